@@ -51,7 +51,8 @@ impl Marker {
     }
 }
 
-/// One rank writes for all that share a store. `epoch`: that of its catalogs, if it is known.
+/// Marks dataset `id` on this node; one rank writes for all that share a store. `epoch`: that of
+/// its catalogs, if it is known.
 pub(super) fn mark(ctx: &Ctx, id: u64, marker: Marker, epoch: Option<u64>) -> Result<()> {
     for store in ctx.led_stores() {
         let dir = ctx.layout.dataset_dir(&store.name, id);

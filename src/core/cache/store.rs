@@ -64,8 +64,8 @@ impl FilemapFile {
     }
 
     /// Does what [`FilemapFile::record_open`] does, but in memory alone: the record of a checkpoint
-    /// that is sealed soon is written once. Until [`FilemapFile::write_begun`] has written it, it is
-    /// after a kill as if the dataset had not begun on this rank.
+    /// that is sealed soon is written once. Until [`FilemapFile::write_begun`] has written it, it
+    /// is after a kill as if the dataset had not begun on this rank.
     pub fn note_open(&self, key: &DatasetKey, store: &str) {
         let mut held = self.lock();
         if !held.iter().any(|(owner, record)| *owner == self.rank && record.key == *key) {

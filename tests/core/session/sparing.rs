@@ -106,8 +106,8 @@ fn calls_of_a_seal(hosts: &str, scheme: &str) -> Vec<Vec<&'static str>> {
 #[test]
 fn a_checkpoint_takes_as_many_collectives_in_a_large_job_as_in_a_small_one() {
     // Agreement, conference, catalog, vote, commit; before an encoding, whether all can take part,
-    // and in it three of the set's own.
-    for (scheme, most, exchanges) in [("SINGLE", 5, 0), ("XOR", 9, 6)] {
+    // and in it four of the set's own.
+    for (scheme, most, exchanges) in [("SINGLE", 5, 0), ("XOR", 10, 6)] {
         for hosts in ["abcd", "aabbccdd", "aabbccddeeffgghh", "aaaabbbbccccddddeeeeffffgggghhhh"] {
             for found in calls_of_a_seal(hosts, scheme) {
                 let is_within = |call: &&&str| **call == "exchange";

@@ -48,10 +48,9 @@ pub fn encode(code: Code, set: &RedundancySet, data: &MemberData) -> Result<Prot
         let from = (ring.left_by(distance), partner.files.len());
         partner.set_crcs(&ring.swap_crcs(&crcs, ring.right_by(distance), from)?);
     }
-    // A file takes the place of one of the seal before as soon as it is whole: that seal is void.
     let finished = failed.outcome().and_then(|()| writer.finish(&header));
-    let published = finished.and_then(|file| writer.publish().map(|()| file));
-    let file = ring.agree(published)?;
+    let file = ring.agree(finished)?;
+    ring.agree(writer.publish())?;
     Ok(Protection { files: vec![file], file_crcs: crcs })
 }
 

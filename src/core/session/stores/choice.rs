@@ -51,7 +51,8 @@ impl Session {
         self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node).max(1)
     }
 
-    /// Notes what the first byte that is written changes; what takes a promise back is durable then.
+    /// Notes what the first byte that is written changes; what takes a promise back is durable when
+    /// this returns.
     pub(in crate::session) fn record_begin(
         &self,
         state: &mut State,
