@@ -401,6 +401,7 @@ fn dataset_in_json(id: u64, one: &RunDataset, status: &Status) -> Value {
         "bytes": one.bytes,
         "sealed": iso(one.sealed),
         "seal_seconds": one.seal_seconds,
+        "exposed_seconds": one.exposed_seconds,
         "flush_seconds": one.flush_seconds,
         "flush_failed": one.failed,
     })

@@ -27,6 +27,8 @@ use scr_core::transfer::{Advance, AsyncFlush, Options, flush_sync};
 const RANKS: &str = "abcd";
 const BYTES_PER_RANK: usize = 256 << 20;
 const ROUNDS: usize = 5;
+/// A disk takes its time; of fewer bytes the records around the copy would be most of it.
+const DISK_BYTES: usize = 128 << 20;
 /// For the limit of bandwidth: they take seconds.
 const FEW_BYTES: usize = 64 << 20;
 const LIMIT_BYTES: u64 = 100_000_000;
@@ -55,14 +57,14 @@ const SETTINGS: [Setting; 3] = [
         name: "disk to disk, warm",
         aim: "flush warm",
         on_disk: true,
-        bytes_per_rank: FEW_BYTES,
+        bytes_per_rank: DISK_BYTES,
         cold: false,
     },
     Setting {
         name: "disk to disk, cold",
         aim: "flush cold",
         on_disk: true,
-        bytes_per_rank: FEW_BYTES,
+        bytes_per_rank: DISK_BYTES,
         cold: true,
     },
 ];
@@ -197,8 +199,9 @@ fn copy(ctx: &Ctx) {
     fs::File::open(target).and_then(|file| file.sync_all()).expect("durable, as after a flush");
 }
 
-/// The kernel forgets what it has of a file.
+/// The kernel forgets what it has of a file, once the disk has it.
 fn forget(path: &Path) {
+    fs::File::open(path).and_then(|file| file.sync_all()).expect("a file on a disk");
     let from = format!("if={}", path.display());
     let status =
         Command::new("dd").args([&from, "iflag=nocache", "count=0", "status=none"]).status();

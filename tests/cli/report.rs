@@ -13,6 +13,8 @@ const LOG: &str = "\
 2023-11-14T22:13:21: user=me, jobid=7, host=n1, event=STARTED, secs=0.500000
 2023-11-14T22:23:20: user=me, jobid=7, host=n1, event=SEALED, dset=1, name=\"c <1>\", secs=2.0, \
 files=4, bytes=4000
+2023-11-14T22:23:20: user=me, jobid=7, host=n1, event=EXPOSED, dset=1, name=\"c <1>\", \
+secs=4.25
 2023-11-14T22:23:20: user=me, jobid=7, host=n1, event=CHECKPOINT_END, dset=1, \
 name=\"c <1>\", secs=9.0
 2023-11-14T22:23:40: user=me, jobid=7, host=n1, event=FLUSH_END, dset=1, \
@@ -53,6 +55,8 @@ fn a_log_tells_of_all_runs_what_they_cost_and_what_was_saved() {
     assert_eq!(told["runs"][0]["state"], "died");
     assert_eq!(told["runs"][1]["went_on_from"], json!({ "id": 2, "name": "c 2" }));
     assert_eq!(told["runs"][1]["passed"][0]["bytes"], 300);
+    let exposed = |at: usize| &told["runs"][0]["datasets"][at]["exposed_seconds"];
+    assert_eq!((exposed(0), exposed(1)), (&json!(4.25), &Value::Null));
     let failure = &told["failures"][0];
     assert_eq!(failure["lost_seconds_at_least"], 300);
     assert_eq!(failure["saved_seconds"], 600);
@@ -73,6 +77,7 @@ fn a_log_tells_of_all_runs_what_they_cost_and_what_was_saved() {
         "a checkpoint costs 9.0 s",
         "one every 10 min was written",
         "it is never quiet",
+        "a failure would have taken it: 4.2 s as a rule",
     ] {
         assert!(out(&output).contains(part), "{part}: {}", out(&output));
     }

@@ -25,6 +25,7 @@ pub fn record() -> RunRecord {
         bytes: 4096,
         sealed: STARTED + 10,
         seal_seconds: Some(0.25),
+        exposed_seconds: Some(0.75),
         ..RunDataset::default()
     };
     let older =
@@ -154,6 +155,7 @@ fn the_screen_has_what_a_person_asks_for() {
         assert_eq!(node[key].as_f64(), Some(value), "{key}");
     }
     assert_eq!(told["run"]["datasets"][1]["seal_seconds"], 0.25);
+    assert_eq!(told["run"]["datasets"][1]["exposed_seconds"], 0.75);
     assert_eq!(told["run"]["passed"][0]["reason"], "it is never quiet");
 }
 

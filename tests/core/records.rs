@@ -194,9 +194,15 @@ fn flush_states_of_nodes_add_up_and_what_has_ended_goes() {
     assert!(here.is_at(5, Location::Cache) && here.is_at(5, Location::Prefix));
     here.set_name(5, "checkpoint.0.05");
     here.set_name(7, "nowhere");
+    here.set(8, Location::Flushing);
+    here.set_progress(8, 3, 10);
+    here.set_progress(5, 3, 10);
     let read = FlushState::from_tree(&here.to_tree()).unwrap();
     assert_eq!((read.name(5), read.name(7)), (Some("checkpoint.0.05"), None));
+    assert_eq!((read.progress(8), read.progress(5)), (Some((3, 10)), None));
     assert_eq!(read, here);
+    here.unset(8, Location::Flushing);
+    assert_eq!(here.progress(8), None);
     assert_eq!(here.dataset_ids().collect::<Vec<_>>(), [5]);
     here.unset(5, Location::Cache);
     here.unset(5, Location::Prefix);

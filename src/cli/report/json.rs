@@ -70,6 +70,7 @@ fn point(point: &Point) -> Value {
         "files": point.files,
         "bytes": point.bytes,
         "cost_seconds": point.cost_seconds,
+        "exposed_seconds": point.exposed_seconds,
         "seal_seconds": point.seal_seconds,
         "flush_seconds": point.flush_seconds,
         "flushed": point.flushed.map(iso),

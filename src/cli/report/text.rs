@@ -61,6 +61,7 @@ pub fn summary(report: &Report) -> Vec<(&'static str, String)> {
         all.push(("log", format!("there is none ({why}), so this is the last run only")));
     }
     all.push(("written", written(report)));
+    all.extend(exposed(report).map(|sentence| ("exposed", sentence)));
     all.extend(survived(report).map(|sentence| ("failures", sentence)));
     all.extend(report.advice.iter().flat_map(interval).map(|one| ("interval", one)));
     all
@@ -94,6 +95,20 @@ fn written(report: &Report) -> String {
         text += &format!("; {} went straight to the prefix", HumanBytes(past));
     }
     text
+}
+
+/// How long checkpoints were written and not protected yet.
+fn exposed(report: &Report) -> Option<String> {
+    let all = report.points().filter_map(|(_, point)| point.exposed_seconds);
+    let mut all: Vec<f64> = all.collect();
+    all.sort_by(f64::total_cmp);
+    let (middle, most) = (all.get(all.len() / 2)?, all.last()?);
+    Some(format!(
+        "from the last close of a checkpoint to its seal, when a failure would have taken it: {} \
+         as a rule, {} at most",
+        lasted(*middle),
+        lasted(*most)
+    ))
 }
 
 fn survived(report: &Report) -> Option<String> {
@@ -204,11 +219,21 @@ fn runs(report: &Report) -> Option<Table> {
 }
 
 /// The headers of [`point_cells`].
-pub const POINT_HEADERS: [&str; 9] =
-    ["sealed", "name", "files", "bytes", "cost", "seal", "seal rate", "flush", "flush rate"];
+pub const POINT_HEADERS: [&str; 10] = [
+    "sealed",
+    "name",
+    "files",
+    "bytes",
+    "cost",
+    "exposed",
+    "seal",
+    "seal rate",
+    "flush",
+    "flush rate",
+];
 
 /// Writes a checkpoint as a table's row.
-pub fn point_cells(point: &Point) -> [String; 9] {
+pub fn point_cells(point: &Point) -> [String; 10] {
     let time = |seconds: Option<f64>| seconds.map(lasted).unwrap_or_default();
     let speed = |seconds| {
         let rate = rate(point.bytes, seconds);
@@ -221,6 +246,7 @@ pub fn point_cells(point: &Point) -> [String; 9] {
         point.files.to_string(),
         HumanBytes(point.bytes).to_string(),
         time(point.cost_seconds),
+        time(point.exposed_seconds),
         time(point.seal_seconds),
         speed(point.seal_seconds),
         failed.unwrap_or_else(|| time(point.flush_seconds)),

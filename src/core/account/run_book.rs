@@ -16,6 +16,8 @@ use crate::system::unix_seconds;
 const PERIOD: Duration = Duration::from_secs(1);
 /// Events that it has.
 const EVENTS_MAX: usize = 32;
+/// How long a dataset was not protected after it was written.
+const EXPOSED: &str = "EXPOSED";
 /// Datasets that it has; those in the caches are never left out.
 const DATASETS_MAX: usize = 64;
 
@@ -197,6 +199,11 @@ fn share_of(catalog: &NodeCatalog, hosts: &[String]) -> BTreeMap<String, (u64, u
 
 /// What an event changes in the record.
 fn apply(record: &mut RunRecord, event: &Event) {
+    if let (EXPOSED, Some((id, _))) = (&*event.what, &event.dataset) {
+        // The seal that comes before it is what people look for.
+        let known = record.datasets.get_mut(id).into_iter();
+        return known.for_each(|known| known.exposed_seconds = event.seconds);
+    }
     let mut text: Vec<String> = Vec::new();
     if let Some((id, name)) = &event.dataset {
         text.push(if *id > 0 { format!("{name} (dataset {id})") } else { name.clone() });
@@ -255,11 +262,13 @@ mod tests {
         let of = |what: &'static str| Event::new(what).dataset(3, "checkpoint 30");
         tell(of("FLUSH_END").seconds(9.0));
         tell(of("SEALED").seconds(0.5).size(4, 4096));
+        tell(of("EXPOSED").seconds(0.75));
         tell(of("CONFIRMED"));
         tell(of("FLUSH_BEGIN"));
         tell(of("FLUSH_FAILED").note("no space left"));
         let one = &record.datasets[&3];
         assert_eq!((one.files, one.bytes, one.seal_seconds), (4, 4096, Some(0.5)));
+        assert_eq!(one.exposed_seconds, Some(0.75));
         assert_eq!(one.failed.as_deref(), Some("no space left"));
         assert!(one.complete && !one.flushing && !one.on_prefix);
         apply(&mut record, &of("FLUSH_END").seconds(2.0));

@@ -11,14 +11,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::agree::agree;
+use super::agree::{agree, agree_and_gather};
 use super::disk::{make_own_dir, names_in};
 use super::layout::sealed_id;
 use super::rebuild::Takeover;
+use super::recover::Placement;
 use super::scatter::is_filemap_name;
 use super::sharing::StorageGroup;
 use super::store::{Held, read_records};
 use super::{Ctx, Store, sweep};
+use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
 use crate::files::{remove_file_if_there, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
@@ -38,16 +40,23 @@ enum Found {
 }
 
 /// Finds out whose cache lies on the nodes. If it is ours or nobody's, every node carries our tag
-/// afterwards. Collective.
-pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<Takeover> {
+/// afterwards. Returns where the ranks are, too. Collective.
+pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<(Takeover, Placement)> {
     let found = if ctx.is_node_leader() { look(ctx, identity) } else { Ok(Found::Nothing) };
-    let found = agree(ctx.world, found)?;
-    let mut answer = vec![found as u8];
-    answer.extend_from_slice(ctx.host.as_bytes());
-    let all = ctx.world.all_gather(&answer)?;
+    let leader = ctx.node_ranks.first().copied().unwrap_or(ctx.world.rank());
+    let answer = |found: Found| {
+        Writer::new().byte(found as u8).word(leader as u64).raw(ctx.host.as_bytes()).take()
+    };
+    let (mut all, mut placement) = (Vec::new(), Placement { nodes: vec![], hosts: vec![] });
+    for bytes in agree_and_gather(ctx.world, found.map(answer))? {
+        let mut answer = Reader::new(&bytes);
+        all.push(answer.byte());
+        placement.nodes.push(answer.size().unwrap_or_default());
+        placement.hosts.push(answer.rest_text().unwrap_or_default());
+    }
     let hosts_with = |wanted: Found| -> Vec<String> {
-        let with = all.iter().filter(|answer| answer.first() == Some(&(wanted as u8)));
-        with.map(|answer| String::from_utf8_lossy(&answer[1..]).into_owned()).collect()
+        let both = all.iter().zip(&placement.hosts);
+        both.filter(|one| *one.0 == Some(wanted as u8)).map(|one| one.1.clone()).collect()
     };
     let ours = !hosts_with(Found::Ours).is_empty();
     let mut foreign = hosts_with(Found::Foreign);
@@ -57,11 +66,11 @@ pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<Takeover> {
         foreign.extend(hosts_with(Found::Unreadable));
     }
     if !foreign.is_empty() {
-        return Ok(Takeover::Foreign { hosts: foreign });
+        return Ok((Takeover::Foreign { hosts: foreign }, placement));
     }
     let tagged = if ctx.is_node_leader() { write_tags(ctx, identity) } else { Ok(()) };
     agree(ctx.world, tagged)?;
-    Ok(if ours { Takeover::Ours } else { Takeover::Fresh })
+    Ok((if ours { Takeover::Ours } else { Takeover::Fresh }, placement))
 }
 
 fn look(ctx: &Ctx, identity: &str) -> Result<Found> {

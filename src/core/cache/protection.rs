@@ -12,8 +12,8 @@ use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
 
 /// Who protects whom; the same on all ranks but for the rank itself.
 pub struct Sets {
-    /// All ranks, on a communicator that only this uses.
-    world: Box<dyn Comm>,
+    /// All ranks.
+    world: Arc<dyn Comm>,
     descriptors: Descriptors,
     piece_bytes: usize,
     /// To make one takes longer than to protect a small checkpoint.
@@ -44,7 +44,7 @@ impl Division {
 
 impl Sets {
     /// Makes sets for `descriptors`, which know the host of every rank.
-    pub fn new(world: Box<dyn Comm>, descriptors: Descriptors, settings: &Settings) -> Self {
+    pub fn new(world: Arc<dyn Comm>, descriptors: Descriptors, settings: &Settings) -> Self {
         let piece_bytes = usize::try_from(settings.get(keys::MPI_BUF_SIZE)).unwrap_or(usize::MAX);
         Sets { world, descriptors, piece_bytes, kept: Mutex::default() }
     }

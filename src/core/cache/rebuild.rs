@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::agree::{agree, any, twice};
+use super::agree::{agree, agree_and_ask, any, twice};
 use super::decide::{Claim, Decision, Verdict};
 use super::disk::{is_there, make_own_dir, matches};
 use super::distribute::{ADVICE, Trouble, distribute};
@@ -12,7 +12,7 @@ use super::evict::discard;
 use super::identity::take_over;
 use super::layout::{Layout, OWN_FOLDER, store_of};
 use super::marker::Marker;
-use super::recover::{Case, Placement, Recovered, recover};
+use super::recover::{Case, Recovered, recover};
 use super::scatter::scatter;
 use super::seal::{protection_of, rename_sealed};
 use super::sharing::{bring_records, keep_records};
@@ -20,7 +20,7 @@ use super::store::Held;
 use super::survey::{Facts, Survey};
 use super::sweep::sweep;
 use super::{Catalog, Ctx, NodeCatalog, Share};
-use crate::comm::{trees, words};
+use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord, FileMeta};
@@ -161,8 +161,9 @@ pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
 
 fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     let start = Instant::now();
+    let (takeover, placement) = take_over(ctx, identity)?;
     let mut report = RebuildReport {
-        takeover: take_over(ctx, identity)?,
+        takeover,
         offered: Vec::new(),
         withheld: Vec::new(),
         damaged: Vec::new(),
@@ -172,9 +173,10 @@ fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     if matches!(report.takeover, Takeover::Foreign { .. }) {
         return Ok(report);
     }
-    let damaged = agree(ctx.world, scatter(ctx))?;
+    let scattered = scatter(ctx);
+    let (damaged, any_damaged) =
+        agree_and_ask(ctx.world, scattered, |damaged| !damaged.is_empty())?;
     bring_records(ctx)?;
-    let placement = Placement::gather(ctx)?;
     let survey = Survey::gather(ctx, &placement.nodes)?;
     report.highest_id = survey.highest_id;
     let facts = survey.decisions.iter().map(|(_, facts)| facts.clone().unwrap_or_default());
@@ -214,7 +216,7 @@ fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
         }
     }
     report.withheld.sort_by_key(|one| one.id);
-    if any(ctx.world, !damaged.is_empty())? {
+    if any_damaged {
         report.damaged = gather_names(ctx, &damaged)?;
     } else {
         // Files whose filemap was damaged have no name any more; they stay for a person to look at.
@@ -230,21 +232,6 @@ fn delete(ctx: &Ctx, decision: &Decision, all: &[Decision]) -> Result<()> {
     let chosen = |record: &DatasetRecord| matches_record(record, decision);
     let spared = |dir: &Path| belongs_to_winner(dir, decision.id, all);
     agree(ctx.world, discard(ctx, &chosen, &spared))
-}
-
-impl Placement {
-    fn gather(ctx: &Ctx) -> Result<Placement> {
-        let leader = words::broadcast(ctx.node, ctx.world.rank() as u64, 0)?;
-        let mut answer = KvTree::new();
-        answer.set_value("NODE", leader);
-        answer.set_value("HOST", ctx.host);
-        let mut placement = Placement { nodes: Vec::new(), hosts: Vec::new() };
-        for tree in trees::all_gather(ctx.world, &answer)? {
-            placement.nodes.push(tree.parse("NODE").unwrap_or_default());
-            placement.hosts.push(tree.get_value("HOST").unwrap_or_default().to_owned());
-        }
-        Ok(placement)
-    }
 }
 
 /// Puts first what goes: it may lie on a node under the name of what comes there, if two seals have

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::agree::{agree, any};
+use super::agree::{agree, any, any_of};
 use super::decide::Decision;
 use super::disk::{make_own_dir, matches};
 use super::encoding::encode_again;
@@ -131,13 +131,14 @@ fn attempt(
             return Ok(Err(reason));
         }
     }
-    let missing = any(ctx.world, record.is_none())?;
+    let is_spread = |it: &DatasetRecord| ctx.protection.is_spread(&it.descriptor, &members(it));
+    must_encode |= !record.as_ref().is_some_and(is_spread);
+    let [missing, must_encode] = any_of(ctx.world, [record.is_none(), must_encode])?;
     let Some(record) = record.filter(|_| !missing) else {
         return Ok(Err("a rank still has no record of it after the rebuild".into()));
     };
-    must_encode |= !ctx.protection.is_spread(&record.descriptor, &members(&record));
     let mut recovered = Recovered { record, rebuilt, reencoded: false, unprotected: None };
-    if any(ctx.world, must_encode)? {
+    if must_encode {
         // What is encoded is compared before; the old redundancy could bring it back.
         if any(ctx.world, !all_read && !untouched_are_right(&recovered.record))? {
             return Ok(Err("files of it are damaged".into()));

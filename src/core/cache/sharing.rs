@@ -18,12 +18,11 @@ use super::layout::{Layout, OWN_FOLDER, sealed_id, store_of};
 use super::marker::Marker;
 use super::store::{Held, decode_records, encode_records};
 use super::{Ctx, Store};
-use crate::comm::{Comm, trees, words};
+use crate::comm::{Comm, trees};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::DatasetRecord;
 use crate::records::text::{epoch_text, parse_epoch};
-use crate::system::random_u64;
 
 /// First part of the name of a file that a node shows the others.
 const PROBE: &str = ".probe.";
@@ -48,15 +47,21 @@ struct Sharers {
 }
 
 impl Sharing {
-    /// Looks which nodes see one another's files in each store. Collective over `world`; the
+    /// Looks which nodes see one another's files in each store. `leader` is the world rank of this
+    /// node's leader, `nonce` a number that all ranks of this launch have and no other one; `meet`
+    /// is collective, and nobody comes out of it before all are in. Collective over `world`; the
     /// layouts of all ranks have the same stores.
     ///
     /// # Errors
     /// Communication failed. A store that cannot be written counts as its node's own.
-    pub fn observe(world: &dyn Comm, node: &dyn Comm, layout: &Layout) -> Result<Sharing> {
-        let nonce = words::broadcast(world, random_u64(), 0)?;
-        let leader = words::broadcast(node, world.rank() as u64, 0)? as usize;
-        let leads = node.rank() == 0;
+    pub fn observe<T>(
+        world: &dyn Comm,
+        leader: usize,
+        layout: &Layout,
+        nonce: u64,
+        meet: impl FnOnce() -> Result<T>,
+    ) -> Result<(Sharing, T)> {
+        let leads = leader == world.rank();
         let start = format!("{PROBE}{nonce:016x}.");
         let dirs: Vec<&Path> = layout.stores.iter().map(|store| &*store.cache_dir).collect();
         if leads {
@@ -65,7 +70,7 @@ impl Sharing {
                 let _ = fs::write(dir.join(format!("{start}{leader}")), "");
             }
         }
-        world.barrier()?;
+        let met = meet()?;
         let mut seen = KvTree::new();
         seen.set_value("LEADER", leader);
         for (index, dir) in dirs.iter().enumerate().filter(|_| leads) {
@@ -93,7 +98,7 @@ impl Sharing {
             sharing.any |= is_shared;
             sharing.stores.push(Sharers::new(world, &groups, is_shared)?);
         }
-        Ok(sharing)
+        Ok((sharing, met))
     }
 
     /// Returns the world ranks that share store `index` of the layout with this one, itself

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::redundancy::{RedundancyDesc, SchemeKind};
 use super::sets::{Membership, choose_sets};
-use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::log::{Id, messages};
 use crate::params::{LineKind, Settings};
@@ -27,15 +26,6 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Gathers the host of every rank, by world rank. Collective.
-    ///
-    /// # Errors
-    /// `Error::Comm`.
-    pub fn gather_hosts(comm: &dyn Comm, own_host: &str) -> Result<Vec<String>> {
-        let hosts = comm.all_gather(own_host.as_bytes())?;
-        Ok(hosts.iter().map(|host| String::from_utf8_lossy(host).into_owned()).collect())
-    }
-
     /// Groups ranks by their hosts (by world rank) and the GROUPS lines.
     ///
     /// # Errors

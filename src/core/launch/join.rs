@@ -11,7 +11,7 @@ use super::together::{share_trouble, warn};
 use super::{aliases, resources};
 use crate::cache::{FilemapFile, Sets, Sharing};
 use crate::comm::Comm;
-use crate::descriptors::{Descriptors, Groups};
+use crate::descriptors::Descriptors;
 use crate::error::{Error, Result};
 use crate::files::lease::Lease;
 use crate::patterns::{PatternConfig, SeriesSet};
@@ -28,6 +28,8 @@ pub(crate) struct Joined {
     pub series: SeriesSet,
     /// Names of the nodes, by rank.
     pub hosts: Vec<String>,
+    /// Random, the same on all ranks of this launch.
+    pub launch: u64,
     /// What a launch must share with the one whose cache it takes over.
     pub identity: String,
     /// Locks on the prefix and on this node.
@@ -51,9 +53,14 @@ impl Arrival {
                 Some(std::mem::replace(why, Error::Remote("a rank cannot take part".to_string())))
             }
         };
-        share_trouble(world.as_ref(), trouble.as_ref(), true)?;
+        let host = match &self {
+            Arrival::Ready(ready) => ready.node_name.as_bytes(),
+            Arrival::Unable { .. } => &[],
+        };
+        let hosts = share_trouble(world.as_ref(), trouble.as_ref(), true, host)?;
+        let hosts = hosts.iter().map(|host| String::from_utf8_lossy(host).into_owned()).collect();
         match self {
-            Arrival::Ready(ready) => ready.join(world),
+            Arrival::Ready(ready) => ready.join(world.into(), hosts),
             Arrival::Unable { why, .. } => Err(why),
         }
     }
@@ -68,23 +75,23 @@ impl Arrival {
 }
 
 impl Preparation {
-    fn join(mut self, world: Box<dyn Comm>) -> Result<Joined> {
-        self.share_settings(world.as_ref())?;
-        let hosts = Groups::gather_hosts(world.as_ref(), &self.node_name)?;
+    fn join(mut self, world: Arc<dyn Comm>, hosts: Vec<String>) -> Result<Joined> {
+        let launch = self.share_settings(world.as_ref())?;
         let node_ranks: Vec<usize> =
             (0..hosts.len()).filter(|&rank| hosts[rank] == self.node_name).collect();
         let first = node_ranks.first().copied().unwrap_or(self.rank);
         let node = require(world.split(first as i64, self.rank as i64)?)?;
         let leads = if node.rank() == 0 { 0 } else { -1 };
         let leaders = world.split(leads, self.rank as i64)?;
-        let for_sets = require(world.split(0, self.rank as i64)?)?;
         let descriptors = Descriptors::new(&self.settings, &hosts)?;
-        let leases = self.take_leases(world.as_ref(), node.rank() == 0)?;
-        let sets = Sets::new(for_sets, descriptors.clone(), &self.settings);
-        self.add_former_stores(world.as_ref(), node.rank() == 0)?;
-        let sharing = Sharing::observe(world.as_ref(), node.as_ref(), &self.layout)?;
+        let leases = self.come_in(world.as_ref(), node.rank() == 0)?;
+        let sets = Sets::new(world.clone(), descriptors.clone(), &self.settings);
         let patterns = PatternConfig::from_settings(&self.settings, &self.prefix, self.rank);
         let series = SeriesSet::new(&patterns)?.with_program();
+        let (sharing, aliases) =
+            Sharing::observe(world.as_ref(), first, &self.layout, launch, || {
+                aliases::agree(world.as_ref(), &self.prefix, &series)
+            })?;
         let identity = self.identity(&series);
         let site = Arc::new(Site {
             filemap: FilemapFile::new(&self.layout, node.rank(), self.rank),
@@ -92,7 +99,7 @@ impl Preparation {
             rank: self.rank,
             size: self.size,
             node_name: self.node_name,
-            aliases: aliases::agree(world.as_ref(), &self.prefix, &series)?,
+            aliases,
             prefix: self.prefix,
             layout: self.layout,
             leads_node: first == self.rank,
@@ -110,7 +117,7 @@ impl Preparation {
             warn(&site, &series, &sharing);
         }
         let links = Links { world, node, node_ranks, leaders, sets, sharing };
-        Ok(Joined { site, links, series, hosts, identity, leases })
+        Ok(Joined { site, links, series, hosts, launch, identity, leases })
     }
 }
 

@@ -10,11 +10,9 @@ use super::host::{Door, Host, Surroundings};
 use super::job::{canonical, job};
 use super::required::Required;
 use crate::account::unmatched::without_pattern;
-use crate::cache::{Layout, on_node, stores_in_records};
-use crate::comm::{Comm, trees};
+use crate::cache::{Layout, on_node};
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
-use crate::kvtree::KvTree;
 use crate::log::{self, messages};
 use crate::namespace::STATE_FOLDER;
 use crate::params::{Asked, Environment, Inputs, Problems, Settings, keys, load};
@@ -174,25 +172,15 @@ impl Preparation {
     }
 
     /// Adds stores that an earlier launch of the job has used and that are configured no more: what
-    /// lies in them is brought back like the rest. Collective.
-    pub(crate) fn add_former_stores(&mut self, world: &dyn Comm, leads_node: bool) -> Result<()> {
-        let mut own = KvTree::new();
-        if leads_node {
-            let named = stores_in_records(&self.layout.control_dir);
-            for name in named {
-                own.child_mut(name);
-            }
-        }
-        let all = trees::all_gather(world, &own)?;
-        let all: BTreeSet<&str> = all.iter().flat_map(KvTree::keys).collect();
+    /// lies in them is brought back like the rest. `named`: in the records of all nodes.
+    pub(crate) fn add_former_stores(&mut self, named: &BTreeSet<&str>) {
         let (user, job) = &self.job;
-        for name in all.into_iter().filter(|name| Path::new(name).is_absolute()) {
+        for name in named.iter().filter(|name| Path::new(name).is_absolute()) {
             let below = [user, &format!("scr.{job}")];
             let base = on_node(&self.root, Path::new(name));
             let usable = secure_dir(&base, &below.map(String::as_str)).is_ok();
             self.layout.add_store(&self.root, name, (user, job), usable);
         }
-        Ok(())
     }
 }
 

@@ -80,7 +80,7 @@ impl Site {
 /// The communicators, alive until MPI_Finalize. Used at sync points only.
 pub struct Links {
     /// All ranks.
-    pub world: Box<dyn Comm>,
+    pub world: Arc<dyn Comm>,
     /// The ranks of this node.
     pub node: Box<dyn Comm>,
     /// World ranks of this node, in node order.

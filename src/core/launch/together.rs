@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use super::prepare::Preparation;
 use super::site::Site;
-use crate::cache::{Sharing, Spare};
+use crate::bytes::{Reader, Writer};
+use crate::cache::{Sharing, Spare, stores_in_records};
 use crate::comm::{Comm, trees};
 use crate::error::{Error, Result, again};
 use crate::files::lease::{self, Lease, Taken};
+use crate::kvtree::KvTree;
 use crate::log::{self, Id, messages};
 use crate::machine::{Knowledge, MachineConfig, SeriesConfig};
 use crate::params::{Settings, keys};
 use crate::patterns::{SeriesSet, Template};
-use crate::system::unix_seconds;
+use crate::system::{random_u64, unix_seconds};
 use crate::transfer::ask_to_stop;
 
 /// Tells what the settings say that is not so, or does nothing.
@@ -29,16 +31,28 @@ pub(crate) fn warn(site: &Site, series: &SeriesSet, sharing: &Sharing) {
 }
 
 /// Makes an error on all ranks of what one of them cannot do; `names`: it says which rank that is.
-/// Collective.
+/// Else returns what each rank has to tell. Collective.
 ///
 /// # Errors
 /// See above, or communication failed.
-pub(crate) fn share_trouble(world: &dyn Comm, own: Option<&Error>, names: bool) -> Result<()> {
+pub(crate) fn share_trouble(
+    world: &dyn Comm,
+    own: Option<&Error>,
+    names: bool,
+    to_tell: &[u8],
+) -> Result<Vec<Vec<u8>>> {
     // Its message first.
     let own = own.map(|why| format!("{} {why}", why.id().number())).unwrap_or_default();
-    let all = world.all_gather(own.as_bytes())?;
-    let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
-    let Some((rank, text)) = first else { return Ok(()) };
+    let all = world.all_gather(&Writer::new().counted(own.as_bytes()).raw(to_tell).take())?;
+    let read = |bytes: &Vec<u8>| {
+        let mut from = Reader::new(bytes);
+        Some((from.counted()?.to_vec(), from.rest().to_vec()))
+    };
+    let all: Option<Vec<_>> = all.iter().map(read).collect();
+    let malformed = || Error::Comm("what a rank has told cannot be read".to_string());
+    let (troubles, told): (Vec<_>, Vec<_>) = all.ok_or_else(malformed)?.into_iter().unzip();
+    let first = troubles.iter().enumerate().find(|(_, text)| !text.is_empty());
+    let Some((rank, text)) = first else { return Ok(told) };
     let text = String::from_utf8_lossy(text);
     let (number, why) = text.split_once(' ').unwrap_or_default();
     let id = number.parse().ok().and_then(Id::of_number).unwrap_or(messages::START_FAILED);
@@ -46,36 +60,61 @@ pub(crate) fn share_trouble(world: &dyn Comm, own: Option<&Error>, names: bool) 
 }
 
 impl Preparation {
-    /// Takes rank 0's settings: they hold everywhere. Collective.
+    /// Takes rank 0's settings: they hold everywhere. Returns a number that only this launch has.
+    /// Collective.
     ///
     /// # Errors
     /// Communication failed.
-    pub(crate) fn share_settings(&mut self, world: &dyn Comm) -> Result<()> {
-        let tree = trees::from_root(world, &self.settings.to_tree(), 0)?;
-        self.settings = Settings::from_tree(&tree).ok_or_else(|| {
-            Error::Unreadable("the settings of rank 0 are not readable".to_string())
-        })?;
+    pub(crate) fn share_settings(&mut self, world: &dyn Comm) -> Result<u64> {
+        let mut own = KvTree::new();
+        own.set("SETTINGS", self.settings.to_tree());
+        own.set_value("LAUNCH", random_u64());
+        let tree = trees::from_root(world, &own, 0)?;
+        let settings = tree.get("SETTINGS").and_then(Settings::from_tree);
+        let (Some(settings), Some(launch)) = (settings, tree.get_u64("LAUNCH")) else {
+            return Err(Error::Unreadable("the settings of rank 0 are not readable".to_string()));
+        };
+        self.settings = settings;
+        log::set_level(self.settings.get(keys::DEBUG).min(9) as u8);
+        Ok(launch)
+    }
+
+    /// Takes the locks, and hears what all ranks have found before: settings in their environments
+    /// that do not hold, and stores of an earlier launch. Collective.
+    ///
+    /// # Errors
+    /// Another live launch has a lock, or communication failed.
+    pub(crate) fn come_in(&mut self, world: &dyn Comm, leads_node: bool) -> Result<Vec<Lease>> {
+        let (leases, trouble) = self.take_leases(leads_node);
         let differences = self.settings.environment_differences(&self.environment);
-        let all = world.all_gather(differences.join(", ").as_bytes())?;
-        let first = all.iter().enumerate().find(|(_, text)| !text.is_empty());
+        let mut own = KvTree::new();
+        own.set_value("DIFFERENCES", differences.join(", "));
+        if leads_node {
+            for name in stores_in_records(&self.layout.control_dir) {
+                own.child_mut("STORE").child_mut(name);
+            }
+        }
+        let all = share_trouble(world, trouble.as_ref(), false, &own.encode())?;
+        let all = all.iter().map(|bytes| KvTree::decode(bytes));
+        let all: Vec<KvTree> = all.collect::<std::result::Result<_, _>>()?;
+        let told = all.iter().map(|tree| tree.get_value("DIFFERENCES").unwrap_or_default());
+        let first = told.enumerate().find(|(_, text)| !text.is_empty());
         if let (0, Some((rank, text))) = (self.rank, first) {
             log::warn(
                 messages::ENVIRONMENT_DIFFERS,
                 format_args!(
-                    "rank {rank} has other settings in its environment ({}); those of rank 0 hold",
-                    String::from_utf8_lossy(text)
+                    "rank {rank} has other settings in its environment ({text}); those of rank 0 \
+                     hold"
                 ),
             );
         }
-        log::set_level(self.settings.get(keys::DEBUG).min(9) as u8);
-        Ok(())
+        self.add_former_stores(&all.iter().flat_map(|tree| tree.child("STORE").keys()).collect());
+        Ok(leases)
     }
 
-    /// Takes the locks on the prefix and on this node. Collective.
-    ///
-    /// # Errors
-    /// Another live launch has one, or communication failed.
-    pub(crate) fn take_leases(&self, world: &dyn Comm, leads_node: bool) -> Result<Vec<Lease>> {
+    /// The locks on the prefix and on this node; and what is in the way if another live launch has
+    /// one.
+    fn take_leases(&self, leads_node: bool) -> (Vec<Lease>, Option<Error>) {
         let holder =
             format!("host {}, process {}, {}", self.node_name, self.process, unix_seconds());
         let (mut paths, mut leases, mut trouble) = (Vec::new(), Vec::new(), None);
@@ -110,7 +149,7 @@ impl Preparation {
                 Err(error) => drop(trouble.get_or_insert(error)),
             }
         }
-        share_trouble(world, trouble.as_ref(), false).map(|()| leases)
+        (leases, trouble)
     }
 
     /// Returns what a launch must share with the one whose cache it takes over.

@@ -158,6 +158,8 @@ pub(super) struct LocalDataset {
     /// Written to since the last report.
     pub touched: bool,
     pub touched_ms: u64,
+    /// When the program last did something to a file of it.
+    pub changed_ms: u64,
     pub files: BTreeMap<String, LocalFile>,
     pub invalid: Option<String>,
     /// Files that could not be opened for writing, not even on the PFS, and why: without them the
@@ -188,6 +190,7 @@ impl LocalDataset {
             encoding: None,
             touched: false,
             touched_ms: now_ms,
+            changed_ms: now_ms,
             files: BTreeMap::new(),
             invalid: None,
             refused: BTreeMap::new(),
@@ -246,6 +249,7 @@ impl LocalDataset {
     pub fn touch(&mut self, now_ms: u64) {
         self.touched = true;
         self.touched_ms = now_ms;
+        self.changed_ms = now_ms;
         self.spoil();
     }
 

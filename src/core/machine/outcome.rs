@@ -464,6 +464,7 @@ impl Machine {
         target.prepared = false;
         target.phase = Phase::Open;
         target.touched_ms = clock_ms;
+        target.changed_ms = target.changed_ms.max(floating.changed_ms);
         target.files.extend(floating.files);
         target.abandoned.extend(floating.abandoned);
         target.invalid = target.invalid.take().or(floating.invalid);

@@ -42,6 +42,14 @@ impl Machine {
         self.clock_ms.saturating_sub(touched.max().unwrap_or(0))
     }
 
+    /// Tells when this rank last opened, closed or changed a file of the dataset, ms, if it has
+    /// begun to write it.
+    #[must_use]
+    pub fn changed_ms(&self, key: &DatasetKey) -> Option<u64> {
+        let dataset = self.series[key.series].find(key).filter(|dataset| dataset.begun);
+        dataset.map(|dataset| dataset.changed_ms)
+    }
+
     /// Finds the datasets that all ranks have left alone for long enough.
     pub(super) fn quiet_enough(&self, reports: &[Report]) -> Vec<DatasetKey> {
         let quiet = |series: usize| {

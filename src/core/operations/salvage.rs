@@ -172,7 +172,7 @@ fn publish(
         leaders: Some(&alone),
         host: &system::hostname(),
         layout: &layout,
-        sharing: &Sharing::observe(&alone, &alone, &none)?,
+        sharing: &Sharing::observe(&alone, 0, &none, 0, || Ok(()))?.0,
         filemap: &FilemapFile::new(&none, 0, 0),
         prefix,
         protection: &OnlyRebuild { piece_bytes },

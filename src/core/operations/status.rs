@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::index::read_flush_file;
 use super::scavenge::left_in_caches;
 use super::state_dir;
 use crate::error::{Error, Result};
@@ -97,7 +98,11 @@ pub fn read_status(prefix: &Path) -> Status {
     for (id, one) in status.run.iter_mut().flat_map(|run| &mut run.datasets) {
         one.on_prefix |= index.by_id(*id).is_some_and(|entry| entry.complete);
     }
-    status.flushes = flushes_under_way(prefix);
+    let told = match status.life {
+        Life::Runs => read_flush_file(prefix).unwrap_or_default(),
+        _ => Default::default(), // nobody keeps it up to date
+    };
+    status.flushes = flushes_under_way(prefix, &told);
     if !matches!(status.life, Life::Runs | Life::Unknown) {
         let left = kept(left_in_caches(prefix), &mut unreadable);
         status.only_in_caches = left.unwrap_or_default();

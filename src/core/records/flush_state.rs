@@ -35,6 +35,8 @@ pub struct FlushState {
     locations: BTreeMap<u64, BTreeSet<Location>>,
     /// Names of datasets that are known to be complete; each of them has a location.
     names: BTreeMap<u64, String>,
+    /// Of flushes under way: bytes that have come, and all of them.
+    progress: BTreeMap<u64, (u64, u64)>,
 }
 
 impl FlushState {
@@ -50,6 +52,9 @@ impl FlushState {
     pub fn unset(&mut self, dataset_id: u64, location: Location) {
         if let Some(locations) = self.locations.get_mut(&dataset_id) {
             locations.remove(&location);
+            if location == Location::Flushing {
+                self.progress.remove(&dataset_id);
+            }
             if locations.is_empty() {
                 self.remove(dataset_id);
             }
@@ -69,6 +74,19 @@ impl FlushState {
         self.names.get(&dataset_id).map(String::as_str)
     }
 
+    /// Notes how many bytes of a flush under way have come, `of` how many.
+    pub fn set_progress(&mut self, dataset_id: u64, done: u64, of: u64) {
+        if self.is_at(dataset_id, Location::Flushing) {
+            self.progress.insert(dataset_id, (done, of));
+        }
+    }
+
+    /// Returns how many bytes of a flush under way have come, and of how many, if that is noted.
+    #[must_use]
+    pub fn progress(&self, dataset_id: u64) -> Option<(u64, u64)> {
+        self.progress.get(&dataset_id).copied()
+    }
+
     /// Tells whether the dataset has a location.
     #[must_use]
     pub fn is_at(&self, dataset_id: u64, location: Location) -> bool {
@@ -85,6 +103,7 @@ impl FlushState {
     pub fn remove(&mut self, dataset_id: u64) {
         self.locations.remove(&dataset_id);
         self.names.remove(&dataset_id);
+        self.progress.remove(&dataset_id);
     }
 
     /// Returns all ids, oldest first.
@@ -104,6 +123,7 @@ impl FlushState {
             self.locations.entry(*id).or_default().extend(locations);
         }
         self.names.extend(other.names.clone());
+        self.progress.extend(&other.progress);
     }
 }
 
@@ -119,6 +139,10 @@ impl Record for FlushState {
             }
             if let Some(name) = self.names.get(id) {
                 entry.set_value("NAME", name);
+            }
+            if let Some((done, of)) = self.progress(*id) {
+                entry.child_mut("PROGRESS").set_value("DONE", done);
+                entry.child_mut("PROGRESS").set_value("OF", of);
             }
         }
         tree
@@ -136,6 +160,10 @@ impl Record for FlushState {
             }
             if let Some(name) = entry.get_value("NAME") {
                 state.set_name(id, name);
+            }
+            let progress = entry.child("PROGRESS");
+            if let (Some(done), Some(of)) = (progress.get_u64("DONE"), progress.get_u64("OF")) {
+                state.set_progress(id, done, of);
             }
         }
         Ok(state)

@@ -124,6 +124,8 @@ pub struct RunDataset {
     pub sealed: u64,
     /// How long its seal took, in seconds.
     pub seal_seconds: Option<f64>,
+    /// Seconds between its last close and its seal, as rank 0 has seen it.
+    pub exposed_seconds: Option<f64>,
     /// How long its flush took, in seconds.
     pub flush_seconds: Option<f64>,
     /// Why its last flush failed.
@@ -282,9 +284,11 @@ impl RunDataset {
             tree.set_flag(key, on);
         }
         put_numbers(tree, &[("FILES", self.files), ("BYTES", self.bytes), ("SEALED", self.sealed)]);
-        for (key, seconds) in
-            [("SEAL_SECONDS", self.seal_seconds), ("FLUSH_SECONDS", self.flush_seconds)]
-        {
+        for (key, seconds) in [
+            ("SEAL_SECONDS", self.seal_seconds),
+            ("EXPOSED_SECONDS", self.exposed_seconds),
+            ("FLUSH_SECONDS", self.flush_seconds),
+        ] {
             seconds.iter().for_each(|seconds| tree.set_value(key, seconds));
         }
         self.failed.iter().for_each(|why| tree.set_value("FAILED", why));
@@ -303,6 +307,7 @@ impl RunDataset {
             bytes: count("BYTES"),
             sealed: count("SEALED"),
             seal_seconds: finite(tree, "SEAL_SECONDS"),
+            exposed_seconds: finite(tree, "EXPOSED_SECONDS"),
             flush_seconds: finite(tree, "FLUSH_SECONDS"),
             failed: tree.get_value("FAILED").map(str::to_owned),
         }
@@ -361,6 +366,7 @@ mod tests {
             bytes: 12,
             sealed: 1000,
             seal_seconds: Some(0.25),
+            exposed_seconds: Some(0.5),
             failed: Some("no space left".into()),
             ..RunDataset::default()
         };

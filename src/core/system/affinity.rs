@@ -79,6 +79,16 @@ pub fn processor_time(of_thread: bool) -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
+/// Returns how long the calling thread was ready to run and had no processor; 0 where the kernel
+/// does not tell.
+#[must_use]
+pub fn waited_for_processor() -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    // Nanoseconds on a processor, nanoseconds of waiting for one, time slices.
+    let waited = told.split(' ').nth(1).and_then(|number| number.parse().ok());
+    Duration::from_nanos(waited.unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,7 +24,9 @@ mod shared_log;
 mod space;
 
 pub use access::{is_denied, may_write};
-pub use affinity::{bind_thread, parent, permitted, processor_time, processors};
+pub use affinity::{
+    bind_thread, parent, permitted, processor_time, processors, waited_for_processor,
+};
 pub use attributes::{Attributes, copy_user_attributes, set_user_attributes, user_attributes_at};
 pub use descriptor::{
     begin_writeback, has_writers, is_locked, is_open_elsewhere, next_data, try_lock, unlock,

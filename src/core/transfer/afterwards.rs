@@ -18,6 +18,7 @@ use super::newer::{Decided, leave_to_newer};
 use super::options::{Options, SYNC_BYTES};
 use super::stage::{stage, staged_path};
 use super::throttle::Throttle;
+use super::work::Work;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, FileLock, join_relative};
@@ -106,7 +107,7 @@ pub fn stage_node(
         let journal = Journal::new(prefix, id);
         let parts = journal.parts()?;
         let rate = known.bandwidth / parts.len().max(1) as f64;
-        let mut node = Node { prefix, path: &path, options, begun: Instant::now(), looked: None };
+        let mut node = Node { prefix, path: &path, options, looked: None };
         for (index, name) in parts.iter().enumerate() {
             let part = match journal.read_part(name) {
                 // Its node's files are not known; the next start gives the flush up.
@@ -118,8 +119,8 @@ pub fn stage_node(
             };
             let Some(files) = node.own_files(&part, &known)? else { continue };
             let _turn = node.wait_for_turn(index, parts.len())?;
-            let throttle = Throttle::new(rate, known.percent);
-            match node.copy(&part, files, throttle) {
+            let work = Work::begin(Throttle::new(rate, known.percent));
+            match node.copy(&part, files, work) {
                 Ok(count) => staged.files += count,
                 Err(_) if node.is_stopped() => {
                     staged.stopped = true;
@@ -151,7 +152,6 @@ struct Node<'a> {
     prefix: &'a Path,
     path: &'a Path,
     options: &'a Options,
-    begun: Instant,
     /// When the transfer file was last read for COMMAND, and whether that was not RUN.
     looked: Option<(Instant, bool)>,
 }
@@ -192,12 +192,7 @@ impl Node<'_> {
         Ok(None)
     }
 
-    fn copy(
-        &mut self,
-        part: &Catalog,
-        files: Vec<OnItsWay<'_>>,
-        mut throttle: Throttle,
-    ) -> Result<u64> {
+    fn copy(&mut self, part: &Catalog, files: Vec<OnItsWay<'_>>, mut work: Work) -> Result<u64> {
         let mut count = 0;
         let bytes = files.iter().map(|(meta, ..)| meta.size).sum();
         let _step = progress::step("copying to the prefix", Total::Bytes(Some(bytes)));
@@ -206,7 +201,7 @@ impl Node<'_> {
             let there = Path::new(&transfer.destination).metadata().ok().map(|one| one.len());
             if !transfer.is_complete() || there != Some(meta.size) {
                 let written = transfer.written.unwrap_or(0).min(there.unwrap_or(0));
-                self.copy_file(part.epoch, meta, &source, written, &mut throttle)?;
+                self.copy_file(part.epoch, meta, &source, written, &mut work)?;
                 count += 1;
             } else {
                 progress::add_bytes(meta.size);
@@ -221,19 +216,13 @@ impl Node<'_> {
         meta: &FileMeta,
         source: &str,
         written: u64,
-        throttle: &mut Throttle,
+        work: &mut Work,
     ) -> Result<()> {
         let (path, crc32) = (self.path, self.options.check_crc);
         let target = join_relative(self.prefix, &meta.name)?;
         let mut note = |bytes: u64| note_written(path, source, bytes);
-        let mut last = Instant::now();
-        let buffer_bytes = throttle.piece(self.options.buffer_bytes);
-        let mut progress = |bytes: u64| {
-            throttle.note(bytes, last.elapsed(), self.begun.elapsed());
-            self.rest(throttle)?;
-            last = Instant::now();
-            Ok(())
-        };
+        let buffer_bytes = work.piece(self.options.buffer_bytes);
+        let mut progress = |bytes: u64| work.moved(bytes, || self.heed_stop().map(|()| true));
         let how = CopyOptions {
             buffer_bytes,
             crc32,
@@ -244,19 +233,7 @@ impl Node<'_> {
         };
         stage(Path::new(source), &target, epoch, Some(meta), how)?;
         note_written(path, source, meta.size)?;
-        throttle.note(0, last.elapsed(), self.begun.elapsed());
-        self.rest(throttle)
-    }
-
-    fn rest(&mut self, throttle: &Throttle) -> Result<()> {
-        loop {
-            self.heed_stop()?;
-            let pause = throttle.pause(self.begun.elapsed());
-            if pause.is_zero() {
-                return Ok(());
-            }
-            std::thread::sleep(pause);
-        }
+        work.moved(0, || self.heed_stop().map(|()| true))
     }
 
     fn heed_stop(&mut self) -> Result<()> {
@@ -326,7 +303,7 @@ fn complete_one(
         names.iter().map(|name| journal.read_part(name)).collect::<Result<_>>()?;
     let Some(Decided { about, taken }) = decided(prefix, &journal, options.prefix_size)? else {
         if let Some(plan) = journal.planned()? {
-            let missing = parts.len().saturating_sub(journal.marks(Mark::Staged)?.len());
+            let missing = parts.len().saturating_sub(journal.count(Mark::Staged)?);
             completed.waiting.push((plan.dataset.name, missing));
         }
         let destinations: Vec<Vec<String>> =

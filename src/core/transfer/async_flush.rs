@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::about::About;
 use super::flush::{Announced, announce_flush, keep_window};
@@ -33,6 +33,7 @@ use super::throttle::Throttle;
 use super::turns::{self, Turn};
 use super::unfinished::close_half;
 use super::window::Left;
+use super::work::Work;
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
@@ -363,20 +364,17 @@ impl Job {
     }
 
     fn stage_files(&self, ledger: &mut Ledger<'_>) -> Result<()> {
-        let begun = Instant::now();
         let rate = self.options.bytes_per_second as f64 * self.turn.share;
-        let mut throttle = Throttle::new(rate, self.options.percent);
+        let mut work = Work::begin(Throttle::new(rate, self.options.percent));
+        let is_limited = || Ok(!self.stopped() && !self.hurry.load(Ordering::Relaxed));
         let known = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
         let mut stager = Stager::default();
         for file in self.own_files() {
             let key = self.key(file);
             let written = known.files.get(&key).and_then(|entry| entry.written).unwrap_or(0);
-            let mut last = Instant::now();
-            let buffer_bytes = throttle.piece(self.options.buffer_bytes);
+            let buffer_bytes = work.piece(self.options.buffer_bytes);
             let mut progress = |bytes: u64| {
-                throttle.note(bytes, last.elapsed(), begun.elapsed());
-                self.rest(&throttle, begun);
-                last = Instant::now();
+                work.moved(bytes, is_limited)?;
                 if self.stopped() { Err(Error::Stopped) } else { Ok(()) }
             };
             let mut durable = |written: u64| ledger.set(&key, written);
@@ -393,8 +391,7 @@ impl Job {
             stager.stage(&self.dir.join(&file.name), &target, self.record.epoch, file, how)?;
             self.note_durable(&mut stager, ledger)?;
             // The last sync is work, too.
-            throttle.note(0, last.elapsed(), begun.elapsed());
-            self.rest(&throttle, begun);
+            work.moved(0, is_limited)?;
         }
         stager.finish()?;
         self.note_durable(&mut stager, ledger)
@@ -403,16 +400,6 @@ impl Job {
     fn note_durable(&self, stager: &mut Stager, ledger: &mut Ledger<'_>) -> Result<()> {
         let mut durable = stager.take_durable().into_iter();
         durable.try_for_each(|(name, bytes)| ledger.set(&self.key_of(&name), bytes))
-    }
-
-    fn rest(&self, throttle: &Throttle, begun: Instant) {
-        while !self.stopped() && !self.hurry.load(Ordering::Relaxed) {
-            let pause = throttle.pause(begun.elapsed());
-            if pause.is_zero() {
-                return;
-            }
-            std::thread::sleep(pause);
-        }
     }
 
     /// The node's files as the transfer file has them.
@@ -472,13 +459,13 @@ impl Job {
         }
         let nodes = self.journal.parts()?;
         if self.journal.committed()?.is_none() {
-            if self.journal.marks(Mark::Staged)?.len() < nodes.len() {
+            if self.journal.count(Mark::Staged)? < nodes.len() {
                 return Ok(Advance::Pending);
             }
             announce(&self.prefix, &self.about.dataset, self.options.prefix_size)?;
             self.journal.commit(&self.about)?;
         }
-        if self.journal.marks(Mark::Published)?.len() < nodes.len() {
+        if self.journal.count(Mark::Published)? < nodes.len() {
             return Ok(Advance::Pending);
         }
         let mut entries = Vec::new();

@@ -13,9 +13,9 @@ use super::single::sweep_staged;
 use super::stage::Stager;
 use super::unfinished::note_half_of;
 use super::window::{Left, trim};
-use crate::cache::agree::{agree, any, twice};
+use crate::bytes::{Reader, Writer};
+use crate::cache::agree::{agree, any, from_root, twice};
 use crate::cache::{Catalog, CatalogEntry, Ctx};
-use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
@@ -86,7 +86,7 @@ pub fn flush_with(
         files: copied.clone().count() as u64,
         bytes: copied.map(|entry| entry.meta.size).sum(),
         seconds: start.elapsed().as_secs_f64(),
-        replaced: broadcast_ids(ctx, &replaced)?,
+        replaced: broadcast_ids(ctx, Ok(replaced))?,
         left,
     })
 }
@@ -220,15 +220,15 @@ pub(super) fn undo(ctx: &Ctx, journal: &Journal, own: &Catalog, why: &Error) -> 
     Ok(())
 }
 
-fn broadcast_ids(ctx: &Ctx, ids: &[u64]) -> Result<Vec<u64>> {
-    let mut tree = KvTree::new();
-    for id in ids {
-        tree.child_mut(id);
-    }
-    let tree = trees::from_root(ctx.world, &tree, 0)?;
-    let mut ids: Vec<u64> = tree.keys().flat_map(str::parse).collect();
-    ids.sort_unstable();
-    Ok(ids)
+/// Gives all ranks the ids that rank 0 knows, in order. Collective.
+fn broadcast_ids(ctx: &Ctx, ids: Result<Vec<u64>>) -> Result<Vec<u64>> {
+    let put = |mut ids: Vec<u64>| {
+        ids.sort_unstable();
+        Writer::new().list(&ids, |out, id| _ = out.word(*id)).take()
+    };
+    let bytes = from_root(ctx.world, ids.map(put))?;
+    let ids = Reader::new(&bytes).list(Reader::word);
+    ids.ok_or_else(|| Error::Comm("what rank 0 sent are no ids".to_string()))
 }
 
 /// What [`recover_journal`] did.
@@ -261,9 +261,9 @@ fn recover_once(ctx: &Ctx) -> Result<JournalReport> {
     if is_root && let Err(error) = sweep_staged(ctx.prefix) {
         log::message(1, format_args!("something half written stays on the prefix: {error}"));
     }
-    let found = agree(ctx.world, if is_root { Journal::ids(ctx.prefix) } else { Ok(Vec::new()) })?;
+    let found = if is_root { Journal::ids(ctx.prefix) } else { Ok(Vec::new()) };
     let mut report = JournalReport::default();
-    for id in broadcast_ids(ctx, &found)? {
+    for id in broadcast_ids(ctx, found)? {
         let journal = Journal::new(ctx.prefix, id);
         let mut damaged = None;
         let decided = match is_root {

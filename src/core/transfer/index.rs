@@ -96,11 +96,12 @@ pub fn record_incomplete(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()>
 pub fn record_places(
     prefix: &Path,
     cached: &BTreeMap<u64, Option<String>>,
-    flushing: &BTreeSet<u64>,
+    flushing: &BTreeMap<u64, Option<(u64, u64)>>,
 ) -> Result<()> {
     let path = flush_path(prefix);
     let in_cache: BTreeSet<u64> = cached.keys().copied().collect();
-    let wanted = [(Location::Cache, &in_cache), (Location::Flushing, flushing)];
+    let on_its_way: BTreeSet<u64> = flushing.keys().copied().collect();
+    let wanted = [(Location::Cache, &in_cache), (Location::Flushing, &on_its_way)];
     let change = |state: &mut FlushState| {
         for (place, ids) in wanted {
             state.at(place).difference(ids).for_each(|id| state.unset(*id, place));
@@ -108,6 +109,8 @@ pub fn record_places(
         }
         let named = cached.iter().filter_map(|(id, name)| Some((id, name.as_ref()?)));
         named.for_each(|(id, name)| state.set_name(*id, name));
+        let progress = flushing.iter().filter_map(|(id, progress)| Some((id, (*progress)?)));
+        progress.for_each(|(id, (done, of))| state.set_progress(*id, done, of));
     };
     let before = FlushState::read(&path)?.unwrap_or_default();
     let mut after = before.clone();

@@ -117,17 +117,33 @@ impl Journal {
         about.to_tree().write_file(self.dir().join(name))
     }
 
-    /// Leaves a mark; `rank` tells it from those of others.
+    /// Leaves a mark; `rank` tells it from those of others. What it tells of is durable before. So
+    /// is the mark itself of a failure; another one that a power cut takes costs a second look at
+    /// the files.
     pub fn mark(&self, mark: Mark, rank: usize, why: &str) -> Result<()> {
+        let path = self.dir().join(format!("{}{rank}.scr", mark.stem()));
+        if mark != Mark::Failed {
+            return fs::write(&path, "").map_err(|e| Error::io("cannot write", &path, e));
+        }
         let mut tree = KvTree::new();
         tree.set_value("WHY", why);
-        tree.write_file(self.dir().join(format!("{}{rank}.scr", mark.stem())))
+        tree.write_file(path)
+    }
+
+    /// Counts the marks of a kind, without a look into them.
+    pub fn count(&self, mark: Mark) -> Result<usize> {
+        Ok(self.names(mark)?.len())
+    }
+
+    fn names(&self, mark: Mark) -> Result<Vec<String>> {
+        let mut names = crate::cache::disk::names_in(&self.dir())?;
+        names.retain(|name| name.starts_with(mark.stem()) && name.ends_with(".scr"));
+        Ok(names)
     }
 
     /// Reads the texts of all marks of a kind. One that cannot be read is a mark all the same.
     pub fn marks(&self, mark: Mark) -> Result<Vec<String>> {
-        let mut names = crate::cache::disk::names_in(&self.dir())?;
-        names.retain(|name| name.starts_with(mark.stem()) && name.ends_with(".scr"));
+        let names = self.names(mark)?;
         let text = |name: &String| match KvTree::read_file(self.dir().join(name)) {
             Ok(tree) => tree.unwrap_or_default().get_value("WHY").unwrap_or_default().to_owned(),
             Err(error) => error.to_string(),
@@ -175,7 +191,7 @@ impl Journal {
     /// the one that was to commit it was missing.
     pub fn staged_plan(&self) -> Result<Option<About>> {
         let parts = self.parts()?.len();
-        let staged = parts > 0 && self.marks(Mark::Staged)?.len() == parts;
+        let staged = parts > 0 && self.count(Mark::Staged)? == parts;
         if staged { self.about(PLAN) } else { Ok(None) }
     }
 

@@ -7,7 +7,7 @@
 //! | `journal.rs` | what the next start must complete or roll back |
 //! | `flush.rs` | a whole dataset, all ranks together |
 //! | `companions.rs` | what is published with it of older ones |
-//! | `async_flush.rs`, `throttle.rs` | the same by threads, while the program goes on |
+//! | `async_flush.rs`, `throttle.rs`, `work.rs` | the same by threads, while the program goes on |
 //! | `ledger.rs`, `leader_sign.rs` | how far it is; what a node's leader has seen on the prefix |
 //! | `polling.rs` | waiting for what others do |
 //! | `turns.rs` | who of the threads waits for whom, and what each may take |
@@ -65,6 +65,7 @@ mod underway;
 mod unfinished;
 mod verify;
 mod window;
+mod work;
 
 pub use afterwards::{Completed, Staged, ask_to_stop, complete, set_transfer_command, stage_node};
 pub use async_flush::{Advance, AsyncFlush, PublishIf, Under};
@@ -98,7 +99,7 @@ pub use replaced::{bring_back, finish_returns};
 pub use shares::flush_shares;
 pub use single::{publish_file, publish_file_if, publish_unsealed};
 pub use stage::{is_staged_name, remove_staged_below, staged_name};
-pub use underway::{Progress, flushes_under_way};
+pub use underway::{Progress, Watch, flushes_under_way};
 pub use verify::{
     Check, Unchecked, Verified, files_on_prefix, names_on_prefix, verify_on_prefix, verify_outdated,
 };

@@ -183,7 +183,8 @@ impl Launch<'_> {
         for store in &layout.stores {
             fs::create_dir_all(&store.cache_dir).unwrap();
         }
-        let sharing = Sharing::observe(world, &*node, &layout)?;
+        let meet = || world.barrier();
+        let (sharing, ()) = Sharing::observe(world, node_ranks[0], &layout, 7, meet)?;
         let filemap = FilemapFile::new(&layout, node.rank(), me);
         let protection =
             Sets { world: world.split(0, me as i64)?.unwrap(), hosts: self.hosts.clone() };

@@ -475,7 +475,7 @@ fn what_only_the_cache_has_is_known_by_name_when_it_is_complete() {
     fs::create_dir(prefix.join(".scr")).unwrap();
     let cached = |ids: &[(u64, Option<&str>)]| {
         let named = ids.iter().map(|(id, name)| (*id, name.map(str::to_owned)));
-        transfer::record_places(&prefix, &named.collect(), &[6].into()).unwrap();
+        transfer::record_places(&prefix, &named.collect(), &[(6, Some((1, 2)))].into()).unwrap();
         transfer::list_in_cache(&prefix).unwrap()
     };
     assert_eq!(cached(&[(5, Some("ckpt.50")), (6, None)]), [(5, "ckpt.50".to_owned())]);

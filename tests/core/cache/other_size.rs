@@ -197,7 +197,8 @@ fn seal_in_sets(cluster: &Cluster, ranks: usize, nodes: usize) {
             let (rank, alone) = (set[comm.rank()], Solo::new());
             let layout = cluster.layout(&host(rank).to_string());
             fs::create_dir_all(&layout.control_dir).unwrap();
-            let sharing = Sharing::observe(&*comm, &alone, &layout)?;
+            let meet = || comm.barrier();
+            let (sharing, ()) = Sharing::observe(&*comm, comm.rank(), &layout, 7, meet)?;
             let protection = OneSet { comm: &*comm, set: &set, world_size: ranks };
             let ctx = Ctx {
                 world: &*comm,

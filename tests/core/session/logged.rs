@@ -79,8 +79,18 @@ fn phases_and_the_window_are_logged() {
         let seconds = |one: &Logged| one.get("secs").parse::<f64>().unwrap();
         let timed = phases.iter().filter(|one| one.get("event").ends_with("END"));
         assert!(timed.map(|one| seconds(one)).all(|it| 0.0 < it && it < 60.0), "{found:?}");
-        let longer = ends.iter().zip(seals).all(|(end, seal)| seconds(end) > seconds(seal));
+        let longer = ends.iter().zip(&seals).all(|(end, seal)| seconds(end) > seconds(seal));
         assert!(longer, "{found:?}");
+        // From the last close to the end of the seal, in milliseconds.
+        let exposed: Vec<&Logged> = of("EXPOSED");
+        let ids: Vec<_> = exposed.iter().map(|one| one.get("dset")).collect();
+        assert_eq!(ids, ["1", "2", "3", "4"], "{found:?}");
+        let mut all = exposed.iter().zip(&seals).zip(&ends);
+        let within = all.all(|((exposed, seal), end)| {
+            let [exposed, seal, end] = [exposed, seal, end].map(|one| seconds(one));
+            seal - 0.002 <= exposed && exposed <= end + 0.002
+        });
+        assert!(within, "{found:?}");
         let first: Vec<_> = found.iter().take(3).map(|one| one.get("event")).collect();
         assert_eq!(first, ["START", "STARTED", "COMPUTE_BEGIN"]);
         let gone: Vec<&Logged> = of("DELETED");

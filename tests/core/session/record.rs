@@ -3,7 +3,7 @@
 use std::fs;
 
 use scr_core::operations::{Life, read_status};
-use scr_core::records::{Record as _, Refusal, RunRecord};
+use scr_core::records::{FlushState, Record as _, Refusal, RunRecord};
 
 use super::cluster::Cluster;
 use super::life::from;
@@ -71,6 +71,43 @@ fn a_run_is_seen_while_it_goes_on() {
     let (one, other) = (&run.nodes["node_a"], &run.nodes["node_b"]);
     assert!(one.files > 0 && one.bytes > 0, "{run:?}");
     assert_eq!(one.files, other.files, "{run:?}");
+}
+
+#[test]
+fn a_flush_that_takes_its_time_says_how_far_it_is() {
+    const BYTES: usize = 1 << 20;
+    // Some four seconds, if nobody waited for it.
+    let cluster = Cluster::new(&[
+        "SCR_COPY_TYPE=SINGLE",
+        "SCR_FLUSH=1",
+        "SCR_FLUSH_ASYNC=1",
+        "SCR_FLUSH_ASYNC_BW=512KB",
+    ]);
+    let cluster = cluster.helped();
+    let path = cluster.prefix().join(".scr").join(FlushState::NAME);
+    let file = || FlushState::read(&path).ok().flatten().unwrap_or_default();
+    let outcome = cluster.launch("ab", None, |rank| {
+        // The first one shows which files a checkpoint has.
+        for (step, bytes) in [(1, 1), (2, BYTES)] {
+            fs::create_dir_all(cluster.prefix().join(format!("ckpt/step_{step}"))).unwrap();
+            rank.all_max(0).unwrap();
+            let name = format!("ckpt/step_{step}/rank_{}.dat", rank.rank);
+            rank.files.write_file(&name, &vec![7; bytes]).unwrap();
+            rank.calm();
+        }
+        let is_half_there = || file().progress(2).is_some_and(|(done, of)| 0 < done && done < of);
+        while rank.rank == 0 && !is_half_there() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let seen = read_status(&cluster.prefix()).flushes.get(&2).copied();
+        rank.all_max(0).unwrap();
+        rank.finish();
+        (rank.rank == 0).then_some(seen)
+    });
+    let seen = outcome.first().flatten().expect("it is under way");
+    assert_eq!((seen.bytes, seen.nodes), (2 * BYTES as u64, 2));
+    assert!(0 < seen.bytes_done && seen.bytes_done < seen.bytes, "{seen:?}");
+    assert_eq!(file().progress(2), None, "it is over");
 }
 
 #[test]

@@ -146,3 +146,44 @@ fn a_start_with_nothing_lost_waits_for_the_disk_a_few_times() {
         assert!(cached.len() <= most, "rank {rank}: {cached:#?}");
     }
 }
+
+/// What each rank asks of its communicators at a start that finds a checkpoint in the caches, and
+/// nothing lost.
+fn calls_of_a_start(hosts: &str, scheme: &str) -> Vec<Vec<&'static str>> {
+    let scheme = format!("SCR_COPY_TYPE={scheme}");
+    let settings = [&*scheme, "SCR_SET_SIZE=4", "SCR_FLUSH=0", "SCR_CACHE_SIZE=1"];
+    let mut cluster = Cluster::new(&settings);
+    let prefix = cluster.prefix();
+    cluster.launch(hosts, None, |rank: &Rank| {
+        for step in 1..=2 {
+            let dir = format!("ckpt/step_{step}");
+            fs::create_dir_all(prefix.join(&dir)).unwrap();
+            rank.all_max(0).unwrap();
+            rank.files.write_file(&format!("{dir}/rank_{}.dat", rank.rank), b"x").unwrap();
+            rank.calm();
+        }
+    });
+    let calls = Calls::of(hosts.len());
+    cluster.count(&calls);
+    let outcome = cluster.launch(hosts, None, |rank: &Rank| {
+        let start = calls.take(rank.rank);
+        let name = format!("ckpt/step_2/rank_{}.dat", rank.rank);
+        assert_eq!(rank.files.read_file(&name).unwrap(), b"x");
+        start
+    });
+    outcome.all().into_iter().cloned().collect()
+}
+
+#[test]
+fn a_start_takes_as_many_collectives_in_a_large_job_as_in_a_small_one() {
+    for scheme in ["SINGLE", "XOR"] {
+        for (hosts, most) in [("abcd", 35), ("aabbccdd", 56), ("aabbccddeeffgghh", 56)] {
+            for (rank, found) in calls_of_a_start(hosts, scheme).into_iter().enumerate() {
+                let case = format!("{scheme} on {hosts}, rank {rank}: {} {found:?}", found.len());
+                assert!(found.len() <= most, "{case}");
+                // Nodes, and their leaders.
+                assert_eq!(found.iter().filter(|call| **call == "split").count(), 2, "{case}");
+            }
+        }
+    }
+}

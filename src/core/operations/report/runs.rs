@@ -56,6 +56,9 @@ pub struct Point {
     pub cost_seconds: Option<f64>,
     /// Seconds of the seal.
     pub seal_seconds: Option<f64>,
+    /// Seconds between its last close and its seal, as rank 0 has seen it: a failure in between
+    /// would have taken it.
+    pub exposed_seconds: Option<f64>,
     /// Seconds of the flush.
     pub flush_seconds: Option<f64>,
     /// When it was on the prefix, seconds since 1970.
@@ -196,6 +199,9 @@ fn tell(run: &mut RunStory, event: &Logged, time: u64) {
         "CHECKPOINT_END" | "OUTPUT_END" => {
             run.point(id).into_iter().for_each(|point| point.cost_seconds = seconds);
         }
+        "EXPOSED" => {
+            run.point(id).into_iter().for_each(|point| point.exposed_seconds = seconds);
+        }
         "FLUSH_FAILED" => {
             run.point(id).into_iter().for_each(|point| point.failed = Some(note.to_owned()));
             run.troubles.push(trouble("a flush failed"));
@@ -308,6 +314,7 @@ fn add_datasets(run: &mut RunStory, record: &RunRecord) {
             bytes: one.bytes,
             cost_seconds: None,
             seal_seconds: one.seal_seconds,
+            exposed_seconds: one.exposed_seconds,
             flush_seconds: one.flush_seconds,
             flushed,
             failed: one.failed.clone(),

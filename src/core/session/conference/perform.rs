@@ -78,6 +78,9 @@ impl Session {
                     let note = if plan.on_prefix { SEALED_ON_PREFIX } else { "" };
                     event.seconds(seconds).size(files, bytes).note(note)
                 });
+                if !plan.on_prefix {
+                    self.exposure_ended(&plan.key, plan.id);
+                }
                 self.write_ended(&plan.key, plan.id);
                 if self.series.series()[plan.key.series].checkpoint && !plan.resealed {
                     let begun = self.state().machine.begun_ms(&plan.key);

@@ -2,8 +2,11 @@
 //! follows the run off the program's path, in the helper thread of rank 0; exact at start and end.
 //! And the nodes file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::Path;
 use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use crate::cache::RebuildReport;
 use crate::comm::ranks::ranks_phrase;
@@ -12,14 +15,53 @@ use crate::log;
 use crate::machine::{DatasetState, SharedDataset};
 use crate::records::{Nodes, Record as _};
 use crate::session::rank::runtime::Session;
-use crate::transfer::record_places;
+use crate::transfer::{Watch, record_places};
+
+/// Between two looks at how far flushes have come.
+const PERIOD: Duration = Duration::from_secs(1);
 
 /// Ids in cache, and of those the ones that are being flushed in the background.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::session) struct Places {
+struct Places {
     /// With the name of what is complete.
     cached: BTreeMap<u64, Option<String>>,
-    flushing: BTreeSet<u64>,
+    /// With the bytes that have come and that are to come, once they were looked at.
+    flushing: BTreeMap<u64, Option<(u64, u64)>>,
+}
+
+/// What the flush file says, and the flushes that are watched for it.
+#[derive(Default)]
+pub(in crate::session) struct PlacesTold {
+    told: Option<Places>,
+    watched: BTreeMap<u64, Watch>,
+    looked: Option<Instant>,
+}
+
+impl PlacesTold {
+    /// Looks how far the flushes in `now` have come, unless that was done a moment ago.
+    fn look(&mut self, prefix: &Path, now: &mut Places) {
+        self.watched.retain(|id, _| now.flushing.contains_key(id));
+        if now.flushing.is_empty() {
+            return;
+        }
+        if self.looked.is_some_and(|looked| looked.elapsed() < PERIOD) {
+            let before = self.told.iter().flat_map(|told| &told.flushing);
+            before.for_each(|(id, progress)| {
+                now.flushing.entry(*id).and_modify(|now| *now = *progress);
+            });
+            return;
+        }
+        self.looked = Some(Instant::now());
+        for (id, progress) in &mut now.flushing {
+            if let Entry::Vacant(place) = self.watched.entry(*id)
+                && let Ok(watch) = Watch::new(prefix, *id)
+            {
+                place.insert(watch);
+            }
+            let watch = self.watched.get(id).filter(|watch| watch.bytes > 0);
+            *progress = watch.map(|watch| (watch.bytes_done(prefix), watch.bytes));
+        }
+    }
 }
 
 impl Session {
@@ -29,13 +71,14 @@ impl Session {
         if self.site.rank != 0 {
             return;
         }
-        let now = self.find_places();
-        let mut told = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.as_ref() == Some(&now) {
+        let mut now = self.find_places();
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.look(&self.site.prefix, &mut now);
+        if places.told.as_ref() == Some(&now) {
             return;
         }
         match record_places(&self.site.prefix, &now.cached, &now.flushing) {
-            Ok(()) => *told = Some(now),
+            Ok(()) => places.told = Some(now),
             Err(error) => log::message(1, format_args!("{error}; tried again later")),
         }
     }
@@ -87,8 +130,8 @@ impl Session {
     }
 
     fn find_places(&self) -> Places {
-        let mut flushing: BTreeSet<u64> = self.flushes().keys().copied().collect();
-        flushing.extend(self.background().as_ref().map(|(id, _)| *id));
+        let mut flushing: BTreeMap<_, _> = self.flushes().keys().map(|id| (*id, None)).collect();
+        flushing.extend(self.background().as_ref().map(|(id, _)| (*id, None)));
         let state = self.state();
         let sealed = |one: &&SharedDataset| {
             let kept = matches!(one.state, DatasetState::Provisional | DatasetState::Confirmed);
@@ -100,7 +143,7 @@ impl Session {
             (one.id, complete.then(|| self.record_key(&one.key).name()))
         };
         let cached: BTreeMap<_, _> = all.filter(sealed).map(named).collect();
-        flushing.retain(|id| cached.contains_key(id));
+        flushing.retain(|id, _| cached.contains_key(id));
         Places { cached, flushing }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::account::tally::Tally;
 use crate::account::unmatched::Unmatched;
 use crate::cache::{Leftovers, Setbacks, Spare, Takeover, rebuild};
-use crate::comm::{Comm, words};
+use crate::comm::Comm;
 use crate::error::Result;
 use crate::handles::{Checksums, Tokens};
 use crate::launch::earlier::{purge, take_over_other_size};
@@ -28,7 +28,7 @@ use crate::session::rank::runtime::{Session, State};
 use crate::session::report::events::Events;
 use crate::session::stores::pages::Pages;
 use crate::session::updates::moves::Moves;
-use crate::system::{Memory, monotonic_ms, random_u64};
+use crate::system::{Memory, monotonic_ms};
 use crate::transfer::recover_journal;
 
 impl Session {
@@ -53,9 +53,7 @@ impl Session {
         }
         let known = learned::read(&site.state_dir(), identity, series, world)?;
         let machine = Machine::new(machine_config(site, series, &hosts), &known, monotonic_ms());
-        let launch = words::broadcast(world, random_u64(), 0)?;
         let mut session = build(joined, machine, &known, spare);
-        session.launch = launch;
         session.share_messages();
         session.begin_run(&hosts);
         session.begin_records(&hosts, &mut report, events);
@@ -71,7 +69,7 @@ impl Session {
 }
 
 fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) -> Session {
-    let Joined { site, links, series, identity, leases, .. } = joined;
+    let Joined { site, links, series, launch, identity, leases, .. } = joined;
     let state = State {
         machine,
         view: View::of(site.prefix.clone()),
@@ -107,7 +105,7 @@ fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) ->
         flushing: AtomicBool::new(false),
         background: Mutex::new(None),
         flushes: Mutex::default(),
-        launch: 0,
+        launch,
         identity,
         _leases: leases,
         encoders: Encoders::default(),

@@ -26,7 +26,7 @@ use crate::patterns::{SeriesSet, Template};
 use crate::session::conference::encode::Encoders;
 use crate::session::conference::trouble::Troubles;
 use crate::session::ending::halt::Halt;
-use crate::session::flush::places::Places;
+use crate::session::flush::places::PlacesTold;
 use crate::session::handles::children::Counter;
 use crate::session::handles::lent::Lent;
 use crate::session::program::Program;
@@ -154,7 +154,7 @@ pub struct Session {
     pub(in crate::session) setbacks: Setbacks,
     pub(in crate::session) memory: Memory,
     /// What the flush file says, as far as it is ours to say.
-    pub(in crate::session) places: Mutex<Option<Places>>,
+    pub(in crate::session) places: Mutex<PlacesTold>,
     pub(in crate::session) events: Events,
     pub(in crate::session) evicted: Leftovers,
     pub(in crate::session) neighbours: Neighbours,
