@@ -71,7 +71,9 @@ sim-library: deps
 	@mv -f $(DIST)/lib/scr/sim/libmpich_ucx.so.new $(DIST)/lib/scr/sim/libmpich_ucx.so
 
 # mpi-sys does not notice another MPICC, so each MPI has a target directory of its own. It begins as
-# a copy of the one before, less mpi-sys: compiling the same crates once more takes minutes.
+# a copy of the one before, less mpi-sys: compiling the same crates once more takes minutes. scr-cli,
+# which has no library, is named for the features alone that it asks of crates that both need: with
+# others scr-core would be compiled anew.
 engines: deps $(addprefix engine-,$(MPIS))
 BEFORE_openmpi := target
 BEFORE_mpich   := target/openmpi
@@ -82,7 +84,7 @@ engine-%:
 	  cp -a $(BEFORE_$*)/$(BUILT) target/$*.new/ && \
 	  $(CARGO) clean --quiet $(PROFILE_FLAG) -p mpi-sys --target-dir target/$*.new && \
 	  mkdir -p target/$* && mv target/$*.new/$(BUILT) target/$*/ && rm -r target/$*.new; }
-	MPICC=mpicc.$* $(CARGO) build $(PROFILE_FLAG) -p scr --lib --target-dir target/$*
+	MPICC=mpicc.$* $(CARGO) build $(PROFILE_FLAG) -p scr -p scr-cli --lib --target-dir target/$*
 	@mkdir -p $(DIST)/lib/scr/$*
 	@cp -f target/$*/$(BUILT)/libscr.so $(DIST)/lib/scr/$*/libscr.so.new
 	@mv -f $(DIST)/lib/scr/$*/libscr.so.new $(DIST)/lib/scr/$*/libscr.so
