@@ -51,21 +51,21 @@ def parts(full):
     turns = [] if full else ["--turns"]
     points = ["--all"] if full else turns
     one_in = [] if full else ["--one-in", "20"]
-    more = [("packages", ["packages/packages.py"], 2), ("page", ["page/page.py"], 1)]
+    more = [("packages", ["tests/packages/packages.py"], 2), ("page", ["tests/page/page.py"], 1)]
     return [
-        ("guide", ["guide/guide.py"], 1),
-        ("cluster", ["cluster/run.py", *points], 0),
-        ("apps", ["apps/run.py", *turns], 0),
+        ("guide", ["tests/guide/guide.py"], 1),
+        ("cluster", ["tests/cluster/run.py", *points], 0),
+        ("apps", ["tests/apps/run.py", *turns], 0),
         ("core", None, 2),
-        ("api", ["api/api.py", *turns], 0),
-        ("differential", ["differential/differential.py"], 1),
-        ("faults", ["faults/faults.py", *one_in], 0),
-        ("reader", ["reader/reader.py", *turns], 1),
-        ("layout", ["layout/layout.py"], 1),
+        ("api", ["tests/api/api.py", *turns], 0),
+        ("differential", ["tests/differential/differential.py"], 1),
+        ("faults", ["tests/faults/faults.py", *one_in], 0),
+        ("reader", ["tests/reader/reader.py", *turns], 1),
+        ("layout", ["tests/layout/layout.py"], 1),
         ("cli", None, 2),
         ("preload", None, 2),
         *(more if full else []),  # these need Debian's tools, and a browser
-        ("hard", ["hard/hard.py", *turns], 0),  # last: some of its cases are to be alone
+        ("hard", ["tests/hard/hard.py", *turns], 0),  # last: some of its cases are to be alone
     ]
 
 
@@ -73,7 +73,7 @@ def command_of(name, words):
     """What runs a part: cargo a crate's tests, Python the others."""
     if name in CRATES:
         return [*TEST, "--no-fail-fast", *CRATES[name]]
-    return [sys.executable, f"tests/{words[0]}", *words[1:]]
+    return [sys.executable, *words]
 
 
 SUMMARY = re.compile(r"(?:test result: \w+\. )?(\d+) passed[;,] (\d+) failed")
