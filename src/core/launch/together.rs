@@ -257,11 +257,13 @@ mod tests {
         let outcomes = run(3, |comm| {
             let own = Error::named(messages::IN_USE, "another run");
             let own = Some(&own).filter(|_| comm.rank() == 1);
-            let told = |names| match share_trouble(comm.as_ref(), own, names) {
-                Ok(()) => (0, String::new()),
+            let told = |names| match share_trouble(comm.as_ref(), own, names, b"") {
+                Ok(_) => (0, String::new()),
                 Err(error) => (error.id().number(), error.to_string()),
             };
-            let fine = share_trouble(comm.as_ref(), None, true).is_ok();
+            let own = [comm.rank() as u8];
+            let fine = share_trouble(comm.as_ref(), None, true, &own)
+                .is_ok_and(|told| told == [[0], [1], [2]]);
             (fine, told(true), told(false))
         });
         let number = messages::IN_USE.number();
