@@ -43,7 +43,7 @@ static IN_VAIN: AtomicU32 = AtomicU32::new(0);
 const IN_VAIN_MAX: u32 = 2;
 /// A thread that never returns from a write (it was cancelled there) is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
-const INTERVAL: Duration = Duration::from_micros(100);
+const INTERVAL_NANOSECONDS: c_long = 100_000;
 /// The stand-in gets a number from here on, so that the program's numbers are what they would be.
 const NUMBERS: [c_int; 2] = [900, 200];
 /// What an open may ask for beside writing.
@@ -216,7 +216,7 @@ fn settle_now(moved: bool) {
     let mask = block_signals();
     let until = Instant::now() + PATIENCE;
     while BUSY.swap(true, Ordering::AcqRel) {
-        std::thread::sleep(INTERVAL); // its own patience has an end
+        pass_time(); // its own patience has an end
     }
     let fd = FD.load(Ordering::Acquire);
     if let Some(course) = in_order::course(fd) {
@@ -244,8 +244,16 @@ fn at_rest(course: &Course, until: Instant) -> Option<u64> {
         if is_writer() || Instant::now() > until {
             return None;
         }
-        std::thread::sleep(INTERVAL);
+        pass_time();
     }
+}
+
+/// No point of cancellation: others would wait for ever for a thread that ends here.
+fn pass_time() {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: INTERVAL_NANOSECONDS };
+    let rest: *mut libc::timespec = std::ptr::null_mut();
+    // SAFETY: the structure is valid for the call, which writes nothing.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, rest) };
 }
 
 /// Makes what is behind `fd` the file that the program has written. False: it is not. [`BUSY`] is

@@ -201,6 +201,22 @@ mod tests {
     }
 
     #[test]
+    fn one_is_lent_where_no_one_else_finds_it() {
+        let (cache, dataset, spares) = cache();
+        spares.keep(&dataset, &[make(&dataset, "large", 3 * MIB)]).unwrap();
+        assert_eq!(spares.bytes(), 3 * MIB);
+        assert!(spares.lend(7 * MIB, |_| Some(())).is_none(), "much too short");
+        assert!(spares.lend(3 * MIB, |_| None::<()>).is_none());
+        assert!(spares.lend(4 * MIB, |found| fs::read(found).ok()).is_some());
+        let lent = cache.path().join("scr.spare.5.lent");
+        assert!(Spares::is_folder("scr.spare.5.lent") && lent.exists() && spares.bytes() == 0);
+        spares.clear().unwrap();
+        assert!(lent.exists(), "the program may write to it now");
+        spares.end().unwrap();
+        assert!(!lent.exists());
+    }
+
+    #[test]
     fn those_of_the_last_dataset_only_and_none_with_a_second_name() {
         let (cache, dataset, spares) = cache();
         spares.keep(&dataset, &[make(&dataset, "first", 3 * MIB)]).unwrap();
