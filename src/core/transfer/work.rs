@@ -1,5 +1,5 @@
-//! Work within limits: what a thread has worked is its time less what it has waited for a processor.
-//! On a busy machine that wait is most of the time, and a share of it would be next to nothing.
+//! Work within limits: what a thread has worked is its time less what it has waited for a
+//! processor. On a busy machine that wait is most of the time, and a share of it next to nothing.
 
 use std::time::{Duration, Instant};
 
