@@ -105,6 +105,16 @@ impl Session {
         }
     }
 
+    /// Notes that the dataset, sealed as `id`, was not protected from its last close on rank 0
+    /// until now: a failure in between would have taken it.
+    fn exposure_ended(&self, key: &DatasetKey, id: u64) {
+        let since = self.state().machine.changed_ms(key);
+        if let Some(since) = since {
+            let seconds = monotonic_ms().saturating_sub(since) as f64 / 1e3;
+            self.dataset_event("EXPOSED", key, id, |event| event.seconds(seconds));
+        }
+    }
+
     fn try_seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Prepared> {
         let (asked, encoded) = self.take_encoded(links, plan)?;
         let ctx = links.ctx(&self.site);

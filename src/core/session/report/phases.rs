@@ -9,7 +9,6 @@ use std::time::Instant;
 use crate::events::Event;
 use crate::machine::DatasetKey;
 use crate::session::rank::runtime::Session;
-use crate::system::monotonic_ms;
 
 /// What the program is doing.
 #[derive(Debug, Default)]
@@ -68,16 +67,6 @@ impl Session {
             let what = if series.checkpoint { "CHECKPOINT_END" } else { "OUTPUT_END" };
             self.dataset_event(what, key, id, |event| event.seconds(begun.elapsed().as_secs_f64()));
             self.write_given_up(key);
-        }
-    }
-
-    /// Notes that the dataset, sealed as `id`, was not protected from its last close on rank 0
-    /// until now: a failure in between would have taken it.
-    pub(in crate::session) fn exposure_ended(&self, key: &DatasetKey, id: u64) {
-        let since = self.state().machine.changed_ms(key);
-        if let Some(since) = since {
-            let seconds = monotonic_ms().saturating_sub(since) as f64 / 1e3;
-            self.dataset_event("EXPOSED", key, id, |event| event.seconds(seconds));
         }
     }
 
