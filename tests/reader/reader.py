@@ -193,7 +193,7 @@ def logged(mpi, program):
     with place(mpi, program) as here, here.paused(STEPS, SCR_COPY_TYPE="XOR", **settings) as run:
         here.go_on(run)
         pairs = [f"{what}_{edge}" for what in ("CHECKPOINT", "FLUSH") for edge in ("BEGIN", "END")]
-        each = dict.fromkeys(["SEALED", "CONFIRMED", *pairs], STEPS)
+        each = dict.fromkeys(["SEALED", "CONFIRMED", "EXPOSED", *pairs], STEPS)
         once = dict.fromkeys(["START", "STARTED", "EVICTED", "CLEARED", "END"], 1)
         # One of the four has no files.
         nodes = dict.fromkeys(["NODE_SEAL", "NODE_FLUSH"], 3)
