@@ -138,7 +138,7 @@ impl Catalog {
     /// Does what [`Catalog::write`] does, but durable only with the next sync of our folder in
     /// `dir`.
     pub(crate) fn write_unnamed(&self, dir: &Path) -> Result<()> {
-        self.to_file_tree().replace_file(&Self::path(dir))
+        self.to_file_tree().replace_file(Self::path(dir))
     }
 
     fn to_file_tree(&self) -> KvTree {
