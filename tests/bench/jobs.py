@@ -94,8 +94,10 @@ def settings_of(scheme, failures=1):
 
 
 def variants(builds, schemes=SCHEMES, **more):
-    """The program alone, and each scheme with each build: its name and build, and its settings."""
+    """The program alone, and each scheme with each build: its name and build, and its settings.
+    The emulated nodes share the cores that each takes for its own: none is free to encode."""
     named = [(title(*one), settings_of(*one)) for one in schemes]
-    with_shim = [((name, build), {**settings, **more})
+    seal = {build: {"SCR_SEAL": "BLOCKING"} if build.knows("SCR_SEAL") else {} for build in builds}
+    with_shim = [((name, build), {**settings, **seal[build], **more})
                  for name, settings in named for build in builds]
     return {("alone", ALONE): {}, **dict(with_shim)}
