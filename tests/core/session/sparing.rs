@@ -125,17 +125,8 @@ fn a_checkpoint_takes_as_many_collectives_in_a_large_job_as_in_a_small_one() {
 #[test]
 fn a_start_with_nothing_lost_waits_for_the_disk_a_few_times() {
     let cluster = Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_FLUSH=1", "SCR_CACHE_SIZE=1"]);
-    let prefix = cluster.prefix();
     let hosts = "aabb";
-    cluster.launch(hosts, None, |rank: &Rank| {
-        for step in 1..=3 {
-            let dir = format!("ckpt/step_{step}");
-            fs::create_dir_all(prefix.join(&dir)).unwrap();
-            rank.all_max(0).unwrap();
-            rank.files.write_file(&format!("{dir}/rank_{}.dat", rank.rank), b"x").unwrap();
-            rank.calm();
-        }
-    });
+    write_checkpoints(&cluster, hosts, 3);
     let outcome = cluster.launch(hosts, None, |rank: &Rank| rank.all_max(0).is_ok());
     for (rank, steps) in outcome.steps.iter().enumerate() {
         let syncs = steps.iter().filter(|step| step.starts_with("fsync"));
@@ -147,15 +138,11 @@ fn a_start_with_nothing_lost_waits_for_the_disk_a_few_times() {
     }
 }
 
-/// What each rank asks of its communicators at a start that finds a checkpoint in the caches, and
-/// nothing lost.
-fn calls_of_a_start(hosts: &str, scheme: &str) -> Vec<Vec<&'static str>> {
-    let scheme = format!("SCR_COPY_TYPE={scheme}");
-    let settings = [&*scheme, "SCR_SET_SIZE=4", "SCR_FLUSH=0", "SCR_CACHE_SIZE=1"];
-    let mut cluster = Cluster::new(&settings);
+/// A launch in which each rank writes a file of some bytes for each checkpoint.
+fn write_checkpoints(cluster: &Cluster, hosts: &str, steps: u64) {
     let prefix = cluster.prefix();
     cluster.launch(hosts, None, |rank: &Rank| {
-        for step in 1..=2 {
+        for step in 1..=steps {
             let dir = format!("ckpt/step_{step}");
             fs::create_dir_all(prefix.join(&dir)).unwrap();
             rank.all_max(0).unwrap();
@@ -163,6 +150,15 @@ fn calls_of_a_start(hosts: &str, scheme: &str) -> Vec<Vec<&'static str>> {
             rank.calm();
         }
     });
+}
+
+/// What each rank asks of its communicators at a start that finds a checkpoint in the caches, and
+/// nothing lost.
+fn calls_of_a_start(hosts: &str, scheme: &str) -> Vec<Vec<&'static str>> {
+    let scheme = format!("SCR_COPY_TYPE={scheme}");
+    let settings = [&*scheme, "SCR_SET_SIZE=4", "SCR_FLUSH=0", "SCR_CACHE_SIZE=1"];
+    let mut cluster = Cluster::new(&settings);
+    write_checkpoints(&cluster, hosts, 2);
     let calls = Calls::of(hosts.len());
     cluster.count(&calls);
     let outcome = cluster.launch(hosts, None, |rank: &Rank| {
