@@ -5,7 +5,7 @@ import pathlib
 import shutil
 import tempfile
 
-from support import lines, place, wait_for
+from support import finish, kill_ranks_of, lines, place, wait_for
 
 CASES = []
 SCHEME = {"SCR_COPY_TYPE": "XOR", "SCR_FLUSH": "0"}
@@ -58,8 +58,9 @@ def node_lost_with_checkpoints_behind_a_link(mpi, program):
             far, pause = link(here, inside), here.prefix / "pause"
             run = here.start_on_nodes(2, 1, "steady", 40, 5, 17, pause, **SCHEME)
             wait_for(pause.exists, run)
-            os.killpg(run.pid, 9)
-            run.communicate()
+            # The ranks first: those of Open MPI outlive its launcher for a while and would go on.
+            kill_ranks_of(here)
+            finish(run)
             pause.unlink()
             files = [path for path in far.rglob("*") if path.is_file()]
             assert not files, f"not in the cache: {files}"
