@@ -2,9 +2,9 @@
 """Runs every part of the tests, prints each part's time, and sums up: the last line is
 `N passed, N failed`. A part that fails to run, or that ran no test, counts as a failure.
 
-The tests in Rust are compiled before the first part; how long that takes is in a line of its own.
-Then all parts are there at once, and share the places of the machine (tests/support/pool.py); a
-part that is higher in the table of them has the first claim. What a part prints comes in one piece
+All parts are there at once, and share the places of the machine (tests/support/pool.py); a part
+that is higher in the table of them has the first claim. The tests in Rust are compiled meanwhile;
+how long that takes is in a line of its own. What a part prints comes in one piece
 at its end, a test that fails in a line of its own at once. Tests that failed are named once more
 before the table of the times.
 
@@ -16,6 +16,7 @@ both, twice as many file calls fail, and the packages are tried. CONTRIBUTING.md
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -33,15 +34,17 @@ import pool  # noqa: E402
 PART_LIMIT_SECONDS = 4000  # a hang; the longest part takes a fraction of it
 
 CARGO = os.environ.get("CARGO", "cargo")
-TEST = [CARGO, "test", "--release"]  # and what of: a crate, all of its programs
 DRAWN = {"PROPTEST_RNG_SEED": "1"}  # the same cases each time: a verdict is one on the code
 
-CRATES = {  # by their parts
-    # scr-cli has none of these; named, it has crates that both need compiled as for itself.
-    "core": ["-p", "scr-core", "-p", "scr-cli", "--lib", "--test", "core", "--test", "session"],
-    "cli": ["-p", "scr-cli"],
-    "preload": ["-p", "scr-preload"],
+CRATES = {  # by their parts: the package, where its tests run, the targets that have them
+    "core": ("scr-core", "src/core", ["--test simulation", "--test core", "--test session", "--lib"]),
+    "cli": ("scr-cli", "src/cli", ["--bin scr", "--test cli", "--test tidy"]),
+    "preload": ("scr-preload", "preload", ["--lib", "--test preload"]),
 }
+# The libraries are the release's. A test itself mostly waits for files and threads: to optimise it
+# takes minutes and saves seconds, but where a hundred thousand schedules are simulated.
+QUICK = ["-C", "opt-level=0", "-C", "lto=off"]
+OPTIMISED = {"--test simulation"}
 
 
 def parts(full):
@@ -69,13 +72,6 @@ def parts(full):
     ]
 
 
-def command_of(name, words):
-    """What runs a part: cargo a crate's tests, Python the others."""
-    if name in CRATES:
-        return [*TEST, "--no-fail-fast", *CRATES[name]]
-    return [sys.executable, *words]
-
-
 SUMMARY = re.compile(r"(?:test result: \w+\. )?(\d+) passed[;,] (\d+) failed")
 AGAIN = " once more, after: "
 FAILURE = re.compile(r"^(?:FAIL|failed: )|^test .* FAILED$|  FAILED$|^    python3 .* --only ")
@@ -87,7 +83,8 @@ class Part:
     printing = threading.Lock()
 
     def __init__(self, name, words, places, live):
-        self.name, self.command, self.places = name, command_of(name, words), places
+        self.name, self.places = name, places
+        self.commands = [] if name in CRATES else [([sys.executable, *words], ROOT)]
         self.live, self.held, self.failures, self.again = live, [], [], []
         self.passed = self.failed = 0
         self.seconds = self.used = 0.0
@@ -120,17 +117,23 @@ class Part:
         self.failures.append(f"the part itself: {why}")
         self.failed += 1
 
-    def run(self, door, claim):
+    def run(self, door, claim, compiled):
         """Runs it as soon as it has its places, if those are not its cases' matter."""
+        if self.name in CRATES:
+            compiled.wait()
         whole = door.places.held(self.places, claim) if self.places else contextlib.nullcontext()
         with whole:
-            self.run_now(door.environment(claim))
+            begun = time.monotonic()
+            for command, directory in self.commands:
+                self.run_now(command, directory, door.environment(claim))
+            self.seconds = time.monotonic() - begun
+        self.show("".join(self.held))
 
-    def run_now(self, environment):
-        begun = time.monotonic()
-        self.tell(f"==== {self.name}: {' '.join(map(str, self.command))}\n")
+    def run_now(self, command, directory, environment):
+        before = self.passed + self.failed, self.failed
+        self.tell(f"==== {self.name}: {' '.join(map(str, command))}\n")
         process = subprocess.Popen(
-            self.command, cwd=ROOT, env={**os.environ, **DRAWN, **environment}, text=True,
+            command, cwd=directory, env={**os.environ, **DRAWN, **environment}, text=True,
             errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
         )
@@ -142,38 +145,66 @@ class Part:
         limit.cancel()
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        if self.passed + self.failed == 0 or (process.returncode != 0 and self.failed == 0):
-            self.tell(f"{self.name}: exit status {process.returncode} and {self.passed} tests: "
+        tests, failed = self.passed + self.failed - before[0], self.failed - before[1]
+        if tests == 0 or (process.returncode != 0 and failed == 0):
+            self.tell(f"{self.name}: exit status {process.returncode} and {tests} tests: "
                       "counted as a failure\n")
             self.fail(f"exit status {process.returncode}")
-        self.seconds = time.monotonic() - begun
-        self.used = used.ru_utime + used.ru_stime  # of all its processes that have ended
-        self.show("".join(self.held))
+        self.used += used.ru_utime + used.ru_stime  # of all its processes that have ended
 
 
-def compile_tests(names):
-    """Compiles the tests of these parts; what fails to, fails in its part. Returns the seconds, and
-    those of a core."""
-    begun, before = time.monotonic(), os.times()
-    for name in names:
-        print(f"==== compiling the tests of {name}", flush=True)
-        subprocess.run([*TEST, "--quiet", "--no-run", *CRATES[name]], cwd=ROOT, check=False,
-                       stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT)
-    used = os.times()
-    return (time.monotonic() - begun, used.children_user - before.children_user
-            + used.children_system - before.children_system)
+def compiled(package, target):
+    """Compiles a target of tests; returns the program, or None, and the seconds of a core."""
+    done = subprocess.Popen(
+        [CARGO, "rustc", "--quiet", "-p", package, *target.split(), "--profile", "bench",
+         "--message-format", "json-render-diagnostics",
+         "--", *([] if target in OPTIMISED else QUICK)],
+        cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    messages = [json.loads(line) for line in done.stdout if line.startswith("{")]
+    _, status, used = os.wait4(done.pid, 0)
+    done.returncode = os.waitstatus_to_exitcode(status)
+    programs = [message["executable"] for message in messages
+                if message.get("executable") and message["profile"]["test"]]
+    return (programs[-1] if programs and status == 0 else None), used.ru_utime + used.ru_stime
+
+
+class Compiling:
+    """Compiles the tests of the parts that are Rust's; what fails to, fails in its part."""
+
+    def __init__(self, parts):
+        self.parts, self.done = [part for part in parts if part.name in CRATES], threading.Event()
+        self.seconds = self.used = 0.0
+
+    def run(self, door, claim):
+        with door.places.held(2, claim) if self.parts else contextlib.nullcontext():
+            begun = time.monotonic()
+            for part in self.parts:
+                self.run_for(part)
+            self.seconds = time.monotonic() - begun
+        self.done.set()
+
+    def run_for(self, part):
+        package, directory, targets = CRATES[part.name]
+        for target in targets:
+            program, used = compiled(package, target)
+            self.used += used
+            if program:
+                part.commands.append(([program], ROOT / directory))
+            else:
+                part.fail(f"{package} {target} does not compile")
 
 
 def main(wanted):
     names = [word for word in wanted if word != "--full"]
     rows = [row for row in parts("--full" in wanted) if not names or row[0] in names]
     chosen = [Part(*row, live=len(rows) == 1) for row in rows]
-    compiling = compile_tests([part.name for part in chosen if part.name in CRATES])
+    compiling = Compiling(chosen)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="scr-tests-") as scratch:
         door = pool.Door(pathlib.Path(scratch) / "places", pool.Places(pool.OF_ALL))
-        threads = [threading.Thread(target=part.run, args=(door, claim))
+        threads = [threading.Thread(target=part.run, args=(door, claim, compiling.done))
                    for claim, part in enumerate(chosen)]
+        threads.append(threading.Thread(target=compiling.run, args=(door, -1)))
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -189,7 +220,7 @@ def main(wanted):
         for line in part.failures:
             print(f"failed in {part.name}: {line}")
     print("part                  passed  failed   seconds  of a core")
-    print(f"{'compiling':36} {compiling[0]:9.1f} {compiling[1]:10.1f}")
+    print(f"{'compiling':36} {compiling.seconds:9.1f} {compiling.used:10.1f}")
     for part in chosen:
         print(f"{part.name:20} {part.passed:7} {part.failed:7} {part.seconds:9.1f} "
               f"{part.used:10.1f}")

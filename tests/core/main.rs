@@ -30,5 +30,4 @@ mod patterns;
 mod records;
 mod redundancy;
 mod scale;
-mod simulation;
 mod support;

@@ -2,7 +2,7 @@
 //! processes and nodes at any micro-step, restarts; after each the promises of the design are
 //! checked against what the program really wrote.
 //!
-//! `SCR_SIM_SCHEDULES=n SCR_SIM_SEED=s cargo test -p scr-core simulation` runs `n` schedules
+//! `SCR_SIM_SCHEDULES=n SCR_SIM_SEED=s cargo test -p scr-core --test simulation` runs `n` schedules
 //! from seed `s` on. A failure prints its seed and the trace of its events;
 //! `SCR_SIM_SCHEDULES=1 SCR_SIM_SEED=<its seed>` replays it. In every fourth schedule the
 //! program writes its checkpoints by a thread, in short steps: harsher than what the seeds
