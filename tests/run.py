@@ -37,7 +37,8 @@ CARGO = os.environ.get("CARGO", "cargo")
 DRAWN = {"PROPTEST_RNG_SEED": "1"}  # the same cases each time: a verdict is one on the code
 
 CRATES = {  # by their parts: the package, where its tests run, the targets that have them
-    "core": ("scr-core", "src/core", ["--test simulation", "--test core", "--test session", "--lib"]),
+    "core": ("scr-core", "src/core",
+             ["--test simulation", "--test core", "--test session", "--lib"]),
     "cli": ("scr-cli", "src/cli", ["--bin scr", "--test cli", "--test tidy"]),
     "preload": ("scr-preload", "preload", ["--lib", "--test preload"]),
 }

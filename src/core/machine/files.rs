@@ -158,6 +158,12 @@ impl Machine {
         }
     }
 
+    /// Tells whether the dataset is not sealed yet, as this rank must treat it.
+    #[must_use]
+    pub fn is_in_progress(&self, key: &DatasetKey) -> bool {
+        self.status(key) == Status::Open
+    }
+
     /// Tells how far the dataset is, as this rank must treat it.
     pub(super) fn status(&self, key: &DatasetKey) -> Status {
         let local = self.series[key.series].find(key).map(|dataset| dataset.phase);

@@ -148,8 +148,8 @@ impl Machine {
         withdrawn
     }
 
-    /// Takes a change of a file that is being written by another rank of this node: both write to
-    /// it. That rank answers for it; here it is known while it is open.
+    /// Takes a change of a file that another rank of this node has put into a dataset in progress:
+    /// both write to it. That rank answers for it; here it is known while it is open.
     pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
         if self.is_passive() || self.status(of) != Status::Open {
             return self.take_over(file, of, Intent::UPDATE, now_ms);

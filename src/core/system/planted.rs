@@ -1,7 +1,7 @@
 //! Mistakes made on purpose, to show that the tests would find them. Nothing but a test plants one:
 //! no setting does, and no call of the interfaces.
 //!
-//! They are in every build, so that the tests run what the users run and need no build of their own.
+//! They are in every build: the tests run what the users run, and need no build of their own.
 
 use std::cell::Cell;
 

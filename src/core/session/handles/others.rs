@@ -10,7 +10,7 @@ use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::namespace::{Answer, Claim, Found, Intent, Manner, Place};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
-use crate::system::{has_writers, monotonic_ms};
+use crate::system::monotonic_ms;
 
 impl Session {
     /// Opens `file`, which another rank has written into the cached dataset `of`. `None`: it has
@@ -37,12 +37,13 @@ impl Session {
         if let Place::Cached(_, here) = &found.place {
             origin = here.clone();
         }
+        // Whether that rank has it open is no matter: one that is about to has no descriptor yet.
         let cached = matches!(found.place, Place::Cached(..));
-        let written = cached && has_writers(&origin).is_ok_and(|found| found == Some(true));
-        if manner == Manner::Lazy && !intent.truncate && !written {
+        let in_progress = cached && state.machine.is_in_progress(of);
+        if manner == Manner::Lazy && !intent.truncate && !in_progress {
             return Some(self.open_lazily(&mut state, name, of, &origin));
         }
-        let placement = match written {
+        let placement = match in_progress {
             true => state.machine.join(file, of, monotonic_ms()),
             false => state.machine.take_over(file, of, wish, monotonic_ms()),
         };

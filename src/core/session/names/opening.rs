@@ -102,6 +102,9 @@ impl Session {
         };
         let wish = intent.as_wish(found.exists);
         if let Some(of) = state.of_another(name) {
+            if state.view.place(name) != found.place {
+                return None; // that rank has made it since we looked
+            }
             return self.open_of_another(state, &file, &of, found, intent, manner);
         }
         let kept_out = state.kept_out.contains(name);
