@@ -12,7 +12,7 @@ usage: run.py [--full] [part ...]
 
 Without --full, the parts that start MPI programs take the two MPIs in turn where it makes no
 difference which one it is, and programs that are alike the cases; with it, they run everything on
-both, twice as many file calls fail, and the packages are tried. CONTRIBUTING.md has the list.
+both, more file calls fail, and the packages are tried. CONTRIBUTING.md has the list.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ def parts(full):
     with 0 its cases take them, each its own."""
     turns = [] if full else ["--turns"]
     points = ["--all"] if full else turns
-    one_in = [] if full else ["--one-in", "20"]
+    one_in = [] if full else ["--one-in", "25"]
     more = [("packages", ["tests/packages/packages.py"], 2), ("page", ["tests/page/page.py"], 1)]
     return [
         ("guide", ["tests/guide/guide.py"], 1),
@@ -129,6 +129,8 @@ class Part:
                 self.run_now(command, directory, door.environment(claim))
             self.seconds = time.monotonic() - begun
         self.show("".join(self.held))
+        self.show(f"==== {self.name}: {self.passed} passed, {self.failed} failed; "
+                  f"{self.seconds:.1f} s, {self.used:.1f} s of a core\n")
 
     def run_now(self, command, directory, environment):
         before = self.passed + self.failed, self.failed
