@@ -46,6 +46,7 @@ CRATES = {  # by their parts: the package, where its tests run, the targets that
 # takes minutes and saves seconds, but where a hundred thousand schedules are simulated.
 QUICK = ["-C", "opt-level=0", "-C", "lto=off"]
 OPTIMISED = {"--test simulation"}
+COMPILER = pool.OF_ALL * 2 // 3  # places
 
 
 def parts(full):
@@ -179,7 +180,8 @@ class Compiling:
         self.seconds = self.used = 0.0
 
     def run(self, door, claim):
-        with door.places.held(2, claim) if self.parts else contextlib.nullcontext():
+        # It takes all cores there are: beside many others it would take until their end.
+        with door.places.held(COMPILER, claim) if self.parts else contextlib.nullcontext():
             begun = time.monotonic()
             for part in self.parts:
                 self.run_for(part)
@@ -205,9 +207,9 @@ def main(wanted):
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="scr-tests-") as scratch:
         door = pool.Door(pathlib.Path(scratch) / "places", pool.Places(pool.OF_ALL))
-        threads = [threading.Thread(target=part.run, args=(door, claim, compiling.done))
-                   for claim, part in enumerate(chosen)]
-        threads.append(threading.Thread(target=compiling.run, args=(door, -1)))
+        threads = [threading.Thread(target=compiling.run, args=(door, 0))]
+        threads += [threading.Thread(target=part.run, args=(door, claim, compiling.done))
+                    for claim, part in enumerate(chosen, start=1)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -250,7 +250,7 @@ MODULES = [importlib.import_module(path.stem)
            if path.stem not in ("hard", "support")]
 
 # What the two MPIs do differently: launching, ending, threads, signals, MPI-IO.
-DIFFERENT_MODULES = ("children", "collectives", "ends", "mpi_io", "signals", "starts")
+DIFFERENT_MODULES = ("collectives", "ends", "mpi_io", "signals", "starts")
 DIFFERENT_CASES = (plain_program, callback_writes_in_finalize, thread_cancelled_in_write,
                    one_rank_without_the_shim, one_rank_without_an_engine,
                    profiling_tool_before_and_after, killed_and_restarted)

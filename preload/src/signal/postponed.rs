@@ -85,7 +85,7 @@ pub(crate) unsafe fn put_aside(
             *info = (*aside.info.get()).assume_init();
             aside.thread.store(NONE, release);
         }
-        if !may_hold_locks(context) || !stand_in::is_there() {
+        if !may_hold_locks(context, number) || !stand_in::is_there() {
             return false;
         }
     }
@@ -110,41 +110,90 @@ pub(crate) unsafe fn put_aside(
 }
 
 /// True if the signal may have interrupted malloc or the loader: it comes from their files' code.
-/// They make no system call that fails with EINTR; whoever makes one counts on it that the handler
-/// has run.
+/// They make no system call that fails with EINTR, that sends a signal or lets one come; whoever
+/// makes one, raise(3) for instance, counts on it that the handler has run.
 ///
 /// # Safety
 /// The context is that of a signal handler.
-unsafe fn may_hold_locks(context: *const ucontext_t) -> bool {
+unsafe fn may_hold_locks(context: *const ucontext_t, number: c_int) -> bool {
     // SAFETY: by this function's contract.
-    let (at, result) = match unsafe { registers(context) } {
-        Some(registers) => registers,
-        None => return true,
-    };
+    let Some(interrupted) = (unsafe { Interrupted::of(context) }) else { return true };
     let code = LOCKING_CODE.get().map_or(&[][..], Vec::as_slice);
-    let in_it = code.is_empty() || code.iter().any(|range| range.contains(&at));
-    in_it && result != -i64::from(libc::EINTR)
+    if code.is_empty() {
+        return true;
+    }
+    let Some(range) = code.iter().find(|range| range.contains(&interrupted.at)) else {
+        return false;
+    };
+    match interrupted.result {
+        result if result == -i64::from(libc::EINTR) => false,
+        0 => !interrupted.awaits(number, range.start),
+        _ => true,
+    }
 }
 
-/// The address of the next instruction, and the result if that follows a system call.
-#[cfg(target_arch = "x86_64")]
-unsafe fn registers(context: *const ucontext_t) -> Option<(usize, i64)> {
-    // SAFETY: by the caller's contract.
-    let registers = unsafe { &(*context).uc_mcontext.gregs };
-    Some((registers[libc::REG_RIP as usize] as usize, registers[libc::REG_RAX as usize]))
+/// What a signal has interrupted.
+struct Interrupted {
+    /// The address of the next instruction.
+    at: usize,
+    /// The result, if that follows a system call.
+    result: i64,
+    /// Its arguments then, the first four; of the first one only where the result has not its
+    /// place.
+    arguments: [Option<u64>; 4],
 }
 
-#[cfg(target_arch = "aarch64")]
-unsafe fn registers(context: *const ucontext_t) -> Option<(usize, i64)> {
-    // SAFETY: by the caller's contract.
-    let machine = unsafe { &(*context).uc_mcontext };
-    Some((machine.pc as usize, machine.regs[0] as i64))
+impl Interrupted {
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn of(context: *const ucontext_t) -> Option<Self> {
+        // SAFETY: by the caller's contract.
+        let registers = unsafe { &(*context).uc_mcontext.gregs };
+        let of = |register: c_int| registers[register as usize];
+        let arguments = [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10];
+        let arguments = arguments.map(|register| Some(of(register) as u64));
+        Some(Interrupted { at: of(libc::REG_RIP) as usize, result: of(libc::REG_RAX), arguments })
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    unsafe fn of(context: *const ucontext_t) -> Option<Self> {
+        // SAFETY: by the caller's contract.
+        let machine = unsafe { &(*context).uc_mcontext };
+        let of = |register: usize| Some(machine.regs[register]);
+        let arguments = [None, of(1), of(2), of(3)];
+        Some(Interrupted { at: machine.pc as usize, result: machine.regs[0] as i64, arguments })
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    unsafe fn of(_: *const ucontext_t) -> Option<Self> {
+        None
+    }
+
+    /// Tells whether this is the end of the thread's own tgkill(2) or kill(2) of the signal, or of
+    /// an rt_sigprocmask(2). The code around `at` begins at `start`.
+    fn awaits(&self, number: c_int, start: usize) -> bool {
+        const CALL: &[u8] =
+            if cfg!(target_arch = "x86_64") { &[0x0f, 0x05] } else { &[0x01, 0x00, 0x00, 0xd4] };
+        if self.at - start < CALL.len() {
+            return false;
+        }
+        // SAFETY: these bytes are in a mapping of code, which can be read.
+        let before = unsafe {
+            std::slice::from_raw_parts((self.at - CALL.len()) as *const u8, CALL.len())
+        };
+        // SAFETY: only asks.
+        let (process, thread) = unsafe { (libc::getpid(), libc::syscall(libc::SYS_gettid)) };
+        let is = |argument: usize, value: i64| {
+            self.arguments[argument].is_none_or(|found| found as u32 == value as u32)
+        };
+        let number = i64::from(number);
+        let sends = is(0, process.into()) && (is(1, number) || (is(1, thread) && is(2, number)));
+        let lets = is(0, libc::SIG_SETMASK.into()) || is(0, libc::SIG_UNBLOCK.into());
+        before == CALL && (sends || (lets && is(3, MASK_BYTES)))
+    }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-unsafe fn registers(_: *const ucontext_t) -> Option<(usize, i64)> {
-    None
-}
+/// Of a set of signals, in the kernel.
+const MASK_BYTES: i64 = 8;
 
 /// Tells whether [`send_all`] has something to do.
 pub(crate) fn any() -> bool {
