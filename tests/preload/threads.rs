@@ -27,3 +27,8 @@ fn a_crash_in_malloc_ends_as_its_handler_says() {
         assert_eq!(ended.status.code(), Some(5), "{directory}: {ended:?}");
     }
 }
+
+#[test]
+fn a_signal_that_a_thread_sends_itself_is_handled_at_once() {
+    succeeded(&Place::new().preloaded(program("raises")).output().unwrap());
+}
