@@ -16,7 +16,6 @@ both, more file calls fail, and the packages are tried. CONTRIBUTING.md has the 
 """
 
 import contextlib
-import json
 import os
 import pathlib
 import re
@@ -36,16 +35,15 @@ PART_LIMIT_SECONDS = 4000  # a hang; the longest part takes a fraction of it
 CARGO = os.environ.get("CARGO", "cargo")
 DRAWN = {"PROPTEST_RNG_SEED": "1"}  # the same cases each time: a verdict is one on the code
 
-CRATES = {  # by their parts: the package, where its tests run, the targets that have them
-    "core": ("scr-core", "src/core",
-             ["--test simulation", "--test core", "--test session", "--lib"]),
-    "cli": ("scr-cli", "src/cli", ["--bin scr", "--test cli", "--test tidy"]),
-    "preload": ("scr-preload", "preload", ["--lib", "--test preload"]),
+TEST = [CARGO, "test", "--release"]  # and what of: a crate, all of its programs
+WRAPPER = {"RUSTC_WRAPPER": str(ROOT / "tests/support/rustc.sh")}
+CRATES = {  # by their parts
+    # scr-cli has none of these; named, it has crates that both need compiled as for itself.
+    "core": ["-p", "scr-core", "-p", "scr-cli", "--lib", "--test", "simulation", "--test", "core",
+             "--test", "session"],
+    "cli": ["-p", "scr-cli"],
+    "preload": ["-p", "scr-preload"],
 }
-# The libraries are the release's. A test itself mostly waits for files and threads: to optimise it
-# takes minutes and saves seconds, but where a hundred thousand schedules are simulated.
-QUICK = ["-C", "opt-level=0", "-C", "lto=off"]
-OPTIMISED = {"--test simulation"}
 COMPILER = pool.OF_ALL * 2 // 3  # places
 
 
@@ -79,6 +77,13 @@ AGAIN = " once more, after: "
 FAILURE = re.compile(r"^(?:FAIL|failed: )|^test .* FAILED$|  FAILED$|^    python3 .* --only ")
 
 
+def command_of(name, words):
+    """What runs a part: cargo a crate's tests, Python the others."""
+    if name in CRATES:
+        return [*TEST, "--no-fail-fast", *CRATES[name]]
+    return [sys.executable, *words]
+
+
 class Part:
     """A part while it runs and after it. `live`: its output is passed on as it comes."""
 
@@ -86,7 +91,7 @@ class Part:
 
     def __init__(self, name, words, places, live):
         self.name, self.places = name, places
-        self.commands = [] if name in CRATES else [([sys.executable, *words], ROOT)]
+        self.command = command_of(name, words)
         self.live, self.held, self.failures, self.again = live, [], [], []
         self.passed = self.failed = 0
         self.seconds = self.used = 0.0
@@ -126,18 +131,16 @@ class Part:
         whole = door.places.held(self.places, claim) if self.places else contextlib.nullcontext()
         with whole:
             begun = time.monotonic()
-            for command, directory in self.commands:
-                self.run_now(command, directory, door.environment(claim))
+            self.run_now(door.environment(claim))
             self.seconds = time.monotonic() - begun
         self.show("".join(self.held))
         self.show(f"==== {self.name}: {self.passed} passed, {self.failed} failed; "
                   f"{self.seconds:.1f} s, {self.used:.1f} s of a core\n")
 
-    def run_now(self, command, directory, environment):
-        before = self.passed + self.failed, self.failed
-        self.tell(f"==== {self.name}: {' '.join(map(str, command))}\n")
+    def run_now(self, environment):
+        self.tell(f"==== {self.name}: {' '.join(map(str, self.command))}\n")
         process = subprocess.Popen(
-            command, cwd=directory, env={**os.environ, **DRAWN, **environment}, text=True,
+            self.command, cwd=ROOT, env={**os.environ, **DRAWN, **WRAPPER, **environment}, text=True,
             errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
         )
@@ -149,54 +152,35 @@ class Part:
         limit.cancel()
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        tests, failed = self.passed + self.failed - before[0], self.failed - before[1]
-        if tests == 0 or (process.returncode != 0 and failed == 0):
-            self.tell(f"{self.name}: exit status {process.returncode} and {tests} tests: "
+        if self.passed + self.failed == 0 or (process.returncode != 0 and self.failed == 0):
+            self.tell(f"{self.name}: exit status {process.returncode} and {self.passed} tests: "
                       "counted as a failure\n")
             self.fail(f"exit status {process.returncode}")
-        self.used += used.ru_utime + used.ru_stime  # of all its processes that have ended
-
-
-def compiled(package, target):
-    """Compiles a target of tests; returns the program, or None, and the seconds of a core."""
-    done = subprocess.Popen(
-        [CARGO, "rustc", "--quiet", "-p", package, *target.split(), "--profile", "bench",
-         "--message-format", "json-render-diagnostics",
-         "--", *([] if target in OPTIMISED else QUICK)],
-        cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    messages = [json.loads(line) for line in done.stdout if line.startswith("{")]
-    _, status, used = os.wait4(done.pid, 0)
-    done.returncode = os.waitstatus_to_exitcode(status)
-    programs = [message["executable"] for message in messages
-                if message.get("executable") and message["profile"]["test"]]
-    return (programs[-1] if programs and status == 0 else None), used.ru_utime + used.ru_stime
+        self.used = used.ru_utime + used.ru_stime  # of all its processes that have ended
 
 
 class Compiling:
     """Compiles the tests of the parts that are Rust's; what fails to, fails in its part."""
 
     def __init__(self, parts):
-        self.parts, self.done = [part for part in parts if part.name in CRATES], threading.Event()
+        self.names = [part.name for part in parts if part.name in CRATES]
+        self.done = threading.Event()
         self.seconds = self.used = 0.0
 
     def run(self, door, claim):
         # It takes all cores there are: beside many others it would take until their end.
-        with door.places.held(COMPILER, claim) if self.parts else contextlib.nullcontext():
+        with door.places.held(COMPILER, claim) if self.names else contextlib.nullcontext():
             begun = time.monotonic()
-            for part in self.parts:
-                self.run_for(part)
+            for name in self.names:
+                process = subprocess.Popen(
+                    [*TEST, "--quiet", "--no-run", *CRATES[name]], cwd=ROOT,
+                    env={**os.environ, **WRAPPER}, stdin=subprocess.DEVNULL,
+                    stderr=subprocess.STDOUT)
+                _, status, used = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                self.used += used.ru_utime + used.ru_stime
             self.seconds = time.monotonic() - begun
         self.done.set()
-
-    def run_for(self, part):
-        package, directory, targets = CRATES[part.name]
-        for target in targets:
-            program, used = compiled(package, target)
-            self.used += used
-            if program:
-                part.commands.append(([program], ROOT / directory))
-            else:
-                part.fail(f"{package} {target} does not compile")
 
 
 def main(wanted):
