@@ -140,8 +140,8 @@ class Part:
     def run_now(self, environment):
         self.tell(f"==== {self.name}: {' '.join(map(str, self.command))}\n")
         process = subprocess.Popen(
-            self.command, cwd=ROOT, env={**os.environ, **DRAWN, **WRAPPER, **environment}, text=True,
-            errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            self.command, cwd=ROOT, env={**os.environ, **DRAWN, **WRAPPER, **environment},
+            text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
         )
         # All of its processes: one that keeps the pipe open would keep us waiting.
