@@ -1,5 +1,5 @@
 /* Whoever sends a signal to himself, or lets one come that waits, counts on it that the handler has
- * run when the call returns; also while other threads are in malloc, whose lock the engine needs. */
+ * run when the call returns; also while other threads are in malloc, which the engine needs. */
 #include "check.h"
 #include <signal.h>
 #include <stdatomic.h>
