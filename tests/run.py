@@ -131,7 +131,7 @@ class Part:
         whole = door.places.held(self.places, claim) if self.places else contextlib.nullcontext()
         with whole:
             begun = time.monotonic()
-            self.run_now(door.environment(claim))
+            self.run_now({**door.environment(claim), **(WRAPPER if self.name in CRATES else {})})
             self.seconds = time.monotonic() - begun
         self.show("".join(self.held))
         self.show(f"==== {self.name}: {self.passed} passed, {self.failed} failed; "
@@ -140,7 +140,7 @@ class Part:
     def run_now(self, environment):
         self.tell(f"==== {self.name}: {' '.join(map(str, self.command))}\n")
         process = subprocess.Popen(
-            self.command, cwd=ROOT, env={**os.environ, **DRAWN, **WRAPPER, **environment},
+            self.command, cwd=ROOT, env={**os.environ, **DRAWN, **environment},
             text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
         )
@@ -168,6 +168,12 @@ class Compiling:
         self.seconds = self.used = 0.0
 
     def run(self, door, claim):
+        try:
+            self.run_in_places(door, claim)
+        finally:
+            self.done.set()
+
+    def run_in_places(self, door, claim):
         # It takes all cores there are: beside many others it would take until their end.
         with door.places.held(COMPILER, claim) if self.names else contextlib.nullcontext():
             begun = time.monotonic()
@@ -180,7 +186,6 @@ class Compiling:
                 process.returncode = os.waitstatus_to_exitcode(status)
                 self.used += used.ru_utime + used.ru_stime
             self.seconds = time.monotonic() - begun
-        self.done.set()
 
 
 def main(wanted):

@@ -138,8 +138,7 @@ struct Interrupted {
     at: usize,
     /// The result, if that follows a system call.
     result: i64,
-    /// Its arguments then, the first four; of the first one only where the result has not its
-    /// place.
+    /// The first four arguments of that call; `None` where the result has taken the place of one.
     arguments: [Option<u64>; 4],
 }
 
@@ -177,9 +176,8 @@ impl Interrupted {
             return false;
         }
         // SAFETY: these bytes are in a mapping of code, which can be read.
-        let before = unsafe {
-            std::slice::from_raw_parts((self.at - CALL.len()) as *const u8, CALL.len())
-        };
+        let before =
+            unsafe { std::slice::from_raw_parts((self.at - CALL.len()) as *const u8, CALL.len()) };
         // SAFETY: only asks.
         let (process, thread) = unsafe { (libc::getpid(), libc::syscall(libc::SYS_gettid)) };
         let is = |argument: usize, value: i64| {
