@@ -14,6 +14,8 @@
 //! usual mix, whatever it says: some show only where a checkpoint takes longer than the settle
 //! time, which hardly a threaded one does. `SCR_SIM_FAULT=TrustEarly` looks for that one alone.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on stops
+
 mod cluster;
 mod crashes;
 mod helper;
