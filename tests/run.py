@@ -57,9 +57,9 @@ def parts(full):
     more = [("packages", ["tests/packages/packages.py"], 2), ("page", ["tests/page/page.py"], 1)]
     return [
         ("guide", ["tests/guide/guide.py"], 1),
+        ("core", None, 2),
         ("cluster", ["tests/cluster/run.py", *points], 0),
         ("apps", ["tests/apps/run.py", *turns], 0),
-        ("core", None, 2),
         ("api", ["tests/api/api.py", *turns], 0),
         ("differential", ["tests/differential/differential.py"], 1),
         ("faults", ["tests/faults/faults.py", *one_in], 0),
