@@ -71,7 +71,7 @@ ESPRESSO = Application(
 
 DYNAMICS = Application(
     name="Quantum ESPRESSO dynamics",
-    turn=1,  # `make test` compares the newest files, and loses a node
+    turn=1,  # `make test` loses a node of it, not a process
     program=PROGRAM,
     packages=PACKAGES,
     config="quantum-espresso-md.conf",
