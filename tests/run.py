@@ -44,7 +44,7 @@ CRATES = {  # by their parts
     "cli": ["-p", "scr-cli"],
     "preload": ["-p", "scr-preload"],
 }
-COMPILER = pool.OF_ALL * 2 // 3  # places
+COMPILER = pool.OF_ALL  # places: beside others it would take until their end
 
 
 def parts(full):
@@ -174,7 +174,6 @@ class Compiling:
             self.done.set()
 
     def run_in_places(self, door, claim):
-        # It takes all cores there are: beside many others it would take until their end.
         with door.places.held(COMPILER, claim) if self.names else contextlib.nullcontext():
             begun = time.monotonic()
             for name in self.names:

@@ -213,10 +213,9 @@ pub(super) fn address(bytes: &[u8]) -> *const c_void {
     if bytes.is_empty() { (&raw const NOTHING).cast() } else { bytes.as_ptr().cast() }
 }
 
-/// Number of messages that `length` bytes take: an empty one is sent, too, so that both sides
-/// agree.
+/// Number of messages that `length` bytes take; both sides know the length.
 fn chunk_count(length: usize) -> usize {
-    length.div_ceil(CHUNK_BYTES).max(1)
+    length.div_ceil(CHUNK_BYTES)
 }
 
 /// The bytes of chunk `index`; empty past the end.
@@ -409,7 +408,7 @@ mod tests {
 
     #[test]
     fn chunks_cover_a_message_once() {
-        assert_eq!(chunk_count(0), 1);
+        assert_eq!(chunk_count(0), 0);
         assert_eq!(chunk_range(0, 0), 0..0);
         assert_eq!(chunk_count(CHUNK_BYTES + 1), 2);
         assert_eq!(chunk_range(CHUNK_BYTES + 1, 1), CHUNK_BYTES..CHUNK_BYTES + 1);

@@ -23,7 +23,7 @@ pub struct Exchange {
 unsafe impl Send for Exchange {}
 
 impl Exchange {
-    /// Begins it. `out` and `length` are below what an `int` counts.
+    /// Begins it. `out` and `length` are below what an `int` counts; what is empty is no message.
     ///
     /// # Errors
     /// [`scr_core::error::Error::Comm`] when MPI refuses.
@@ -37,33 +37,37 @@ impl Exchange {
         // SAFETY: a constant of the MPI library, defined before main.
         let null = unsafe { [ffi::RSMPI_REQUEST_NULL; 2] };
         let mut one = Exchange { requests: null, out, into: vec![0; length], is_over: false };
-        // SAFETY: the pointer and the count describe `into`, which is neither touched nor dropped
-        // before the request is over.
-        let code = unsafe {
-            ffi::PMPI_Irecv(
-                one.into.as_mut_ptr().cast::<c_void>(),
-                length as c_int,
-                ffi::RSMPI_UINT8_T,
-                from as c_int,
-                TAG_EXCHANGE,
-                comm.raw,
-                &mut one.requests[0],
-            )
-        };
-        check(code, "MPI_Irecv")?;
-        // SAFETY: as above, of `out`.
-        let code = unsafe {
-            ffi::PMPI_Isend(
-                address(&one.out),
-                one.out.len() as c_int,
-                ffi::RSMPI_UINT8_T,
-                to as c_int,
-                TAG_EXCHANGE,
-                comm.raw,
-                &mut one.requests[1],
-            )
-        };
-        check(code, "MPI_Isend")?;
+        if length > 0 {
+            // SAFETY: the pointer and the count describe `into`, which is neither touched nor
+            // dropped before the request is over.
+            let code = unsafe {
+                ffi::PMPI_Irecv(
+                    one.into.as_mut_ptr().cast::<c_void>(),
+                    length as c_int,
+                    ffi::RSMPI_UINT8_T,
+                    from as c_int,
+                    TAG_EXCHANGE,
+                    comm.raw,
+                    &mut one.requests[0],
+                )
+            };
+            check(code, "MPI_Irecv")?;
+        }
+        if !one.out.is_empty() {
+            // SAFETY: as above, of `out`.
+            let code = unsafe {
+                ffi::PMPI_Isend(
+                    address(&one.out),
+                    one.out.len() as c_int,
+                    ffi::RSMPI_UINT8_T,
+                    to as c_int,
+                    TAG_EXCHANGE,
+                    comm.raw,
+                    &mut one.requests[1],
+                )
+            };
+            check(code, "MPI_Isend")?;
+        }
         Ok(one)
     }
 }

@@ -117,7 +117,7 @@ fn seal_seconds(scheme: &str, failures: usize, root: &Path) -> f64 {
             piece_bytes: 128 << 10,
         };
         let start = Instant::now();
-        let outcome = scheme.encode(&set, &data);
+        let outcome = scheme.encode(&set, Ok(data));
         let seconds = start.elapsed().as_secs_f64();
         let spares = Spares::beside(&dir, rank);
         let kept = outcome.and_then(|protection| spares.keep(&dir, &protection.files));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::layout::OWN_FOLDER;
 use super::seal::{
-    agree_here, encode, fill_checksums, make_own_folder, measure, member_data, note_protection,
+    encode, fill_checksums, make_own_folder, measure, member_data, note_protection,
 };
 use super::{Ctx, SealRequest, untouched};
 use crate::comm::Comm;
@@ -19,7 +19,7 @@ use crate::comm::ranks::ranks_text;
 use crate::error::{Error, Result};
 use crate::files::sync_dir;
 use crate::records::{DatasetRecord, DatasetState, FileMeta};
-use crate::redundancy::{Protection, RedundancySet, Scheme, scheme_by_name};
+use crate::redundancy::{MemberData, Protection, RedundancySet, Scheme, scheme_by_name};
 use crate::system::{Planted, planted, test_pause};
 
 /// The rank's record with all that is known of its files, and its redundancy files.
@@ -78,35 +78,23 @@ impl SealRequest<'_> {
     }
 }
 
-/// Does the part of the first phase that reads the files, with the program waiting. The outer error
-/// is one on all ranks; the inner outcome is this rank's. Collective.
-pub(super) fn encode_now(ctx: &Ctx, request: &SealRequest) -> Result<Result<Encoded>> {
-    let (mut record, is_shared) = (request.record(ctx), request.is_shared(ctx));
-    let mut own_time = Duration::ZERO;
-    let mut measured = || {
-        make_own_folder(&record.dir)?;
-        measure(&record.dir, is_shared, ctx.prefix, &request.files)
-    };
-    let measured = timed(&mut own_time, &mut measured);
-    let type_name = request.descriptor.get_value("TYPE").unwrap_or_default();
-    let talks = ctx.protection.scheme(type_name).is_some_and(Scheme::talks);
-    // Who cannot take part in an exchange must not be waited for in it.
-    let measured = if talks { Ok(agree_here(ctx, measured)?) } else { measured };
-    Ok(measured.and_then(|files| {
-        record.files = files;
-        test_pause("seal.encode");
-        let protection = timed(&mut own_time, &mut || encode(ctx, request.set, &record))?;
-        sync_own_folder(&record.dir, is_shared)?;
-        Ok(Encoded { own_time, ..Encoded::of(record, protection, !is_shared) })
-    }))
-}
-
-/// Does a rank's own part, and adds what it takes to `time`.
-fn timed<T>(time: &mut Duration, work: &mut dyn FnMut() -> T) -> T {
+/// Does the part of the first phase that reads the files, with the program waiting. Collective over
+/// the set; the outcome is this rank's, which it must not keep to itself.
+pub(super) fn encode_now(ctx: &Ctx, request: &SealRequest) -> Result<Encoded> {
     let begin = Instant::now();
-    let outcome = work();
-    *time += begin.elapsed();
-    outcome
+    let (mut record, is_shared) = (request.record(ctx), request.is_shared(ctx));
+    let measured = make_own_folder(&record.dir)
+        .and_then(|()| measure(&record.dir, is_shared, ctx.prefix, &request.files));
+    // Who cannot take part says so in it: the others would wait.
+    let data = measured.map(|files| {
+        record.files = files;
+        member_data(&record)
+    });
+    test_pause("seal.encode");
+    let protection = encode(ctx, request.set, &record, data)?;
+    sync_own_folder(&record.dir, is_shared)?;
+    let encoded = Encoded::of(record, protection, !is_shared);
+    Ok(Encoded { own_time: begin.elapsed(), ..encoded })
 }
 
 /// All that the thread needs.
@@ -160,16 +148,14 @@ impl Job {
     fn run(mut self) -> Result<Encoded> {
         let begin = Instant::now();
         let dir = self.record.dir.clone();
-        let local = make_own_folder(&dir)
+        let measured = make_own_folder(&dir)
             .and_then(|()| measure(&dir, self.is_shared, &self.prefix, &self.files));
-        let mut failed = [i64::from(local.is_err())];
-        self.set.comm.all_max(&mut failed)?;
-        self.record.files = local?;
-        if failed[0] != 0 {
-            return Err(Error::Remote("another rank could not read its files".to_string()));
-        }
+        let data = measured.map(|files| {
+            self.record.files = files;
+            member_data(&self.record)
+        });
         test_pause("seal.encode");
-        let protection = encode_with(self.scheme, &self.set, &self.record, self.careless)?;
+        let protection = encode_with(self.scheme, &self.set, data, self.careless)?;
         sync_own_folder(&dir, self.is_shared)?;
         let encoded = Encoded::of(self.record, protection, !self.is_shared);
         Ok(Encoded { own_time: begin.elapsed(), ..encoded })
@@ -181,17 +167,18 @@ fn sync_own_folder(dir: &Path, is_shared: bool) -> Result<()> {
     if is_shared { sync_dir(&dir.join(OWN_FOLDER)) } else { Ok(()) }
 }
 
-/// Encodes what `record` names, in a test perhaps without keeping anything of it.
+/// Encodes `data`, in a test perhaps without keeping anything of it.
 pub(super) fn encode_with(
     scheme: &dyn Scheme,
     set: &RedundancySet,
-    record: &DatasetRecord,
+    data: Result<MemberData>,
     careless: bool,
 ) -> Result<Protection> {
-    let outcome = scheme.encode(set, &member_data(record));
+    let dir = data.as_ref().map(|data| data.dir.clone()).unwrap_or_default();
+    let outcome = scheme.encode(set, data);
     if careless {
         let own = outcome.iter().flat_map(|protection| &protection.files);
-        own.for_each(|file| drop(fs::remove_file(record.dir.join(&file.name))));
+        own.for_each(|file| drop(fs::remove_file(dir.join(&file.name))));
     }
     outcome
 }

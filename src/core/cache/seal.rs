@@ -131,10 +131,7 @@ fn prepare_unvoted(
         Err(error) => Err(error),
     };
     let sealed_dir = ctx.layout.dataset_dir(request.store, request.id);
-    let encoded = match encoded {
-        None => encode_now(ctx, &request)?,
-        Some(encoded) => encoded,
-    };
+    let encoded = encoded.unwrap_or_else(|| encode_now(ctx, &request));
     let recorded = encoded.and_then(|encoded| {
         let Encoded { mut record, protection, checked, own_time } = encoded;
         checked?;
@@ -311,22 +308,22 @@ pub(super) fn protect(
     set: &RedundancySet,
     record: &DatasetRecord,
 ) -> Result<Protection> {
-    agree_on(ctx, encode(ctx, set, record))
+    agree_on(ctx, encode(ctx, set, record, Ok(member_data(record))))
 }
 
-/// Encodes on the ranks of one set.
-pub(super) fn encode(ctx: &Ctx, set: &RedundancySet, record: &DatasetRecord) -> Result<Protection> {
+/// Encodes what this rank has of the dataset of `record`, on the ranks of one set; each has its own
+/// outcome.
+pub(super) fn encode(
+    ctx: &Ctx,
+    set: &RedundancySet,
+    record: &DatasetRecord,
+    data: Result<MemberData>,
+) -> Result<Protection> {
     let type_name = record.descriptor.get_value("TYPE").unwrap_or_default();
-    let careless = planted(Planted::NoRedundancy);
-    let outcome = match ctx.protection.scheme(type_name) {
-        None => Err(Error::Missing(format!("no redundancy scheme is called \"{type_name}\""))),
-        Some(scheme) => encode_with(scheme, set, record, careless),
-    };
-    if planted(Planted::NoRedundancy) {
-        let own = outcome.iter().flat_map(|protection| &protection.files);
-        own.for_each(|file| drop(fs::remove_file(record.dir.join(&file.name))));
-    }
-    outcome
+    let scheme = ctx.protection.scheme(type_name).ok_or_else(|| {
+        Error::Missing(format!("no redundancy scheme is called \"{type_name}\""))
+    })?;
+    encode_with(scheme, set, data, planted(Planted::NoRedundancy))
 }
 
 /// Returns what a scheme sees of a record.

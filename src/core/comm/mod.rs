@@ -48,7 +48,8 @@ pub trait Comm: Send + Sync {
     fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>>;
     /// Element-wise maximum over all ranks; same length everywhere. One allreduce.
     fn all_max(&self, words: &mut [i64]) -> Result<()>;
-    /// Sends `out` to `to` while receiving exactly `into.len()` bytes from `from`.
+    /// Sends `out` to `to` while receiving exactly `into.len()` bytes from `from`. What is empty is
+    /// no message: nobody waits for it.
     fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()>;
     /// Sends a message of any length.
     fn send(&self, bytes: &[u8], to: usize) -> Result<()>;

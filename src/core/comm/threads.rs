@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Builder;
 
-use super::{Comm, Pending};
+use super::{Arrived, Comm, Pending};
 use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
 
@@ -386,7 +386,12 @@ impl Comm for ThreadComm {
     }
 
     fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()> {
-        self.send(out, to)?;
+        if !out.is_empty() {
+            self.send(out, to)?;
+        }
+        if into.is_empty() {
+            return Ok(());
+        }
         let got = self.receive(from)?;
         if got.len() != into.len() {
             let (want, have) = (into.len(), got.len());
@@ -426,8 +431,13 @@ impl Comm for ThreadComm {
         length: usize,
         from: usize,
     ) -> Result<Box<dyn Pending>> {
-        self.send(&out, to)?;
-        Ok(Box::new(Coming::new(self, length, from)))
+        if !out.is_empty() {
+            self.send(&out, to)?;
+        }
+        match length {
+            0 => Ok(Box::new(Arrived(Vec::new()))),
+            _ => Ok(Box::new(Coming::new(self, length, from))),
+        }
     }
 
     fn aside(&self) -> Result<Option<Box<dyn Comm>>> {

@@ -7,6 +7,13 @@ use crate::error::{Error, Result};
 /// Bytes that no message of [`swap`] has; a larger length is a sign of disorder.
 const MESSAGE_BYTES_MAX: u64 = 4 << 30;
 
+/// Bytes of the length that goes before a message.
+const LENGTH_BYTES: usize = size_of::<u64>();
+
+/// Bytes of a message that travel with its length: most messages are shorter, and an exchange takes
+/// as long with them.
+const BEGIN_BYTES: usize = 2048 - LENGTH_BYTES;
+
 /// Returns the word of `root` on every rank. Collective.
 ///
 /// # Errors
@@ -28,21 +35,27 @@ pub fn all_gather<const N: usize>(comm: &dyn Comm, words: [u64; N]) -> Result<Ve
     all.iter().enumerate().map(|(rank, bytes)| read(bytes, rank)).collect()
 }
 
-/// Sends `out` to rank `to` while receiving what rank `from` sends here; any lengths.
+/// Sends `out` to rank `to` while receiving what rank `from` sends here; any lengths. One exchange
+/// if both are short, two otherwise.
 ///
 /// # Errors
 /// [`Error::Comm`] if communication fails, or a length is impossible.
 pub fn swap(comm: &dyn Comm, out: &[u8], to: usize, from: usize) -> Result<Vec<u8>> {
-    let own = Writer::new().word(out.len() as u64).take();
-    let mut length = [0; size_of::<u64>()];
-    comm.exchange(&own, to, &mut length, from)?;
-    let [length] = read(&length, from)?;
+    let (begin, rest) = out.split_at(out.len().min(BEGIN_BYTES));
+    let mut own = Writer::new().word(out.len() as u64).take();
+    own.extend(begin);
+    own.resize(LENGTH_BYTES + BEGIN_BYTES, 0);
+    let mut arrived = vec![0; own.len()];
+    comm.exchange(&own, to, &mut arrived, from)?;
+    let (length, begin) = arrived.split_at(LENGTH_BYTES);
+    let [length] = read(length, from)?;
     let length = usize::try_from(length).ok().filter(|_| length <= MESSAGE_BYTES_MAX);
     let Some(length) = length else {
         return Err(Error::Comm(format!("rank {from} announced a message of an impossible size")));
     };
-    let mut into = vec![0; length];
-    comm.exchange(out, to, &mut into, from)?;
+    let mut into = begin[..length.min(BEGIN_BYTES)].to_vec();
+    into.resize(length, 0);
+    comm.exchange(rest, to, &mut into[length.min(BEGIN_BYTES)..], from)?;
     Ok(into)
 }
 
@@ -69,10 +82,12 @@ mod tests {
             let root = broadcast(&*comm, me as u64 + 7, 1).unwrap();
             let all = all_gather(&*comm, [me as u64, u64::MAX]).unwrap();
             let (left, right) = ((me + 2) % 3, (me + 1) % 3);
-            (root, all, swap(&*comm, &vec![1; me], right, left).unwrap())
+            // One of them has nothing to say, one says all at once, one does not.
+            let said = vec![1; me * (BEGIN_BYTES - 1)];
+            (root, all, swap(&*comm, &said, right, left).unwrap())
         });
         for (me, (root, all, swapped)) in found.into_iter().enumerate() {
-            assert_eq!((root, swapped), (8, vec![1; (me + 2) % 3]));
+            assert_eq!((root, swapped), (8, vec![1; (me + 2) % 3 * (BEGIN_BYTES - 1)]));
             assert_eq!(all, [[0, u64::MAX], [1, u64::MAX], [2, u64::MAX]]);
         }
     }

@@ -88,16 +88,14 @@ impl<'a> Ring<'a> {
         })
     }
 
-    /// Sends checksums to `to` and returns those of the `count` files of `from`.
+    /// Sends checksums to `to` and returns those of the files of `from`.
     pub fn swap_crcs(
         &self,
         crcs: &[Option<u32>],
         to: usize,
-        (from, count): (usize, usize),
+        from: usize,
     ) -> Result<Vec<Option<u32>>> {
-        let mut theirs = vec![0; count * CRC_BYTES];
-        self.comm.exchange(&crcs_to_bytes(crcs), to, &mut theirs, from)?;
-        Ok(crcs_from_bytes(&theirs))
+        Ok(crcs_from_bytes(&self.swap(&crcs_to_bytes(crcs), to, from)?))
     }
 
     /// Sends `out` to `to` and returns what `from` sends here; any lengths.
@@ -110,20 +108,10 @@ impl<'a> Ring<'a> {
     pub fn piece_bytes(&self, total: u64) -> usize {
         self.set.piece_bytes.min(usize::try_from(total).unwrap_or(usize::MAX)).max(1)
     }
-
-    /// Finds the largest of the members' numbers.
-    pub fn max(&self, number: u64) -> Result<u64> {
-        // File sizes fit into i64 on every file system.
-        let mut word = [i64::try_from(number).unwrap_or(i64::MAX)];
-        self.comm.all_max(&mut word)?;
-        Ok(word[0].unsigned_abs())
-    }
 }
 
-/// Bytes of a checksum as it travels: a marker and four bytes.
-const CRC_BYTES: usize = 5;
-
-pub(super) fn crcs_to_bytes(crcs: &[Option<u32>]) -> Vec<u8> {
+/// Of each a marker and four bytes.
+fn crcs_to_bytes(crcs: &[Option<u32>]) -> Vec<u8> {
     let mut out = Writer::new();
     for crc32 in crcs {
         out.flags(&[crc32.is_some()]).word32(crc32.unwrap_or(0));
@@ -132,7 +120,7 @@ pub(super) fn crcs_to_bytes(crcs: &[Option<u32>]) -> Vec<u8> {
 }
 
 /// Reads what [`crcs_to_bytes`] makes.
-pub(super) fn crcs_from_bytes(bytes: &[u8]) -> Vec<Option<u32>> {
+fn crcs_from_bytes(bytes: &[u8]) -> Vec<Option<u32>> {
     let mut from = Reader::new(bytes);
     let next = || {
         let ([some], crc32) = (from.flags()?, from.word32()?);
@@ -152,6 +140,16 @@ impl Deferred {
             self.0 = act().err();
         }
         self.0.is_none()
+    }
+
+    /// Gives the value, or notes the error.
+    pub fn take<T>(&mut self, outcome: Result<T>) -> Option<T> {
+        let mut value = None;
+        self.act(|| {
+            value = Some(outcome?);
+            Ok(())
+        });
+        value
     }
 
     /// Returns the outcome of all: the first error, if there was one.

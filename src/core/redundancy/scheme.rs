@@ -75,25 +75,25 @@ pub struct Survivor {
     pub compared: bool,
 }
 
-/// A scheme. Calls are collective over the set; all members get `Ok` or all get `Err`.
+/// A scheme. Calls are collective over the set.
 pub trait Scheme: Send + Sync {
     /// Protects `data`, writes this rank's redundancy files below `<dir>/.scr/`: their content is
-    /// durable, the names of those that lie in that folder itself with its next sync.
+    /// durable, the names of those that lie in that folder itself with its next sync. A member that
+    /// has no data says why, instead of being waited for.
+    ///
+    /// Each member gets its own outcome, and the set is protected only if all have `Ok`: those who
+    /// seal agree on that anyway, together with what else can fail.
     ///
     /// # Errors
     /// If files cannot be read or written, or a data file is not what its record says.
-    fn encode(&self, set: &RedundancySet, data: &MemberData) -> Result<Protection>;
-    /// Whether the members have to talk for it. The same on all ranks.
-    fn talks(&self) -> bool {
-        true
-    }
+    fn encode(&self, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection>;
     /// Whether a rebuild compares what it reads with the recorded checksums, and reads the rest,
     /// for survivors that were not looked at before.
     fn compares_on_the_way(&self) -> bool {
         false
     }
     /// Restores files, record and redundancy files of the members that lost theirs. Parts whose id
-    /// or epoch is not the survivor's count as lost.
+    /// or epoch is not the survivor's count as lost. All members get `Ok` or all get `Err`.
     ///
     /// # Errors
     /// `Err(Error::Unrecoverable)` on all members when the losses exceed the scheme. An error, with

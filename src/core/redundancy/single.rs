@@ -8,12 +8,8 @@ use crate::error::{Error, Result};
 pub struct Single;
 
 impl Scheme for Single {
-    fn encode(&self, _set: &RedundancySet, data: &MemberData) -> Result<Protection> {
-        Ok(unprotected(data))
-    }
-
-    fn talks(&self) -> bool {
-        false
+    fn encode(&self, _set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {
+        data.map(|data| unprotected(&data))
     }
 
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)> {

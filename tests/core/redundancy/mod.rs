@@ -139,7 +139,7 @@ impl Cluster {
     fn encode_on(&self, world: ThreadWorld) -> Outcome<Result<Protection>> {
         world.run(|comm| {
             let rank = comm.rank();
-            let encoded = self.scheme.encode(&self.set(comm), &self.originals[rank]);
+            let encoded = self.scheme.encode(&self.set(comm), Ok(self.originals[rank].clone()));
             if let Ok(protection) = &encoded {
                 self.protections.lock().unwrap()[rank] = Some(protection.clone());
             }

@@ -12,23 +12,23 @@ use super::{Code, Shape};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::redundancy::layout::LogicalFile;
-use crate::redundancy::ring::Ring;
+use crate::redundancy::ring::{Deferred, Ring};
 use crate::redundancy::verify::compare_crcs;
 use crate::redundancy::{MemberData, MemberList, ParityHeader, Protection, RedundancySet};
 
-/// Computes the parity of the set.
-pub fn encode(code: Code, set: &RedundancySet, data: &MemberData) -> Result<Protection> {
+/// Computes the parity of the set. Each member has its own outcome.
+pub fn encode(code: Code, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {
     let ring = Ring::new(set);
     let shape = Shape::of(code, set)?;
-    let opened = LogicalFile::open(&data.dir, &data.files);
-    let (mut source, longest) = ring.agree_and_max(opened, LogicalFile::total)?;
+    let opened = data.and_then(|data| Ok((LogicalFile::open(&data.dir, &data.files)?, data)));
+    let ((mut source, data), longest) = ring.agree_and_max(opened, |(source, _)| source.total())?;
     let chunk_bytes = shape.chunk_bytes(longest);
-    let header = exchange_header(&ring, code, shape, data, chunk_bytes)?;
-    let begun = header.and_then(|header| {
+    let header = exchange_header(&ring, code, shape, &data, chunk_bytes)?;
+    let mut failed = Deferred::default();
+    let mut begun = failed.take(header.and_then(|header| {
         let name = ParityHeader::file_name(code, set);
         Ok((ParityWriter::create(&data.dir, name, &header)?, header))
-    });
-    let (mut writer, mut header) = ring.agree(begun)?;
+    }));
 
     let mut sides = Sides {
         shape,
@@ -37,20 +37,25 @@ pub fn encode(code: Code, set: &RedundancySet, data: &MemberData) -> Result<Prot
         files: Some(&mut source),
         parity: None,
         restored: None,
-        writer: Some(&mut writer),
+        writer: begun.as_mut().map(|(writer, _)| writer),
     };
-    let mut failed = run(&ring, &works(shape)?, &mut sides)?;
+    run(&ring, &works(shape)?, &mut sides, &mut failed)?;
     let crcs: Vec<_> =
         source.crcs().iter().zip(&data.files).map(|(found, file)| found.or(file.crc32)).collect();
     failed.act(|| compare_crcs(&data.dir, &data.files, &crcs));
-    header.current.set_crcs(&crcs);
-    for (distance, partner) in (1..).zip(&mut header.partners) {
-        let from = (ring.left_by(distance), partner.files.len());
-        partner.set_crcs(&ring.swap_crcs(&crcs, ring.right_by(distance), from)?);
+    let mut of_left = Vec::new();
+    for distance in 1..=shape.parities {
+        of_left.push(ring.swap_crcs(&crcs, ring.right_by(distance), ring.left_by(distance))?);
     }
-    let finished = failed.outcome().and_then(|()| writer.finish(&header));
-    let file = ring.agree(finished)?;
-    ring.agree(writer.publish())?;
+    failed.outcome()?;
+    let (mut writer, mut header) =
+        begun.ok_or_else(|| Error::Defect("an encode has no header".into()))?;
+    header.current.set_crcs(&crcs);
+    for (partner, theirs) in header.partners.iter_mut().zip(&of_left) {
+        partner.set_crcs(theirs);
+    }
+    let file = writer.finish(&header)?;
+    writer.publish()?;
     Ok(Protection { files: vec![file], file_crcs: crcs })
 }
 

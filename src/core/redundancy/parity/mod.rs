@@ -64,7 +64,7 @@ pub struct Xor;
 pub struct ReedSolomon;
 
 impl Scheme for Xor {
-    fn encode(&self, set: &RedundancySet, data: &MemberData) -> Result<Protection> {
+    fn encode(&self, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {
         encode(Code::Xor, set, data)
     }
 
@@ -78,7 +78,7 @@ impl Scheme for Xor {
 }
 
 impl Scheme for ReedSolomon {
-    fn encode(&self, set: &RedundancySet, data: &MemberData) -> Result<Protection> {
+    fn encode(&self, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {
         encode(Code::ReedSolomon, set, data)
     }
 
@@ -91,7 +91,7 @@ impl Scheme for ReedSolomon {
     }
 }
 
-fn encode(code: Code, set: &RedundancySet, data: &MemberData) -> Result<Protection> {
+fn encode(code: Code, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {
     match set.comm.size() {
         1 => Single.encode(set, data),
         _ => encode::encode(code, set, data),

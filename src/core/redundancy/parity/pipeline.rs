@@ -33,20 +33,25 @@ struct Desk {
     begun: bool,
 }
 
-/// Does all works. Local failures are in the result; what cannot be read counts as zeros.
-pub fn run(ring: &Ring, works: &[Work], sides: &mut Sides) -> Result<Deferred> {
+/// Does all works. What fails here is in `failed`: from then on, and if something has failed before,
+/// this member sends zeros and keeps nothing.
+pub fn run(
+    ring: &Ring,
+    works: &[Work],
+    sides: &mut Sides,
+    failed: &mut Deferred,
+) -> Result<()> {
     let rounds = rounds(works, ring.size, ring.me);
     let piece_bytes = ring.piece_bytes(sides.chunk_bytes);
     let desk = |work| Desk::new(work, ring.me, piece_bytes);
     let mut desks: Vec<_> = works.iter().map(desk).collect();
-    let mut failed = Deferred::default();
     let (mut out, mut into) = (vec![0; piece_bytes], vec![0; piece_bytes]);
     for (offset, length) in pieces(sides.chunk_bytes, piece_bytes as u64) {
         for (work, desk) in works.iter().zip(&mut desks) {
             let Some(desk) = desk else { continue };
             desk.begun = false;
             if let Some(index) = work.recipe.sources.iter().position(|source| *source == ring.me) {
-                sides.read_or_zero(&mut failed, work.slot, offset, &mut out[..length]);
+                sides.read_or_zero(failed, work.slot, offset, &mut out[..length]);
                 desk.add(index, &out[..length]);
             }
         }
@@ -55,7 +60,7 @@ pub fn run(ring: &Ring, works: &[Work], sides: &mut Sides) -> Result<Deferred> {
                 None => &[][..],
                 Some(Item::Source { work, .. }) => {
                     let out = &mut out[..length];
-                    sides.read_or_zero(&mut failed, works[work].slot, offset, out);
+                    sides.read_or_zero(failed, works[work].slot, offset, out);
                     out
                 }
                 Some(Item::Target { work, index }) => piece(&desks[work], index, length)?,
@@ -81,7 +86,7 @@ pub fn run(ring: &Ring, works: &[Work], sides: &mut Sides) -> Result<Deferred> {
             }
         }
     }
-    Ok(failed)
+    Ok(())
 }
 
 fn piece(desk: &Option<Desk>, index: usize, length: usize) -> Result<&[u8]> {

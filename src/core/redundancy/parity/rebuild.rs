@@ -14,7 +14,7 @@ use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
 use crate::redundancy::layout::LogicalFile;
 use crate::redundancy::restore::Restore;
-use crate::redundancy::ring::Ring;
+use crate::redundancy::ring::{Deferred, Ring};
 use crate::redundancy::verify::compare_crcs;
 use crate::redundancy::{
     MemberData, MemberList, ParityHeader, Protection, RedundancySet, Survivor,
@@ -72,7 +72,10 @@ pub fn rebuild(
             ring.agree(looked)?;
             Ok((data.clone(), own.kept()))
         }
-        (Plan::Encode, Some(data)) => Ok((data.clone(), encode::encode(code, set, data)?)),
+        (Plan::Encode, Some(data)) => {
+            let encoded = encode::encode(code, set, Ok(data.clone()));
+            Ok((data.clone(), ring.agree(encoded)?))
+        }
         (Plan::Restore { works, chunk_bytes }, _) => {
             let id = own.survivor.id;
             let parity = own.parity.as_ref();
@@ -195,7 +198,8 @@ fn restore(
         restored: restore.as_mut().map(|restore| &mut restore.content),
         writer: writer.as_mut(),
     };
-    let mut failed = run(ring, works, &mut sides)?;
+    let mut failed = Deferred::default();
+    run(ring, works, &mut sides, &mut failed)?;
     failed.act(|| own.compare(files.as_mut(), chunks.as_mut()));
     if let Some(files) = &files {
         // The list that was protected may know checksums that the record does not.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::super::layout::{DIRECTORY_MODE, LogicalFile};
-use super::super::ring::{Ring, crcs_from_bytes, crcs_to_bytes};
+use super::super::ring::{Deferred, Ring};
 use super::super::verify::compare_crcs;
 use super::super::{MemberData, MemberList, REDUNDANCY_DIR, Spares, Survivor};
 use super::stream::{Way, stream, swap_lists};
@@ -132,52 +132,59 @@ pub(super) struct Copied {
 }
 
 /// Copies the files of each member to its right neighbour at `distance`, as far as `wanted` says
-/// for that one.
+/// for that one. Each member has its own outcome; one that has no data says why.
 pub(super) fn copy_right(
     ring: &Ring,
     distance: usize,
-    data: &MemberData,
+    data: Result<MemberData>,
     wanted: &[bool],
-) -> Result<Copied> {
+) -> Result<(MemberData, Copied)> {
     let way = Way::right(ring, distance);
     let (sends, receives) = (wanted[way.to], wanted[ring.me]);
-    let own = sends.then(|| MemberList::of(ring.set, data));
-    let of = receives.then_some(way.from);
-    let list = swap_lists(ring, way, data.id, own.as_ref(), of)?;
-    let opened = own.map(|list| LogicalFile::open(&data.dir, &list.files)).transpose();
-    let spares = Spares::beside(&data.dir, ring.world_rank(ring.me));
-    let opened = opened.and_then(|source| {
-        let copies = list.as_ref().map(|list| begin(&data.dir, list, &spares)).transpose()?;
-        Ok((source, copies))
+    let opened = data.and_then(|data| {
+        let source = sends.then(|| LogicalFile::open(&data.dir, &data.files)).transpose()?;
+        Ok((data, source))
     });
-    let (mut source, mut copies) = ring.agree(opened)?;
-    let mut failed = stream(ring, way, source.as_mut(), copies.as_mut())?;
+    let bytes = |source: &Option<LogicalFile>| source.as_ref().map_or(0, LogicalFile::total);
+    let ((data, mut source), longest) = ring.agree_and_max(opened, |(_, source)| bytes(source))?;
+    let own = sends.then(|| MemberList::of(ring.set, &data));
+    let list = swap_lists(ring, way, data.id, own.as_ref(), receives.then_some(way.from))?;
+    let mut failed = Deferred::default();
+    let mut copies = failed.take(list.and_then(|list| {
+        let spares = Spares::beside(&data.dir, ring.world_rank(ring.me));
+        list.map(|list| Ok((begin(&data.dir, &list, &spares)?, list))).transpose()
+    }));
+    let into = copies.as_mut().and_then(Option::as_mut).map(|(content, _)| content);
+    stream(ring, way, longest, (source.as_mut(), into), &mut failed)?;
 
     let found = source.map(|source| source.crcs()).unwrap_or_default();
-    let crcs: Vec<_> = (data.files.iter().enumerate())
+    let file_crcs: Vec<_> = (data.files.iter().enumerate())
         .map(|(index, file)| found.get(index).copied().flatten().or(file.crc32))
         .collect();
-    failed.act(|| compare_crcs(&data.dir, &data.files, &crcs));
-    let of_left = crcs_from_bytes(&ring.swap(&crcs_to_bytes(&crcs), way.to, way.from)?);
-    let received = list.map(|mut list| {
-        list.set_crcs(&of_left);
-        let (id, epoch, world_size) = (data.id, data.epoch, ring.set.world_size);
-        Manifest { id, epoch, world_size, list }
-    });
-    if let (Some(manifest), Some(copies)) = (&received, copies.as_mut()) {
-        failed.act(|| {
-            let arrived = copies.crcs();
-            let right = manifest.list.files.iter().zip(&arrived);
-            if right.clone().any(|(file, arrived)| !file.on_prefix && file.crc32 != *arrived) {
-                let rank = manifest.list.world_rank;
-                return Err(Error::Unreadable(format!(
-                    "the copy of a file of rank {rank} is wrong"
-                )));
-            }
-            copies.sync()
-        });
+    failed.act(|| compare_crcs(&data.dir, &data.files, &file_crcs));
+    let of_left = ring.swap_crcs(&file_crcs, way.to, way.from)?;
+    failed.outcome()?;
+    let files = copies.flatten().map(|(content, list)| keep(ring, &data, content, list, &of_left));
+    Ok((data, Copied { files: files.transpose()?, file_crcs }))
+}
+
+/// Compares what has arrived with its owner's checksums and makes it durable. From then on it
+/// counts.
+fn keep(
+    ring: &Ring,
+    data: &MemberData,
+    mut content: LogicalFile,
+    mut list: MemberList,
+    crcs: &[Option<u32>],
+) -> Result<Vec<FileMeta>> {
+    list.set_crcs(crcs);
+    let arrived = content.crcs();
+    let mut both = list.files.iter().zip(&arrived);
+    if both.any(|(file, arrived)| !file.on_prefix && file.crc32 != *arrived) {
+        let rank = list.world_rank;
+        return Err(Error::Unreadable(format!("the copy of a file of rank {rank} is wrong")));
     }
-    ring.agree(failed.outcome())?;
-    let files = ring.agree(received.map(|manifest| manifest.publish(&data.dir)).transpose())?;
-    Ok(Copied { files, file_crcs: crcs })
+    content.sync()?;
+    let (id, epoch, world_size) = (data.id, data.epoch, ring.set.world_size);
+    Manifest { id, epoch, world_size, list }.publish(&data.dir)
 }

@@ -23,19 +23,22 @@ use crate::error::Result;
 pub struct Partner;
 
 impl Scheme for Partner {
-    fn encode(&self, set: &RedundancySet, data: &MemberData) -> Result<Protection> {
+    fn encode(&self, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {
         if set.comm.size() == 1 {
             return Single.encode(set, data);
         }
         let ring = Ring::new(set);
         let everyone = vec![true; ring.size];
-        let mut protection = Protection::default();
+        let (mut data, mut protection) = (data, Protection::default());
         for distance in 1..=copies_kept(set) {
-            let copied = copies::copy_right(&ring, distance, data, &everyone)?;
-            protection.files.extend(copied.files.unwrap_or_default());
-            protection.file_crcs = copied.file_crcs;
+            // Whoever has failed says so before the next copies, instead of being waited for.
+            data = copies::copy_right(&ring, distance, data, &everyone).map(|(data, copied)| {
+                protection.files.extend(copied.files.unwrap_or_default());
+                protection.file_crcs = copied.file_crcs;
+                data
+            });
         }
-        Ok(protection)
+        data.map(|_| protection)
     }
 
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)> {

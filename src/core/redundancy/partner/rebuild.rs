@@ -2,7 +2,7 @@
 
 use super::super::layout::LogicalFile;
 use super::super::restore::Restore;
-use super::super::ring::Ring;
+use super::super::ring::{Deferred, Ring};
 use super::super::verify::compare_crcs;
 use super::super::{MemberData, Protection, RedundancySet, Survivor};
 use super::copies::{Manifest, copy_right, directory, of_owner};
@@ -44,7 +44,7 @@ pub(super) fn rebuild(set: &RedundancySet, own: &Survivor) -> Result<(MemberData
     for (distance, manifest) in distances.zip(&manifests) {
         let lost = &losses.copies[distance - 1];
         let copied = match lost.contains(&true) {
-            true => copy_right(&ring, distance, &data, lost)?.files,
+            true => ring.agree(copy_right(&ring, distance, Ok(data.clone()), lost))?.1.files,
             false => None,
         };
         let kept = || {
@@ -113,7 +113,7 @@ fn restore_left(
     let way = Way::left(ring, distance);
     let out = manifest.map(|manifest| &manifest.list).filter(|_| lost[way.to]);
     let of = lost[ring.me].then_some(ring.me);
-    let list = swap_lists(ring, way, own.id, out, of)?;
+    let list = ring.agree(swap_lists(ring, way, own.id, out, of)?)?;
     let opened = out.map(|list| {
         let dir = join_relative(&own.dir, &directory(list.world_rank))?;
         Ok((LogicalFile::open(&dir, &list.files)?, dir, &list.files))
@@ -122,13 +122,13 @@ fn restore_left(
         let begin = |list| Restore::begin(&own.dir, list);
         Ok((source, list.clone().map(begin).transpose()?))
     });
-    let (mut source, mut restore) = ring.agree(opened)?;
-    let mut failed = stream(
-        ring,
-        way,
-        source.as_mut().map(|(file, ..)| file),
-        restore.as_mut().map(|restore| &mut restore.content),
-    )?;
+    let bytes = |source: &Option<(LogicalFile, _, _)>| source.as_ref().map_or(0, |s| s.0.total());
+    let ((mut source, mut restore), longest) =
+        ring.agree_and_max(opened, |(source, _)| bytes(source))?;
+    let mut failed = Deferred::default();
+    let out = source.as_mut().map(|(file, ..)| file);
+    let into = restore.as_mut().map(|restore| &mut restore.content);
+    stream(ring, way, longest, (out, into), &mut failed)?;
     if let Some((file, dir, files)) = &source {
         failed.act(|| compare_crcs(dir, files, &file.crcs()));
     }

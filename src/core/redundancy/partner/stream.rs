@@ -27,14 +27,14 @@ impl Way {
 }
 
 /// Passes lists on: `out`, if this member sends, and the one that arrives here, if any does; it
-/// must be that of member `of`.
+/// must be that of member `of`. The inner error is this member's.
 pub(super) fn swap_lists(
     ring: &Ring,
     way: Way,
     id: u64,
     out: Option<&MemberList>,
     of: Option<usize>,
-) -> Result<Option<MemberList>> {
+) -> Result<Result<Option<MemberList>>> {
     let bytes = out.map(|list| list.to_tree(id, ring.set.world_size).encode());
     let arrived = ring.swap(&bytes.unwrap_or_default(), way.to, way.from)?;
     let parsed = of.map(|of| {
@@ -44,24 +44,24 @@ pub(super) fn swap_lists(
             Error::Unrecoverable(format!("the file list of rank {rank} is damaged"))
         })
     });
-    ring.agree(parsed.transpose())
+    Ok(parsed.transpose())
 }
 
 /// Passes all bytes of `out` on and writes those that arrive to `into`, which has the size of what
-/// its sender sends. Every member takes part in every step, with nothing to send if need be, so
-/// that no order of sends and receives can lock the ring. Local failures are in the result.
+/// its sender sends; the `longest` of all has so many bytes. Every member takes part in every step,
+/// so that no order of sends and receives can lock the ring. What fails here is in `failed`; zeros
+/// are sent from then on, and nothing is kept.
 pub(super) fn stream(
     ring: &Ring,
     way: Way,
-    mut out: Option<&mut LogicalFile>,
-    mut into: Option<&mut LogicalFile>,
-) -> Result<Deferred> {
+    longest: u64,
+    (mut out, mut into): (Option<&mut LogicalFile>, Option<&mut LogicalFile>),
+    failed: &mut Deferred,
+) -> Result<()> {
     let total = |file: &Option<&mut LogicalFile>| file.as_ref().map_or(0, |file| file.total());
     let (out_total, into_total) = (total(&out), total(&into));
-    let longest = ring.max(out_total)?;
     let piece_bytes = ring.piece_bytes(longest);
     let steps = longest.div_ceil(piece_bytes as u64);
-    let mut failed = Deferred::default();
     let (mut sent, mut received) = (vec![0; piece_bytes], vec![0; piece_bytes]);
     for step in 0..steps {
         let offset = step * piece_bytes as u64;
@@ -77,5 +77,5 @@ pub(super) fn stream(
             failed.act(|| into.write_padded(offset, received));
         }
     }
-    Ok(failed)
+    Ok(())
 }
