@@ -166,9 +166,9 @@ impl MpiComm {
 }
 
 /// Bytes that travel with their length.
-const SHORT_BYTES: usize = 248;
+const SHORT_BYTES: usize = 504;
 /// Ranks of a group in which what each of them says does so: a quarter of a MiB on each.
-const SHORT_RANKS_MAX: usize = 1024;
+const SHORT_RANKS_MAX: usize = 512;
 
 /// Plain bytes without gaps, any of which are valid.
 trait Block: Copy {}

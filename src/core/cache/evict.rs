@@ -106,8 +106,9 @@ fn aside(dir: &Path) -> PathBuf {
 /// Gives the directory the other name; removes it if that is impossible.
 fn put_aside(dir: &Path) -> Result<()> {
     let to = aside(dir);
-    let renamed = remove_tree(&to).is_ok() && fs::rename(dir, &to).is_ok();
-    if renamed { Ok(()) } else { remove(dir) }
+    let rename = || fs::rename(dir, &to).is_ok();
+    // The second time with what an earlier one of this name has left out of the way.
+    if rename() || (remove_tree(&to).is_ok() && rename()) { Ok(()) } else { remove(dir) }
 }
 
 /// Again after a passing error: nobody comes back to what is left before the next start.
@@ -167,7 +168,9 @@ fn remove_data(
     ctx.in_storage_groups(|group| {
         let mut names = KvTree::new();
         let here = mine.iter().filter(|(_, one)| group.stores.contains(&ctx.store_index(one)));
-        for dir in here.flat_map(|(_, record)| directories(ctx.layout, record)) {
+        let named = here.flat_map(|(_, record)| directories(ctx.layout, record));
+        // One of both names is that of nothing. Other nodes may see the right one late.
+        for dir in named.filter(|dir| group.is_shared || dir.exists()) {
             names.child_mut(dir.display());
         }
         let all = trees::all_gather(group.comm, &names)?;

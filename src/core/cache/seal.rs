@@ -320,9 +320,10 @@ pub(super) fn encode(
     data: Result<MemberData>,
 ) -> Result<Protection> {
     let type_name = record.descriptor.get_value("TYPE").unwrap_or_default();
-    let scheme = ctx.protection.scheme(type_name).ok_or_else(|| {
-        Error::Missing(format!("no redundancy scheme is called \"{type_name}\""))
-    })?;
+    let scheme = ctx
+        .protection
+        .scheme(type_name)
+        .ok_or_else(|| Error::Missing(format!("no redundancy scheme is called \"{type_name}\"")))?;
     encode_with(scheme, set, data, planted(Planted::NoRedundancy))
 }
 

@@ -14,7 +14,7 @@ use crate::bytes::{Reader, Writer};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::params::{Settings, keys};
-use crate::system::{bind_thread, parent, permitted, processor_time, processors};
+use crate::system::{bind_thread, parent, permitted, processor_time, processors, take_short_turns};
 
 /// A shorter time tells nothing of how many processors a program uses.
 const MEASURED_LEAST: Duration = Duration::from_millis(500);
@@ -151,8 +151,8 @@ impl Spare {
     pub fn enter(&self) -> (impl FnOnce() + Send + 'static, impl FnOnce() + Send + 'static) {
         let (free, own) = (self.node.free.clone(), self.own.clone());
         let begin = move || {
-            if !free.is_empty() {
-                let _ = bind_thread(&free); // else it shares the rank's own
+            if free.is_empty() || bind_thread(&free).is_err() {
+                take_short_turns(); // it shares the rank's own, which has a call to make
             }
         };
         let end = move || {

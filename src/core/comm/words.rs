@@ -55,7 +55,9 @@ pub fn swap(comm: &dyn Comm, out: &[u8], to: usize, from: usize) -> Result<Vec<u
     };
     let mut into = begin[..length.min(BEGIN_BYTES)].to_vec();
     into.resize(length, 0);
-    comm.exchange(rest, to, &mut into[length.min(BEGIN_BYTES)..], from)?;
+    if !rest.is_empty() || length > BEGIN_BYTES {
+        comm.exchange(rest, to, &mut into[length.min(BEGIN_BYTES)..], from)?;
+    }
     Ok(into)
 }
 

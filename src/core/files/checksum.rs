@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::progress;
 
 /// Bytes read at a time.
-const BUFFER_BYTES: usize = 1 << 20;
+const BUFFER_BYTES: u64 = 1 << 20;
 
 /// A CRC32 that is computed piece by piece.
 #[derive(Debug, Clone, Default)]
@@ -60,8 +60,11 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 /// # Errors
 /// If it cannot be read.
 pub fn crc32_of_file(path: &Path) -> Result<(u64, u32)> {
+    let unread = |error| Error::io("cannot read", path, error);
     let mut file = File::open(path).map_err(|error| Error::io("cannot open", path, error))?;
-    let mut buffer = vec![0; BUFFER_BYTES];
+    // One more, to meet the end; to clear the memory for a large one takes longer than a small file.
+    let expected = file.metadata().map_err(unread)?.len().saturating_add(1);
+    let mut buffer = vec![0; expected.min(BUFFER_BYTES) as usize];
     let (mut bytes, mut crc32) = (0, Crc32::new());
     loop {
         match file.read(&mut buffer) {
@@ -72,7 +75,7 @@ pub fn crc32_of_file(path: &Path) -> Result<(u64, u32)> {
                 progress::add_bytes(count as u64);
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::io("cannot read", path, error)),
+            Err(error) => return Err(unread(error)),
         }
     }
 }

@@ -41,6 +41,36 @@ pub fn bind_thread(processors: &BTreeSet<usize>) -> io::Result<()> {
     Ok(())
 }
 
+/// Lets the calling thread take turns of a tenth of a millisecond with others of its processor, in
+/// place of some three: one that comes to it meanwhile goes on as soon. Its share stays the same.
+/// No effect where the kernel gives all threads the same (before 6.12).
+pub fn take_short_turns() {
+    /// `struct sched_attr` of the kernel, first version.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        turn_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+    }
+    const TURN_NS: u64 = 100_000;
+    let size = size_of::<Attributes>() as u32;
+    let mut own = Attributes { size, ..Attributes::default() };
+    // SAFETY: 0 is the calling thread; the structure is writable and as long as said, and has no
+    // gaps.
+    unsafe {
+        if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut own, size, 0) == 0 {
+            own.turn_ns = TURN_NS;
+            libc::syscall(libc::SYS_sched_setattr, 0, &raw const own, 0);
+        }
+    }
+}
+
 /// Returns the processors on which this process may run if it wants to, whatever it is bound to.
 ///
 /// # Errors

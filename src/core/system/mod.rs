@@ -25,7 +25,8 @@ mod space;
 
 pub use access::{is_denied, may_write};
 pub use affinity::{
-    bind_thread, parent, permitted, processor_time, processors, waited_for_processor,
+    bind_thread, parent, permitted, processor_time, processors, take_short_turns,
+    waited_for_processor,
 };
 pub use attributes::{Attributes, copy_user_attributes, set_user_attributes, user_attributes_at};
 pub use descriptor::{

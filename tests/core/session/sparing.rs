@@ -105,9 +105,9 @@ fn calls_of_a_seal(hosts: &str, scheme: &str) -> Vec<Vec<&'static str>> {
 
 #[test]
 fn a_checkpoint_takes_as_many_collectives_in_a_large_job_as_in_a_small_one() {
-    // Agreement, conference, catalog, vote, commit; before an encoding, whether all can take part,
-    // and in it four of the set's own.
-    for (scheme, most, exchanges) in [("SINGLE", 5, 0), ("XOR", 10, 6)] {
+    // Agreement, conference, catalog, vote, commit; in an encoding whether all can take part, a
+    // list, the pieces of three others, and checksums.
+    for (scheme, most, exchanges) in [("SINGLE", 5, 0), ("XOR", 6, 5)] {
         for hosts in ["abcd", "aabbccdd", "aabbccddeeffgghh", "aaaabbbbccccddddeeeeffffgggghhhh"] {
             for found in calls_of_a_seal(hosts, scheme) {
                 let is_within = |call: &&&str| **call == "exchange";

@@ -35,12 +35,7 @@ struct Desk {
 
 /// Does all works. What fails here is in `failed`: from then on, and if something has failed before,
 /// this member sends zeros and keeps nothing.
-pub fn run(
-    ring: &Ring,
-    works: &[Work],
-    sides: &mut Sides,
-    failed: &mut Deferred,
-) -> Result<()> {
+pub fn run(ring: &Ring, works: &[Work], sides: &mut Sides, failed: &mut Deferred) -> Result<()> {
     let rounds = rounds(works, ring.size, ring.me);
     let piece_bytes = ring.piece_bytes(sides.chunk_bytes);
     let desk = |work| Desk::new(work, ring.me, piece_bytes);
