@@ -3,10 +3,15 @@
 //! pieces of the exchanges, and so is the time that each visit takes.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::mesh::Link;
 use super::{Comm, Pending};
 use crate::error::{Error, Result};
+
+/// How long a visit waits. Both sides come by at the same sync point, so what is begun there is
+/// mostly over within this time; to come by once more for that would double the visits.
+const MOMENT: Duration = Duration::from_micros(400);
 
 /// Where the one exchange is.
 enum Desk {
@@ -41,7 +46,8 @@ impl Slices {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries on what the thread has asked for, over `comm`; never waits.
+    /// Carries on what the thread has asked for, over `comm`; waits for the other side a moment, and
+    /// no longer.
     pub fn advance(&self, comm: &dyn Comm) {
         let mut desk = self.desk();
         if let Desk::Asked { out, to, length, from } = &mut *desk {
@@ -50,12 +56,17 @@ impl Slices {
                 Err(error) => Desk::Done(Err(error)),
             };
         }
+        let begun = Instant::now();
         if let Desk::UnderWay(pending) = &mut *desk {
-            match pending.advance() {
-                Ok(None) => return,
-                Ok(Some(arrived)) => *desk = Desk::Done(Ok(arrived)),
-                Err(error) => *desk = Desk::Done(Err(error)),
-            }
+            let outcome = loop {
+                match pending.advance() {
+                    Ok(None) if begun.elapsed() < MOMENT => std::hint::spin_loop(),
+                    Ok(None) => return,
+                    Ok(Some(arrived)) => break Ok(arrived),
+                    Err(error) => break Err(error),
+                }
+            };
+            *desk = Desk::Done(outcome);
         }
         drop(desk);
         self.changed.notify_all();
