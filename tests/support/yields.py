@@ -25,9 +25,10 @@ def library():
 
 
 def asked(environment, mpi, ranks):
-    """The environment for so many ranks of `mpi` (Open MPI is asked to yield by a parameter)."""
+    """The environment for so many ranks of `mpi`. Ranks that have a core each wait as Open MPI
+    lets them by default, which tests ask to yield by a parameter."""
     if ranks <= len(os.sched_getaffinity(0)):
-        return environment
+        return {**environment, "OMPI_MCA_mpi_yield_when_idle": "0"}
     return beside_others(environment, mpi)
 
 
