@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Ctx;
 use super::agree::agree;
 use super::disk::names_in;
 use super::layout::{Layout, store_of};
 use super::seal::protection_of;
+use super::{Ctx, Store};
 use crate::comm::trees;
 use crate::error::{Result, again};
 use crate::files::{join_relative, remove_file_if_there, remove_tree};
@@ -76,6 +76,24 @@ pub fn remove_evicted(cache_dir: &Path) -> Result<()> {
     evicted.try_for_each(|name| remove_tree(&cache_dir.join(name)))
 }
 
+/// Returns what runs before this one, and its start, have put aside in the stores that this rank
+/// acts on, as far as they can be looked through.
+#[must_use]
+pub fn find_evicted(ctx: &Ctx) -> Vec<Evicted> {
+    let in_store = |store: &Store| {
+        let names = names_in(&store.cache_dir).unwrap_or_default();
+        let dirs = names.into_iter().filter(|name| Evicted::is_folder(name));
+        let whole = |name| Evicted {
+            dir: store.cache_dir.join(name),
+            files: Vec::new(),
+            bytes: 0,
+            leads: true,
+        };
+        dirs.map(whole).collect::<Vec<_>>()
+    };
+    ctx.led_stores().into_iter().flat_map(in_store).collect()
+}
+
 /// Removes dataset `id` from the cache. Collective like [`set_aside`].
 pub fn evict(ctx: &Ctx, id: u64) -> Result<()> {
     let removed = set_aside(ctx, id)?.iter().try_for_each(Evicted::remove);
@@ -104,7 +122,7 @@ fn aside(dir: &Path) -> PathBuf {
 }
 
 /// Gives the directory the other name; removes it if that is impossible.
-fn put_aside(dir: &Path) -> Result<()> {
+pub(super) fn put_aside(dir: &Path) -> Result<()> {
     let to = aside(dir);
     let rename = || fs::rename(dir, &to).is_ok();
     // The second time with what an earlier one of this name has left out of the way.

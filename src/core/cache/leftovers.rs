@@ -25,6 +25,12 @@ impl Leftovers {
         let _ = self.helper.set(std::thread::current());
     }
 
+    /// Takes what there is at the start; nothing of it is removed yet.
+    #[must_use]
+    pub fn of(found: Vec<Evicted>) -> Leftovers {
+        Leftovers { waiting: Mutex::new(found), ..Leftovers::default() }
+    }
+
     /// Takes more of it; removed at once if it is small, or there is no such thread.
     pub fn add(&self, evicted: Vec<Evicted>) {
         let is_small = evicted.iter().map(Evicted::bytes).sum::<u64>() < AT_ONCE_BYTES;

@@ -85,7 +85,7 @@ pub use catalog::{Catalog, CatalogEntry};
 pub use decide::{Claim, Decision, Verdict, decide};
 pub use encoder::{Encoded, Encoder, Job as EncoderJob};
 pub use encoding::Encoding;
-pub use evict::{Evicted, drop_open, evict, keep_spares, remove_evicted, set_aside};
+pub use evict::{Evicted, drop_open, evict, find_evicted, keep_spares, remove_evicted, set_aside};
 pub use flat::Flat;
 pub(crate) use found::Found;
 pub(crate) use health::unsealed_dirs;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::disk::{files_below, names_in};
+use super::evict::put_aside;
 use super::layout::{OWN_FOLDER, sealed_id};
 use super::marker::Marker;
 use super::seal::protection_of;
@@ -28,8 +29,9 @@ pub(super) fn goes_with_datasets(name: &str) -> bool {
 
 /// Removes dataset directories that no record of this node's ranks names, and in those of the
 /// datasets `offered` also the files that none names: an interrupted move, or a seal that did not
-/// come to its end, left them. Files of other datasets stay as they are. Collective
-/// over the ranks that share a store.
+/// come to its end, left them. Files of other datasets stay as they are. Spares are put aside, to be
+/// removed later ([`find_evicted`](super::find_evicted)): they are large, and a start waits for
+/// this. Collective over the ranks that share a store.
 pub(super) fn sweep(ctx: &Ctx, offered: &[u64]) -> Result<()> {
     ctx.in_storage_groups(|group| {
         let mut named = KvTree::new();
@@ -61,6 +63,8 @@ fn remove_unnamed(ctx: &Ctx, group: &StorageGroup, named: &KvTree) -> Result<()>
         for name in names_in(&store.cache_dir)?.iter().filter(|name| goes_with_datasets(name)) {
             let dir = store.cache_dir.join(name);
             match named.get(&dir.display().to_string()) {
+                None if Evicted::is_folder(name) => {}
+                None if Spares::is_folder(name) => put_aside(&dir)?,
                 None => remove_tree(&dir)?,
                 Some(files) if files.is_empty() => {}
                 Some(files) => remove_unnamed_files(&dir, files)?,

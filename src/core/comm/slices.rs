@@ -46,8 +46,8 @@ impl Slices {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries on what the thread has asked for, over `comm`; waits for the other side a moment, and
-    /// no longer.
+    /// Carries on what the thread has asked for, over `comm`; waits for the other side a moment,
+    /// and no longer.
     pub fn advance(&self, comm: &dyn Comm) {
         let mut desk = self.desk();
         if let Desk::Asked { out, to, length, from } = &mut *desk {

@@ -62,7 +62,8 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 pub fn crc32_of_file(path: &Path) -> Result<(u64, u32)> {
     let unread = |error| Error::io("cannot read", path, error);
     let mut file = File::open(path).map_err(|error| Error::io("cannot open", path, error))?;
-    // One more, to meet the end; to clear the memory for a large one takes longer than a small file.
+    // One more, to meet the end. To clear the memory for a large file takes longer than a small
+    // one.
     let expected = file.metadata().map_err(unread)?.len().saturating_add(1);
     let mut buffer = vec![0; expected.min(BUFFER_BYTES) as usize];
     let (mut bytes, mut crc32) = (0, Crc32::new());

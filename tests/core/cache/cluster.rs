@@ -141,6 +141,7 @@ impl Cluster {
         let mut names: Vec<String> = fs::read_dir(dir)
             .map(|entries| entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect())
             .unwrap_or_default();
+        names.retain(|name| !cache::Evicted::is_folder(name)); // put aside: none any more
         names.sort();
         names
     }

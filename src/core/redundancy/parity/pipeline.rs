@@ -33,8 +33,8 @@ struct Desk {
     begun: bool,
 }
 
-/// Does all works. What fails here is in `failed`: from then on, and if something has failed before,
-/// this member sends zeros and keeps nothing.
+/// Does all works. What fails here is in `failed`: from then on, and if something has failed
+/// before, this member sends zeros and keeps nothing.
 pub fn run(ring: &Ring, works: &[Work], sides: &mut Sides, failed: &mut Deferred) -> Result<()> {
     let rounds = rounds(works, ring.size, ring.me);
     let piece_bytes = ring.piece_bytes(sides.chunk_bytes);

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::account::tally::Tally;
 use crate::account::unmatched::Unmatched;
-use crate::cache::{Leftovers, Setbacks, Spare, Takeover, rebuild};
+use crate::cache::{Leftovers, Setbacks, Spare, Takeover, find_evicted, rebuild};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::handles::{Checksums, Tokens};
@@ -60,6 +60,8 @@ impl Session {
         session.meet_neighbours()?;
         session.offer(&mut report, &left, begin.elapsed())?;
         session.silence_restored(&known);
+        let found = session.links().map(|links| find_evicted(&links.ctx(&session.site)));
+        session.evicted = Leftovers::of(found.unwrap_or_default());
         session.tell_uncached();
         session.record_places();
         session.started(begin);
