@@ -29,8 +29,8 @@ pub(super) fn goes_with_datasets(name: &str) -> bool {
 
 /// Removes dataset directories that no record of this node's ranks names, and in those of the
 /// datasets `offered` also the files that none names: an interrupted move, or a seal that did not
-/// come to its end, left them. Files of other datasets stay as they are. Spares are put aside, to be
-/// removed later ([`find_evicted`](super::find_evicted)): they are large, and a start waits for
+/// come to its end, left them. Files of other datasets stay as they are. Spares are put aside, to
+/// be removed later ([`find_evicted`](super::find_evicted)): they are large, and a start waits for
 /// this. Collective over the ranks that share a store.
 pub(super) fn sweep(ctx: &Ctx, offered: &[u64]) -> Result<()> {
     ctx.in_storage_groups(|group| {
