@@ -148,14 +148,15 @@ pub(super) fn copy_right(
     let bytes = |source: &Option<LogicalFile>| source.as_ref().map_or(0, LogicalFile::total);
     let ((data, mut source), longest) = ring.agree_and_max(opened, |(_, source)| bytes(source))?;
     let own = sends.then(|| MemberList::of(ring.set, &data));
-    let list = swap_lists(ring, way, data.id, own.as_ref(), receives.then_some(way.from))?;
+    let of = receives.then_some(way.from);
+    let (coming, list) = swap_lists(ring, way, data.id, own.as_ref(), of)?;
     let mut failed = Deferred::default();
     let mut copies = failed.take(list.and_then(|list| {
         let spares = Spares::beside(&data.dir, ring.world_rank(ring.me));
         list.map(|list| Ok((begin(&data.dir, &list, &spares)?, list))).transpose()
     }));
     let into = copies.as_mut().and_then(Option::as_mut).map(|(content, _)| content);
-    stream(ring, way, longest, (source.as_mut(), into), &mut failed)?;
+    stream(ring, way, (longest, coming), (source.as_mut(), into), &mut failed)?;
 
     let found = source.map(|source| source.crcs()).unwrap_or_default();
     let file_crcs: Vec<_> = (data.files.iter().enumerate())

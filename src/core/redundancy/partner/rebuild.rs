@@ -113,7 +113,8 @@ fn restore_left(
     let way = Way::left(ring, distance);
     let out = manifest.map(|manifest| &manifest.list).filter(|_| lost[way.to]);
     let of = lost[ring.me].then_some(ring.me);
-    let list = ring.agree(swap_lists(ring, way, own.id, out, of)?)?;
+    let (coming, list) = swap_lists(ring, way, own.id, out, of)?;
+    let list = ring.agree(list)?;
     let opened = out.map(|list| {
         let dir = join_relative(&own.dir, &directory(list.world_rank))?;
         Ok((LogicalFile::open(&dir, &list.files)?, dir, &list.files))
@@ -128,7 +129,7 @@ fn restore_left(
     let mut failed = Deferred::default();
     let out = source.as_mut().map(|(file, ..)| file);
     let into = restore.as_mut().map(|restore| &mut restore.content);
-    stream(ring, way, longest, (out, into), &mut failed)?;
+    stream(ring, way, (longest, coming), (out, into), &mut failed)?;
     if let Some((file, dir, files)) = &source {
         failed.act(|| compare_crcs(dir, files, &file.crcs()));
     }

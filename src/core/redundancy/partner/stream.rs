@@ -3,6 +3,7 @@
 use super::super::MemberList;
 use super::super::layout::LogicalFile;
 use super::super::ring::{Deferred, Ring};
+use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::system::test_pause;
@@ -27,39 +28,42 @@ impl Way {
 }
 
 /// Passes lists on: `out`, if this member sends, and the one that arrives here, if any does; it
-/// must be that of member `of`. The inner error is this member's.
+/// must be that of member `of`. Gives the bytes of its files, which follow whatever becomes of the
+/// list here; the inner error is this member's.
 pub(super) fn swap_lists(
     ring: &Ring,
     way: Way,
     id: u64,
     out: Option<&MemberList>,
     of: Option<usize>,
-) -> Result<Result<Option<MemberList>>> {
-    let bytes = out.map(|list| list.to_tree(id, ring.set.world_size).encode());
-    let arrived = ring.swap(&bytes.unwrap_or_default(), way.to, way.from)?;
+) -> Result<(u64, Result<Option<MemberList>>)> {
+    let mut bytes = Writer::new().word(out.map_or(0, MemberList::total_bytes)).take();
+    bytes.extend(out.iter().flat_map(|list| list.to_tree(id, ring.set.world_size).encode()));
+    let arrived = ring.swap(&bytes, way.to, way.from)?;
+    let mut reader = Reader::new(&arrived);
+    let total = reader.word().ok_or_else(|| Error::Comm("a list has no length".into()))?;
+    let tree = &arrived[size_of::<u64>()..];
     let parsed = of.map(|of| {
-        let list = KvTree::decode(&arrived).ok().and_then(|tree| MemberList::from_tree(&tree));
+        let list = KvTree::decode(tree).ok().and_then(|tree| MemberList::from_tree(&tree));
         list.filter(|list| list.world_rank == ring.world_rank(of)).ok_or_else(|| {
             let rank = ring.world_rank(of);
             Error::Unrecoverable(format!("the file list of rank {rank} is damaged"))
         })
     });
-    Ok(parsed.transpose())
+    Ok((total, parsed.transpose()))
 }
 
-/// Passes all bytes of `out` on and writes those that arrive to `into`, which has the size of what
-/// its sender sends; the `longest` of all has so many bytes. Every member takes part in every step,
-/// so that no order of sends and receives can lock the ring. What fails here is in `failed`; zeros
-/// are sent from then on, and nothing is kept.
+/// Passes all bytes of `out` on and writes the `coming` ones to `into`; the `longest` of all has so
+/// many bytes. Every member takes part in every step, so that no order of sends and receives can
+/// lock the ring. What fails here is in `failed`; zeros are sent from then on, and nothing is kept.
 pub(super) fn stream(
     ring: &Ring,
     way: Way,
-    longest: u64,
+    (longest, coming): (u64, u64),
     (mut out, mut into): (Option<&mut LogicalFile>, Option<&mut LogicalFile>),
     failed: &mut Deferred,
 ) -> Result<()> {
-    let total = |file: &Option<&mut LogicalFile>| file.as_ref().map_or(0, |file| file.total());
-    let (out_total, into_total) = (total(&out), total(&into));
+    let out_total = out.as_ref().map_or(0, |file| file.total());
     let piece_bytes = ring.piece_bytes(longest);
     let steps = longest.div_ceil(piece_bytes as u64);
     let (mut sent, mut received) = (vec![0; piece_bytes], vec![0; piece_bytes]);
@@ -67,7 +71,7 @@ pub(super) fn stream(
         let offset = step * piece_bytes as u64;
         let length = |total: u64| total.saturating_sub(offset).min(piece_bytes as u64) as usize;
         let sent = &mut sent[..length(out_total)];
-        let received = &mut received[..length(into_total)];
+        let received = &mut received[..length(coming)];
         if let Some(out) = out.as_mut() {
             failed.act(|| out.read_padded(offset, sent));
         }
