@@ -37,37 +37,35 @@ impl Exchange {
         // SAFETY: a constant of the MPI library, defined before main.
         let null = unsafe { [ffi::RSMPI_REQUEST_NULL; 2] };
         let mut one = Exchange { requests: null, out, into: vec![0; length], is_over: false };
-        if length > 0 {
-            // SAFETY: the pointer and the count describe `into`, which is neither touched nor
-            // dropped before the request is over.
-            let code = unsafe {
-                ffi::PMPI_Irecv(
-                    one.into.as_mut_ptr().cast::<c_void>(),
-                    length as c_int,
-                    ffi::RSMPI_UINT8_T,
-                    from as c_int,
-                    TAG_EXCHANGE,
-                    comm.raw,
-                    &mut one.requests[0],
-                )
-            };
-            check(code, "MPI_Irecv")?;
-        }
-        if !one.out.is_empty() {
-            // SAFETY: as above, of `out`.
-            let code = unsafe {
-                ffi::PMPI_Isend(
-                    address(&one.out),
-                    one.out.len() as c_int,
-                    ffi::RSMPI_UINT8_T,
-                    to as c_int,
-                    TAG_EXCHANGE,
-                    comm.raw,
-                    &mut one.requests[1],
-                )
-            };
-            check(code, "MPI_Isend")?;
-        }
+        // SAFETY: a constant of the MPI library, defined before main.
+        let nobody = unsafe { ffi::RSMPI_PROC_NULL };
+        // SAFETY: the pointer and the count describe `into`, which is neither touched nor dropped
+        // before the request is over.
+        let code = unsafe {
+            ffi::PMPI_Irecv(
+                one.into.as_mut_ptr().cast::<c_void>(),
+                length as c_int,
+                ffi::RSMPI_UINT8_T,
+                if length > 0 { from as c_int } else { nobody },
+                TAG_EXCHANGE,
+                comm.raw,
+                &mut one.requests[0],
+            )
+        };
+        check(code, "MPI_Irecv")?;
+        // SAFETY: as above, of `out`.
+        let code = unsafe {
+            ffi::PMPI_Isend(
+                address(&one.out),
+                one.out.len() as c_int,
+                ffi::RSMPI_UINT8_T,
+                if one.out.is_empty() { nobody } else { to as c_int },
+                TAG_EXCHANGE,
+                comm.raw,
+                &mut one.requests[1],
+            )
+        };
+        check(code, "MPI_Isend")?;
         Ok(one)
     }
 }
