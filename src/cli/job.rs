@@ -10,8 +10,9 @@ use scr_core::operations::run::{Host, Manager, Real, Shell, Test};
 use scr_core::operations::{HostList, wanted_directories};
 use scr_core::params::{Environment, Settings, keys};
 
-/// How long a node may take to answer.
-const TEST_MAX: Duration = Duration::from_secs(10);
+/// How long a node may take to answer. One that is dead is known earlier, by the connection; one
+/// that is merely busy would be left out of the job.
+const TEST_MAX: Duration = Duration::from_secs(30);
 
 /// Finds the nodes of the allocation: `named`, or those of the resource manager; SCR_NODELIST
 /// overrules both.
