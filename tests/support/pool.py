@@ -18,7 +18,7 @@ CORES = os.cpu_count() or 1
 PLACES = int(os.environ.get("SCR_TEST_JOBS", 2 * CORES))  # of one part
 ALONE = 1 << 20  # all that there are
 HALF = -(-PLACES // 2)
-OF_ALL = PLACES * 5 // 2  # of all parts together; with more a sign of life takes over 10 s
+OF_ALL = PLACES * 3 // 2  # of all parts together
 RUN = "TEST_RUN_PLACES"  # in the environment of a part: socket and rank of its claim
 
 

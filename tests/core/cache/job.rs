@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use fastrand::Rng;
+
 use scr_core::cache::{self, Ctx, Offered, RebuildReport, SealRequest};
 use scr_core::error::Result;
 use scr_core::kvtree::KvTree;
@@ -44,9 +46,8 @@ impl Dataset {
     /// What a rank writes.
     pub fn content(&self, rank: usize) -> BTreeMap<String, Vec<u8>> {
         let one = |(index, size): (usize, &usize)| {
-            let salt = (self.id as usize * 131 + rank * 17 + index * 7) as u32;
-            let bytes = (0..*size as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8);
-            let bytes = bytes.map(|byte| byte.wrapping_add(salt as u8)).collect();
+            let mut bytes = vec![0; *size];
+            Rng::with_seed(self.id * 131 + (rank * 17 + index * 7) as u64).fill(&mut bytes);
             (format!("ckpt/{}/part_{index}/rank_{rank}", self.id), bytes)
         };
         self.sizes[rank].iter().enumerate().map(one).collect()

@@ -18,6 +18,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use fastrand::Rng;
+
 use scr_core::comm::Comm;
 use scr_core::comm::threads::{Outcome, ThreadWorld};
 use scr_core::error::Result;
@@ -46,14 +48,9 @@ struct Cluster {
 
 /// Bytes that depend on member, file and position, without a period that chunks could share.
 fn content(member: usize, file: usize, size: usize) -> Vec<u8> {
-    let mut state = (member as u64 * 31 + file as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..size).map(|_| next()).collect()
+    let mut bytes = vec![0; size];
+    Rng::with_seed(member as u64 * 31 + file as u64 + 1).fill(&mut bytes);
+    bytes
 }
 
 impl Cluster {
