@@ -64,11 +64,11 @@ shim: deps
 	@cp -f target/$(BUILT)/libscr_preload.so $(DIST)/lib/libscr_preload.so.new
 	@mv -f $(DIST)/lib/libscr_preload.so.new $(DIST)/lib/libscr_preload.so
 
-# For MPICH on virtual nodes; see the head of its source.
+# For the ranks on virtual nodes; see the head of its source.
 sim-library: deps
 	@mkdir -p $(DIST)/lib/scr/sim
-	cc $(C_FLAGS) -shared -fPIC -o $(DIST)/lib/scr/sim/libmpich_ucx.so.new src/cli/sim/mpich_ucx.c
-	@mv -f $(DIST)/lib/scr/sim/libmpich_ucx.so.new $(DIST)/lib/scr/sim/libmpich_ucx.so
+	cc $(C_FLAGS) -shared -fPIC -o $(DIST)/lib/scr/sim/libshared_cores.so.new src/cli/sim/shared_cores.c
+	@mv -f $(DIST)/lib/scr/sim/libshared_cores.so.new $(DIST)/lib/scr/sim/libshared_cores.so
 
 # mpi-sys does not notice another MPICC, so each MPI has a target directory of its own. It begins as
 # a copy of the one before, less mpi-sys: compiling the same crates once more takes minutes. scr-cli,
@@ -189,7 +189,7 @@ install: build
 	for mpi in $(MPIS); do install -d $(DESTDIR)$(PREFIX)/lib/scr/$$mpi && \
 	  install -m 755 $(DIST)/lib/scr/$$mpi/libscr.so $(DESTDIR)$(PREFIX)/lib/scr/$$mpi/libscr.so; done
 	install -d $(DESTDIR)$(PREFIX)/lib/scr/sim
-	install -m 755 $(DIST)/lib/scr/sim/libmpich_ucx.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
+	install -m 755 $(DIST)/lib/scr/sim/libshared_cores.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
 	cp -r config examples $(DESTDIR)$(PREFIX)/share/scr/
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PYTHON_DIR)
 	cp -r $(DIST)/include/. $(DESTDIR)$(PREFIX)/include/

@@ -48,27 +48,27 @@ COMPILER = pool.OF_ALL - 1  # places: beside more it would take until their end
 
 
 def parts(full):
-    """(name, words, places) of every part: long ones first, and those that compute beside those
-    that wait for launchers, daemons and nodes that die. The places are those of the whole part;
-    with 0 its cases take them, each its own."""
+    """(name, words, places) of every part: those that wait for launchers, daemons and nodes that die
+    before those that compute, which leave no core without work at the end. The places are those
+    of the whole part; with 0 its cases take them, each its own."""
     turns = [] if full else ["--turns"]
     points = ["--all"] if full else turns
     one_in = [] if full else ["--one-in", "25"]
     more = [("packages", ["tests/packages/packages.py"], 2), ("page", ["tests/page/page.py"], 1)]
     return [
         ("guide", ["tests/guide/guide.py"], 1),
-        ("core", None, 2),
         ("cluster", ["tests/cluster/run.py", *points], 0),
-        ("apps", ["tests/apps/run.py", *turns], 0),
         ("api", ["tests/api/api.py", *turns], 0),
-        ("differential", ["tests/differential/differential.py"], 1),
         ("faults", ["tests/faults/faults.py", *one_in], 0),
+        ("hard", ["tests/hard/hard.py", *turns], 0),
+        ("apps", ["tests/apps/run.py", *turns], 0),
         ("reader", ["tests/reader/reader.py", *turns], 1),
         ("layout", ["tests/layout/layout.py"], 1),
+        ("differential", ["tests/differential/differential.py"], 1),
+        *(more if full else []),  # these need Debian's tools, and a browser
         ("cli", None, 2),
         ("preload", None, 2),
-        *(more if full else []),  # these need Debian's tools, and a browser
-        ("hard", ["tests/hard/hard.py", *turns], 0),  # last: some of its cases are to be alone
+        ("core", None, 2),
     ]
 
 

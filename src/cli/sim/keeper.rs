@@ -197,16 +197,16 @@ fn prepare_head(state: &State, plan: &Plan) -> Result<()> {
         .map_err(|e| Error::io("cannot set the host name", state.head(), e))
 }
 
-/// Path of the library beside this command that lets MPICH's ranks share cores; see its source,
-/// `mpich_ucx.c`.
-fn ucx_library() -> Option<PathBuf> {
-    let path = own_path().ok()?.parent()?.parent()?.join("lib/scr/sim/libmpich_ucx.so");
+/// Path of the library beside this command that lets ranks share cores; see its source,
+/// `shared_cores.c`.
+fn shared_cores() -> Option<PathBuf> {
+    let path = own_path().ok()?.parent()?.parent()?.join("lib/scr/sim/libshared_cores.so");
     path.exists().then_some(path)
 }
 
-/// Makes the nodes' own `/etc`, with an `ld.so.preload` for MPICH; nothing if we have no library.
+/// Makes the nodes' own `/etc`, with an `ld.so.preload`; nothing if we have no library.
 fn prepare_etc(state: &State) -> Result<()> {
-    let Some(library) = ucx_library() else {
+    let Some(library) = shared_cores() else {
         return Ok(());
     };
     let etc = state.file(NODE_ETC);
@@ -222,10 +222,10 @@ fn prepare_etc(state: &State) -> Result<()> {
         copy.arg("--no-preserve=ownership").stderr(Stdio::null());
     }
     copy.status().map_err(|e| Error::io("cannot run", "cp", e))?;
-    let own = etc.join("scr-sim-ucx.so");
+    let own = etc.join("scr-sim-cores.so");
     let list = etc.join("ld.so.preload");
     let mut preload = fs::read_to_string(&list).unwrap_or_default();
-    preload.push_str("/etc/scr-sim-ucx.so\n");
+    preload.push_str("/etc/scr-sim-cores.so\n");
     fs::copy(&library, &own).map_err(|e| Error::io("cannot copy to", &own, e))?;
     fs::write(&list, preload).map_err(|e| Error::io("cannot write", &list, e))
 }
