@@ -3,10 +3,10 @@
 `N passed, N failed`. A part that fails to run, or that ran no test, counts as a failure.
 
 All parts are there at once, and share the places of the machine (tests/support/pool.py); a part
-that is higher in the table of them has the first claim. The tests in Rust are compiled meanwhile;
-how long that takes is in a line of its own. What a part prints comes in one piece
-at its end, a test that fails in a line of its own at once. Tests that failed are named once more
-before the table of the times.
+that is higher in the table of them has the first claim. The tests in Rust are compiled first; how
+long that takes is in a line of its own. What a part prints comes in one piece at its end, a test
+that fails in a line of its own at once. Tests that failed are named once more before the table of
+the times.
 
 usage: run.py [--full] [part ...]
 
@@ -33,24 +33,28 @@ import pool  # noqa: E402
 PART_LIMIT_SECONDS = 4000  # a hang; the longest part takes a fraction of it
 
 CARGO = os.environ.get("CARGO", "cargo")
-DRAWN = {"PROPTEST_RNG_SEED": "1"}  # the same cases each time: a verdict is one on the code
+SURROUNDINGS = {
+    "PROPTEST_RNG_SEED": "1",  # the same cases each time: a verdict is one on the code
+    "HWLOC_COMPONENTS": "-pci,-linuxio",  # to look for devices is a quarter of Open MPI's launch
+}
 
 TEST = [CARGO, "test", "--release"]  # and what of: a crate, all of its programs
 WRAPPER = {"RUSTC_WRAPPER": str(ROOT / "tests/support/rustc.sh")}
 CRATES = {  # by their parts
     # scr-cli has none of these; named, it has crates that both need compiled as for itself.
-    "core": ["-p", "scr-core", "-p", "scr-cli", "--lib", "--test", "simulation", "--test", "core",
-             "--test", "session"],
+    "core": ["-p", "scr-core", "-p", "scr-cli", "--lib", "--test", "core", "--test", "session"],
+    "simulation": ["-p", "scr-core", "-p", "scr-cli", "--test", "simulation"],
     "cli": ["-p", "scr-cli"],
     "preload": ["-p", "scr-preload"],
 }
+FILLER = ["nice", "-n", "19"]  # computes for minutes, with no clock in it: takes what others leave
 COMPILER = pool.OF_ALL - 1  # places: beside more it would take until their end
 
 
 def parts(full):
-    """(name, words, places) of every part: those that wait for launchers, daemons and nodes that die
-    before those that compute, which leave no core without work at the end. The places are those
-    of the whole part; with 0 its cases take them, each its own."""
+    """(name, words, places) of every part: those that wait for launchers, daemons and nodes that
+    die before those that compute, which leave no core without work at the end. The places are
+    those of the whole part; with 0 its cases take them, each its own."""
     turns = [] if full else ["--turns"]
     points = ["--all"] if full else turns
     one_in = [] if full else ["--one-in", "25"]
@@ -69,6 +73,7 @@ def parts(full):
         ("cli", None, 2),
         ("preload", None, 2),
         ("core", None, 2),
+        ("simulation", None, 0),
     ]
 
 
@@ -80,7 +85,8 @@ FAILURE = re.compile(r"^(?:FAIL|failed: )|^test .* FAILED$|  FAILED$|^    python
 def command_of(name, words):
     """What runs a part: cargo a crate's tests, Python the others."""
     if name in CRATES:
-        return [*TEST, "--no-fail-fast", *CRATES[name]]
+        nice = FILLER if name == "simulation" else []
+        return [*nice, *TEST, "--no-fail-fast", *CRATES[name]]
     return [sys.executable, *words]
 
 
@@ -140,7 +146,7 @@ class Part:
     def run_now(self, environment):
         self.tell(f"==== {self.name}: {' '.join(map(str, self.command))}\n")
         process = subprocess.Popen(
-            self.command, cwd=ROOT, env={**os.environ, **DRAWN, **environment},
+            self.command, cwd=ROOT, env={**os.environ, **SURROUNDINGS, **environment},
             text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
         )

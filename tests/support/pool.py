@@ -18,7 +18,9 @@ CORES = os.cpu_count() or 1
 PLACES = int(os.environ.get("SCR_TEST_JOBS", 2 * CORES))  # of one part
 ALONE = 1 << 20  # all that there are
 HALF = -(-PLACES // 2)
-OF_ALL = PLACES * 3 // 2  # of all parts together
+# Of all parts together. With twice as many, thirty processes want two cores, each part takes twice
+# its time, and a sign of life more than ten seconds.
+OF_ALL = PLACES * 3 // 2
 RUN = "TEST_RUN_PLACES"  # in the environment of a part: socket and rank of its claim
 
 

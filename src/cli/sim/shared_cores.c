@@ -5,8 +5,8 @@
  * soon in line for it again: a sixth of the time of tests on virtual nodes went into that. It
  * sleeps for a moment instead, some 50 us by the system's timer slack.
  *
- * UCX below MPICH polls without ever yielding: eight ranks on two cores spend a time slice on each other's
- * every message (measured: 40 steps of a stencil in over 60 s, with the yield below in 1 s).
+ * UCX below MPICH polls without ever yielding: eight ranks on two cores spend a time slice on each
+ * other's every message (measured: 40 steps of a stencil in over 60 s, with a yield in 1 s).
  *
  * MPI_Finalize of MPICH 4.0 (UCX 1.13, TCP) disconnects every endpoint, which needs an answer from
  * the peer; a peer that is through waits in the process manager's barrier and answers no more.
