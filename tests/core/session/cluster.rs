@@ -269,20 +269,18 @@ impl Cluster {
         };
         let fate = Fate::new(self.root.path(), plan, (power, careless));
         let world = ThreadWorld::new(hosts.len());
-        let (reaper, all) = (world.reaper(), hosts.to_string());
+        let (reaper, all) = (world.reaper(), hosts.chars().collect::<Vec<_>>());
         let (nodes, lost) = (self.root.path().join("nodes"), self.root.path().join("lost"));
-        fate.on_death(move |rank, what| {
-            let host = all.chars().nth(rank).unwrap();
-            let mut dead = vec![rank];
-            if what != What::Rank {
-                let here = |(at, other): (usize, char)| (other == host).then_some(at);
-                dead = all.chars().enumerate().filter_map(here).collect();
-            }
-            if what == What::Node {
-                let _ = fs::rename(nodes.join(host.to_string()), &lost);
-            }
+        let host_of = all.clone();
+        let who = move |rank, what| match what {
+            What::Rank => vec![rank],
+            _ => (0..all.len()).filter(|&other| all[other] == all[rank]).collect(),
+        };
+        fate.on_death(who, move |dead, what| {
             dead.iter().for_each(|rank| reaper.kill(*rank));
-            dead
+            if what == What::Node {
+                let _ = fs::rename(nodes.join(host_of[dead[0]].to_string()), &lost);
+            }
         });
         let told = Arc::new(Mutex::new(Vec::new()));
         let lives: Vec<_> = (0..hosts.len()).map(|rank| fate.life(rank)).collect();

@@ -57,8 +57,11 @@ pub struct Plan {
     pub what: What,
 }
 
-/// What a death does: gives all ranks that die with the first one.
-type Deaths = Box<dyn Fn(usize, What) -> Vec<usize> + Send + Sync>;
+/// Gives all ranks that die with the first one.
+type Who = Box<dyn Fn(usize, What) -> Vec<usize> + Send + Sync>;
+
+/// What the death of these does to the job and their node.
+type Takes = Box<dyn Fn(&[usize], What) + Send + Sync>;
 
 /// What the ranks of a job have in common.
 pub struct Fate {
@@ -67,8 +70,7 @@ pub struct Fate {
     plan: Option<Plan>,
     power: Option<Power>,
     careless: Option<Careless>,
-    /// Called when ranks die, with the first of them: returns all of them.
-    deaths: OnceLock<Deaths>,
+    deaths: OnceLock<(Who, Takes)>,
     lives: Mutex<Vec<Arc<Life>>>,
     over: Mutex<bool>,
     ended: Condvar,
@@ -115,9 +117,14 @@ impl Fate {
         })
     }
 
-    /// Who dies with whom, and what becomes of the node.
-    pub fn on_death(&self, deaths: impl Fn(usize, What) -> Vec<usize> + Send + Sync + 'static) {
-        assert!(self.deaths.set(Box::new(deaths)).is_ok());
+    /// Who dies with whom, and what that does, when all of them are dead: a rank that lives on
+    /// while its node is taken away would tell the others of files that are gone.
+    pub fn on_death(
+        &self,
+        who: impl Fn(usize, What) -> Vec<usize> + Send + Sync + 'static,
+        takes: impl Fn(&[usize], What) + Send + Sync + 'static,
+    ) {
+        assert!(self.deaths.set((Box::new(who), Box::new(takes))).is_ok());
     }
 
     pub fn life(self: &Arc<Fate>, rank: usize) -> Arc<Life> {
@@ -196,20 +203,22 @@ impl Life {
     }
 
     fn die(&self, what: What) {
-        // What is done to the node is not the rank's doing.
-        let own = LIFE.with(|life| life.borrow_mut().take());
-        let all = self.fate.deaths.get().map_or(vec![self.rank], |deaths| deaths(self.rank, what));
-        LIFE.with(|life| *life.borrow_mut() = own);
+        let deaths = self.fate.deaths.get();
+        let all = deaths.map_or(vec![self.rank], |(who, _)| who(self.rank, what));
         let lives = self.fate.lives.lock().unwrap().clone();
         for life in lives.iter().filter(|life| all.contains(&life.rank)) {
             life.dead.store(true, Ordering::SeqCst);
             life.let_go();
         }
-        if let Some(power) = self.fate.power.as_ref().filter(|_| what == What::Power) {
-            let own = LIFE.with(|life| life.borrow_mut().take());
-            power.cut();
-            LIFE.with(|life| *life.borrow_mut() = own);
+        // What is done to the node is not the rank's doing.
+        let own = LIFE.with(|life| life.borrow_mut().take());
+        if let Some((_, takes)) = deaths {
+            takes(&all, what);
         }
+        if let Some(power) = self.fate.power.as_ref().filter(|_| what == What::Power) {
+            power.cut();
+        }
+        LIFE.with(|life| *life.borrow_mut() = own);
         self.fate.look_whether_over();
     }
 }
