@@ -191,13 +191,13 @@ install: build
 	install -d $(DESTDIR)$(PREFIX)/lib/scr/sim
 	install -m 755 $(DIST)/lib/scr/sim/libshared_cores.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
 	cp -r config examples $(DESTDIR)$(PREFIX)/share/scr/
-	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PYTHON_DIR)
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PYTHON_DIR)/scr
 	cp -r $(DIST)/include/. $(DESTDIR)$(PREFIX)/include/
 	cp -r $(DIST)/lib/pkgconfig $(DIST)/lib/cmake $(DESTDIR)$(PREFIX)/lib/
 	for mpi in $(MPIS); do sed 's|^prefix=.*|prefix=$(PREFIX)|' $(DIST)/lib/pkgconfig/scr-$$mpi.pc \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/scr-$$mpi.pc; done
 	cp -r $(addprefix $(DIST)/share/,man bash-completion zsh fish) $(DESTDIR)$(PREFIX)/share/
-	cp -r $(DIST)/lib/python/scr $(DESTDIR)$(PYTHON_DIR)/
+	install -m 644 $(DIST)/lib/python/scr/*.py $(DESTDIR)$(PYTHON_DIR)/scr/
 	install -d $(DESTDIR)$(PREFIX)/share/modules/modulefiles/scr
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PYTHON_DIR@|$(PYTHON_DIR)|' \
 	  packaging/modulefiles/scr > $(DESTDIR)$(PREFIX)/share/modules/modulefiles/scr/$(VERSION)
