@@ -143,10 +143,14 @@ class Sweep:
             next_run = self.scene.run(LAST)
             plain, plain_next = self.again, self.after
         hits = with_faults.hits()
-        defects = [*compare(plain, with_faults, "the run", lambda line: own(line, faults, hits)),
+        def may_fail(line):
+            return own(line, faults, hits)
+
+        defects = [*compare(plain, with_faults, "the run", may_fail),
                    *compare(plain_next, next_run, "the next run"),
                    *self.repeated(with_faults), *self.repeated(next_run),
-                   *restarts(faults[0].phase, KINDS[faults[0].kind][2], with_faults, next_run)]
+                   *restarts(faults[0].phase, KINDS[faults[0].kind][2], with_faults, next_run,
+                             may_fail)]
         said = (text for run in (with_faults, next_run) for text in run.messages)
         self.messages.update({self.scene.shape(text) for text in said})
         return hits, defects, f"{with_faults}--- then:\n{next_run}"
@@ -227,7 +231,7 @@ def compare(plain, run, which, may_fail=lambda line: False):
         yield f"{which} takes {run.seconds:.1f} s, without faults {plain.seconds:.1f} s"
 
 
-def restarts(phase, for_good, with_faults, next_run):
+def restarts(phase, for_good, with_faults, next_run, may_fail):
     """Whether the runs went on from the newest checkpoint that was whole. One of which the program
     knows that it is not, since a call failed, does not count. One that was in progress when a file
     system began to fail for good may be missing."""
@@ -239,9 +243,12 @@ def restarts(phase, for_good, with_faults, next_run):
     if next_run.start is not None and next_run.start < least:
         yield f"the next run goes on from step {next_run.start}, not {newest}"
     # What the program cannot even look for, it does not go on from. Where the cache fails for good,
-    # so does what it alone has; where the prefix does, nothing of the cache is shown.
+    # so does what it alone has; where the prefix does, nothing of the cache is shown. What the
+    # cache alone has and fails to read once, the program does without.
     looked = not any(line.startswith("failed find ") for line in with_faults.failed)
-    if phase == "again" and looked and with_faults.start in range(KILLED - for_good):
+    refused = any(line.startswith("failed read ") and may_fail(line)
+                  for line in with_faults.failed)
+    if phase == "again" and looked and with_faults.start in range(KILLED - (for_good or refused)):
         yield f"the restart goes on from step {with_faults.start}, not {KILLED}"
 
 
