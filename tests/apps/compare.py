@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "tests" / "hard"))
 # pylint: disable-next=wrong-import-position
 from support import LAUNCH_ENVIRONMENT, SHIM, finish  # noqa: E402
 
+import pool  # noqa: E402
 import yields  # noqa: E402
 
 PLACE = ROOT / "target" / "apps"
@@ -169,8 +170,10 @@ def shared_files_are_synced(application):
         assert not few, f"never made durable: {few}\n{done}"
 
 
+@pool.once
 def build_fsync_log():
-    """A library that says which files are made durable."""
+    """A library that says which files are made durable. Made once: a run that begins while it is
+    written anew would go without it."""
     made = PLACE / "fsync_log.so"
     source = HERE / "programs" / "fsync_log.c"
     subprocess.run(["cc", "-O1", "-Wall", "-shared", "-fPIC", "-o", made, source], check=True)
