@@ -143,6 +143,7 @@ class Sweep:
             next_run = self.scene.run(LAST)
             plain, plain_next = self.again, self.after
         hits = with_faults.hits()
+
         def may_fail(line):
             return own(line, faults, hits)
 

@@ -27,8 +27,8 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(255)
 }
 
-/// Keeps launchers from looking for devices, which virtual nodes do not have: to ask a virtual
-/// machine's bus takes them longer than all else.
+/// Keeps launchers from looking for devices, which virtual nodes do not have: where the machine
+/// itself is a virtual one, to ask its bus is a quarter of what a launch takes.
 const NO_DEVICES: (&str, &str) = ("HWLOC_COMPONENTS", "-pci,-linuxio");
 
 /// The variables that let a plain `mpirun` on the head find and use the nodes.
