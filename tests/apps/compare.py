@@ -60,7 +60,7 @@ def stage_environment(application, settings):
     env.update(LAUNCH_ENVIRONMENT)
     env.update(application.environment)
     env.update(settings)
-    return yields.beside_others(env, application.mpi)
+    return yields.resting(env, application.mpi)
 
 
 def run_stage(application, stage, where, settings):

@@ -7,8 +7,8 @@
  * of its own. `tidy` deletes a checkpoint when the next is there, outside of what is measured.
  * Prints a line a checkpoint, of the slowest rank: seconds blocked, of the write alone, until the
  * next checkpoint begins, of the first of those calls, of the longest other one; then the
- * processor's seconds of all ranks. Ranks at work meet before the first call, so that it does not
- * wait for one that has written more slowly. Dies in the end, so that nothing is flushed. */
+ * processor's seconds of all ranks. Ranks at work meet before each call, so that it does not wait
+ * for one that has written or worked more slowly. Dies in the end, so that nothing is flushed. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
@@ -114,8 +114,12 @@ int main(int argc, char **argv) {
     own[3] = now() - called;
     own[0] = now() - begun;
     for (int call = 1; call < calls; call++) {
-      if (asleep) usleep(pause);
-      else work(pause * turns_a_microsecond);
+      if (asleep) {
+        usleep(pause);
+      } else {
+        work(pause * turns_a_microsecond);
+        meet();
+      }
       called = now();
       MPI_Barrier(MPI_COMM_WORLD);
       double took = now() - called;

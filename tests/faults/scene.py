@@ -173,7 +173,7 @@ class Scene:
         env["SCR_COPY_TYPE"] = self.scheme.upper()
         env["SCR_CNTL_BASE"] = env["SCR_CACHE_BASE"] = str(self.cache)
         env["FAULTS_SCENE"] = str(self.top)  # to find the ranks of a run that hangs
-        return yields.beside_others(env, self.mpi)
+        return yields.resting(env, self.mpi)
 
     def finish(self, process):
         try:

@@ -47,6 +47,7 @@ def fast_then_slow(mpi, program):
     """Agreements go on in the slow steps: all checkpoints but the last are on the prefix, complete,
     before the program comes to its end."""
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
+        plain.rests = shimmed.rests = False  # of two million collectives
         want = plain.run(2, "fast_then_slow", 0, shim=False)
         mark = shimmed.prefix / "mark"
         run = shimmed.start(2, "fast_then_slow", 2000000, mark, SCR_FLUSH="1")

@@ -257,7 +257,7 @@ DIFFERENT_CASES = (plain_program, callback_writes_in_finalize, thread_cancelled_
 
 
 # Cases of a million collectives, or with limits of seconds in what they test: they come last, when
-# nothing else runs, and take a tenth of the time that they take beside others.
+# nothing but them runs, and take a tenth of the time that they take beside others.
 NEED_A_CORE_FOR_EACH_RANK = (
     "fast_then_slow", "exit_without_finalize", "sealed_at_the_return_from_main",
     "ended_by_a_handler_that_writes", "one_rank_without_an_engine")
@@ -280,11 +280,8 @@ def chosen(mpis, wanted, turns):
 
 
 def weight(item):
-    """What a case takes of the machine: its ranks of MPICH spin where they wait."""
-    mpi, function, _ = item
-    if function.__name__ in NEED_A_CORE_FOR_EACH_RANK:
-        return pool.ALONE
-    return 2 if mpi == "mpich" else 1
+    """What a case takes of the machine."""
+    return pool.QUIET if item[1].__name__ in NEED_A_CORE_FOR_EACH_RANK else 1
 
 
 def attempt(mpi, function, program):

@@ -73,6 +73,7 @@ class Place:
         self.prefix = pathlib.Path(tempfile.mkdtemp(prefix="scr-hard-"))
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="scr-hard-", dir="/dev/shm"))
         self.nodes = None
+        self.rests = True  # ranks that wait leave their core to others
 
     def environment(self, shim, settings):
         env = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
@@ -84,7 +85,8 @@ class Place:
             env.update({"SCR_LEARN": "0"})
         env.update(settings)
         env = {k: v for k, v in env.items() if v is not None}
-        return yields.beside_others(env, self.mpi)
+        wait = yields.resting if self.rests else yields.beside_others
+        return wait(env, self.mpi)
 
     def command(self, ranks, name, arguments):
         return [f"mpirun.{self.mpi}", "-n", str(ranks), self.program(name), *map(str, arguments)]

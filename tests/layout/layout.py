@@ -151,7 +151,7 @@ class Place:
                 "SCR_SET_FAILURES": "1",
                 "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.dat, ckpt/step_{id}/header",
             })
-        env = support.yields.beside_others(env, self.mpi)
+        env = support.yields.resting(env, self.mpi)
         command = self.nodes.command(mpirun, program) if shim else [*mpirun, *program]
         return subprocess.Popen(
             command, cwd=self.prefix, env=env, text=True, errors="replace",

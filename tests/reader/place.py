@@ -60,7 +60,7 @@ class Place:
             "SCR_CACHE_BASE": str(self.nodes.here / "cache"), "SCR_CHECKPOINT_PATTERN": PATTERN,
             **settings,
         })
-        env = support.yields.beside_others(env, self.mpi)
+        env = support.yields.resting(env, self.mpi)
         program = [self.program, str(steps), str(many), str(self.pause)]
         command = self.nodes.command([f"mpirun.{self.mpi}", "-n", str(ranks)], program)
         return subprocess.Popen(

@@ -1,6 +1,6 @@
 """Tests side by side. Most of a test with mpirun is waiting for launchers, so the cores carry more
-of them than there are; but ranks of MPICH spin where they wait, and a test that counts on a core
-for each rank has the machine to itself.
+of them than there are. A test that counts on a core for each rank is quiet itself, and comes when
+nothing but its like is left.
 
 Where several parts run beside each other (tests/run.py), each case takes places of the whole run,
 too, before it begins: parts that began early have the first claim to them, and the last ones fill
@@ -16,11 +16,9 @@ import threading
 
 CORES = os.cpu_count() or 1
 PLACES = int(os.environ.get("SCR_TEST_JOBS", 2 * CORES))  # of one part
-ALONE = 1 << 20  # all that there are
+QUIET = 1 << 20  # half of all that there are, when nobody else is left
 HALF = -(-PLACES // 2)
-# Of all parts together. With twice as many, thirty processes want two cores, each part takes twice
-# its time, and a sign of life more than ten seconds.
-OF_ALL = PLACES * 3 // 2
+OF_ALL = 2 * PLACES  # of all parts together
 RUN = "TEST_RUN_PLACES"  # in the environment of a part: socket and rank of its claim
 
 
@@ -38,31 +36,37 @@ def once(function):
 
 class Places:
     """What the machine carries at once. Who has the first claim takes places first, and of equal
-    claims the one that came first; nobody passes a heavy one, which would wait for ever."""
+    claims the one that came first; nobody passes a heavy one, which would wait for ever. What is
+    quiet comes after all others, and when they are gone."""
 
     def __init__(self, count=PLACES):
         self.count = self.free = count
         self.changed = threading.Condition()
-        self.waiting, self.came = [], 0
+        self.waiting, self.came, self.loud = [], 0, 0
 
     @contextlib.contextmanager
     def held(self, weight, claim=0):
         """Waits for so many places, and has them meanwhile."""
-        weight = min(weight, self.count)
+        loud = int(weight != QUIET)
+        weight = min(weight, self.count) if loud else self.count // 2
         with self.changed:
             self.came += 1
-            mine = (claim, self.came)
+            mine = (claim if loud else QUIET, self.came)
             self.waiting.append(mine)
-            self.changed.wait_for(lambda: min(self.waiting) == mine and self.free >= weight)
+            self.changed.wait_for(lambda: min(self.waiting) == mine and self.free >= weight
+                                  and (loud or self.loud == 0))
             self.waiting.remove(mine)
-            self.free -= weight
-            self.changed.notify_all()
+            self.take(weight, loud)
         try:
             yield
         finally:
             with self.changed:
-                self.free += weight
-                self.changed.notify_all()
+                self.take(-weight, -loud)
+
+    def take(self, weight, loud):
+        self.free -= weight
+        self.loud += loud
+        self.changed.notify_all()
 
 
 class Asked(socketserver.StreamRequestHandler):
@@ -98,7 +102,6 @@ def place_of_the_run(weight):
         yield
         return
     claim, path = os.environ[RUN].split(" ", 1)
-    claim = ALONE if weight == ALONE else claim  # after all others, or they would wait for it
     with socket.socket(socket.AF_UNIX) as door:
         door.connect(path)
         door.sendall(f"{claim} {weight}\n".encode())
@@ -122,7 +125,7 @@ def run_all(items, weight_of, attempt):
 
 def ordered(items, name_of, first, last=()):
     """The items, those of the names in `first` before the others: what takes long and begins late,
-    runs alone in the end. Those in `last` after them: what is to be alone."""
+    runs alone in the end. Those in `last` after them: what is quiet."""
     def place(item):
         name = name_of(item)
         return (name in last) - (name in first)

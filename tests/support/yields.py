@@ -1,5 +1,5 @@
-"""MPICH with more ranks than cores: a rank that waits has to give its core away, or what is
-measured is how long time slices are."""
+"""More ranks than cores: a rank that waits has to give its core away, or what is measured is how
+long time slices are."""
 
 import os
 import pathlib
@@ -11,11 +11,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pool.once
-def library():
-    """Path of a library that makes MPICH do that, to be preloaded behind all others; made once."""
-    source, place = ROOT / "tests" / "support" / "yielding.c", ROOT / "target" / "tmp"
+def library(name):
+    """Path of the library that is made of that source, to be preloaded behind all others; made
+    once."""
+    source, place = ROOT / "tests" / "support" / f"{name}.c", ROOT / "target" / "tmp"
     place.mkdir(parents=True, exist_ok=True)
-    made, new = place / "libyielding.so", place / f"libyielding.{os.getpid()}.so"
+    made, new = place / f"lib{name}.so", place / f"lib{name}.{os.getpid()}.so"
     subprocess.run(
         ["cc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", new, source, "-ldl"],
         check=True,
@@ -34,7 +35,14 @@ def asked(environment, mpi, ranks):
 
 def beside_others(environment, mpi):
     """The same for any number of ranks, of a run that does not have the machine to itself."""
-    if mpi != "mpich":
-        return environment
-    preloaded = filter(None, (environment.get("LD_PRELOAD"), library()))
-    return {**environment, "LD_PRELOAD": ":".join(preloaded)}
+    return with_preloaded(environment, *(["yielding"] if mpi == "mpich" else []))
+
+
+def resting(environment, mpi):
+    """The same where other runs want the cores that waiting ranks would share by turns."""
+    return with_preloaded(beside_others(environment, mpi), "resting")
+
+
+def with_preloaded(environment, *names):
+    behind = filter(None, (environment.get("LD_PRELOAD"), *map(library, names)))
+    return {**environment, "LD_PRELOAD": ":".join(behind)} if names else environment
