@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_void};
 
 use mpi::ffi;
-use scr_core::comm::{Comm, Pending};
+use scr_core::comm::{Buffers, Comm, Over, Pending};
 use scr_core::error::Result;
 
 use super::pending::Exchange;
@@ -332,12 +332,15 @@ impl Comm for MpiComm {
 
     fn begin_exchange(
         &self,
-        out: Vec<u8>,
+        mut buffers: Buffers,
         to: usize,
-        length: usize,
         from: usize,
     ) -> Result<Box<dyn Pending>> {
-        Ok(Box::new(Exchange::begin(self, out, to, length, from)?))
+        if buffers.out.len().max(buffers.into.len()) > CHUNK_BYTES {
+            self.exchange(&buffers.out, to, &mut buffers.into, from)?;
+            return Ok(Box::new(Over(buffers)));
+        }
+        Ok(Box::new(Exchange::begin(self, buffers, to, from)?))
     }
 
     fn send(&self, bytes: &[u8], to: usize) -> Result<()> {

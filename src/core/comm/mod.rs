@@ -16,18 +16,33 @@ pub mod words;
 
 use crate::error::Result;
 
+/// What an exchange works on until it is over.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    /// What is sent.
+    pub out: Vec<u8>,
+    /// What is received, exactly that long.
+    pub into: Vec<u8>,
+}
+
 /// An exchange that has begun.
 pub trait Pending: Send {
-    /// Gives what has arrived, once both ways are through; never waits.
-    fn advance(&mut self) -> Result<Option<Vec<u8>>>;
+    /// Gives the buffers back, once both ways are through; never waits.
+    fn advance(&mut self) -> Result<Option<Buffers>>;
+    /// Waits until both ways are through, and gives the buffers back.
+    fn wait(&mut self) -> Result<Buffers>;
 }
 
 /// An exchange that was over when it began.
-struct Arrived(Vec<u8>);
+pub struct Over(pub Buffers);
 
-impl Pending for Arrived {
-    fn advance(&mut self) -> Result<Option<Vec<u8>>> {
-        Ok(Some(std::mem::take(&mut self.0)))
+impl Pending for Over {
+    fn advance(&mut self) -> Result<Option<Buffers>> {
+        self.wait().map(Some)
+    }
+
+    fn wait(&mut self) -> Result<Buffers> {
+        Ok(std::mem::take(&mut self.0))
     }
 }
 
@@ -58,18 +73,17 @@ pub trait Comm: Send + Sync {
     /// Sparse all-to-all: each `(destination, bytes)` arrives as `(source, bytes)`, sorted by
     /// source. Destinations need not know their sources in advance. Self-sends are allowed.
     fn sparse_exchange(&self, out: Vec<(usize, Vec<u8>)>) -> Result<Vec<(usize, Vec<u8>)>>;
-    /// Begins to send `out` to `to` and to receive `length` bytes from `from`; it goes on in
-    /// [`Pending::advance`]. A kind that cannot do so does all at once.
+    /// Begins [`Comm::exchange`]; it goes on while the caller does other things, or in calls of
+    /// [`Pending`]. Several may be under way: those between two ranks arrive in the order in which
+    /// both begin them. A kind that cannot do so does all at once.
     fn begin_exchange(
         &self,
-        out: Vec<u8>,
+        mut buffers: Buffers,
         to: usize,
-        length: usize,
         from: usize,
     ) -> Result<Box<dyn Pending>> {
-        let mut into = vec![0; length];
-        self.exchange(&out, to, &mut into, from)?;
-        Ok(Box::new(Arrived(into)))
+        self.exchange(&buffers.out, to, &mut buffers.into, from)?;
+        Ok(Box::new(Over(buffers)))
     }
     /// Makes a group of the same ranks for one other thread of each, which may use it while this
     /// one is in use; `None` if this kind has none. Collective.

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::mesh::Link;
-use super::{Comm, Pending};
+use super::{Buffers, Comm, Pending};
 use crate::error::{Error, Result};
 
 /// How long a visit waits. Both sides come by at the same sync point, so what is begun there is
@@ -16,15 +16,14 @@ const MOMENT: Duration = Duration::from_micros(400);
 /// Where the one exchange is.
 enum Desk {
     Free,
-    /// The thread has asked for it: `out` goes to `to`, and `length` bytes come from `from`.
+    /// The thread has asked for it.
     Asked {
-        out: Vec<u8>,
+        buffers: Buffers,
         to: usize,
-        length: usize,
         from: usize,
     },
     UnderWay(Box<dyn Pending>),
-    Done(Result<Vec<u8>>),
+    Done(Result<Buffers>),
     /// Nobody carries anything any more.
     Closed,
 }
@@ -50,8 +49,8 @@ impl Slices {
     /// and no longer.
     pub fn advance(&self, comm: &dyn Comm) {
         let mut desk = self.desk();
-        if let Desk::Asked { out, to, length, from } = &mut *desk {
-            *desk = match comm.begin_exchange(std::mem::take(out), *to, *length, *from) {
+        if let Desk::Asked { buffers, to, from } = &mut *desk {
+            *desk = match comm.begin_exchange(std::mem::take(buffers), *to, *from) {
                 Ok(pending) => Desk::UnderWay(pending),
                 Err(error) => Desk::Done(Err(error)),
             };
@@ -91,17 +90,15 @@ impl Link for Slices {
         if !matches!(*desk, Desk::Free) {
             return Err(closed());
         }
-        *desk = Desk::Asked { out: out.to_vec(), to, length: into.len(), from };
+        let buffers = Buffers { out: out.to_vec(), into: vec![0; into.len()] };
+        *desk = Desk::Asked { buffers, to, from };
         loop {
             match &mut *desk {
                 Desk::Asked { .. } | Desk::UnderWay(_) => {}
                 Desk::Done(outcome) => {
-                    let arrived = std::mem::replace(outcome, Err(closed()))?;
+                    let buffers = std::mem::replace(outcome, Err(closed()))?;
                     *desk = Desk::Free;
-                    if arrived.len() != into.len() {
-                        return Err(Error::Comm(format!("a message of {} bytes", arrived.len())));
-                    }
-                    into.copy_from_slice(&arrived);
+                    into.copy_from_slice(&buffers.into);
                     return Ok(());
                 }
                 Desk::Free | Desk::Closed => return Err(closed()),

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Builder;
 
-use super::{Arrived, Comm, Pending};
+use super::{Buffers, Comm, Over, Pending};
 use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
 
@@ -424,20 +424,15 @@ impl Comm for ThreadComm {
         })
     }
 
-    fn begin_exchange(
-        &self,
-        out: Vec<u8>,
-        to: usize,
-        length: usize,
-        from: usize,
-    ) -> Result<Box<dyn Pending>> {
-        if !out.is_empty() {
-            self.send(&out, to)?;
+    fn begin_exchange(&self, buffers: Buffers, to: usize, from: usize) -> Result<Box<dyn Pending>> {
+        if !buffers.out.is_empty() {
+            self.send(&buffers.out, to)?;
         }
-        match length {
-            0 => Ok(Box::new(Arrived(Vec::new()))),
-            _ => Ok(Box::new(Coming::new(self, length, from))),
+        if buffers.into.is_empty() {
+            return Ok(Box::new(Over(buffers)));
         }
+        self.step()?;
+        Ok(Box::new(Coming::new(self, buffers, from)))
     }
 
     fn aside(&self) -> Result<Option<Box<dyn Comm>>> {

@@ -1,10 +1,11 @@
 //! A message that is on its way, while its receiver does other things.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::panic::resume_unwind;
+use std::sync::{Arc, PoisonError};
 
-use super::{Channel, QueueKey, ThreadComm, World, lock};
-use crate::comm::Pending;
+use super::{Channel, Killed, QueueKey, State, ThreadComm, World, lock};
+use crate::comm::{Buffers, Pending};
 use crate::error::{Error, Result};
 
 /// It keeps no end of the group: without the communicator the group goes on.
@@ -13,33 +14,54 @@ pub(super) struct Coming {
     /// Where it will be found.
     place: QueueKey,
     from: usize,
-    length: usize,
+    buffers: Buffers,
 }
 
 impl Coming {
-    /// Expects so many bytes from member `from`.
-    pub fn new(comm: &ThreadComm, length: usize, from: usize) -> Self {
+    /// Expects from member `from` what fills the buffer.
+    pub fn new(comm: &ThreadComm, buffers: Buffers, from: usize) -> Self {
         let (source, own) = (comm.members[from], comm.world_rank());
         let place = (comm.context, Channel::Point, source, own);
-        Coming { world: comm.world.clone(), place, from, length }
+        Coming { world: comm.world.clone(), place, from, buffers }
     }
-}
 
-impl Pending for Coming {
-    fn advance(&mut self) -> Result<Option<Vec<u8>>> {
+    /// Takes it, if it is there.
+    fn take(&mut self, state: &mut State) -> Result<Option<Buffers>> {
         let (context, _, source, _) = self.place;
-        let mut state = lock(&self.world.state);
         if let Some(parcel) = state.queues.get_mut(&self.place).and_then(VecDeque::pop_front) {
             let bytes = parcel.into_iter().next().map(|(_, bytes)| bytes).unwrap_or_default();
-            return match bytes.len() == self.length {
-                true => Ok(Some(bytes)),
-                false => Err(Error::Comm("calls do not match".to_string())),
-            };
+            if bytes.len() != self.buffers.into.len() {
+                return Err(Error::Comm("calls do not match".to_string()));
+            }
+            self.buffers.into.copy_from_slice(&bytes);
+            return Ok(Some(std::mem::take(&mut self.buffers)));
         }
         let is_gone = state.dead.contains(&source) || state.aborted;
         if is_gone || state.gone.contains(&(context, source)) {
             return Err(Error::Comm(format!("rank {} is gone", self.from)));
         }
         Ok(None)
+    }
+}
+
+impl Pending for Coming {
+    fn advance(&mut self) -> Result<Option<Buffers>> {
+        let world = self.world.clone();
+        self.take(&mut lock(&world.state))
+    }
+
+    fn wait(&mut self) -> Result<Buffers> {
+        let (world, (_, _, _, me)) = (self.world.clone(), self.place);
+        let mut state = lock(&world.state);
+        loop {
+            if state.dead.contains(&me) {
+                drop(state);
+                resume_unwind(Box::new(Killed));
+            }
+            if let Some(buffers) = self.take(&mut state)? {
+                return Ok(buffers);
+            }
+            state = world.arrived[me].wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }

@@ -32,6 +32,8 @@ pub struct Round {
     pub out: Option<Item>,
     pub from: usize,
     pub into: Option<Item>,
+    /// Some member gets what is made of what came in earlier rounds.
+    pub waits: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -148,7 +150,8 @@ fn of_member(transfers: &[Transfer], members: usize, me: usize) -> Round {
     let senders = free(&|transfer| transfer.from);
     let receivers = free(&|transfer| transfer.to);
     // As many members send nothing as receive nothing, so this pairs all of them.
-    let mut round = Round { to: me, out: None, from: me, into: None };
+    let waits = transfers.iter().any(|transfer| matches!(transfer.item, Item::Target { .. }));
+    let mut round = Round { to: me, out: None, from: me, into: None, waits };
     for (&from, &to) in senders.iter().zip(&receivers) {
         if from == me {
             round.to = to;
