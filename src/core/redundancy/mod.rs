@@ -13,6 +13,7 @@
 //! | `spares.rs` | redundancy files of an evicted dataset, to be written over |
 //! | `restore.rs` | lost files under temporary names until all of them are right |
 //! | `ring.rs` | neighbours, outcomes that all members share |
+//! | `ahead.rs` | exchanges under way while members work |
 //! | `verify.rs` | whether files are what the records say |
 //! | `find.rs` | redundancy files in a directory, by their names |
 //!
@@ -24,6 +25,7 @@
 //!   rebuild changes nothing of a member that has lost nothing, so it can be cut off anywhere and
 //!   run again.
 
+mod ahead;
 mod find;
 mod header;
 mod layout;

@@ -1,27 +1,17 @@
 //! The work of all slots, piece by piece: memory stays at a few pieces, whatever the files' size.
 //!
-//! Exchanges are begun ahead: while one is on its way, the piece of the one before is worked in, and
-//! that of the next one is read. So a member that writes what it has lost does not hold up one that
-//! adds, and neither waits for the network. What a round needs of earlier ones it needs of a piece
-//! before (`Round::waits`): those rounds lag by one piece behind the others.
-//!
-//! All members begin all exchanges in one order, and none that is earlier waits for one that is
-//! later: the first one that is not over can always go on.
-
-use std::collections::VecDeque;
+//! Exchanges are begun ahead. What a round needs of earlier ones it needs of a piece before
+//! ([`Round::waits`]): those rounds lag by one piece behind the others.
 
 use super::field::Multiplier;
 use super::part::{ChunkReader, ParityWriter};
 use super::schedule::{Item, Round, Work, rounds};
 use super::shape::{Content, Shape};
-use crate::comm::{Buffers, Pending};
+use crate::comm::Buffers;
 use crate::error::{Error, Result};
+use crate::redundancy::ahead::Ahead;
 use crate::redundancy::layout::LogicalFile;
 use crate::redundancy::ring::{Deferred, Ring};
-use crate::system::test_pause;
-
-/// Exchanges of a member on their way.
-const UNDER_WAY_MAX: usize = 3;
 
 /// Where a member's pieces come from and where they go.
 pub struct Sides<'a> {
@@ -43,13 +33,14 @@ pub struct Sides<'a> {
 pub fn run(ring: &Ring, works: &[Work], sides: &mut Sides, failed: &mut Deferred) -> Result<()> {
     let rounds = rounds(works, ring.size, ring.me);
     let piece_bytes = ring.piece_bytes(sides.chunk_bytes);
-    let pieces = pieces(sides.chunk_bytes, piece_bytes as u64);
+    let (chunk_bytes, count) = (sides.chunk_bytes, sides.chunk_bytes.div_ceil(piece_bytes as u64));
+    let piece = |index| Piece::new(index, chunk_bytes, piece_bytes);
     let desks = |work| [(); 2].map(|()| Desk::new(work, ring.me, piece_bytes));
     let desks = works.iter().map(desks).collect();
-    let (under_way, free) = (VecDeque::new(), Vec::new());
-    let mut pipeline = Pipeline { ring, works, sides, failed, desks, under_way, free };
-    for turn in 0..=pieces.len() {
-        let (now, before) = (pieces.get(turn), turn.checked_sub(1).map(|one| &pieces[one]));
+    let ahead = Ahead::new(ring.comm);
+    let mut pipeline = Pipeline { me: ring.me, works, sides, failed, desks, ahead };
+    for turn in 0..=count {
+        let (now, before) = ((turn < count).then(|| piece(turn)), turn.checked_sub(1).map(piece));
         if let Some(piece) = now {
             pipeline.begin(piece)?;
         }
@@ -59,7 +50,7 @@ pub fn run(ring: &Ring, works: &[Work], sides: &mut Sides, failed: &mut Deferred
             }
         }
     }
-    while !pipeline.under_way.is_empty() {
+    while !pipeline.ahead.is_over() {
         pipeline.end_oldest()?;
     }
     Ok(())
@@ -75,34 +66,24 @@ struct Piece {
     length: usize,
 }
 
-fn pieces(chunk_bytes: u64, piece_bytes: u64) -> Vec<Piece> {
-    let piece = |index: u64| {
-        let offset = index * piece_bytes;
-        let length = (chunk_bytes - offset).min(piece_bytes) as usize;
-        Piece { desk: index as usize % 2, offset, length }
-    };
-    (0..chunk_bytes.div_ceil(piece_bytes)).map(piece).collect()
+impl Piece {
+    fn new(index: u64, chunk_bytes: u64, piece_bytes: usize) -> Self {
+        let offset = index * piece_bytes as u64;
+        let length = (chunk_bytes - offset).min(piece_bytes as u64) as usize;
+        Piece { desk: usize::from(index % 2 == 1), offset, length }
+    }
 }
 
 /// What this member has in hand.
 struct Pipeline<'a, 'b> {
-    ring: &'a Ring<'a>,
+    me: usize,
     works: &'a [Work],
     sides: &'a mut Sides<'b>,
     failed: &'a mut Deferred,
     /// For each work those of two pieces, which take turns; `None` if another one does this work.
     desks: Vec<[Option<Desk>; 2]>,
-    under_way: VecDeque<UnderWay>,
-    /// Buffers that nobody uses now.
-    free: Vec<Vec<u8>>,
-}
-
-/// An exchange that has begun.
-struct UnderWay {
-    pending: Box<dyn Pending>,
-    piece: Piece,
-    /// What it brings.
-    into: Option<Item>,
+    /// Each brings something of a piece, or nothing.
+    ahead: Ahead<'a, (Piece, Option<Item>)>,
 }
 
 /// A piece of a slot that this member works for.
@@ -120,50 +101,48 @@ struct Desk {
 
 impl Pipeline<'_, '_> {
     /// Begins a piece with what this member has itself.
-    fn begin(&mut self, piece: &Piece) -> Result<()> {
+    fn begin(&mut self, piece: Piece) -> Result<()> {
         for (at, work) in self.works.iter().enumerate() {
             self.complete(at, piece)?;
             let Some(desk) = &mut self.desks[at][piece.desk] else { continue };
             (desk.begun, desk.left) = (false, work.recipe.sources.len());
-            if let Some(index) = work.recipe.sources.iter().position(|one| *one == self.ring.me) {
-                let mut bytes = self.buffer(piece.length);
+            if let Some(index) = work.recipe.sources.iter().position(|one| *one == self.me) {
+                let mut bytes = self.ahead.buffer(piece.length);
                 self.sides.read_or_zero(self.failed, work.slot, piece.offset, &mut bytes);
                 self.add(at, piece, index, &bytes)?;
-                self.free.push(bytes);
+                self.ahead.give_back(bytes);
             }
         }
         Ok(())
     }
 
     /// Begins a round's exchange.
-    fn exchange(&mut self, piece: &Piece, round: &Round) -> Result<()> {
-        while self.under_way.len() >= UNDER_WAY_MAX {
+    fn exchange(&mut self, piece: Piece, round: &Round) -> Result<()> {
+        while self.ahead.is_full() {
             self.end_oldest()?;
         }
         let out = match round.out {
             None => Vec::new(),
             Some(Item::Source { work, .. }) => {
-                let mut out = self.buffer(piece.length);
+                let mut out = self.ahead.buffer(piece.length);
                 let slot = self.works[work].slot;
                 self.sides.read_or_zero(self.failed, slot, piece.offset, &mut out);
                 out
             }
             Some(Item::Target { work, index }) => {
                 self.complete(work, piece)?;
-                let next = self.buffer(piece.length);
+                let next = self.ahead.buffer(piece.length);
                 let desk = self.desks[work][piece.desk].as_mut().ok_or_else(misled)?;
                 std::mem::replace(&mut desk.sums[index], next)
             }
         };
-        let into = round.into.map_or_else(Vec::new, |_| self.buffer(piece.length));
-        let buffers = Buffers { out, into };
-        let pending = self.ring.comm.begin_exchange(buffers, round.to, round.from)?;
-        self.under_way.push_back(UnderWay { pending, piece: *piece, into: round.into });
-        Ok(())
+        let into = round.into.map_or_else(Vec::new, |_| self.ahead.buffer(piece.length));
+        let what = (piece, round.into);
+        self.ahead.begin(Buffers { out, into }, round.to, round.from, what)
     }
 
     /// Ends exchanges until this work's sums of a piece are complete, if this member makes them.
-    fn complete(&mut self, work: usize, piece: &Piece) -> Result<()> {
+    fn complete(&mut self, work: usize, piece: Piece) -> Result<()> {
         while self.desks[work][piece.desk].as_ref().is_some_and(|desk| desk.left > 0) {
             self.end_oldest()?;
         }
@@ -172,23 +151,21 @@ impl Pipeline<'_, '_> {
 
     /// Waits for the exchange that was begun first, and works in what it brings.
     fn end_oldest(&mut self) -> Result<()> {
-        let mut one = self.under_way.pop_front().ok_or_else(misled)?;
-        let Buffers { out, into } = one.pending.wait()?;
-        test_pause("encode.middle");
-        match one.into {
+        let ((piece, item), bytes) = self.ahead.end_oldest()?;
+        match item {
             None => {}
-            Some(Item::Source { work, index }) => self.add(work, &one.piece, index, &into)?,
+            Some(Item::Source { work, index }) => self.add(work, piece, index, &bytes)?,
             Some(Item::Target { work, .. }) => {
                 let slot = self.works[work].slot;
-                self.failed.act(|| self.sides.write(slot, one.piece.offset, &into));
+                self.failed.act(|| self.sides.write(slot, piece.offset, &bytes));
             }
         }
-        self.free.extend([out, into].into_iter().filter(|buffer| !buffer.is_empty()));
+        self.ahead.give_back(bytes);
         Ok(())
     }
 
     /// Adds the piece of one source. This member's own target is written as soon as it is made.
-    fn add(&mut self, work: usize, piece: &Piece, source: usize, bytes: &[u8]) -> Result<()> {
+    fn add(&mut self, work: usize, piece: Piece, source: usize, bytes: &[u8]) -> Result<()> {
         let desk = self.desks[work][piece.desk].as_mut().ok_or_else(misled)?;
         desk.add(source, bytes);
         if let (0, Some(own)) = (desk.left, desk.own) {
@@ -196,13 +173,6 @@ impl Pipeline<'_, '_> {
             self.failed.act(|| self.sides.write(slot, piece.offset, &desk.sums[own]));
         }
         Ok(())
-    }
-
-    /// Returns a buffer of that length, with any content.
-    fn buffer(&mut self, length: usize) -> Vec<u8> {
-        let mut buffer = self.free.pop().unwrap_or_default();
-        buffer.resize(length, 0);
-        buffer
     }
 }
 

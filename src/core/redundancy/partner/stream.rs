@@ -1,12 +1,13 @@
 //! Lists, bytes and checksums on their way to a neighbour, in all pairs of the ring at once.
 
 use super::super::MemberList;
+use super::super::ahead::Ahead;
 use super::super::layout::LogicalFile;
 use super::super::ring::{Deferred, Ring};
 use crate::bytes::{Reader, Writer};
+use crate::comm::Buffers;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::system::test_pause;
 
 /// One direction around the ring, and how far at once.
 #[derive(Clone, Copy)]
@@ -65,21 +66,31 @@ pub(super) fn stream(
 ) -> Result<()> {
     let out_total = out.as_ref().map_or(0, |file| file.total());
     let piece_bytes = ring.piece_bytes(longest);
-    let steps = longest.div_ceil(piece_bytes as u64);
-    let (mut sent, mut received) = (vec![0; piece_bytes], vec![0; piece_bytes]);
-    for step in 0..steps {
+    let mut ahead = Ahead::new(ring.comm);
+    let mut end_oldest = |ahead: &mut Ahead<u64>, failed: &mut Deferred| -> Result<()> {
+        let (offset, bytes) = ahead.end_oldest()?;
+        if let Some(into) = into.as_mut() {
+            failed.act(|| into.write_padded(offset, &bytes));
+        }
+        ahead.give_back(bytes);
+        Ok(())
+    };
+    for step in 0..longest.div_ceil(piece_bytes as u64) {
+        if ahead.is_full() {
+            end_oldest(&mut ahead, failed)?;
+        }
         let offset = step * piece_bytes as u64;
         let length = |total: u64| total.saturating_sub(offset).min(piece_bytes as u64) as usize;
-        let sent = &mut sent[..length(out_total)];
-        let received = &mut received[..length(coming)];
-        if let Some(out) = out.as_mut() {
-            failed.act(|| out.read_padded(offset, sent));
+        let (mut sent, received) = (ahead.buffer(length(out_total)), ahead.buffer(length(coming)));
+        if let Some(out) = out.as_mut()
+            && !failed.act(|| out.read_padded(offset, &mut sent))
+        {
+            sent.fill(0);
         }
-        ring.comm.exchange(sent, way.to, received, way.from)?;
-        test_pause("encode.middle");
-        if let Some(into) = into.as_mut() {
-            failed.act(|| into.write_padded(offset, received));
-        }
+        ahead.begin(Buffers { out: sent, into: received }, way.to, way.from, offset)?;
+    }
+    while !ahead.is_over() {
+        end_oldest(&mut ahead, failed)?;
     }
     Ok(())
 }
