@@ -101,7 +101,10 @@ def prepare(directory, cluster):
 
 def launch(cluster, mpi, directory, *ways):
     """Starts two ranks; returns what each has of the variables."""
-    variables = {"SCR_SEEN": "it's {seen}", "SCR_CONF_FILE": "my.conf"}
+    # What Open MPI keeps of a job, one job's end would take away from another's begin.
+    variables = {
+        "SCR_SEEN": "it's {seen}", "SCR_CONF_FILE": "my.conf", "OMPI_MCA_orte_tmpdir_base": HERE,
+    }
     for way in ways:
         variables.update(way.variables)
     settings = [

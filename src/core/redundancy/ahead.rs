@@ -5,7 +5,9 @@
 //! All members begin all exchanges in one order, and none that is earlier waits for one that is
 //! later: the first one that is not over can always go on.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::mem;
 
 use crate::comm::{Buffers, Comm, Pending};
 use crate::error::{Error, Result};
@@ -13,6 +15,15 @@ use crate::system::test_pause;
 
 /// Most that a member has on their way.
 const UNDER_WAY_MAX: usize = 3;
+
+/// Most bytes of buffers that stay for the next checkpoint.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
+thread_local! {
+    /// Buffers of the last encode. New ones come from the system page by page: a fifth of what a
+    /// checkpoint of a MiB costs.
+    static KEPT: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// The exchanges of a member on their way, each with what it is for.
 pub(super) struct Ahead<'a, T> {
@@ -25,7 +36,9 @@ pub(super) struct Ahead<'a, T> {
 impl<'a, T> Ahead<'a, T> {
     /// Makes one with nothing under way.
     pub fn new(comm: &'a dyn Comm) -> Self {
-        Ahead { comm, under_way: VecDeque::new(), free: Vec::new() }
+        // In a handler of exit(3) the thread has lost what it keeps.
+        let free = KEPT.try_with(RefCell::take).unwrap_or_default();
+        Ahead { comm, under_way: VecDeque::new(), free }
     }
 
     /// Tells whether one has to end before the next begins.
@@ -74,6 +87,18 @@ impl<'a, T> Ahead<'a, T> {
         if buffer.capacity() > 0 {
             self.free.push(buffer);
         }
+    }
+}
+
+impl<T> Drop for Ahead<'_, T> {
+    fn drop(&mut self) {
+        let mut kept = mem::take(&mut self.free);
+        let mut bytes = 0;
+        kept.retain(|buffer| {
+            bytes += buffer.capacity();
+            bytes <= KEPT_BYTES_MAX
+        });
+        let _ = KEPT.try_with(|place| place.replace(kept));
     }
 }
 

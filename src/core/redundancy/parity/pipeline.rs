@@ -35,7 +35,7 @@ pub fn run(ring: &Ring, works: &[Work], sides: &mut Sides, failed: &mut Deferred
     let piece_bytes = ring.piece_bytes(sides.chunk_bytes);
     let (chunk_bytes, count) = (sides.chunk_bytes, sides.chunk_bytes.div_ceil(piece_bytes as u64));
     let piece = |index| Piece::new(index, chunk_bytes, piece_bytes);
-    let desks = |work| [(); 2].map(|()| Desk::new(work, ring.me, piece_bytes));
+    let desks = |work| [(); 2].map(|()| Desk::new(work, ring.me));
     let desks = works.iter().map(desks).collect();
     let ahead = Ahead::new(ring.comm);
     let mut pipeline = Pipeline { me: ring.me, works, sides, failed, desks, ahead };
@@ -53,6 +53,8 @@ pub fn run(ring: &Ring, works: &[Work], sides: &mut Sides, failed: &mut Deferred
     while !pipeline.ahead.is_over() {
         pipeline.end_oldest()?;
     }
+    let sums = pipeline.desks.into_iter().flatten().flatten().flat_map(|desk| desk.sums);
+    sums.for_each(|sum| pipeline.ahead.give_back(sum));
     Ok(())
 }
 
@@ -90,7 +92,7 @@ struct Pipeline<'a, 'b> {
 struct Desk {
     /// For each source and each target.
     multipliers: Vec<Vec<Multiplier>>,
-    /// For each target the sum so far.
+    /// For each target the sum so far; empty before the first piece, and when it has been sent.
     sums: Vec<Vec<u8>>,
     /// Which target this member keeps.
     own: Option<usize>,
@@ -106,6 +108,9 @@ impl Pipeline<'_, '_> {
             self.complete(at, piece)?;
             let Some(desk) = &mut self.desks[at][piece.desk] else { continue };
             (desk.begun, desk.left) = (false, work.recipe.sources.len());
+            for sum in desk.sums.iter_mut().filter(|sum| sum.is_empty()) {
+                *sum = self.ahead.buffer(piece.length);
+            }
             if let Some(index) = work.recipe.sources.iter().position(|one| *one == self.me) {
                 let mut bytes = self.ahead.buffer(piece.length);
                 self.sides.read_or_zero(self.failed, work.slot, piece.offset, &mut bytes);
@@ -131,9 +136,8 @@ impl Pipeline<'_, '_> {
             }
             Some(Item::Target { work, index }) => {
                 self.complete(work, piece)?;
-                let next = self.ahead.buffer(piece.length);
                 let desk = self.desks[work][piece.desk].as_mut().ok_or_else(misled)?;
-                std::mem::replace(&mut desk.sums[index], next)
+                std::mem::take(&mut desk.sums[index])
             }
         };
         let into = round.into.map_or_else(Vec::new, |_| self.ahead.buffer(piece.length));
@@ -183,13 +187,13 @@ fn misled() -> Error {
 
 impl Desk {
     /// The desk of `me`; `None` if another one does this work.
-    fn new(work: &Work, me: usize, piece_bytes: usize) -> Option<Desk> {
+    fn new(work: &Work, me: usize) -> Option<Desk> {
         let recipe = &work.recipe;
         let of_source =
             |source| recipe.constants.iter().map(|row| Multiplier::new(row[source])).collect();
         (work.worker == me).then(|| Desk {
             multipliers: (0..recipe.sources.len()).map(of_source).collect(),
-            sums: vec![vec![0; piece_bytes]; recipe.targets.len()],
+            sums: vec![Vec::new(); recipe.targets.len()],
             own: recipe.targets.iter().position(|target| *target == me),
             begun: false,
             left: 0,
