@@ -129,7 +129,7 @@ browser:
 	  { echo "missing package; as root: apt-get install --no-install-recommends chromium"; exit 1; }
 
 # Debian's mpi4py is built for Open MPI; the tests of the Python examples under MPICH need another. It
-# is one C file of 150,000 lines that nobody computes with: unoptimised it is there in a third of the time.
+# is one large C file that nobody computes with: unoptimised it is there in a third of the time.
 MPI4PY_VERSION := 3.1.6
 python-mpich: target/python-mpich/mpi4py
 target/python-mpich/mpi4py: | deps

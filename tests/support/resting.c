@@ -1,8 +1,7 @@
 /* For ranks that share cores: one that waits gives its core away again and again, and is in line
  * for it again at once. More than half of what the tests' runs took of the cores went into that.
  * One that has waited for a while sleeps for moments instead, some 50 us by the system's timer
- * slack. A short wait stays short: a million collectives of two ranks would take a minute more.
- * Preloaded behind everything else. */
+ * slack. A short wait stays short, for programs that have many. Preloaded behind all others. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/syscall.h>
