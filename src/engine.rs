@@ -12,7 +12,7 @@ use scr_core::error::{Error, Result};
 use scr_core::log::{self, messages};
 use scr_core::machine::SyncKind;
 use scr_core::session::{Arrival, Door, Host, Session, Surroundings};
-use scr_core::system::exit_at_once;
+use scr_core::system::{block_signals, exit_at_once, make_room};
 
 use crate::mpi::{self, Classifier, MpiComm};
 
@@ -41,10 +41,10 @@ pub fn start(host: Arc<dyn Host>, granted: c_int) -> Option<&'static Session> {
     }
     let (rank, size) = (mpi::world_rank().ok()?, mpi::world_size().ok()?);
     mpi::wait_outside(&host);
-    let around = Surroundings::of_process(rank, size, host);
+    let around = Surroundings::of_process(rank, size, host.clone());
     let arrival = Arrival::new(around, &mpi::WorldHerald)?;
     let required = arrival.required();
-    match start_together(arrival, granted) {
+    match start_together(arrival, host, granted) {
         Ok(session) => Some(session),
         Err(error) => {
             GIVEN_UP.store(true, Ordering::Relaxed);
@@ -54,7 +54,12 @@ pub fn start(host: Arc<dyn Host>, granted: c_int) -> Option<&'static Session> {
     }
 }
 
-fn start_together(arrival: Arrival, granted: c_int) -> Result<&'static Session> {
+fn start_together(
+    arrival: Arrival,
+    host: Arc<dyn Host>,
+    granted: c_int,
+) -> Result<&'static Session> {
+    make_room_beside(host);
     let world = MpiComm::duplicate_world()?;
     let registered = mpi::at_finalize(finish);
     let mut words = [i64::from(mpi::permits_threads(granted)), i64::from(registered.is_err())];
@@ -69,6 +74,17 @@ fn start_together(arrival: Arrival, granted: c_int) -> Result<&'static Session> 
     running.session.start_helper();
     running.session.serve_children();
     Ok(&running.session)
+}
+
+/// Has room made for descriptors while the start goes on.
+fn make_room_beside(host: Arc<dyn Host>) {
+    let body = move || {
+        block_signals();
+        host.enter_thread();
+        make_room();
+    };
+    // Without the thread, the one who needs the room waits for it.
+    drop(thread::Builder::new().name("scr-room".to_string()).spawn(body));
 }
 
 /// Notes that the program is about to make a blocking collective call on `comm`.
@@ -148,7 +164,8 @@ pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
     }
     let around = around(mpi::world_rank()?, mpi::world_size()?, lines);
     let speaks = around.rank == 0;
-    mpi::wait_outside(&around.host);
+    let host = around.host.clone();
+    mpi::wait_outside(&host);
     let given_up = GIVEN_UP.load(Ordering::Relaxed);
     let arrival = Arrival::new(around, &mpi::WorldHerald).filter(|_| !given_up);
     // A rank that goes without us would leave the others waiting.
@@ -162,7 +179,7 @@ pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
     }
     let Some(arrival) = arrival.filter(|_| !some_out) else { return Ok(None) };
     let required = arrival.required();
-    match start_together(arrival, mpi::granted()) {
+    match start_together(arrival, host, mpi::granted()) {
         Ok(session) => Ok(Some(session)),
         Err(error) => {
             required.fall_back(&error, speaks);

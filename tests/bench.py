@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make bench`: what the shim costs, as ratios and differences of things measured side by side in
-one run, medians of alternating turns. Absolute numbers mean little: machines, and series on one
-machine, differ by half. Nothing passes or fails here; the table at the end says which aims are
+one run, medians of turns and of their ratios. Absolute numbers mean little: machines, and series on
+one machine, differ by half. Nothing passes or fails here; the table at the end says which aims are
 met.
 
 BENCH_BEFORE=DIR measures an older build, whose `dist` is DIR, by turns with this one. SCR_DIST is

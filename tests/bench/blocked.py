@@ -1,6 +1,7 @@
 """How long checkpoints hold a program up, and the processor's time that they take: with each
 scheme, and for the same program alone on the same RAM disk or disk. All by turns."""
 
+import itertools
 import os
 import statistics
 import tempfile
@@ -10,7 +11,7 @@ from jobs import job, variants
 from measure import ALONE, NOW, ROOT, builds, row
 
 MIB = 256  # a rank
-TURNS = 3
+TURNS = 5
 COUNT = 4  # checkpoints of a turn that count
 WARM_UP = 2  # the first ones meet memory that was never used
 CALLS, PAUSE = 30, 10000  # synchronising calls after each, microseconds between them
@@ -22,7 +23,7 @@ BLOCKED, WRITTEN, UNTIL_NEXT, FIRST, LATER, PROCESSOR = range(6)
 
 def measured(mpi, scratch, programs, kinds, count, program, warm_up=WARM_UP, before=(), mpirun=(),
              turns=None, **place):
-    """Of each kind of `kinds` the checkpoints' figures, all turns together. One job at a time has
+    """Of each kind of `kinds` the checkpoints' figures, a list a turn. One job at a time has
     memory. `place` is what jobs.job takes."""
     found = {kind: [] for kind in kinds}
     for turn in range(turns or TURNS):
@@ -36,12 +37,19 @@ def measured(mpi, scratch, programs, kinds, count, program, warm_up=WARM_UP, bef
             if len(lines) != count + warm_up:
                 raise SystemExit(f"{kind[0]}, {build.name}: {len(lines)} checkpoints of "
                                  f"{count + warm_up}")
-            found[kind] += lines[warm_up:]
+            found[kind].append(lines[warm_up:])
     return found
 
 
-def medians(lines):
-    return list(map(statistics.median, zip(*lines)))
+def medians(turns):
+    return list(map(statistics.median, zip(*itertools.chain(*turns))))
+
+
+def by_turns(mine, others, figure):
+    """The median of the turns' ratios: a machine that is slower for some seconds, as virtual ones
+    are by half, is so for both sides of a turn."""
+    return statistics.median(medians([one])[figure] / medians([other])[figure]
+                             for one, other in zip(mine, others))
 
 
 def told(seconds):
@@ -54,27 +62,26 @@ def tell(what, found, kind):
     alone = medians(plain)
     row(f"{what}: alone", told(alone[BLOCKED]), "", "", f"cpu {told(alone[PROCESSOR])}")
     now = {}
-    for (name, build), lines in found.items():
+    for (name, build), turns in found.items():
         if not build.dist:
             continue
-        mine = medians(lines)
-        times = mine[BLOCKED] / alone[BLOCKED]
+        mine, times = medians(turns), by_turns(turns, plain, BLOCKED)
         label = name if build is NOW else f"{name}, {build.name}"
         row(f"{what}: {label}", "", told(mine[BLOCKED]), f"x {times:.2f}",
-            f"least x {least(lines) / least(plain):.2f}; cpu {told(mine[PROCESSOR])}, "
-            f"x {mine[PROCESSOR] / alone[PROCESSOR]:.2f}")
+            f"least x {least(turns) / least(plain):.2f}; cpu {told(mine[PROCESSOR])}, "
+            f"x {by_turns(turns, plain, PROCESSOR):.2f}")
         if build is NOW:
-            now[name] = lines
+            now[name] = turns
             aims.note_if_aimed(f"{kind} {name}", times)
         else:
-            share = medians(now[name])[BLOCKED] / mine[BLOCKED]
+            share = by_turns(now[name], turns, BLOCKED)
             row(f"{what}: {name}, of the older build's", "", "", f"x {share:.2f}",
-                f"least x {least(now[name]) / least(lines):.2f}")
+                f"least x {least(now[name]) / least(turns):.2f}")
             aims.note_if_aimed(f"{kind} before {name}", share)
 
 
-def least(lines):
-    return min(line[BLOCKED] for line in lines)
+def least(turns):
+    return min(line[BLOCKED] for line in itertools.chain(*turns))
 
 
 def large(mpi, programs, scratch, turns):
@@ -158,8 +165,9 @@ def in_slices(mpi, programs, scratch, turns):
                      turns=turns)
     what = f"2 x {MIB} MiB, a core each"
     tell_added(what, found)
-    pauses = {name: 1e3 * statistics.median(max(line[FIRST], line[LATER]) for line in lines)
-              for (name, _), lines in found.items()}
+    pauses = {name: 1e3 * statistics.median(max(line[FIRST], line[LATER])
+                                            for line in itertools.chain(*turns))
+              for (name, _), turns in found.items()}
     for name, milliseconds in pauses.items():
         row(f"{what}: longest pause, {name}", "", f"{milliseconds:.1f} ms", "")
     aim(pauses, "XOR, SLICES", "slices XOR")
@@ -178,10 +186,10 @@ def tell_added(what, found):
     row(f"{what}: alone, until the next", told(alone[UNTIL_NEXT]), "", "",
         f"write {told(alone[WRITTEN])}")
     added = {}
-    for (name, build), lines in found.items():
+    for (name, build), turns in found.items():
         if not build.dist:
             continue
-        mine = medians(lines)
+        mine = medians(turns)
         added[name] = (mine[UNTIL_NEXT] - alone[UNTIL_NEXT]) / alone[WRITTEN]
         row(f"{what}: {name}", "", told(mine[UNTIL_NEXT]), f"+ {added[name]:.2f}",
             f"of a write; write {told(mine[WRITTEN])}, first call {told(mine[FIRST])}, longest "

@@ -21,7 +21,7 @@ def starts(mpi, programs, scratch, turns):
     """Each start finds what a run has just left: what one has looked at, the next need not."""
     for scheme, failures, most in SCHEMES:
         of = {build: [[] for _ in range(1 + most)] for build in builds()}
-        alone = []
+        alone = [[] for _ in range(1 + most)]
         with contextlib.ExitStack() as stack:
             bare = stack.enter_context(job(mpi, scratch, ALONE))
             jobs = {build: stack.enter_context(job(mpi, scratch, build,
@@ -29,12 +29,12 @@ def starts(mpi, programs, scratch, turns):
                     for build in of}
             for turn in range(turns or TURNS):
                 for lost in range(1 + most):
-                    alone.append(bare.run(programs["restart"], "init", MIB)[0][0])
+                    alone[lost].append(bare.run(programs["restart"], "init", MIB)[0][0])
                     order = list(jobs) if turn % 2 == 0 else list(reversed(jobs))
                     for build in order:
                         gone = [(turn + node) % RANKS for node in range(lost)]
                         of[build][lost].append(one_start(jobs[build], programs["restart"], gone))
-        tell(title(scheme, failures), statistics.median(alone), of)
+        tell(title(scheme, failures), alone, of)
 
 
 def one_start(run, program, gone):
@@ -51,19 +51,22 @@ def one_start(run, program, gone):
 
 
 def tell(name, alone, of):
-    beyond = {build: [statistics.median(seconds) - alone for seconds in all_of_it]
-              for build, all_of_it in of.items()}
+    """What is beyond MPI_Init is so in the same turn; shares are of what the turns have brought."""
+    beyond = {build: [[one - plain for one, plain in zip(*pair)] for pair in zip(by_lost, alone)]
+              for build, by_lost in of.items()}
     for build, times in beyond.items():
         label = name if build is NOW else f"{name}, {build.name}"
         for lost, seconds in enumerate(times):
             what = f"start, {label}: {lost or 'nothing'} lost"
-            row(what, f"{1e3 * alone:.0f} ms", f"+{1e3 * seconds:.0f} ms", "", "beyond MPI_Init")
+            row(what, f"{1e3 * statistics.median(alone[lost]):.0f} ms",
+                f"+{1e3 * statistics.median(seconds):.0f} ms", "", "beyond MPI_Init")
             if build is not NOW:
-                share = beyond[NOW][lost] / seconds
+                share = statistics.median(
+                    now / before for now, before in zip(beyond[NOW][lost], seconds))
                 row(f"start, {name}: {lost or 'nothing'} lost, of the older build's", "", "",
                     f"x {share:.2f}")
                 aims.note_if_aimed(f"rebuild {name} {lost}", share)
-    aims.note("start", 1e3 * beyond[NOW][0])
+    aims.note("start", 1e3 * statistics.median(beyond[NOW][0]))
 
 
 def floors(mpi, programs, scratch, _turns):

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Comm, words};
+use super::{Buffers, Comm, Over, Pending, words};
 use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
 
@@ -19,6 +19,15 @@ pub trait Link: Send + Sync {
     /// # Errors
     /// [`Error::Comm`], and so does every later call.
     fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()>;
+
+    /// Does the same with buffers that it may take over until it gives them back.
+    ///
+    /// # Errors
+    /// As [`Link::exchange`].
+    fn carry(&self, mut buffers: Buffers, to: usize, from: usize) -> Result<Buffers> {
+        self.exchange(&buffers.out, to, &mut buffers.into, from)?;
+        Ok(buffers)
+    }
 }
 
 /// One rank's end of the group.
@@ -118,6 +127,20 @@ impl Comm for Mesh {
         }
         into.copy_from_slice(out);
         Ok(())
+    }
+
+    fn begin_exchange(
+        &self,
+        mut buffers: Buffers,
+        to: usize,
+        from: usize,
+    ) -> Result<Box<dyn Pending>> {
+        if to == self.rank || from == self.rank {
+            self.exchange(&buffers.out, to, &mut buffers.into, from)?;
+        } else {
+            buffers = self.link.carry(buffers, self.members[to], self.members[from])?;
+        }
+        Ok(Box::new(Over(buffers)))
     }
 
     fn send(&self, bytes: &[u8], to: usize) -> Result<()> {

@@ -86,11 +86,18 @@ impl Default for Slices {
 
 impl Link for Slices {
     fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()> {
+        let buffers = Buffers { out: out.to_vec(), into: vec![0; into.len()] };
+        into.copy_from_slice(&self.carry(buffers, to, from)?.into);
+        Ok(())
+    }
+
+    /// No byte is copied: the memory for copies of a MiB comes page by page, on the core of the
+    /// program.
+    fn carry(&self, buffers: Buffers, to: usize, from: usize) -> Result<Buffers> {
         let mut desk = self.desk();
         if !matches!(*desk, Desk::Free) {
             return Err(closed());
         }
-        let buffers = Buffers { out: out.to_vec(), into: vec![0; into.len()] };
         *desk = Desk::Asked { buffers, to, from };
         loop {
             match &mut *desk {
@@ -98,8 +105,7 @@ impl Link for Slices {
                 Desk::Done(outcome) => {
                     let buffers = std::mem::replace(outcome, Err(closed()))?;
                     *desk = Desk::Free;
-                    into.copy_from_slice(&buffers.into);
-                    return Ok(());
+                    return Ok(buffers);
                 }
                 Desk::Free | Desk::Closed => return Err(closed()),
             }

@@ -41,7 +41,7 @@ pub use node::{
     random_u64, send_signal, thread_id, unix_seconds, user_id, user_name,
 };
 pub use pause::test_pause;
-pub use peer::{close_inherited, has_children, identity, peer, raise};
+pub use peer::{close_inherited, has_children, identity, make_room, peer, raise};
 pub use planted::{Planted, plant, planted};
 pub use poll::{addresses, await_ready};
 pub use queues::has_kernel_queues;
