@@ -2,8 +2,9 @@
  *
  * usage: idle ROUNDS CALLS
  * Writes one small checkpoint, which is sealed, and prints KiB in memory of the largest rank after
- * MPI_Init and then; and of MPI_Allreduce, MPI_Barrier: the median nanoseconds of a call, of one
- * straight to the MPI library, and the mean of both, by alternating rounds of so many calls. */
+ * MPI_Init and then, and how many of these no other process can share; and of MPI_Allreduce,
+ * MPI_Barrier: the median nanoseconds of a call, of one straight to the MPI library, and the mean
+ * of both, by alternating rounds of so many calls. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -18,11 +19,12 @@ enum { SETTLE_CALLS = 60 };
 
 static int rank, flag, all;
 
-static double in_memory(void) {
+static double in_memory(const char *kind) {
   char line[256];
   long kib = 0;
   FILE *status = fopen("/proc/self/status", "r");
-  while (status && fgets(line, sizeof line, status)) sscanf(line, "VmRSS: %ld", &kib);
+  while (status && fgets(line, sizeof line, status))
+    if (strncmp(line, kind, strlen(kind)) == 0) kib = atol(line + strlen(kind));
   if (status) fclose(status);
   return (double)kib;
 }
@@ -103,10 +105,10 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   find_library();
   int rounds = atoi(argv[1]), calls = atoi(argv[2]);
-  double begun = largest(in_memory());
+  double begun = largest(in_memory("VmRSS:"));
   write_checkpoint();
-  double sealed = largest(in_memory());
-  if (rank == 0) printf("%.0f %.0f\n", begun, sealed);
+  double sealed = largest(in_memory("VmRSS:")), own = largest(in_memory("RssAnon:"));
+  if (rank == 0) printf("%.0f %.0f %.0f\n", begun, sealed, own);
   compare(allreduce, its_allreduce, rounds, calls);
   compare(barrier, its_barrier, rounds, calls);
   fflush(stdout);

@@ -33,13 +33,14 @@ def idle(mpi, programs, scratch, turns):
                 f"+{hooked - direct:.0f} ns", f"agreements included +{mean:.0f} ns")
             if build is NOW:
                 aims.note(f"idle {name}", hooked - direct)
-        for number, when in enumerate(("after MPI_Init", "after a checkpoint")):
+        shares = ("after MPI_Init", "after a checkpoint", "that nothing else shares")
+        for number, when in enumerate(shares):
             alone, shim = (statistics.median(lines[0][number] for lines in found[of]) / 1024
                            for of in (ALONE, build))
             row(f"memory of a rank {when}{label}", f"{alone:.1f} MiB", f"{shim:.1f} MiB",
                 f"+{shim - alone:.1f} MiB")
-        if build is NOW:
-            aims.note("memory", shim - alone)
+            if build is NOW and when == "after a checkpoint":
+                aims.note("memory", shim - alone)
 
 
 PARTS = {"idle": idle}

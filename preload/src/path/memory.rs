@@ -5,12 +5,9 @@
 //! names, so one increment forgets everything. Whoever asks something about a name takes the key
 //! *before* asking: an answer that has become wrong meanwhile is remembered under a key that nobody
 //! will look for.
-//!
-//! Each synchronising call of MPI forgets. Most come when no key has been made since the one
-//! before, and the increment, a locked one, would be a third of what they pay.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Slots of the table; a power of two.
 const SLOTS: usize = 8192;
@@ -18,10 +15,6 @@ const TAG_BITS: u64 = 7;
 
 static MEMORY: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 static GENERATION: AtomicU64 = AtomicU64::new(0);
-/// Whether a key may have been made, or something remembered, since names were forgotten. Set
-/// before a key looks at the generation, and once more after something is remembered, since one who
-/// forgets in between has cleared it.
-static USED: AtomicBool = AtomicBool::new(false);
 static WORKING_DIRECTORY: AtomicU64 = AtomicU64::new(1);
 
 /// What a name stands for; the same text can be known in each way.
@@ -106,7 +99,6 @@ impl Key {
             Known::Unwritten => 5,
         };
         self.slot().store(self.0 | tag, Ordering::Relaxed);
-        note_use();
     }
 
     #[inline]
@@ -116,20 +108,9 @@ impl Key {
     }
 }
 
-#[inline]
-fn note_use() {
-    if !USED.load(Ordering::SeqCst) {
-        USED.store(true, Ordering::SeqCst);
-    }
-}
-
 /// Forgets everything about every name.
-#[inline]
 pub(crate) fn forget() {
-    if USED.load(Ordering::SeqCst) {
-        USED.store(false, Ordering::SeqCst);
-        GENERATION.fetch_add(1, Ordering::SeqCst);
-    }
+    GENERATION.fetch_add(1, Ordering::SeqCst);
 }
 
 /// Forgets what is known about names relative to the working directory.
@@ -147,8 +128,7 @@ fn fingerprint(name: &[u8], salt: u64) -> u64 {
         let folded = (product as u64) ^ ((product >> 64) as u64).rotate_left(23);
         folded
     };
-    note_use();
-    let start = GENERATION.load(Ordering::SeqCst) ^ name.len() as u64 ^ FACTOR;
+    let start = GENERATION.load(Ordering::Relaxed) ^ name.len() as u64 ^ FACTOR;
     let (words, rest) = name.as_chunks::<8>();
     let mut hash = fold(start, salt);
     for word in words {
