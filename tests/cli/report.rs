@@ -72,6 +72,7 @@ fn a_log_tells_of_all_runs_what_they_cost_and_what_was_saved() {
     let output = scr(dir.path(), &["report"]).output().expect("it runs");
     for part in [
         "1 ended, 1 died",
+        "writing them took 18 s, 0.5 % of the time",
         "running time 55 min",
         "saved by the caches: 10 min",
         "a checkpoint costs 9.0 s",
@@ -81,6 +82,23 @@ fn a_log_tells_of_all_runs_what_they_cost_and_what_was_saved() {
     ] {
         assert!(out(&output).contains(part), "{part}: {}", out(&output));
     }
+}
+
+#[test]
+fn a_run_of_seconds_has_no_share_of_its_time_told() {
+    let dir = logged();
+    let line = |second: u32, text: &str| {
+        format!("2023-11-14T22:13:2{second}: user=me, jobid=7, host=n1, event={text}\n")
+    };
+    let log = [
+        line(0, "START, note=\"4 ranks, 2 nodes, /p\""),
+        line(1, "SEALED, dset=1, name=\"c 1\", secs=1.2, files=4, bytes=4000"),
+        line(1, "CHECKPOINT_END, dset=1, name=\"c 1\", secs=1.4"),
+        line(1, "END, secs=1.9"),
+    ];
+    std::fs::write(dir.path().join(".scr/log"), log.concat()).expect("a log");
+    let told = out(&scr(dir.path(), &["report"]).output().expect("it runs"));
+    assert!(told.contains("writing them took 1.4 s\n"), "{told}");
 }
 
 #[test]

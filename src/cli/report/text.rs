@@ -15,6 +15,9 @@ use crate::halt::show;
 /// Rows that a table has at most; the newest are shown.
 const ROWS: usize = 12;
 
+/// Runs as short as that have no share of their time told: they are known to whole seconds.
+const SHARE_SECONDS_MIN: u64 = 60;
+
 /// Writes the whole report as text.
 pub fn of(report: &Report) -> String {
     let mut text = String::new();
@@ -86,9 +89,11 @@ fn written(report: &Report) -> String {
         "{datasets} checkpoints and outputs of {} were sealed, {flushed} of them flushed",
         HumanBytes(bytes)
     );
-    if cost > 0.0 && ran > 0 {
-        let part = 100.0 * cost / ran as f64;
-        text += &format!("; writing them took {}, {part:.1} % of the time", lasted(cost));
+    if cost > 0.0 {
+        text += &format!("; writing them took {}", lasted(cost));
+    }
+    if cost > 0.0 && ran >= SHARE_SECONDS_MIN {
+        text += &format!(", {:.1} % of the time", 100.0 * cost / ran as f64);
     }
     let past: u64 = passed_of_all(report).values().map(|one| one.bytes).sum();
     if past > 0 {
