@@ -33,8 +33,8 @@ def idle(mpi, programs, scratch, turns):
                 f"+{hooked - direct:.0f} ns", f"agreements included +{mean:.0f} ns")
             if build is NOW:
                 aims.note(f"idle {name}", hooked - direct)
-        shares = ("after MPI_Init", "after a checkpoint", "that nothing else shares")
-        for number, when in enumerate(shares):
+        kinds = ("after MPI_Init", "after a checkpoint", "that nothing else shares")
+        for number, when in enumerate(kinds):
             alone, shim = (statistics.median(lines[0][number] for lines in found[of]) / 1024
                            for of in (ALONE, build))
             row(f"memory of a rank {when}{label}", f"{alone:.1f} MiB", f"{shim:.1f} MiB",
