@@ -155,6 +155,8 @@ impl Machine {
         let stride = match in_progress > 0 || pending {
             // A file that stays open for the whole run must not cost an agreement at every step.
             true if self.agreement.busy_ms > BUSY_MS => stride.min(BUSY_SYNC_POINTS_MAX),
+            // One shared by collectives that come fast would let a rank read, without a word, older
+            // content than a rank of another node has written before the collective between them.
             true => 1,
             false => stride,
         };
