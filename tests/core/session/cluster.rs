@@ -401,16 +401,23 @@ impl Rank {
 
     /// Calls that carry an agreement however fast they follow one another.
     pub fn calm(&self) {
-        let calm = || {
+        self.try_calm().unwrap();
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// Another rank is gone: the launcher ends this one.
+    pub fn try_calm(&self) -> Result<()> {
+        loop {
             for _ in 0..CALM {
                 self.sync(SyncKind::Constructor);
-                self.world.barrier().unwrap();
+                self.world.barrier()?;
             }
-        };
-        calm();
-        while self.is_encoding() {
+            if !self.is_encoding() {
+                return Ok(());
+            }
             std::thread::yield_now();
-            calm();
         }
     }
 

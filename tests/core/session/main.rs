@@ -29,6 +29,7 @@
 //! | `bad_input.rs` | settings and records that are wrong |
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
+//! | `sweep/` | small random programs: what they see, and what the next run finds |
 //! | `sparing.rs`, `counted.rs` | what a start and a checkpoint cost, counted in calls |
 //! | `written.rs` | checksums that are taken while the program writes |
 //! | `same_bytes.rs` | what a start and a command make of the same caches |
@@ -69,6 +70,7 @@ mod seen;
 mod settings;
 mod sim;
 mod sparing;
+mod sweep;
 #[allow(dead_code, reason = "it serves other tests, too")]
 #[path = "../support/syncs.rs"]
 mod syncs;

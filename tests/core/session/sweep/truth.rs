@@ -1,0 +1,175 @@
+//! What each name has had, and what a run that comes later may find.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::script::{Op, Script, short};
+
+pub type Tree = BTreeMap<String, Vec<u8>>;
+
+/// What a name had at some time; `None`: it was not there.
+type Held = Option<Vec<u8>>;
+
+pub struct Truth {
+    /// What is there after each step.
+    states: Vec<Tree>,
+    /// What each name was given in each step, in order.
+    changes: Vec<(usize, String, Held)>,
+}
+
+impl Truth {
+    pub fn of(script: &Script) -> Truth {
+        let (mut tree, mut states, mut changes) = (Tree::new(), Vec::new(), Vec::new());
+        for (at, step) in script.0.iter().enumerate() {
+            for op in step.ops.iter().flatten() {
+                let changed = apply(op, &mut tree);
+                changes.extend(changed.into_iter().map(|(name, held)| (at, name, held)));
+            }
+            states.push(tree.clone());
+        }
+        Truth { states, changes }
+    }
+
+    fn last(&self) -> &Tree {
+        self.states.last().expect("a script has steps")
+    }
+
+    /// That the program does without SCR what is thought here.
+    pub fn check_model(&self, found: &Tree) -> Result<(), String> {
+        self.same(found, "without SCR, against the model")
+    }
+
+    /// Everything as the program has left it.
+    pub fn same(&self, found: &Tree, what: &str) -> Result<(), String> {
+        match self.last() == found {
+            true => Ok(()),
+            false => Err(format!("{what}: {}", difference(self.last(), found))),
+        }
+    }
+
+    /// All was settled when the ranks were killed: everything is as the program has left it, but
+    /// for what [`Truth::waits`] says.
+    pub fn after_calm(&self, found: &Tree) -> Result<(), String> {
+        let last = self.last();
+        let names: BTreeSet<&String> = last.keys().chain(found.keys()).collect();
+        let mut differ = names.into_iter().filter(|name| last.get(*name) != found.get(*name));
+        match differ.all(|name| self.waits(name, found.get(name))) {
+            true => Ok(()),
+            false => Err(format!("after a calm end: {}", difference(last, found))),
+        }
+    }
+
+    /// Tells whether a file that the program has deleted may be there all the same: it was part of
+    /// a checkpoint, and the program has written nothing of that series since. Until it does
+    /// nothing else is left to go on from.
+    fn waits(&self, name: &str, held: Option<&Vec<u8>>) -> bool {
+        let Some(series) = series(name).filter(|_| held.is_some()) else { return false };
+        let last = self.changes.iter().rposition(|(_, changed, _)| changed == name);
+        let Some((step, _, None)) = last.map(|at| &self.changes[at]) else { return false };
+        let before = step.checked_sub(1).and_then(|before| self.states[before].get(name));
+        let is_newer = |(at, changed, held): &(usize, String, Held)| {
+            at > step && held.is_some() && self::series(changed) == Some(series)
+        };
+        before == held && !self.changes.iter().any(is_newer)
+    }
+
+    /// The ranks were killed at any time: each name has what it had when all was settled last, or
+    /// what it was given later.
+    pub fn possible(&self, found: &Tree, calm: usize) -> Result<(), String> {
+        let from = calm.checked_sub(1);
+        let settled = from.map(|at| &self.states[at]);
+        let mut wrong = Vec::new();
+        let names: BTreeSet<&String> =
+            self.changes.iter().map(|(_, name, _)| name).chain(found.keys()).collect();
+        for name in names {
+            let held = found.get(name).cloned();
+            let before = settled.and_then(|state| state.get(name)).cloned();
+            let mut later = self.changes.iter().filter(|(at, changed, _)| {
+                changed == name && from.is_none_or(|from| *at > from)
+            });
+            let known = held == before
+                || later.any(|(_, _, given)| *given == held)
+                || self.waits(name, held.as_ref());
+            if !known {
+                let text = held.map_or("nothing".to_string(), |bytes| short(&bytes));
+                let was = before.map_or("nothing".to_string(), |bytes| short(&bytes));
+                wrong.push(format!("{name}: {text}; when all was settled {was}"));
+            }
+        }
+        match wrong.is_empty() {
+            true => self.rotated(found, from),
+            false => Err(format!("what cannot be: {wrong:#?}")),
+        }
+    }
+
+    /// The newest state without an id that was settled is there under one of its names, or a newer
+    /// one is.
+    fn rotated(&self, found: &Tree, from: Option<usize>) -> Result<(), String> {
+        let Some(from) = from else { return Ok(()) };
+        for (name, bytes) in self.states[from].iter().filter(|(name, _)| is_current(name)) {
+            let newer = self.changes.iter().filter(|(at, changed, held)| {
+                *at > from && changed == name && held.as_ref().is_some()
+            });
+            let goals: Vec<&Vec<u8>> =
+                newer.filter_map(|(_, _, held)| held.as_ref()).chain([bytes]).collect();
+            let stem = |other: &&String| other.starts_with(name.as_str());
+            let has = |other: &String| goals.contains(&&found[other]);
+            let deleted = self.changes.iter().any(|(at, changed, held)| {
+                *at > from && changed == name && held.is_none()
+            });
+            if !found.keys().filter(stem).any(has) && !deleted {
+                return Err(format!("no name has {name}: {}", short(bytes)));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_current(name: &str) -> bool {
+    name.starts_with("run/") && !name.contains(".bak") && !name.ends_with(".tmp")
+}
+
+/// The series of a file whose deletion waits for the next checkpoint: not that of a flag or pointer
+/// beside files with an id.
+fn series(name: &str) -> Option<u8> {
+    match name.split_once('/')?.0 {
+        "ckpt" if name.starts_with("ckpt/step_") => Some(1),
+        "run" => Some(2),
+        _ => None,
+    }
+}
+
+/// What a call changes, in order.
+fn apply(op: &Op, tree: &mut Tree) -> Vec<(String, Held)> {
+    match op {
+        Op::Write(name, bytes) | Op::Part(name, bytes) => {
+            tree.insert(name.clone(), bytes.clone());
+            vec![(name.clone(), Some(bytes.clone()))]
+        }
+        Op::Append(name, text) => {
+            let held = tree.entry(name.clone()).or_default();
+            held.extend_from_slice(text.as_bytes());
+            vec![(name.clone(), Some(held.clone()))]
+        }
+        Op::Unlink(name) => {
+            tree.remove(name);
+            vec![(name.clone(), None)]
+        }
+        Op::Rename(from, to) => {
+            let Some(bytes) = tree.remove(from) else { return Vec::new() };
+            tree.insert(to.clone(), bytes.clone());
+            vec![(to.clone(), Some(bytes)), (from.clone(), None)]
+        }
+        Op::Mkdir(_) | Op::Rmdir(_) | Op::Read(_) | Op::List(_) => Vec::new(),
+    }
+}
+
+/// What one has and the other has not, or otherwise.
+pub fn difference(want: &Tree, got: &Tree) -> String {
+    let names: BTreeSet<&String> = want.keys().chain(got.keys()).collect();
+    let say = |held: Option<&Vec<u8>>| held.map_or("nothing".to_string(), |bytes| short(bytes));
+    let differ = names.into_iter().filter(|name| want.get(*name) != got.get(*name));
+    let lines = differ.map(|name| {
+        format!("{name}: {} is to be there, {} is", say(want.get(name)), say(got.get(name)))
+    });
+    lines.collect::<Vec<_>>().join("\n    ")
+}
