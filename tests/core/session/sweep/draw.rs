@@ -298,7 +298,8 @@ impl Author {
                     ops.push(Op::Append(name.clone(), format!("line {}\n", self.written)));
                     self.files.insert(name);
                 }
-                1 if self.habit.flags && self.habit.ids => self.file(&flag, ops),
+                // One that is written before any checkpoint waits for the first.
+                1 if self.habit.flags && self.last > 0 => self.file(&flag, ops),
                 2 if self.files.remove(&flag) => ops.push(Op::Unlink(flag)),
                 3 if self.files.contains(&flag) => {
                     self.files.remove(&flag);
@@ -342,7 +343,9 @@ impl Author {
                     ops.push(Op::Read(name.clone()));
                 }
             }
-            ops.push(Op::List(["ckpt", "run"][self.rng.usize(..2)].to_string()));
+            // Other nodes see a directory until its files are gone for real.
+            let near = self.hosts[rank] == self.hosts[0];
+            ops.push(Op::List(["run", "ckpt"][self.rng.usize(..1 + usize::from(near))].to_string()));
             if !folders.is_empty() {
                 ops.push(Op::List(folders[self.rng.usize(..folders.len())].clone()));
             }

@@ -10,7 +10,7 @@
 //! | `truth.rs` | what each name has had; what a run may find |
 //!
 //! `SCR_SWEEP_PROGRAMS=n SCR_SWEEP_SEED=s` runs `n` programs from seed `s` on. A failure prints the
-//! seed of its program; with `SCR_SWEEP_PROGRAMS=1` it prints the program, too.
+//! seed of its program; `SCR_SWEEP_SETTINGS` adds settings; with `SCR_SWEEP_PROGRAMS=1` it prints the program, too.
 
 mod draw;
 mod script;
@@ -32,7 +32,9 @@ const PROGRAMS: u64 = 600;
 fn trial(seed: u64, shown: bool) -> Result<(), String> {
     let drawn = draw(seed);
     let truth = Truth::of(&drawn.script);
-    let settings: Vec<&str> = drawn.settings.iter().map(String::as_str).collect();
+    let more = std::env::var("SCR_SWEEP_SETTINGS").unwrap_or_default();
+    let settings = drawn.settings.iter().map(String::as_str).chain(more.split_whitespace());
+    let settings: Vec<&str> = settings.collect();
     let (plain, here) = (place(&[]), Cluster::new(&settings));
     let here = if drawn.helped { here.helped() } else { here };
     if shown {
