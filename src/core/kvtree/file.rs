@@ -133,7 +133,7 @@ impl KvTree {
     }
 
     fn read_once(path: &Path) -> Result<Option<KvTree>> {
-        let mut file = match File::open(path) {
+        let mut file = match files::read_ours(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io("cannot open", path, error)),
