@@ -53,8 +53,9 @@ pub fn take(
 ) -> Result<Taken> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let mut file =
-        again(|| open_ours(path, &mut options).map_err(|e| Error::io("cannot write", path, e)))?;
+    let mut file = again(|| {
+        open_ours(path, &mut options.clone()).map_err(|e| Error::io("cannot write", path, e))
+    })?;
     let start = Instant::now();
     loop {
         match try_lock(&file) {
