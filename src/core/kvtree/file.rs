@@ -120,7 +120,7 @@ impl Header {
 }
 
 /// Something else in the place of a file is damage: a second try would find the same.
-fn unread(what: &str, path: &Path, error: io::Error) -> Error {
+fn unread(what: &'static str, path: &Path, error: io::Error) -> Error {
     match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::IsADirectory, _) => Error::corrupt(path, "it is a directory"),
         (_, Some(libc::ELOOP)) => Error::corrupt(path, "it is a link"),

@@ -44,8 +44,8 @@ pub fn copy_default_acl(from: &Path, to: &Path) -> io::Result<()> {
     let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
     let (from, to) = (path(from)?, path(to)?);
     let acl = read(|at, size| {
-        // SAFETY: C strings; the buffer is writable for `size` bytes; with none, the length is asked
-        // for.
+        // SAFETY: C strings; the buffer is writable for `size` bytes; with none, the length is
+        // asked for.
         unsafe { libc::getxattr(from.as_ptr(), DEFAULT_ACL.as_ptr(), at.cast(), size) }
     });
     let Some(acl) = acl else { return Ok(()) };

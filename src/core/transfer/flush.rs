@@ -163,8 +163,8 @@ pub(super) fn announce_flush(
     Ok(Announced { record, sources, part, about, journal })
 }
 
-/// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`), and the records of what the program
-/// has deleted itself. The dataset is there; that an
+/// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`), and the records of what the
+/// program has deleted itself. The dataset is there; that an
 /// older one cannot be deleted is no reason to write it again.
 pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
     if let Err(error) = forget_deleted(prefix, newest) {

@@ -61,10 +61,10 @@ const LOOKS: usize = 4;
 /// So many of a series are never looked at: the cache may have them, too.
 const YOUNG: usize = 4;
 
-/// Takes datasets of the series of `written`, which has just come, out of the index when the program
-/// has deleted all their files: it looks at a few older ones each time, so that what is left of them
-/// does not grow with the run. Numbers do not go back, since what is newer stays. Local: rank 0 does
-/// it.
+/// Takes datasets of the series of `written`, which has just come, out of the index when the
+/// program has deleted all their files: it looks at a few older ones each time, so that what is
+/// left of them does not grow with the run. Numbers do not go back, since what is newer stays.
+/// Local: rank 0 does it.
 pub(super) fn forget_deleted(prefix: &Path, written: &Dataset) -> Result<()> {
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     let current = index.current_entry().map(|entry| entry.id);
