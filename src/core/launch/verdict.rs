@@ -1,6 +1,5 @@
 //! How a rank waits for the verdict of a launch check (`launch.rs`).
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -261,6 +260,8 @@ impl<'a> Wait<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use std::collections::HashSet;
     use std::sync::Mutex;
 
