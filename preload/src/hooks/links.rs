@@ -46,8 +46,8 @@ interpose! {
     looking [__readlinkat_chk](
         dirfd: c_int, path: *const c_char, buffer: *mut c_char, size: size_t, room: size_t
     ) -> ssize_t = ReadlinkAtChecked => readlinkat_checked;
-    looking [__realpath_chk](path: *const c_char, resolved: *mut c_char, room: size_t) -> *mut c_char
-        = RealpathChecked => realpath_checked;
+    looking [__realpath_chk](path: *const c_char, resolved: *mut c_char, room: size_t)
+        -> *mut c_char = RealpathChecked => realpath_checked;
     looking [realpath](path: *const c_char, resolved: *mut c_char) -> *mut c_char
         = Realpath => realpath;
     looking [canonicalize_file_name](path: *const c_char) -> *mut c_char

@@ -59,7 +59,7 @@ impl Neighbours {
         self.ranks.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Counts the turns that ranks of this node have taken: whoever finds nothing under a name while
+    /// Counts the turns that ranks of this node have taken: who finds nothing under a name while
     /// this grows has looked at something that was about to change.
     pub fn turns(&self) -> &AtomicU64 {
         self.log.get().map_or(&self.own_turns, SharedLog::count)

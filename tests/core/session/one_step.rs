@@ -121,7 +121,6 @@ fn check(settings: &[&str], (checkpoints, calm): (u64, bool), names: [&str; 2], 
     });
     let how = format!("{settings:?} {checkpoints} {calm} {names:?}");
     assert!(got.all().iter().all(|seen| seen.is_empty()), "{how}: {:?}", got.results);
-    assert!(got.told.is_empty(), "{how}: {:?}", got.told);
 }
 
 #[test]
@@ -200,7 +199,9 @@ fn nobody_waits_for_ever_for_a_rank_that_is_stopped() {
         rank.calm();
         match rank.rank {
             0 => pair.work(|| rank.files.rename(&name, &file(1, 100)).unwrap()),
-            _ => pair.watch(rank, false, || drop(rank.files.exists(&name))),
+            _ => pair.watch(rank, false, || {
+                let _ = rank.files.exists(&name);
+            }),
         }
         rank.barrier();
         rank.finish();

@@ -12,6 +12,7 @@ use crate::namespace::{self as ns, Answer, Manner, Place};
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
+use crate::session::updates::moves::is_open;
 use crate::system::monotonic_ms;
 
 /// A cached file that is renamed.
@@ -247,23 +248,14 @@ impl Session {
             }
             _ => return Ok(Answer::PASS),
         };
-        let last = name.filter(|_| renamed.from == Some(Deletion::Deferred));
+        // A dataset that is sealed keeps its files, whoever has written them.
+        let sealed = matches!(source, Place::Cached(key, _) if !is_open(state, key));
+        let deletion = if sealed { Some(Deletion::Deferred) } else { renamed.from };
+        let last = name.filter(|_| deletion == Some(Deletion::Deferred));
         match source {
             Place::Cached(key, here) => {
-                let (key, here) = (key.clone(), here.clone());
-                let put = |target: &Path| self.move_file(&here, target, last.is_some());
-                if !self.put_in_cache(state, &placed, to, put) {
-                    let name = name.unwrap_or_default();
-                    let old = Old { name, key: &key, here: &here, deletion: renamed.from };
-                    return self.rename_onto_prefix(state, &old, to, &placed.key);
-                }
-                self.replace_private(state, &self.site.on_prefix(to));
-                if let Some(name) = name {
-                    self.after_move(state, &key, name, renamed.from);
-                    state.tokens.rename(name, to, &placed.key);
-                }
-                state.enter_file(&placed.key, to, false);
-                Ok(Answer::Done)
+                let name = name.unwrap_or_default();
+                self.rename_cached(state, &Old { name, key, here, deletion }, to, &placed)
             }
             _ if self.put_in_cache(state, &placed, to, |target| take_in(from, target)) => {
                 match last.filter(|name| !state.view.is_in_a_layer(name)) {
@@ -276,6 +268,26 @@ impl Session {
             }
             _ => self.rename_on_prefix(state, name, from, to, &placed.key),
         }
+    }
+
+    /// The file is in the cache, and stays there if that has room for it.
+    fn rename_cached(
+        &self,
+        state: &mut State,
+        old: &Old<'_>,
+        to: &str,
+        placed: &Placed,
+    ) -> Result<Answer> {
+        let Old { name, key, here, deletion } = *old;
+        let keep = deletion == Some(Deletion::Deferred);
+        if !self.put_in_cache(state, placed, to, |target| self.move_file(here, target, keep)) {
+            return self.rename_onto_prefix(state, old, to, &placed.key);
+        }
+        self.replace_private(state, &self.site.on_prefix(to));
+        self.after_move(state, key, name, deletion);
+        state.tokens.rename(name, to, &placed.key);
+        state.enter_file(&placed.key, to, false);
+        Ok(Answer::Done)
     }
 
     /// The file is on the PFS and stays there.

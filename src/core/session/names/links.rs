@@ -129,7 +129,6 @@ impl Session {
         if let Some(answer) = self.dir_rename_rules(&state, name, to) {
             return answer;
         }
-        let below = format!("{name}/");
         new_dir.into_iter().for_each(|to| self.note_names_moved(name, to));
         let state = match new_dir.filter(|_| !self.is_child()) {
             Some(last) => match self.rename_waiting(state, name, last, from, to) {
@@ -165,23 +164,35 @@ impl Session {
         if let Err(errno) = move_on_prefix(from, to) {
             return Answer::Fail(errno);
         }
+        self.move_names(&mut state, name, new_dir, &places);
+        self.site.host.names_changed();
+        Answer::Done
+    }
+
+    /// The directory `dir`, in which `places` were, is `new_dir` now, or outside of the prefix.
+    fn move_names(
+        &self,
+        state: &mut State,
+        dir: &str,
+        new_dir: Option<&str>,
+        places: &[(String, Place)],
+    ) {
+        let below = format!("{dir}/");
         let moved = |old: &str| Some(format!("{}/{}", new_dir?, old.strip_prefix(&below)?));
-        for (old, place) in &places {
+        for (old, place) in places {
             let new = moved(old);
-            if let Err(error) = self.move_name(&mut state, old, new.as_deref(), place) {
+            if let Err(error) = self.move_name(state, old, new.as_deref(), place) {
                 self.complain(messages::OPERATION_FAILED, &error);
             }
         }
         let deleted = places.iter().filter(|(_, place)| *place == Place::Deleted);
         let deleted: BTreeSet<String> = deleted.filter_map(|(old, _)| moved(old)).collect();
-        new_dir.iter().for_each(|dir| self.uncover(&mut state, dir, &deleted));
+        new_dir.iter().for_each(|dir| self.uncover(state, dir, &deleted));
         let dirs: BTreeSet<String> = state.view.removed_dirs().map(str::to_string).collect();
         for dir in dirs.iter().filter(|dir| dir.starts_with(&below)) {
             state.view.settle_dir(dir);
             moved(dir).iter().for_each(|dir| state.view.remove_dir(dir));
         }
-        self.site.host.names_changed();
-        Answer::Done
     }
 
     /// A directory is about to become `dir`, which is empty or gone for the program: what waits

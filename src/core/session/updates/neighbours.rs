@@ -182,7 +182,7 @@ impl Session {
         self.state_when(|state| state.publishing.is_over())
     }
 
-    /// Locks the state for who neither changes names nor looks where they lead: he waits for nobody.
+    /// Locks the state for who neither changes names nor looks where they lead: nobody waits.
     pub(in crate::session) fn state_to_look(&self) -> Locked<'_> {
         self.state_when(|_| true)
     }
@@ -224,8 +224,8 @@ impl Drop for Locked<'_> {
         if self.state.view.has_news() {
             self.session.tell_neighbours(&mut self.state);
         }
-        if self.turn.is_some() {
-            self.session.end_turn();
+        if self.turn.is_some() && !self.session.is_child() {
+            self.session.neighbours.tell(&[Notice::TurnOver], self.session.site.rank);
         }
     }
 }

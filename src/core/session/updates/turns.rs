@@ -8,7 +8,8 @@
 //! may be stopped in it: nobody waits for longer than [`PATIENCE`].
 //!
 //! Who looked before he could hear of it may find nothing, or what is no more: turns are counted,
-//! and a call that has found nothing while one was taken is made again (`preload/src/path/turns.rs`).
+//! and a call that has found nothing while one was taken is made again (`path/turns.rs` of the
+//! shim).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -60,13 +61,6 @@ impl Session {
         match turn {
             Some(names) => self.turn_on(&names.iter().map(String::as_str).collect::<Vec<_>>()),
             None => self.state(),
-        }
-    }
-
-    /// Tells that the turn is over; what was done is told.
-    pub(in crate::session) fn end_turn(&self) {
-        if !self.is_child() {
-            self.neighbours.tell(&[Notice::TurnOver], self.site.rank);
         }
     }
 
