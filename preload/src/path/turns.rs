@@ -1,5 +1,5 @@
-//! Turns that ranks of this node take to change names (`session/updates/turns.rs` of the core). Here
-//! they only count: what was found out before one may be wrong.
+//! Turns that ranks of this node take to change names (`session/updates/turns.rs`). Here they only
+//! count: what was found out before one may be wrong.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
