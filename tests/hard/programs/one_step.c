@@ -119,17 +119,6 @@ static void replace(const char *other, const char *name, int value) {
   await_all();
 }
 
-/* Every rank sees to it that the last state has its backup's name, and rank 0 writes the next. */
-static void rotate(int value) {
-  if (rename("ckpt/state", "ckpt/state.bak-1") != 0) neither += errno != ENOENT;
-  both += value > 1 && !is_there("ckpt/state.bak-1", rank);
-  stale += is_there("ckpt/state", rank);
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 0) put("ckpt/state", value);
-  MPI_Barrier(MPI_COMM_WORLD);
-  stale += get("ckpt/state") != value || (value > 1 && get("ckpt/state.bak-1") != value - 1);
-}
-
 /* All try; one succeeds, the others find nothing. */
 static void contend(const char *from, const char *to) {
   int mine = rename(from, to) == 0, all = 0;
@@ -147,14 +136,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   mkdir("ckpt", 0777);
-  if (rank == 0 && strcmp(what, "look") == 0)
-    printf("%d %d\n", get("ckpt/state"), get("ckpt/state.bak-1"));
   for (int round = 1; round <= rounds; round++) {
-    if (strcmp(what, "rotate") == 0 || strcmp(what, "die") == 0) {
-      rotate(round);
-      sim_calm(calm, 1000);
-      continue;
-    }
     char dir[100], other[100], own[200], one[200], two[200], of[100];
     int waits = strcmp(what, "final") == 0;
     snprintf(dir, sizeof dir, "ckpt/step_%d%s", round, waits ? ".new" : "");
@@ -193,9 +175,6 @@ int main(int argc, char **argv) {
   }
   long mine[3] = {neither, both, stale}, all[3];
   MPI_Reduce(mine, all, 3, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0 && all[0] + all[1] + all[2] > 0) fprintf(stderr, "not one step\n");
-  if (strcmp(what, "die") == 0) MPI_Abort(MPI_COMM_WORLD, 9);
-  if (getenv("LOOKS")) fprintf(stderr, "rank %d: %ld looks\n", rank, looks);
   if (rank == 0) printf("neither %ld both %ld stale %ld\n", all[0], all[1], all[2]);
   MPI_Finalize();
   return 0;
