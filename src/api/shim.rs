@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use super::abi::{
@@ -47,6 +48,7 @@ static TABLE: Engine = Engine {
     list,
     address,
     alias,
+    turns,
 };
 
 /// Gives the shim the functions of the engine: the door, whose name is [`super::abi::ENTRY`].
@@ -261,6 +263,10 @@ extern "C" fn alias(index: usize, place: *mut *const c_char) -> *const c_char {
     // SAFETY: the shim passes a place for the answer.
     unsafe { *place = to.as_ptr() };
     name.as_ptr()
+}
+
+extern "C" fn turns() -> *const AtomicU64 {
+    engine::session().map_or(std::ptr::null(), |session| session.turns())
 }
 
 extern "C" fn sync(comm: usize, kind: c_int) {

@@ -205,3 +205,19 @@ def checkpoint_that_the_prefix_has_a_part_of(mpi, program):
             whole = "q0: 4 of 4, 4 listed, step 8"
             assert got.line("q0") in ("q0: 0 of 4, 0 listed", whole), f"learn {learn}: {got}"
             assert got.line("q1") == "q1: 4 of 4, 4 listed, step 7", f"learn {learn}: {got}"
+
+
+@case
+def what_a_rank_does_to_names_is_one_step_for_the_others(mpi, program):
+    """They look all the time: at files and directories that it renames, on the prefix and in the
+    cache, before and after the seal; a name that it gives to one file after the other leads to one
+    always; of all that rename one file, one succeeds."""
+    for what in ("file", "out", "dir", "final", "replace", "contend"):
+        for learn in "01":
+            with place(mpi, program) as here:
+                settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*", "SCR_LEARN": learn}
+                calm = 3 if what == "contend" else 3 * int(learn)
+                got = here.run(3, "one_step", what, 4, calm, **settings)
+                seen = (got.status, got.out.strip())
+                assert seen == (0, "neither 0 both 0 stale 0"), f"{what} {learn}: {got}"
+                assert not told_but(got), f"not silent: {what} {learn}: {got}"

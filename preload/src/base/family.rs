@@ -14,6 +14,9 @@
 //! its body below `catch_unwind` in an `extern "C"` function, and a thread that is cancelled there
 //! while it waits in the real call would abort the process. Those are exported as `"C-unwind"`, and
 //! their bodies make the real call of the pass-through case with nothing of ours on the stack.
+//!
+//! `looking` and `opening` are the same two for calls that find nothing under a name which another
+//! rank is changing, and which are made again then (`path/turns.rs`).
 
 /// See the file head.
 macro_rules! interpose {
@@ -35,12 +38,24 @@ macro_rules! interpose_names {
 
 /// Exports one symbol in a module of its name.
 macro_rules! interpose_one {
-    (plain $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
+    (plain $($rest:tt)*) => { $crate::base::family::interpose_plain! { once $($rest)* } };
+    (looking $($rest:tt)*) => { $crate::base::family::interpose_plain! { settled $($rest)* } };
+    (cancellable $($rest:tt)*) => {
+        $crate::base::family::interpose_cancellable! { once $($rest)* }
+    };
+    (opening $($rest:tt)*) => {
+        $crate::base::family::interpose_cancellable! { settled $($rest)* }
+    };
+}
+
+/// The same through redhook.
+macro_rules! interpose_plain {
+    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
         #[allow(non_snake_case)]
         mod $name {
             use super::*;
             $crate::base::family::interpose_dispatch! {
-                $name ($($arg: $ty),*) -> $ret = $real => $body
+                $how $name ($($arg: $ty),*) -> $ret = $real => $body
             }
             redhook::hook! {
                 unsafe fn $name($($arg: $ty),*) -> $ret => detour {
@@ -50,12 +65,16 @@ macro_rules! interpose_one {
             }
         }
     };
-    (cancellable $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
+}
+
+/// The same for a cancellation point.
+macro_rules! interpose_cancellable {
+    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
         #[allow(non_snake_case)]
         mod $name {
             use super::*;
             $crate::base::family::interpose_dispatch! {
-                $name ($($arg: $ty),*) -> $ret = $real => $body
+                $how $name ($($arg: $ty),*) -> $ret = $real => $body
             }
             #[unsafe(no_mangle)]
             unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
@@ -66,9 +85,9 @@ macro_rules! interpose_one {
     };
 }
 
-/// The function that finds the real symbol and runs the body.
+/// The function that finds the real symbol and runs the body, as often as `how` says.
 macro_rules! interpose_dispatch {
-    ($name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
+    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
         #[inline]
         unsafe fn dispatch($($arg: $ty),*) -> $ret {
             static SYMBOL: $crate::base::real::Symbol = $crate::base::real::Symbol::new(
@@ -87,10 +106,13 @@ macro_rules! interpose_dispatch {
             // SAFETY: the address is that of the function `$name`, whose C type `$real` states.
             unsafe {
                 let real = core::mem::transmute::<usize, $real>(address.get());
-                super::$body(real, $($arg),*)
+                $crate::path::turns::$how(|| super::$body(real, $($arg),*))
             }
         }
     };
 }
 
-pub(crate) use {interpose, interpose_dispatch, interpose_names, interpose_one};
+pub(crate) use {
+    interpose, interpose_cancellable, interpose_dispatch, interpose_names, interpose_one,
+    interpose_plain,
+};

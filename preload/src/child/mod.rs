@@ -14,7 +14,7 @@ mod wire;
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::child::inquiry::Failure;
 use crate::child::wire::{Known, Question, Reply, What};
@@ -165,6 +165,7 @@ static TABLE: Engine = Engine {
     list,
     address: nowhere,
     alias,
+    turns,
 };
 
 extern "C" fn init(_host: *const Host, _granted: c_int) -> c_int {
@@ -172,6 +173,10 @@ extern "C" fn init(_host: *const Host, _granted: c_int) -> c_int {
 }
 
 extern "C" fn nowhere() -> *const c_char {
+    std::ptr::null()
+}
+
+extern "C" fn turns() -> *const AtomicU64 {
     std::ptr::null()
 }
 

@@ -13,10 +13,10 @@
 //! [`Engine::lookup`] of such a file that is to be compared).
 
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 14;
+pub const ABI_VERSION: u32 = 15;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -260,4 +260,7 @@ pub struct Engine {
     /// same, null behind the last; where it leads is put into `place`. What lies there is called
     /// by that name whichever way the program takes. Valid like `prefix`.
     pub alias: extern "C" fn(index: usize, place: *mut *const c_char) -> *const c_char,
+    /// Counts the turns that ranks of this node have taken to change names: what was found out
+    /// about names before one may be wrong. Null: nobody counts. Valid like `prefix`.
+    pub turns: extern "C" fn() -> *const AtomicU64,
 }

@@ -15,7 +15,7 @@ use crate::child;
 use crate::engine::abi::{Engine, Host, event};
 use crate::fd::{lazy, moves, open_files};
 use crate::path::aliases::{self, Alias};
-use crate::path::{listing, memory};
+use crate::path::{listing, memory, turns};
 use crate::signal::{guard, handlers, stand_in};
 
 /// What the engine has been given of the shim: it may keep the pointer, so this lives as long as
@@ -115,6 +115,7 @@ fn activate(table: Engine, prefix: Vec<u8>) {
     ending::prepare();
     stand_in::prepare();
     let idle = (table.idle)();
+    turns::follow((table.turns)());
     set_active(Some(Box::leak(Box::new(Active { table, prefix, idle, own: true }))));
     // The rank that has started this process, if one has, may see other names.
     memory::forget();

@@ -92,6 +92,7 @@ pub(super) fn table() -> Option<Engine> {
         list,
         address,
         alias,
+        turns,
     })
 }
 
@@ -284,6 +285,10 @@ extern "C" fn list(_path: *const c_char, _entry: EntryFn, _context: *mut c_void)
 }
 
 extern "C" fn address() -> *const c_char {
+    std::ptr::null()
+}
+
+extern "C" fn turns() -> *const AtomicU64 {
     std::ptr::null()
 }
 

@@ -21,23 +21,23 @@ type UtimesAt = unsafe extern "C-unwind" fn(c_int, *const c_char, *const timeval
 type UtimensAt = unsafe extern "C-unwind" fn(c_int, *const c_char, *const timespec, c_int) -> c_int;
 
 interpose! {
-    plain [truncate, truncate64](path: *const c_char, length: off_t) -> c_int
+    looking [truncate, truncate64](path: *const c_char, length: off_t) -> c_int
         = Truncate => truncate;
-    plain [chmod](path: *const c_char, mode: mode_t) -> c_int = Chmod => chmod;
-    plain [lchmod](path: *const c_char, mode: mode_t) -> c_int = Chmod => lchmod;
-    plain [fchmodat](dirfd: c_int, path: *const c_char, mode: mode_t, flags: c_int) -> c_int
+    looking [chmod](path: *const c_char, mode: mode_t) -> c_int = Chmod => chmod;
+    looking [lchmod](path: *const c_char, mode: mode_t) -> c_int = Chmod => lchmod;
+    looking [fchmodat](dirfd: c_int, path: *const c_char, mode: mode_t, flags: c_int) -> c_int
         = ChmodAt => fchmodat;
-    plain [chown](path: *const c_char, user: uid_t, group: gid_t) -> c_int = Chown => chown;
-    plain [lchown](path: *const c_char, user: uid_t, group: gid_t) -> c_int = Chown => lchown;
-    plain [fchownat](
+    looking [chown](path: *const c_char, user: uid_t, group: gid_t) -> c_int = Chown => chown;
+    looking [lchown](path: *const c_char, user: uid_t, group: gid_t) -> c_int = Chown => lchown;
+    looking [fchownat](
         dirfd: c_int, path: *const c_char, user: uid_t, group: gid_t, flags: c_int
     ) -> c_int = ChownAt => fchownat;
-    plain [utime](path: *const c_char, times: *const utimbuf) -> c_int = Utime => utime;
-    plain [utimes](path: *const c_char, times: *const timeval) -> c_int = Utimes => utimes;
-    plain [lutimes](path: *const c_char, times: *const timeval) -> c_int = Utimes => lutimes;
-    plain [futimesat](dirfd: c_int, path: *const c_char, times: *const timeval) -> c_int
+    looking [utime](path: *const c_char, times: *const utimbuf) -> c_int = Utime => utime;
+    looking [utimes](path: *const c_char, times: *const timeval) -> c_int = Utimes => utimes;
+    looking [lutimes](path: *const c_char, times: *const timeval) -> c_int = Utimes => lutimes;
+    looking [futimesat](dirfd: c_int, path: *const c_char, times: *const timeval) -> c_int
         = UtimesAt => futimesat;
-    plain [utimensat](dirfd: c_int, path: *const c_char, times: *const timespec, flags: c_int)
+    looking [utimensat](dirfd: c_int, path: *const c_char, times: *const timespec, flags: c_int)
         -> c_int = UtimensAt => utimensat;
 }
 

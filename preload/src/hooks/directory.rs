@@ -35,7 +35,7 @@ type Glob =
 type Seekdir = unsafe extern "C-unwind" fn(*mut DIR, c_long);
 
 interpose! {
-    plain [opendir](path: *const c_char) -> *mut DIR = Opendir => opendir;
+    looking [opendir](path: *const c_char) -> *mut DIR = Opendir => opendir;
     plain [fdopendir](fd: c_int) -> *mut DIR = Fdopendir => fdopendir;
     plain [readdir, readdir64](stream: *mut DIR) -> *mut dirent = Readdir => readdir;
     plain [readdir_r, readdir64_r](

@@ -30,27 +30,27 @@ type Statfs = unsafe extern "C-unwind" fn(*const c_char, *mut libc::statfs) -> c
 type Statvfs = unsafe extern "C-unwind" fn(*const c_char, *mut libc::statvfs) -> c_int;
 
 interpose! {
-    plain [link](target: *const c_char, path: *const c_char) -> c_int = Link => link;
-    plain [linkat](
+    looking [link](target: *const c_char, path: *const c_char) -> c_int = Link => link;
+    looking [linkat](
         target_dir: c_int, target: *const c_char, dirfd: c_int, path: *const c_char, flags: c_int
     ) -> c_int = LinkAt => linkat;
     plain [symlink](target: *const c_char, path: *const c_char) -> c_int = Link => symlink;
     plain [symlinkat](target: *const c_char, dirfd: c_int, path: *const c_char) -> c_int
         = SymlinkAt => symlinkat;
-    plain [readlink](path: *const c_char, buffer: *mut c_char, size: size_t) -> ssize_t
+    looking [readlink](path: *const c_char, buffer: *mut c_char, size: size_t) -> ssize_t
         = Readlink => readlink;
-    plain [readlinkat](dirfd: c_int, path: *const c_char, buffer: *mut c_char, size: size_t)
+    looking [readlinkat](dirfd: c_int, path: *const c_char, buffer: *mut c_char, size: size_t)
         -> ssize_t = ReadlinkAt => readlinkat;
-    plain [__readlink_chk](path: *const c_char, buffer: *mut c_char, size: size_t, room: size_t)
+    looking [__readlink_chk](path: *const c_char, buffer: *mut c_char, size: size_t, room: size_t)
         -> ssize_t = ReadlinkChecked => readlink_checked;
-    plain [__readlinkat_chk](
+    looking [__readlinkat_chk](
         dirfd: c_int, path: *const c_char, buffer: *mut c_char, size: size_t, room: size_t
     ) -> ssize_t = ReadlinkAtChecked => readlinkat_checked;
-    plain [__realpath_chk](path: *const c_char, resolved: *mut c_char, room: size_t) -> *mut c_char
-        = RealpathChecked => realpath_checked;
-    plain [realpath](path: *const c_char, resolved: *mut c_char) -> *mut c_char
+    looking [__realpath_chk](path: *const c_char, resolved: *mut c_char, room: size_t)
+        -> *mut c_char = RealpathChecked => realpath_checked;
+    looking [realpath](path: *const c_char, resolved: *mut c_char) -> *mut c_char
         = Realpath => realpath;
-    plain [canonicalize_file_name](path: *const c_char) -> *mut c_char
+    looking [canonicalize_file_name](path: *const c_char) -> *mut c_char
         = Canonical => canonicalize_file_name;
     plain [statfs, statfs64, __statfs](path: *const c_char, buffer: *mut libc::statfs) -> c_int
         = Statfs => statfs;

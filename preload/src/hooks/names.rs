@@ -28,10 +28,10 @@ type RenameAt2 =
     unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, *const c_char, c_uint) -> c_int;
 
 interpose! {
-    plain [unlink](path: *const c_char) -> c_int = ByPath => unlink;
-    plain [unlinkat](dirfd: c_int, path: *const c_char, flags: c_int) -> c_int
+    looking [unlink](path: *const c_char) -> c_int = ByPath => unlink;
+    looking [unlinkat](dirfd: c_int, path: *const c_char, flags: c_int) -> c_int
         = UnlinkAt => unlinkat;
-    plain [remove](path: *const c_char) -> c_int = ByPath => remove;
+    looking [remove](path: *const c_char) -> c_int = ByPath => remove;
     plain [rmdir](path: *const c_char) -> c_int = ByPath => rmdir;
     plain [mkdir](path: *const c_char, mode: mode_t) -> c_int = Mkdir => mkdir;
     plain [mkdirat](dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int = MkdirAt => mkdirat;
@@ -46,11 +46,11 @@ interpose! {
     plain [__xmknodat](
         version: c_int, dirfd: c_int, path: *const c_char, mode: mode_t, device: *mut dev_t
     ) -> c_int = XMknodAt => xmknodat;
-    plain [rename](from: *const c_char, to: *const c_char) -> c_int = Rename => rename;
-    plain [renameat](
+    looking [rename](from: *const c_char, to: *const c_char) -> c_int = Rename => rename;
+    looking [renameat](
         from_dir: c_int, from: *const c_char, to_dir: c_int, to: *const c_char
     ) -> c_int = RenameAt => renameat;
-    plain [renameat2](
+    looking [renameat2](
         from_dir: c_int, from: *const c_char, to_dir: c_int, to: *const c_char, flags: c_uint
     ) -> c_int = RenameAt2 => renameat2;
 }

@@ -20,16 +20,16 @@ type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c
 type Creat = unsafe extern "C-unwind" fn(*const c_char, mode_t) -> c_int;
 
 interpose! {
-    cancellable [open, open64, __open, __open64]
+    opening [open, open64, __open, __open64]
         (path: *const c_char, flags: c_int, mode: mode_t) -> c_int = Open => open;
-    cancellable [__open_2, __open64_2](path: *const c_char, flags: c_int) -> c_int
+    opening [__open_2, __open64_2](path: *const c_char, flags: c_int) -> c_int
         = Open => open_2;
-    cancellable [openat, openat64, __openat64]
+    opening [openat, openat64, __openat64]
         (dirfd: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int
         = OpenAt => openat;
-    cancellable [__openat_2, __openat64_2]
+    opening [__openat_2, __openat64_2]
         (dirfd: c_int, path: *const c_char, flags: c_int) -> c_int = OpenAt => openat_2;
-    cancellable [creat, creat64](path: *const c_char, mode: mode_t) -> c_int = Creat => creat;
+    opening [creat, creat64](path: *const c_char, mode: mode_t) -> c_int = Creat => creat;
 }
 
 unsafe fn open(real: Open, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {

@@ -19,24 +19,24 @@ type Access = unsafe extern "C-unwind" fn(*const c_char, c_int) -> c_int;
 type AccessAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, c_int) -> c_int;
 
 interpose! {
-    plain [stat, stat64](path: *const c_char, buffer: *mut libc::stat) -> c_int = Stat => stat;
-    plain [lstat, lstat64](path: *const c_char, buffer: *mut libc::stat) -> c_int = Stat => lstat;
-    plain [fstatat, fstatat64](
+    looking [stat, stat64](path: *const c_char, buffer: *mut libc::stat) -> c_int = Stat => stat;
+    looking [lstat, lstat64](path: *const c_char, buffer: *mut libc::stat) -> c_int = Stat => lstat;
+    looking [fstatat, fstatat64](
         dirfd: c_int, path: *const c_char, buffer: *mut libc::stat, flags: c_int
     ) -> c_int = StatAt => fstatat;
-    plain [__xstat, __xstat64](version: c_int, path: *const c_char, buffer: *mut libc::stat)
+    looking [__xstat, __xstat64](version: c_int, path: *const c_char, buffer: *mut libc::stat)
         -> c_int = XStat => xstat;
-    plain [__lxstat, __lxstat64](version: c_int, path: *const c_char, buffer: *mut libc::stat)
+    looking [__lxstat, __lxstat64](version: c_int, path: *const c_char, buffer: *mut libc::stat)
         -> c_int = XStat => lxstat;
-    plain [__fxstatat, __fxstatat64](
+    looking [__fxstatat, __fxstatat64](
         version: c_int, dirfd: c_int, path: *const c_char, buffer: *mut libc::stat, flags: c_int
     ) -> c_int = XStatAt => fxstatat;
-    plain [statx](
+    looking [statx](
         dirfd: c_int, path: *const c_char, flags: c_int, mask: c_uint, buffer: *mut libc::statx
     ) -> c_int = Statx => statx;
-    plain [access](path: *const c_char, mode: c_int) -> c_int = Access => access;
-    plain [euidaccess, eaccess](path: *const c_char, mode: c_int) -> c_int = Access => euidaccess;
-    plain [faccessat](dirfd: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int
+    looking [access](path: *const c_char, mode: c_int) -> c_int = Access => access;
+    looking [euidaccess, eaccess](path: *const c_char, mode: c_int) -> c_int = Access => euidaccess;
+    looking [faccessat](dirfd: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int
         = AccessAt => faccessat;
 }
 

@@ -24,7 +24,7 @@ type Fcloseall = unsafe extern "C-unwind" fn() -> c_int;
 type Fclose = unsafe extern "C-unwind" fn(*mut FILE) -> c_int;
 
 interpose! {
-    cancellable [fopen, fopen64, _IO_fopen](path: *const c_char, mode: *const c_char) -> *mut FILE
+    opening [fopen, fopen64, _IO_fopen](path: *const c_char, mode: *const c_char) -> *mut FILE
         = Fopen => fopen;
     cancellable [freopen, freopen64]
         (path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE

@@ -2,12 +2,15 @@
 //! in a fixed table, read and written without lock or allocation.
 //!
 //! A slot holds a hash with a tag in its lowest bits. The hash contains the generation of all
-//! names, so one increment forgets everything. Whoever asks something about a name takes the key
+//! names, so one increment forgets everything, and so does each turn that a rank of the node takes
+//! to change names. Whoever asks something about a name takes the key
 //! *before* asking: an answer that has become wrong meanwhile is remembered under a key that nobody
 //! will look for.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::turns;
 
 /// Slots of the table; a power of two.
 const SLOTS: usize = 8192;
@@ -128,7 +131,8 @@ fn fingerprint(name: &[u8], salt: u64) -> u64 {
         let folded = (product as u64) ^ ((product >> 64) as u64).rotate_left(23);
         folded
     };
-    let start = GENERATION.load(Ordering::Relaxed) ^ name.len() as u64 ^ FACTOR;
+    let generation = GENERATION.load(Ordering::Relaxed) ^ turns::taken().rotate_left(32);
+    let start = generation ^ name.len() as u64 ^ FACTOR;
     let (words, rest) = name.as_chunks::<8>();
     let mut hash = fold(start, salt);
     for word in words {

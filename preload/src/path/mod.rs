@@ -12,3 +12,5 @@ pub(crate) mod listing;
 pub(crate) mod memory;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod spellings;
+#[cfg_attr(test, allow(dead_code))]
+pub(crate) mod turns;

@@ -230,11 +230,13 @@ impl Machine {
         in_progress
     }
 
-    /// Notes that another rank of the node has just made this file: no deletion of it stands.
+    /// Notes that another rank of the node has just made this file: no deletion of it stands, nor
+    /// is one told that nobody has heard of yet.
     pub fn made_just_now(&mut self, file: &FileRef) {
         const NAMES_MAX: usize = 4096;
         let series = &mut self.series[file.series];
         series.tombstones.retain(|tombstone| tombstone.name != file.name);
+        series.news.deleted.retain(|(name, _)| *name != file.name);
         if series.made_near.len() >= NAMES_MAX {
             series.made_near.clear();
         }

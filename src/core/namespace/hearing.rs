@@ -67,7 +67,8 @@ impl View {
             Notice::OnPrefix(name) => self.moved_to_prefix(&name),
             Notice::DirGone(name) => self.gone_by.insert(&name, rank),
             Notice::Moved(_) => {} // the datasets follow, too
-            Notice::Claimed(_) | Notice::Unclaimed(_) => {} // nothing has changed yet
+            // Nothing has changed yet.
+            Notice::Claimed(_) | Notice::Unclaimed(_) | Notice::Turn(_) | Notice::TurnOver => {}
             Notice::DirSettled(name) => {
                 self.gone.remove(&name);
                 self.gone_by.forget(&name);

@@ -9,6 +9,7 @@
 //! | `names.rs`, `intent.rs`, `answer.rs` | paths; what an open means; answers |
 //! | `target.rs`, `doomed.rs` | files that names lead to; what is deleted and still there |
 //! | `neighbours.rs`, `notices.rs`, `hearing.rs` | what a node's ranks tell one another |
+//! | `turns.rs` | one step of theirs at a time |
 //! | `far_message.rs` | what ranks of other nodes are told |
 //! | `directories.rs` | directories that get their final name later |
 //! | `silenced.rs` | files that are left alone, since they are never quiet |
@@ -29,6 +30,7 @@ mod neighbours;
 mod notices;
 mod silenced;
 mod target;
+mod turns;
 mod view;
 
 pub use answer::{Answer, Attributes, Entry};
@@ -47,4 +49,5 @@ pub use target::{
     Found, OnPrefix, copy_up, make_empty, make_parents, make_parents_like, may_create, move_to,
     move_to_unless, on_prefix, remove,
 };
+pub use turns::{Turns, is_within};
 pub use view::{Place, View};

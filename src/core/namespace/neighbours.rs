@@ -3,14 +3,14 @@
 
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::notices::{Claim, Notice};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::files::remove_file_if_there;
 use crate::log;
-use crate::system::SharedLog;
+use crate::system::{SharedLog, Telling};
 
 /// The file's name in the control directory; it is there while the ranks start only.
 const FILE: &str = "names";
@@ -23,6 +23,8 @@ pub struct Neighbours {
     ranks: OnceLock<Vec<usize>>,
     /// Heard up to here. Changed with the state locked.
     pub(crate) place: AtomicU64,
+    /// Without a log: what [`Neighbours::turns`] returns.
+    own_turns: AtomicU64,
 }
 
 impl Neighbours {
@@ -55,6 +57,20 @@ impl Neighbours {
     /// Returns the ranks of this node, unless it has one only.
     pub fn ranks(&self) -> &[usize] {
         self.ranks.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Counts the turns that ranks of this node have taken: who finds nothing under a name while
+    /// this grows has looked at something that was about to change.
+    pub fn turns(&self) -> &AtomicU64 {
+        self.log.get().map_or(&self.own_turns, SharedLog::count)
+    }
+
+    /// Tells the others that `rank`, this one, is about to write a file, or takes a turn. `false`:
+    /// it has not heard all, and they have not, either.
+    pub fn announce(&self, told: &Notice, rank: usize) -> bool {
+        let Some(log) = self.log.get() else { return true };
+        // One too long waits for the agreement.
+        log.tell_at(self.place.load(Ordering::Relaxed), &told.to_bytes(rank)) != Telling::Late
     }
 
     /// Tells the others what `rank`, this one, has done.
@@ -106,8 +122,6 @@ pub struct Claimed {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
-
     use super::*;
     use crate::comm::threads::run;
     use crate::system::Heard;

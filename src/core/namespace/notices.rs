@@ -86,6 +86,11 @@ pub enum Notice {
     Claimed(Claim),
     /// Nothing more follows; nothing at all, if it has failed.
     Unclaimed(String),
+    /// The rank changes what these names lead to, and what is below them: nobody looks there until
+    /// it is done.
+    Turn(Vec<String>),
+    /// It is done, and told.
+    TurnOver,
 }
 
 impl Notice {
@@ -114,6 +119,10 @@ impl Notice {
                 out.counted(from.as_os_str().as_bytes()).raw(to.as_os_str().as_bytes())
             }
             Notice::Unclaimed(name) => out.byte(9).raw(name.as_bytes()),
+            Notice::Turn(names) => out.byte(10).list(names, |out, name| {
+                out.counted(name.as_bytes());
+            }),
+            Notice::TurnOver => out.byte(11),
         };
         out.take()
     }
@@ -147,6 +156,8 @@ impl Notice {
                 Notice::Claimed(Claim { name, on_prefix, rename })
             }
             9 => Notice::Unclaimed(from.rest_text()?),
+            10 => Notice::Turn(from.list(|from| from.text())?),
+            11 => Notice::TurnOver,
             _ => return None,
         };
         Some((rank, told))
@@ -233,7 +244,9 @@ mod tests {
             Notice::Moved(step("10")),
             Notice::Claimed(Claim { on_prefix: false, rename: None, ..claim.clone() }),
             Notice::Claimed(claim),
-            Notice::Unclaimed(name),
+            Notice::Unclaimed(name.clone()),
+            Notice::Turn(vec![name, "c".into()]),
+            Notice::TurnOver,
         ] {
             let bytes = told.to_bytes(7);
             all.extend(&bytes);

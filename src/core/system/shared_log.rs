@@ -23,7 +23,7 @@ const WORDS: u64 = 1 << 17;
 /// Slots in the ring that orders them.
 const SLOTS: u64 = 1 << 14;
 /// Words before both rings.
-const COUNTERS: u64 = 2;
+const COUNTERS: u64 = 3;
 /// Before a message: where it lies and how long it is; its checksum.
 const HEADER: u64 = 2;
 /// Bytes that no message has.
@@ -117,6 +117,11 @@ impl SharedLog {
     /// Slots that are full: a search for the first free one begins here.
     fn full(&self) -> &AtomicU64 {
         self.word(1)
+    }
+
+    /// Returns a number for its users to count with; it starts at 0.
+    pub fn count(&self) -> &AtomicU64 {
+        self.word(2)
     }
 
     fn slot(&self, place: u64) -> &AtomicU64 {

@@ -389,6 +389,11 @@ impl Rank {
         self.world.all_gather(own).unwrap()
     }
 
+    /// All ranks wait for one another by messages; no agreement.
+    pub fn meet(&self) {
+        self.world.barrier().unwrap();
+    }
+
     /// MPI_Send; no agreement.
     pub fn send(&self, to: usize) {
         self.world.send(b"", to).unwrap();

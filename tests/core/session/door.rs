@@ -189,6 +189,10 @@ impl Files {
 
     /// The program's open(2).
     pub fn open(&self, name: &str, flags: i32) -> io::Result<Open<'_>> {
+        self.settled(|| self.open_now(name, flags))
+    }
+
+    fn open_now(&self, name: &str, flags: i32) -> io::Result<Open<'_>> {
         loop {
             let (path, answer) =
                 self.ask_following(name, |session, path| session.open(path, flags, 0o644));

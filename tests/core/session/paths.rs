@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use scr_core::session::{Answer, Note, Session};
 
@@ -56,6 +57,19 @@ impl Files {
         (path, Answer::Fail(libc::ELOOP))
     }
 
+    /// Makes a call again that finds nothing while names change.
+    pub(super) fn settled<T>(&self, call: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        let session = self.session();
+        let turns = || session.as_ref().map_or(0, |one| one.turns().load(Ordering::SeqCst));
+        loop {
+            let (before, result) = (turns(), call());
+            let found = !matches!(&result, Err(one) if one.kind() == io::ErrorKind::NotFound);
+            if found || turns() == before {
+                return result;
+            }
+        }
+    }
+
     /// What the cache has under the name itself.
     fn lookup(&self, path: &Path) -> Answer {
         self.ask(|session| session.lookup(path))
@@ -83,12 +97,12 @@ impl Files {
 
     /// stat(2): the size.
     pub fn size(&self, name: &str) -> io::Result<u64> {
-        match self.ask_following(name, Session::lookup) {
+        self.settled(|| match self.ask_following(name, Session::lookup) {
             (_, Answer::Redirect { path, .. }) => path.metadata().map(|found| found.len()),
             (_, Answer::Known(known)) => Ok(known.size),
             (_, Answer::Fail(errno)) => Err(error(errno)),
             (path, _) => path.metadata().map(|found| found.len()),
-        }
+        })
     }
 
     /// access(2).
@@ -133,13 +147,14 @@ impl Files {
 
     pub fn unlink(&self, name: &str) -> io::Result<()> {
         let path = self.path(name);
-        self.done(self.ask(|session| session.unlink(&path)), &path, |path| fs::remove_file(path))
+        let ask = || self.ask(|session| session.unlink(&path));
+        self.settled(|| self.done(ask(), &path, |path| fs::remove_file(path)))
     }
 
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (self.path(from), self.path(to));
-        let answer = self.ask(|session| session.rename(&from, &to));
-        self.done(answer, &from, |from| fs::rename(from, &to))
+        let ask = || self.ask(|session| session.rename(&from, &to));
+        self.settled(|| self.done(ask(), &from, |from| fs::rename(from, &to)))
     }
 
     pub fn symlink(&self, target: &str, name: &str) -> io::Result<()> {

@@ -90,6 +90,8 @@ pub struct Life {
 
 thread_local! {
     static LIFE: RefCell<Option<Arc<Life>>> = const { RefCell::new(None) };
+    /// What the thread does before each step.
+    static BEFORE: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
     /// The program's own calls fail for its own reasons.
     static PROGRAM: RefCell<bool> = const { RefCell::new(false) };
 }
@@ -252,6 +254,11 @@ pub fn program<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
+/// The calling thread does this before each of its steps.
+pub fn before_steps(act: Option<Box<dyn Fn()>>) {
+    BEFORE.with(|before| *before.borrow_mut() = act);
+}
+
 /// The errno with which a step of this thread fails, if it does.
 pub fn step(call: &str, path: impl FnOnce() -> Option<PathBuf>) -> Option<c_int> {
     let life = own()?;
@@ -260,6 +267,7 @@ pub fn step(call: &str, path: impl FnOnce() -> Option<PathBuf>) -> Option<c_int>
         life.fate.await_the_end();
         return Some(libc::EIO);
     }
+    let _ = BEFORE.try_with(|before| before.borrow().as_ref().map(|act| act()));
     let at = life.count.fetch_add(1, Ordering::SeqCst);
     life.steps.lock().unwrap().push(format!("{call} {}", below.display()));
     let plan = life.fate.plan.filter(|plan| plan.rank == life.rank)?;

@@ -84,6 +84,7 @@ fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) ->
         doomed: BTreeMap::new(),
         co_writers: BTreeMap::new(),
         claims: BTreeMap::new(),
+        turns: Default::default(),
         late: Vec::new(),
         lent: Vec::new(),
         told: ToldElsewhere::default(),

@@ -12,6 +12,7 @@ use crate::namespace::{self as ns, Answer, Manner, Place};
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
+use crate::session::updates::moves::is_open;
 use crate::system::monotonic_ms;
 
 /// A cached file that is renamed.
@@ -54,9 +55,16 @@ impl Session {
         if !self.concerns(&state, name) || self.is_child() {
             return Answer::PASS;
         }
+        if let Some(answer) = unlink_rules(&state, name, path) {
+            return answer;
+        }
+        drop(state);
+        let mut state = self.turn_on(&[name]);
+        if let Some(answer) = unlink_rules(&state, name, path) {
+            return answer;
+        }
         let place = state.view.place(name);
         match place.clone() {
-            Place::Deleted => return Answer::Fail(libc::ENOENT),
             Place::Private(here) => {
                 // In a store that cannot remove it, it is in nobody's way.
                 let _ = ns::remove(&here);
@@ -67,9 +75,6 @@ impl Session {
                 state.view.delete(name);
                 return Answer::Done;
             }
-            Place::Prefix if path.symlink_metadata().is_err() => return Answer::PASS,
-            _ if !ns::may_create(path) => return Answer::Fail(libc::EACCES),
-            Place::Prefix if path.is_dir() => return Answer::PASS,
             _ => {}
         }
         let deletion = match self.file_ref(name) {
@@ -109,56 +114,62 @@ impl Session {
         if let Err(error) = self.hand_over_both(&mut state, names.0, names.1) {
             return Answer::Fail(error.errno());
         }
-        let ours = |name: Option<&str>| name.is_some_and(|name| self.concerns(&state, name));
-        if !ours(names.0) && !ours(names.1) {
+        if !both.iter().any(|name| self.concerns(&state, name)) {
             names.1.into_iter().for_each(|name| self.note_unmatched(name));
             return Answer::PASS;
         }
-        let Some(mut state) = self.bring_all_near(state, names.0) else {
+        let Some(state) = self.bring_all_near(state, names.0) else {
             return Answer::Fail(libc::EXDEV);
         };
-        let source = names.0.map_or(Place::Prefix, |name| state.view.place(name));
-        if let Some(answer) = rename_rules(&state, from, to, names, &source) {
+        if let Some(answer) = rename_rules(&state, from, to, names) {
             return answer;
         }
-        let source = match names.0 {
-            Some(name) if !state.tokens.shadows_of(name).is_empty() => {
-                if !self.adopt_shadows(&mut state, name) {
-                    return Answer::Fail(libc::EXDEV);
-                }
-                state.view.place(name)
-            }
-            _ => source,
-        };
+        drop(state);
+        let mut state = self.turn_on(&both);
+        self.rename_in_turn(&mut state, (from, to), names).unwrap_or_else(|error| {
+            drop(state);
+            self.complain(messages::OPERATION_FAILED, &error);
+            Answer::Fail(error.errno())
+        })
+    }
+
+    /// Renames a file when no other rank of the node looks at its names, or changes them.
+    fn rename_in_turn(
+        &self,
+        state: &mut State,
+        (from, to): (&Path, &Path),
+        names: (Option<&str>, Option<&str>),
+    ) -> Result<Answer> {
+        // Another rank may have been there before.
+        if let Some(answer) = rename_rules(state, from, to, names) {
+            return Ok(answer);
+        }
+        if let Some(name) = names.0
+            && !state.tokens.shadows_of(name).is_empty()
+            && !self.adopt_shadows(state, name)
+        {
+            return Ok(Answer::Fail(libc::EXDEV));
+        }
+        let source = names.0.map_or(Place::Prefix, |name| state.view.place(name));
         let of_another = names.0.filter(|name| state.of_another(name).is_some());
         let replaced = names.1.map_or_else(Vec::new, |to| state.tokens.shadows_of(to));
-        let outcome = match (&source, names.1) {
-            (Place::Deleted, _) => return Answer::Fail(libc::ENOENT),
-            (Place::Evicted(_), _) => return self.rename_evicted(&mut state, names),
-            (Place::Elsewhere(..), _) => return Answer::Fail(libc::EXDEV),
+        let answer = match (&source, names.1) {
+            (Place::Deleted, _) => Answer::Fail(libc::ENOENT),
+            (Place::Evicted(_), _) => return Ok(self.rename_evicted(state, names)),
+            (Place::Elsewhere(..), _) => Answer::Fail(libc::EXDEV),
             (Place::Private(here), _) => {
-                let here = here.clone();
-                self.rename_private(&mut state, names.0.unwrap_or_default(), &here, to)
+                self.rename_private(state, names.0.unwrap_or_default(), here, to)?
             }
             (_, Some(name)) if self.match_name(name).is_some() => {
-                self.rename_into(&mut state, names.0, from, name, &source)
+                self.rename_into(state, names.0, from, name, &source)?
             }
-            _ => self.rename_out(&mut state, names.0, to, &source),
+            _ => self.rename_out(state, names.0, (from, to), &source)?,
         };
-        match outcome {
-            Ok(answer) => {
-                if !matches!(answer, Answer::Fail(_)) {
-                    self.forget_shadows(&mut state, &replaced);
-                    of_another.into_iter().for_each(|name| state.view.delete(name));
-                }
-                answer
-            }
-            Err(error) => {
-                drop(state);
-                self.complain(messages::OPERATION_FAILED, &error);
-                Answer::Fail(error.errno())
-            }
+        if !matches!(answer, Answer::Fail(_)) {
+            self.forget_shadows(state, &replaced);
+            of_another.into_iter().for_each(|name| state.view.delete(name));
         }
+        Ok(answer)
     }
 
     /// The new name is not ours: what is cached goes to the PFS under it.
@@ -166,15 +177,18 @@ impl Session {
         &self,
         state: &mut State,
         name: Option<&str>,
-        to: &Path,
+        (from, to): (&Path, &Path),
         source: &Place,
     ) -> Result<Answer> {
         let (Some(name), Place::Cached(_, here)) = (name, source) else {
+            if let Err(error) = std::fs::rename(from, to) {
+                return Ok(Answer::Fail(error.raw_os_error().unwrap_or(libc::EIO)));
+            }
             if let Some(name) = name {
                 self.forget(state, name);
             }
             self.replace_private(state, to);
-            return Ok(Answer::PASS);
+            return Ok(Answer::Done);
         };
         if state.tokens.count(name) > 0 {
             let (here, key) = (here.clone(), self.file_ref(name));
@@ -229,26 +243,19 @@ impl Session {
                 state.machine.moved_to_prefix(&placed.key, to, Reason::NoRoom);
                 Placed { on_prefix: Some(Reason::NoRoom), ..placed }
             }
-            _ if cached => return self.rename_out(state, name, &self.site.on_prefix(to), source),
+            _ if cached => {
+                return self.rename_out(state, name, (from, &self.site.on_prefix(to)), source);
+            }
             _ => return Ok(Answer::PASS),
         };
-        let last = name.filter(|_| renamed.from == Some(Deletion::Deferred));
+        // A dataset that is sealed keeps its files, whoever has written them.
+        let sealed = matches!(source, Place::Cached(key, _) if !is_open(state, key));
+        let deletion = if sealed { Some(Deletion::Deferred) } else { renamed.from };
+        let last = name.filter(|_| deletion == Some(Deletion::Deferred));
         match source {
             Place::Cached(key, here) => {
-                let (key, here) = (key.clone(), here.clone());
-                let put = |target: &Path| self.move_file(&here, target, last.is_some());
-                if !self.put_in_cache(state, &placed, to, put) {
-                    let name = name.unwrap_or_default();
-                    let old = Old { name, key: &key, here: &here, deletion: renamed.from };
-                    return self.rename_onto_prefix(state, &old, to, &placed.key);
-                }
-                self.replace_private(state, &self.site.on_prefix(to));
-                if let Some(name) = name {
-                    self.after_move(state, &key, name, renamed.from);
-                    state.tokens.rename(name, to, &placed.key);
-                }
-                state.enter_file(&placed.key, to, false);
-                Ok(Answer::Done)
+                let name = name.unwrap_or_default();
+                self.rename_cached(state, &Old { name, key, here, deletion }, to, &placed)
             }
             _ if self.put_in_cache(state, &placed, to, |target| take_in(from, target)) => {
                 match last.filter(|name| !state.view.is_in_a_layer(name)) {
@@ -261,6 +268,26 @@ impl Session {
             }
             _ => self.rename_on_prefix(state, name, from, to, &placed.key),
         }
+    }
+
+    /// The file is in the cache, and stays there if that has room for it.
+    fn rename_cached(
+        &self,
+        state: &mut State,
+        old: &Old<'_>,
+        to: &str,
+        placed: &Placed,
+    ) -> Result<Answer> {
+        let Old { name, key, here, deletion } = *old;
+        let keep = deletion == Some(Deletion::Deferred);
+        if !self.put_in_cache(state, placed, to, |target| self.move_file(here, target, keep)) {
+            return self.rename_onto_prefix(state, old, to, &placed.key);
+        }
+        self.replace_private(state, &self.site.on_prefix(to));
+        self.after_move(state, key, name, deletion);
+        state.tokens.rename(name, to, &placed.key);
+        state.enter_file(&placed.key, to, false);
+        Ok(Answer::Done)
     }
 
     /// The file is on the PFS and stays there.
@@ -316,22 +343,46 @@ impl Session {
             return Answer::Fail(libc::ENOENT);
         }
         let mut state = self.state();
-        if state.view.is_removed_dir(name) {
-            return Answer::Fail(libc::ENOENT);
+        if let Some(answer) = self.rmdir_rules(&mut state, name) {
+            return answer;
         }
-        let shown = ns::entries(&state.view, &self.site.prefix, name);
-        if shown.iter().any(|entry| !entry.hide) {
-            return Answer::Fail(libc::ENOTEMPTY);
-        }
-        // The PFS decides; what waits there for its deletion keeps the directory, which then goes
-        // with the last of it.
-        if shown.is_empty() {
-            state.view.note_rmdir(name);
-            return Answer::PASS;
+        drop(state);
+        let mut state = self.turn_on(&[name]);
+        if let Some(answer) = self.rmdir_rules(&mut state, name) {
+            return answer;
         }
         state.view.remove_dir(name);
         self.site.host.names_changed();
         Answer::Done
+    }
+
+    /// What rmdir(2) says, if it is not for us to remove the directory.
+    fn rmdir_rules(&self, state: &mut State, name: &str) -> Option<Answer> {
+        if state.view.is_removed_dir(name) {
+            return Some(Answer::Fail(libc::ENOENT));
+        }
+        let shown = ns::entries(&state.view, &self.site.prefix, name);
+        if shown.iter().any(|entry| !entry.hide) {
+            return Some(Answer::Fail(libc::ENOTEMPTY));
+        }
+        // The PFS decides; what waits there for its deletion keeps the directory, which then goes
+        // with the last of it.
+        shown.is_empty().then(|| {
+            state.view.note_rmdir(name);
+            Answer::PASS
+        })
+    }
+}
+
+/// What unlink(2) says before anything is done.
+fn unlink_rules(state: &State, name: &str, path: &Path) -> Option<Answer> {
+    match state.view.place(name) {
+        Place::Deleted => Some(Answer::Fail(libc::ENOENT)),
+        Place::Private(_) | Place::Evicted(_) => None,
+        Place::Prefix if path.symlink_metadata().is_err() => Some(Answer::PASS),
+        _ if !ns::may_create(path) => Some(Answer::Fail(libc::EACCES)),
+        Place::Prefix if path.is_dir() => Some(Answer::PASS),
+        _ => None,
     }
 }
 
@@ -342,9 +393,8 @@ fn rename_rules(
     from: &Path,
     to: &Path,
     names: (Option<&str>, Option<&str>),
-    source: &Place,
 ) -> Option<Answer> {
-    match source {
+    match names.0.map_or(Place::Prefix, |name| state.view.place(name)) {
         Place::Deleted => return Some(Answer::Fail(libc::ENOENT)),
         // The kernel finds the right words.
         Place::Prefix if from.symlink_metadata().is_err() => return Some(Answer::PASS),

@@ -31,27 +31,20 @@ impl Session {
         if new.is_some_and(|name| self.match_name(name).is_some()) {
             self.unmatched.matches();
         }
-        let source = old.map_or(Place::Prefix, |name| state.view.place(name));
-        if source == Place::Prefix && new.is_none() {
-            return Answer::PASS;
+        if let Some(answer) = link_rules(&state, (old, new), target, path) {
+            return answer;
         }
-        let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
-        match (&source, &goal) {
-            (Place::Deleted | Place::Evicted(_), _) => return Answer::Fail(libc::ENOENT),
-            (Place::Prefix, _) if target.symlink_metadata().is_err() => return Answer::PASS,
-            (_, Place::Prefix | Place::Deleted) => {}
-            _ => return Answer::Fail(libc::EEXIST),
-        }
-        if !path.parent().is_some_and(Path::is_dir) {
-            return Answer::PASS;
-        }
-        if goal == Place::Prefix && path.symlink_metadata().is_ok() {
-            return Answer::Fail(libc::EEXIST);
-        }
-        let Some(mut state) = self.bring_all_near(state, old) else {
+        let Some(state) = self.bring_all_near(state, old) else {
             return Answer::Fail(libc::EPERM);
         };
+        drop(state);
+        let both: Vec<&str> = old.into_iter().chain(new).collect();
+        let mut state = self.turn_on(&both);
+        if let Some(answer) = link_rules(&state, (old, new), target, path) {
+            return answer;
+        }
         let source = old.map_or(Place::Prefix, |name| state.view.place(name));
+        let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
         let at = old.map_or_else(|| target.to_path_buf(), |name| self.site.on_prefix(name));
         let busy = self.is_child() && source != Place::Prefix;
         if busy
@@ -126,9 +119,16 @@ impl Session {
         }
         drop(state);
         self.give_way(to);
-        let state = self.state();
-        let below = format!("{name}/");
         let new_dir = self.name_of(to);
+        let both: Vec<&str> = [name].into_iter().chain(new_dir).collect();
+        let state = self.turn_on(&both);
+        // Another rank may have been there before.
+        if state.view.is_removed_dir(name) || !from.is_dir() {
+            return Answer::Fail(libc::ENOENT);
+        }
+        if let Some(answer) = self.dir_rename_rules(&state, name, to) {
+            return answer;
+        }
         new_dir.into_iter().for_each(|to| self.note_names_moved(name, to));
         let state = match new_dir.filter(|_| !self.is_child()) {
             Some(last) => match self.rename_waiting(state, name, last, from, to) {
@@ -164,23 +164,35 @@ impl Session {
         if let Err(errno) = move_on_prefix(from, to) {
             return Answer::Fail(errno);
         }
+        self.move_names(&mut state, name, new_dir, &places);
+        self.site.host.names_changed();
+        Answer::Done
+    }
+
+    /// The directory `dir`, in which `places` were, is `new_dir` now, or outside of the prefix.
+    fn move_names(
+        &self,
+        state: &mut State,
+        dir: &str,
+        new_dir: Option<&str>,
+        places: &[(String, Place)],
+    ) {
+        let below = format!("{dir}/");
         let moved = |old: &str| Some(format!("{}/{}", new_dir?, old.strip_prefix(&below)?));
-        for (old, place) in &places {
+        for (old, place) in places {
             let new = moved(old);
-            if let Err(error) = self.move_name(&mut state, old, new.as_deref(), place) {
+            if let Err(error) = self.move_name(state, old, new.as_deref(), place) {
                 self.complain(messages::OPERATION_FAILED, &error);
             }
         }
         let deleted = places.iter().filter(|(_, place)| *place == Place::Deleted);
         let deleted: BTreeSet<String> = deleted.filter_map(|(old, _)| moved(old)).collect();
-        new_dir.iter().for_each(|dir| self.uncover(&mut state, dir, &deleted));
+        new_dir.iter().for_each(|dir| self.uncover(state, dir, &deleted));
         let dirs: BTreeSet<String> = state.view.removed_dirs().map(str::to_string).collect();
         for dir in dirs.iter().filter(|dir| dir.starts_with(&below)) {
             state.view.settle_dir(dir);
             moved(dir).iter().for_each(|dir| state.view.remove_dir(dir));
         }
-        self.site.host.names_changed();
-        Answer::Done
     }
 
     /// A directory is about to become `dir`, which is empty or gone for the program: what waits
@@ -297,6 +309,31 @@ impl Session {
         new.into_iter().for_each(|new| self.enter_from_prefix(state, new, Reason::DirectoryMoved));
         done.map_err(|error| Error::Refused(format!("{old}, which has moved: {error}")))
     }
+}
+
+/// What link(2) says before anything is done.
+fn link_rules(
+    state: &State,
+    (old, new): (Option<&str>, Option<&str>),
+    target: &Path,
+    path: &Path,
+) -> Option<Answer> {
+    let source = old.map_or(Place::Prefix, |name| state.view.place(name));
+    if source == Place::Prefix && new.is_none() {
+        return Some(Answer::PASS);
+    }
+    let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
+    match (&source, &goal) {
+        (Place::Deleted | Place::Evicted(_), _) => return Some(Answer::Fail(libc::ENOENT)),
+        (Place::Prefix, _) if target.symlink_metadata().is_err() => return Some(Answer::PASS),
+        (_, Place::Prefix | Place::Deleted) => {}
+        _ => return Some(Answer::Fail(libc::EEXIST)),
+    }
+    if !path.parent().is_some_and(Path::is_dir) {
+        return Some(Answer::PASS);
+    }
+    let taken = goal == Place::Prefix && path.symlink_metadata().is_ok();
+    taken.then_some(Answer::Fail(libc::EEXIST))
 }
 
 /// Renames a directory of the PFS. What a thread, of any rank, has staged in it does not go along:

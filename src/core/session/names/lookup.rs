@@ -12,7 +12,7 @@ impl Session {
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        let state = self.state_to_look();
+        let state = self.state_to_look_at(&[name]);
         if state.view.is_removed_dir(name) {
             return Answer::Fail(libc::ENOENT);
         }
@@ -39,6 +39,6 @@ impl Session {
             None if path == self.site.prefix => "",
             None => return Vec::new(),
         };
-        ns::entries(&self.state_to_look().view, &self.site.prefix, dir)
+        ns::entries(&self.state_to_look_at(&[dir]).view, &self.site.prefix, dir)
     }
 }

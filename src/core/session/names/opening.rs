@@ -44,7 +44,7 @@ impl Session {
     }
 
     pub(in crate::session) fn open_for_reading(&self, name: &str) -> Answer {
-        let mut state = self.state_to_look();
+        let mut state = self.state_to_look_at(&[name]);
         if let Some(copy) = state.tokens.shadow_of(name) {
             return Answer::at(copy.clone());
         }

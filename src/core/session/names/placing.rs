@@ -277,11 +277,12 @@ impl Session {
             let (name, place) = (name.as_ref(), state.view.place(name.as_ref()));
             let Place::Elsewhere(key, remote) = &place else { continue };
             self.note_read(&mut state, name, &place);
+            let turn = state.turn.clone();
             drop(state);
             if self.wait_for_remote(name, key, remote) != Answer::PASS {
                 return None;
             }
-            state = self.state();
+            state = self.state_again(turn);
         }
         Some(state)
     }

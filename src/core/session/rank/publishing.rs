@@ -12,6 +12,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::runtime::State;
 use crate::error::Result;
 use crate::machine::DatasetKey;
+use crate::namespace::is_within;
 use crate::system::test_pause;
 
 /// What threads are about to rename on the PFS.
@@ -31,6 +32,11 @@ impl Publishing {
     /// Tells whether `name` is being given to a file.
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
+    }
+
+    /// Tells whether one of `names` is, or what is below it.
+    pub fn meets(&self, names: &[&str]) -> bool {
+        self.names.iter().any(|one| names.iter().any(|name| is_within(name, one)))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::handles::{Checksums, Holding, Tokens};
 use crate::launch::site::{Links, Site};
 use crate::machine::{DatasetKey, Deletion, FileRef, Idle, Machine, Need};
 use crate::namespace::{
-    self as ns, Claimed, Directories, Neighbours, Silenced, ToldElsewhere, View,
+    self as ns, Claimed, Directories, Neighbours, Silenced, ToldElsewhere, Turns, View,
 };
 use crate::patterns::{SeriesSet, Template};
 use crate::session::conference::encode::Encoders;
@@ -51,6 +51,8 @@ pub(in crate::session) struct State {
     pub co_writers: BTreeMap<String, Option<usize>>,
     /// What other ranks of the node have claimed, and not said yet what has come of it.
     pub claims: BTreeMap<(String, usize), Claimed>,
+    /// What other ranks of the node are changing right now.
+    pub turns: Turns,
     /// Files whose reserved rest could not be given back yet.
     pub late: Vec<(DatasetKey, String)>,
     /// Files that the cache could not open: the PFS will have them as soon as the open is asked for

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::machine::DatasetState;
 use crate::namespace::{Claim, Claimed, Neighbours, News, Notice};
 use crate::session::rank::runtime::{Session, State};
-use crate::system::{Heard, Telling, thread_id};
+use crate::system::{Heard, thread_id};
 
 impl Session {
     /// Takes in what the others of the node have told since the last time.
@@ -29,6 +29,7 @@ impl Session {
                 Heard::Missed => {
                     news.missed = true;
                     state.claims.clear();
+                    state.turns.clear();
                     state.view.forget_told(self.neighbours.ranks());
                     state.machine.forget_near();
                     state.note_all_co_writers();
@@ -77,6 +78,8 @@ impl Session {
                     state.co_writers.remove(&of.0);
                 }
             }
+            Notice::Turn(names) => state.turns.begin(rank, names),
+            Notice::TurnOver => state.turns.end(rank),
             told => self.heed(state, rank, told),
         }
     }
@@ -84,11 +87,8 @@ impl Session {
     /// Tells the others that this rank is about to write a file. `false`: it has not heard all, and
     /// they have not, either.
     pub(in crate::session) fn claim(&self, claim: &Claim) -> bool {
-        let Neighbours { log, place, .. } = &self.neighbours;
-        let Some(log) = log.get().filter(|_| !self.is_child()) else { return true };
-        let bytes = Notice::Claimed(claim.clone()).to_bytes(self.site.rank);
-        // One too long waits for the agreement.
-        log.tell_at(place.load(Ordering::Relaxed), &bytes) != Telling::Late
+        let told = Notice::Claimed(claim.clone());
+        self.is_child() || self.neighbours.announce(&told, self.site.rank)
     }
 
     /// Takes a claim back: what has come of it is told, or it has failed.
@@ -182,14 +182,9 @@ impl Session {
         self.state_when(|state| state.publishing.is_over())
     }
 
-    /// Locks the state for who changes no names: he waits for no thread.
+    /// Locks the state for who neither changes names nor looks where they lead: nobody waits.
     pub(in crate::session) fn state_to_look(&self) -> Locked<'_> {
         self.state_when(|_| true)
-    }
-
-    /// Locks the state for who changes no others than `names`.
-    pub(in crate::session) fn state_to_change(&self, names: &[&str]) -> Locked<'_> {
-        self.state_when(|state| !names.iter().any(|name| state.publishing.has(name)))
     }
 
     /// Locks the state as soon as threads have no more under way than is `allowed`.
@@ -198,7 +193,7 @@ impl Session {
         state.machine.called_by(thread_id());
         state.machine.passed(self.idle.take_passed());
         self.hear_neighbours(&mut state);
-        Locked { state, session: self }
+        Locked { state, session: self, turn: None }
     }
 }
 
@@ -206,6 +201,8 @@ impl Session {
 pub(in crate::session) struct Locked<'a> {
     pub(in crate::session) state: MutexGuard<'a, State>,
     pub(in crate::session) session: &'a Session,
+    /// The names that nobody looks at meanwhile (`turns.rs`).
+    pub(in crate::session) turn: Option<Vec<String>>,
 }
 
 impl Deref for Locked<'_> {
@@ -226,6 +223,9 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         if self.state.view.has_news() {
             self.session.tell_neighbours(&mut self.state);
+        }
+        if self.turn.is_some() && !self.session.is_child() {
+            self.session.neighbours.tell(&[Notice::TurnOver], self.session.site.rank);
         }
     }
 }
