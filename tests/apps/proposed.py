@@ -16,6 +16,7 @@ TOKENS = re.compile(r"\*\*|\*|\?|\[[^]]*\]|\{[^}]*\}|[^*?\[{]+")
 
 def expression(pattern):
     """A pattern of a config file as a regular expression."""
+    pattern = pattern.removesuffix(":own")
     if pattern.startswith("re:"):
         return re.compile(pattern[3:])
 

@@ -211,7 +211,7 @@ pub(crate) fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) 
         output: series.output,
         output_only: series.output && !series.checkpoint,
         explicit: series.explicit,
-        learn: learn && !series.explicit,
+        learn: learn && !series.own && !series.explicit,
         cache_size: settings.get(keys::CACHE_SIZE).max(1) as usize,
         places: site.places(series.output),
         flush_every: settings.get(keys::FLUSH),

@@ -84,6 +84,8 @@ pub struct Series {
     pub output: bool,
     /// Some pattern has an `{id}`: datasets are told apart by it, else by generation.
     pub has_id: bool,
+    /// Each pattern has the user's word that no two ranks share its files.
+    pub own: bool,
     /// The program begins and completes its datasets by calls: no pattern belongs to it.
     pub explicit: bool,
     /// The list, canonically: what was learned about a series holds while this is the same.
@@ -178,6 +180,7 @@ impl SeriesSet {
                 checkpoint,
                 output: !checkpoint,
                 has_id: true,
+                own: false,
                 explicit: true,
                 text: String::new(),
             });
@@ -219,8 +222,16 @@ impl SeriesSet {
         }
         let name = series_name(&list.name);
         let parameter = list.name.clone();
-        let (output, explicit) = (!checkpoint, false);
-        self.series.push(Series { name, parameter, checkpoint, output, has_id, explicit, text });
+        self.series.push(Series {
+            name,
+            parameter,
+            checkpoint,
+            output: !checkpoint,
+            has_id,
+            own: elements.iter().all(|element| element.own),
+            explicit: false,
+            text,
+        });
         Ok(())
     }
 

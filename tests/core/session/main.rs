@@ -29,6 +29,7 @@
 //! | `rewritten.rs` | checkpoints whose names the next one takes |
 //! | `rights.rs` | rights on the PFS, and what other users have put in the way |
 //! | `bad_input.rs` | settings and records that are wrong |
+//! | `temporary.rs` | files that get their name when they are complete |
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
 //! | `sweep/` | small random programs: what they see, and what the next run finds |
@@ -78,5 +79,6 @@ mod sweep;
 #[allow(dead_code, reason = "it serves other tests, too")]
 #[path = "../support/syncs.rs"]
 mod syncs;
+mod temporary;
 mod unprotected;
 mod written;

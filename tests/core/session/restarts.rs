@@ -350,3 +350,14 @@ fn contents_that_cannot_be_compared() {
     let told = "ckpt/step_5/rank_1.dat was written to after it was complete";
     check_message(&got.told, &["have no checksum", told]);
 }
+
+#[test]
+fn it_is_told_where_the_checkpoint_is_that_a_run_finds() {
+    for (learn, place_of) in [("SCR_LEARN=0", "in the cache"), ("SCR_LEARN=1", "on /")] {
+        let cluster = place(&[learn, "SCR_FLUSH=0"]);
+        cluster.run("aa", |rank| steady(40, 5).killed_at(7).run(rank)).all();
+        let got = cluster.run("aa", |rank| steady(10, 5).run(rank));
+        assert_eq!(got.first().restart, 5, "{:?}", got.told);
+        check_message(&got.told, &[&format!("checkpoint 5 is {place_of}"), "(SCR-3101)"]);
+    }
+}

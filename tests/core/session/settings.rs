@@ -45,6 +45,17 @@ fn a_learned_dataset_enters_the_index() {
 }
 
 #[test]
+fn what_is_said_to_be_the_ranks_own_is_cached_from_the_first() {
+    // It is said of each pattern of the series, or it is watched.
+    let own = "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/rank_{rank}.dat:own, ckpt/latest";
+    for (latest, on_prefix) in [(":own", &["step_20"][..]), ("", &["step_5", "step_20"])] {
+        let cluster = place(&["SCR_LEARN=1", "SCR_FLUSH=0", &format!("{own}{latest}")]);
+        let got = cluster.run("aa", |rank| steady(20, 5).run(rank));
+        assert_eq!(cluster.steps_on_prefix(), on_prefix, "{:?}", got.told);
+    }
+}
+
+#[test]
 fn halt_after_a_number_of_checkpoints() {
     let mut cluster = place(&["SCR_FLUSH=0", "SCR_HALT_STATUS=7"]);
     halt(&cluster, HaltFile { checkpoints_left: Some(2), ..HaltFile::default() });

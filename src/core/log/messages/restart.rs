@@ -51,9 +51,10 @@ messages! {
         cure: "Set SCR_SEAL=BLOCKING, or let the nodes of a job connect to each other's TCP ports.",
     }
     RESTARTED = 3101 {
-        title: "The run finds a checkpoint in the cache",
-        cause: "An earlier launch of the job has left it there. If the text says rebuilt, a node \
-             was lost and its part was made anew from the others.",
+        title: "The run finds a checkpoint of an earlier launch",
+        cause: "It has left it in the cache, or written it to the parallel file system by itself; \
+             the text says which. If it says rebuilt, a node was lost and its part was made anew \
+             from the others.",
         done: "The program sees the files under their own names.",
         cure: "Nothing: this is what SCR is for.",
     }

@@ -104,7 +104,11 @@ impl Session {
             let texts: Vec<String> = ranks.iter().map(ToString::to_string).collect();
             texts.join(", ")
         };
-        let mut text = format!("{} is in the cache", self.title(&key));
+        let title = self.title(&key);
+        let mut text = match newest.is_on_prefix() {
+            true => format!("{title} is on {}, and not in the cache", self.site.prefix.display()),
+            false => format!("{title} is in the cache"),
+        };
         if !newest.rebuilt.is_empty() {
             let ranks = list(&newest.rebuilt);
             text.push_str(&format!("; rebuilt by {}: ranks {ranks}", newest.scheme));

@@ -16,12 +16,14 @@ fn reason_and_help(why: Why) -> (&'static str, &'static str) {
     match why {
         Why::Writers => ("has no {id} and is written by several ranks", NAMES),
         Why::Readers => ("has no {id} and is read by ranks of other nodes in mid-run", NAMES),
-        Why::Stays => ("has no {id} and cannot be moved into the cache when it is renamed", NAMES),
+        Why::Stays => {
+            ("has no {id} and cannot be moved into the cache when it gets its name", NAMES)
+        }
         Why::GoesOn => (
             "is written anew at each checkpoint and goes on after a collective, so that nothing \
              tells where a checkpoint ends",
-            "If the state after each collective can be restarted from, \":own\" behind the \
-             pattern has it cached",
+            "If the state after each collective can be restarted from, \":own\" behind each \
+             pattern of the series has it cached",
         ),
     }
 }
