@@ -93,6 +93,9 @@ impl Sim {
         if self.fault == Some(Fault::TakeSpoiled) {
             report.datasets.iter_mut().for_each(|dataset| dataset.spoiled = false);
         }
+        if self.fault == Some(Fault::ForgetKept) {
+            report.sealed.iter_mut().for_each(|sealed| sealed.kept = false);
+        }
         report
     }
 
