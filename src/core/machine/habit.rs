@@ -121,6 +121,9 @@ impl Machine {
 
     /// Learns from what the ranks have seen, the same on all.
     pub(super) fn note_distance(&mut self, series: usize, distance: Option<u64>) {
+        if !self.is_kept_series(series) {
+            return;
+        }
         let shared = &mut self.shared.series[series];
         shared.learned |= distance.is_some_and(|distance| shared.habit.given_up(distance));
     }

@@ -273,7 +273,8 @@ impl Session {
                 // The next one waits already: the places of these are needed soon.
                 flushes.values().for_each(AsyncFlush::hurry);
             }
-            flushes.last_key_value().map(|(_, flush)| flush.under())
+            // Of newer ones it brings no name: they may be under way since before it was due.
+            flushes.range(..id).next_back().map(|(_, flush)| flush.under())
         };
         let ctx = links.ctx(&self.site);
         let begun = AsyncFlush::begin(&ctx, id, &left_out, before, enter, publish_if)?;

@@ -152,7 +152,8 @@ impl Session {
 
     /// Once: the program waits for the PFS again, and nobody would know why.
     fn tell_behind(&self, placed: &Placed) {
-        if placed.on_prefix == Some(Reason::WaitsForFlush) {
+        let keeps = self.site.keeps(&self.series.series()[placed.key.series]);
+        if keeps && placed.on_prefix == Some(Reason::WaitsForFlush) {
             log::warn_once(
                 messages::FLUSH_BEHIND,
                 format_args!(
