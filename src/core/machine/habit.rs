@@ -27,13 +27,14 @@ impl Habit {
     /// The largest distance that is waited for.
     const DISTANCE_MAX: usize = 16;
 
-    /// Tells how many newer complete checkpoints there have to be before one is flushed. The store
-    /// is made for `places`: nothing is known yet of a series that fits in there.
+    /// Tells how many newer complete checkpoints there have to be before one is flushed. Most
+    /// programs keep no more than the store is made for, which is `places`, and delete the one
+    /// before those when a new one is complete: that is what is expected until more is known.
     fn patience(&self, places: usize) -> usize {
         match self.distance {
             _ if self.keeps_all() => 0,
             Some(distance) => distance as usize + 1,
-            None => places,
+            None => places + 1,
         }
     }
 
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn a_series_waits_for_as_long_as_its_program_was_seen_to_take() {
         let mut habit = Habit::default();
-        assert_eq!(habit.patience(2), 2, "what the store is made for");
+        assert_eq!(habit.patience(2), 3, "one more than the store is made for");
         assert!(habit.given_up(1) && !habit.given_up(1) && !habit.given_up(0));
         assert!(!habit.outlived());
         assert_eq!(habit.patience(5), 2);
