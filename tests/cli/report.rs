@@ -23,6 +23,8 @@ name=\"c <1>\", secs=20.0, files=4, bytes=4000
 files=4, bytes=4000
 2023-11-14T22:33:20: user=me, jobid=7, host=n1, event=CHECKPOINT_END, dset=2, \
 name=\"c 2\", secs=9.0
+2023-11-14T22:36:20: user=me, jobid=7, host=n1, event=EVICTED, dset=2, name=\"c 2\", \
+note=\"given up by the program\"
 2023-11-14T22:38:20: user=me, jobid=7, host=n1, event=VOIDED, dset=3, name=\"c 3\", note=\"x\"
 2023-11-14T23:13:20: user=me, jobid=8, host=n1, event=START, note=\"4 ranks, 3 nodes, /p\"
 2023-11-14T23:13:20: user=me, jobid=8, host=n1, event=OFFERED, dset=2, \
@@ -74,6 +76,7 @@ fn a_log_tells_of_all_runs_what_they_cost_and_what_was_saved() {
         "1 ended, 1 died",
         "writing them took 18 s, 0.5 % of the time",
         "running time 55 min",
+        "flushed   3.91 KiB of 1 in 20 s; 3.91 KiB of 1 were deleted or replaced by the program",
         "saved by the caches: 10 min",
         "a checkpoint costs 9.0 s",
         "one every 10 min was written",

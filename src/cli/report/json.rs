@@ -74,6 +74,7 @@ fn point(point: &Point) -> Value {
         "seal_seconds": point.seal_seconds,
         "flush_seconds": point.flush_seconds,
         "flushed": point.flushed.map(iso),
+        "spared": point.spared,
         "flush_failed": point.failed,
     })
 }

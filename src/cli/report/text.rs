@@ -64,6 +64,7 @@ pub fn summary(report: &Report) -> Vec<(&'static str, String)> {
         all.push(("log", format!("there is none ({why}), so this is the last run only")));
     }
     all.push(("written", written(report)));
+    all.extend(flushed(report).map(|sentence| ("flushed", sentence)));
     all.extend(exposed(report).map(|sentence| ("exposed", sentence)));
     all.extend(survived(report).map(|sentence| ("failures", sentence)));
     all.extend(report.advice.iter().flat_map(interval).map(|one| ("interval", one)));
@@ -100,6 +101,26 @@ fn written(report: &Report) -> String {
         text += &format!("; {} went straight to the prefix", HumanBytes(past));
     }
     text
+}
+
+/// What flushes cost, and what they were spared.
+fn flushed(report: &Report) -> Option<String> {
+    let sum = |of: fn(&Point) -> bool| {
+        let all = report.points().filter(|(_, point)| of(point)).map(|(_, point)| point.bytes);
+        let all: Vec<u64> = all.collect();
+        (all.len(), HumanBytes(all.iter().sum()))
+    };
+    let (flushed, bytes) = sum(|point| point.flush_seconds.is_some());
+    let (spared, spared_bytes) = sum(|point| point.spared);
+    if flushed + spared == 0 {
+        return None;
+    }
+    let seconds = report.points().filter_map(|(_, point)| point.flush_seconds).sum();
+    Some(format!(
+        "{bytes} of {flushed} in {}; {spared_bytes} of {spared} were deleted or replaced by the \
+         program before they had to be",
+        lasted(seconds)
+    ))
 }
 
 /// How long checkpoints were written and not protected yet.

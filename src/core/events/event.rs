@@ -8,6 +8,10 @@ use crate::records::Timestamp;
 /// The note of SEALED of a dataset whose files the program has written to the prefix itself.
 pub const SEALED_ON_PREFIX: &str = "on the prefix";
 
+/// The note of EVICTED of a dataset that the program has deleted, or written over, before it had to
+/// be flushed.
+pub const GIVEN_UP: &str = "given up by the program";
+
 /// What all events of a launch share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Job {

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use database::Database;
-pub use event::{Event, Job, SEALED_ON_PREFIX};
+pub use event::{Event, GIVEN_UP, Job, SEALED_ON_PREFIX};
 pub use query::{Filter, Logged, parse_line};
 pub use syslog::Syslog;
 pub use text::TextFile;

@@ -8,6 +8,7 @@ use crate::cache::{Ctx, FilemapFile, Layout, Sets, Sharing};
 use crate::comm::Comm;
 use crate::descriptors::{Descriptors, Overhead};
 use crate::params::{Settings, keys};
+use crate::patterns::Series;
 use crate::records::Zone;
 use crate::transfer::Options;
 
@@ -59,6 +60,12 @@ impl Site {
     /// Returns `<prefix>/.scr`.
     pub fn state_dir(&self) -> PathBuf {
         self.prefix.join(ns::STATE_FOLDER)
+    }
+
+    /// Tells whether all that the program keeps of a series has to reach the PFS: nobody has said
+    /// which datasets do (`SCR_FLUSH`), nor does the program, by calls of SCR.
+    pub fn keeps(&self, series: &Series) -> bool {
+        !series.explicit && !self.settings.is_chosen(keys::FLUSH.param.name)
     }
 
     /// Returns the path of `name` on the PFS.

@@ -214,7 +214,8 @@ pub(crate) fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) 
         learn: learn && !series.own && !series.explicit,
         cache_size: settings.get(keys::CACHE_SIZE).max(1) as usize,
         places: site.places(series.output),
-        flush_every: settings.get(keys::FLUSH),
+        keeps: site.keeps(series),
+        flush_every: if site.keeps(series) { 0 } else { settings.get(keys::FLUSH) },
         flushes_last: !series.explicit || settings.get(keys::FLUSH) > 0,
         ..SeriesConfig::new(series.name.clone(), series.has_id)
     };

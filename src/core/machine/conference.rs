@@ -54,6 +54,8 @@ pub(super) struct Conference {
     pub ending: bool,
     pub halt: i64,
     pub entropy: u64,
+    /// Some rank has no room for two more datasets like those in its store.
+    pub scarce: bool,
     /// All ranks can encode beside the program.
     pub aside: bool,
     pub encode_tried: BTreeSet<DatasetKey>,
@@ -93,6 +95,7 @@ impl Machine {
             halt: self.halt,
             ending: self.ending,
             fallen_back: self.falls_back,
+            scarce: self.scarce,
             aside: self.aside,
             series: self.series_reports(),
             datasets: Vec::new(),
@@ -173,6 +176,7 @@ impl Machine {
             after: self.is_floating(&dataset.key).then(|| self.before(dataset)).flatten(),
             returns: dataset.returns,
             output: dataset.explicit.is_some_and(|explicit| explicit.output),
+            lacks: self.lacks(series, at),
         }
     }
 
@@ -207,8 +211,11 @@ impl Machine {
             deleted_from: dataset.files.values().any(|file| file.deleted),
             live: bare.any(|(name, _)| !newer(false).any(|newer| newer.files.contains_key(name))),
             held: kept().any(|(name, _)| !newer(true).any(|newer| newer.files.contains_key(name))),
+            kept: self.is_kept_series(series)
+                && kept()
+                    .any(|(name, _)| !newer(false).any(|newer| newer.files.contains_key(name))),
         };
-        (report.deleted_from || report.live || report.held).then_some(report)
+        (report.deleted_from || report.live || report.held || report.kept).then_some(report)
     }
 
     /// Takes all ranks' reports (in rank order), the same on all ranks. `false`: the ranks differ
@@ -227,6 +234,7 @@ impl Machine {
             ending: reports.iter().any(|report| report.ending),
             halt: reports.iter().map(|report| report.halt).max().unwrap_or(0),
             entropy: reports.first().map_or(0, |report| report.entropy),
+            scarce: reports.iter().any(|report| report.scarce),
             aside: reports.iter().all(|report| report.aside),
             ..Conference::default()
         };
@@ -237,6 +245,7 @@ impl Machine {
         }
         self.number_begins(reports);
         self.take_sealed_news(reports);
+        self.take_lacks(reports);
         self.heard = self.listen(reports);
         for index in 0..self.config.series.len() {
             for at in 0..self.shared.series[index].datasets.len() {
@@ -258,6 +267,7 @@ impl Machine {
 
     /// Enters datasets that are new, or open again, into the shared list and into this rank's own.
     fn meet(&mut self, series: usize, reports: &[Report], conference: &mut Conference) {
+        let mut course = Vec::new();
         for report in reports {
             let own = report.datasets.iter().filter(|dataset| dataset.key.series == series);
             let own: Vec<&DatasetReport> = own.collect();
@@ -284,6 +294,7 @@ impl Machine {
                         list.insert(at, SharedDataset::new(dataset.key.clone()));
                         let again = dataset.key.generation > 0 && !dataset.key.id.is_empty();
                         self.series[series].begun += u64::from(!again);
+                        course.push(dataset.key.clone());
                         at
                     }
                 };
@@ -293,6 +304,7 @@ impl Machine {
                 }
             }
         }
+        course.iter().for_each(|key| self.note_course(key));
         self.open_for_floating(series, conference);
         let clock_ms = self.clock_ms;
         let open = self.shared.series[series].open();
@@ -383,15 +395,17 @@ impl Machine {
             }
             let news = reports.iter().flat_map(|report| &report.sealed);
             let news = news.filter(|sealed| sealed.id == dataset.id);
-            let (mut deleted_from, mut live, mut held) = (false, false, false);
+            let (mut deleted_from, mut live, mut held, mut kept) = (false, false, false, false);
             for sealed in news {
                 deleted_from |= sealed.deleted_from;
                 live |= sealed.live;
                 held |= sealed.held;
+                kept |= sealed.kept;
             }
             dataset.deleted_from = deleted_from;
             dataset.live = live;
             dataset.held = held;
+            dataset.kept = kept;
             dataset.fresh = false;
         }
     }

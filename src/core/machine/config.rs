@@ -24,6 +24,9 @@ pub struct SeriesConfig {
     pub cache_size: usize,
     /// Which store each dataset goes to, and how many it keeps.
     pub places: Places,
+    /// The program's word counts: what it has not deleted or replaced by itself must reach the PFS
+    /// before it leaves the cache. `false`: nobody said so, but which ones are due (`SCR_FLUSH`).
+    pub keeps: bool,
     /// Every n-th dataset is due for a flush (`SCR_FLUSH`); 0: none but the last one.
     pub flush_every: u64,
     /// At the end the newest one goes to the PFS, due or not.
@@ -43,6 +46,7 @@ impl SeriesConfig {
             seals_once: false,
             cache_size: 2,
             places: Places::default(),
+            keeps: false,
             flush_every: 10,
             flushes_last: true,
         }

@@ -49,6 +49,7 @@ impl Machine {
     /// What follows once all is sealed that can be.
     fn clear_up(&mut self, conference: &mut Conference) -> Option<Step> {
         let series = 0..self.config.series.len();
+        series.clone().for_each(|index| self.make_kept_due(index, conference.scarce));
         series
             .clone()
             .find_map(|index| self.publish(index, false, conference))
@@ -284,7 +285,7 @@ impl Machine {
     }
 
     /// The oldest first: each flush leaves on the PFS what the program saw at that time.
-    fn flush(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
+    pub(super) fn flush(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
         let closing = conference.ending || conference.halt != 0;
         let series = &self.shared.series[index];
         let count = series.datasets.len();
@@ -324,7 +325,8 @@ impl Machine {
         let last = closing
             && self.config.series[index].flushes_last
             && (is_newest() || self.is_last_kept(index, at));
-        let last = last || (needed && seen);
+        let kept = closing && self.is_kept_series(index) && dataset.is_kept();
+        let last = last || (needed && seen) || kept;
         let due = dataset.due || self.is_due_unconfirmed(index, at, closing);
         sealed(dataset) && !dataset.flushed && (due || last)
     }
@@ -376,72 +378,9 @@ impl Machine {
             && newest.is_some_and(|newest| newest.key.same_group(&datasets[at].key))
     }
 
-    fn evict(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
-        let rule = self.config.series[index].clone();
-        for at in 0..self.shared.series[index].datasets.len() {
-            let series = &self.shared.series[index];
-            let dataset = &series.datasets[at];
-            let confirmed = dataset.state == DatasetState::Confirmed;
-            let written = rule.output_only && confirmed && dataset.flushed;
-            if !written && !series.newer_confirmed(at) {
-                continue;
-            }
-            let store = self.store_of(index, dataset.number);
-            let beside = |other: &SharedDataset| self.store_of(index, other.number) == store;
-            let joins = rule.joins_generations();
-            let newer = series.confirmed_after(at, joins, &|_| true);
-            let in_store = series.confirmed_after(at, joins, &beside);
-            let replaced = joins && !dataset.held && self.has_newer_generation(index, at);
-            let out = match dataset.state {
-                DatasetState::Open => false,
-                DatasetState::Dropped => true,
-                DatasetState::Provisional => dataset.is_second_rate(),
-                DatasetState::Confirmed => {
-                    written
-                        || in_store >= self.kept_in(index, store)
-                        || replaced
-                        || (dataset.deleted_from && newer >= 1)
-                }
-            };
-            if !out {
-                continue;
-            }
-            let offered = dataset.state != DatasetState::Dropped;
-            if offered && (dataset.fresh || series.is_unsure(at)) {
-                self.wait_for_reports(index);
-                continue;
-            }
-            let mut older = series.datasets[..at].iter();
-            let uncovers = older.any(|older| older.state != DatasetState::Dropped);
-            if offered && dataset.live && uncovers {
-                continue; // an older one would show its files where this one's are on the PFS
-            }
-            if offered && dataset.live && !dataset.flushed {
-                // It holds the only copy of files that the program still sees: to the PFS first.
-                self.shared.series[index].datasets[at].due = true;
-                if let Some(step) = self.flush(index, conference) {
-                    return Some(step);
-                }
-                continue;
-            }
-            if offered && dataset.due && !dataset.flushed {
-                continue;
-            }
-            return Some(Step::Evict { key: dataset.key.clone(), id: dataset.id });
-        }
-        None
-    }
-
-    fn wait_for_reports(&mut self, index: usize) {
+    pub(super) fn wait_for_reports(&mut self, index: usize) {
         self.shared.series[index].waits = true;
         self.agreement.changed(1);
-    }
-
-    fn has_newer_generation(&self, index: usize, at: usize) -> bool {
-        let datasets = &self.shared.series[index].datasets;
-        datasets[at + 1..].iter().any(|newer| {
-            newer.state == DatasetState::Confirmed && newer.key.same_group(&datasets[at].key)
-        })
     }
 
     fn spill(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {

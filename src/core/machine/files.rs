@@ -384,6 +384,7 @@ impl Machine {
     /// given.
     pub(super) fn delete(&mut self, file: &FileRef, into: Option<&DatasetKey>) -> Deletion {
         self.note_name();
+        self.note_given_up(file, into);
         let routing = self.shared.series[file.series].routing;
         let newest_confirmed = self.shared.newest_confirmed(file.series);
         let mut answer = None;

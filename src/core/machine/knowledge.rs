@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::habit::Habit;
+
 /// Returns the hash of a masked name, the form in which names travel and are remembered (FNV-1a, 64
 /// bits).
 #[must_use]
@@ -109,4 +111,6 @@ pub struct Knowledge {
     pub kinds: BTreeSet<u64>,
     /// Largest size of each of this rank's files seen so far, bytes, by [`name_hash`].
     pub sizes: BTreeMap<u64, u64>,
+    /// For how long the program keeps its checkpoints.
+    pub habit: Habit,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::habit::Course;
 use super::keys::{DatasetKey, FileRef};
 use super::knowledge::{Why, kind_hash, name_hash, set_hash};
 use super::reason::Reason;
@@ -330,6 +331,8 @@ pub(super) struct LocalSeries {
     pub sizes: BTreeMap<u64, u64>,
     /// Checkpoints that are known to have begun in this launch, on any rank.
     pub begun: u64,
+    /// Its last checkpoints.
+    pub course: Course,
     /// Files that are appended to, by name.
     pub appends: BTreeMap<String, Appends>,
     /// Templates ([`name_hash`]) of files that are never quiet, and belong to no dataset.

@@ -49,11 +49,14 @@ mod config;
 mod contested;
 mod decide;
 mod encoding;
+mod evict;
 mod explicit;
 mod files;
+mod habit;
 mod idle;
 mod keys;
 mod knowledge;
+mod lacking;
 mod local;
 mod moved;
 mod need;
@@ -80,6 +83,7 @@ pub use config::{
 };
 pub use contested::{Contested, contested_reason};
 pub use encoding::UnderWay;
+pub use habit::Habit;
 pub use idle::Idle;
 pub use keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement, Renamed};
 pub use knowledge::{Knowledge, Why, kind_hash, name_hash, set_hash};
@@ -117,6 +121,8 @@ pub struct Machine {
     halt: i64,
     /// This rank cannot use the cache any more, and tells the others.
     falls_back: bool,
+    /// Its store has no room for two more datasets like those in it.
+    scarce: bool,
     /// This rank can encode beside the program.
     aside: bool,
     ending: bool,
@@ -187,6 +193,7 @@ impl Machine {
             clock_ms: now_ms,
             halt: 0,
             falls_back: false,
+            scarce: false,
             aside: false,
             ending: false,
             end_conferences: 0,
@@ -259,6 +266,7 @@ impl Machine {
             let last = floating.map(|dataset| dataset.key.generation + 1).max();
             local.floating = last.unwrap_or(0);
         }
+        self.resume_course(resumed);
         for series in &mut self.series {
             let order = &self.shared.series;
             series.datasets.sort_by_key(|dataset| {
@@ -323,6 +331,11 @@ impl Machine {
         }
     }
 
+    /// Notes whether this rank's store has no room for two more datasets like those in it.
+    pub fn set_scarce(&mut self, scarce: bool) {
+        self.scarce = scarce;
+    }
+
     /// Tells whether the new files of all ranks go to the PFS: a rank has called
     /// [`Machine::fall_back`], or several datasets in a row could not be sealed in the cache.
     #[must_use]
@@ -377,6 +390,7 @@ impl Machine {
             temporaries: local.temporaries.clone(),
             kinds: local.kinds.clone(),
             sizes: local.sizes.clone(),
+            habit: shared.habit,
         }
     }
 

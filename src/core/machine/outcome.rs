@@ -393,6 +393,7 @@ impl Machine {
         if dataset.seals == 1 {
             series.clean_seals += 1;
         }
+        series.make_whole_one_due(key);
         // Without ids this one has the names of what the launch began with. That by itself, without
         // what it rests on and this one has written anew, would be no checkpoint on the PFS.
         let older = series.datasets.iter_mut().take_while(|older| older.key != *key);

@@ -126,16 +126,18 @@ impl Machine {
     }
 
     /// Finds the sealed datasets that the PFS does not have and that it is to have at the end,
-    /// oldest first: of each series the newest confirmed one, and newer ones. The same on all
-    /// ranks.
+    /// oldest first: of each series the newest confirmed one, and newer ones, and what the program
+    /// keeps. The same on all ranks.
     #[must_use]
     pub fn unsaved(&self) -> Vec<DatasetKey> {
         let all = (0..self.series.len()).flat_map(|series| {
             let newest = self.shared.newest_confirmed(series);
+            let keeps = self.is_kept_series(series);
             self.shared.series[series].datasets.iter().filter(move |one| {
                 let sealed =
                     matches!(one.state, DatasetState::Confirmed | DatasetState::Provisional);
-                sealed && one.id >= newest && !one.flushed && !one.on_prefix
+                let wanted = one.id >= newest || (keeps && one.is_kept());
+                sealed && wanted && !one.flushed && !one.on_prefix
             })
         });
         let mut all: Vec<_> = all.map(|one| (one.id, one.key.clone())).collect();

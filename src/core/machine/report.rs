@@ -16,6 +16,8 @@ pub struct Report {
     pub ending: bool,
     /// This rank cannot use the cache any more.
     pub fallen_back: bool,
+    /// Its store has no room for two more datasets like those in it.
+    pub scarce: bool,
     /// It can encode beside the program now.
     pub aside: bool,
     /// Per series.
@@ -33,6 +35,9 @@ pub struct SeriesReport {
     pub writes_nothing: bool,
     /// Time between the begins of its last two datasets, milliseconds; 0 if unknown.
     pub interval_ms: u64,
+    /// The most newer checkpoints that there were when the program gave one up here, since the last
+    /// conference.
+    pub distance: Option<u64>,
     /// Names found unsafe on this rank since the last conference.
     pub unsafe_names: Vec<Mark>,
     /// A file was written again inside one checkpoint on this rank.
@@ -118,6 +123,8 @@ pub struct DatasetReport {
     /// Its files belong to the generation before: it was begun because of a vote to confirm that
     /// one, which came to nothing.
     pub returns: bool,
+    /// Here it has fewer files of a kind than the complete one before it.
+    pub lacks: bool,
     /// The program calls it output: see [`super::SharedDataset::output`].
     pub output: bool,
 }
@@ -133,4 +140,6 @@ pub struct SealedReport {
     pub live: bool,
     /// It holds names that no newer confirmed generation of the same id holds on this rank.
     pub held: bool,
+    /// The program still sees a file of it that only the cache has.
+    pub kept: bool,
 }

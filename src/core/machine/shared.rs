@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::MachineConfig;
 use super::encoding::UnderWay;
+use super::habit::Habit;
 use super::keys::DatasetKey;
 use super::knowledge::{Knowledge, Why};
 use super::report::Mark;
@@ -103,6 +104,10 @@ pub struct SharedDataset {
     pub live: bool,
     /// See [`super::report::SealedReport`].
     pub held: bool,
+    /// See [`super::report::SealedReport`].
+    pub kept: bool,
+    /// A rank has written fewer files of a kind to it than to the one before.
+    pub lacks: bool,
     /// Sealed since the last reports: whether it is live or held is not known yet.
     pub fresh: bool,
 }
@@ -112,6 +117,11 @@ impl SharedDataset {
     /// lost, and removed after a newer one is confirmed.
     pub(super) fn is_second_rate(&self) -> bool {
         self.state == DatasetState::Provisional && (self.restored || self.abandoned)
+    }
+
+    /// Tells whether the program still sees, for all that is known, what only the cache has of it.
+    pub(super) fn is_kept(&self) -> bool {
+        (self.kept || self.fresh) && !self.flushed
     }
 
     /// Tells whether it was tried often enough: see [`super::Step::Spill`] and
@@ -143,6 +153,8 @@ impl SharedDataset {
             deleted_from: false,
             live: false,
             held: false,
+            kept: false,
+            lacks: false,
             fresh: false,
         }
     }
@@ -155,6 +167,7 @@ pub(super) struct SharedSeries {
     pub settle_ms: u64,
     pub clean_seals: u32,
     pub interval_ms: u64,
+    pub habit: Habit,
     pub next_number: u64,
     pub unsafe_names: BTreeMap<u64, Why>,
     /// The first name without id among them, for which the routing is that to the PFS.
@@ -213,6 +226,7 @@ impl Shared {
                 settle_ms: if known.settle_ms == 0 { config.settle_ms } else { known.settle_ms },
                 clean_seals: known.clean_seals,
                 interval_ms: known.interval_ms,
+                habit: known.habit,
                 next_number: 1,
                 unsafe_names: known.unsafe_names,
                 marked: prefix_only.map(|why| Mark { name: 0, bare: true, why }),

@@ -88,6 +88,7 @@ impl Machine {
         let nodes = &self.config.nodes;
         let shared = &mut self.shared.series[index];
         let mut interval_ms = 0;
+        let distance = reports.iter().filter_map(|report| report.series[index].distance).max();
         for (rank, report) in reports.iter().enumerate() {
             let news = &report.series[index];
             interval_ms = interval_ms.max(news.interval_ms);
@@ -103,6 +104,7 @@ impl Machine {
             shared.interval_ms = interval_ms;
         }
         learn_unsafe(shared, nodes);
+        self.note_distance(index, distance);
         self.find_marked(index);
     }
 

@@ -6,7 +6,7 @@ use super::report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 use crate::bytes::{Reader, Writer};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 
 impl Report {
     /// Makes the bytes of the report for an all-gather.
@@ -14,10 +14,11 @@ impl Report {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.byte(VERSION).word(self.entropy).word(self.digest).word(self.halt as u64);
-        out.flags(&[self.ending, self.fallen_back, self.aside]);
+        out.flags(&[self.ending, self.fallen_back, self.scarce, self.aside]);
         out.list(&self.series, put_series).list(&self.datasets, put_dataset);
         out.list(&self.sealed, |out, sealed| {
-            out.word(sealed.id).flags(&[sealed.deleted_from, sealed.live, sealed.held]);
+            let flags = [sealed.deleted_from, sealed.live, sealed.held, sealed.kept];
+            out.word(sealed.id).flags(&flags);
         });
         out.take()
     }
@@ -30,21 +31,31 @@ impl Report {
             return None;
         }
         let (entropy, digest, halt) = (from.word()?, from.word()?, from.word()? as i64);
-        let [ending, fallen_back, aside] = from.flags()?;
+        let [ending, fallen_back, scarce, aside] = from.flags()?;
         let (series, datasets) = (from.list(series)?, from.list(dataset)?);
         let sealed = from.list(|from| {
-            let (id, [deleted_from, live, held]) = (from.word()?, from.flags()?);
-            Some(SealedReport { id, deleted_from, live, held })
+            let (id, [deleted_from, live, held, kept]) = (from.word()?, from.flags()?);
+            Some(SealedReport { id, deleted_from, live, held, kept })
         })?;
-        let report =
-            Report { entropy, digest, halt, ending, fallen_back, aside, series, datasets, sealed };
-        from.done(report)
+        from.done(Report {
+            entropy,
+            digest,
+            halt,
+            ending,
+            fallen_back,
+            scarce,
+            aside,
+            series,
+            datasets,
+            sealed,
+        })
     }
 }
 
 fn put_series(out: &mut Writer, series: &SeriesReport) {
-    let SeriesReport { writes_nothing, rewrites, learned, .. } = *series;
-    out.flags(&[writes_nothing, rewrites, learned]).word(series.interval_ms);
+    let SeriesReport { writes_nothing, rewrites, learned, distance, .. } = *series;
+    out.flags(&[writes_nothing, rewrites, learned, distance.is_some()]);
+    out.word(series.interval_ms).word(distance.unwrap_or(0));
     out.list(&series.unsafe_names, |out, mark| {
         out.word(mark.name).word(mark.why.number()).flags(&[mark.bare]);
     });
@@ -59,7 +70,8 @@ fn put_series(out: &mut Writer, series: &SeriesReport) {
 }
 
 fn series(from: &mut Reader) -> Option<SeriesReport> {
-    let ([writes_nothing, rewrites, learned], interval_ms) = (from.flags()?, from.word()?);
+    let [writes_nothing, rewrites, learned, far] = from.flags()?;
+    let (interval_ms, distance) = (from.word()?, from.word()?);
     let unsafe_names = from.list(|from| {
         let (name, why) = (from.word()?, Why::from_number(from.word()?)?);
         let [bare] = from.flags()?;
@@ -75,6 +87,7 @@ fn series(from: &mut Reader) -> Option<SeriesReport> {
         rewrites,
         learned,
         interval_ms,
+        distance: far.then_some(distance),
         unsafe_names,
         written,
         read,
@@ -111,7 +124,7 @@ fn put_dataset(out: &mut Writer, dataset: &DatasetReport) {
         dataset.after.is_some(),
         dataset.sealed,
     ]);
-    out.flags(&[dataset.returns, dataset.output]);
+    out.flags(&[dataset.returns, dataset.output, dataset.lacks]);
     out.flags(&[dataset.encoded, dataset.failed, dataset.spoiled]);
     out.list(&dataset.replaced, put_counted);
     if let Some(reason) = &dataset.invalid {
@@ -128,7 +141,7 @@ fn dataset(from: &mut Reader) -> Option<DatasetReport> {
     let (quiet_ms, since_begun_ms, bytes) = (from.word()?, from.word()?, from.word()?);
     let (open, files, on_prefix) = (count(from)?, count(from)?, count(from)?);
     let [begun, complete, settled, followed, invalid, abandoned, after, sealed] = from.flags()?;
-    let [returns, output] = from.flags()?;
+    let [returns, output, lacks] = from.flags()?;
     let [encoded, failed, spoiled] = from.flags()?;
     Some(DatasetReport {
         key,
@@ -150,6 +163,7 @@ fn dataset(from: &mut Reader) -> Option<DatasetReport> {
         sealed,
         returns,
         output,
+        lacks,
         replaced: from.list(counted)?,
         invalid: if invalid { Some(from.text()?) } else { None },
         after: if after { Some(self::key(from)?) } else { None },
@@ -177,10 +191,12 @@ mod tests {
             halt: -3,
             ending: true,
             fallen_back: true,
+            scarce: true,
             aside: true,
             series: vec![SeriesReport {
                 writes_nothing: true,
                 interval_ms: 40,
+                distance: Some(2),
                 unsafe_names: vec![Mark { name: 1, bare: true, why: Why::GoesOn }],
                 rewrites: false,
                 learned: true,
@@ -216,15 +232,22 @@ mod tests {
                 after: Some(DatasetKey::new(0, "10", 0)),
                 returns: true,
                 output: true,
+                lacks: true,
             }],
-            sealed: vec![SealedReport { id: 9, deleted_from: true, live: false, held: true }],
+            sealed: vec![SealedReport {
+                id: 9,
+                deleted_from: true,
+                live: false,
+                held: true,
+                kept: true,
+            }],
         }
     }
 
     #[test]
     fn a_report_survives_the_way_there_and_back() {
         let report = sample();
-        assert_eq!(crc32(&report.to_bytes()), 0xb4e9_81da, "raise VERSION if the form changes");
+        assert_eq!(crc32(&report.to_bytes()), 0xbf36_008b, "raise VERSION if the form changes");
         assert_eq!(Report::from_bytes(&report.to_bytes()), Some(report));
         assert_eq!(Report::from_bytes(&Report::default().to_bytes()), Some(Report::default()));
     }

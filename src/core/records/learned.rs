@@ -4,7 +4,7 @@
 //! VERSION / 1
 //! LAUNCH / <prefix, world size, patterns, as one line>
 //! SERIES / <name> / SETTLE, CLEAN, INTERVAL, UNSAFE / <hash>..., LOUD / <hash>..., PREFIX,
-//!                   REWRITES
+//!                   REWRITES, DISTANCE, OUTLIVED
 //!                 / RANK / <rank> / FILES, MARKED, TEMPORARY / <template>...,
 //!                                   SIZE / <hash> / <bytes>
 //! ```
@@ -16,7 +16,7 @@ use crate::comm::{Comm, trees};
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::log::{self, messages};
-use crate::machine::{Knowledge, Why};
+use crate::machine::{Habit, Knowledge, Why};
 use crate::patterns::SeriesSet;
 
 const VERSION: u64 = 1;
@@ -115,6 +115,10 @@ fn from_tree(tree: &KvTree, rank: usize) -> Knowledge {
         temporaries: own.child("TEMPORARY").keys().map(str::to_string).collect(),
         kinds: own.child("KIND").keys().filter_map(hash).collect(),
         sizes: sizes.collect(),
+        habit: Habit {
+            distance: tree.get_u64("DISTANCE"),
+            outlived: tree.get_u64("OUTLIVED").unwrap_or(0),
+        },
     }
 }
 
@@ -128,6 +132,10 @@ fn shared_tree(known: &Knowledge) -> KvTree {
         tree.set_value("PREFIX", why.word());
     }
     tree.set_flag("REWRITES", known.rewrites);
+    if let Some(distance) = known.habit.distance {
+        tree.set_value("DISTANCE", distance);
+    }
+    tree.set_value("OUTLIVED", known.habit.outlived);
     for (name, why) in &known.unsafe_names {
         tree.child_mut("UNSAFE").set_value(format!("{name:016x}"), why.word());
     }
@@ -177,6 +185,7 @@ mod tests {
             temporaries: vec!["0\tsuffix\t.tmp\t".into()],
             kinds: [3].into(),
             sizes: [(9, 4096)].into(),
+            habit: Habit { distance: Some(2), outlived: 1 },
         };
         let mut tree = shared_tree(&known);
         tree.child_mut("RANK").set(3, own_tree(&known));

@@ -15,6 +15,7 @@
 //! | `calls_lost.rs` | the same with lost nodes, other ranks, a flush that nobody heard of |
 //! | `life.rs` | undisturbed runs, a lost node |
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
+//! | `kept.rs` | what the program keeps, and what it deletes by itself |
 //! | `logged.rs` | the log of events |
 //! | `record.rs` | the run record on the prefix |
 //! | `restarts.rs` | with which checkpoint a run begins |
@@ -52,6 +53,7 @@ mod directories;
 mod door;
 mod faults;
 mod generations;
+mod kept;
 mod life;
 mod logged;
 mod markers;

@@ -200,7 +200,7 @@ fn a_pointer_beside_the_wrong_pattern_is_told_of() {
         "SCR_CHECKPOINT_PATTERN_2=ckpt/step_{id}/rank_{rank}.dat",
     ];
     for (settings, is_told) in [(&wrong[..], true), (&[PATTERN][..], false)] {
-        let cluster = place(settings);
+        let cluster = place(&[&["SCR_FLUSH=10"], settings].concat());
         let got = cluster.run("aa", |rank| until(40).run(rank));
         match is_told {
             true => check_message(&got.told, &["ckpt/latest matches SCR_CHECKPOINT_PATTERN, of"]),

@@ -19,7 +19,7 @@ fn program(truth: &Truth, ends: bool) -> Program<'_> {
 
 #[test]
 fn a_run_that_ended_says_what_became_of_its_checkpoints() {
-    let cluster = Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_CACHE_SIZE=1"]);
+    let cluster = Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_CACHE_SIZE=1", "SCR_FLUSH=10"]);
     let truth = Truth::default();
     let outcome = cluster.launch("aabb", None, |rank| program(&truth, true).run(rank));
     assert_eq!(from(&outcome), None);

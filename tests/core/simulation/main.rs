@@ -9,7 +9,8 @@
 //! draw; in every third one it has several series. `SCR_SIM_STYLE=threaded` makes all of them
 //! write by a thread, `drawn` none but those whose seed says so, `fails` lets seals fail and
 //! ranks fall back (not in the usual mix yet: too few of its schedules have been run), `several`
-//! gives all of them several series (`threaded,several` is both), `aside` lets all encode beside
+//! gives all of them several series (`threaded,several` is both), `keeps` lets the program's word
+//! count wherever nothing is due, as in every second one, `aside` lets all encode beside
 //! the program, as every fifth one does. Faults are looked for in the
 //! usual mix, whatever it says: some show only where a checkpoint takes longer than the settle
 //! time, which hardly a threaded one does. `SCR_SIM_FAULT=TrustEarly` looks for that one alone.
@@ -69,6 +70,8 @@ pub enum Fault {
     TrustEarly,
     /// What was encoded counts although the program has written since.
     TakeSpoiled,
+    /// Nobody knows what the program has not deleted.
+    ForgetKept,
 }
 
 /// Of so many schedules one has a program that writes by a thread.
@@ -122,7 +125,11 @@ fn schedule_in(
     let mut style = Style::draw(&mut rng, ranks, several);
     style.aside = seed % ASIDE_EVERY == 3 || wish.contains("aside");
     let seals_once = fault == Some(Fault::ConfirmAtSettle);
-    style.series.iter_mut().for_each(|series| series.rule.seals_once = seals_once);
+    style.series.iter_mut().for_each(|series| {
+        series.rule.seals_once = seals_once;
+        let even = seed.is_multiple_of(2) || wish.contains("keeps");
+        series.rule.keeps = even && series.rule.flush_every == 0;
+    });
     let threaded = seed.is_multiple_of(THREADED_EVERY) && !wish.contains("drawn");
     if threaded || wish.contains("threaded") {
         style.thread();
@@ -254,7 +261,7 @@ const FAULT_SCHEDULES: u64 = 300_000;
 /// The faults, the promise that each breaks, and the seed that is tried first: where it showed when
 /// it was last looked for among all of them. Elsewhere it is looked for as if there were no such
 /// seed, so one that no longer shows it costs time and no verdict.
-const FAULTS: [(Fault, &str, u64); 12] = [
+const FAULTS: [(Fault, &str, u64); 13] = [
     (Fault::EvictBeforeConfirm, "promise", 21),
     (Fault::SkipRevoke, "promise", 6417),
     (Fault::ConfirmAtSettle, "promise", 5),
@@ -267,6 +274,7 @@ const FAULTS: [(Fault, &str, u64); 12] = [
     (Fault::IgnoreNames, "promise 1", 10),
     (Fault::TrustEarly, "promise 1", 647),
     (Fault::TakeSpoiled, "promise", 1343),
+    (Fault::ForgetKept, "promise 1", 2),
 ];
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the runtime does for each step of a conference, in the order that the machine's head
 //! demands; every local action and every collective is a micro-step of its own.
 
-use scr_core::machine::{DatasetKey, Outcome, Reason, Report, SealPlan, Step};
+use scr_core::machine::{DatasetKey, Knowledge, Outcome, Reason, Report, SealPlan, Step};
 
 use super::Fault;
 use super::cluster::{Copy, Files, Journal, Record};
@@ -92,6 +92,9 @@ impl Sim {
         let mut report = machine.report(entropy, self.clock_ms);
         if self.fault == Some(Fault::TakeSpoiled) {
             report.datasets.iter_mut().for_each(|dataset| dataset.spoiled = false);
+        }
+        if self.fault == Some(Fault::ForgetKept) {
+            report.sealed.iter_mut().for_each(|sealed| sealed.kept = false);
         }
         report
     }
@@ -311,8 +314,10 @@ impl Sim {
         }
         self.leave(rank);
         if rank == 0 {
+            // What is equal on all ranks is as rank 0 knows it: others may be further.
+            let habit = self.ranks[0].machine.knowledge(series).habit;
             for (known, rank) in self.cluster.knowledge.iter_mut().zip(&self.ranks) {
-                known[series] = rank.machine.knowledge(series);
+                known[series] = Knowledge { habit, ..rank.machine.knowledge(series) };
             }
         }
         self.done(rank, &step, Outcome::Done)

@@ -7,7 +7,7 @@ use scr_core::machine::{DatasetKey, DatasetState};
 
 use super::cluster::{Content, Files, Sealed, Stage};
 use super::job::{Checked, Sim, trace};
-use super::series::Series;
+use super::series::{Series, series_of};
 
 /// A checkpoint of a series: launch and step.
 pub type Checkpoint = (u32, u32);
@@ -197,11 +197,29 @@ impl Sim {
         }
         let mut datasets = self.ranks[rank].machine.datasets(key.series).iter();
         let state = datasets.find(|dataset| dataset.key == *key).map(|dataset| dataset.state);
+        if state != Some(DatasetState::Dropped) && self.style.series[key.series].rule.keeps {
+            self.check_kept(rank, key)?;
+        }
         let is_empty = state == Some(DatasetState::Open);
         if is_empty || called.iter().any(|called| called.id > id) {
             return Ok(());
         }
         Err(format!("promise 2: rank {rank} evicts {key:?} ({id}) before a newer one is complete"))
+    }
+
+    /// Promise 1: what the program has not given up itself is on the PFS before it leaves the cache.
+    fn check_kept(&self, rank: usize, key: &DatasetKey) -> Checked {
+        let node = &self.cluster.nodes[self.cluster.node_of[rank]];
+        let files = node.files.get(&(rank, key.clone())).into_iter().flatten();
+        let mut kept = files.filter(|(name, content)| {
+            let sees = &self.ranks[rank].sees;
+            sees.get(*name) == Some(content) && self.cluster.pfs.get(*name) != Some(content)
+        });
+        kept.next().map_or(Ok(()), |(name, content)| {
+            Err(format!(
+                "promise 1: rank {rank} evicts {name} ({content:?}), which nobody else has"
+            ))
+        })
     }
 
     /// A number belongs to one dataset, whatever the series.
@@ -245,8 +263,13 @@ impl Sim {
     }
 
     /// Of what the program sees of a series: the newest checkpoint and the newest that we called
-    /// complete, but for what has left the cache by then, and the pointer file.
+    /// complete, but for what has left the cache by then, and the pointer file; all of it, if
+    /// nobody has said what is due.
     fn wanted_at_end(&self, series: &Series, seen: &Files) -> Files {
+        if series.rule.keeps {
+            let own = seen.iter().filter(|(name, _)| series_of(name) == series.index);
+            return own.map(|(name, content)| (name.clone(), *content)).collect();
+        }
         let truth = &self.truth[series.index];
         let has_id = series.rule.has_id;
         let none = Files::new();

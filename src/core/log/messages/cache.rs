@@ -45,11 +45,11 @@ messages! {
     }
     EVICTED_NAME = 2006 {
         title: "The program opens a file of a checkpoint that is no longer kept",
-        cause: "Older checkpoints leave the cache when newer ones are complete; this one was not \
-             due for a copy on the parallel file system.",
+        cause: "SCR_FLUSH is set: older checkpoints leave the cache when newer ones are complete, \
+             and this one was not due for a copy on the parallel file system.",
         done: "The open fails: no such file.",
-        cure: "Set SCR_FLUSH=1 to keep all checkpoints on the parallel file system, or keep more \
-             in the cache (SCR_CACHE_SIZE).",
+        cure: "Leave SCR_FLUSH out, and all that the program does not delete itself is kept; or \
+             keep more in the cache (SCR_CACHE_SIZE).",
     }
     SEVERAL_WRITERS = 2007 {
         title: "A file is written by ranks of several places",

@@ -108,4 +108,13 @@ messages! {
              directory may fail.",
         cure: "Mend what the text names.",
     }
+    FLUSH_BEHIND = 4016 {
+        title: "Checkpoints come faster than the background flush",
+        cause: "The program keeps all its checkpoints, or more of them than the cache has room \
+             for, and the parallel file system takes one more slowly than the next comes.",
+        done: "What finds no place goes straight to the parallel file system, as it would without \
+             SCR; it is complete and counts.",
+        cure: "Nothing, if the program needs all of them. If not: SCR_FLUSH=n flushes every nth \
+             only, and the others leave the cache; or keep more there (SCR_CACHE_SIZE).",
+    }
 }

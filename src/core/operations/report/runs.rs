@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::events::{Logged, SEALED_ON_PREFIX};
+use crate::events::{GIVEN_UP, Logged, SEALED_ON_PREFIX};
 use crate::records::{RunPace, RunPassed, RunRecord, Timestamp};
 
 /// The times of one launch in the log and in the run record differ by no more than this many
@@ -65,6 +65,8 @@ pub struct Point {
     pub flushed: Option<u64>,
     /// Why its flush failed.
     pub failed: Option<String>,
+    /// The program has given it up before it had to be flushed.
+    pub spared: bool,
 }
 
 /// One launch.
@@ -206,6 +208,9 @@ fn tell(run: &mut RunStory, event: &Logged, time: u64) {
             run.point(id).into_iter().for_each(|point| point.failed = Some(note.to_owned()));
             run.troubles.push(trouble("a flush failed"));
         }
+        "EVICTED" if note == GIVEN_UP => {
+            run.point(id).into_iter().for_each(|point| point.spared = true);
+        }
         "DROPPED" => run.troubles.push(trouble("a dataset was dropped")),
         "WITHHELD" => run.troubles.push(trouble("not offered at the start")),
         "FALLBACK" => run.troubles.push(trouble("files went straight to the prefix")),
@@ -318,6 +323,7 @@ fn add_datasets(run: &mut RunStory, record: &RunRecord) {
             flush_seconds: one.flush_seconds,
             flushed,
             failed: one.failed.clone(),
+            spared: false,
         });
     }
     run.points.sort_by_key(|point| point.sealed);
@@ -344,11 +350,13 @@ mod tests {
             (10, "SEALED, dset=1, name=\"c.1\", secs=0.2, files=4, bytes=400"),
             (10, "CHECKPOINT_END, dset=1, name=\"c.1\", secs=1.5"),
             (12, "FLUSH_END, dset=1, name=\"c.1\", secs=2.0, files=4, bytes=400"),
+            (13, "EVICTED, dset=1, name=\"c.1\""),
             (20, "SEALED, dset=2, name=\"c.2\", secs=0.2, files=4, bytes=400"),
             (
                 25,
                 "SEALED, dset=9, name=\"o.9\", secs=0.2, files=1, bytes=1, note=\"on the prefix\"",
             ),
+            (40, "EVICTED, dset=2, name=\"c.2\", note=\"given up by the program\""),
             (50, "NODE_FAIL, note=\"n2\""),
             (52, "FAILED, note=\"run 1: exit status 137\""),
             (51, "NODE_SEAL, secs=0.4, files=0, bytes=800, note=\"n1\""),
@@ -373,6 +381,7 @@ mod tests {
         assert_eq!(first.paces["n1"][0], RunPace { bytes: 800, nanos: 400_000_000 });
         assert_eq!(first.points.len(), 3);
         assert_eq!(first.points[2].flushed, Some(1_700_000_025));
+        assert_eq!((first.points[0].spared, first.points[1].spared), (false, true));
         let one = &first.points[0];
         assert_eq!((one.cost_seconds, one.seal_seconds), (Some(1.5), Some(0.2)));
         assert_eq!((one.flush_seconds, one.flushed), (Some(2.0), Some(1_700_000_012)));
@@ -407,7 +416,7 @@ mod tests {
         let mut runs = stories(&two_launches());
         add_record(&mut runs, &record, false);
         assert_eq!((runs.len(), runs[1].points.len()), (2, 0));
-        let mut runs = stories(&two_launches()[..7]);
+        let mut runs = stories(&two_launches()[..8]);
         add_record(&mut runs, &RunRecord { end: None, ..record }, true);
         assert_eq!((runs.len(), runs[1].close), (2, Close::Runs));
     }

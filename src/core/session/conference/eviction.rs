@@ -2,6 +2,7 @@
 
 use crate::cache::{self, Catalog, Ctx, NodeCatalog};
 use crate::error::{Error, Result};
+use crate::events::GIVEN_UP;
 use crate::files::crc32_of_file;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
@@ -38,7 +39,10 @@ impl Session {
         match outcome {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
-            Ok(()) => self.dataset_event("EVICTED", key, id, |event| event),
+            Ok(()) => {
+                let note = if self.is_given_up(key) { GIVEN_UP } else { "" };
+                self.dataset_event("EVICTED", key, id, |event| event.note(note));
+            }
         }
         // Not before: a rank of the node that heard of it would leave names of deleted files.
         let mut state = self.state();
@@ -49,6 +53,17 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Tells whether the dataset leaves the cache because the program has deleted it, or written it
+    /// anew: where its word counts, nothing else makes one leave that was not flushed.
+    fn is_given_up(&self, key: &DatasetKey) -> bool {
+        let state = self.state();
+        let mut all = state.machine.datasets(key.series).iter();
+        let unflushed = all.any(|one| {
+            one.key == *key && one.id != 0 && one.state != DatasetState::Dropped && !one.flushed
+        });
+        unflushed && self.site.keeps(&self.series.series()[key.series])
     }
 
     /// `SCR_CRC_ON_DELETE`: damage in node-local storage that nobody would have noticed.

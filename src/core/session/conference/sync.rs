@@ -72,8 +72,12 @@ impl Session {
         let _below = below_limit();
         self.tally.one(Count::Conferences);
         self.release_left_behind();
-        self.state().machine.set_aside(self.spare.is_there());
-        let report = self.state().machine.report(random_u64(), monotonic_ms());
+        let mut state = self.state();
+        state.machine.set_aside(self.spare.is_there());
+        let scarce = self.is_scarce(&state);
+        state.machine.set_scarce(scarce);
+        let report = state.machine.report(random_u64(), monotonic_ms());
+        drop(state);
         let gathered = links.world.all_gather(&self.with_paces(report.to_bytes()))?;
         self.settle_noted();
         let reports: Option<Vec<Report>> =

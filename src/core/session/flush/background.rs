@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome};
+use crate::params::keys;
 use crate::records::DatasetRecord;
 use crate::session::rank::runtime::Session;
 use crate::transfer::{
@@ -113,12 +114,13 @@ impl Session {
         Ok(())
     }
 
-    /// Tells whether the user wants a flush of this dataset in the background, and it need not be
-    /// waited for yet. The same on all ranks.
+    /// Tells whether a flush of this dataset is made in the background, and need not be waited for
+    /// yet: the user wants that, or it comes of what the program keeps. The same on all ranks.
     pub(in crate::session) fn flushes_async(&self, key: &DatasetKey) -> bool {
         let number = self.state().machine.number_of(key);
         let store = self.site.descriptors.store(self.descriptor(key.series, number));
-        let wanted = store.flushes_async(&self.site.settings);
+        let keeps = self.site.keeps(&self.series.series()[key.series]);
+        let wanted = keeps || store.flushes_async(&self.site.settings);
         wanted && !self.finishing.load(Ordering::Relaxed)
     }
 
@@ -265,7 +267,15 @@ impl Session {
         let host = self.site.host.clone();
         let enter = move || host.enter_thread();
         let publish_if = self.publish_if(key);
-        let before = self.flushes().last_key_value().map(|(_, flush)| flush.under());
+        let before = {
+            let flushes = self.flushes();
+            if !self.site.settings.is_chosen(keys::FLUSH_ASYNC_BW.param.name) {
+                // The next one waits already: the places of these are needed soon.
+                flushes.values().for_each(AsyncFlush::hurry);
+            }
+            // Of newer ones it brings no name: they may be under way since before it was due.
+            flushes.range(..id).next_back().map(|(_, flush)| flush.under())
+        };
         let ctx = links.ctx(&self.site);
         let begun = AsyncFlush::begin(&ctx, id, &left_out, before, enter, publish_if)?;
         self.flushes().insert(id, begun);

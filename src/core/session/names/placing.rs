@@ -39,8 +39,7 @@ impl Session {
             messages::EVICTED_NAME,
             format_args!(
                 "rank {}: {name} belonged to a checkpoint that was not due for a flush and has \
-                 left the cache; it cannot be opened (SCR_FLUSH=1 keeps all, SCR_CACHE_SIZE \
-                 more)",
+                 left the cache; it cannot be opened (without SCR_FLUSH it would be kept)",
                 self.site.rank
             ),
         );
@@ -97,6 +96,7 @@ impl Session {
         intent: Intent,
         room: Room,
     ) -> Option<Answer> {
+        self.tell_behind(&placed);
         let mut way = Way::OnPrefix;
         if self.begin_in_cache(&mut state, &placed, name) {
             match self.make_target(&state, name, &placed.key, found, intent) {
@@ -148,6 +148,22 @@ impl Session {
             _ => return Some(Answer::Pass { token }),
         };
         Some(Answer::Redirect { path, token })
+    }
+
+    /// Once: the program waits for the PFS again, and nobody would know why.
+    fn tell_behind(&self, placed: &Placed) {
+        let keeps = self.site.keeps(&self.series.series()[placed.key.series]);
+        if keeps && placed.on_prefix == Some(Reason::WaitsForFlush) {
+            log::warn_once(
+                messages::FLUSH_BEHIND,
+                format_args!(
+                    "{} goes straight to {}: the cache is full of checkpoints that wait to be \
+                     written there",
+                    self.title(&placed.key),
+                    self.site.prefix.display()
+                ),
+            );
+        }
     }
 
     /// Brings the file's present content to where the file will be, and `enter` tells that it will

@@ -6,6 +6,7 @@
 //! twice), so it is made only when room is scarce: otherwise nothing could come of it. On other
 //! file systems it costs nothing, and the file lies better.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
 use crate::cache::{self, Ctx, Setback, Store};
@@ -115,6 +116,25 @@ impl Session {
                 None
             }
         }
+    }
+
+    /// Tells whether a store that this rank keeps datasets in has no room for two more like the
+    /// largest of them, besides those that wait there for the program to delete them.
+    pub(in crate::session) fn is_scarce(&self, state: &State) -> bool {
+        if !self.series.series().iter().any(|series| self.site.keeps(series)) {
+            return false;
+        }
+        let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
+        for (key, holding) in &state.holdings {
+            let bytes = state.machine.cached_bytes(key).saturating_add(holding.redundancy_bytes);
+            let known = largest.entry(&holding.store).or_default();
+            *known = bytes.max(*known);
+        }
+        largest.into_iter().any(|(name, bytes)| {
+            let (store, wanted) = (self.site.layout.store(name), bytes.saturating_mul(2));
+            let left = store.and_then(|store| self.left(state, store, wanted));
+            left.is_some_and(|left| left.bytes < wanted)
+        })
     }
 
     /// Keeps files of a dataset that is about to be evicted as spares: those of redundancy, if
