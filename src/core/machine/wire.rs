@@ -6,7 +6,7 @@ use super::report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 use crate::bytes::{Reader, Writer};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 
 impl Report {
     /// Makes the bytes of the report for an all-gather.
@@ -52,9 +52,10 @@ fn put_series(out: &mut Writer, series: &SeriesReport) {
     for names in [&series.deleted, &series.taken, &series.begun, &series.restless] {
         out.list(names, put_counted);
     }
-    for names in [&series.revived, &series.moved] {
+    for names in [&series.revived, &series.moved, &series.unlinked] {
         out.list(names, |out, name| _ = out.counted(name.as_bytes()));
     }
+    out.list(&series.amended, put_counted);
 }
 
 fn series(from: &mut Reader) -> Option<SeriesReport> {
@@ -82,6 +83,8 @@ fn series(from: &mut Reader) -> Option<SeriesReport> {
         restless: from.list(counted)?,
         revived: from.list(Reader::text)?,
         moved: from.list(Reader::text)?,
+        unlinked: from.list(Reader::text)?,
+        amended: from.list(counted)?,
     })
 }
 
@@ -110,7 +113,7 @@ fn put_dataset(out: &mut Writer, dataset: &DatasetReport) {
         dataset.sealed,
     ]);
     out.flags(&[dataset.returns, dataset.output]);
-    out.flags(&[dataset.encoded, dataset.failed, dataset.spoiled]);
+    out.flags(&[dataset.encoded, dataset.failed, dataset.spoiled, dataset.covers]);
     out.list(&dataset.replaced, put_counted);
     if let Some(reason) = &dataset.invalid {
         out.counted(reason.as_bytes());
@@ -127,7 +130,7 @@ fn dataset(from: &mut Reader) -> Option<DatasetReport> {
     let (open, files, on_prefix) = (count(from)?, count(from)?, count(from)?);
     let [begun, complete, settled, followed, invalid, abandoned, after, sealed] = from.flags()?;
     let [returns, output] = from.flags()?;
-    let [encoded, failed, spoiled] = from.flags()?;
+    let [encoded, failed, spoiled, covers] = from.flags()?;
     Some(DatasetReport {
         key,
         order,
@@ -142,6 +145,7 @@ fn dataset(from: &mut Reader) -> Option<DatasetReport> {
         spoiled,
         begun,
         complete,
+        covers,
         settled,
         followed,
         abandoned,
@@ -185,6 +189,8 @@ mod tests {
                 deleted: vec![("a/b".into(), 7)],
                 revived: vec!["c".into()],
                 moved: vec!["a/b".into()],
+                unlinked: vec!["a/b".into()],
+                amended: vec![("a/g".into(), 4)],
                 taken: vec![("a/d".into(), 8)],
                 begun: vec![("a/e".into(), 6)],
                 restless: vec![("run.log".into(), 8)],
@@ -203,6 +209,7 @@ mod tests {
                 order: 9,
                 sealed: true,
                 complete: false,
+                covers: true,
                 settled: true,
                 quiet_ms: 11,
                 since_begun_ms: 12,
@@ -221,7 +228,7 @@ mod tests {
     #[test]
     fn a_report_survives_the_way_there_and_back() {
         let report = sample();
-        assert_eq!(crc32(&report.to_bytes()), 0xb4e9_81da, "raise VERSION if the form changes");
+        assert_eq!(crc32(&report.to_bytes()), 0x31c6_5c90, "raise VERSION if the form changes");
         assert_eq!(Report::from_bytes(&report.to_bytes()), Some(report));
         assert_eq!(Report::from_bytes(&Report::default().to_bytes()), Some(Report::default()));
     }

@@ -29,6 +29,8 @@
 //! | `bad_input.rs` | settings and records that are wrong |
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
+//! | `rotated.rs` | the newest states under names that move, killed at every instant |
+//! | `deleted.rs` | what the program has deleted stays so |
 //! | `sparing.rs`, `counted.rs` | what a start and a checkpoint cost, counted in calls |
 //! | `written.rs` | checksums that are taken while the program writes |
 //! | `same_bytes.rs` | what a start and a command make of the same caches |
@@ -44,6 +46,7 @@ mod calls_lost;
 mod cluster;
 mod counted;
 mod deaths;
+mod deleted;
 mod directories;
 mod door;
 mod faults;
@@ -63,6 +66,7 @@ mod program;
 mod record;
 mod restarts;
 mod rewritten;
+mod rotated;
 mod same_bytes;
 mod scene;
 mod seen;

@@ -184,7 +184,7 @@ impl Session {
         self.publish(one, Gate::Open)?;
         self.replace_private(state, to);
         let deletion = match self.file_ref(name) {
-            Some(file) => state.machine.deleted(&file, monotonic_ms()),
+            Some(file) => state.machine.renamed_out(&file, monotonic_ms()),
             None => Deletion::Now,
         };
         self.delete(state, name, source, deletion)?;
@@ -250,9 +250,10 @@ impl Session {
                 state.enter_file(&placed.key, to, false);
                 Ok(Answer::Done)
             }
+            // What an older dataset has under the old name stays there until this one is safe.
             _ if self.put_in_cache(state, &placed, to, |target| take_in(from, target)) => {
-                match last.filter(|name| !state.view.is_in_a_layer(name)) {
-                    Some(name) => state.view.delete(name),
+                match name.zip(renamed.from) {
+                    Some((name, deletion)) => self.delete(state, name, source, deletion)?,
                     None => ns::remove(from)?,
                 }
                 self.replace_private(state, &self.site.on_prefix(to));

@@ -100,7 +100,7 @@ impl Session {
     /// Forgets a file on the PFS that moves away under a name that is not ours.
     pub(in crate::session) fn forget(&self, state: &mut State, name: &str) {
         if let Some(file) = self.file_ref(name)
-            && state.machine.deleted(&file, monotonic_ms()) != Deletion::Deferred
+            && state.machine.renamed_out(&file, monotonic_ms()) != Deletion::Deferred
         {
             state.tokens.orphan(name);
         }
