@@ -46,8 +46,10 @@ impl Sim {
             visible.extend(dataset.files());
         }
         self.check_restart(&restored, &visible)?;
-        let discarded = |name: &&String| self.style.series.iter().any(|one| one.is_discarded(name));
-        if let Some(name) = visible.keys().find(discarded) {
+        let all = |file: &(&String, &Content)| {
+            self.truth.iter().any(|truth| truth.discarded.get(file.0) == Some(file.1))
+        };
+        if let Some((name, _)) = visible.iter().find(all) {
             return Err(format!("promise 1: {name}, which was thrown away, is there again"));
         }
         let step = self.step_to_go_on_from(&visible);

@@ -197,8 +197,8 @@ impl Series {
 
     /// The file of which the rank throws away every second one.
     fn extra(&self, rank: usize, step: u32) -> Option<FileRef> {
-        let simple = self.discards && self.rule.has_id && !self.moves && self.writers[rank];
-        simple.then(|| self.file(rank, step, self.files))
+        let simple = self.discards && self.rule.has_id && !self.moves && !self.threaded;
+        (simple && self.writers[rank]).then(|| self.file(rank, step, self.files))
     }
 
     /// Whether the name is that of a file that was thrown away.
