@@ -1,11 +1,11 @@
 //! Names that the program takes away (DESIGN section 4, "Deletion").
 //!
-//! In a dataset that is not sealed that is done at once: what the program has thrown away is no part
-//! of it. Of a sealed one it becomes real when a newer one is confirmed, since a restart may need
-//! what was taken away; the newer one is that without it. A file without id beside others (a flag,
-//! a pointer) is no checkpoint: its unlink amends the newest sealed dataset that has it. One that
-//! is not confirmed is sealed again without it; of a confirmed one, which is never taken back, all
-//! ranks are told at the next conference that this file is gone.
+//! In a dataset that is not sealed that is done at once: what the program has thrown away is no
+//! part of it. Of a sealed one it becomes real when a newer one is confirmed, since a restart may
+//! need what was taken away; the newer one is that without it. A file without id beside others (a
+//! flag, a pointer) is no checkpoint: its unlink amends the newest sealed dataset that has it. One
+//! that is not confirmed is sealed again without it; of a confirmed one, which is never taken back,
+//! all ranks are told at the next conference that this file is gone.
 
 use super::Machine;
 use super::keys::{DatasetKey, Deletion, FileRef};

@@ -96,7 +96,8 @@ fn put(rank: &Rank, style: Style, state: u64, course: &Course) -> Option<()> {
     Some(())
 }
 
-/// All ranks go on until a restart would offer the state whatever node is lost, as their nodes tell.
+/// All ranks go on until a restart would offer the state whatever node is lost, as far as their
+/// nodes tell.
 fn go_on(rank: &Rank, is_safe: impl Fn() -> bool) {
     for _ in 0..200 {
         rank.calm();

@@ -1,6 +1,6 @@
-/* Rank 0 keeps its last three states as CP2K does: it removes `w.restart.bak-2`, gives the other two
- * the name before, and writes `w.restart`. argv[1] states, argv[2] a file that it makes then, to wait
- * for its end. It begins by saying what it finds. */
+/* Rank 0 keeps its last three states as CP2K does: it removes `w.restart.bak-2`, moves the other
+ * two on, and writes `w.restart`. argv[1] states, argv[2] a file that it makes then, to wait for
+ * its end. It begins by saying what it finds. */
 #include "sim.h"
 
 static const char *const names[] = {"w.restart", "w.restart.bak-1", "w.restart.bak-2"};

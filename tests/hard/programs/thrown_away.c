@@ -1,6 +1,6 @@
 /* Four checkpoints, each with a flag beside it that rank 0 deletes when the checkpoint is complete.
- * Of the last one a rank writes its file in part, throws it away, and writes another. Then rank 0 is
- * killed. With an argument it only says which files it finds. */
+ * Of the last one a rank writes its file in part, throws it away, and writes another. Then rank 0
+ * is killed. With an argument it only says which files it finds. */
 #include <signal.h>
 
 #include "sim.h"

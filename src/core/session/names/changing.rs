@@ -191,7 +191,8 @@ impl Session {
         Ok(Answer::Done)
     }
 
-    /// The new name is ours: the file belongs to its dataset.
+    /// The new name is ours: the file belongs to its dataset. What an older one has on the PFS under
+    /// the old name stays there until that is safe.
     fn rename_into(
         &self,
         state: &mut State,
@@ -250,7 +251,6 @@ impl Session {
                 state.enter_file(&placed.key, to, false);
                 Ok(Answer::Done)
             }
-            // What an older dataset has under the old name stays there until this one is safe.
             _ if self.put_in_cache(state, &placed, to, |target| take_in(from, target)) => {
                 match name.zip(renamed.from) {
                     Some((name, deletion)) => self.delete(state, name, source, deletion)?,
