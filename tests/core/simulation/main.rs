@@ -123,7 +123,7 @@ fn schedule_in(
         *rng.choice(&[Scheme::Single, Scheme::Partner, Scheme::Xor]).unwrap_or(&Scheme::Xor);
     let several = seed % SEVERAL_EVERY == 1 || wish.contains("several");
     let mut style = Style::draw(&mut rng, ranks, several);
-    let discards = seed % DISCARDS_EVERY == 2;
+    let discards = seed % DISCARDS_EVERY == 2 && style.mute.is_none();
     style.series.iter_mut().for_each(|series| series.discards = discards);
     style.aside = seed % ASIDE_EVERY == 3 || wish.contains("aside");
     let seals_once = fault == Some(Fault::ConfirmAtSettle);
