@@ -22,6 +22,7 @@ import matrix
 import ordinary  # the same
 import outside  # the same
 import pool  # cluster has told where it is
+import rotated  # the same
 import runs  # the same
 import salvage  # the same
 import schemes

@@ -125,7 +125,10 @@ impl Program {
         let renamed = machine.renamed(Some(&old), Some(&new), 7, None, now);
         let Placement::Dataset(placed) = renamed.to else { panic!("not ours: {renamed:?}") };
         self.took_away(from, renamed.from.unwrap());
-        self.prefix.retain(|name, there| name != from || *there != content);
+        // What an older one has on the prefix stays there, unless the file moves on there itself.
+        if placed.is_on_prefix() || renamed.from != Some(Deletion::Deferred) {
+            self.prefix.retain(|name, there| name != from || *there != content);
+        }
         self.store(&placed, to, content);
     }
 
@@ -223,10 +226,9 @@ fn faults(style: Style) -> Option<String> {
         for key in sealed.iter().chain(&confirmed) {
             let shown = program.offers(key);
             let whole = program.left.contains(&shown);
-            // What the first checkpoints have on the prefix moves on there, as it would without us.
             let of_one =
                 |moment: &Files| shown.iter().all(|(name, it)| moment.get(name) == Some(it));
-            let shifts = style.learn || (style.copies && (growing || style.every_ms < 100));
+            let shifts = style.copies && (style.learn || growing || style.every_ms < 100);
             let counts = whole || shifts && program.moments.iter().any(of_one);
             if !counts {
                 let left = &program.left;

@@ -131,13 +131,22 @@ impl FilemapFile {
     /// Nothing is written if it is not one of the dataset's, or is known to be left.
     pub fn leave(&self, key: &DatasetKey, name: &str) -> Result<()> {
         match self.get(key) {
-            Some(mut record) if record.files.iter().any(|file| file.name == name) => {
-                if !record.left.insert(name.to_owned()) {
-                    return Ok(());
-                }
-                self.put_held(self.rank, record)
+            Some(record) if record.files.iter().any(|file| file.name == name) => {
+                self.note_left(key, name)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Does what [`FilemapFile::leave`] does, also for a file of another rank: what this rank's
+    /// record says holds for all.
+    pub fn note_left(&self, key: &DatasetKey, name: &str) -> Result<()> {
+        match self.get(key) {
+            Some(mut record) => match record.left.insert(name.to_owned()) {
+                true => self.put_held(self.rank, record),
+                false => Ok(()),
+            },
+            None => Ok(()),
         }
     }
 

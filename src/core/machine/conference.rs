@@ -19,6 +19,8 @@ pub(super) struct Vote {
     pub ready: bool,
     /// Every rank's files are known to be all.
     pub complete: bool,
+    /// Every rank has the names that it had in the last ones.
+    pub covers: bool,
     /// Some rank has begun a later dataset of the series.
     pub followed: bool,
     /// See [`DatasetReport::abandoned`].
@@ -73,6 +75,13 @@ pub(super) struct Conference {
     /// Series whose deletions were published.
     pub published: BTreeSet<usize>,
     pub halted: bool,
+}
+
+impl Vote {
+    /// What holds as long as no rank says otherwise.
+    fn of_all() -> Vote {
+        Vote { ready: true, complete: true, covers: true, encoded: true, ..Vote::default() }
+    }
 }
 
 impl Stray {
@@ -163,6 +172,7 @@ impl Machine {
             order: dataset.order,
             sealed: self.status(&dataset.key) == Status::Provisional,
             complete: self.looks_complete(dataset),
+            covers: self.covers_last(dataset),
             settled: self.is_settled(dataset),
             quiet_ms: self.quiet_ms(series),
             since_begun_ms: match dataset.begun {
@@ -208,7 +218,7 @@ impl Machine {
         let mut bare = kept().filter(|(_, file)| file.bare);
         let report = SealedReport {
             id: shared.id,
-            deleted_from: dataset.files.values().any(|file| file.deleted),
+            deleted_from: dataset.files.values().any(|file| file.deleted && !file.amended),
             live: bare.any(|(name, _)| !newer(false).any(|newer| newer.files.contains_key(name))),
             held: kept().any(|(name, _)| !newer(true).any(|newer| newer.files.contains_key(name))),
             kept: self.is_kept_series(series)
@@ -354,13 +364,14 @@ impl Machine {
     }
 
     fn vote_of(&self, key: &DatasetKey, reports: &[Report]) -> Vote {
-        let mut vote = Vote { ready: true, complete: true, encoded: true, ..Vote::default() };
+        let mut vote = Vote::of_all();
         for (rank, report) in reports.iter().enumerate() {
             let Some(dataset) = report.datasets.iter().find(|dataset| dataset.key == *key) else {
                 // It hears of the dataset just now.
                 let nothing_to_write = report.series[key.series].writes_nothing;
                 vote.ready &= nothing_to_write;
                 vote.complete &= nothing_to_write;
+                vote.covers = false;
                 vote.encoded = false;
                 continue;
             };
@@ -373,6 +384,7 @@ impl Machine {
             vote.on_prefix += dataset.on_prefix;
             vote.ready &= dataset.complete || dataset.settled;
             vote.complete &= dataset.complete;
+            vote.covers &= dataset.covers;
             vote.followed |= dataset.followed;
             vote.since_begun_ms = vote.since_begun_ms.max(dataset.since_begun_ms);
             vote.abandoned |= dataset.abandoned;

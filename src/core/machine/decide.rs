@@ -212,6 +212,7 @@ impl Machine {
         let dataset = &mut series.datasets[at];
         let resealed = dataset.seals > 0;
         (dataset.took_ms, dataset.trusted) = (vote.since_begun_ms, false);
+        dataset.covers = vote.covers;
         if dataset.id == 0 {
             // It keeps the id if the seal fails: its directory may have that name by then, and some
             // rank a record. No other dataset ever has it.

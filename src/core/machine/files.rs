@@ -3,9 +3,9 @@
 //! Nothing here communicates or waits; the answers follow from what this rank knows.
 
 use super::Machine;
-use super::keys::{DatasetKey, Deletion, FileRef, Intent, Placed, Placement};
+use super::keys::{DatasetKey, FileRef, Intent, Placed, Placement};
 use super::knowledge::{kind_hash, name_hash};
-use super::local::{LocalDataset, LocalFile, Phase, Status, Tombstone};
+use super::local::{LocalDataset, Phase, Status};
 use super::reason::Reason;
 use super::shared::DatasetState;
 
@@ -127,26 +127,6 @@ impl Machine {
             dataset.invalid.get_or_insert_with(|| reason.to_string());
             self.agreement.changed(1);
         }
-    }
-
-    /// Takes an unlink of a file by the program. Whatever the answer, the name is absent for it
-    /// from now on.
-    pub fn deleted(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
-        self.tick(now_ms);
-        self.delete(file, None)
-    }
-
-    /// Notes that the program has moved the directory of a file: the PFS has it under its new name,
-    /// and the old one is absent. Like [`Machine::deleted`], but no flush brings the old name back.
-    pub fn moved_away(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
-        self.tick(now_ms);
-        let deletion = self.delete(file, None);
-        let series = &mut self.series[file.series];
-        series.note_moved(&file.name);
-        if series.news.deleted.last().is_some_and(|(name, _)| *name == file.name) {
-            series.news.moved.push(file.name.clone());
-        }
-        deletion
     }
 
     /// Remembers a temporary-name template (text of `patterns::temporary`). Where there are too
@@ -334,6 +314,7 @@ impl Machine {
         let known = self.shared.find(&key).is_some_and(|dataset| dataset.seals == 0);
         let learning = shared.routing.watches() || self.is_new(file);
         self.tell_revived(file);
+        self.take_back_amendment(file);
         self.note_leaders(&key);
         let series = &mut self.series[file.series];
         series.tombstones.retain(|tombstone| tombstone.name != file.name);
@@ -378,74 +359,5 @@ impl Machine {
     pub(super) fn is_new(&self, file: &FileRef) -> bool {
         self.config.series[file.series].learn
             && !self.series[file.series].kinds.contains(&kind_hash(&file.masked))
-    }
-
-    /// Makes the name absent from now on; its content goes on in the dataset `into`, if that is
-    /// given.
-    pub(super) fn delete(&mut self, file: &FileRef, into: Option<&DatasetKey>) -> Deletion {
-        self.note_name();
-        self.note_given_up(file, into);
-        let routing = self.shared.series[file.series].routing;
-        let newest_confirmed = self.shared.newest_confirmed(file.series);
-        let mut answer = None;
-        let mut holder = None;
-        let mut early_ms = None;
-        for at in (0..self.series[file.series].datasets.len()).rev() {
-            let dataset = &self.series[file.series].datasets[at];
-            if !dataset.holds(&file.name) {
-                continue;
-            }
-            let key = dataset.key.clone();
-            let open = self.status(&key) == Status::Open;
-            let in_progress = open && !self.is_complete(dataset);
-            let count = self.agreement.count;
-            let kept = in_progress && self.is_kept_of(file, at, into);
-            let goes_on = into.is_some_and(|into| self.goes_on(file, &key, into));
-            // However complete it is: if no agreement comes, the PFS is to see it before it goes.
-            let too_early = !goes_on && self.deletes_too_early(file.series, at, &file.name);
-            let too_early = kept || (open && too_early);
-            let mut newer = self.series[file.series].datasets[at + 1..].iter();
-            let followed = newer.any(LocalDataset::is_successor);
-            let dataset = &mut self.series[file.series].datasets[at];
-            if in_progress && !too_early {
-                let removed = dataset.files.remove(&file.name);
-                let gives_up = |file: LocalFile| file.is_past(count) || followed;
-                if !goes_on && removed.is_some_and(gives_up) {
-                    dataset.abandoned.insert(file.name.clone());
-                }
-                let revoke = std::mem::take(&mut dataset.prepared);
-                dataset.touch(self.clock_ms);
-                answer.get_or_insert(if revoke { Deletion::NowAfterRevoke } else { Deletion::Now });
-                self.agreement.changed(1);
-                continue;
-            }
-            if let Some(held) = dataset.files.get_mut(&file.name) {
-                (held.deleted, held.deleted_early) = (true, too_early);
-            }
-            if in_progress && !kept {
-                dataset.abandoned.insert(file.name.clone());
-            }
-            if too_early {
-                early_ms = Some(self.clock_ms);
-            }
-            answer.get_or_insert(Deletion::Deferred);
-            let id = self.shared.find(&key).map_or(0, |dataset| dataset.id);
-            holder.get_or_insert(key);
-            if !in_progress && id < newest_confirmed {
-                self.agreement.changed(1);
-            }
-        }
-        // A file of unknown origin on the PFS may be all that the program has to restart from.
-        if answer.is_none() && routing.caches() && !self.is_passive() {
-            answer = Some(Deletion::Deferred);
-            self.tell_deleted(file);
-        }
-        if holder.is_some() || answer == Some(Deletion::Deferred) {
-            // A dataset that has the file says when it may go; else any that is confirmed next.
-            let above = if holder.is_some() { 0 } else { newest_confirmed };
-            let name = file.name.clone();
-            self.series[file.series].tombstones.push(Tombstone { name, above, holder, early_ms });
-        }
-        answer.unwrap_or(Deletion::Now)
     }
 }

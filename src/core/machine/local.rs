@@ -106,6 +106,8 @@ pub(super) struct LocalFile {
     pub deleted: bool,
     /// It did so before an agreement could come for it; the PFS is to see both, in due time.
     pub deleted_early: bool,
+    /// It did so after its dataset was complete: that one goes on without it.
+    pub amended: bool,
     /// It was moved on the PFS, to another name: nothing of it is to come back under this one.
     pub moved: bool,
     /// Size at the last close.
@@ -267,6 +269,7 @@ impl LocalDataset {
             temporary: file.temporary,
             deleted: false,
             deleted_early: false,
+            amended: false,
             moved: false,
             bytes: 0,
             closed_ms: 0,
@@ -282,6 +285,7 @@ impl LocalDataset {
         entry.open += 1;
         entry.deleted = false;
         entry.deleted_early = false;
+        entry.amended = false;
         entry.moved = false;
         self.abandoned.remove(&file.name);
         self.refused.remove(&file.name);

@@ -48,6 +48,7 @@ mod conference;
 mod config;
 mod contested;
 mod decide;
+mod deletions;
 mod encoding;
 mod evict;
 mod explicit;
@@ -303,6 +304,7 @@ impl Machine {
                 temporary: false,
                 deleted: false,
                 deleted_early: false,
+                amended: false,
                 moved: is_left(name),
                 bytes: *bytes,
                 closed_ms: self.clock_ms,

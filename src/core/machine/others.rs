@@ -21,6 +21,10 @@ pub struct Heard {
     /// Files of this rank that another rank deleted: to be deleted here as if the program had done
     /// it on this rank.
     pub deleted: Vec<String>,
+    /// Those of them that were unlinked, and name no checkpoint.
+    pub unlinked: Vec<String>,
+    /// Files that complete datasets, of any rank, go on without.
+    pub amended: Vec<(DatasetKey, String)>,
     /// Files that another rank has written again: there is nothing deleted about them any more.
     pub revived: Vec<String>,
     /// Files that another rank than their writer changes: the PFS has their newest content.
@@ -269,6 +273,7 @@ impl Machine {
     /// Takes in what the others' reports say of this rank's files, and of those that it deleted.
     pub(super) fn listen(&mut self, reports: &[Report]) -> Heard {
         let mut heard = Heard { restless: self.listen_loud(reports), ..Heard::default() };
+        heard.amended = self.listen_amended(reports);
         let own = self.config.rank;
         let others = reports.iter().enumerate().filter(|(rank, _)| *rank != own);
         let news = others.flat_map(|(rank, report)| {
@@ -297,6 +302,9 @@ impl Machine {
                     }
                     local.deleted_elsewhere.insert(name.clone());
                     heard.deleted.push(name.clone());
+                    if news.unlinked.contains(name) {
+                        heard.unlinked.push(name.clone());
+                    }
                 } else {
                     // Written after that deletion, or at the same time.
                     local.news.revived.push(name.clone());
@@ -306,6 +314,16 @@ impl Machine {
             self.give_away(index, news, &mut heard);
         }
         heard
+    }
+
+    fn listen_amended(&self, reports: &[Report]) -> Vec<(DatasetKey, String)> {
+        let news = reports.iter().flat_map(|report| report.series.iter().enumerate());
+        let all = news.flat_map(|(index, news)| news.amended.iter().map(move |one| (index, one)));
+        let keyed = all.filter_map(|(index, (name, id))| {
+            let dataset = self.shared.series[index].datasets.iter().find(|one| one.id == *id)?;
+            Some((dataset.key.clone(), name.clone()))
+        });
+        keyed.collect()
     }
 
     /// What another rank has taken over. A dataset that is complete keeps its version of the file,

@@ -129,7 +129,7 @@ impl Machine {
         let own = self.series[key.series].find(key);
         let file = own.and_then(|own| own.files.get(name));
         let deleted = file.is_some_and(|file| file.deleted);
-        let moved = file.is_some_and(|file| file.moved);
+        let moved = file.is_some_and(|file| file.moved || file.amended);
         let silenced = file.is_some_and(|file| self.is_silenced(key.series, file.masked));
         let outdated =
             || id < self.shared.newest_confirmed(key.series) && !self.is_remade(key, name);

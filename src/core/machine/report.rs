@@ -50,7 +50,12 @@ pub struct SeriesReport {
     pub read: Vec<(u64, bool)>,
     /// Files of other ranks that the program deleted on this rank, and the sync points passed then.
     pub deleted: Vec<(String, u64)>,
-    /// Those of them that have moved with their directory.
+    /// Those of them that are flags or pointers beside checkpoints, and were unlinked.
+    pub unlinked: Vec<String>,
+    /// Such files of this rank that were unlinked, each with the id of the complete dataset that
+    /// goes on without it.
+    pub amended: Vec<(String, u64)>,
+    /// Those of `deleted` that have moved with their directory.
     pub moved: Vec<String>,
     /// Files of this rank that another rank deleted and that were written again.
     pub revived: Vec<String>,
@@ -102,6 +107,8 @@ pub struct DatasetReport {
     pub sealed: bool,
     /// Its set of files here equals the known one.
     pub complete: bool,
+    /// It has all the names here that the last confirmed one had.
+    pub covers: bool,
     /// Untouched for the settle time.
     pub settled: bool,
     /// Time since this rank touched a file of its series, milliseconds.

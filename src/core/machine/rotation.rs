@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 
 use super::Machine;
+use super::deletions::Removal;
 use super::keys::{DatasetKey, FileRef, Placement, Renamed};
 use super::knowledge::{Why, kind_hash, name_hash};
 use super::local::Status;
@@ -39,7 +40,8 @@ impl Machine {
         if let Some((from, to)) = from.zip(to) {
             self.learn_new_name(from, to);
         }
-        let deletion = from.map(|file| self.delete(file, into.as_ref()));
+        let removal = into.as_ref().map_or(Removal::Away, Removal::Into);
+        let deletion = from.map(|file| self.delete(file, removal));
         let placement = match to.zip(into) {
             Some((to, into)) => {
                 // What would be there anyhow, or since a cache fails, says nothing of the program.
@@ -68,13 +70,19 @@ impl Machine {
         Renamed { from: deletion, to: placement }
     }
 
-    /// Who writes the file under its new name is known, if it is cached under the old one. Without
+    /// Who writes the file under its new name is known, if that is known of the old one. Without
     /// ids it must not be the one newer file on a PFS that has the others from an older checkpoint:
-    /// if the cache is lost, that is all there is.
+    /// if the cache is lost, that is all there is. Nor may it leave its old name there before the
+    /// checkpoint is safe that has it under the new one.
     fn learn_new_name(&mut self, from: &FileRef, to: &FileRef) {
         let cached = |key: &DatasetKey| !self.file_is_on_prefix(key, &from.name);
-        let known = self.holder(from).is_some_and(|(key, _)| cached(&key));
-        if known && from.series == to.series && !self.config.series[to.series].has_id {
+        let routing = self.shared.series[from.series].routing;
+        let known = self.holder(from).is_some_and(|(key, _)| cached(&key) || !self.is_new(from));
+        if known
+            && routing.caches()
+            && from.series == to.series
+            && !self.config.series[to.series].has_id
+        {
             let series = &mut self.series[to.series];
             if series.kinds.insert(kind_hash(&to.masked)) {
                 series.written.insert(name_hash(&to.masked)); // others may write it, too
@@ -143,7 +151,7 @@ impl Machine {
         let key = &dataset.key;
         let over = || match into {
             Some(into) => into != key && self.goes_on(file, key, into),
-            None => self.is_full(key) == Some(true),
+            None => self.is_full(key) == Some(true) || self.is_complete(dataset),
         };
         !self.config.series[file.series].has_id
             && self.written_before(key, file)

@@ -88,6 +88,8 @@ pub struct SharedDataset {
     pub took_ms: u64,
     /// It was left alone for longer since that seal: see [`super::Step::Trust`].
     pub trusted: bool,
+    /// It has all names of those before it.
+    pub covers: bool,
     /// Tries in a row to seal it that failed for a reason other than a touch.
     pub failures: u32,
     /// All ranks have written their closed files of it to the PFS, since it could not be sealed.
@@ -146,6 +148,7 @@ impl SharedDataset {
             seals: 0,
             took_ms: 0,
             trusted: false,
+            covers: false,
             failures: 0,
             spilled: false,
             prefix_only: false,

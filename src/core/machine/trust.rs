@@ -5,12 +5,17 @@
 //! program writes to such a dataset is an amendment as before. But where nothing of the series is
 //! confirmed, withholding it after the loss of a node would leave nothing at all, so a restart may
 //! offer it then, as it was at its seal: a state that the program has left its files in, on all
-//! ranks, at a sync point. Where something is confirmed, that is what a lost node leaves: without
-//! ids a part of a checkpoint would take its names.
+//! ranks, at a sync point. Where something is confirmed, that is what a lost node leaves, for
+//! without ids a part of a checkpoint would take its names; unless the new one has all names that
+//! those before it had, and more: the first ones of a program that keeps its last states under
+//! names that move, of which none would be known to be complete before the next one begins.
+
+use std::collections::BTreeSet;
 
 use super::Machine;
 use super::conference::Conference;
 use super::keys::DatasetKey;
+use super::local::{LocalDataset, Status};
 use super::report::Report;
 use super::shared::{DatasetState, SharedDataset};
 use super::steps::Step;
@@ -21,12 +26,23 @@ impl Machine {
     fn trustable(&self, series: usize) -> Option<(&SharedDataset, u64)> {
         let settle_ms = self.shared.series[series].settle_ms;
         let datasets = &self.shared.series[series].datasets;
-        let is_counted =
-            |one: &SharedDataset| matches!(one.state, DatasetState::Open | DatasetState::Confirmed);
-        let newest = datasets.last().filter(|_| !datasets.iter().any(is_counted))?;
+        let is_open = |one: &SharedDataset| one.state == DatasetState::Open;
+        let newest = datasets.last().filter(|_| !datasets.iter().any(is_open))?;
         let sealed = newest.state == DatasetState::Provisional && !newest.is_second_rate();
-        let wanted = sealed && !newest.on_prefix && !newest.trusted;
+        let wanted = sealed && newest.covers && !newest.on_prefix && !newest.trusted;
         wanted.then(|| (newest, newest.took_ms.max(settle_ms)))
+    }
+
+    /// Tells whether this rank's part of a dataset has all names that the ones before it have, so
+    /// that it may be as complete as they.
+    pub(super) fn covers_last(&self, dataset: &LocalDataset) -> bool {
+        let series = dataset.key.series;
+        let datasets = self.series[series].datasets.iter();
+        let older = datasets.take_while(|other| other.key != dataset.key);
+        let older = older.filter(|other| self.status(&other.key) != Status::Dropped);
+        let names: BTreeSet<u64> = older.flat_map(LocalDataset::names).collect();
+        let own = dataset.names();
+        names.is_empty() || (!self.shared.series[series].rewrites && names.is_subset(&own))
     }
 
     /// Tells after how much agreed time without a conference, ms, one may find a dataset to be

@@ -64,9 +64,10 @@ fn put_series(out: &mut Writer, series: &SeriesReport) {
     for names in [&series.deleted, &series.taken, &series.begun, &series.restless] {
         out.list(names, put_counted);
     }
-    for names in [&series.revived, &series.moved] {
+    for names in [&series.revived, &series.moved, &series.unlinked] {
         out.list(names, |out, name| _ = out.counted(name.as_bytes()));
     }
+    out.list(&series.amended, put_counted);
 }
 
 fn series(from: &mut Reader) -> Option<SeriesReport> {
@@ -97,6 +98,8 @@ fn series(from: &mut Reader) -> Option<SeriesReport> {
         restless: from.list(counted)?,
         revived: from.list(Reader::text)?,
         moved: from.list(Reader::text)?,
+        unlinked: from.list(Reader::text)?,
+        amended: from.list(counted)?,
     })
 }
 
@@ -125,7 +128,7 @@ fn put_dataset(out: &mut Writer, dataset: &DatasetReport) {
         dataset.sealed,
     ]);
     out.flags(&[dataset.returns, dataset.output, dataset.lacks]);
-    out.flags(&[dataset.encoded, dataset.failed, dataset.spoiled]);
+    out.flags(&[dataset.encoded, dataset.failed, dataset.spoiled, dataset.covers]);
     out.list(&dataset.replaced, put_counted);
     if let Some(reason) = &dataset.invalid {
         out.counted(reason.as_bytes());
@@ -142,7 +145,7 @@ fn dataset(from: &mut Reader) -> Option<DatasetReport> {
     let (open, files, on_prefix) = (count(from)?, count(from)?, count(from)?);
     let [begun, complete, settled, followed, invalid, abandoned, after, sealed] = from.flags()?;
     let [returns, output, lacks] = from.flags()?;
-    let [encoded, failed, spoiled] = from.flags()?;
+    let [encoded, failed, spoiled, covers] = from.flags()?;
     Some(DatasetReport {
         key,
         order,
@@ -157,6 +160,7 @@ fn dataset(from: &mut Reader) -> Option<DatasetReport> {
         spoiled,
         begun,
         complete,
+        covers,
         settled,
         followed,
         abandoned,
@@ -204,6 +208,8 @@ mod tests {
                 deleted: vec![("a/b".into(), 7)],
                 revived: vec!["c".into()],
                 moved: vec!["a/b".into()],
+                unlinked: vec!["a/b".into()],
+                amended: vec![("a/g".into(), 4)],
                 taken: vec![("a/d".into(), 8)],
                 begun: vec![("a/e".into(), 6)],
                 restless: vec![("run.log".into(), 8)],
@@ -222,6 +228,7 @@ mod tests {
                 order: 9,
                 sealed: true,
                 complete: false,
+                covers: true,
                 settled: true,
                 quiet_ms: 11,
                 since_begun_ms: 12,

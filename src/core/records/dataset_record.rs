@@ -186,8 +186,8 @@ pub struct DatasetRecord {
     pub descriptor: KvTree,
     /// Free tags (000 4.3.7), as PARTNER.
     pub tags: BTreeMap<String, String>,
-    /// Names of files that the program has changed or removed by itself since: the cache keeps
-    /// them as they were sealed, for a restart from the dataset, and the prefix has the last word.
+    /// Names of files, perhaps of other ranks, that the program has changed or removed by itself
+    /// since: the cache keeps them as they were sealed, and the prefix has the last word.
     pub left: BTreeSet<String>,
 }
 

@@ -237,7 +237,8 @@ impl From<'_> {
         let mut copied = Copied::default();
         for file in files_of(self.summary, self.ctx.world.rank()) {
             let source = join_relative(self.ctx.prefix, &file.name).map_err(unable)?;
-            if !file.on_prefix && !self.copy_file(&source, file)? {
+            let is_gone = self.key().is_shared_name(&file.name) && !source.exists();
+            if !file.on_prefix && (is_gone || !self.copy_file(&source, file)?) {
                 copied.differing.push(file.clone());
             } else if !file.on_prefix || source.exists() {
                 // One that the program has deleted before it was flushed is in the list, too.
@@ -269,8 +270,8 @@ impl From<'_> {
 
     /// What becomes of files that are not what was flushed, of which other datasets have `theirs`:
     /// of a pointer file that a newer one has written anew the copy that was kept is cached, if
-    /// there is one; one that somebody has changed, to choose where to begin, is read where it is.
-    /// Local.
+    /// there is one; one that somebody has changed, to choose where to begin, is read where it is,
+    /// and one that was deleted stays so. Local.
     fn settle(
         &self,
         copied: Copied,
@@ -281,7 +282,9 @@ impl From<'_> {
         for file in copied.differing {
             let target = join_relative(&self.scratch(), &file.name).map_err(unable)?;
             let is_theirs = theirs.contains(&file.name);
-            let is_chosen = self.key().is_shared_name(&file.name) && is_changed(ctx.prefix, &file);
+            let is_there = join_relative(ctx.prefix, &file.name).is_ok_and(|path| path.exists());
+            let is_chosen = self.key().is_shared_name(&file.name)
+                && (!is_there || is_changed(ctx.prefix, &file));
             let kept = find(ctx.prefix, id, &file).filter(|_| is_theirs);
             match &kept {
                 Some(kept) => {
@@ -294,8 +297,10 @@ impl From<'_> {
                     return Err(Trouble::Wrong(what));
                 }
             }
-            let name = file.name;
-            files.push(FileMeta { name, on_prefix: kept.is_none(), ..FileMeta::default() });
+            if kept.is_some() || is_there {
+                let (name, on_prefix) = (file.name, kept.is_none());
+                files.push(FileMeta { name, on_prefix, ..FileMeta::default() });
+            }
         }
         Ok(files)
     }

@@ -29,7 +29,8 @@ pub(super) struct Odd {
     pub wrong: Option<String>,
     /// The program, which has no ids, was writing it again.
     pub rewritten: bool,
-    /// Another checkpoint has it, too, or somebody has chosen by it where to begin.
+    /// Another checkpoint has it, too, or somebody has chosen by it where to begin, or the program
+    /// has deleted it since.
     pub is_pointer: bool,
 }
 
@@ -85,12 +86,12 @@ impl Findings {
         let in_place = key.id.is_empty();
         let changed = is_changed(prefix, file);
         let rewritten = in_place && changed && may_change(file);
-        let is_pointer = key.is_shared_name(&file.name) && changed;
         // One of another generation may be as long; the time tells that it is not this one's.
         let contents = (contents || in_place && changed) && !rewritten;
         let path = join_relative(prefix, &file.name).ok();
         let path = path.as_deref();
         let length = path.and_then(|path| Some(fs::metadata(path).ok()?.len()));
+        let is_pointer = key.is_shared_name(&file.name) && (changed || length.is_none());
         let wrong = wrong(path.unwrap_or(prefix), length, file, contents);
         if file.crc32.is_none() && length.is_some() && !rewritten {
             self.unchecked.files += 1;

@@ -33,8 +33,7 @@
 //! | `temporary.rs` | files that get their name when they are complete |
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
-//! | `sweep/` | small random programs: what they see, and what the next run finds |
-//! | `sparing.rs`, `counted.rs` | what a start and a checkpoint cost, counted in calls |
+ab//! | `sparing.rs`, `counted.rs` | what a start and a checkpoint cost, counted in calls |
 //! | `written.rs` | checksums that are taken while the program writes |
 //! | `same_bytes.rs` | what a start and a command make of the same caches |
 //! | `faults.rs` | mistakes made on purpose are found |
@@ -49,6 +48,7 @@ mod calls_lost;
 mod cluster;
 mod counted;
 mod deaths;
+mod deleted;
 mod directories;
 mod door;
 mod faults;
@@ -70,8 +70,7 @@ mod program;
 mod record;
 mod restarts;
 mod rewritten;
-mod rights;
-mod same_bytes;
+abmod same_bytes;
 mod scene;
 mod seen;
 mod settings;

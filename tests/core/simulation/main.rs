@@ -83,6 +83,9 @@ const SEVERAL_EVERY: u64 = 3;
 /// Of so many schedules one encodes beside the program.
 const ASIDE_EVERY: u64 = 5;
 
+/// Of so many schedules one throws files away in checkpoints that are not complete.
+const DISCARDS_EVERY: u64 = 7;
+
 /// What a schedule came to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Summary {
@@ -123,6 +126,8 @@ fn schedule_in(
         *rng.choice(&[Scheme::Single, Scheme::Partner, Scheme::Xor]).unwrap_or(&Scheme::Xor);
     let several = seed % SEVERAL_EVERY == 1 || wish.contains("several");
     let mut style = Style::draw(&mut rng, ranks, several);
+    let discards = seed % DISCARDS_EVERY == 2 && style.mute.is_none();
+    style.series.iter_mut().for_each(|series| series.discards = discards);
     style.aside = seed % ASIDE_EVERY == 3 || wish.contains("aside");
     let seals_once = fault == Some(Fault::ConfirmAtSettle);
     style.series.iter_mut().for_each(|series| {

@@ -166,10 +166,11 @@ impl Sim {
 
     /// The program unlinks a file that it sees.
     pub fn delete(&mut self, rank: usize, file: &FileRef) {
-        if self.ranks[rank].sees.remove(&file.name).is_none() {
-            return;
-        }
+        let Some(seen) = self.ranks[rank].sees.remove(&file.name) else { return };
         self.truth[file.series].deleted.insert(file.name.clone());
+        if self.style.series[file.series].is_discarded(&file.name) {
+            self.truth[file.series].discarded.insert(file.name.clone(), seen);
+        }
         let now_ms = self.clock_ms;
         let mut deletion = self.ranks[rank].machine.deleted(file, now_ms);
         trace!(self, "{now_ms} r{rank} deletes {}: {deletion:?}", file.name);

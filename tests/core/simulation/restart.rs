@@ -46,6 +46,12 @@ impl Sim {
             visible.extend(dataset.files());
         }
         self.check_restart(&restored, &visible)?;
+        let all = |file: &(&String, &Content)| {
+            self.truth.iter().any(|truth| truth.discarded.get(file.0) == Some(file.1))
+        };
+        if let Some((name, _)) = visible.iter().find(all) {
+            return Err(format!("promise 1: {name}, which was thrown away, is there again"));
+        }
         let step = self.step_to_go_on_from(&visible);
         trace!(self, "== the program goes on from {step}");
         self.place(&restored);

@@ -31,6 +31,10 @@ pub fn temporary(file: &FileRef) -> FileRef {
     FileRef { name, masked, ..file.clone() }
 }
 
+fn is_thrown_away(step: u32) -> bool {
+    step.is_multiple_of(2)
+}
+
 /// What a program does with its older checkpoints.
 #[derive(Debug, Clone, Copy)]
 pub struct Clean {
@@ -81,6 +85,9 @@ pub struct Series {
     pub params: bool,
     /// A restart deletes the files it has read.
     pub consume: bool,
+    /// Each rank writes one more file first; in every second checkpoint it throws that away at once
+    /// (with ids only).
+    pub discards: bool,
 }
 
 impl Series {
@@ -125,6 +132,7 @@ impl Series {
             update: !has_id && rng.u8(..4) == 0,
             params: !has_id && rng.u8(..4) == 0,
             consume: has_id && rng.u8(..8) == 0,
+            discards: false,
         }
     }
 
@@ -183,7 +191,21 @@ impl Series {
     pub fn written(&self, rank: usize, step: u32) -> Vec<FileRef> {
         let files = (0..self.files).filter(|_| self.writers[rank]);
         let files = files.map(|file| self.file(rank, step, file));
-        files.chain(self.params(rank, step)).collect()
+        let extra = self.extra(rank, step).filter(|_| !is_thrown_away(step));
+        files.chain(self.params(rank, step)).chain(extra).collect()
+    }
+
+    /// The file of which the rank throws away every second one.
+    fn extra(&self, rank: usize, step: u32) -> Option<FileRef> {
+        let simple = self.discards && self.rule.has_id && !self.moves && !self.threaded;
+        (simple && self.writers[rank]).then(|| self.file(rank, step, self.files))
+    }
+
+    /// Whether the name is that of a file that was thrown away.
+    pub fn is_discarded(&self, name: &str) -> bool {
+        let step: u32 = self.id(name).parse().unwrap_or(1);
+        let extra = self.extra(owner(name), step).filter(|_| is_thrown_away(step));
+        extra.is_some_and(|extra| extra.name == name)
     }
 
     fn bare(&self, last: &str) -> FileRef {
@@ -260,6 +282,10 @@ impl Series {
         if let Some(params) = self.params(rank, step) {
             slots[0].extend([Op::Write(params.clone()), Op::Close(params.name, false)]);
         }
+        if let Some(extra) = self.extra(rank, step) {
+            slots[0].extend([Op::Write(extra.clone()), Op::Close(extra.name.clone(), false)]);
+            slots[0].extend(is_thrown_away(step).then_some(Op::Delete(extra)));
+        }
         for file in (0..self.files).filter(|_| self.writers[rank]) {
             let slot = (self.late[rank] + if self.quiet { file } else { 0 }) as usize;
             let name = self.file(rank, step, file);
@@ -295,7 +321,9 @@ impl Series {
         let old = self.clean.and_then(|clean| step.checked_sub(clean.keep * self.every));
         match old {
             Some(old) if self.is_due(old) && self.writers[rank] => {
-                (0..self.files).map(|file| Op::Delete(self.file(rank, old, file))).collect()
+                let extra = self.extra(rank, old).filter(|_| !is_thrown_away(old));
+                let files = (0..self.files).map(|file| self.file(rank, old, file));
+                files.chain(extra).map(Op::Delete).collect()
             }
             _ => Vec::new(),
         }

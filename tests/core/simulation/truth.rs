@@ -48,6 +48,8 @@ pub struct Truth {
     pub trusted: BTreeMap<Sealed, Files>,
     /// Names that the program has deleted.
     pub deleted: BTreeSet<String>,
+    /// What it has thrown away before its checkpoint was complete.
+    pub discarded: Files,
     /// Checkpoints whose directory has its final name.
     pub moved: BTreeSet<Checkpoint>,
     /// Files went to the PFS under their own names, outside of flushes.

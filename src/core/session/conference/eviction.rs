@@ -128,7 +128,7 @@ impl Session {
             }
             // Deleted by any rank of the node: at its deletion, or since the catalog was made.
             let deleted = state.view.is_deleted(&name)
-                || !state.view.layer(key).is_some_and(|layer| layer.has(&name));
+                || state.view.layer(key).is_none_or(|it| !it.has(&name) || it.is_on_prefix(&name));
             let is_final =
                 |newer: &DatasetKey| state.machine.state_of(newer) == Some(DatasetState::Confirmed);
             if deleted || state.view.is_in_newer(key, &name, is_final) {

@@ -136,11 +136,17 @@ impl Session {
             state.view.moved_to_prefix(name);
             self.note_left(&state, name);
         }
+        for (key, name) in &heard.amended {
+            self.note_gone(&state, key, name);
+        }
         for name in heard.deleted {
             let Some(file) = self.file_ref(&name) else { continue };
             state.view.forget_others(&name);
             let place = state.view.place(&name);
-            let deletion = state.machine.deleted(&file, monotonic_ms());
+            let deletion = match heard.unlinked.contains(&name) {
+                true => state.machine.deleted(&file, monotonic_ms()),
+                false => state.machine.renamed_out(&file, monotonic_ms()),
+            };
             if let Err(error) = self.delete(&mut state, &name, &place, deletion) {
                 self.complain(messages::DELETION_FAILED, &error);
             }

@@ -198,14 +198,15 @@ impl Session {
         self.publish(one, Gate::Open)?;
         self.replace_private(state, to);
         let deletion = match self.file_ref(name) {
-            Some(file) => state.machine.deleted(&file, monotonic_ms()),
+            Some(file) => state.machine.renamed_out(&file, monotonic_ms()),
             None => Deletion::Now,
         };
         self.delete(state, name, source, deletion)?;
         Ok(Answer::Done)
     }
 
-    /// The new name is ours: the file belongs to its dataset.
+    /// The new name is ours: the file belongs to its dataset. What an older one has on the PFS under
+    /// the old name stays there until that is safe.
     fn rename_into(
         &self,
         state: &mut State,
@@ -253,13 +254,12 @@ impl Session {
         // A dataset that is sealed keeps its files, whoever has written them.
         let sealed = matches!(source, Place::Cached(key, _) if !is_open(state, key));
         let deletion = if sealed { Some(Deletion::Deferred) } else { renamed.from };
-        let last = name.filter(|_| deletion == Some(Deletion::Deferred));
         match source {
             Place::Cached(key, here) => {
                 let name = name.unwrap_or_default();
                 self.rename_cached(state, &Old { name, key, here, deletion }, to, &placed)
             }
-            _ => self.rename_from_prefix(state, name, from, to, &placed, last),
+            _ => self.rename_from_prefix(state, (name, deletion), from, to, &placed),
         }
     }
 
@@ -283,15 +283,14 @@ impl Session {
         Ok(Answer::Done)
     }
 
-    /// The file is on the PFS; `last`: a deleted name, of which the sealed content stays there.
+    /// The file is on the PFS, under a name of which that is to become.
     fn rename_from_prefix(
         &self,
         state: &mut State,
-        name: Option<&str>,
+        (name, deletion): (Option<&str>, Option<Deletion>),
         from: &Path,
         to: &str,
         placed: &Placed,
-        last: Option<&str>,
     ) -> Result<Answer> {
         let bytes = from.metadata().map_or(0, |found| found.len());
         let cached = self.put_in_cache(state, placed, to, |target| take_in(from, target));
@@ -302,8 +301,8 @@ impl Session {
         if !cached {
             return self.rename_on_prefix(state, name, from, to, &placed.key);
         }
-        match last.filter(|name| !state.view.is_in_a_layer(name)) {
-            Some(name) => state.view.delete(name),
+        match name.zip(deletion) {
+            Some((name, deletion)) => self.delete(state, name, &Place::Prefix, deletion)?,
             None => ns::remove(from)?,
         }
         self.replace_private(state, &self.site.on_prefix(to));

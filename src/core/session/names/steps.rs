@@ -52,7 +52,12 @@ impl Session {
                 };
                 // In a store that cannot remove it, it is hidden; a start finds it as if the run
                 // had been killed right before.
+                let landed = self.has_the_same(name, &here);
                 let removed = revoked.and_then(|()| ns::remove(&here));
+                if landed {
+                    // A thread had brought it there, since no agreement came for long.
+                    ns::remove(&self.site.on_prefix(name))?;
+                }
                 state.leave_file(&key, name);
                 // An older dataset, or the PFS, may hold an older file of that name.
                 if removed.is_err()
@@ -100,7 +105,7 @@ impl Session {
     /// Forgets a file on the PFS that moves away under a name that is not ours.
     pub(in crate::session) fn forget(&self, state: &mut State, name: &str) {
         if let Some(file) = self.file_ref(name)
-            && state.machine.deleted(&file, monotonic_ms()) != Deletion::Deferred
+            && state.machine.renamed_out(&file, monotonic_ms()) != Deletion::Deferred
         {
             state.tokens.orphan(name);
         }

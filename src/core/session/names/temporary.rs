@@ -170,7 +170,7 @@ impl Session {
     pub(in crate::session) fn leave_private(&self, state: &mut State, name: &str) -> Result<()> {
         state.view.take_private(name);
         let Some(file) = self.file_ref(name) else { return Ok(()) };
-        let deletion = state.machine.deleted(&file, monotonic_ms());
+        let deletion = state.machine.renamed_out(&file, monotonic_ms());
         let place = state.view.place(name);
         self.delete(state, name, &place, deletion)
     }
@@ -198,7 +198,7 @@ impl Session {
         let Place::Cached(key, _) = state.view.place(name) else {
             return Ok(Answer::Fail(libc::EXDEV));
         };
-        let deletion = state.machine.deleted(&file, monotonic_ms());
+        let deletion = state.machine.renamed_out(&file, monotonic_ms());
         self.keep_private(state, here, new, deletion == machine::Deletion::Deferred)?;
         self.after_move(state, &key, name, Some(deletion));
         // What had the new name is replaced, and must not come back when that moves on.

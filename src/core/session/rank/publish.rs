@@ -96,6 +96,19 @@ impl Session {
             }
         }
     }
+
+    /// Notes that the program has deleted `name` of the complete dataset `key`: in the record of
+    /// the rank that has the file, and on each node, so that no loss of one brings it back.
+    pub(in crate::session) fn note_gone(&self, state: &State, key: &DatasetKey, name: &str) {
+        let leads =
+            || self.links().is_some_and(|it| it.node_ranks.first() == Some(&self.site.rank));
+        let own = state.holdings.get(key).is_some_and(|holding| holding.files.contains(name));
+        if (own || leads())
+            && let Err(error) = self.site.filemap.note_left(&self.record_key(key), name)
+        {
+            self.complain(messages::RECORD_NOT_WRITTEN, &error);
+        }
+    }
 }
 
 impl State {

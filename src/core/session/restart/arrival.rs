@@ -101,7 +101,7 @@ impl Session {
             *id = one.id.max(*id);
         }
         let numbers = self.numbers(links, report)?;
-        let wanted = |(one, (number, output)): (&Offered, (u64, bool))| {
+        let wanted = |(one, (number, output, _)): (&Offered, (u64, bool, bool))| {
             let output =
                 output || self.machine_key(&one.key).is_some_and(|key| self.is_output(key.series));
             let due = output || (every > 0 && number > 0 && number.is_multiple_of(every));

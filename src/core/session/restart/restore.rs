@@ -1,9 +1,12 @@
 //! What an earlier launch left comes into view, and is told in one line.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::cache::{Offered, RebuildReport, replicate_small};
+use crate::comm::trees;
 use crate::error::{Error, Result, again};
+use crate::kvtree::KvTree;
 use crate::launch::site::Links;
 use crate::log::messages;
 use crate::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
@@ -12,6 +15,9 @@ use crate::records::FileMeta;
 use crate::restart::index::{Index, Listed};
 use crate::session::rank::runtime::Session;
 use crate::transfer::{JournalReport, about};
+
+/// Names by the id of their dataset.
+type Left = BTreeMap<u64, BTreeSet<String>>;
 
 impl Session {
     /// Brings what the cache holds into view, and says so. Collective.
@@ -34,6 +40,7 @@ impl Session {
         let report = &*report;
         let lost = known.lost_checkpoint(report, |key| self.title_of(key));
         let numbers = self.numbers(&links, report)?;
+        let names = self.left_to_prefix(&links, report, numbers.iter().any(|one| one.2))?;
         let mut resumed = Resumed {
             last_id: known.last_id,
             last_numbers: known.last_numbers.clone(),
@@ -41,11 +48,11 @@ impl Session {
             ..Resumed::default()
         };
         resumed.decision.last_id = report.highest_id;
-        for (offered, (number, output)) in report.offered.iter().zip(numbers) {
+        for (offered, (number, output, _)) in report.offered.iter().zip(numbers) {
             let Some(key) = self.machine_key(&offered.key) else { continue };
             let flushed = known.has_had(offered.id);
             self.show_offered(&key, offered, flushed);
-            resumed.own.push(self.own_part(&key, offered));
+            resumed.own.push(self.own_part(&key, offered, names.get(&offered.id)));
             resumed.decision.offered.push(offer_of(key, offered, number, output, flushed));
         }
         self.withhold(report, &known, &mut resumed.decision.rejected);
@@ -157,29 +164,56 @@ impl Session {
         }
     }
 
-    /// Finds the number of each offered dataset in its series, and whether it is output, as any
-    /// rank's record has it.
+    /// Finds the number of each offered dataset in its series, whether it is output, and whether
+    /// the prefix has the last word on files of it, as any rank's record has it.
     pub(in crate::session) fn numbers(
         &self,
         links: &Links,
         report: &RebuildReport,
-    ) -> Result<Vec<(u64, bool)>> {
+    ) -> Result<Vec<(u64, bool, bool)>> {
         let own = |offered: &Offered| {
             let record = self.site.filemap.get_id(offered.id);
             let tag = |name: &str| {
                 let tags = record.as_ref().map(|record| &record.tags);
                 tags.and_then(|tags| tags.get(name)?.parse::<i64>().ok()).unwrap_or(0)
             };
-            [tag(about::TAG_CHECKPOINT), tag(about::TAG_OUTPUT)]
+            let left = record.as_ref().is_some_and(|record| !record.left.is_empty());
+            [tag(about::TAG_CHECKPOINT), tag(about::TAG_OUTPUT), i64::from(left)]
         };
         let mut words: Vec<i64> = report.offered.iter().flat_map(own).collect();
         if !words.is_empty() {
             links.world.all_max(&mut words)?;
         }
-        Ok(words.chunks(2).map(|pair| (pair[0].max(0) as u64, pair[1] > 0)).collect())
+        let told = |words: &[i64]| (words[0].max(0) as u64, words[1] > 0, words[2] > 0);
+        Ok(words.chunks(3).map(told).collect())
     }
 
-    fn own_part(&self, key: &DatasetKey, offered: &Offered) -> RestoredFiles {
+    /// Gathers, by dataset, the files on which the prefix has the last word, if there are `any`:
+    /// whoever has one of these may have lost his record.
+    fn left_to_prefix(&self, links: &Links, report: &RebuildReport, any: bool) -> Result<Left> {
+        let mut own = KvTree::new();
+        if !any {
+            return Ok(Left::new());
+        }
+        for offered in &report.offered {
+            let record = self.site.filemap.get_id(offered.id);
+            let names = record.iter().flat_map(|record| &record.left);
+            names.for_each(|name| own.child_mut(offered.id).set_flag(name, true));
+        }
+        let mut all = Left::new();
+        for (id, names) in trees::all_gather(links.world.as_ref(), &own)?.iter().flatten() {
+            let Ok(id) = id.parse() else { continue };
+            all.entry(id).or_default().extend(names.keys().map(str::to_string));
+        }
+        Ok(all)
+    }
+
+    fn own_part(
+        &self,
+        key: &DatasetKey,
+        offered: &Offered,
+        left: Option<&BTreeSet<String>>,
+    ) -> RestoredFiles {
         let explicit = self.series.series()[key.series].explicit;
         let part = |file: &FileMeta| {
             if explicit {
@@ -190,9 +224,8 @@ impl Session {
             let masked = matched.map_or_else(|| file.name.clone(), |matched| matched.masked);
             (file.name.clone(), masked, file.size, file.on_prefix)
         };
-        let left = self.site.filemap.get_id(offered.id).map(|record| record.left);
         let files = offered.files.iter().map(part).collect();
-        RestoredFiles { files, left: left.unwrap_or_default() }
+        RestoredFiles { files, left: left.cloned().unwrap_or_default() }
     }
 }
 

@@ -1,0 +1,94 @@
+//! What the program has deleted stays so, whatever happens then.
+
+use super::cluster::{Cluster, Rank};
+use super::scene::place;
+use super::sim::file;
+
+const PATTERN: &str = "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/rank_{rank}.dat, \
+    ckpt/step_{id}/extra_{rank}.dat, ckpt/RUNNING, ckpt/prev";
+
+fn here() -> Cluster {
+    place(&["SCR_COPY_TYPE=XOR", PATTERN])
+}
+
+fn put(rank: &Rank, step: u64) {
+    rank.files.make_dir("ckpt").unwrap();
+    rank.files.make_dir(&format!("ckpt/step_{step}")).unwrap();
+    rank.files.write_file(&file(step, rank.rank), format!("step {step}\n").as_bytes()).unwrap();
+}
+
+/// What a run finds of these names.
+fn finds(cluster: &Cluster, hosts: &str, names: &[&str]) -> Vec<bool> {
+    let got = cluster.run(hosts, |rank| {
+        let found: Vec<bool> = names.iter().map(|name| rank.files.exists(name)).collect();
+        rank.finish();
+        found
+    });
+    got.all().into_iter().for_each(|one| assert_eq!(one, got.first(), "{:?}", got.told));
+    got.first().clone()
+}
+
+/// A rank writes a file in part, throws it away, and writes others of the same checkpoint.
+fn throws_away(rank: &Rank) {
+    for step in 1..=3 {
+        put(rank, step);
+        rank.calm();
+    }
+    rank.files.make_dir("ckpt/step_4").unwrap();
+    if rank.rank == 1 {
+        rank.files.write_file(&file(4, 1), b"half of it").unwrap();
+        rank.files.unlink(&file(4, 1)).unwrap();
+        rank.files.write_file("ckpt/step_4/extra_1.dat", b"another").unwrap();
+    } else {
+        put(rank, 4);
+    }
+    rank.calm();
+}
+
+#[test]
+fn a_file_that_was_thrown_away_before_its_checkpoint_was_sealed_does_not_come_back() {
+    for lost in [None, Some('b'), Some('c')] {
+        let cluster = here();
+        cluster.run("abcd", |rank| throws_away(rank)).all();
+        lost.iter().for_each(|host| cluster.lose(*host));
+        let names = [&file(4, 0)[..], &file(4, 1), "ckpt/step_4/extra_1.dat", &file(3, 1)];
+        let found = finds(&cluster, "abcd", &names);
+        assert!(!found[1], "{lost:?}: {found:?}");
+        assert!(found[3], "{lost:?}: {found:?}");
+    }
+}
+
+/// Each checkpoint has a flag beside it, which one rank deletes when all is complete; then the
+/// program is killed.
+fn flags(rank: &Rank, deletes: usize, each: bool) {
+    for step in 1..=3 {
+        put(rank, step);
+        if rank.rank == 0 {
+            rank.files.write_file("ckpt/RUNNING", format!("step {step}\n").as_bytes()).unwrap();
+        }
+        rank.calm();
+        if rank.rank == deletes && (each || step == 3) {
+            rank.files.unlink("ckpt/RUNNING").unwrap();
+        }
+        rank.calm();
+    }
+}
+
+#[test]
+fn a_flag_that_was_deleted_after_the_seal_does_not_come_back() {
+    for (deletes, each, flush) in
+        [(0, false, 0), (0, true, 0), (0, false, 1), (0, true, 1), (1, false, 0), (2, true, 2)]
+    {
+        for lost in ["", "a", "b", "c", "abcd"] {
+            let cluster = place(&["SCR_COPY_TYPE=XOR", PATTERN, &format!("SCR_FLUSH={flush}")]);
+            cluster.run("abcd", |rank| flags(rank, deletes, each)).all();
+            lost.chars().for_each(|host| cluster.lose(host));
+            let what = format!("rank {deletes} deletes, {each}, SCR_FLUSH={flush}, {lost} lost");
+            let found = finds(&cluster, "abcd", &["ckpt/RUNNING", &file(3, 1)]);
+            let kept = lost.len() < 2 || flush == 1;
+            assert_eq!(found, [false, kept], "{what}");
+            // Nor when the next run has ended.
+            assert!(!cluster.prefix().join("ckpt/RUNNING").exists(), "{what}");
+        }
+    }
+}
