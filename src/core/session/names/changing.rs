@@ -205,7 +205,7 @@ impl Session {
         if let (Some(name), Place::Prefix) = (name, source) {
             self.learn_template(state, name, to, matched.series);
         }
-        let old = name.and_then(|name| self.file_ref(name));
+        let old = name.and_then(|name| self.leaving(state, name));
         let cached = matches!(source, Place::Cached(..));
         let new = file_ref(to, &matched);
         let real = match source {
