@@ -194,7 +194,8 @@ fn in_words(caches: Option<&Caches>, prefix: Option<&VerifiedPrefix>, path: &Pat
         for (node, why) in &found.silent {
             tell(format!("cache: {node} cannot be asked: {why}"));
         }
-        found.damaged.iter().for_each(|(node, what)| tell(format!("cache: {node}: {what}")));
+        let about = found.damaged.iter().chain(&found.left_out);
+        about.for_each(|(node, what)| tell(format!("cache: {node}: {what}")));
         found.repairs.iter().for_each(|one| tell(format!("cache: {}", repair_in_words(one))));
         for one in &found.judged.datasets {
             tell(format!("cache: {}", health_in_words(one, found)));

@@ -24,6 +24,8 @@ pub struct Claim {
     pub id: u64,
     /// Epoch of the seal.
     pub epoch: u64,
+    /// It was made for another prefix.
+    pub strange: bool,
     /// World rank that wrote the files.
     pub owner: usize,
     /// World rank that answers for the record now; the files are on its node.
@@ -58,6 +60,7 @@ impl Claim {
             key: record.key.clone(),
             id: record.dataset_id,
             epoch: record.epoch,
+            strange: false,
             owner,
             holder,
             prepared: record.state == DatasetState::Prepared && record.dataset_id != 0,
@@ -87,6 +90,7 @@ impl Claim {
         tree.set_value("EPOCH", epoch_text(self.epoch));
         tree.set_value("OWNER", self.owner);
         tree.set_value("HOLDER", self.holder);
+        tree.set_flag("STRANGE", self.strange);
         tree.set_flag("PREPARED", self.prepared);
         tree.set_flag("CONFIRMED", self.confirmed);
         tree.set_flag("OFFERED", self.offered);
@@ -115,6 +119,7 @@ impl Claim {
             epoch: parse_epoch(tree.get_value("EPOCH")?)?,
             owner: tree.parse("OWNER")?,
             holder: tree.parse("HOLDER")?,
+            strange: tree.get_flag("STRANGE"),
             prepared: tree.get_flag("PREPARED"),
             confirmed: tree.get_flag("CONFIRMED"),
             offered: tree.get_flag("OFFERED"),
@@ -134,6 +139,8 @@ impl Claim {
 pub enum Verdict {
     /// Bring it back.
     Restore,
+    /// It was made for another prefix, and is left alone.
+    Strange,
     /// Not now, but a node that returns may make it whole.
     Withhold(String),
     /// It can never be whole.
@@ -206,6 +213,9 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
     if claims.iter().any(|claim| !claim.prepared) {
         return Verdict::Delete("it was not sealed on all ranks".into());
     }
+    if claims.iter().any(|claim| claim.strange) {
+        return Verdict::Strange;
+    }
     if let Some(stray) = claims.iter().find(|claim| claim.owner >= world_size) {
         return Verdict::Withhold(format!("it has files of rank {}", stray.owner));
     }
@@ -259,6 +269,7 @@ mod tests {
             key: DatasetKey { series: "s".into(), id: id.to_string(), generation: 0 },
             id,
             epoch,
+            strange: false,
             owner: *owner,
             holder: *owner,
             prepared: true,
@@ -321,6 +332,15 @@ mod tests {
         // Not yet on all nodes.
         seen[1].present = true;
         assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
+    }
+
+    #[test]
+    fn what_was_made_for_another_prefix_is_left_alone() {
+        let mut seen = claims(4, 9, &[0, 2]);
+        seen[1].strange = true;
+        assert_eq!(verdicts(&seen), [(4, 9, Verdict::Strange)]);
+        seen.extend(claims(4, 8, &[0, 1, 2]));
+        assert_eq!(verdicts(&seen)[0], (4, 8, Verdict::Restore));
     }
 
     #[test]

@@ -62,6 +62,7 @@ impl SealRequest<'_> {
             expect: self.files.len() as u64,
             files: Vec::new(),
             descriptor: self.descriptor.clone(),
+            prefix: None,
             tags: self.tags.clone(),
             left: BTreeSet::new(),
         };

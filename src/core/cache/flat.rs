@@ -8,6 +8,7 @@ use super::disk::{make_own_dir, matches};
 use super::found::{Found, link};
 use super::layout::{Layout, OWN_FOLDER, Store};
 use super::marker::Marker;
+use super::owner::Owner;
 use super::{Protect, Remains, Whole};
 use crate::error::Result;
 use crate::records::{DatasetKey, FileMeta};
@@ -97,5 +98,5 @@ impl Flat<'_> {
 fn layout(node: &Path) -> Layout {
     let cache_dir: PathBuf = node.join("store");
     let store = Store { name: "found".into(), cache_dir, usable: true, is_shared: false };
-    Layout { control_dir: node.join("control"), stores: vec![store] }
+    Layout { control_dir: node.join("control"), stores: vec![store], owner: Owner::default() }
 }

@@ -87,6 +87,8 @@ pub struct NodeState {
     pub parts: Vec<HeldPart>,
     /// Records that cannot be read, a sentence for each.
     pub damaged: Vec<String>,
+    /// Why something there is left out, since it was made for another prefix.
+    pub strange: Option<String>,
 }
 
 impl NodeState {
@@ -114,7 +116,12 @@ impl NodeState {
         };
         state.damaged.extend(read.damaged.iter().map(sentence));
         let wanted = |(_, record): &Held| id.is_none_or(|id| id == record.dataset_id);
-        let held: Vec<Held> = read.held.into_iter().filter(wanted).collect();
+        let (held, strange): (Vec<Held>, Vec<Held>) =
+            read.held.into_iter().filter(wanted).partition(|(_, record)| layout.owner.owns(record));
+        state.strange = strange.last().map(|(_, record)| {
+            let name = record.key.name();
+            format!("{name} was made for the directory that was there before")
+        });
         let works: Vec<Work> = held.iter().map(|one| Work::of(layout, one, depth)).collect();
         let bytes = works.iter().flat_map(|one| &one.files).map(|(file, _)| file.size);
         let bytes = bytes.fold(0, u64::saturating_add);
@@ -157,6 +164,9 @@ impl NodeState {
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         tree.set_value("IDENTITY", &self.identity);
+        if let Some(strange) = &self.strange {
+            tree.set_value("STRANGE", strange);
+        }
         for (number, what) in self.damaged.iter().enumerate() {
             tree.child_mut("DAMAGED").set_value(number, what);
         }
@@ -176,6 +186,7 @@ impl NodeState {
             identity: tree.get_value("IDENTITY")?.to_owned(),
             damaged: damaged.keys().map(text).collect::<Option<_>>()?,
             parts: parts.collect::<Option<_>>()?,
+            strange: tree.get_value("STRANGE").map(str::to_owned),
         })
     }
 }

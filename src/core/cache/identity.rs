@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use super::agree::{agree, agree_and_gather};
 use super::disk::{make_own_dir, names_in};
 use super::layout::sealed_id;
+use super::owner::newest_owner;
 use super::rebuild::Takeover;
 use super::recover::Placement;
 use super::scatter::is_filemap_name;
@@ -176,6 +177,11 @@ pub(crate) fn size_in(identity: &str) -> Option<usize> {
 /// number of ranks only. On node leaders; others have none. Local.
 pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
     let own = split_size(identity)?;
+    // What was made for another prefix is left alone.
+    let newest = newest_owner(&ctx.layout.control_dir);
+    if newest.is_some_and(|(_, prefix)| ctx.layout.owner.identity() != Some(&prefix)) {
+        return None;
+    }
     let differs = |path: PathBuf| {
         let tree = KvTree::read_file(path).ok()??;
         let there = tree.get_value("IDENTITY")?.to_owned();

@@ -117,7 +117,7 @@ pub fn judge(nodes: &[(String, NodeState)]) -> Result<Judged> {
             Verdict::Withhold(why) | Verdict::Delete(why) => {
                 judged.unsealed.push((decision.id, decision.key.clone(), why.clone()));
             }
-            Verdict::Forget => {}
+            Verdict::Strange | Verdict::Forget => {}
         }
     }
     Ok(judged)

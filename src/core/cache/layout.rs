@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::owner::Owner;
 use crate::records::{DatasetKey, DatasetRecord};
 
 /// Folder inside a dataset directory for what is ours: redundancy files, catalog, markers.
@@ -36,6 +37,8 @@ pub struct Layout {
     pub control_dir: PathBuf,
     /// The stores, in the order of the settings; the first is the default.
     pub stores: Vec<Store>,
+    /// Whose datasets count in them.
+    pub owner: Owner,
 }
 
 impl Layout {
@@ -49,7 +52,7 @@ impl Layout {
         (user, job): (&str, &str),
     ) -> Self {
         let control_dir = below(root, control_base, (user, job));
-        let mut layout = Layout { control_dir, stores: Vec::new() };
+        let mut layout = Layout { control_dir, stores: Vec::new(), owner: Owner::default() };
         for base in store_bases {
             layout.add_store(root, base, (user, job), true);
         }

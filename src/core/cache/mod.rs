@@ -14,6 +14,7 @@
 //! | `setback.rs` | why the cache could not take a file |
 //! | `protection.rs` | redundancy sets on the placement of a launch |
 //! | `identity.rs` | which launch a cache belongs to (`launch.scr`) |
+//! | `owner.rs` | which prefix a cache was made for |
 //! | `scatter.rs`, `distribute.rs` | at a restart: records and files to their owners (001) |
 //! | `recover.rs`, `encoding.rs` | rebuild by the scheme, protection for another placement |
 //! | `untouched.rs`, `recheck.rs` | which files a start need not read; they are read after it |
@@ -54,6 +55,7 @@ mod marker;
 mod mend;
 mod node_catalog;
 mod on_prefix;
+mod owner;
 mod packed;
 mod protection;
 pub mod rebuild;
@@ -101,6 +103,8 @@ pub(crate) use mend::{mend_node, parts_of};
 pub use node_catalog::NodeCatalog;
 pub(crate) use on_prefix::spoiled_in;
 pub use on_prefix::withhold_spoiled;
+pub(crate) use owner::strange_ids;
+pub use owner::{Owner, newest_owner, other_prefix};
 pub use protection::Sets;
 pub use rebuild::{Offered, RebuildReport, Stranded, Takeover, Withheld, rebuild};
 pub use recheck::{Damaged, Recheck};

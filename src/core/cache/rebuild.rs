@@ -83,6 +83,17 @@ impl Offered {
         self.catalog.is_on_prefix()
     }
 
+    /// Returns when its newest file was written, nanoseconds since 1970.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        let time = |file: FileMeta| {
+            let seconds = u64::try_from(file.mtime_seconds).unwrap_or(0);
+            let nanoseconds = u64::try_from(file.mtime_nanoseconds).unwrap_or(0);
+            seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+        };
+        self.catalog.entries().map(|entry| time(entry.meta)).max().unwrap_or(0)
+    }
+
     /// Tells whether the file `name` is one of its files.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
@@ -137,6 +148,8 @@ pub struct RebuildReport {
     pub offered: Vec<Offered>,
     /// What cannot.
     pub withheld: Vec<Withheld>,
+    /// Id and key of what was made for another prefix; it stays until the caller evicts it.
+    pub strange: Vec<(u64, DatasetKey)>,
     /// Filemaps that are damaged, with their hosts; the files that they named count as lost.
     pub damaged: Vec<String>,
     /// Largest id ever seen in the cache; 0 if none.
@@ -166,6 +179,7 @@ fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
         takeover,
         offered: Vec::new(),
         withheld: Vec::new(),
+        strange: Vec::new(),
         damaged: Vec::new(),
         highest_id: 0,
         seconds: 0.0,
@@ -183,6 +197,9 @@ fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     let facts: Vec<Facts> = facts.collect();
     let decisions: Vec<Decision> = survey.decisions.into_iter().map(|(one, _)| one).collect();
     for (decision, facts) in decisions.iter().zip(&facts) {
+        if goes(&decision.verdict) {
+            delete(ctx, decision, &decisions)?;
+        }
         let outcome = match &decision.verdict {
             Verdict::Restore => {
                 let case = Case { chosen: decision, facts, placement: &placement };
@@ -192,15 +209,12 @@ fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
                     done => done,
                 }
             }
-            Verdict::Withhold(reason) => Err(Refused::because(reason.clone())),
-            Verdict::Delete(reason) => {
-                delete(ctx, decision, &decisions)?;
-                Err(Refused::because(reason.clone()))
-            }
-            Verdict::Forget => {
-                delete(ctx, decision, &decisions)?;
+            Verdict::Strange => {
+                report.strange.push((decision.id, decision.key.clone()));
                 continue;
             }
+            Verdict::Withhold(why) | Verdict::Delete(why) => Err(Refused::because(why.clone())),
+            Verdict::Forget => continue,
         };
         match outcome {
             Ok(offered) => report.offered.push(offered),
@@ -268,6 +282,7 @@ pub(super) fn claim_of(layout: &Layout, holder: usize, (owner, record): &Held) -
     let dir = layout.data_dir(record);
     let mut claim = Claim::new(*owner, holder, record);
     let marked = |marker: Marker| claim.prepared && marker.epoch(&dir) == Some(record.epoch);
+    claim.strange = !layout.owner.owns(record);
     (claim.confirmed, claim.offered) =
         (claim.confirmed || marked(Marker::Confirmed), marked(Marker::Offered));
     claim.trusted = marked(Marker::Trusted);

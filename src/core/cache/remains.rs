@@ -59,6 +59,8 @@ pub(crate) struct Brought {
     /// Lowest id first.
     pub whole: Vec<Whole>,
     pub withheld: Vec<Withheld>,
+    /// Names of what was made for another prefix.
+    pub strange: BTreeSet<String>,
     /// Some records could not be read.
     pub damaged: bool,
 }
@@ -77,7 +79,14 @@ impl Remains<'_> {
     pub fn rebuild(&self) -> Result<Brought> {
         self.check_identity()?;
         let mut brought = Brought::default();
-        let held = self.read_records(&mut brought.damaged)?;
+        let mut held = self.read_records(&mut brought.damaged)?;
+        held.retain(|(node, (_, record))| {
+            let is_own = self.nodes[*node].1.owner.owns(record);
+            if !is_own {
+                brought.strange.insert(record.key.name());
+            }
+            is_own
+        });
         let claim = |at: usize| claim_of(&self.nodes[held[at].0].1, held[at].0, &held[at].1);
         let claims = in_lanes(self.lanes, held.len(), &claim);
         let mut decisions = in_order(decide(&claims, self.ranks));
@@ -94,6 +103,7 @@ impl Remains<'_> {
                     }
                     Err(reason) => (reason, false),
                 },
+                Verdict::Strange => continue,
                 Verdict::Withhold(reason) => (reason.clone(), false),
                 Verdict::Delete(reason) => {
                     self.delete(decision, &told, &decisions)?;

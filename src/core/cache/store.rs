@@ -69,7 +69,7 @@ impl FilemapFile {
     pub fn note_open(&self, key: &DatasetKey, store: &str) {
         let mut held = self.lock();
         if !held.iter().any(|(owner, record)| *owner == self.rank && record.key == *key) {
-            put(self.rank, self.open_record(key, store))(&mut held);
+            put(self.rank, self.own(self.open_record(key, store)))(&mut held);
             self.begun.store(BEGUN, Ordering::Relaxed);
         }
     }
@@ -211,11 +211,17 @@ impl FilemapFile {
 
     /// Adds or replaces the record of `owner` for its key.
     pub(super) fn put_held(&self, owner: usize, record: DatasetRecord) -> Result<()> {
-        self.change(put(owner, record))
+        self.change(put(owner, self.own(record)))
+    }
+
+    /// What names no prefix was made for this one.
+    fn own(&self, mut record: DatasetRecord) -> DatasetRecord {
+        record.prefix = record.prefix.or_else(|| self.layout.owner.identity().cloned());
+        record
     }
 
     fn put_unnamed(&self, record: DatasetRecord) -> Result<()> {
-        self.change_by(put(self.rank, record), |map| self.replace(map))
+        self.change_by(put(self.rank, self.own(record)), |map| self.replace(map))
     }
 
     fn replace(&self, map: &Filemap) -> Result<()> {
@@ -332,7 +338,7 @@ fn filemaps(control_dir: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// All records in a control directory; what cannot be read has none.
-fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
+pub(super) fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
     filemaps(control_dir).filter_map(|path| read_records(&path).ok()).flatten()
 }
 

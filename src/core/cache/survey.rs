@@ -214,6 +214,7 @@ impl Decision {
         match &self.verdict {
             Verdict::Restore => tree.set_flag("RESTORE", true),
             Verdict::Forget => tree.set_flag("FORGET", true),
+            Verdict::Strange => tree.set_flag("STRANGE", true),
             Verdict::Withhold(why) => tree.set_value("WITHHOLD", why),
             Verdict::Delete(why) => tree.set_value("DELETE", why),
         }
@@ -227,6 +228,7 @@ impl Decision {
             (_, Some(why)) => Verdict::Delete(why),
             _ if tree.get_flag("RESTORE") => Verdict::Restore,
             _ if tree.get_flag("FORGET") => Verdict::Forget,
+            _ if tree.get_flag("STRANGE") => Verdict::Strange,
             _ => return None,
         };
         Some(Decision {
@@ -265,6 +267,7 @@ mod tests {
                     generation: 0,
                 },
                 id,
+                strange: false,
                 epoch: 0x1234_5678_9abc_def0 + id,
                 owner: rank,
                 holder: rank,

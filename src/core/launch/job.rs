@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::resources;
-use crate::cache::{Layout, stores_in_records};
+use crate::cache::{Layout, Owner, other_prefix, stores_in_records};
 use crate::descriptors::Descriptors;
 use crate::error::{Error, Result, again};
-use crate::namespace::stable_number;
+use crate::namespace::{STATE_FOLDER, stable_number};
 use crate::params::{Environment, Settings, keys};
 use crate::system;
 
@@ -42,6 +42,8 @@ pub struct JobPlaces {
     pub user: String,
     /// Its id.
     pub job: String,
+    /// Why this node's cache is not the prefix's, if so, in words.
+    pub strange: Option<String>,
 }
 
 impl JobPlaces {
@@ -60,7 +62,29 @@ impl JobPlaces {
         for name in stores_in_records(&layout.control_dir) {
             layout.add_store(Path::new("/"), &name, (&user, &job), true);
         }
-        Ok(JobPlaces { prefix, layout, user, job })
+        JobPlaces::of(prefix, layout, (user, job), settings)
+    }
+
+    /// Makes them of directories, which are the prefix's own unless something tells that they were
+    /// made for another one. Local.
+    ///
+    /// # Errors
+    /// The identity of the prefix cannot be read.
+    pub fn of(
+        prefix: PathBuf,
+        mut layout: Layout,
+        (user, job): (String, String),
+        settings: &Settings,
+    ) -> Result<JobPlaces> {
+        // The user's word counts for what nothing proves.
+        let strange = match settings.get(keys::CACHE_ADOPT) {
+            true => None,
+            false => {
+                layout.owner = Owner::of_state_dir(&prefix.join(STATE_FOLDER))?;
+                other_prefix(&layout.control_dir, &prefix)
+            }
+        };
+        Ok(JobPlaces { prefix, layout, user, job, strange })
     }
 }
 

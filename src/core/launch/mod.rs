@@ -16,6 +16,7 @@
 //! | `resources.rs` | what the resource manager tells of the job |
 //! | `join.rs` | the ranks come together |
 //! | `together.rs` | settings, locks and troubles of all ranks |
+//! | `owner.rs` | which prefix this is, and so whose caches count |
 //! | `earlier.rs` | purges, and the cache of a run with another number of ranks |
 //! | `meeting.rs` | ranks that meet without MPI when they exit |
 //! | `site_stores.rs` | its stores |
@@ -31,6 +32,7 @@ pub(crate) mod ineffective;
 pub(crate) mod job;
 pub(crate) mod join;
 pub(crate) mod meeting;
+mod owner;
 pub(crate) mod prepare;
 pub(crate) mod required;
 pub(crate) mod resources;

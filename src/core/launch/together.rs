@@ -85,7 +85,7 @@ impl Preparation {
     /// # Errors
     /// Another live launch has a lock, or communication failed.
     pub(crate) fn come_in(&mut self, world: &dyn Comm, leads_node: bool) -> Result<Vec<Lease>> {
-        let (leases, trouble) = self.take_leases(leads_node);
+        let (leases, mut trouble) = self.take_leases(leads_node);
         let differences = self.settings.environment_differences(&self.environment);
         let mut own = KvTree::new();
         own.set_value("DIFFERENCES", differences.join(", "));
@@ -93,6 +93,9 @@ impl Preparation {
             for name in stores_in_records(&self.layout.control_dir) {
                 own.child_mut("STORE").child_mut(name);
             }
+        }
+        if let Err(error) = self.tell_owner(leads_node, trouble.is_none(), &mut own) {
+            trouble.get_or_insert(error);
         }
         let all = share_trouble(world, trouble.as_ref(), false, &own.encode())?;
         let all = all.iter().map(|bytes| KvTree::decode(bytes));
@@ -108,6 +111,7 @@ impl Preparation {
                 ),
             );
         }
+        self.settle_owner(world, &all)?;
         self.add_former_stores(&all.iter().flat_map(|tree| tree.child("STORE").keys()).collect());
         Ok(leases)
     }

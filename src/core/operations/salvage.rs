@@ -6,7 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cache::{Ctx, FilemapFile, Layout, Sharing};
+use crate::cache::disk::names_in;
+use crate::cache::{Ctx, FilemapFile, Layout, Sharing, other_prefix};
 use crate::comm::solo::Solo;
 use crate::error::{Error, Result};
 use crate::files::lease::{self, Taken};
@@ -20,6 +21,8 @@ use crate::transfer::{
     publish_remains, recover_journal, roll_back, stores_of_remains,
 };
 
+/// What a person can do about what was made for another prefix.
+pub(super) const ADVICE: &str = "SCR_CACHE_ADOPT=1 takes it all the same";
 /// Folder of the copies in the prefix's own one.
 const FOLDER: &str = "scavenge";
 /// The same for what a person has copied: what `scr copy` has brought may be all that is left.
@@ -30,6 +33,8 @@ const FOUND: &str = "rebuild";
 pub enum Copied {
     /// The node has nothing of the job.
     Nothing,
+    /// It was made for another prefix; the text says which.
+    Strange(String),
     /// A live process has this node's cache in use; the text says which.
     Busy(String),
     /// So many datasets were copied; 0: the prefix has all of them.
@@ -45,6 +50,9 @@ pub fn copy_node(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) 
     let control = &places.layout.control_dir;
     if !control.is_dir() {
         return Ok(Copied::Nothing);
+    }
+    if let Some(strange) = &places.strange {
+        return Ok(Copied::Strange(strange.clone()));
     }
     let lease = lease::take(&control.join("lease"), holder, lease::PATIENCE, || {})?;
     if let Taken::Busy(other) = lease {
@@ -158,12 +166,26 @@ fn publish(
     which: Which,
 ) -> Result<Salvaged> {
     let prefix = &places.prefix;
+    if !settings.get(keys::CACHE_ADOPT) {
+        for name in names_in(folder)? {
+            if let Some(strange) = other_prefix(&folder.join(&name).join("control"), prefix) {
+                return Err(Error::Refused(format!(
+                    "{strange}, not for {}; {ADVICE}",
+                    prefix.display()
+                )));
+            }
+        }
+    }
     let mut layout = places.layout.clone();
     for name in stores_of_remains(folder) {
         layout.add_store(Path::new("/"), &name, (&places.user, &places.job), true);
     }
     let alone = Solo::new();
-    let none = Layout { control_dir: folder.join("none"), stores: Vec::new() };
+    let none = Layout {
+        control_dir: folder.join("none"),
+        stores: Vec::new(),
+        owner: places.layout.owner.clone(),
+    };
     let piece_bytes = usize::try_from(settings.get(keys::MPI_BUF_SIZE)).unwrap_or(usize::MAX);
     let ctx = Ctx {
         world: &alone,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use super::reach::{Inquiry, Reach};
-use super::salvage::{Copied, Salvaged, clear_copies, copy_node, publish_copies};
+use super::salvage::{ADVICE, Copied, Salvaged, clear_copies, copy_node, publish_copies};
 use super::state_dir;
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
@@ -40,9 +40,39 @@ pub struct Scavenged {
     pub on_prefix: bool,
 }
 
-/// What `scr copy` prints, so that its caller knows what came of it.
+/// What came of `scr copy` on a node; its words are what that prints.
+enum Answer {
+    Nothing,
+    Copied,
+    /// The node's cache was made for another prefix; the text says which.
+    Strange(String),
+}
+
 const NOTHING: &str = "nothing";
 const COPIED: &str = "copied";
+const STRANGE: &str = "strange ";
+
+impl Answer {
+    fn word(self) -> String {
+        match self {
+            Answer::Nothing => NOTHING.to_owned(),
+            Answer::Copied => COPIED.to_owned(),
+            Answer::Strange(why) => format!("{STRANGE}{why}"),
+        }
+    }
+
+    fn read(text: &str) -> Result<Answer> {
+        let text = text.trim();
+        match text.split_whitespace().next() {
+            Some(NOTHING) => Ok(Answer::Nothing),
+            Some(COPIED) => Ok(Answer::Copied),
+            _ => match text.strip_prefix(STRANGE) {
+                Some(why) => Ok(Answer::Strange(why.to_owned())),
+                None => Err(Error::Unreadable(format!("an answer that means nothing: {text}"))),
+            },
+        }
+    }
+}
 
 impl Scavenge<'_> {
     /// Does it all. It can be done again at any time: what is on the prefix already is left alone.
@@ -56,7 +86,9 @@ impl Scavenge<'_> {
         let mut done = Scavenged::default();
         for (node, answer) in self.copy_all(&places, &holder) {
             match answer {
-                Ok(had_cache) => done.had_cache |= had_cache,
+                Ok(Answer::Nothing) => {}
+                Ok(Answer::Copied) => done.had_cache = true,
+                Ok(Answer::Strange(why)) => done.unknown.push(format!("{node}: {why}; {ADVICE}")),
                 Err(error) => done.silent.push((node, error.to_string())),
             }
         }
@@ -64,21 +96,16 @@ impl Scavenge<'_> {
         published(&places, publish_copies(&places, self.reach.settings, &holder, which)?, done)
     }
 
-    /// All nodes, side by side; whether each had a cache.
-    fn copy_all(&self, places: &JobPlaces, holder: &str) -> Vec<(String, Result<bool>)> {
+    /// All nodes, side by side; what came of it.
+    fn copy_all(&self, places: &JobPlaces, holder: &str) -> Vec<(String, Result<Answer>)> {
         let words = |node: &str| {
             let mut words = ["copy", "--node", node].map(str::to_owned).to_vec();
             words.extend(self.id.iter().flat_map(|id| ["--id".to_owned(), id.to_string()]));
             words
         };
-        let read = |answer: &str| match answer.split_whitespace().next() {
-            Some(NOTHING) => Ok(false),
-            Some(COPIED) => Ok(true),
-            _ => Err(Error::Unreadable(format!("an answer that means nothing: {}", answer.trim()))),
-        };
         let here = |node: &str| local(places, node, holder, self.id);
         let what = "copying from the nodes";
-        let inquiry = Inquiry { what, here: &here, words: &words, read: &read };
+        let inquiry = Inquiry { what, here: &here, words: &words, read: &Answer::read };
         self.reach.ask(places, &self.reach.names(places), &inquiry)
     }
 }
@@ -99,6 +126,13 @@ pub(super) fn published(
             done.published = outcome.published.iter().map(|(_, key)| key.name()).collect();
             let lost = outcome.withheld.into_iter().map(|(_, key, why)| (key.name(), why));
             done.lost = lost.collect();
+            let strange = |name| {
+                format!(
+                    "{name} was made for the directory that was {} before; {ADVICE}",
+                    places.prefix.display()
+                )
+            };
+            done.unknown.extend(outcome.strange.into_iter().map(strange));
         }
     }
     done.on_prefix = list_prefix(&places.prefix)?.iter().any(|one| one.restorable);
@@ -151,10 +185,11 @@ pub(super) fn holder() -> String {
     format!("host {}, process {}", system::hostname(), std::process::id())
 }
 
-fn local(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Result<bool> {
+fn local(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Result<Answer> {
     match copy_node(places, node, holder, id)? {
-        Copied::Nothing => Ok(false),
-        Copied::Datasets(_) => Ok(true),
+        Copied::Nothing => Ok(Answer::Nothing),
+        Copied::Strange(why) => Ok(Answer::Strange(why)),
+        Copied::Datasets(_) => Ok(Answer::Copied),
         Copied::Busy(other) => Err(Error::Busy(format!("a live run uses it ({other})"))),
     }
 }
@@ -169,7 +204,7 @@ pub fn copy_this_node(
     environment: &Environment,
     node: &str,
     id: Option<u64>,
-) -> Result<&'static str> {
+) -> Result<String> {
     let places = JobPlaces::new(settings, environment)?;
-    Ok(if local(&places, node, &holder(), id)? { COPIED } else { NOTHING })
+    Ok(local(&places, node, &holder(), id)?.word())
 }

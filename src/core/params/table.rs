@@ -134,6 +134,9 @@ parameters! {
              to end is written over one of a checkpoint that has left the cache, which costs half; \
              as much memory stays taken between checkpoints. 0: into new pages.";
         CACHE_PURGE: Bool = "0", "", "1: delete the cache at start.";
+        CACHE_ADOPT: Bool = "0", "",
+            "1, for one start: take back from the cache what does not count any more, since its \
+             prefix was deleted and made anew, or somebody has deleted checkpoints from it.";
     }
     "Redundancy" {
         GROUP: Text = "NODE", "",

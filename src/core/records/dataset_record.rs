@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::kvtree::KvTree;
 use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
 use crate::records::file_meta::{FileMeta, files_from_list, files_to_list};
+use crate::records::prefix_identity::PrefixIdentity;
 use crate::records::text::{epoch_text, parse_epoch};
 
 /// What names a dataset before it has an id: equal on all ranks without communication.
@@ -184,6 +185,8 @@ pub struct DatasetRecord {
     pub files: Vec<FileMeta>,
     /// The redundancy descriptor: TYPE, GROUP_ID, GROUP_RANK, GROUP_SIZE, ...
     pub descriptor: KvTree,
+    /// Identity of the prefix that it was made for; `None` in records of versions without it.
+    pub prefix: Option<PrefixIdentity>,
     /// Free tags (000 4.3.7), as PARTNER.
     pub tags: BTreeMap<String, String>,
     /// Names of files, perhaps of other ranks, that the program has changed or removed by itself
@@ -193,7 +196,7 @@ pub struct DatasetRecord {
 
 impl DatasetRecord {
     /// Makes a tree of the keys KEY, DSET, EPOCH, STATE, CONFIRMED, DIR, EXPECT, FILE, REDDESC,
-    /// TAG, LEFT.
+    /// PREFIX, TAG, LEFT.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -213,6 +216,9 @@ impl DatasetRecord {
         }
         if !self.descriptor.is_empty() {
             tree.set("REDDESC", self.descriptor.clone());
+        }
+        if let Some(prefix) = &self.prefix {
+            tree.set_value("PREFIX", prefix.text());
         }
         for (tag, value) in &self.tags {
             tree.child_mut("TAG").set_value(tag, value);
@@ -242,6 +248,7 @@ impl DatasetRecord {
             expect: tree.get_u64("EXPECT")?,
             files: files_from_list(tree.child("FILE"))?,
             descriptor: tree.child("REDDESC").clone(),
+            prefix: tree.get_value("PREFIX").and_then(PrefixIdentity::parse),
             tags,
             left: tree.child("LEFT").keys().map(str::to_owned).collect(),
         })
@@ -272,6 +279,7 @@ mod tests {
             expect: 3,
             files: vec![file("z", 1), file("a/b", 2), file("m", 3)],
             descriptor,
+            prefix: Some(PrefixIdentity::random()),
             tags: BTreeMap::from([("PARTNER".to_owned(), "atlas56".to_owned())]),
             left: BTreeSet::from(["a/b".to_owned()]),
         }

@@ -12,6 +12,7 @@ mod flush_state;
 mod halt_file;
 pub(crate) mod learned;
 mod nodes;
+mod prefix_identity;
 mod prefix_index;
 mod record;
 mod refusal;
@@ -30,6 +31,7 @@ pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_ra
 pub use flush_state::{FlushState, Location};
 pub use halt_file::{FINALIZE_CALLED, HaltFile};
 pub use nodes::{Nodes, RankSet};
+pub use prefix_identity::PrefixIdentity;
 pub use prefix_index::{IndexEntry, PrefixIndex, Turn};
 pub use record::{Record, update, update_or_renew, update_within};
 pub use refusal::Refusal;

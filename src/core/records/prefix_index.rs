@@ -145,6 +145,21 @@ impl Turn {
     pub fn leaves(&self, id: u64) -> bool {
         self.to < id && id <= self.from
     }
+
+    /// Makes a tree of the keys TO, FROM.
+    #[must_use]
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set_value("TO", self.to);
+        tree.set_value("FROM", self.from);
+        tree
+    }
+
+    /// Reads what [`Turn::to_tree`] makes; `None` if a field is missing or malformed.
+    #[must_use]
+    pub fn from_tree(tree: &KvTree) -> Option<Self> {
+        Some(Turn { to: tree.get_u64("TO")?, from: tree.get_u64("FROM")? })
+    }
 }
 
 /// The datasets of a prefix.
@@ -155,6 +170,9 @@ pub struct PrefixIndex {
     returned_to: Option<u64>,
     /// The last time that the run went back. What it left then stays so, whatever becomes current.
     pub turn: Option<Turn>,
+    /// By series, what only caches had when somebody had removed older ones from the prefix: it is
+    /// not offered any more.
+    pub removed: BTreeMap<String, Turn>,
 }
 
 impl PrefixIndex {
@@ -269,9 +287,10 @@ impl Record for PrefixIndex {
             tree.set_value("RETURNED", id);
         }
         if let Some(turn) = self.turn {
-            let fields = tree.child_mut("TURN");
-            fields.set_value("TO", turn.to);
-            fields.set_value("FROM", turn.from);
+            tree.set("TURN", turn.to_tree());
+        }
+        for (series, turn) in &self.removed {
+            tree.child_mut("REMOVED").set(series, turn.to_tree());
         }
         for ((id, dir), entry) in &self.entries {
             tree.set_kv("DIR", dir).set_kv("DSET", id);
@@ -295,9 +314,11 @@ impl Record for PrefixIndex {
             }
         }
         index.returned_to = tree.get_u64("RETURNED");
-        let turn = tree.child("TURN");
-        let ids = turn.get_u64("TO").zip(turn.get_u64("FROM"));
-        index.turn = ids.map(|(to, from)| Turn { to, from });
+        index.turn = Turn::from_tree(tree.child("TURN"));
+        let removed = tree.child("REMOVED").iter();
+        index.removed = removed
+            .filter_map(|(series, turn)| Some((series.to_owned(), Turn::from_tree(turn)?)))
+            .collect();
         // A current directory that was removed behind our back is as good as none.
         if let Some(dir) = tree.get_value("CURRENT") {
             index.set_current(dir);

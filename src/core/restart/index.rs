@@ -1,17 +1,20 @@
 //! What the prefix has, by its index, and what of the cache can be had beside it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::cache::{RebuildReport, Withheld};
+use crate::cache::{Offered, RebuildReport, Withheld};
 use crate::comm::{Comm, trees};
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::launch::site::Site;
 use crate::log::{self, messages};
-use crate::patterns::{PROGRAM, SeriesSet};
+use crate::namespace::parent;
+use crate::patterns::{PROGRAM, PROGRAM_OUTPUT, SeriesSet};
 use crate::records::{self, Turn};
 use crate::transfer::{
-    Repaired, finish_returns, last_turn, list_in_cache, list_prefix, repair_prefix, returned_to,
+    OnPrefix, Repaired, finish_returns, is_marked_removed, last_turn, list_in_cache, list_prefix,
+    missing_since, removals, removed_since, repair_prefix, returned_to, sweep_marks,
 };
 
 /// What the index on the prefix says.
@@ -33,6 +36,11 @@ pub(crate) struct Index {
     pub returned_to: Option<u64>,
     /// The last time that the run went back.
     pub turn: Option<Turn>,
+    /// By series, what is not offered any more since somebody has removed older ones.
+    pub removed: BTreeMap<usize, Turn>,
+    /// By cached checkpoint, when somebody has removed the directories of its files from the
+    /// prefix: nanoseconds since 1970.
+    pub dirs_removed: BTreeMap<u64, u64>,
     /// Id and name of the complete ones that only the cache had, by what the last launch has left.
     pub in_cache: Vec<(u64, String)>,
 }
@@ -110,6 +118,9 @@ pub(crate) struct Listed {
     pub kept: bool,
     /// The run has left it, and this is the first that came to the prefix since.
     pub abandoned_by: Option<u64>,
+    /// When somebody, not the program, has removed it: nanoseconds since 1970. Looked for in the
+    /// newest of each series that the cache has.
+    pub removed: Option<u64>,
 }
 
 impl Listed {
@@ -120,11 +131,17 @@ impl Listed {
 }
 
 impl Index {
-    /// Reads what the index on the prefix says: rank 0 does, all get it. Collective.
+    /// Reads what the index on the prefix says, and what has become of it there since the cache got
+    /// what it offers: rank 0 does, all get it. Collective.
     ///
     /// # Errors
     /// Communication failed.
-    pub fn read(world: &dyn Comm, site: &Site, series: &SeriesSet) -> Result<Index> {
+    pub fn read(
+        world: &dyn Comm,
+        site: &Site,
+        series: &SeriesSet,
+        report: Option<&RebuildReport>,
+    ) -> Result<Index> {
         let mut tree = KvTree::new();
         if site.rank == 0 {
             repair(&site.prefix);
@@ -135,6 +152,10 @@ impl Index {
                 );
                 Vec::new()
             });
+            if let Some(report) = report {
+                sweep(&site.prefix, &listed, report);
+                tell_removals(&site.prefix, &listed, report, &mut tree);
+            }
             if let Some(id) = returned_to(&site.prefix).ok().flatten() {
                 tree.set_value("RETURNED", id);
             }
@@ -196,6 +217,21 @@ impl Index {
             returned_to: tree.get_u64("RETURNED"),
             ..Index::default()
         };
+        for (name, turn) in tree.child("REMOVED").iter() {
+            let turn = Turn::from_tree(turn).zip(patterns.series_index(name));
+            index.removed.extend(turn.map(|(turn, series)| (series, turn)));
+        }
+        let is_out =
+            |id: u64, series: usize| index.removed.get(&series).is_some_and(|turn| turn.leaves(id));
+        index.in_cache.retain(|(id, name)| {
+            let series = name.split_once('.').and_then(|(name, _)| patterns.series_index(name));
+            !series.or(patterns.series_index(PROGRAM)).is_some_and(|series| is_out(*id, series))
+        });
+        index.last_id = index.removed.values().fold(index.last_id, |id, turn| id.max(turn.from));
+        let gone = tree.child("DIRS_REMOVED").keys();
+        index.dirs_removed = gone
+            .filter_map(|id| Some((id.parse().ok()?, tree.child("DIRS_REMOVED").get_u64(id)?)))
+            .collect();
         for (id, entry) in tree.child("ID").iter() {
             let Ok(id) = id.parse::<u64>() else { continue };
             index.last_id = index.last_id.max(id);
@@ -218,6 +254,7 @@ impl Index {
                 replaced: entry.get_flag("REPLACED"),
                 kept: entry.get_flag("KEPT"),
                 abandoned_by: entry.get_u64("ABANDONED"),
+                removed: entry.get_u64("GONE_SINCE"),
             });
             if let (Some(at), Some(number)) = (at, entry.get_u64("NUMBER")) {
                 index.last_numbers[at] = index.last_numbers[at].max(number);
@@ -248,6 +285,76 @@ impl Index {
         let (id, title) = lost.chain(vanished).max_by_key(|(id, _)| *id)?;
         Some(format!("{title} (dataset {id})"))
     }
+}
+
+/// What somebody has removed from the prefix of the series that the cache has; of each the newest,
+/// and those before it that are gone, too.
+fn tell_removals(prefix: &Path, listed: &[OnPrefix], report: &RebuildReport, tree: &mut KvTree) {
+    let settled = removals(prefix).unwrap_or_default();
+    for (series, turn) in &settled {
+        tree.child_mut("REMOVED").set(series, turn.to_tree());
+    }
+    // What a program that calls SCR deletes by itself nobody has seen.
+    let by_pattern = |series: &&str| ![PROGRAM, PROGRAM_OUTPUT].contains(series);
+    let all = report.offered.iter().map(|one| one.key.series.as_str()).filter(by_pattern);
+    let all: BTreeSet<&str> = all.collect();
+    for series in all {
+        let is_marked = |key: &records::DatasetKey| is_marked_removed(prefix, series, &key.id);
+        let is_settled = |id: u64| settled.iter().any(|(of, turn)| of == series && turn.leaves(id));
+        let there = listed.iter().filter(|one| {
+            let counts = one.holds_names && one.checkpoint_id.is_some();
+            one.key.series == series && counts && !is_settled(one.id)
+        });
+        let gone = there.map_while(|one| {
+            let since = (!is_marked(&one.key)).then(|| removed_since(prefix, one.id))?;
+            Some((one.id, since?))
+        });
+        for (id, since) in gone {
+            tree.child_mut("ID").child_mut(id).set_value("GONE_SINCE", since);
+        }
+        let cached = report.offered.iter().rev().filter(|one| one.key.series == series);
+        let newest = cached.clone().map(|one| one.id).max().unwrap_or(0);
+        // The program may have removed those of one that a newer one had followed.
+        if report.withheld.iter().any(|one| one.key.series == series && one.id > newest) {
+            continue;
+        }
+        let gone = cached.map_while(|one| {
+            let since = (!is_marked(&one.key)).then(|| dirs_removed_since(prefix, one))?;
+            Some((one.id, since?))
+        });
+        for (id, since) in gone {
+            tree.child_mut("DIRS_REMOVED").set_value(id, since);
+        }
+    }
+}
+
+/// Takes away marks of what is nowhere any more.
+fn sweep(prefix: &Path, listed: &[OnPrefix], report: &RebuildReport) {
+    let cached = report.offered.iter().map(|one| &one.key);
+    let keys = cached.chain(report.withheld.iter().map(|one| &one.key));
+    let keys = keys.chain(listed.iter().map(|one| &one.key));
+    if listed.is_empty() {
+        return; // or it cannot be read
+    }
+    sweep_marks(prefix, keys.map(|key| (key.series.as_str(), key.id.as_str())));
+}
+
+/// When somebody has removed the directories of a cached checkpoint's files; they are real, and
+/// were there when it was written.
+fn dirs_removed_since(prefix: &Path, one: &Offered) -> Option<u64> {
+    let (mut dirs, mut since) = (BTreeSet::new(), 0);
+    for entry in one.catalog.entries().filter(|_| !one.is_on_prefix()) {
+        let dir = parent(&entry.meta.name);
+        if one.key.is_shared_name(&entry.meta.name) || dirs.contains(dir) {
+            continue;
+        }
+        if dir.is_empty() {
+            return None;
+        }
+        since = missing_since(prefix, dir)?.max(since);
+        dirs.insert(dir.to_owned());
+    }
+    (since > 0).then_some(since)
 }
 
 /// A damaged index would refuse every flush of this run: it is made anew before anybody reads it.
@@ -341,6 +448,7 @@ mod tests {
             replaced,
             kept: false,
             abandoned_by: None,
+            removed: None,
         };
         let all = vec![listed(4, "", false), listed(3, "", true), listed(2, "7", true)];
         let mut index = Index { flushed: vec![4], listed: all, ..Index::default() };

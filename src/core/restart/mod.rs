@@ -6,6 +6,7 @@
 //! | `index.rs` | what the prefix has, by its index |
 //! | `candidates.rs` | what a run may begin with, in the order in which it is to be tried |
 //! | `verdict.rs` | what may become of a dataset |
+//! | `removal.rs` | what somebody has removed, and what that says of newer ones |
 //! | `plan.rs` | what becomes of each |
 //! | `plan_table.rs` | the table of what becomes of what |
 
@@ -14,4 +15,5 @@ pub(crate) mod index;
 pub(crate) mod plan;
 #[cfg(test)]
 mod plan_table;
+pub(crate) mod removal;
 pub(crate) mod verdict;

@@ -54,6 +54,7 @@ mod other_size;
 mod others;
 mod parts;
 mod polling;
+mod removed;
 mod repair;
 mod replaced;
 mod shares;
@@ -94,6 +95,10 @@ pub use other_size::{
     stores_of_remains,
 };
 pub use parts::{copy_parts, put_parts_back, rebuild_parts};
+pub use removed::{
+    is_marked_removed, mark_removed, missing_since, note_removal, removals, removed_since,
+    sweep_marks, unmark_removed,
+};
 pub use repair::{Repaired, ids_with_folder, repair_prefix};
 pub use replaced::{bring_back, finish_returns};
 pub use shares::flush_shares;

@@ -48,6 +48,8 @@ pub struct OtherSize {
     pub left: Left,
     /// Why other datasets could not be had: id, key, reason.
     pub withheld: Vec<(u64, DatasetKey, String)>,
+    /// Names of what was made for another prefix; known to who has read the records.
+    pub strange: BTreeSet<String>,
     /// The cache is gone. If not, something newer than all that is on the prefix cannot be had by
     /// this launch, but perhaps by another one.
     pub dropped: bool,
@@ -158,6 +160,8 @@ fn stage_remains(
         copy(&layout.control_dir.join(name), &control.join(name))?;
     }
     copy(&layout.control_dir.join(LAUNCH), &control.join(LAUNCH))?;
+    let strange = cache::strange_ids(layout);
+    let wanted = |id: u64| wanted(id) && !strange.contains(&id);
     let (mut found, mut files, mut bytes) = (BTreeSet::new(), Vec::new(), 0);
     for (index, store) in layout.stores.iter().enumerate() {
         let Some(to) = place(index, store) else { continue };
@@ -165,7 +169,7 @@ fn stage_remains(
         for name in files_below(&store.cache_dir)? {
             let top = name.components().next().map(|part| part.as_os_str().to_string_lossy());
             let Some(top) = top.filter(|top| cache::is_dataset_name(top)) else { continue };
-            if cache::sealed_id(&top).is_none_or(wanted) {
+            if cache::sealed_id(&top).is_none_or(&wanted) {
                 let from = store.cache_dir.join(&name);
                 bytes += from.metadata().map_or(0, |there| there.len());
                 files.push((from, to.join(&name)));
@@ -336,10 +340,12 @@ impl Run<'_> {
         let older = |one: &Withheld| newest.get(&*one.key.series).is_some_and(|id| *id > one.id);
         // What nobody can read may be worth more than all that is told of.
         let dropped = !found.damaged
+            && found.strange.is_empty()
             && found.withheld.iter().all(|one| one.id == 0 || one.deleted || older(one));
         let told = found.withheld.into_iter().filter(|one| one.id > 0);
         let withheld = told.map(|one| (one.id, one.key, one.reason)).collect();
-        Ok(OtherSize { ranks: self.ranks, published, left, withheld, dropped })
+        let strange = found.strange;
+        Ok(OtherSize { ranks: self.ranks, published, left, withheld, strange, dropped })
     }
 
     /// The nodes whose remains were brought together.
@@ -360,7 +366,8 @@ impl Run<'_> {
             Store { cache_dir, usable: true, is_shared, ..store.clone() }
         };
         let stores = self.ctx.layout.stores.iter().enumerate().map(store).collect();
-        Layout { control_dir: folder.join("control"), stores }
+        let owner = self.ctx.layout.owner.clone();
+        Layout { control_dir: folder.join("control"), stores, owner }
     }
 }
 

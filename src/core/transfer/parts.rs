@@ -8,7 +8,7 @@ use super::other_size::{LAUNCH, OnlyRebuild, copy, node_folder, place_of, stores
 use crate::cache::disk::{files_below, make_own_dir, names_in};
 use crate::cache::layout::{OWN_FOLDER, store_of};
 use crate::cache::{
-    Layout, Mended, Remains, Store, is_filemap_name, mend_node, parts_of, read_records,
+    Layout, Mended, Owner, Remains, Store, is_filemap_name, mend_node, parts_of, read_records,
     redundancy_files_of, size_in, write_records,
 };
 use crate::error::{Error, Result};
@@ -88,7 +88,7 @@ pub fn rebuild_parts(
             is_shared: false,
         };
         let stores = stores.iter().map(store).collect();
-        Layout { control_dir: node.join("control"), stores }
+        Layout { control_dir: node.join("control"), stores, owner: Owner::default() }
     };
     let mut names = names_in(folder)?;
     names.retain(|name| name.starts_with("node."));

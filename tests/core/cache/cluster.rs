@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use scr_core::cache::{
-    self, Ctx, FilemapFile, Layout, Offered, Prepared, Protect, RebuildReport, SealRequest,
+    self, Ctx, FilemapFile, Layout, Offered, Owner, Prepared, Protect, RebuildReport, SealRequest,
     Sharing, Store,
 };
 use scr_core::comm::Comm;
@@ -116,7 +116,7 @@ impl Cluster {
             stores.push(store("ssd", node.clone()));
             stores.push(store("bb", self.root.path().to_path_buf()));
         }
-        Layout { control_dir: node.join("control"), stores }
+        Layout { control_dir: node.join("control"), stores, owner: Owner::default() }
     }
 
     /// Rank i runs on the i-th of `hosts`, which are letters.

@@ -30,6 +30,7 @@ use crate::power::Power;
 /// A prefix and nodes, in a directory that goes away with it.
 pub struct Cluster {
     root: TempDir,
+    prefix: &'static str,
     settings: BTreeMap<String, OsString>,
     mistake: Option<Mistake>,
     helped: bool,
@@ -111,7 +112,7 @@ impl Cluster {
         ];
         let both = common.iter().chain(settings).filter_map(|one| one.split_once('='));
         let settings = both.map(|(name, value)| (name.to_string(), value.into())).collect();
-        Cluster { root, settings, mistake: None, helped: false, calls: None }
+        Cluster { root, prefix: "prefix", settings, mistake: None, helped: false, calls: None }
     }
 
     /// The same with a mistake.
@@ -146,7 +147,13 @@ impl Cluster {
     }
 
     pub fn prefix(&self) -> PathBuf {
-        self.root.path().join("prefix")
+        self.root.path().join(self.prefix)
+    }
+
+    /// From now on another directory is the prefix.
+    pub fn is_at(&mut self, name: &'static str) {
+        self.prefix = name;
+        fs::create_dir_all(self.prefix()).unwrap();
     }
 
     pub fn node(&self, host: char) -> PathBuf {
@@ -167,27 +174,31 @@ impl Cluster {
 
     /// What `scr scavenge` does after a run on `hosts`: names of the datasets that it published.
     pub fn scavenge(&self, hosts: &str) -> Vec<String> {
-        let settings = Settings::default();
-        let places = |host: char| JobPlaces {
-            prefix: self.prefix(),
-            layout: Layout::new(
-                &self.node(host),
-                Path::new("/store"),
-                &["/store".to_string()],
-                ("me", "1"),
-            ),
-            user: "me".to_string(),
-            job: "1".to_string(),
-        };
         for host in hosts.chars() {
-            let copied = copy_node(&places(host), &host.to_string(), "a test", None).unwrap();
+            let copied = copy_node(&self.places(host), &host.to_string(), "a test", None).unwrap();
             assert!(matches!(copied, Copied::Datasets(_)), "{copied:?}");
         }
-        let first = places(hosts.chars().next().unwrap());
-        match publish_copies(&first, &settings, "a test", Which::Newest).unwrap() {
+        let first = self.places(hosts.chars().next().unwrap());
+        match publish_copies(&first, &Settings::default(), "a test", Which::Newest).unwrap() {
             Salvaged::Done(done) => done.published.into_iter().map(|(_, key)| key.id).collect(),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Of each node why `scr scavenge` leaves its cache alone, if it does.
+    pub fn strange(&self, hosts: &str) -> Vec<Option<String>> {
+        let ask = |host: char| match copy_node(&self.places(host), "a node", "a test", None) {
+            Ok(Copied::Strange(why)) => Some(why),
+            copied => copied.map(|_| None).unwrap(),
+        };
+        hosts.chars().map(ask).collect()
+    }
+
+    fn places(&self, host: char) -> JobPlaces {
+        let store = ["/store".to_string()];
+        let layout = Layout::new(&self.node(host), Path::new(&store[0]), &store, ("me", "1"));
+        let job = ("me".to_string(), "1".to_string());
+        JobPlaces::of(self.prefix(), layout, job, &Settings::default()).unwrap()
     }
 
     fn surroundings(&self, hosts: &str, rank: usize, host: Arc<dyn Host>) -> Surroundings {

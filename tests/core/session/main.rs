@@ -4,6 +4,7 @@
 //! | file | job |
 //! |---|---|
 //! | `cluster.rs` | nodes and prefix; a launch of ranks on them |
+//! | `afresh.rs` | what somebody else does to the prefix between two runs |
 //! | `aside.rs` | checkpoints that are encoded beside the program |
 //! | `door.rs` | the host: what the shim does with the session's answers |
 //! | `paths.rs` | its calls that name a file |
@@ -40,6 +41,7 @@ ab//! | `sparing.rs`, `counted.rs` | what a start and a checkpoint cost, counted
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on stops
 
+mod afresh;
 mod aside;
 mod bad_input;
 mod both_doors;

@@ -104,6 +104,22 @@ fn a_pointer_after_a_roll_back() {
 }
 
 #[test]
+fn a_pointer_that_somebody_edits_after_a_crash() {
+    // It names an older one, or one that the crash has taken: no word of anybody's, then.
+    for (names, begins) in [("step_10", 10), ("step_30", 25)] {
+        let cluster = here();
+        cluster.run("aa", |rank| Pointer { dies_at: 25, ..until(40) }.run(rank)).all();
+        fs::write(cluster.prefix().join(LATEST), format!("{names}\n")).unwrap();
+        let got = cluster.run("aa", |rank| until(40).run(rank));
+        let (begin, checksum) = *got.first();
+        let is_right = begin == begins || (begins == 25 && begin == 20);
+        assert!(is_right, "{names}: {begin}: {:?}", got.told);
+        assert_eq!(checksum, plain(40, 5), "{:?}", got.told);
+        assert!(got.told.len() <= 1, "{:?}", got.told);
+    }
+}
+
+#[test]
 fn a_pointer_goes_back_with_the_run() {
     // To the one that the user chooses, from the cache and in place, and forward again.
     for read in READ {

@@ -74,6 +74,8 @@ fn a_start_and_a_rebuild_bring_the_same_bytes_to_the_prefix() {
         let environment: Environment = [
             ("SCR_PREFIX".to_owned(), other.display().to_string()),
             ("SCR_JOB_ID".to_owned(), "1".to_owned()),
+            // It was made for another prefix.
+            ("SCR_CACHE_ADOPT".to_owned(), "1".to_owned()),
         ]
         .into_iter()
         .collect();

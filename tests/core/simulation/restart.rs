@@ -79,7 +79,7 @@ impl Sim {
             let part = match judged.verdict {
                 Verdict::Restore => self.restore_dataset(&key, &judged),
                 Verdict::Withhold(_) if careless => self.restore_dataset(&key, &judged),
-                Verdict::Withhold(_) => None,
+                Verdict::Withhold(_) | Verdict::Strange => None,
                 Verdict::Delete(_) | Verdict::Forget => {
                     self.cluster.remove_seal(&key, judged.id, judged.epoch);
                     continue;

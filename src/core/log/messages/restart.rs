@@ -177,4 +177,23 @@ messages! {
         cure: "If the run has begun from it, do not trust its results: end it and start it again. \
              Have the node's storage or memory looked at.",
     }
+    PREFIX_ANEW = 3118 {
+        title: "The cache is of a prefix that was there before",
+        cause: "The prefix, or .scr in it, was deleted and made anew after the run that left the \
+                cache: whoever does that begins afresh.",
+        done: "Nothing of that cache is offered, flushed or scavenged. It goes when this run has \
+               completed a checkpoint of its own.",
+        cure: "Nothing, if that is meant. SCR_CACHE_ADOPT=1 for one start, or for scr scavenge, \
+               takes the cache after all, while it is there; SCR_CACHE_PURGE=1 deletes it at once.",
+    }
+    REMOVED = 3119 {
+        title: "A checkpoint in the cache is newer than what somebody has deleted",
+        cause: "The newest checkpoint on the parallel file system, or the directory of the newest \
+                one in the cache, was deleted after the run had ended: whoever does that begins \
+                afresh, or goes back to an older one.",
+        done: "Nothing that is newer is offered from the cache. It goes when this run has \
+               completed a checkpoint of its own.",
+        cure: "Nothing, if that is meant; else name the checkpoint in SCR_CURRENT for the next \
+               start.",
+    }
 }

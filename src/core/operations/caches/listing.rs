@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::files::normalize;
 use crate::launch::JobPlaces;
 use crate::operations::reach::Reach;
+use crate::operations::salvage::ADVICE;
 use crate::operations::{read_index, state_dir};
 use crate::patterns::{PatternConfig, PatternText, SeriesSet};
 use crate::records::{DatasetKey, FileMeta, Summary};
@@ -81,7 +82,12 @@ impl Listing {
         for (node, answer) in ask_nodes(reach, &listing.places, &nodes, about) {
             let unknown = || Error::Unreadable("an answer of another version of SCR".into());
             match answer.and_then(|tree| NodeState::from_tree(&tree).ok_or_else(unknown)) {
-                Ok(state) => states.push((node, state)),
+                Ok(state) => {
+                    let strange = state.strange.iter();
+                    let told = strange.map(|why| format!("{node}: {why}; {ADVICE}"));
+                    listing.left_out.extend(told);
+                    states.push((node, state));
+                }
                 Err(error) => listing.silent.push((node, error.to_string())),
             }
         }

@@ -10,7 +10,7 @@ use crate::cache::{Depth, Health, Judged, Left, Mended, NodeState, Prospect, Put
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
 use crate::operations::reach::Reach;
-use crate::operations::salvage::alone_on_prefix;
+use crate::operations::salvage::{ADVICE, alone_on_prefix};
 use crate::operations::scavenge::holder;
 use crate::operations::{read_index, state_dir};
 use crate::params::keys;
@@ -53,6 +53,8 @@ pub struct Caches {
     pub judged: Judged,
     /// Records and lists of ours that are damaged: node and sentence.
     pub damaged: Vec<(String, String)>,
+    /// What was made for another prefix: node and sentence.
+    pub left_out: Vec<(String, String)>,
     /// What was repaired, and what was not.
     pub repairs: Vec<Repair>,
     /// Datasets that the index of the prefix has, too.
@@ -132,6 +134,8 @@ impl VerifyCaches<'_> {
                 Ok(state) => {
                     let damaged = state.damaged.iter().map(|what| (node.clone(), what.clone()));
                     found.damaged.extend(damaged);
+                    let strange = state.strange.iter().map(|why| format!("{why}; {ADVICE}"));
+                    found.left_out.extend(strange.map(|why| (node.clone(), why)));
                     if state.identity.is_empty() && state.parts.is_empty() {
                         continue;
                     }

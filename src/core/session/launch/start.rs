@@ -1,7 +1,7 @@
 //! The collective part of the start: the ranks come together (`launch/join.rs`), and take over
 //! what an earlier launch has left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -83,6 +83,8 @@ fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) ->
         shadows: 0,
         kept_out: BTreeSet::new(),
         doomed: BTreeMap::new(),
+        removals: BTreeSet::new(),
+        removals_cached: VecDeque::new(),
         co_writers: BTreeMap::new(),
         claims: BTreeMap::new(),
         turns: Default::default(),

@@ -221,7 +221,7 @@ impl Session {
         if let (Some(name), Place::Prefix, false) = (name, source, together) {
             self.learn_template(state, name, to, matched.series);
         }
-        let old = name.and_then(|name| self.file_ref(name));
+        let old = name.and_then(|name| self.leaving(state, name));
         let cached = matches!(source, Place::Cached(..));
         let new = file_ref(to, &matched);
         let real = if let Place::Cached(_, here) = source { here } else { from };

@@ -3,10 +3,15 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::machine::{self, Deletion};
+use crate::machine::{self, Deletion, FileRef};
 use crate::namespace::{self as ns, Layer, OnPrefix, Place};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
+use crate::transfer::{mark_removed, unmark_removed};
+
+/// Checkpoints in the cache alone whose removal by the program is noted; a start asks for the
+/// newest of them.
+const MARKS_MAX: usize = 64;
 
 impl Session {
     /// Tells whether `name` can have anything to do with us.
@@ -32,6 +37,7 @@ impl Session {
         place: &Place,
         deletion: Deletion,
     ) -> Result<()> {
+        self.mark_removal(state, name, deletion);
         if deletion == Deletion::Deferred {
             let cached = match place {
                 Place::Cached(_, here) => Some(here.as_path()),
@@ -86,6 +92,42 @@ impl Session {
         }
     }
 
+    /// Notes that the program itself removes a file of a checkpoint that is on the PFS, or that a
+    /// restart may need: else the next start takes it for somebody's word. Before it is removed.
+    pub(in crate::session) fn mark_removal(
+        &self,
+        state: &mut State,
+        name: &str,
+        deletion: Deletion,
+    ) {
+        let Some(file) = self.file_ref(name) else { return };
+        let mark = (file.series, file.id.unwrap_or_default());
+        if state.removals.contains(&mark) {
+            return;
+        }
+        let is_cached = ns::on_prefix(&self.site.on_prefix(name)) == OnPrefix::Absent;
+        if is_cached && deletion != Deletion::Deferred {
+            return;
+        }
+        let series = |at: usize| &self.series.series()[at].name;
+        // Where the PFS refuses it, it will hardly let the file be removed.
+        let _ = mark_removed(&self.site.prefix, series(mark.0), &mark.1);
+        state.removals.insert(mark.clone());
+        state.removals_cached.extend(is_cached.then_some(mark));
+        if state.removals_cached.len() > MARKS_MAX
+            && let Some(old) = state.removals_cached.pop_front()
+        {
+            unmark_removed(&self.site.prefix, series(old.0), &old.1);
+            state.removals.remove(&old);
+        }
+    }
+
+    /// Does so for a file that gets another name; returns what the patterns say of it.
+    pub(in crate::session) fn leaving(&self, state: &mut State, name: &str) -> Option<FileRef> {
+        self.mark_removal(state, name, Deletion::Deferred);
+        self.file_ref(name)
+    }
+
     /// Removes what the PFS has of `name`, whose deletion was put off and is real now. `false`:
     /// another file has come to that name since, from another rank, and stays.
     pub(in crate::session) fn remove_deleted(&self, state: &mut State, name: &str) -> Result<bool> {
@@ -104,6 +146,7 @@ impl Session {
 
     /// Forgets a file on the PFS that moves away under a name that is not ours.
     pub(in crate::session) fn forget(&self, state: &mut State, name: &str) {
+        self.mark_removal(state, name, Deletion::Now);
         if let Some(file) = self.file_ref(name)
             && state.machine.renamed_out(&file, monotonic_ms()) != Deletion::Deferred
         {

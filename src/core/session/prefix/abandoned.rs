@@ -3,7 +3,7 @@
 //! from its newest directory would choose one with nothing in it.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_dir;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use crate::files::{has_no_file, remove_empty_dirs};
 use crate::namespace as ns;
 use crate::patterns::Match;
 use crate::session::rank::runtime::Session;
+use crate::transfer::mark_removed;
 
 /// Files of a checkpoint on the prefix that are looked at to know when it was written.
 const LOOKED_AT_MAX: usize = 64;
@@ -72,11 +73,14 @@ impl Session {
         self.take_back_moves(report);
         let Some(newest) = self.newest(report, in_place) else { return };
         let Some(written) = newest.written else { return };
-        for dir in self.siblings(&newest) {
+        for (dir, (series, id)) in self.siblings(&newest) {
             let is_younger = dir
                 .symlink_metadata()
                 .is_ok_and(|found| (found.mtime(), found.mtime_nsec()) >= written);
             if is_younger && has_no_file(&dir) {
+                // No word of the user, if a node comes back that has its files.
+                let series = &self.series.series()[series].name;
+                let _ = mark_removed(&self.site.prefix, series, &id);
                 remove_empty_dirs(&dir);
             }
         }
@@ -103,15 +107,16 @@ impl Session {
     }
 
     /// Directories that would hold a checkpoint of another id than this one's.
-    fn siblings(&self, newest: &Newest) -> BTreeSet<PathBuf> {
-        let mut found = BTreeSet::new();
+    fn siblings(&self, newest: &Newest) -> BTreeMap<PathBuf, (usize, String)> {
+        let mut found = BTreeMap::new();
         for one in self.id_parts(newest, false) {
             let parent = self.site.on_prefix(&one.parent);
             let Ok(entries) = read_dir(&parent) else { continue };
             for entry in entries.flatten() {
                 let Ok(own) = entry.file_name().into_string() else { continue };
-                if self.other_id(&one, &own).is_some_and(|id| id != newest.captured) {
-                    found.insert(parent.join(own));
+                let id = self.other_id(&one, &own).filter(|id| *id != newest.captured);
+                if let Some(id) = id.map(str::to_owned) {
+                    found.insert(parent.join(own), (one.matched.series, id));
                 }
             }
         }

@@ -29,7 +29,7 @@ pub(super) struct Candidate {
 impl Session {
     /// All that is there, newest first; the same on all ranks. Collective.
     fn candidates(&self, links: &Links) -> Result<Vec<Candidate>> {
-        let index = Index::read(links.world.as_ref(), &self.site, &self.series)?;
+        let index = Index::read(links.world.as_ref(), &self.site, &self.series, None)?;
         let current = index.current().map(|current| current.id);
         let next_id = self.state().machine.next_id();
         let mut progress = self.program.progress();

@@ -7,7 +7,7 @@
 //! * When the cache fails a rank for good, routing ends for it, with one message, and for the
 //!   others when they hear of it; agreements go on, since the other ranks count on them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -62,6 +62,10 @@ pub(in crate::session) struct State {
     pub kept_out: BTreeSet<String>,
     /// What the program has deleted, and the PFS still has.
     pub doomed: BTreeMap<String, ns::Doomed>,
+    /// Series and id of checkpoints of which it is noted that the program removes them itself; of
+    /// those that are in the cache alone.
+    pub removals: BTreeSet<(usize, String)>,
+    pub removals_cached: VecDeque<(usize, String)>,
     /// What children have open beside others.
     pub lent: Vec<Lent>,
     /// What other nodes know of names on this rank.

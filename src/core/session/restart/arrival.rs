@@ -70,7 +70,7 @@ impl Session {
             let highest_id = report.highest_id;
             *report = cache::rebuild(&links.ctx(&self.site), &self.identity)?;
             report.highest_id = report.highest_id.max(highest_id);
-            let again = Index::read(links.world.as_ref(), &self.site, &self.series)?;
+            let again = Index::read(links.world.as_ref(), &self.site, &self.series, None)?;
             *known = again;
         }
         Ok(())

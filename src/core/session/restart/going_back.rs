@@ -52,6 +52,7 @@ impl Session {
             return Ok(());
         };
         self.turn_back(&mut restart.index, report, limit);
+        self.forget_removal(&mut restart.index, limit);
         restart.wishes.chosen = Some(limit);
         for one in restart.kept_for_chosen() {
             self.bring_back(links, &one, &mut restart.index, false)?;

@@ -8,6 +8,8 @@
 //! | `telling.rs` | what a restart tells |
 //! | `generations.rs` | the way back to an older one without an id |
 //! | `going_back.rs` | the user has a run go back to an older one |
+//! | `pointers.rs` | a file that names a checkpoint was edited on the prefix |
+//! | `removed.rs` | somebody has removed checkpoints from the prefix |
 //! | `stranded.rs` | those that the nodes have no room to move |
 //! | `links.rs` | symbolic links to a checkpoint that a lost run had made the newest |
 
@@ -16,6 +18,8 @@ mod carry_out;
 pub(super) mod generations;
 pub(super) mod going_back;
 pub(super) mod links;
+mod pointers;
+pub(super) mod removed;
 pub(super) mod restore;
 pub(super) mod stranded;
 pub(super) mod telling;

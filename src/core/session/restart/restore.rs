@@ -28,10 +28,11 @@ impl Session {
         elapsed: Duration,
     ) -> Result<()> {
         let Some(links) = self.links() else { return Ok(()) };
-        let index = Index::read(links.world.as_ref(), &self.site, &self.series)?;
+        let index = Index::read(links.world.as_ref(), &self.site, &self.series, Some(report))?;
         self.log_journal(left, &index);
         let mut restart = self.restart_from(index, report);
         self.withhold_spoiled(&links, report, &mut restart.index)?;
+        let mut removed = self.withhold_removed(report, &mut restart.index);
         restart.cached = self.known_in_cache(report);
         self.publish_stranded(&links, report, &mut restart)?;
         self.arrange(&links, report, &mut restart.index)?;
@@ -48,6 +49,7 @@ impl Session {
             ..Resumed::default()
         };
         resumed.decision.last_id = report.highest_id;
+        self.heed_pointers(report, &known);
         for (offered, (number, output, _)) in report.offered.iter().zip(numbers) {
             let Some(key) = self.machine_key(&offered.key) else { continue };
             let flushed = known.has_had(offered.id);
@@ -56,6 +58,7 @@ impl Session {
             resumed.decision.offered.push(offer_of(key, offered, number, output, flushed));
         }
         self.withhold(report, &known, &mut resumed.decision.rejected);
+        resumed.decision.rejected.append(&mut removed);
         resumed.decision.rejected.append(&mut hidden.rejected);
         self.hide_halves(&links, report, &known, &mut hidden)?;
         self.state().machine.resume(&resumed);
@@ -77,7 +80,8 @@ impl Session {
         Ok(())
     }
 
-    /// Checkpoints that this launch cannot have. Those that only the cache had may be had again.
+    /// Checkpoints that this launch cannot have. Those that only the cache had may be had again,
+    /// and so may those of another prefix.
     fn withhold(&self, report: &RebuildReport, known: &Index, rejected: &mut Vec<Rejected>) {
         for withheld in report.withheld.iter().filter(|one| !one.deleted) {
             let Some(key) = self.machine_key(&withheld.key) else { continue };
@@ -85,6 +89,11 @@ impl Session {
                 self.state().out_of_reach.push((key.series, withheld.id));
             }
             rejected.push(Rejected { key, id: withheld.id });
+        }
+        for (id, key) in &report.strange {
+            let Some(key) = self.machine_key(key) else { continue };
+            self.state().out_of_reach.push((key.series, *id));
+            rejected.push(Rejected { key, id: *id });
         }
     }
 

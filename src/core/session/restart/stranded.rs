@@ -49,7 +49,7 @@ impl Session {
             agree(links.world.as_ref(), discard(&links.ctx(&self.site), &chosen, &|_| false))?;
         }
         if any {
-            restart.index = Index::read(links.world.as_ref(), &self.site, &self.series)?;
+            restart.index = Index::read(links.world.as_ref(), &self.site, &self.series, None)?;
         }
         Ok(())
     }

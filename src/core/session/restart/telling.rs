@@ -31,6 +31,7 @@ impl Session {
             );
         }
         self.tell_lost(report, known, hidden);
+        self.tell_strange(report);
         let chosen = self.site.settings.get_optional(keys::CURRENT).is_some();
         self.repoint_links(report, hidden.in_place.as_ref(), chosen);
         self.tell_former_groups(report);
@@ -55,6 +56,22 @@ impl Session {
             last.push_str(&format!("; the run goes on from {}, which {prefix} has", one.name));
         }
         lines.iter().for_each(|line| log::warn(messages::LOST, line));
+    }
+
+    /// What the cache has of a prefix that is gone.
+    fn tell_strange(&self, report: &RebuildReport) {
+        let Some((newest, key)) = report.strange.last() else { return };
+        let title = self.title_of(key).unwrap_or_else(|| key.series.clone());
+        log::warn(
+            messages::PREFIX_ANEW,
+            format_args!(
+                "{title} (dataset {newest}) is in the cache and not offered: it was made for the \
+                 directory that was {} before, and this one was made anew. A start with \
+                 SCR_CACHE_ADOPT=1 begins with it after all; it goes when this run has completed \
+                 a checkpoint, or with SCR_CACHE_PURGE=1",
+                self.site.prefix.display()
+            ),
+        );
     }
 
     /// A line for each reason.

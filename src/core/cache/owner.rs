@@ -1,0 +1,132 @@
+//! Whose caches count: those that were made for one prefix, which an identity tells, not its path
+//! alone. A directory that was deleted and made anew is another prefix: nothing of the old one is
+//! taken for it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::Layout;
+use super::identity::LAUNCH;
+use super::store::all_records;
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::records::{
+    DatasetRecord, DatasetState, FlushState, PrefixIdentity, PrefixIndex, Record, RunRecord,
+};
+
+/// The prefix whose caches count.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Owner {
+    /// Nothing tells which prefix it is: all count that are of its path.
+    #[default]
+    Anybody,
+    /// That of this identity.
+    Prefix(PrefixIdentity),
+    /// One that was made anew, and had no launch yet.
+    Nobody,
+}
+
+impl Owner {
+    /// Finds out which prefix has this directory `.scr`. Local.
+    ///
+    /// # Errors
+    /// If its identity is there and cannot be read.
+    pub fn of_state_dir(state_dir: &Path) -> Result<Owner> {
+        match PrefixIdentity::read(&state_dir.join(PrefixIdentity::NAME)) {
+            Ok(Some(identity)) => return Ok(Owner::Prefix(identity)),
+            Ok(None) | Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        // Records of a run: the identity alone was lost, or they are of a version without it.
+        let records = [PrefixIndex::NAME, FlushState::NAME, RunRecord::NAME];
+        let is_known = records.iter().any(|name| state_dir.join(name).exists());
+        Ok(if is_known { Owner::Anybody } else { Owner::Nobody })
+    }
+
+    /// Returns its identity.
+    #[must_use]
+    pub fn identity(&self) -> Option<&PrefixIdentity> {
+        match self {
+            Owner::Prefix(identity) => Some(identity),
+            Owner::Anybody | Owner::Nobody => None,
+        }
+    }
+
+    /// Tells whether what the record is of was made for this prefix. One without identity is of an
+    /// older version: its path is all that counts.
+    #[must_use]
+    pub fn owns(&self, record: &DatasetRecord) -> bool {
+        match (self, &record.prefix) {
+            (Owner::Anybody, _) | (_, None) => true,
+            (Owner::Prefix(own), Some(theirs)) => own == theirs,
+            (Owner::Nobody, Some(_)) => false,
+        }
+    }
+}
+
+/// Returns the ids of what this node has of other prefixes.
+pub(crate) fn strange_ids(layout: &Layout) -> BTreeSet<u64> {
+    let strange = all_records(&layout.control_dir).filter(|(_, one)| !layout.owner.owns(one));
+    strange.map(|(_, record)| record.dataset_id).collect()
+}
+
+/// Finds the newest complete dataset of a control directory that names a prefix: its id, and which.
+#[must_use]
+pub fn newest_owner(control_dir: &Path) -> Option<(u64, PrefixIdentity)> {
+    let sealed = all_records(control_dir)
+        .map(|(_, record)| record)
+        .filter(|record| record.state == DatasetState::Prepared);
+    sealed.filter_map(|one| Some((one.dataset_id, one.prefix?))).max_by_key(|(id, _)| *id)
+}
+
+/// Tells in words for which prefix this node's cache was made, if that has another path than
+/// `prefix`. What nothing tells of counts as its own.
+#[must_use]
+pub fn other_prefix(control_dir: &Path, prefix: &Path) -> Option<String> {
+    let tree = KvTree::read_file(control_dir.join(LAUNCH)).ok()??;
+    let identity = tree.get_value("IDENTITY")?;
+    let theirs = identity.split_once(" | ").map_or(identity, |(path, _)| path);
+    (!is_of_path(identity, prefix)).then(|| format!("its cache was made for {theirs}"))
+}
+
+/// Tells whether the prefix in what a launch shares with the one whose cache it takes over is that
+/// of this path.
+fn is_of_path(identity: &str, prefix: &Path) -> bool {
+    let rest = identity.strip_prefix(&*prefix.to_string_lossy());
+    rest.is_some_and(|rest| rest.starts_with(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(prefix: Option<&PrefixIdentity>) -> DatasetRecord {
+        DatasetRecord { prefix: prefix.cloned(), ..DatasetRecord::default() }
+    }
+
+    #[test]
+    fn a_record_belongs_to_the_prefix_that_it_names() {
+        let (own, other) = (PrefixIdentity::random(), PrefixIdentity::random());
+        let all = [record(None), record(Some(&own)), record(Some(&other))];
+        let owns = |owner: &Owner| all.each_ref().map(|one| owner.owns(one));
+        assert_eq!(owns(&Owner::Prefix(own.clone())), [true, true, false]);
+        assert_eq!(owns(&Owner::Nobody), [true, false, false]);
+        assert_eq!(owns(&Owner::Anybody), [true; 3]);
+        let is_of = |path: &str| is_of_path("/a | b | 4 | x=y; z", Path::new(path));
+        assert_eq!(["/a | b", "/a", "/a | b | 4", "/"].map(is_of), [true, true, true, false]);
+    }
+
+    #[test]
+    fn a_prefix_is_made_anew_if_nothing_of_a_run_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = || Owner::of_state_dir(dir.path()).unwrap();
+        assert_eq!(of(), Owner::Nobody);
+        std::fs::write(dir.path().join(FlushState::NAME), b"").unwrap();
+        assert_eq!(of(), Owner::Anybody);
+        let own = PrefixIdentity::random();
+        own.write(&dir.path().join(PrefixIdentity::NAME)).unwrap();
+        assert_eq!(of(), Owner::Prefix(own));
+        std::fs::write(dir.path().join(PrefixIdentity::NAME), b"damaged").unwrap();
+        assert_eq!(of(), Owner::Anybody);
+    }
+}

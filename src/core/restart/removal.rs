@@ -1,0 +1,113 @@
+//! What somebody has removed from the prefix since the run ended is his word for what is newer,
+//! too: nothing of the series is offered from the cache that is not older.
+//!
+//! The newest ones count alone: who removes older ones makes room. What was written after the
+//! removal, by a run that went on, is not meant.
+
+use super::index::Index;
+use crate::records::Turn;
+
+/// What of a cached checkpoint the rule has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// Its number.
+    pub id: u64,
+    /// When its newest file was written, nanoseconds since 1970.
+    pub written: u64,
+}
+
+impl Index {
+    /// Finds what of a series is not offered from the cache, which has `kept`, oldest first: by a
+    /// removal that is new, or by an earlier one.
+    pub fn removal(&self, series: usize, kept: &[Kept]) -> Option<Turn> {
+        let settled = self.removed.get(&series).copied();
+        let newest = kept.last()?;
+        let of_series = self.listed.iter().filter(|one| {
+            let counts = one.holds_names && one.checkpoint.is_some();
+            let is_settled = settled.is_some_and(|turn| turn.leaves(one.id));
+            one.series == Some(series) && counts && !is_settled
+        });
+        let listed = of_series.map_while(|one| Some((one.id, one.removed?)));
+        let dirs = kept.iter().rev();
+        let dirs = dirs.map_while(|one| Some((one.id, *self.dirs_removed.get(&one.id)?)));
+        let (ids, times): (Vec<u64>, Vec<u64>) = listed.chain(dirs).unzip();
+        let since = times.into_iter().max().unwrap_or(0);
+        let oldest = ids.into_iter().min().filter(|_| newest.written < since);
+        let Some(oldest) = oldest.filter(|oldest| newest.id >= *oldest) else { return settled };
+        let to = settled.map_or(u64::MAX, |turn| turn.to).min(oldest.saturating_sub(1));
+        Some(Turn { to, from: self.last_id.max(newest.id) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::DatasetKey;
+    use crate::restart::index::Listed;
+
+    /// `listed`, newest first, and `cached`, oldest first: ids; "r": removed, at 50. What is left
+    /// out: the ids after and up to.
+    fn removal(
+        listed: &str,
+        cached: &str,
+        written: u64,
+        settled: Option<Turn>,
+    ) -> Option<(u64, u64)> {
+        let id = |word: &str| word.trim_end_matches('r').parse::<u64>().unwrap();
+        let time = |word: &str| word.ends_with('r').then_some(50);
+        let all = listed.split_whitespace().map(|word| Listed {
+            id: id(word),
+            series: Some(0),
+            key: DatasetKey::default(),
+            name: String::new(),
+            checkpoint: Some(id(word)),
+            holds_names: true,
+            replaced: false,
+            kept: false,
+            abandoned_by: None,
+            removed: time(word),
+        });
+        let mut index = Index::of(all.collect(), None);
+        index.last_id = 9;
+        index.removed.extend(settled.map(|turn| (0, turn)));
+        let cached = || cached.split_whitespace();
+        index.dirs_removed = cached().filter_map(|word| Some((id(word), time(word)?))).collect();
+        let kept: Vec<Kept> = cached().map(|word| Kept { id: id(word), written }).collect();
+        index.removal(0, &kept).map(|turn| (turn.to, turn.from))
+    }
+
+    #[test]
+    fn what_is_newer_than_what_somebody_has_removed_is_left_out() {
+        for (listed, cached, written, want) in [
+            ("", "5 6", 40, None),
+            ("4", "5 6", 40, None),
+            ("4r", "5 6", 40, Some((3, 9))),
+            // The user has gone back by one.
+            ("4r 3", "5 6", 40, Some((3, 9))),
+            ("4r 3r", "5 6", 40, Some((2, 9))),
+            // An older one has made room.
+            ("4 3r", "5 6", 40, None),
+            // The run has gone on since.
+            ("4r", "5 6", 60, None),
+            // The cache has nothing that is newer.
+            ("4r", "2 3", 40, None),
+            // It has gone from the prefix, and is in the cache, too.
+            ("4r", "3 4", 40, Some((3, 9))),
+            // Nothing has come to the prefix but directories.
+            ("", "5r 6r", 40, Some((4, 9))),
+            ("", "5 6r", 40, Some((5, 9))),
+            ("", "5r 6", 40, None),
+            ("4r", "5r 6r", 40, Some((3, 9))),
+        ] {
+            assert_eq!(removal(listed, cached, written, None), want, "{listed}; {cached}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_was_heard_holds_for_what_there_was() {
+        let settled = Some(Turn { to: 3, from: 6 });
+        // Nothing of it is asked again, whatever has become of the directories since.
+        assert_eq!(removal("4r", "5 6 7", 40, settled), Some((3, 6)));
+        assert_eq!(removal("8r 4r", "6 9", 40, settled), Some((3, 9)));
+    }
+}

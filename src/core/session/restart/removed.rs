@@ -1,0 +1,96 @@
+//! Cached checkpoints that are newer than what somebody has removed from the prefix
+//! (`restart/removal.rs`): they are not offered, and one line says so.
+
+use crate::cache::RebuildReport;
+use crate::log::{self, messages};
+use crate::machine::Rejected;
+use crate::params::keys;
+use crate::records::Turn;
+use crate::restart::index::Index;
+use crate::restart::removal::Kept;
+use crate::session::rank::runtime::Session;
+use crate::transfer::note_removal;
+
+impl Session {
+    /// Takes them out of what is offered, unless the user says where to begin (SCR_CURRENT,
+    /// SCR_CACHE_ADOPT). The
+    /// same on all ranks. Local.
+    pub(in crate::session) fn withhold_removed(
+        &self,
+        report: &mut RebuildReport,
+        index: &mut Index,
+    ) -> Vec<Rejected> {
+        let mut rejected = Vec::new();
+        let settings = &self.site.settings;
+        if settings.get_optional(keys::CURRENT).is_some() || settings.get(keys::CACHE_ADOPT) {
+            return rejected;
+        }
+        for (at, series) in self.series.series().iter().enumerate() {
+            let of_series = report.offered.iter().filter(|one| one.key.series == series.name);
+            let kept: Vec<Kept> =
+                of_series.map(|one| Kept { id: one.id, written: one.written() }).collect();
+            let Some(turn) = index.removal(at, &kept) else { continue };
+            self.note_removal(index, at, Some(turn));
+            let is_out = |id: u64, of: &str| of == series.name && turn.leaves(id);
+            let mut out = Vec::new();
+            report.offered.retain(|one| {
+                let stays = !is_out(one.id, &one.key.series);
+                out.extend((!stays).then(|| (one.id, one.key.clone())));
+                stays
+            });
+            self.tell_removed(out.last().map(|one| one.1.name()));
+            report.withheld.retain(|one| {
+                let stays = !is_out(one.id, &one.key.series) || one.deleted;
+                out.extend((!stays).then(|| (one.id, one.key.clone())));
+                stays
+            });
+            index.in_cache.retain(|(id, _)| out.iter().all(|one| one.0 != *id));
+            let known = |(id, key)| Some(Rejected { key: self.machine_key(&key)?, id });
+            rejected.extend(out.into_iter().filter_map(known));
+        }
+        rejected
+    }
+
+    /// Forgets that somebody has removed older ones than `chosen`, from which he begins after all.
+    pub(in crate::session) fn forget_removal(&self, index: &mut Index, chosen: u64) {
+        let left: Vec<usize> = index
+            .removed
+            .iter()
+            .filter(|(_, turn)| turn.leaves(chosen))
+            .map(|(series, _)| *series)
+            .collect();
+        left.into_iter().for_each(|series| self.note_removal(index, series, None));
+    }
+
+    fn note_removal(&self, index: &mut Index, series: usize, left: Option<Turn>) {
+        if index.removed.get(&series).copied() == left {
+            return;
+        }
+        match left {
+            Some(left) => drop(index.removed.insert(series, left)),
+            None => drop(index.removed.remove(&series)),
+        }
+        let name = &self.series.series()[series].name;
+        if self.site.rank == 0
+            && let Err(error) = note_removal(&self.site.prefix, name, left)
+        {
+            log::warn_once(
+                messages::INDEX_NOT_UPDATED,
+                format_args!("the index does not tell of what somebody has removed: {error}"),
+            );
+        }
+    }
+
+    fn tell_removed(&self, newest: Option<String>) {
+        let Some(name) = newest else { return };
+        self.tell(
+            messages::REMOVED,
+            format_args!(
+                "{name} is in the cache and not offered, nor what is as new: somebody has deleted \
+                 checkpoints of the run from {} since. SCR_CURRENT={name} begins with it after \
+                 all; it goes when this run has completed a newer one",
+                self.site.prefix.display()
+            ),
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! What somebody has removed from the prefix since it came there, which is his word for what is
+//! newer, too: he goes back, or begins afresh. What the program removes itself is no such word; its
+//! marks in `<prefix>/.scr/removed/` tell, each made before the first file of a checkpoint goes.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::index::{folder, index_path};
+use super::journal::own_folder;
+use crate::cache::disk::names_in;
+use crate::error::{Error, Result};
+use crate::files::{create_dirs, join_relative, remove_file_if_there};
+use crate::records::{DatasetKey, PrefixIndex, Record as _, Summary, Turn, update};
+
+/// Finds out when somebody has removed what lay at `name` below the prefix, as far as the next
+/// directory above tells: nanoseconds since 1970. `None`: it is there, or nothing is sure (a
+/// directory that is out of reach, a link that leads nowhere).
+#[must_use]
+pub fn missing_since(prefix: &Path, name: &str) -> Option<u64> {
+    let path = join_relative(prefix, name).ok()?;
+    for (above, at) in path.ancestors().take_while(|at| at.starts_with(prefix)).enumerate() {
+        match at.symlink_metadata() {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Ok(_) if above > 0 => {
+                let found = at.metadata().ok().filter(fs::Metadata::is_dir)?;
+                let since = found.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH);
+                return u64::try_from(since.ok()?.as_nanos()).ok();
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Does the same for dataset `id`, if all files are missing that are its own. Local: rank 0 reads.
+#[must_use]
+pub fn removed_since(prefix: &Path, id: u64) -> Option<u64> {
+    let summary = Summary::read_from(&folder(prefix, id)).ok()??;
+    let key = &summary.dataset.key;
+    let own = summary.files.values().flatten().filter(|file| !key.is_shared_name(&file.name));
+    let since: Option<Vec<u64>> = own.map(|file| missing_since(prefix, &file.name)).collect();
+    since?.into_iter().max()
+}
+
+/// The mark of the checkpoint with this id in its series.
+fn mark(prefix: &Path, series: &str, id: &str) -> PathBuf {
+    let key = DatasetKey { series: series.to_owned(), id: id.to_owned(), generation: 0 };
+    marks(prefix).join(key.directory_name())
+}
+
+fn marks(prefix: &Path) -> PathBuf {
+    own_folder(prefix).join("removed")
+}
+
+/// Notes that the program removes files of that checkpoint itself. Local, on any rank.
+///
+/// # Errors
+/// If the mark cannot be made.
+pub fn mark_removed(prefix: &Path, series: &str, id: &str) -> Result<()> {
+    let path = mark(prefix, series, id);
+    let make = || File::options().create(true).append(true).open(&path).map(drop);
+    let made = match make() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            create_dirs(&marks(prefix), 0o777)?;
+            make()
+        }
+        made => made,
+    };
+    made.map_err(|error| Error::io("cannot note a removal at", path, error))
+}
+
+/// Takes such a mark away. Local.
+pub fn unmark_removed(prefix: &Path, series: &str, id: &str) {
+    // One that stays keeps somebody's word from being taken for what it is, no more.
+    let _ = remove_file_if_there(&mark(prefix, series, id));
+}
+
+/// Tells whether the program has removed files of that checkpoint itself. Local: rank 0 looks.
+#[must_use]
+pub fn is_marked_removed(prefix: &Path, series: &str, id: &str) -> bool {
+    // What cannot be looked at may be.
+    !matches!(mark(prefix, series, id).try_exists(), Ok(false))
+}
+
+/// Takes away the marks of what is none of `known`: series and ids. Local: rank 0 does it.
+pub fn sweep_marks<'a>(prefix: &Path, known: impl Iterator<Item = (&'a str, &'a str)>) {
+    let folder = marks(prefix);
+    let known: Vec<PathBuf> = known.map(|(series, id)| mark(prefix, series, id)).collect();
+    let names = names_in(&folder).unwrap_or_default();
+    let paths = names.iter().map(|name| folder.join(name));
+    paths.filter(|path| !known.contains(path)).for_each(|path| drop(fs::remove_file(path)));
+}
+
+/// Notes in the index what of a series only caches have and somebody's removal has left: `None`:
+/// nothing any more. Local: rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_removal(prefix: &Path, series: &str, left: Option<Turn>) -> Result<()> {
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        match left {
+            Some(left) => drop(index.removed.insert(series.to_owned(), left)),
+            None => drop(index.removed.remove(series)),
+        }
+        Ok(())
+    })
+}
+
+/// Returns what [`note_removal`] has noted, by series. Local: rank 0 reads.
+///
+/// # Errors
+/// If the index is damaged or cannot be read.
+pub fn removals(prefix: &Path) -> Result<Vec<(String, Turn)>> {
+    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    Ok(index.removed.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_for_sure_is_told_from_what_is_out_of_reach() {
+        let dir = tempfile::tempdir().unwrap();
+        let prefix = dir.path();
+        let is_missing = |name: &str| missing_since(prefix, name).is_some();
+        fs::create_dir_all(prefix.join("ckpt/step_5")).unwrap();
+        fs::write(prefix.join("ckpt/step_5/there"), b"").unwrap();
+        std::os::unix::fs::symlink("/nowhere/at/all", prefix.join("away")).unwrap();
+        std::os::unix::fs::symlink("ckpt", prefix.join("link")).unwrap();
+        let names = ["ckpt/step_5/there", "ckpt/step_5/a", "ckpt/step_9/a", "away/a", "link/x/a"];
+        assert_eq!(names.map(is_missing), [false, true, true, false, true]);
+        assert_eq!(["gone/a/b", "away", "../x"].map(is_missing), [true, false, false]);
+    }
+
+    #[test]
+    fn marks_stay_as_long_as_their_checkpoint_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let is_marked = |id| is_marked_removed(dir.path(), "ckpt", id);
+        for id in ["5", "10", ""] {
+            mark_removed(dir.path(), "ckpt", id).unwrap();
+        }
+        assert!(is_marked("5") && is_marked("") && !is_marked("6"));
+        sweep_marks(dir.path(), [("ckpt", "10"), ("ckpt", "")].into_iter());
+        assert_eq!(["5", "10", ""].map(is_marked), [false, true, true]);
+        unmark_removed(dir.path(), "ckpt", "10");
+        assert!(!is_marked("10"));
+    }
+}
