@@ -148,7 +148,7 @@ impl Machine {
     #[must_use]
     pub fn is_unheard(&self, now_ms: u64) -> bool {
         let agreed_ms = self.agreement.agreed_ms();
-        !self.agreement.disabled && now_ms.saturating_sub(agreed_ms) >= self.config.unsealed_ms
+        !self.agreement.is_disabled() && now_ms.saturating_sub(agreed_ms) >= self.config.unsealed_ms
     }
 
     /// How long the dataset's closed files wait for an agreement.
@@ -158,7 +158,7 @@ impl Machine {
         let closed = series.datasets[at].files.values().map(|file| file.closed_ms).max();
         // An agreement since then is on its way to a seal.
         let unheard = closed.is_some_and(|closed_ms| closed_ms > self.agreement.agreed_ms());
-        let over = self.agreement.disabled || self.exiting || self.ended;
+        let over = self.agreement.is_disabled() || self.exiting || self.ended;
         match (newer >= 2 && unheard) || over {
             true => 0,
             false => self.config.unsealed_ms,

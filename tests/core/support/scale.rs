@@ -11,6 +11,7 @@ use scr_core::machine::{
     DatasetKey, FileRef, Intent, Machine, MachineConfig, Outcome, Placement, Report, SeriesConfig,
     Step, SyncKind, WORDS,
 };
+use scr_core::streams::WORLD;
 use scr_core::records::{self, Dataset, FileMeta, IndexEntry, PrefixIndex, Record as _, Summary};
 
 /// Ranks of a redundancy set.
@@ -80,7 +81,7 @@ fn agreement(ranks: usize, _: &Path) -> Work {
         let higher =
             |all: [i64; WORDS], _| std::array::from_fn(|at| all[at].max(black_box(words)[at]));
         let all = (0..ranks.next_power_of_two().ilog2()).fold(words, higher);
-        black_box(own.agreed(all));
+        black_box(own.agreed(WORLD, all));
     })
 }
 

@@ -119,6 +119,7 @@ fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) ->
         places: Mutex::default(),
         events: Events::default(),
         evicted: Leftovers::default(),
+        meetings: Mutex::default(),
         neighbours: Neighbours::default(),
         counter: Counter::default(),
         need: Mutex::new(Need::new(monotonic_ms())),

@@ -12,6 +12,7 @@ use crate::machine::{DatasetKey, DatasetState, FileRef, Reason, SyncKind};
 use crate::namespace as ns;
 use crate::session::Session;
 use crate::session::rank::runtime::State;
+use crate::streams::WORLD;
 use crate::system::monotonic_ms;
 
 /// SCR_MAX_FILENAME: bytes of a path that the program gets, NUL included.
@@ -44,7 +45,7 @@ impl Session {
         let name = name.map(dataset_name).transpose()?;
         self.site.host.inside(|| {
             // What others have to say comes first: a halt, a fall-back, files of other series.
-            self.sync(SyncKind::Constructor);
+            self.sync(WORLD, SyncKind::Constructor);
             if self.links().is_none() {
                 return Err(no_communication());
             }
@@ -151,7 +152,7 @@ impl Session {
                 return Ok(false);
             }
             // What a rank does from now on comes after what all have done before.
-            self.state().machine.passed(1);
+            self.state().machine.conferred();
             self.site.host.names_changed(); // other ranks' files have come
             Ok(self.is_complete(&writing.key))
         })

@@ -24,6 +24,7 @@ use crate::namespace::{
 };
 use crate::patterns::{SeriesSet, Template};
 use crate::session::conference::encode::Encoders;
+use crate::session::conference::streams::Meetings;
 use crate::session::conference::trouble::Troubles;
 use crate::session::ending::halt::Halt;
 use crate::session::flush::places::PlacesTold;
@@ -126,6 +127,8 @@ pub struct Session {
     pub(in crate::session) series: SeriesSet,
     /// Gone after the end, or after communication has failed.
     pub(in crate::session) links: Mutex<Option<Arc<Links>>>,
+    /// Gone as [`Session::links`].
+    pub(in crate::session) meetings: Mutex<Meetings>,
     pub(in crate::session) state: Arc<Shared>,
     pub(in crate::session) routing: AtomicBool,
     pub(in crate::session) child: AtomicBool,
