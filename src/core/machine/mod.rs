@@ -74,8 +74,8 @@ mod visible;
 mod watched;
 mod wire;
 
-pub use agreement::WORDS;
 pub use crate::streams::SyncKind;
+pub use agreement::WORDS;
 pub use calls::{Call, ProgramState};
 pub use config::{
     CLEAN_SEALS, CONFERENCE_MS, MachineConfig, Places, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,

@@ -61,8 +61,7 @@ impl Program {
     pub fn with_one_that_sits(ranks: usize, calls: usize) -> Program {
         let program = Program { ranks: vec![vec![VecDeque::new(); 2]; ranks], comms: 3 };
         let owners = vec![Some(vec![0; ranks]), Some(vec![0; ranks]), Some(vec![1; ranks])];
-        let mut maker =
-            Maker { rng: Rng::with_seed(1), program, threads: 2, owners, messages: 0 };
+        let mut maker = Maker { rng: Rng::with_seed(1), program, threads: 2, owners, messages: 0 };
         // Both threads are known everywhere.
         (0..20).for_each(|at| maker.call(1 + at % 2, SyncKind::Collective));
         (0..calls).for_each(|_| maker.call(1, SyncKind::Collective));

@@ -101,8 +101,12 @@ pub struct World {
 /// Carries out the program; returns on how many things the ranks have acted.
 pub fn run(program: &Program, seed: u64, plain: bool, mistake: Option<Mistake>) -> Checked<usize> {
     let rank = |threads: &Vec<VecDeque<Op>>| {
-        let thread =
-            |ops: &VecDeque<Op>| Thread { ops: ops.clone(), at: At::Between, call: None, waits: None };
+        let thread = |ops: &VecDeque<Op>| Thread {
+            ops: ops.clone(),
+            at: At::Between,
+            call: None,
+            waits: None,
+        };
         let mut known = vec![(0, None); program.comms];
         known[0] = (0, Some(WORLD));
         Rank {
@@ -165,9 +169,10 @@ impl World {
             if self.meetings[key].came < self.ranks.len() {
                 return false;
             }
-            let other = self.ranks[rank].threads.iter().enumerate().any(|(at, other)| {
-                at != thread && matches!(other.at, At::Agrees | At::Acts(_))
-            });
+            let other =
+                self.ranks[rank].threads.iter().enumerate().any(|(at, other)| {
+                    at != thread && matches!(other.at, At::Agrees | At::Acts(_))
+                });
             // It would take its turn next.
             return one.at != At::Meets || self.mistake != Some(Mistake::WaitsForTurn) || !other;
         }
@@ -224,8 +229,7 @@ impl World {
         match own.threads[thread].at {
             At::Between => self.begin(me),
             At::Pausing(left) => {
-                own.threads[thread].at =
-                    if left > 1 { At::Pausing(left - 1) } else { At::Between };
+                own.threads[thread].at = if left > 1 { At::Pausing(left - 1) } else { At::Between };
                 Ok(())
             }
             At::PlaceMeets => {

@@ -11,8 +11,8 @@ use scr_core::machine::{
     DatasetKey, FileRef, Intent, Machine, MachineConfig, Outcome, Placement, Report, SeriesConfig,
     Step, SyncKind, WORDS,
 };
-use scr_core::streams::WORLD;
 use scr_core::records::{self, Dataset, FileMeta, IndexEntry, PrefixIndex, Record as _, Summary};
+use scr_core::streams::WORLD;
 
 /// Ranks of a redundancy set.
 const SET: usize = 8;
