@@ -102,6 +102,10 @@ pub fn sync(comm: usize, kind: SyncKind) {
     mpi::take_freed().for_each(|stream| session.close_stream(stream));
     let stream = match classifier.counts(comm) {
         Counts::No => None,
+        Counts::NoThread => {
+            session.note_passed_by();
+            None
+        }
         Counts::In(stream) => Some(stream),
         Counts::Unplaced => {
             let place = |on_all| session.place_stream(on_all);

@@ -173,6 +173,8 @@ static FREED: AtomicU64 = AtomicU64::new(0);
 pub enum Counts {
     /// Nowhere.
     No,
+    /// Nowhere: on the world, but by another thread than the one that counts.
+    NoThread,
     /// In this stream.
     In(usize),
     /// Its communicator may have a stream: [`Classifier::place`].
@@ -218,12 +220,13 @@ impl Classifier {
 
     /// Tells where a call of this thread on `handle` counts.
     pub fn counts(&self, handle: usize) -> Counts {
-        if !self.any_thread && !INITIALISED_MPI.get() {
-            return Counts::No;
-        }
         let comm = ffi::MPI_Comm(FromWord::from_word(handle));
         // SAFETY: a constant of the MPI library, defined before main.
-        if comm == unsafe { ffi::RSMPI_COMM_WORLD } {
+        let is_world = comm == unsafe { ffi::RSMPI_COMM_WORLD };
+        if !self.any_thread && !INITIALISED_MPI.get() {
+            return if is_world { Counts::NoThread } else { Counts::No };
+        }
+        if is_world {
             return Counts::In(WORLD);
         }
         match self.known(comm) {

@@ -49,7 +49,7 @@ def what_no_agreement_comes_for_is_logged(mpi, program):
         hard().wait_for(told, run)
         go_file.touch()
         finish(run)
-        why = "no blocking collective of all ranks was in sight"
+        why = "no agreement of the ranks was in sight"
         notes = [f"ckpt/step_{step}/rank_0.dat: {why}" for step in (5, 10, 15, 20)]
         found = events(here, "PUBLISHED")
         assert [one.note for one in found] == notes and int(found[0].bytes) > 0, f"{found}"

@@ -120,6 +120,7 @@ fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) ->
         events: Events::default(),
         evicted: Leftovers::default(),
         meetings: Mutex::default(),
+        passed_by: AtomicBool::new(false),
         neighbours: Neighbours::default(),
         counter: Counter::default(),
         need: Mutex::new(Need::new(monotonic_ms())),

@@ -131,6 +131,8 @@ pub struct Session {
     pub(in crate::session) meetings: Mutex<Meetings>,
     pub(in crate::session) state: Arc<Shared>,
     pub(in crate::session) routing: AtomicBool,
+    /// A thread whose calls do not count has made collective ones.
+    pub(in crate::session) passed_by: AtomicBool,
     pub(in crate::session) child: AtomicBool,
     pub(in crate::session) ended: AtomicBool,
     /// exit(3) was called before MPI_Finalize, which may come yet.
