@@ -25,6 +25,8 @@
 pub const STREAMS: usize = 16;
 /// The stream of MPI_COMM_WORLD, and of all where one thread communicates.
 pub const WORLD: usize = 0;
+/// That of the program's calls of SCR, which all ranks make.
+pub const CALLS: usize = STREAMS - 1;
 /// Words that a stream adds to an agreement; reduced by maximum, as all are.
 pub const HEAD: usize = 6;
 
@@ -105,7 +107,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Makes those of a rank at its start: there is [`WORLD`].
+    /// Makes those of a rank at its start: there are [`WORLD`] and [`CALLS`].
     #[must_use]
     pub fn new(barrier_stride: u64, now_ms: u64) -> Self {
         let mut streams = Streams {
@@ -117,6 +119,7 @@ impl Streams {
             ended: false,
         };
         streams.open(WORLD, now_ms);
+        streams.open(CALLS, now_ms);
         streams
     }
 
@@ -211,6 +214,11 @@ impl Streams {
         [count, -count, elapsed_ms, several, no_turn, ended]
     }
 
+    /// Takes the turn for [`CALLS`], until [`Streams::end_turn`]. `false`: it is taken.
+    pub fn take_turn(&mut self) -> bool {
+        *self.turn.get_or_insert(CALLS) == CALLS
+    }
+
     /// Tells whether this rank has its turn in the stream.
     #[must_use]
     pub fn has_turn(&self, stream: usize) -> bool {
@@ -272,13 +280,13 @@ mod tests {
     fn what_gets_a_place_has_it_until_it_is_freed() {
         let mut streams = Streams::new(8, 0);
         let all = streams.seek();
-        assert_eq!(all, 0xfffe);
+        assert_eq!(all, 0x7ffe);
         assert_eq!(streams.seek(), 0, "one at a time");
         assert_eq!(streams.place(all & 0xff0, 0), Some(4));
-        assert_eq!(streams.seek(), 0xffee);
+        assert_eq!(streams.seek(), 0x7fee);
         assert_eq!(streams.place(0, 0), None);
         streams.close(4);
-        assert_eq!(streams.seek(), 0xfffe);
+        assert_eq!(streams.seek(), 0x7ffe);
     }
 
     #[test]

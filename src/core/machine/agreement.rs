@@ -149,6 +149,17 @@ impl Machine {
         self.agreement.streams.close(stream);
     }
 
+    /// See [`Streams::take_turn`].
+    pub fn take_turn(&mut self) -> bool {
+        self.agreement.streams.take_turn()
+    }
+
+    /// Tells whether this rank has its turn in the stream.
+    #[must_use]
+    pub fn has_turn(&self, stream: usize) -> bool {
+        self.agreement.streams.has_turn(stream)
+    }
+
     /// Notes that what was agreed on in the stream is done.
     pub fn end_turn(&mut self, stream: usize) {
         self.agreement.streams.end_turn(stream);

@@ -3,7 +3,9 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::comm::Comm;
+use crate::error::Result;
 use crate::session::Session;
+use crate::streams::{CALLS, WORLD};
 use crate::system::monotonic_ms;
 
 /// Where each stream agrees; nothing where one thread of each rank communicates.
@@ -30,6 +32,37 @@ impl Session {
     /// Notes that the program has freed the communicator of a stream.
     pub fn close_stream(&self, stream: usize) {
         self.site.host.inside(|| self.state().machine.close_stream(stream));
+    }
+
+    /// Takes this rank's turn for a call that all ranks make, with what other threads agree on
+    /// before or after it. Collective. [`Session::give_turn`] ends it.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub fn take_turn(&self) -> Result<()> {
+        self.site.host.inside(|| {
+            let comm = self.meetings().get(CALLS).cloned().flatten();
+            let Some(comm) = comm else { return Ok(()) };
+            loop {
+                comm.barrier()?;
+                let mut words = [i64::from(!self.state().machine.take_turn())];
+                comm.all_max(&mut words)?;
+                if words[0] == 0 {
+                    return Ok(());
+                }
+                self.state().machine.end_turn(CALLS);
+            }
+        })
+    }
+
+    /// Gives the turn back that [`Session::take_turn`] has taken.
+    pub fn give_turn(&self) {
+        self.site.host.inside(|| self.state().machine.end_turn(CALLS));
+    }
+
+    /// The stream of such calls.
+    pub(in crate::session) fn calls(&self) -> usize {
+        if self.meetings().is_empty() { WORLD } else { CALLS }
     }
 
     pub(in crate::session) fn meetings(&self) -> MutexGuard<'_, Meetings> {

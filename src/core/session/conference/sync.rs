@@ -30,6 +30,7 @@ impl Session {
             state.view.take_far_news(); // there is no other node
         }
         self.note_encoded(&mut state);
+        let had_turn = state.machine.has_turn(stream);
         let agreement = state.machine.pass(stream, kind, monotonic_ms());
         self.grant_idle(&state, stream, carries);
         drop(state);
@@ -47,7 +48,9 @@ impl Session {
             }
         }
         let mut state = self.state();
-        state.machine.end_turn(stream);
+        if !had_turn {
+            state.machine.end_turn(stream);
+        }
         self.grant_idle(&state, stream, carries);
     }
 

@@ -12,7 +12,6 @@ use crate::machine::{DatasetKey, DatasetState, FileRef, Reason, SyncKind};
 use crate::namespace as ns;
 use crate::session::Session;
 use crate::session::rank::runtime::State;
-use crate::streams::WORLD;
 use crate::system::monotonic_ms;
 
 /// SCR_MAX_FILENAME: bytes of a path that the program gets, NUL included.
@@ -45,7 +44,7 @@ impl Session {
         let name = name.map(dataset_name).transpose()?;
         self.site.host.inside(|| {
             // What others have to say comes first: a halt, a fall-back, files of other series.
-            self.sync(WORLD, SyncKind::Constructor);
+            self.sync(self.calls(), SyncKind::Constructor);
             if self.links().is_none() {
                 return Err(no_communication());
             }
