@@ -23,7 +23,9 @@ fn no_program_hangs_that_would_not_without_us() {
     let mut acts = 0;
     for seed in 0..PROGRAMS {
         let program = Program::random(seed, seed % 4 == 0);
-        run(&program, seed, true, None).unwrap_or_else(|fault| panic!("plain {seed}: {fault}"));
+        if seed % 4 == 0 {
+            run(&program, seed, true, None).unwrap_or_else(|fault| panic!("plain {seed}: {fault}"));
+        }
         acts += run(&program, seed, false, None).unwrap_or_else(|fault| panic!("{seed}: {fault}"));
     }
     assert!(acts as u64 > 20 * PROGRAMS, "{acts}");
