@@ -12,9 +12,10 @@ use scr_core::error::{Error, Result};
 use scr_core::log::{self, messages};
 use scr_core::machine::SyncKind;
 use scr_core::session::{Arrival, Door, Host, Session, Surroundings};
+use scr_core::streams::STREAMS;
 use scr_core::system::{block_signals, exit_at_once, make_room};
 
-use crate::mpi::{self, Classifier, MpiComm};
+use crate::mpi::{self, Classifier, Counts, MpiComm};
 
 /// How long the end of MPI may take at a halt: other communication of the program may be pending.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -67,8 +68,15 @@ fn start_together(
     if words[1] != 0 {
         return Err(registered.err().unwrap_or_else(|| Error::Comm("MPI_COMM_SELF".into())));
     }
-    let classifier = Classifier::new(world.size(), words[0] != 0);
+    let any_thread = words[0] != 0;
+    let classifier = Classifier::new(world.size(), any_thread)?;
     let session = Session::start(arrival, Box::new(world))?;
+    if any_thread {
+        // Not when one is needed: several threads that make communicators at the same time, in
+        // orders that differ between ranks, wait for one another in some MPIs.
+        let own = |_| Ok(Box::new(MpiComm::duplicate_world()?) as Box<dyn Comm>);
+        session.serve_streams((0..STREAMS).map(own).collect::<Result<_>>()?);
+    }
     let running = RUNNING.get_or_init(|| Running { session, classifier });
     running.session.halt_at_start();
     running.session.start_helper();
@@ -90,8 +98,23 @@ fn make_room_beside(host: Arc<dyn Host>) {
 /// Notes that the program is about to make a blocking collective call on `comm`.
 pub fn sync(comm: usize, kind: SyncKind) {
     let Some(running) = RUNNING.get() else { return };
-    if running.classifier.counts(comm) {
-        running.session.sync(kind);
+    let Running { session, classifier } = running;
+    mpi::take_freed().for_each(|stream| session.close_stream(stream));
+    let stream = match classifier.counts(comm) {
+        Counts::No => None,
+        Counts::NoThread => {
+            session.note_passed_by();
+            None
+        }
+        Counts::In(stream) => Some(stream),
+        Counts::Unplaced => {
+            let place = |on_all| session.place_stream(on_all);
+            // An error is one of the program's own call, too.
+            classifier.place(comm, || session.seek_stream(), place).ok().flatten()
+        }
+    };
+    if let Some(stream) = stream {
+        session.sync(stream, kind);
     }
 }
 
@@ -111,9 +134,9 @@ pub fn file_open(comm: usize, path: &Path) {
 }
 
 /// Notes that processes were added to the job.
-pub fn restrict_to_world() {
+pub fn expect_others() {
     if let Some(running) = RUNNING.get() {
-        running.classifier.restrict_to_world();
+        running.classifier.expect_others();
     }
 }
 

@@ -58,13 +58,19 @@ pub fn together<A>(
         let arguments = prepared.as_ref().map_or(&[][..], |(_, (_, arguments))| arguments);
         let agreed = match session {
             // The ranks that could do it have to hear of one that cannot.
-            Some(session) => session.consent(&Consent { call, error, arguments }),
+            Some(session) => {
+                let consent = Consent { call, error, arguments };
+                session.take_turn().and_then(|()| session.consent(&consent))
+            }
             None => Ok(()),
         };
         let done = match (agreed, prepared) {
             (Err(error), _) | (Ok(()), Err(error)) => Err(error),
             (Ok(()), Ok((next, (argument, _)))) => body(argument, session).map(|()| next),
         };
+        if let Some(session) = session {
+            session.give_turn();
+        }
         let mut door = door();
         match done {
             Ok(next) => {

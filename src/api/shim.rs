@@ -291,7 +291,7 @@ extern "C" fn note(what: c_int, path: *const c_char) {
     // SAFETY: the shim passes null or a string that lives during the call.
     let path = unsafe { path_of(path) };
     if what == event::DYNAMIC_PROCESSES {
-        engine::restrict_to_world();
+        engine::expect_others();
     }
     let note = match what {
         event::EXIT => Note::Exit,

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | L0 | [`bytes`], [`error`], [`log`], [`progress`] |
 //! | L1 | [`files`], [`system`] |
-//! | L2 | [`kvtree`], [`params`], [`comm`], [`patterns`] |
+//! | L2 | [`kvtree`], [`params`], [`comm`], [`patterns`], [`streams`] |
 //! | L3 | [`records`], [`descriptors`], [`events`], [`machine`] |
 //! | L4 | [`redundancy`] |
 //! | L5 | [`cache`], [`transfer`] |
@@ -38,5 +38,6 @@ pub mod records;
 pub mod redundancy;
 pub mod restart;
 pub mod session;
+pub mod streams;
 pub mod system;
 pub mod transfer;

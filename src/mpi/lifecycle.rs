@@ -55,20 +55,10 @@ pub fn has_parent() -> bool {
 /// # Errors
 /// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn at_finalize(callback: fn()) -> Result<()> {
-    let mut keyval = 0;
-    // SAFETY: both functions have the C signatures of attribute callbacks and live for ever; the
-    // attribute's value is the address of a function, never dereferenced as data; the key is a
-    // local.
+    let mut keyval = attribute(on_delete)?;
+    // SAFETY: the attribute's value is the address of a function, never dereferenced as data; the
+    // key is a local.
     unsafe {
-        check(
-            ffi::PMPI_Comm_create_keyval(
-                Some(copy_nothing),
-                Some(on_delete),
-                &mut keyval,
-                std::ptr::null_mut(),
-            ),
-            "MPI_Comm_create_keyval",
-        )?;
         check(
             ffi::PMPI_Comm_set_attr(ffi::RSMPI_COMM_SELF, keyval, callback as *mut c_void),
             "MPI_Comm_set_attr",
@@ -78,7 +68,24 @@ pub fn at_finalize(callback: fn()) -> Result<()> {
     }
 }
 
-/// A duplicate of MPI_COMM_SELF does not inherit the callback.
+/// What MPI calls when an attribute goes.
+pub(super) type OnDelete =
+    unsafe extern "C" fn(ffi::MPI_Comm, c_int, *mut c_void, *mut c_void) -> c_int;
+
+/// Makes the key of an attribute that no duplicate inherits.
+pub(super) fn attribute(on_delete: OnDelete) -> Result<c_int> {
+    let mut keyval = 0;
+    // SAFETY: both functions have the C signatures of attribute callbacks and live for ever; the
+    // key is a local.
+    let code = unsafe {
+        let nothing = std::ptr::null_mut();
+        ffi::PMPI_Comm_create_keyval(Some(copy_nothing), Some(on_delete), &mut keyval, nothing)
+    };
+    check(code, "MPI_Comm_create_keyval")?;
+    Ok(keyval)
+}
+
+/// A duplicate inherits nothing.
 unsafe extern "C" fn copy_nothing(
     _comm: ffi::MPI_Comm,
     _keyval: c_int,

@@ -15,8 +15,8 @@ pub use communicator::MpiComm;
 pub use flavour::{mismatch, version};
 pub use lifecycle::{at_finalize, finalize, granted, has_parent, is_finalized, is_initialized};
 pub use world::{
-    Classifier, Counted, WorldHerald, is_shared, on_some_and_all, permits_threads, world_rank,
-    world_size,
+    Classifier, Counted, Counts, WorldHerald, is_shared, on_some_and_all, permits_threads,
+    take_freed, world_rank, world_size,
 };
 
 use std::sync::{Arc, OnceLock};

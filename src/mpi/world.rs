@@ -1,23 +1,26 @@
-//! Which of the program's communicators count for the agreement.
+//! Which of the program's communicators count for the agreement, and the stream of each.
 //!
 //! All ranks must count the same calls. One thread makes the same ones everywhere, if they are on
-//! intra-communicators of world *size*, whose members can only be all the world's ranks. Calls of
-//! several threads have the same order everywhere only if they are on one communicator. So where
-//! MPI lets several threads communicate, only the handle MPI_COMM_WORLD counts, and where it does
-//! not, only the thread that initialised MPI: others call it all the same, in libraries. Once
-//! processes can be added (spawn, connect, accept, join), only that handle counts in any case.
+//! intra-communicators of all the world's ranks. Calls of several threads have the same order
+//! everywhere only if they are on one communicator. So where MPI lets several threads communicate,
+//! each communicator has a stream of its own; where it does not, all are one, and only the thread
+//! that initialised MPI counts: others call it all the same, in libraries. What was found out about
+//! a communicator is kept with it, as an attribute, which goes when it is freed.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
-use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use mpi::ffi;
 use scr_core::error::Result;
 use scr_core::session::Herald;
+use scr_core::streams::WORLD;
 use scr_core::system::thread_id;
 
 use super::communicator::address;
+use super::lifecycle::attribute;
 use super::{check, wait};
 
 /// A communicator handle as the shim passes it on: a pointer (Open MPI) or an int (MPICH).
@@ -150,24 +153,60 @@ pub struct Counted {
     pub thread: usize,
 }
 
+/// The stream of a communicator that has none yet.
+const NO_STREAM: usize = usize::MAX;
+
+/// What is known of a communicator of all ranks; kept with it.
+struct Known {
+    /// It has ranks of other worlds in it.
+    foreign: bool,
+    /// Calls while it had no stream.
+    calls: AtomicU64,
+    stream: AtomicUsize,
+}
+
+/// Streams whose communicators were freed, as bits.
+static FREED: AtomicU64 = AtomicU64::new(0);
+
+/// Where a call counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counts {
+    /// Nowhere.
+    No,
+    /// Nowhere: on the world, but by another thread than the one that counts.
+    NoThread,
+    /// In this stream.
+    In(usize),
+    /// Its communicator may have a stream: [`Classifier::place`].
+    Unplaced,
+}
+
 /// Decides for each call whether it counts.
 pub struct Classifier {
     world_size: usize,
     any_thread: bool,
-    world_only: AtomicBool,
+    /// Communicators with ranks of other worlds may be there.
+    merged: AtomicBool,
+    /// The key of what is known of a communicator.
+    key: c_int,
 }
 
 impl Classifier {
     /// Makes a classifier. To be called by the thread that has initialised MPI. `any_thread`: some
     /// rank may communicate with several threads (agreed among all ranks).
-    pub fn new(world_size: usize, any_thread: bool) -> Self {
+    ///
+    /// # Errors
+    /// [`scr_core::error::Error::Comm`] when MPI refuses.
+    pub fn new(world_size: usize, any_thread: bool) -> Result<Self> {
         INITIALISED_MPI.set(true);
-        Classifier { world_size, any_thread, world_only: AtomicBool::new(any_thread) }
+        let key = attribute(forget_known)?;
+        Ok(Classifier { world_size, any_thread, merged: AtomicBool::new(false), key })
     }
 
-    /// Lets only the world handle count from now on: processes were or will be added.
-    pub fn restrict_to_world(&self) {
-        self.world_only.store(true, Ordering::Relaxed);
+    /// Communicators with ranks of other worlds may be there from now on: processes were or will be
+    /// added.
+    pub fn expect_others(&self) {
+        self.merged.store(true, Ordering::Relaxed);
     }
 
     /// Returns what tells calls on the world, which count whatever happens. To be called by the
@@ -179,28 +218,136 @@ impl Classifier {
         Counted { world, mask, thread }
     }
 
-    /// Tells whether a call of this thread on `handle` is a sync point.
-    pub fn counts(&self, handle: usize) -> bool {
-        if !self.any_thread && !INITIALISED_MPI.get() {
-            return false;
-        }
+    /// Tells where a call of this thread on `handle` counts.
+    pub fn counts(&self, handle: usize) -> Counts {
         let comm = ffi::MPI_Comm(FromWord::from_word(handle));
+        // SAFETY: a constant of the MPI library, defined before main.
+        let is_world = comm == unsafe { ffi::RSMPI_COMM_WORLD };
+        if !self.any_thread && !INITIALISED_MPI.get() {
+            return if is_world { Counts::NoThread } else { Counts::No };
+        }
+        if is_world {
+            return Counts::In(WORLD);
+        }
+        match self.known(comm) {
+            Some(known) if known.foreign => Counts::No,
+            Some(_) if !self.any_thread => Counts::In(WORLD),
+            Some(known) => match known.stream.load(Ordering::Relaxed) {
+                NO_STREAM => Counts::Unplaced,
+                stream => Counts::In(stream),
+            },
+            None => Counts::No,
+        }
+    }
+
+    /// Looks for a stream of the communicator `handle`, at a call of it that all ranks make: `seek`
+    /// says which places this rank has when all are there, `place` takes what all have. Now and
+    /// then only, since there may be none for long.
+    ///
+    /// # Errors
+    /// [`scr_core::error::Error::Comm`] when MPI refuses.
+    pub fn place(
+        &self,
+        handle: usize,
+        seek: impl FnOnce() -> u64,
+        place: impl FnOnce(u64) -> Option<usize>,
+    ) -> Result<Option<usize>> {
+        let comm = ffi::MPI_Comm(FromWord::from_word(handle));
+        let Some(known) = self.known(comm) else { return Ok(None) };
+        if !(known.calls.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two() {
+            return Ok(None);
+        }
+        // SAFETY: the handle is what the program passes to its own MPI call right after.
+        check(wait(|| unsafe { ffi::PMPI_Barrier(comm) }), "MPI_Barrier")?;
+        let own = seek();
+        let mut on_all = 0_u64;
+        // SAFETY: as above; both buffers are locals of one word.
+        let code = wait(|| unsafe {
+            ffi::PMPI_Allreduce(
+                (&raw const own).cast(),
+                (&raw mut on_all).cast(),
+                1,
+                ffi::RSMPI_UINT64_T,
+                ffi::RSMPI_BAND,
+                comm,
+            )
+        });
+        let stream = place(if code == 0 { on_all } else { 0 });
+        check(code, "MPI_Allreduce")?;
+        known.stream.store(stream.unwrap_or(NO_STREAM), Ordering::Relaxed);
+        Ok(stream)
+    }
+
+    /// What is known of a communicator; `None`: it is not one of as many ranks as the world has.
+    fn known(&self, comm: ffi::MPI_Comm) -> Option<&'static Known> {
+        let (mut size, mut inter, mut found) = (0, 0, 0);
+        let mut value: *mut c_void = ptr::null_mut();
         // SAFETY: the handle is what the program passes to its own MPI call right after; a null
         // handle is sorted out first. The out-parameters are locals.
         unsafe {
-            if comm == ffi::RSMPI_COMM_WORLD {
-                return true;
+            if comm == ffi::RSMPI_COMM_NULL
+                || ffi::PMPI_Comm_size(comm, &mut size) != 0
+                || size as usize != self.world_size
+                || ffi::PMPI_Comm_get_attr(comm, self.key, (&raw mut value).cast(), &mut found) != 0
+            {
+                return None;
             }
-            if self.world_only.load(Ordering::Relaxed) || comm == ffi::RSMPI_COMM_NULL {
-                return false;
+            if found == 0 {
+                if ffi::PMPI_Comm_test_inter(comm, &mut inter) != 0 || inter != 0 {
+                    return None;
+                }
+                let stream = AtomicUsize::new(NO_STREAM);
+                let foreign = self.merged.load(Ordering::Relaxed) && has_others(comm);
+                let known = Box::new(Known { foreign, calls: AtomicU64::new(0), stream });
+                value = Box::into_raw(known).cast();
+                if ffi::PMPI_Comm_set_attr(comm, self.key, value) != 0 {
+                    drop(Box::from_raw(value.cast::<Known>()));
+                    return None;
+                }
             }
-            let (mut size, mut inter) = (0, 0);
-            ffi::PMPI_Comm_size(comm, &mut size) == 0
-                && size as usize == self.world_size
-                && ffi::PMPI_Comm_test_inter(comm, &mut inter) == 0
-                && inter == 0
+            // SAFETY: what was kept there, which lives until the communicator is freed: after the
+            // program's call, for which it is needed.
+            value.cast::<Known>().as_ref()
         }
     }
+}
+
+/// Takes the streams whose communicators were freed since this was asked last.
+pub fn take_freed() -> impl Iterator<Item = usize> {
+    // Most often there is none, and every call asks.
+    let freed = match FREED.load(Ordering::Relaxed) {
+        0 => 0,
+        _ => FREED.swap(0, Ordering::AcqRel),
+    };
+    (0..u64::BITS as usize).filter(move |stream| freed >> stream & 1 != 0)
+}
+
+/// Tells whether ranks of other worlds are members.
+///
+/// # Safety
+/// `comm` is an intra-communicator.
+unsafe fn has_others(comm: ffi::MPI_Comm) -> bool {
+    let mut result = 0;
+    // SAFETY: by this function's contract; the out-parameter is a local.
+    unsafe {
+        let code = ffi::PMPI_Comm_compare(comm, ffi::RSMPI_COMM_WORLD, &mut result);
+        code != 0 || result == ffi::RSMPI_UNEQUAL
+    }
+}
+
+/// A communicator of all ranks is freed.
+unsafe extern "C" fn forget_known(
+    _comm: ffi::MPI_Comm,
+    _key: c_int,
+    value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
+    // SAFETY: the value is what `known` has kept there, and nobody uses the communicator any more.
+    let known = unsafe { Box::from_raw(value.cast::<Known>()) };
+    if let Some(bit) = 1_u64.checked_shl(known.stream.load(Ordering::Relaxed).min(64) as u32) {
+        FREED.fetch_or(bit, Ordering::AcqRel);
+    }
+    0
 }
 
 /// Tells whether the communicator has more than one rank; a handle of no communicator has not.

@@ -5,6 +5,7 @@ use scr_core::machine::{
     Placement, Reason, Report, RestartDecision, RestoredFiles, Resumed, SeriesConfig, Step,
     SyncKind,
 };
+use scr_core::streams::WORLD;
 
 const BYTES: u64 = 100;
 
@@ -72,7 +73,7 @@ impl Ranks {
         for own in &words {
             most = std::array::from_fn(|at| most[at].max(own[at]));
         }
-        let next: Vec<Next> = self.machines.iter_mut().map(|one| one.agreed(most)).collect();
+        let next: Vec<Next> = self.machines.iter_mut().map(|one| one.agreed(WORLD, most)).collect();
         if next[0] == Next::Confer {
             self.confer();
         }
@@ -416,12 +417,12 @@ fn a_barrier_carries_an_agreement_unless_collectives_come_very_fast() {
         for _ in 0..200 {
             now_ms += step_ms;
             if let Some(words) = machine.sync_point(SyncKind::Collective, now_ms) {
-                machine.agreed(words);
+                machine.agreed(WORLD, words);
             }
         }
         let barriers = (0..10).filter(|_| {
             let words = machine.sync_point(SyncKind::Barrier, now_ms);
-            words.map(|words| machine.agreed(words)).is_some()
+            words.map(|words| machine.agreed(WORLD, words)).is_some()
         });
         assert_eq!(barriers.count() >= 4, carries, "a step of {step_ms} ms");
     }

@@ -4,6 +4,7 @@ use scr_core::machine::{
     DatasetKey, FileRef, Heard, Intent, Knowledge, Machine, MachineConfig, Next, Outcome,
     Placement, Report, SeriesConfig, Step, SyncKind, Why, name_hash,
 };
+use scr_core::streams::WORLD;
 
 const LOG: &str = "run.log";
 
@@ -45,7 +46,7 @@ struct Synced {
 fn sync(machine: &mut Machine, now_ms: u64) -> Synced {
     let mut synced = Synced::default();
     let Some(words) = machine.sync_point(SyncKind::Constructor, now_ms) else { return synced };
-    if machine.agreed(words) != Next::Confer {
+    if machine.agreed(WORLD, words) != Next::Confer {
         return synced;
     }
     let report = machine.report(7, now_ms);

@@ -4,6 +4,7 @@ use scr_core::machine::{
     Contested, DatasetKey, DatasetState, Deletion, FileRef, Heard, Intent, Machine, MachineConfig,
     Next, Outcome, Placement, Reason, SeriesConfig, Step, SyncKind, Withdrawn,
 };
+use scr_core::streams::WORLD;
 
 const UPDATE: Intent = Intent::UPDATE;
 
@@ -59,7 +60,7 @@ fn sync_with(
     for own in &words {
         most = std::array::from_fn(|at| most[at].max(own[at]));
     }
-    if ranks.iter_mut().map(|one| one.agreed(most)).any(|next| next != Next::Confer) {
+    if ranks.iter_mut().map(|one| one.agreed(WORLD, most)).any(|next| next != Next::Confer) {
         return;
     }
     let reports: Vec<_> = ranks.iter_mut().map(|one| one.report(7, now)).collect();

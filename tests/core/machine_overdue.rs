@@ -6,6 +6,7 @@ use scr_core::machine::{
     Deletion, FileRef, Gone, Intent, Knowledge, Machine, MachineConfig, Overdue, Placement,
     SeriesConfig, SyncKind, name_hash, set_hash,
 };
+use scr_core::streams::WORLD;
 
 const PATIENCE_MS: u64 = 1000;
 
@@ -102,11 +103,11 @@ fn what_a_newer_checkpoint_outdates_stays_until_that_one_is_safe() {
     let (mut machine, file) = (machine(0), named(Some("1"), "r0"));
     write(&mut machine, Some("1"), "r0", 1);
     assert!(machine.sync_point(SyncKind::Collective, 2).is_some());
-    machine.agreed([1, -1, 1, 1, 1, 0, 0, 0, 0]);
+    machine.agreed(WORLD, [1, -1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0]);
     write(&mut machine, Some("2"), "r0", 2);
     // An agreement has been since, but neither of them is sealed.
     assert!(machine.sync_point(SyncKind::Collective, 3).is_some());
-    machine.agreed([2, -2, 1, 2, 1, 0, 0, 0, 0]);
+    machine.agreed(WORLD, [2, -2, 1, 0, 0, 0, 2, 1, 2, 1, 0, 0, 0, 0]);
     assert_eq!(machine.deleted(&file, 4), Deletion::Deferred);
     // What has nothing newer goes at once.
     assert_eq!(machine.deleted(&named(Some("2"), "r0"), 4), Deletion::Now);
@@ -144,6 +145,31 @@ fn what_is_written_anew_all_the_time_is_overdue_since_its_first_close() {
     assert!(write(&mut machine, None, "state", PATIENCE_MS + 2));
     // An agreement that comes after all begins anew.
     assert!(machine.sync_point(SyncKind::Collective, PATIENCE_MS + 3).is_some());
-    machine.agreed([1, -1, 1, 1, 1, 0, 0, 0, 0]);
+    machine.agreed(WORLD, [1, -1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0]);
     assert!(publish(&mut machine, 2 * PATIENCE_MS + 2).is_empty());
+}
+
+#[test]
+fn no_more_than_one_checkpoint_waits_where_there_is_no_sync_point() {
+    let mut machine = machine(0);
+    write(&mut machine, Some("1"), "r0", 1);
+    assert!(!machine.outruns(&named(Some("2"), "r0")));
+    write(&mut machine, Some("2"), "r0", 2);
+    assert!(!machine.outruns(&named(Some("2"), "more")), "it has begun");
+    assert!(machine.outruns(&named(Some("3"), "r0")));
+    let due = machine.overdue_before(Some(0), 2);
+    assert_eq!(due.iter().map(|one| &one.file[..]).collect::<Vec<_>>(), ["1/r0"]);
+    due.iter().for_each(|one| machine.published(&one.key, &one.file));
+    assert!(write(&mut machine, Some("3"), "r0", 3), "to the PFS");
+    assert!(!machine.outruns(&named(Some("4"), "r0")));
+}
+
+#[test]
+fn checkpoints_between_which_there_are_sync_points_wait_for_the_agreement_that_comes() {
+    let mut machine = machine(0);
+    for id in ["1", "2"] {
+        write(&mut machine, Some(id), "r0", 1);
+        machine.passed(1);
+    }
+    assert!(!machine.outruns(&named(Some("3"), "r0")));
 }

@@ -30,4 +30,5 @@ mod patterns;
 mod records;
 mod redundancy;
 mod scale;
+mod streams;
 mod support;

@@ -45,12 +45,12 @@ def what_no_agreement_comes_for_is_logged(mpi, program):
         go_file = here.prefix / "go"
         run = here.start(2, "no_collective", go_file, SCR_UNSEALED_SECONDS="1", **LOGGED)
         log = here.prefix / ".scr/log"
-        told = lambda: log.exists() and log.read_text().count("event=PUBLISHED") >= 4
+        told = lambda: log.exists() and log.read_text().count("event=PUBLISHED") >= 2
         hard().wait_for(told, run)
         go_file.touch()
         finish(run)
-        why = "no blocking collective of all ranks was in sight"
-        notes = [f"ckpt/step_{step}/rank_0.dat: {why}" for step in (5, 10, 15, 20)]
+        why = "no agreement of the ranks was in sight"
+        notes = [f"ckpt/step_{step}/rank_0.dat: {why}" for step in (5, 10)]
         found = events(here, "PUBLISHED")
         assert [one.note for one in found] == notes and int(found[0].bytes) > 0, f"{found}"
     with place(mpi, program) as here:

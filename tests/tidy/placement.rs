@@ -7,7 +7,7 @@ use crate::source::Source;
 const LAYERS: [&[&str]; 11] = [
     &["bytes", "error", "log", "progress"],
     &["files", "system"],
-    &["kvtree", "params", "comm", "patterns"],
+    &["kvtree", "params", "comm", "patterns", "streams"],
     &["records", "descriptors", "events", "machine"],
     &["redundancy"],
     &["cache", "transfer"],
@@ -20,7 +20,8 @@ const LAYERS: [&[&str]; 11] = [
 
 /// All that the pure state machine may use: it has no file, no clock and no messages, so that a
 /// million of its schedules are simulated in seconds (`files` is there for checksums).
-const PURE: (&str, [&str; 5]) = ("machine", ["machine", "bytes", "patterns", "comm", "files"]);
+const PURE: (&str, [&str; 6]) =
+    ("machine", ["machine", "bytes", "patterns", "comm", "files", "streams"]);
 
 /// Where unsafe code may stand.
 const UNSAFE: [&str; 6] =

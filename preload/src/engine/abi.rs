@@ -150,7 +150,8 @@ pub struct Idle {
 
 /// Noteworthy events, for [`Engine::note`].
 pub mod event {
-    /// Spawn, connect, accept or join was called: only the MPI_COMM_WORLD handle counts from here.
+    /// Spawn, connect, accept, join or merge was called: communicators may have ranks of other
+    /// worlds from here on.
     pub const DYNAMIC_PROCESSES: i32 = 1;
     /// The process ends (`exit`, `_exit`) and MPI_Finalize was not called. [`LEAVE`] follows.
     pub const EXIT: i32 = 4;

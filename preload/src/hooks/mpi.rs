@@ -138,6 +138,8 @@ mpi! {
     ("Comm_accept", MPI_Comm_accept, PMPI_Comm_accept, port info root comm new)
         => Role::Note(event::DYNAMIC_PROCESSES);
     ("Comm_join", MPI_Comm_join, PMPI_Comm_join, fd new) => Role::Note(event::DYNAMIC_PROCESSES);
+    ("Intercomm_merge", MPI_Intercomm_merge, PMPI_Intercomm_merge, intercomm high new)
+        => Role::Note(event::DYNAMIC_PROCESSES);
 }
 
 /// Says that a function of MPI was called that no loaded library has.

@@ -1,9 +1,9 @@
 //! The agreement: which sync points carry it, what its words say, and what follows from them.
 //!
-//! Nine words, reduced by maximum: the count of sync points and its negative (equal on all ranks,
-//! or the program is not what we think it is), milliseconds since the last agreement, datasets in
-//! progress and names to be told, busy, invalid, halt, changed since the last conference, how far
-//! what is encoded beside the program is.
+//! Words reduced by maximum: those of the stream ([`Streams::begin`]), then the machine's: sync
+//! points passed, milliseconds since the last agreement, datasets in progress and names to be told,
+//! busy, invalid, halt, changed since the last conference, how far what is encoded beside the
+//! program is. Which sync points carry them is the account of [`crate::streams`].
 
 use super::Machine;
 use super::config::{
@@ -14,21 +14,24 @@ use super::local::{LocalDataset, Phase, Status};
 use super::shared::DatasetState;
 use super::steps::Next;
 use super::visible::{Due, News};
+use crate::streams::{Carries, HEAD, Heard, Streams, SyncKind, WORLD};
 
 /// Words of an agreement.
-pub const WORDS: usize = 9;
+pub const WORDS: usize = HEAD + OWN;
+/// Those of the machine.
+const OWN: usize = 8;
 
-/// This rank's account of sync points; all but `asked_ms` and `changed` are equal on all ranks.
+/// This rank's account of agreements.
 #[derive(Debug, Clone)]
 pub(super) struct Agreement {
-    /// Sync points passed.
+    /// Sync points passed; as many on all ranks after each agreement.
     pub count: u64,
-    /// The sync point that carries the next agreement.
-    next_at: u64,
-    /// The one that carried the last.
-    last_at: u64,
+    /// Which sync points carry one.
+    pub streams: Streams,
     /// Time of the last agreement on this rank.
     asked_ms: u64,
+    /// What this rank has asked for the one that is under way: the time, and its news.
+    asks: (u64, News),
     /// Time at which the last one succeeded on this rank.
     agreed_ms: u64,
     /// Agreed time for which files have been open without a pause.
@@ -38,22 +41,32 @@ pub(super) struct Agreement {
     /// 2: the others must know at once; 1: something for the next conference; 0: nothing.
     changed: u8,
     /// No agreement ever again.
-    pub disabled: bool,
+    disabled: bool,
 }
 
 impl Agreement {
     pub fn new(now_ms: u64) -> Self {
         Agreement {
             count: 0,
-            next_at: 1,
-            last_at: 0,
+            streams: Streams::new(BARRIER_STRIDE_MAX, now_ms),
             asked_ms: now_ms,
+            asks: (now_ms, News::None),
             agreed_ms: now_ms,
             busy_ms: 0,
             since_conference_ms: 0,
             changed: 0,
             disabled: false,
         }
+    }
+
+    /// Ends the agreements on this rank; the others are to hear of it.
+    pub fn disable(&mut self) {
+        self.disabled = true;
+        self.streams.end();
+    }
+
+    pub fn is_disabled(&self) -> bool {
+        self.disabled
     }
 
     /// Returns when the last agreement succeeded on this rank, ms.
@@ -71,75 +84,111 @@ impl Agreement {
         self.changed = 0;
         self.since_conference_ms = 0;
     }
-
-    /// Sync points until the next agreement, aimed at `target_ms` from the agreed time of the last;
-    /// at most twice as many as now. A start-up of a few fast ones would else starve a program of
-    /// slow steps: a millisecond for two of them says nothing about the next forty.
-    fn stride(&self, elapsed_ms: u64, target_ms: u64) -> u64 {
-        let passed = (self.count - self.last_at).max(1);
-        let twice = passed * 2;
-        let aimed = (passed * target_ms).checked_div(elapsed_ms).unwrap_or(twice);
-        aimed.min(twice).clamp(1, SYNC_POINTS_MAX)
-    }
 }
 
-/// What the program calls at a sync point; the same on all ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SyncKind {
-    /// Every k-th carries an agreement.
-    Collective,
-    /// Always carries one.
-    Constructor,
-    /// Carries one where agreements come every few sync points anyway: a program that reads what
-    /// other nodes have written passes a barrier before.
-    Barrier,
+/// Sync points until the next agreement, aimed at `target_ms` from the agreed time of the last,
+/// since which so many have `passed`; at most twice as many. A start-up of a few fast ones would
+/// else starve a program of slow steps: a millisecond for two of them says nothing about the next
+/// forty.
+fn stride(passed: u64, elapsed_ms: u64, target_ms: u64) -> u64 {
+    let twice = passed * 2;
+    let aimed = (passed * target_ms).checked_div(elapsed_ms).unwrap_or(twice);
+    aimed.min(twice).clamp(1, SYNC_POINTS_MAX)
 }
 
 impl Machine {
-    /// Notes that the program has reached a sync point. `Some`: this one carries an agreement;
-    /// all-reduce the words by maximum, then call [`Machine::agreed`].
-    pub fn sync_point(&mut self, kind: SyncKind, now_ms: u64) -> Option<[i64; WORDS]> {
+    /// Notes that the program has reached a sync point of the stream, and tells what it carries: an
+    /// agreement is [`Machine::words`], all-reduced by maximum, then [`Machine::agreed`].
+    pub fn pass(&mut self, stream: usize, kind: SyncKind, now_ms: u64) -> Carries {
         self.tick(now_ms);
-        self.syncing = self.caller;
         self.agreement.count += 1;
-        let due = match kind {
-            SyncKind::Constructor => true,
-            SyncKind::Barrier if self.carries_at_barriers() => true,
-            _ => self.agreement.count >= self.agreement.next_at,
-        };
-        if self.agreement.disabled || self.ended || !due {
-            return None;
-        }
-        Some(self.words())
+        let carries = self.agreement.streams.pass(stream, kind, self.caller);
+        if self.ended { Carries::Nothing } else { carries }
     }
 
-    /// Counts so many sync points that have passed without an agreement: [`Machine::idle_points`]
-    /// has said that they may. Or a conference by itself, which counts as one.
+    /// Does [`Machine::pass`] and [`Machine::words`] for a program of one thread. `None`: the sync
+    /// point carries nothing.
+    pub fn sync_point(&mut self, kind: SyncKind, now_ms: u64) -> Option<[i64; WORDS]> {
+        let carries = self.pass(WORLD, kind, now_ms);
+        (carries != Carries::Nothing).then(|| self.words(WORLD))
+    }
+
+    /// Counts so many sync points of MPI_COMM_WORLD that have passed without an agreement:
+    /// [`Machine::idle_points`] has said that they may.
     pub fn passed(&mut self, points: u64) {
         self.agreement.count += points;
+        self.agreement.streams.passed(WORLD, points);
     }
 
-    /// Tells how many collectives and barriers from now on carry no agreement, whatever happens.
+    /// Notes that a conference was held by itself: what the ranks do from now on comes after what
+    /// all of them have done before.
+    pub fn conferred(&mut self) {
+        self.agreement.count += 1;
+    }
+
+    /// Tells how many collectives and barriers on MPI_COMM_WORLD carry no agreement from now on,
+    /// whatever happens.
     #[must_use]
     pub fn idle_points(&self) -> u32 {
-        let agreement = &self.agreement;
-        let idle = !agreement.disabled && !self.ended && !self.carries_at_barriers();
-        let left = agreement.next_at.saturating_sub(agreement.count + 1);
-        if idle { left.try_into().unwrap_or(0) } else { 0 }
+        let idle = !self.agreement.disabled && !self.ended;
+        if idle { self.agreement.streams.idle(WORLD).try_into().unwrap_or(0) } else { 0 }
     }
 
-    fn carries_at_barriers(&self) -> bool {
-        self.agreement.next_at - self.agreement.last_at <= BARRIER_STRIDE_MAX
+    /// Notes that a communicator is to have a stream: see [`Streams::seek`].
+    pub fn seek_stream(&mut self) -> u64 {
+        self.agreement.streams.seek()
+    }
+
+    /// See [`Streams::place`].
+    pub fn place_stream(&mut self, on_all: u64, now_ms: u64) -> Option<usize> {
+        self.agreement.streams.place(on_all, now_ms)
+    }
+
+    /// See [`Streams::close`].
+    pub fn close_stream(&mut self, stream: usize) {
+        self.agreement.streams.close(stream);
+    }
+
+    /// See [`Streams::take_turn`].
+    pub fn take_turn(&mut self) -> bool {
+        self.agreement.streams.take_turn()
+    }
+
+    /// Tells whether this rank has its turn in the stream.
+    #[must_use]
+    pub fn has_turn(&self, stream: usize) -> bool {
+        self.agreement.streams.has_turn(stream)
+    }
+
+    /// Notes that what was agreed on in the stream is done.
+    pub fn end_turn(&mut self, stream: usize) {
+        self.agreement.streams.end_turn(stream);
     }
 
     /// Takes in the all-reduced words and decides what they ask for; the answer is equal on all
-    /// ranks.
-    pub fn agreed(&mut self, words: [i64; WORDS]) -> Next {
-        let [most, least, elapsed_ms, in_progress, busy, invalid, halt, changed, encoding] = words;
-        if most != -least {
-            self.agreement.disabled = true;
-            return Next::Disabled { most, least: -least };
+    /// ranks. When it is carried out, [`Machine::end_turn`].
+    pub fn agreed(&mut self, stream: usize, words: [i64; WORDS]) -> Next {
+        let (head, own) = words.split_at(HEAD);
+        let head: [i64; HEAD] = std::array::from_fn(|at| head[at]);
+        match self.agreement.streams.hear(stream, head) {
+            Heard::Acts => {}
+            Heard::ShutOut => {
+                let (_, news) = self.agreement.asks;
+                self.news = self.news.max(news);
+                return Next::Postponed;
+            }
+            Heard::Ended => return Next::Ended,
+            Heard::Differ { most, least } => return Next::Disabled { most, least },
         }
+        let own: [i64; OWN] = std::array::from_fn(|at| own[at]);
+        self.decided(stream, u64::try_from(head[2]).unwrap_or(0), own)
+    }
+
+    /// What the words ask for: all ranks have their turn.
+    fn decided(&mut self, stream: usize, stream_ms: u64, own: [i64; OWN]) -> Next {
+        let [count, elapsed_ms, in_progress, busy, invalid, halt, changed, encoding] = own;
+        self.agreement.count = self.agreement.count.max(u64::try_from(count).unwrap_or(0));
+        self.agreement.asked_ms = self.agreement.asks.0;
         for series in &mut self.series {
             series.unreachable_ms = None;
             series.unheard.clear();
@@ -151,7 +200,8 @@ impl Machine {
         let waits =
             (busy > 0 || encoding == Stage::Goes) && changed < 2 && invalid == 0 && halt == 0;
         self.agreement.busy_ms = if waits { self.agreement.busy_ms + elapsed_ms } else { 0 };
-        let stride = self.agreement.stride(elapsed_ms, self.config.agreement_ms);
+        let passed = self.agreement.streams.since_agreement(stream);
+        let stride = stride(passed, stream_ms, self.config.agreement_ms);
         let stride = match in_progress > 0 || pending {
             // A file that stays open for the whole run must not cost an agreement at every step.
             true if self.agreement.busy_ms > BUSY_MS => stride.min(BUSY_SYNC_POINTS_MAX),
@@ -162,8 +212,7 @@ impl Machine {
         };
         let settle_ms = self.shared.series.iter().map(|series| series.settle_ms).max();
         let agreement = &mut self.agreement;
-        agreement.last_at = agreement.count;
-        agreement.next_at = agreement.count + stride;
+        agreement.streams.next_after(stream, stride);
         agreement.since_conference_ms += elapsed_ms;
         let quiet_ms = agreement.since_conference_ms;
         let settled = in_progress > 0 && quiet_ms >= settle_ms.unwrap_or(0);
@@ -180,19 +229,29 @@ impl Machine {
     /// Ends the agreements for good: one could not be carried out, there is no communication any
     /// more on this rank.
     pub fn disable(&mut self) {
-        self.agreement.disabled = true;
+        self.agreement.disable();
     }
 
-    fn words(&mut self) -> [i64; WORDS] {
-        let count = word(self.agreement.count);
+    /// Takes the rank's turn for the stream, if it is free, and returns the words to all-reduce;
+    /// without the turn the rank only takes part.
+    pub fn words(&mut self, stream: usize) -> [i64; WORDS] {
+        let mut words = [0; WORDS];
+        words[..HEAD].copy_from_slice(&self.agreement.streams.begin(stream, self.clock_ms));
+        self.agreement.asks.1 = News::None;
+        if self.agreement.streams.has_turn(stream) {
+            words[HEAD..].copy_from_slice(&self.own_words());
+        }
+        words
+    }
+
+    fn own_words(&mut self) -> [i64; OWN] {
         let elapsed_ms = self.clock_ms.saturating_sub(self.agreement.asked_ms);
-        self.agreement.asked_ms = self.clock_ms;
+        self.agreement.asks = (self.clock_ms, self.news);
         let in_progress = self.in_progress().count();
         let in_progress = self.take_news().to_word(in_progress as u64);
         let invalid = self.in_progress().any(|dataset| dataset.why_invalid().is_some());
         [
-            count,
-            -count,
+            word(self.agreement.count),
             word(elapsed_ms),
             word(in_progress),
             i64::from(self.is_busy()),
@@ -289,14 +348,10 @@ mod tests {
 
     #[test]
     fn a_fast_start_does_not_starve_slow_steps() {
-        let mut agreement = Agreement::new(0);
-        agreement.last_at = 1;
-        agreement.count = 3;
-        assert_eq!(agreement.stride(1, 20), 4);
-        assert_eq!(agreement.stride(0, 20), 4);
-        assert_eq!(agreement.stride(40, 20), 1);
-        agreement.count = 1001;
-        assert_eq!(agreement.stride(0, 20), SYNC_POINTS_MAX);
+        assert_eq!(stride(2, 1, 20), 4);
+        assert_eq!(stride(2, 0, 20), 4);
+        assert_eq!(stride(2, 40, 20), 1);
+        assert_eq!(stride(1000, 0, 20), SYNC_POINTS_MAX);
     }
 
     #[test]
@@ -320,7 +375,7 @@ mod tests {
             );
             granted += idle;
             if let Some(words) = words {
-                machine.agreed(words);
+                machine.agreed(WORLD, words);
             }
         }
         assert!(granted > 100, "{granted}");

@@ -237,7 +237,7 @@ impl Machine {
                 report.digest != digest || report.series.len() != self.config.series.len()
             })
         {
-            self.agreement.disabled = true;
+            self.agreement.disable();
             return false;
         }
         let mut conference = Conference {

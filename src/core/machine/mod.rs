@@ -5,9 +5,10 @@
 //! * **File events** ([`Machine::write_open`] ... [`Machine::renamed`]) at any time, from any
 //!   thread, under one lock. What an answer asks for (a first record, a revocation) is done
 //!   durably, *with the lock held*, before the program's call goes on.
-//! * **Sync points**: [`Machine::sync_point`]; if it gives words, all-reduce them (maximum) and
-//!   call [`Machine::agreed`]. On [`Next::Confer`]: gather every rank's [`Machine::report`], call
-//!   [`Machine::confer`], then [`Machine::perform`](perform) the steps.
+//! * **Sync points**: [`Machine::pass`]; if they carry an agreement, all-reduce [`Machine::words`]
+//!   (maximum) and call [`Machine::agreed`]. On [`Next::Confer`]: gather every rank's
+//!   [`Machine::report`], call [`Machine::confer`], then [`Machine::perform`](perform) the steps.
+//!   [`Machine::end_turn`] when all that is done.
 //! * **Steps**: while [`Machine::next_step`] gives one, carry it out and call [`Machine::done`].
 //!   The lock is not held while a step communicates.
 //!   * [`Step::Seal`]: take [`Machine::seal_files`]; checksums, redundancy, catalog. Then, in one
@@ -77,7 +78,8 @@ mod visible;
 mod watched;
 mod wire;
 
-pub use agreement::{SyncKind, WORDS};
+pub use crate::streams::SyncKind;
+pub use agreement::WORDS;
 pub use calls::{Call, ProgramState};
 pub use config::{
     CLEAN_SEALS, CONFERENCE_MS, MachineConfig, Places, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,
@@ -135,9 +137,8 @@ pub struct Machine {
     exiting: bool,
     /// What the last conference told of other ranks' doings.
     heard: Heard,
-    /// The thread that the next event comes from, and that of the last sync point; 0: not told.
+    /// The thread that the next event comes from; 0: not told.
     caller: u64,
-    syncing: u64,
     /// What other nodes have not heard of names on this rank; on all, by the last agreement.
     news: News,
     due: Due,
@@ -203,7 +204,6 @@ impl Machine {
             exiting: false,
             heard: Heard::default(),
             caller: 0,
-            syncing: 0,
             news: News::None,
             due: Due::default(),
             left_over: false,
@@ -423,7 +423,7 @@ impl Machine {
     /// The event comes from a thread that sync points do not stop: one may be passed between any
     /// two of its doings.
     fn is_aside(&self) -> bool {
-        self.syncing != 0 && self.caller != self.syncing
+        self.agreement.streams.has_other_than(self.caller)
     }
 
     fn tick(&mut self, now_ms: u64) {
@@ -432,7 +432,7 @@ impl Machine {
 
     /// Nothing is routed any more.
     fn is_passive(&self) -> bool {
-        self.ended || self.agreement.disabled
+        self.ended || self.agreement.is_disabled()
     }
 
     /// The dataset waits to be told where its files belong.

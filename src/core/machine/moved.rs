@@ -118,6 +118,7 @@ impl Machine {
 mod tests {
     use super::*;
     use crate::machine::{Intent, MachineConfig, Next, Placement, SeriesConfig, Step, SyncKind};
+    use crate::streams::WORLD;
 
     fn file(id: &str, moved: bool) -> FileRef {
         let dir = if moved { id.to_string() } else { format!("{id}.temp") };
@@ -140,7 +141,7 @@ mod tests {
     /// One conference; the steps that follow from it, all done.
     fn confer(machine: &mut Machine, now_ms: u64) -> Vec<Step> {
         let words = machine.sync_point(SyncKind::Constructor, now_ms).unwrap();
-        if machine.agreed(words) != Next::Confer {
+        if machine.agreed(WORLD, words) != Next::Confer {
             return Vec::new();
         }
         let report = machine.report(7, now_ms);

@@ -68,6 +68,32 @@ impl Machine {
     /// [`Machine::published`]; after a failure it tries none of the others. Until the next
     /// agreement new files go to the PFS.
     pub fn overdue(&mut self, now_ms: u64) -> Vec<Overdue> {
+        self.overdue_before(None, now_ms)
+    }
+
+    /// Tells whether the program is about to begin the second checkpoint after one since which it
+    /// has passed no sync point. That one goes to the PFS before ([`Machine::overdue_before`]), and
+    /// so do those that follow: a crash must not cost more than one.
+    #[must_use]
+    pub fn outruns(&self, file: &FileRef) -> bool {
+        let (series, count) = (&self.series[file.series], self.agreement.count);
+        let begun =
+            |dataset: &LocalDataset| dataset.begun && file.id.as_ref() == Some(&dataset.key.id);
+        // With a sync point since, an agreement will come soon.
+        let unheard = |dataset: &LocalDataset| {
+            dataset.is_unsealed() && !dataset.files.values().any(|file| file.is_past(count))
+        };
+        file.id.is_some()
+            && !self.is_passive()
+            && series.unreachable_ms.is_none()
+            && !series.datasets.iter().any(begun)
+            && (0..series.datasets.len())
+                .any(|at| unheard(&series.datasets[at]) && self.patience_ms(series, at, 1) == 0)
+    }
+
+    /// Does what [`Machine::overdue`] does; of the series `coming` the next checkpoint is about to
+    /// begin.
+    pub fn overdue_before(&mut self, coming: Option<usize>, now_ms: u64) -> Vec<Overdue> {
         self.tick(now_ms);
         let mut overdue = Vec::new();
         for (index, series) in self.series.iter().enumerate() {
@@ -75,7 +101,7 @@ impl Machine {
                 if !dataset.is_unsealed() {
                     continue;
                 }
-                let patience_ms = self.patience_ms(series, at);
+                let patience_ms = self.patience_ms(series, at, usize::from(coming == Some(index)));
                 for (name, file) in dataset.files.iter().filter(|(_, file)| file.is_pending()) {
                     let last = file.bare && self.config.series[index].has_id;
                     let first_ms = series.unheard.get(name).copied().unwrap_or(file.closed_ms);
@@ -150,17 +176,18 @@ impl Machine {
     #[must_use]
     pub fn is_unheard(&self, now_ms: u64) -> bool {
         let agreed_ms = self.agreement.agreed_ms();
-        !self.agreement.disabled && now_ms.saturating_sub(agreed_ms) >= self.config.unsealed_ms
+        !self.agreement.is_disabled() && now_ms.saturating_sub(agreed_ms) >= self.config.unsealed_ms
     }
 
-    /// How long the dataset's closed files wait for an agreement.
-    fn patience_ms(&self, series: &LocalSeries, at: usize) -> u64 {
+    /// How long the dataset's closed files wait for an agreement; so many newer ones are `coming`.
+    fn patience_ms(&self, series: &LocalSeries, at: usize, coming: usize) -> u64 {
         let newer = series.datasets[at + 1..].iter();
-        let newer = newer.filter(|dataset| dataset.is_unsealed() && dataset.is_successor()).count();
+        let newer = newer.filter(|dataset| dataset.is_unsealed() && dataset.is_successor());
+        let newer = newer.count() + coming;
         let closed = series.datasets[at].files.values().map(|file| file.closed_ms).max();
         // An agreement since then is on its way to a seal.
         let unheard = closed.is_some_and(|closed_ms| closed_ms > self.agreement.agreed_ms());
-        let over = self.agreement.disabled || self.exiting || self.ended;
+        let over = self.agreement.is_disabled() || self.exiting || self.ended;
         match (newer >= 2 && unheard) || over {
             true => 0,
             false => self.config.unsealed_ms,

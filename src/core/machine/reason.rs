@@ -98,7 +98,7 @@ impl Reason {
             Reason::Learned(Why::Stays) => "it gets its name by a rename that the cache cannot do",
             Reason::FallenBack => "the cache was given up after an error",
             Reason::WaitsForFlush => "the store is full of datasets that wait for their flush",
-            Reason::NoAgreement => "no blocking collective of all ranks was in sight",
+            Reason::NoAgreement => "no agreement of the ranks was in sight",
             Reason::Unsealable => "its checkpoint could not be sealed in the cache",
             Reason::NoRoom => "the store had no room",
             Reason::StoreFailed => "the store had failed",

@@ -141,6 +141,10 @@ pub enum Next {
     Continue,
     /// Gather every rank's [`super::Report`], call [`super::Machine::confer`], perform the steps.
     Confer,
+    /// Nothing was agreed on: some rank does something else at this moment. Go on.
+    Postponed,
+    /// Some rank takes no part in agreements any more: none ever again.
+    Ended,
     /// The ranks do not pass the same sync points: no agreement ever again on any rank.
     Disabled {
         /// Largest count of sync points on any rank.

@@ -141,6 +141,7 @@ impl Machine {
 mod tests {
     use super::*;
     use crate::machine::{FileRef, Intent, MachineConfig, Next, SeriesConfig, SyncKind, WORDS};
+    use crate::streams::WORLD;
 
     fn machine(rank: usize, nodes: &[usize]) -> Machine {
         let series = SeriesConfig { learn: false, ..SeriesConfig::new("ckpt", true) };
@@ -168,7 +169,7 @@ mod tests {
         let words = ranks.each_mut().map(|one| one.sync_point(SyncKind::Constructor, now_ms));
         let words = words.map(Option::unwrap);
         let most: [i64; WORDS] = std::array::from_fn(|at| words[0][at].max(words[1][at]));
-        let next = ranks.each_mut().map(|one| one.agreed(most));
+        let next = ranks.each_mut().map(|one| one.agreed(WORLD, most));
         let [own, other] = next;
         assert_eq!(own, other);
         own

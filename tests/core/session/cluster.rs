@@ -18,6 +18,7 @@ use scr_core::machine::SyncKind;
 use scr_core::operations::{Copied, Salvaged, copy_node, publish_copies};
 use scr_core::params::Settings;
 use scr_core::session::{Arrival, Herald, Host, Note, Session, Surroundings};
+use scr_core::streams::WORLD;
 use scr_core::system::{Planted, plant};
 use scr_core::transfer::Which;
 use tempfile::TempDir;
@@ -373,7 +374,7 @@ impl Rank {
 
     fn sync(&self, kind: SyncKind) {
         if let Some(session) = &self.session {
-            session.sync(kind);
+            session.sync(WORLD, kind);
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use fastrand::Rng;
 use scr_core::machine::{DatasetKey, FileRef, Machine, Report, Step, SyncKind, WORDS};
+use scr_core::streams::WORLD;
 
 use super::Fault;
 use super::cluster::{Cluster, Content, Files, Stage};
@@ -435,12 +436,12 @@ impl Sim {
             }
         }
         use scr_core::machine::Next;
-        let next = self.ranks[rank].machine.agreed(words);
+        let next = self.ranks[rank].machine.agreed(WORLD, words);
         if self.ranks[rank].machine.tells_names(true) {
             self.hear_moves(rank, at);
         }
         match next {
-            Next::Continue => self.program_sync(rank),
+            Next::Continue | Next::Postponed | Next::Ended => self.program_sync(rank),
             Next::Confer => self.give_report(rank),
             Next::Disabled { most, least } => {
                 Err(format!("promise 4: counts of sync points are {least}..{most}"))

@@ -12,6 +12,7 @@ use scr_core::machine::{
     Step, SyncKind, WORDS,
 };
 use scr_core::records::{self, Dataset, FileMeta, IndexEntry, PrefixIndex, Record as _, Summary};
+use scr_core::streams::WORLD;
 
 /// Ranks of a redundancy set.
 const SET: usize = 8;
@@ -80,7 +81,7 @@ fn agreement(ranks: usize, _: &Path) -> Work {
         let higher =
             |all: [i64; WORDS], _| std::array::from_fn(|at| all[at].max(black_box(words)[at]));
         let all = (0..ranks.next_power_of_two().ilog2()).fold(words, higher);
-        black_box(own.agreed(all));
+        black_box(own.agreed(WORLD, all));
     })
 }
 

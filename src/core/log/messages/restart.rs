@@ -37,7 +37,9 @@ messages! {
     NO_COLLECTIVE = 3005 {
         title: "The program passes no collective call of all ranks",
         cause: "SCR completes a checkpoint at the program's own blocking collectives \
-             (MPI_Barrier, MPI_Allreduce and such), and there has been none for a while.",
+             of all ranks (MPI_Barrier, MPI_Allreduce and such), and there has been none for a \
+             while, or for two checkpoints. Those of other threads than the one that initialised \
+             MPI count from MPI_THREAD_SERIALIZED on.",
         done: "The files are written to the parallel file system as they are.",
         cure: "Nothing, if the phase is just long (raise SCR_UNSEALED_SECONDS). Programs without \
              such calls have no use of the cache.",

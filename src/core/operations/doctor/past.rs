@@ -141,7 +141,7 @@ fn cure_of(reason: Reason, prefix: &str) -> (Level, String) {
     match reason {
         Reason::NoRoom | Reason::WaitsForFlush => (Level::Fault, meaning("CACHE")),
         Reason::StoreFailed | Reason::FallenBack => (Level::Fault, "scr check-node".to_owned()),
-        Reason::NoAgreement => (Level::Fault, meaning("UNSEALED")),
+        Reason::NoAgreement => (Level::Fault, "scr explain SCR-3005".to_owned()),
         Reason::Unsealable => (Level::Fault, status()),
         Reason::Watched => (Level::Advice, meaning("LEARN")),
         Reason::NeverQuiet => (Level::Advice, meaning("IGNORE")),

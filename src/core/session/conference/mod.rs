@@ -3,6 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `sync.rs` | the agreement, and the conference when there is something to do |
+//! | `streams.rs` | where the calls on each communicator of the program agree |
 //! | `encode.rs` | what a seal is asked for; encoding beside the program |
 //! | `perform.rs` | what it has decided, done by all ranks in the same order |
 //! | `eviction.rs` | a dataset leaves the cache |
@@ -13,5 +14,6 @@ pub(super) mod contested;
 pub(super) mod encode;
 pub(super) mod eviction;
 pub(super) mod perform;
+pub(super) mod streams;
 pub(super) mod sync;
 pub(super) mod trouble;

@@ -5,20 +5,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use crate::account::tally::Count;
+use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
-use crate::machine::{Next, Report, SyncKind, WORDS};
+use crate::machine::{Next, Report, SyncKind};
 use crate::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
+use crate::streams::{Carries, WORLD};
 use crate::system::{below_limit, monotonic_ms, random_u64};
 
 impl Session {
     /// Agrees with the other ranks if that is due: the program is about to make a blocking
-    /// collective call that every rank makes. The only place in a run where the engine
-    /// communicates.
-    pub fn sync(&self, kind: SyncKind) {
+    /// collective call that every rank makes, on the communicator of `stream`. The only place in a
+    /// run where the engine communicates.
+    pub fn sync(&self, stream: usize, kind: SyncKind) {
         if self.is_child() || self.ended.load(Ordering::Relaxed) {
             return;
         }
@@ -28,19 +30,35 @@ impl Session {
             state.view.take_far_news(); // there is no other node
         }
         self.note_encoded(&mut state);
-        let words = state.machine.sync_point(kind, monotonic_ms());
-        self.idle.grant(if carries { 0 } else { state.machine.idle_points() });
+        let had_turn = state.machine.has_turn(stream);
+        let agreement = state.machine.pass(stream, kind, monotonic_ms());
+        self.grant_idle(&state, stream, carries);
         drop(state);
-        let Some(words) = words else { return };
-        let Some(links) = self.links() else { return };
+        if agreement == Carries::Nothing {
+            return;
+        }
+        let Some(comm) = self.comm_of(stream) else { return };
         let begin = Instant::now();
-        let agreed = self.agree(&links, words);
+        let agreed = self.agree(stream, comm.as_ref(), agreement == Carries::Meeting);
         self.tally.time(Count::AgreementNs, begin);
         if let Err(error) = agreed {
             self.stop_agreements(&error);
+            if matches!(error, Error::Comm(_)) {
+                self.forget_meeting(stream);
+            }
         }
-        let state = self.state();
-        self.idle.grant(if carries { 0 } else { state.machine.idle_points() });
+        let mut state = self.state();
+        if !had_turn {
+            state.machine.end_turn(stream);
+        }
+        self.grant_idle(&state, stream, carries);
+    }
+
+    /// Only the thread that makes calls on MPI_COMM_WORLD counts them down.
+    fn grant_idle(&self, state: &State, stream: usize, carries: bool) {
+        if stream == WORLD {
+            self.idle.grant(if carries { 0 } else { state.machine.idle_points() });
+        }
     }
 
     /// Returns what the door of the program counts down: so many collectives and barriers on the
@@ -49,22 +67,35 @@ impl Session {
         self.idle.left()
     }
 
-    fn agree(&self, links: &Links, mut words: [i64; WORDS]) -> Result<()> {
+    /// `meets`: other threads agree, too, and no rank is to keep them from it while it waits for
+    /// the others here.
+    fn agree(&self, stream: usize, comm: &dyn Comm, meets: bool) -> Result<()> {
         self.tally.one(Count::Agreements);
-        links.world.all_max(&mut words)?;
-        self.settle_noted();
-        let next = self.state().machine.agreed(words);
-        self.tell_names(links, true)?;
+        if meets {
+            comm.barrier()?;
+        }
+        let mut words = self.state().machine.words(stream);
+        comm.all_max(&mut words)?;
+        let next = self.state().machine.agreed(stream, words);
+        let Some(links) = self.links() else { return Ok(()) };
         match next {
-            Next::Continue => {}
-            Next::Confer => self.confer(links)?,
+            Next::Postponed => return Ok(()),
+            Next::Ended => {
+                return Err(Error::Refused("another rank agrees on nothing more".to_string()));
+            }
             Next::Disabled { most, least } => {
                 return Err(Error::Refused(format!(
                     "the ranks pass different numbers of collective calls ({least} to {most})"
                 )));
             }
+            Next::Continue | Next::Confer => {}
         }
-        self.tell_names(links, false)
+        self.settle_noted();
+        self.tell_names(&links, true)?;
+        if next == Next::Confer {
+            self.confer(&links)?;
+        }
+        self.tell_names(&links, false)
     }
 
     /// Holds a conference: all ranks say what they know; all decide the same; all do it.

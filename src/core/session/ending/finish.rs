@@ -37,7 +37,11 @@ impl Session {
             self.end_run("END");
             self.end_log("END");
         });
-        self.links.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let meetings = std::mem::take(&mut *self.meetings());
+        if links.is_none() {
+            std::mem::forget(meetings); // as in `stop_agreements`
+        }
     }
 
     fn finish_together(&self, links: &Links) -> Result<()> {

@@ -1,9 +1,11 @@
 //! Files that no agreement comes for go to the PFS by themselves; `machine/overdue.rs` says which,
 //! when, and in which order.
 
+use std::sync::atomic::Ordering;
+
 use crate::account::tally::Count;
 use crate::log::{self, messages};
-use crate::machine::{Gone, Overdue, Reason};
+use crate::machine::{FileRef, Gone, Overdue, Reason};
 use crate::namespace as ns;
 use crate::params::keys;
 use crate::session::rank::publish::{Gate, Single};
@@ -24,32 +26,64 @@ impl Session {
     /// Writes what is overdue to the PFS; the files that may name a checkpoint only if `pointers`.
     /// Returns those that are left.
     pub(in crate::session) fn publish_closed(&self, pointers: bool) -> Vec<Overdue> {
-        let overdue = self.state().machine.overdue(monotonic_ms());
+        self.publish_before(None, pointers)
+    }
+
+    /// Before the program begins a checkpoint with `file`: one that would be the second after one
+    /// that no agreement has come for has that one on the PFS before.
+    pub(in crate::session) fn publish_outrun(&self, file: &FileRef) {
+        if self.state_to_look().machine.outruns(file) {
+            self.publish_before(Some(file.series), true);
+        }
+    }
+
+    fn publish_before(&self, coming: Option<usize>, pointers: bool) -> Vec<Overdue> {
+        let overdue = self.state().machine.overdue_before(coming, monotonic_ms());
         let (later, now): (Vec<_>, Vec<_>) =
             overdue.into_iter().partition(|one| one.last && !pointers);
         // Nothing may overtake one that cannot be written.
         now.iter().all(|one| self.publish_unsealed_file(one, Reason::NoAgreement));
         if !now.is_empty() {
-            self.tell_unheard();
+            self.tell_unheard(coming.is_some());
         }
         later
     }
 
     /// Once: a program without agreements has no use of the cache, and nobody would know why.
-    fn tell_unheard(&self) {
-        let unheard = self.state().machine.is_unheard(monotonic_ms());
-        if unheard && !self.is_ended() && !self.is_exiting() {
-            log::warn_once(
-                messages::NO_COLLECTIVE,
-                format_args!(
-                    "the program has passed no blocking collective of all ranks for {} s, and \
-                     checkpoints in the cache are complete at those only: their files are written \
-                     to {} as they are, new ones too until there is one (SCR_UNSEALED_SECONDS)",
-                    self.site.settings.get(keys::UNSEALED_SECONDS).as_secs_f64(),
-                    self.site.prefix.display()
-                ),
-            );
+    /// `outrun`: checkpoints come so fast.
+    fn tell_unheard(&self, outrun: bool) {
+        let unheard = outrun || self.state().machine.is_unheard(monotonic_ms());
+        if !unheard || self.is_ended() || self.is_exiting() {
+            return;
         }
+        let since = match outrun {
+            true => "while it wrote two checkpoints".to_string(),
+            false => {
+                let seconds = self.site.settings.get(keys::UNSEALED_SECONDS).as_secs_f64();
+                format!("for {seconds} s")
+            }
+        };
+        let why = match self.passed_by.load(Ordering::Relaxed) {
+            false => "",
+            true => {
+                " by the thread that initialised MPI (those of others count from \
+                 MPI_THREAD_SERIALIZED on)"
+            }
+        };
+        log::warn_once(
+            messages::NO_COLLECTIVE,
+            format_args!(
+                "the program has passed no blocking collective of all ranks{why} {since}, and \
+                 checkpoints in the cache are complete at those only: their files are written to \
+                 {} as they are, new ones too until there is one (SCR_UNSEALED_SECONDS)",
+                self.site.prefix.display()
+            ),
+        );
+    }
+
+    /// Notes that a thread whose calls do not count has made a collective call.
+    pub fn note_passed_by(&self) {
+        self.passed_by.store(true, Ordering::Relaxed);
     }
 
     /// Writes one of them, if it is still there. `false`: it cannot be written.

@@ -124,6 +124,8 @@ fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) ->
         places: Mutex::default(),
         events: Events::default(),
         evicted: Leftovers::default(),
+        meetings: Mutex::default(),
+        passed_by: AtomicBool::new(false),
         neighbours: Neighbours::default(),
         counter: Counter::default(),
         need: Mutex::new(Need::new(monotonic_ms())),

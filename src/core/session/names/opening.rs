@@ -70,6 +70,7 @@ impl Session {
         manner: Manner,
     ) -> Answer {
         self.unmatched.matches();
+        self.publish_outrun(&file_ref(name, matched));
         loop {
             if let Some(answer) = self.try_open_for_writing(name, matched, intent, manner) {
                 return answer;

@@ -44,7 +44,7 @@ impl Session {
         let name = name.map(dataset_name).transpose()?;
         self.site.host.inside(|| {
             // What others have to say comes first: a halt, a fall-back, files of other series.
-            self.sync(SyncKind::Constructor);
+            self.sync(self.calls(), SyncKind::Constructor);
             if self.links().is_none() {
                 return Err(no_communication());
             }
@@ -151,7 +151,7 @@ impl Session {
                 return Ok(false);
             }
             // What a rank does from now on comes after what all have done before.
-            self.state().machine.passed(1);
+            self.state().machine.conferred();
             self.site.host.names_changed(); // other ranks' files have come
             Ok(self.is_complete(&writing.key))
         })

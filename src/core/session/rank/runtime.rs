@@ -24,6 +24,7 @@ use crate::namespace::{
 };
 use crate::patterns::{SeriesSet, Template};
 use crate::session::conference::encode::Encoders;
+use crate::session::conference::streams::Meetings;
 use crate::session::conference::trouble::Troubles;
 use crate::session::ending::halt::Halt;
 use crate::session::flush::places::PlacesTold;
@@ -134,8 +135,12 @@ pub struct Session {
     pub(in crate::session) series: SeriesSet,
     /// Gone after the end, or after communication has failed.
     pub(in crate::session) links: Mutex<Option<Arc<Links>>>,
+    /// Gone as [`Session::links`].
+    pub(in crate::session) meetings: Mutex<Meetings>,
     pub(in crate::session) state: Arc<Shared>,
     pub(in crate::session) routing: AtomicBool,
+    /// A thread whose calls do not count has made collective ones.
+    pub(in crate::session) passed_by: AtomicBool,
     pub(in crate::session) child: AtomicBool,
     pub(in crate::session) ended: AtomicBool,
     /// exit(3) was called before MPI_Finalize, which may come yet.

@@ -1,0 +1,89 @@
+//! What the streams of this rank agree on ([`crate::streams`]): a communicator of ours for each.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::session::Session;
+use crate::streams::{CALLS, WORLD};
+use crate::system::monotonic_ms;
+
+/// Where each stream agrees; nothing where one thread of each rank communicates.
+pub(in crate::session) type Meetings = Vec<Option<Arc<dyn Comm>>>;
+
+impl Session {
+    /// Serves collective calls of several threads: there is a communicator of all ranks for each
+    /// of [`crate::streams::STREAMS`]. Before the first sync point.
+    pub fn serve_streams(&self, comms: Vec<Box<dyn Comm>>) {
+        *self.meetings() = comms.into_iter().map(|comm| Some(Arc::from(comm))).collect();
+    }
+
+    /// Says which places this rank has for one more stream, as bits: at a call of its communicator
+    /// at which all ranks are there. [`Session::place_stream`] must follow.
+    pub fn seek_stream(&self) -> u64 {
+        self.site.host.inside(|| self.state().machine.seek_stream())
+    }
+
+    /// Gives the communicator the first of the places that all ranks have.
+    pub fn place_stream(&self, on_all: u64) -> Option<usize> {
+        self.site.host.inside(|| self.state().machine.place_stream(on_all, monotonic_ms()))
+    }
+
+    /// Notes that the program has freed the communicator of a stream.
+    pub fn close_stream(&self, stream: usize) {
+        self.site.host.inside(|| self.state().machine.close_stream(stream));
+    }
+
+    /// Takes this rank's turn for a call that all ranks make, with what other threads agree on
+    /// before or after it. Collective. [`Session::give_turn`] ends it.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub fn take_turn(&self) -> Result<()> {
+        self.site.host.inside(|| {
+            let comm = self.meetings().get(CALLS).cloned().flatten();
+            let Some(comm) = comm else { return Ok(()) };
+            loop {
+                comm.barrier()?;
+                let mut words = [i64::from(!self.state().machine.take_turn())];
+                comm.all_max(&mut words)?;
+                if words[0] == 0 {
+                    return Ok(());
+                }
+                self.state().machine.end_turn(CALLS);
+            }
+        })
+    }
+
+    /// Gives the turn back that [`Session::take_turn`] has taken.
+    pub fn give_turn(&self) {
+        self.site.host.inside(|| self.state().machine.end_turn(CALLS));
+    }
+
+    /// The stream of such calls.
+    pub(in crate::session) fn calls(&self) -> usize {
+        if self.meetings().is_empty() { WORLD } else { CALLS }
+    }
+
+    pub(in crate::session) fn meetings(&self) -> MutexGuard<'_, Meetings> {
+        self.meetings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the stream agrees.
+    pub(super) fn comm_of(&self, stream: usize) -> Option<Arc<dyn Comm>> {
+        let own = self.meetings();
+        if own.is_empty() {
+            drop(own);
+            return self.links().map(|links| links.world.clone());
+        }
+        own[stream].clone()
+    }
+
+    /// The stream cannot agree any more. Its communicator is not freed: that may wait for ranks
+    /// that are gone.
+    pub(super) fn forget_meeting(&self, stream: usize) {
+        if let Some(place) = self.meetings().get_mut(stream) {
+            std::mem::forget(place.take());
+        }
+    }
+}
