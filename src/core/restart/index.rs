@@ -110,6 +110,8 @@ pub(crate) struct Listed {
     pub kept: bool,
     /// The run has left it, and this is the first that came to the prefix since.
     pub abandoned_by: Option<u64>,
+    /// The program could not restart from it.
+    pub refused: bool,
 }
 
 impl Listed {
@@ -152,6 +154,7 @@ impl Index {
                 entry.set_flag("NAMES", one.holds_names);
                 entry.set_flag("REPLACED", one.replaced);
                 entry.set_flag("KEPT", one.kept);
+                entry.set_flag("REFUSED", one.refused);
                 if let Some(by) = one.abandoned_by {
                     entry.set_value("ABANDONED", by);
                 }
@@ -218,6 +221,7 @@ impl Index {
                 replaced: entry.get_flag("REPLACED"),
                 kept: entry.get_flag("KEPT"),
                 abandoned_by: entry.get_u64("ABANDONED"),
+                refused: entry.get_flag("REFUSED"),
             });
             if let (Some(at), Some(number)) = (at, entry.get_u64("NUMBER")) {
                 index.last_numbers[at] = index.last_numbers[at].max(number);
@@ -341,6 +345,7 @@ mod tests {
             replaced,
             kept: false,
             abandoned_by: None,
+            refused: false,
         };
         let all = vec![listed(4, "", false), listed(3, "", true), listed(2, "7", true)];
         let mut index = Index { flushed: vec![4], listed: all, ..Index::default() };

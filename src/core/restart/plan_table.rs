@@ -63,6 +63,7 @@ impl Row {
             replaced: is('k') || is('r'),
             kept: is('k'),
             abandoned_by: is('l').then_some(id + 1),
+            refused: false,
         }
     }
 
