@@ -76,7 +76,12 @@ export! {
             route_file(name, Buffer::padded(file, room))
         };
     scr_have_restart_ scr_have_restart scr_have_restart__:
-        (flag: Integer, name: Text) error (room) => have_restart(flag, Buffer::padded(name, room));
+        (flag: Integer, name: Text) error (room) => {
+            let name = Buffer::padded(name, room);
+            // Blank where there is none. No text fits as well as an empty one.
+            let _ = name.fill(b"");
+            have_restart(flag, name)
+        };
     scr_start_restart_ scr_start_restart scr_start_restart__:
         (name: Text) error (room) => start_restart(Buffer::padded(name, room));
     scr_complete_restart_ scr_complete_restart scr_complete_restart__:

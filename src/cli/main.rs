@@ -51,7 +51,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use scr_core::error::{Error, Result};
 use scr_core::log::messages::{self, Id};
 use scr_core::log::printable_lines;
-use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load, read_environment};
+use scr_core::operations::lines_of_program;
+use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, keys, load, read_environment};
 use scr_core::records::Zone;
 
 /// Scalable Checkpoint/Restart: look at, set up and repair what runs leave behind.
@@ -242,12 +243,18 @@ fn zone() -> Zone {
 fn settings_of(environment: &Environment) -> Result<Settings> {
     let working_directory = std::env::current_dir()
         .map_err(|error| Error::io("cannot find", "the working directory", error))?;
-    Ok(load(&Inputs {
+    let inputs = Inputs {
         environment,
         working_directory: &working_directory,
         system_file: Path::new(SYSTEM_FILE),
         program: &[],
-    })?)
+    };
+    let settings = load(&inputs)?;
+    let program = lines_of_program(&settings.get(keys::PREFIX));
+    match program.is_empty() {
+        true => Ok(settings),
+        false => Ok(load(&Inputs { program: &program, ..inputs })?),
+    }
 }
 
 /// Prints what a tool has found, or why it could not.

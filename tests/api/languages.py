@@ -159,7 +159,7 @@ def texts_of_fortran(here):
     got = calls.finish(here.start(1, "texts", command=command(here, "texts", ranks=1),
                                   shim=False))
     wrong = [line for line in got.out.splitlines() if ": OK" not in line]
-    assert got.status == 0 and not wrong and got.out.count(": OK") == 15, got
+    assert got.status == 0 and not wrong and got.out.count(": OK") == 16, got
 
 
 @case

@@ -49,7 +49,8 @@ def killed_and_restarted(here):
 
 @case
 def invalid_on_one_rank_offers_the_next_older(here):
-    """From the cache to older ones there, then to the prefix; each is offered once in a run."""
+    """From the cache to older ones there, then to the prefix; each is offered once, and by later
+    runs only if the user says so."""
     crash(here, 2, *checkpoints("p", "q", "b", "c"), SCR_FLUSH="2", SCR_CACHE_SIZE="2")
     loop = ["have", "restart", "read:f%r", "complete_restart:v@1"]
     got = here.says(2, "init", *loop * 4, "have", "finalize", SCR_FLUSH="2", SCR_CACHE_SIZE="2")
@@ -57,9 +58,9 @@ def invalid_on_one_rank_offers_the_next_older(here):
     assert offered[:2] == ["1 c", "1 b"], f"{offered} {got}"
     assert offered[2] == "1 q", f"{offered} {got}"
     assert got.all("have", 4) == (0, "0 -"), got
-    # What failed for a passing reason is not lost for good.
-    again = here.says(2, "init", *READ, "finalize")
-    assert again.all("have")[1] == "1 c" and again.all("complete_restart:1")[0] == 0, again
+    crash(here, 2, "have")
+    again = crash(here, 2, "have", SCR_CURRENT="c")
+    assert "0 have 0 1 c" in again.out, again
 
 
 @case
@@ -107,6 +108,10 @@ def current_drop_and_delete(here):
     last = here.says(2, "init", "drop:e", "have", "delete:d", "have", "delete:nothing", "finalize")
     assert last.all("drop:e")[0] == 0 and last.all("delete:d")[0] == 0, last
     assert last.all("delete:nothing")[0] == 1 and "no checkpoint nothing" in last.got.err, last
+    # Whatever `scr index list` shows can be dropped: output, too.
+    here.says(2, "init", "output:plot:2", "write:p%r:10", "complete_output:1", "drop:plot",
+              "finalize").good()
+    assert " plot " not in index(here) and (here.prefix / "p0").exists(), index(here)
     listed = index(here)
     assert " e " not in listed and " d " not in listed, listed
     assert (here.prefix / "e/f0").exists() and not (here.prefix / "d/f0").exists(), listed

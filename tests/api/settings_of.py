@@ -66,7 +66,16 @@ def halts_when_the_program_asks(here):
     halt(here, "--checkpoints", "1")
     ended = here.run(2, "says", "init", *words * 3, "finalize", shim=False, SCR_HALT_EXIT="1")
     assert ended.status == 0 and "finalize" not in ended.out, ended
-    assert " should_exit 0 0" not in ended.out, ended
+    # Inside the call that completes the checkpoint, which is on the prefix then.
+    assert "complete:1" not in ended.out and "should_exit" not in ended.out, ended
+    assert (here.prefix / "f1").read_text().startswith("f1 of 1"), ended
+    # One that is due before anything is done ends no program in SCR_Init, unless that is wished.
+    halt(here, "--unset", "all")
+    halt(here, "--after", "2001-01-01T00:00:00")
+    got = here.says(2, "init", "should_exit", "finalize")
+    assert got.all("should_exit") == (0, "1"), got
+    ended = here.run(2, "says", "init", "should_exit", "finalize", shim=False, SCR_HALT_EXIT="1")
+    assert ended.status == 0 and "should_exit" not in ended.out, ended
 
 
 @case

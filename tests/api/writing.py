@@ -1,6 +1,6 @@
 """Checkpoints and output: which files are in them, where these are, and what becomes of them."""
 
-from calls import index
+from calls import Answers, finish, index
 
 CASES = []
 
@@ -79,6 +79,50 @@ def by_mpi_io_on_one_rank(here):
         read = got.of("read:m/%r")
         assert read[1] == (0, "'m/1 of 1' 70000") and read[2] == (0, "'m/2 of 2' 100"), got
         assert (here.prefix / "m/1").stat().st_size == 70000, got
+
+
+def parts(ranks, bytes=1000):
+    return "".join(chr(ord("a") + rank) * bytes for rank in range(ranks))
+
+
+@case
+def one_file_of_all_ranks(here):
+    """Each rank routes it and writes its part, one long after the other; also by MPI-IO. It is one
+    file, from the second output on the one on the prefix."""
+    turns = [f"{rank}@part:o/shared:1000 barrier" for rank in range(4)]
+    words = " ".join(turns).split()
+    for kind, write in (("posix", words), ("mpi", ["mpi_part:o/shared:1000"])):
+        at = [word.replace("o/", f"{kind}/") for word in write]
+        again = [word.replace("o/", f"{kind}2/") for word in write]
+        got = here.says(4, "init", f"output:{kind}:3", *at, "complete_output:1",
+                        f"output:{kind}2:3", *again, "complete_output:1", "have", "restart",
+                        f"read:{kind}2/shared", "complete_restart:1", "finalize").good()
+        for name in (kind, f"{kind}2"):
+            assert (here.prefix / name / "shared").read_text() == parts(4), (name, got)
+            assert f" {name} " in index(here), (index(here), got)
+        second = got.of(next(word for word in again if "part" in word).split("@")[-1])
+        assert f"{here.prefix}/" in str(second), got
+
+
+@case
+def one_file_of_two_nodes(here):
+    """No node has all of it: the first output fails on all ranks with one message, the next ones
+    are on the prefix, in later runs from the first one on."""
+    words = [word for name in ("a", "b") for word in
+             (f"output:{name}:3", f"part:{name}/shared:1000", "complete_output:1")]
+    on = {"SCR_COPY_TYPE": "XOR", "shim": False}
+    got = finish(here.start_on_nodes(2, 2, "says", "init", *words, "finalize", **on))
+    answers = Answers(got)
+    assert got.status == 0, got
+    assert [answers.all("complete_output:1", at)[0] for at in (0, 1)] == [1, 0], got
+    told = [line for line in got.err.splitlines() if "SCR:" in line]
+    assert len(told) == 1 and "a/shared was written by ranks 0, 1, 2, 3" in told[0], got
+    assert not (here.prefix / "a/shared").exists(), got
+    assert (here.prefix / "b/shared").read_text() == parts(4), got
+    words = ["output:c:3", "part:c/shared:1000", "complete_output:1"]
+    got = finish(here.start_on_nodes(2, 2, "says", "init", *words, "finalize", **on))
+    Answers(got).good()
+    assert (here.prefix / "c/shared").read_text() == parts(4), got
 
 
 @case

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use scr_core::cache;
 use scr_core::files::lease;
+use scr_core::records::{Record as _, RunRecord};
 use serde_json::Value;
 
 use super::cluster::{Cluster, JOB};
@@ -241,6 +242,43 @@ fn a_damaged_prefix_is_lost_and_nothing_at_all_is_no_good_news() {
         assert!(err(&refused).contains(part), "{words:?}: {}", err(&refused));
     }
     assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn where_no_node_can_be_asked_nothing_is_known() {
+    let nodes = Nodes::new(&["SINGLE"]);
+    assert_eq!(code(&nodes.run(&["scavenge"])), Some(0));
+    // The prefix has it all, but what the caches have nobody can tell.
+    for (list, status) in [("a,b,c,x", 2), ("x,y", 2)] {
+        let found = nodes.command(&["verify"]).env("SCR_NODELIST", list).output().unwrap();
+        assert_eq!(code(&found), Some(status), "{list}: {}{}", out(&found), err(&found));
+        assert!(out(&found).contains("x cannot be asked"), "{list}: {}", out(&found));
+    }
+    let found = nodes.command(&["verify", "--only", "prefix"]).env("SCR_NODELIST", "x").output();
+    assert_eq!(code(&found.unwrap()), Some(0));
+}
+
+#[test]
+fn what_the_program_has_set_is_known_to_the_commands() {
+    let nodes = Nodes::new(&["SINGLE"]);
+    let places = [
+        ("SCR_CNTL_BASE", nodes.cluster.base().join("control").display().to_string()),
+        ("SCR_CACHE_BASE", nodes.cluster.store()),
+    ];
+    let listed = |nodes: &Nodes| {
+        let mut command = nodes.command(&["ls", "--json"]);
+        for (name, _) in &places {
+            command.env_remove(name);
+        }
+        out(&command.output().unwrap()).contains("rank_0")
+    };
+    assert!(!listed(&nodes));
+    let told =
+        |(name, value): &(&str, String)| (name.to_string(), (value.clone(), "SCR_Config".into()));
+    let run = RunRecord { settings: places.iter().map(told).collect(), ..RunRecord::default() };
+    fs::create_dir_all(nodes.cluster.prefix().join(".scr")).unwrap();
+    run.write(&nodes.cluster.prefix().join(".scr").join(RunRecord::NAME)).unwrap();
+    assert!(listed(&nodes));
 }
 
 #[test]

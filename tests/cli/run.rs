@@ -1,7 +1,10 @@
 //! `scr run` without MPI: exit statuses, repeats, signals, what the program finds around it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
+
+use scr_core::records::{FlushState, Location, Record as _};
 
 use super::{code, err, on_terminal, out, scr};
 
@@ -176,4 +179,50 @@ fn switched_off_the_program_runs_once_as_it_is() {
     let output =
         scr(dir.path(), &words).env("SCR_ENABLE", "0").env_remove("LD_PRELOAD").output().unwrap();
     assert_eq!((code(&output), out(&output)), (Some(3), "<><>\n".to_owned()));
+}
+
+/// What the shim does with it.
+#[test]
+fn without_the_shim_open_mpi_is_told_which_variables_go_to_other_nodes() {
+    let dir = tempfile::tempdir().unwrap();
+    let launcher = dir.path().join("orterun");
+    std::fs::write(&launcher, "#!/bin/sh\necho \"$@\"\n").unwrap();
+    std::fs::set_permissions(&launcher, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let launcher = launcher.display().to_string();
+    let seen = |options: &[&str], list: Option<&str>| {
+        let words = ["run", "--api", "--no-scavenge", "--pause", "0", "--", &launcher];
+        let mut command = scr(dir.path(), &[&words[..], options, &["true"]].concat());
+        command.env("SCR_FLUSH", "3").env("SCR_COPY_TYPE", "SINGLE");
+        list.map(|list| command.env("OMPI_MCA_mca_base_env_list", list));
+        out(&command.output().unwrap())
+    };
+    let names = |text: &str| {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let pairs = words.windows(2).filter(|pair| pair[0] == "-x");
+        pairs.map(|pair| pair[1].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&seen(&["-n", "2"], None)), ["SCR_COPY_TYPE", "SCR_FLUSH", "SCR_PREFIX"]);
+    let own = seen(&["-x", "SCR_FLUSH=1"], None);
+    assert_eq!(names(&own), ["SCR_COPY_TYPE", "SCR_PREFIX", "SCR_FLUSH=1"]);
+    assert_eq!(names(&seen(&["--mca", "mca_base_env_list", "A"], None)), [""; 0]);
+    assert_eq!(names(&seen(&["-n", "2"], Some("A=1"))), [""; 0]);
+}
+
+#[test]
+fn what_only_the_caches_have_after_the_last_run_is_saved_or_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut state = FlushState::default();
+    state.set(7, Location::Cache);
+    state.set_name(7, "kept");
+    std::fs::create_dir(dir.path().join(".scr")).unwrap();
+    state.write(&dir.path().join(".scr").join(FlushState::NAME)).unwrap();
+    for (options, words) in [
+        (&["--no-scavenge"][..], "kept is in the caches alone"),
+        (&[], "no node has a cache of this job"),
+    ] {
+        let all = [&["run", "--api", "--pause", "0"], options, &["--", "true"]].concat();
+        let output = scr(dir.path(), &all).env("SCR_CNTL_BASE", dir.path()).output().unwrap();
+        assert_eq!(code(&output), Some(0), "{}", err(&output));
+        assert!(err(&output).contains(words), "{options:?}: {}", err(&output));
+    }
 }

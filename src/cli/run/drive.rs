@@ -1,7 +1,7 @@
 //! The loop: asks the policy what is to be done, does it, tells what came of it.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
@@ -198,6 +198,10 @@ impl Driver<'_> {
             true => line.place(hosts, &out, setup.nodes),
             false => line.words().to_vec(),
         };
+        let words = match setup.by_calls {
+            true => line.hand_on(words, &self.own_variables(newest.is_some())),
+            false => words,
+        };
         let list = names(hosts).compress();
         let words: Vec<String> =
             words.iter().map(|word| Latest::fill(newest, word).replace("{nodes}", &list)).collect();
@@ -232,18 +236,54 @@ impl Driver<'_> {
         command
     }
 
-    /// After a run that failed for good: what only the caches have is brought to the prefix.
+    /// The names of SCR's variables that the program is to have; none if the user says in a list of
+    /// variables which those are, beside which Open MPI takes none by name.
+    fn own_variables(&self, has_latest: bool) -> Vec<String> {
+        let Setup { environment, variables, .. } = self.setup;
+        if environment.contains_key("OMPI_MCA_mca_base_env_list") {
+            return Vec::new();
+        }
+        let internal = ["SCR_LAUNCH", "SCR_LATEST_"];
+        let ours = |name: &&String| {
+            name.starts_with("SCR_") && !internal.iter().any(|one| name.starts_with(one))
+        };
+        let mut names: BTreeSet<String> =
+            environment.keys().chain(variables.keys()).filter(ours).cloned().collect();
+        if has_latest {
+            names.extend(["SCR_LATEST_NAME", "SCR_LATEST_PATH"].map(str::to_owned));
+        }
+        names.into_iter().collect()
+    }
+
+    /// After the last run, however it has ended (000 section 11.3.1): what only the caches have is
+    /// brought to the prefix, or told of.
     fn save(&self) {
         let failed = self.last.is_some_and(|end| end != End::Exited(0));
-        if !failed || self.setup.no_scavenge {
+        let left = left_in_caches(&self.setup.prefix).unwrap_or_default();
+        if self.last.is_none() || (!failed && left.is_empty()) {
             return;
         }
+        if self.setup.no_scavenge {
+            if let Some((_, name)) = left.last() {
+                let prefix = self.setup.prefix.display();
+                let text = format!(
+                    "{name} is in the caches alone; while the job has its nodes, scr scavenge \
+                     --prefix {prefix} saves it"
+                );
+                warn(messages::ONLY_IN_CACHES, &text);
+            }
+            return;
+        }
+        // The program may have said by SCR_Config where they are.
+        let prefix = self.setup.prefix.display().to_string();
+        let loaded = crate::load_settings(Some(&prefix)).map(|(settings, _)| settings);
+        let settings = loaded.unwrap_or_else(|_| self.setup.settings.clone());
         let nodes =
             self.nodes.hosts.iter().filter(|host| !self.nodes.down.contains_key(&host.name));
         let nodes = nodes.map(|host| host.name.clone()).collect();
         let setup = self.setup;
         let answer = crate::scavenge::scavenge(
-            &setup.settings,
+            &settings,
             &setup.environment,
             nodes,
             None,

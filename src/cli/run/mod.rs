@@ -57,7 +57,7 @@ pub struct Args {
     /// The command for launches that have a checkpoint to go on from.
     #[arg(long, value_name = "COMMAND")]
     restart_command: Option<String>,
-    /// Leave in the nodes' caches what a run has that failed for good (see scr scavenge).
+    /// Leave in the nodes' caches what only they have after the last run (see scr scavenge).
     #[arg(long)]
     no_scavenge: bool,
     /// The program calls SCR itself: leave the shim out.

@@ -46,8 +46,10 @@ pub struct Setup {
     pub patterns: Vec<String>,
     /// SCR is switched off: the command is run as it is, once.
     pub is_off: bool,
-    /// No scavenge after a run that failed.
+    /// No scavenge after the last run.
     pub no_scavenge: bool,
+    /// The program calls SCR, and the shim is not there to bring SCR's variables to other nodes.
+    pub by_calls: bool,
     pub settings: Settings,
     pub environment: Environment,
 }
@@ -109,6 +111,7 @@ impl Setup {
             excluded,
             is_off,
             no_scavenge: args.no_scavenge,
+            by_calls: args.api && !is_off,
             settings,
             environment,
         })

@@ -47,8 +47,9 @@ pub fn look_on_prefix(
     counts: &dyn Fn(&str) -> bool,
 ) -> Found {
     let mut found = Found::default();
-    let own =
-        |file: &&FileMeta| file.on_prefix && !key.is_shared_name(&file.name) && counts(&file.name);
+    // Files of a dataset that the program has named are in it by its word, no pattern has them.
+    let is_part = |name: &str| key.is_named() || (!key.is_shared_name(name) && counts(name));
+    let own = |file: &&FileMeta| file.on_prefix && is_part(&file.name);
     for file in files.iter().filter(own) {
         let Ok(path) = join_relative(prefix, &file.name) else { continue };
         let shown = path.display();

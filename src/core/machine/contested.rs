@@ -2,6 +2,8 @@
 //! although all were said to have one writer (`SCR_LEARN=0`, `:own`): nobody looks for them before
 //! it is sealed.
 
+use std::collections::BTreeMap;
+
 use super::Machine;
 use super::keys::{DatasetKey, FileRef};
 use super::knowledge::{Why, name_hash};
@@ -19,6 +21,21 @@ pub struct Contested {
 }
 
 impl Machine {
+    /// Finds the names that ranks of different nodes have in their caches, with those ranks;
+    /// `names` are what each rank has.
+    #[must_use]
+    pub fn parted<'a>(&self, names: &[Vec<&'a str>]) -> BTreeMap<&'a str, Vec<usize>> {
+        let mut ranks: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (rank, name) in
+            names.iter().enumerate().flat_map(|(at, all)| all.iter().map(move |one| (at, *one)))
+        {
+            ranks.entry(name).or_default().push(rank);
+        }
+        let node = |rank: &usize| self.config.nodes[*rank];
+        ranks.retain(|_, all| all.iter().any(|rank| node(rank) != node(&all[0])));
+        ranks
+    }
+
     /// Settles who keeps these `files`, because of which the seal of `key` has come to nothing. The
     /// first rank keeps a file that all have alike, and the seal is tried again; with another one
     /// the dataset is given up. Later files of these names go to the PFS.
@@ -48,5 +65,14 @@ pub fn contested_reason(name: &str, writers: &str) -> String {
     format!(
         "{name} was written by {writers}, too, and no rank has all of it. From now on such files \
          go straight to the PFS; SCR_LEARN=0 and \":own\" are for files that one rank writes"
+    )
+}
+
+/// Says why a dataset is given up of which these `writers` have each routed the file `name`.
+pub fn parted_reason(name: &str, writers: &str) -> String {
+    format!(
+        "{name} was written by {writers}, and no node has all of it. From now on such files go \
+         straight to the prefix, where all of them write to one; with SCR_CACHE_BYPASS=1 they do \
+         from the first one on"
     )
 }

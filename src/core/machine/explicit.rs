@@ -5,9 +5,25 @@
 //! counts as open, and once complete on all ranks it is sealed and confirmed by one conference.
 
 use super::keys::{DatasetKey, FileRef, Placed};
+use super::knowledge::kind_of;
 use super::local::{Explicit, Phase, Published, Status};
 use super::reason::Reason;
 use super::{DatasetState, Machine};
+
+impl FileRef {
+    /// Makes that of the file `name` in `key`, which the program has begun. Its names differ from
+    /// dataset to dataset, mostly by numbers: what is known of one holds for all that have others.
+    #[must_use]
+    pub fn explicit(key: &DatasetKey, name: &str) -> FileRef {
+        FileRef {
+            series: key.series,
+            id: Some(key.id.clone()),
+            name: name.to_string(),
+            masked: format!("{{id}}/{}", kind_of(name)),
+            temporary: false,
+        }
+    }
+}
 
 impl Machine {
     /// Begins the dataset `id` for the program; every rank calls this between the same two

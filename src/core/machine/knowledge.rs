@@ -17,15 +17,20 @@ pub fn name_hash(masked: &str) -> u64 {
 /// `part.7` of one checkpoint is known when `part.8` of the next one comes.
 #[must_use]
 pub fn kind_hash(masked: &str) -> u64 {
-    let mut kind = String::with_capacity(masked.len());
-    for letter in masked.chars() {
+    name_hash(&kind_of(masked))
+}
+
+/// Masks the numbers in a name.
+pub(super) fn kind_of(name: &str) -> String {
+    let mut kind = String::with_capacity(name.len());
+    for letter in name.chars() {
         match letter {
             '0'..='9' if kind.ends_with('#') => {}
             '0'..='9' => kind.push('#'),
             other => kind.push(other),
         }
     }
-    name_hash(&kind)
+    kind
 }
 
 /// Returns the hash of a set of masked-name hashes; independent of their order.

@@ -84,7 +84,7 @@ pub use calls::{Call, ProgramState};
 pub use config::{
     CLEAN_SEALS, CONFERENCE_MS, MachineConfig, Places, SETTLE_MS_MAX, SYNC_POINTS_MAX, SeriesConfig,
 };
-pub use contested::{Contested, contested_reason};
+pub use contested::{Contested, contested_reason, parted_reason};
 pub use encoding::UnderWay;
 pub use habit::Habit;
 pub use idle::Idle;

@@ -45,7 +45,7 @@ pub use salvage::{Copied, Salvaged, alone_on_prefix, copy_node, publish_copies};
 pub use scavenge::{
     Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,
 };
-pub use status::{Life, Status, Unread, read_status};
+pub use status::{Life, Status, Unread, lines_of_program, read_status};
 pub use transfers::{Finished, command_transfers, finish_transfers, serve_transfers};
 pub use verify::{Condition, Verified, VerifiedPrefix, state_of, verify_prefix};
 

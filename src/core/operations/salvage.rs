@@ -60,7 +60,9 @@ pub fn copy_node(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) 
     }
     let listed = list_prefix(&places.prefix)?;
     let is_there = |id: u64| listed.iter().any(|one| one.restorable && one.id == id);
-    let wanted = |one: u64| id.is_none_or(|id| id == one) && !is_there(one);
+    let refused = |id: u64| listed.iter().any(|one| one.refused && one.id == id);
+    let newest = |one: u64| id.is_none() && !refused(one);
+    let wanted = |one: u64| (newest(one) || id == Some(one)) && !is_there(one);
     copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(Copied::Datasets)
 }
 

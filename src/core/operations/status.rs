@@ -10,6 +10,7 @@ use super::state_dir;
 use crate::error::{Error, Result};
 use crate::files::lease;
 use crate::log::{Id, messages};
+use crate::params::{SCR_CONFIG, escaped};
 use crate::records::{HaltFile, IndexEntry, PrefixIndex, Record as _, Refusal, RunRecord};
 use crate::transfer::{Progress, flushes_under_way};
 
@@ -169,6 +170,20 @@ fn goes_on_from(index: &PrefixIndex) -> Option<IndexEntry> {
     };
     let current = index.current_entry().filter(usable);
     current.or_else(|| index.newest_first().find(usable)).cloned()
+}
+
+/// Returns what the program of the last run has set by SCR_Config, as the lines that it gave; none
+/// where no record tells it. For whoever asks after that run: its caches may lie where it said.
+#[must_use]
+pub fn lines_of_program(prefix: &Path) -> Vec<String> {
+    let run = RunRecord::read(&state_dir(prefix).join(RunRecord::NAME)).ok().flatten();
+    let settings = run.map(|run| run.settings).unwrap_or_default().into_iter();
+    let own = settings.filter(|(_, (_, place))| place.starts_with(SCR_CONFIG));
+    let line = |(name, (value, _)): (String, (String, String))| match name.contains('=') {
+        true => format!("{name} {value}"),
+        false => format!("{name}={}", escaped(&value)),
+    };
+    own.map(line).collect()
 }
 
 #[cfg(test)]

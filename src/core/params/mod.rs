@@ -33,11 +33,12 @@ pub use file::{DescriptorLine, LineKind};
 pub use param::{Key, OptionalKey, Param, Status, Typed};
 pub use query::{Asked, Query};
 pub use resolved::{Origin, Setting, Settings};
+pub(crate) use sources::SCR_CONFIG;
 pub use sources::{Inputs, Problems, SYSTEM_FILE, load};
 pub use suggest::{did_you_mean, nearest, similarity};
 pub use table::{Named, PARAMS, find, keys};
 pub use template::template;
-pub use text::words;
+pub use text::{escaped, words};
 pub use value::{Kind, Value, parse_bytes};
 
 /// A process's environment.

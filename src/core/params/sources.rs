@@ -26,6 +26,9 @@ pub const SYSTEM_FILE: &str = match option_env!("SCR_CONFIG_FILE") {
 /// Name of the user's config file below the prefix, when `SCR_CONF_FILE` names none.
 const USER_FILE: &str = ".scrconf";
 
+/// The place of what the program has set.
+pub(crate) const SCR_CONFIG: &str = "SCR_Config";
+
 /// Keys of ancient config files, and what to write instead.
 const HISTORICAL: &[(&str, &str)] = &[
     ("CACHE", "a STORE= line"),
@@ -187,7 +190,7 @@ impl Loader<'_> {
     fn program(&mut self) {
         for line in self.inputs.program {
             let environment = self.inputs.environment;
-            let parsed = file::parse(line.as_bytes(), "SCR_Config", Source::Program, environment);
+            let parsed = file::parse(line.as_bytes(), SCR_CONFIG, Source::Program, environment);
             self.parsed(Source::Program, parsed);
         }
     }

@@ -23,6 +23,19 @@ pub fn value(line: &str, variables: Lookup<'_>) -> Result<String, String> {
     Ok(scanner.words.pop().unwrap_or_default())
 }
 
+/// Writes `text` so that [`value`] and, but for white space in it, [`words`] read it as it is.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for one in text.chars() {
+        if matches!(one, '\\' | '$' | '#' | '\'' | '"') {
+            escaped.push('\\');
+        }
+        escaped.push(one);
+    }
+    escaped
+}
+
 /// Reads a line's words, separated by white space.
 pub fn words(line: &str, variables: Lookup<'_>) -> Result<Vec<String>, String> {
     let mut scanner = Scanner::new(line, variables, true);

@@ -32,8 +32,8 @@ const CUT_BYTES: usize = 17;
 const OPEN_PREFIX: &str = "scr.open.";
 
 impl DatasetKey {
-    /// Its id is the name that the program has given it.
-    fn is_named(&self) -> bool {
+    /// Tells whether its id is the name that the program has given it.
+    pub(crate) fn is_named(&self) -> bool {
         matches!(self.series.as_str(), PROGRAM | PROGRAM_OUTPUT)
     }
 

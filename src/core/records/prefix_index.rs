@@ -10,6 +10,7 @@
 //!                           / FLUSHED / <time>
 //!                           / FETCHED / <time> ...       (every attempt)
 //!                           / FAILED  / <time> ...       (every failure)
+//!                           / REFUSED / 1                (the program could not restart from it)
 //!                           / REPLACED / <id>            (of the one that has its files' names)
 //!                           / KEPT / 1                   (its files are in DIR/files; without
 //!                                                        REPLACED: they are to get their names)
@@ -45,6 +46,8 @@ pub struct IndexEntry {
     pub fetched: BTreeSet<Timestamp>,
     /// When that failed.
     pub failed: BTreeSet<Timestamp>,
+    /// The program has said that it could not restart from it, be it here or in the cache.
+    pub refused: bool,
     /// Id of the dataset whose files have taken the names of this one's: a newer one, or an older
     /// one that the run went back to.
     pub replaced_by: Option<u64>,
@@ -58,7 +61,8 @@ pub struct IndexEntry {
 
 impl IndexEntry {
     /// Tells whether a launch may restart from it: complete, its files still under their names, and
-    /// no failed attempt since it was copied here, but for one that was followed by a good one.
+    /// no failed attempt since it was copied here, but for one that was followed by a good one, nor
+    /// one that the program itself has called so.
     #[must_use]
     pub fn is_restorable(&self) -> bool {
         // An attempt can fail in the same second in which the copy was made: that counts.
@@ -67,7 +71,7 @@ impl IndexEntry {
             None => false,
             Some(failed) => good.is_none_or(|good| *failed >= good),
         };
-        self.complete && !failed_since && self.replaced_by.is_none()
+        self.complete && !failed_since && !self.refused && self.replaced_by.is_none()
     }
 
     /// Tells whether its files are below its directory, and another has their names.
@@ -83,6 +87,7 @@ impl IndexEntry {
             tree.set_value("FLUSHED", flushed);
         }
         tree.set_flag("KEPT", self.kept);
+        tree.set_flag("REFUSED", self.refused);
         for (key, times) in [("FETCHED", &self.fetched), ("FAILED", &self.failed)] {
             for time in times {
                 tree.set_kv(key, time);
@@ -121,6 +126,7 @@ impl IndexEntry {
             flushed: flushed.last().copied(),
             fetched: times("FETCHED")?,
             failed: times("FAILED")?,
+            refused: tree.get_flag("REFUSED"),
             replaced_by: id_of("REPLACED")?,
             kept: tree.get_flag("KEPT"),
             abandoned_by: id_of("ABANDONED")?,
@@ -199,6 +205,13 @@ impl PrefixIndex {
     /// Finds the entry of a dataset, to be changed. Its id and directory must stay.
     pub fn by_id_mut(&mut self, id: u64) -> Option<&mut IndexEntry> {
         self.entries.values_mut().rev().find(|entry| entry.id == id)
+    }
+
+    /// Notes that the program is to restart from the dataset, whatever it has said before.
+    pub fn accept(&mut self, id: u64) {
+        if let Some(entry) = self.by_id_mut(id) {
+            entry.refused = false;
+        }
     }
 
     /// Removes a dataset with all its copies. If it was current, nothing is.

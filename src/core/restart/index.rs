@@ -121,6 +121,8 @@ pub(crate) struct Listed {
     /// When somebody, not the program, has removed it: nanoseconds since 1970. Looked for in the
     /// newest of each series that the cache has.
     pub removed: Option<u64>,
+    /// The program could not restart from it.
+    pub refused: bool,
 }
 
 impl Listed {
@@ -173,6 +175,7 @@ impl Index {
                 entry.set_flag("NAMES", one.holds_names);
                 entry.set_flag("REPLACED", one.replaced);
                 entry.set_flag("KEPT", one.kept);
+                entry.set_flag("REFUSED", one.refused);
                 if let Some(by) = one.abandoned_by {
                     entry.set_value("ABANDONED", by);
                 }
@@ -255,6 +258,7 @@ impl Index {
                 kept: entry.get_flag("KEPT"),
                 abandoned_by: entry.get_u64("ABANDONED"),
                 removed: entry.get_u64("GONE_SINCE"),
+                refused: entry.get_flag("REFUSED"),
             });
             if let (Some(at), Some(number)) = (at, entry.get_u64("NUMBER")) {
                 index.last_numbers[at] = index.last_numbers[at].max(number);
@@ -449,6 +453,7 @@ mod tests {
             kept: false,
             abandoned_by: None,
             removed: None,
+            refused: false,
         };
         let all = vec![listed(4, "", false), listed(3, "", true), listed(2, "7", true)];
         let mut index = Index { flushed: vec![4], listed: all, ..Index::default() };

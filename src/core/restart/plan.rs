@@ -113,7 +113,9 @@ impl Restart {
         let of_series = |series: usize| {
             let all = self.index.listed.iter().filter(|one| {
                 let counts = (one.holds_names || one.kept) && one.checkpoint.is_some();
-                counts && one.series == Some(series)
+                // A look would find nothing: it is the program that cannot use it.
+                let serves = !one.refused || self.wishes.chosen == Some(one.id);
+                counts && serves && one.series == Some(series)
             });
             begin.course(all.cloned(), |one| Candidate {
                 id: one.id,

@@ -64,6 +64,7 @@ impl Row {
             kept: is('k'),
             abandoned_by: is('l').then_some(id + 1),
             removed: None,
+            refused: false,
         }
     }
 

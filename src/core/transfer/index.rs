@@ -211,6 +211,8 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
         kept: false,
         dataset: Some(dataset.clone()),
         fetched: before.fetched,
+        // It is the same dataset, wherever it is read.
+        refused: before.refused,
     });
     let before = index.current_entry().map(|current| current.id).or(index.returned_to());
     let newest = before.is_none_or(|before| before <= dataset.id)
@@ -245,6 +247,8 @@ pub struct OnPrefix {
     pub kept: bool,
     /// The run went back to before it, and this is the first that came here since.
     pub abandoned_by: Option<u64>,
+    /// The program could not restart from it.
+    pub refused: bool,
 }
 
 /// Returns all datasets that the index knows, newest first; empty without an index. Local: rank 0
@@ -266,6 +270,7 @@ pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
         replaced: entry.complete && entry.replaced_by.is_some(),
         kept: entry.is_kept(),
         abandoned_by: entry.abandoned_by,
+        refused: entry.refused,
     };
     Ok(index.newest_first().map(describe).collect())
 }
@@ -290,7 +295,8 @@ pub fn note_attempt(prefix: &Path, id: u64) -> Result<()> {
 /// If the index cannot be read or written.
 pub fn note_success(prefix: &Path, id: u64) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
-        if let Some(dir) = index.by_id_mut(id).map(|entry| entry.dir.clone()) {
+        index.accept(id);
+        if let Some(dir) = index.by_id(id).map(|entry| entry.dir.clone()) {
             index.set_current(&dir);
         }
         Ok(())
@@ -304,6 +310,7 @@ pub fn note_success(prefix: &Path, id: u64) -> Result<()> {
 /// If the index cannot be read or written.
 pub fn note_return(prefix: &Path, id: u64) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
+        index.accept(id);
         index.return_to(id);
         Ok(())
     })
@@ -351,6 +358,22 @@ pub fn note_failure(prefix: &Path, id: u64) -> Result<()> {
         }
         if was_current {
             index.clear_current();
+        }
+        Ok(())
+    })
+}
+
+/// Notes in the index that the program could not restart from dataset `id`, which may be in the
+/// cache only: later starts do not offer it, until the user chooses it. Local: rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_refusal(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
+    record_incomplete(prefix, id, key)?;
+    note_failure(prefix, id)?;
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        if let Some(entry) = index.by_id_mut(id) {
+            entry.refused = true;
         }
         Ok(())
     })

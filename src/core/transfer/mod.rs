@@ -84,7 +84,7 @@ pub use gather::{FoundBelow, Gathered, gather_found, look_below};
 pub use index::record_incomplete;
 pub use index::{
     OnPrefix, has_datasets, last_turn, list_in_cache, list_prefix, note_attempt, note_failure,
-    note_return, note_success, note_turn, record_places, returned_to,
+    note_refusal, note_return, note_success, note_turn, record_places, returned_to,
 };
 pub use kept::put_back;
 pub use newer::kept_by_newer;

@@ -2,6 +2,7 @@
  * "<rank> <argument> <code> <answer>". In names %r is the rank. An argument that begins with "<n>@"
  * is for rank n alone; "v@<n>" as a value of valid is 0 on rank n and 1 on the others. */
 
+#include <fcntl.h>
 #include <mpi.h>
 #include <scr.h>
 #include <stdio.h>
@@ -70,6 +71,32 @@ static int write_by_mpi(const char *path, const char *name, long bytes)
         code |= MPI_File_close(&file) != MPI_SUCCESS;
     }
     free(whole);
+    free(data);
+    return code;
+}
+
+/* This rank's part of a file of all ranks, by pwrite or by MPI-IO of all of them. */
+static int write_part(const char *path, long bytes, int by_mpi)
+{
+    char *data = malloc(bytes);
+    memset(data, 'a' + rank % 26, bytes);
+    int code;
+    if (by_mpi) {
+        MPI_File file;
+        char *whole = strdup(path);
+        int mode = MPI_MODE_CREATE | MPI_MODE_WRONLY;
+        code = MPI_File_open(MPI_COMM_WORLD, whole, mode, MPI_INFO_NULL, &file) != MPI_SUCCESS;
+        if (code == 0) {
+            code = MPI_File_write_at(file, rank * bytes, data, (int)bytes, MPI_BYTE,
+                                     MPI_STATUS_IGNORE) != MPI_SUCCESS;
+            code |= MPI_File_close(&file) != MPI_SUCCESS;
+        }
+        free(whole);
+    } else {
+        int fd = open(path, O_WRONLY | O_CREAT, 0644);
+        code = fd < 0 || pwrite(fd, data, bytes, rank * bytes) != bytes;
+        code |= fd >= 0 && close(fd) != 0;
+    }
     free(data);
     return code;
 }
@@ -182,6 +209,13 @@ static void scr_call(const char *said, char *text)
         code = SCR_Route_file(name, path);
         if (code == 0)
             code = 10 * write_by_mpi(path, name, atol(last));
+    } else if (strcmp(text, "part") == 0 || strcmp(text, "mpi_part") == 0) {
+        last = part(rest);
+        named(rest, name);
+        code = SCR_Route_file(name, path);
+        strcpy(answer, path);
+        if (code == 0)
+            code = 10 * write_part(path, atol(last), text[0] == 'm');
     } else if (strcmp(text, "many") == 0) { /* so many files, each called by its number */
         last = part(rest);
         code = 0;

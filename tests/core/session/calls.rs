@@ -3,10 +3,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use scr_core::kvtree::KvTree;
 use scr_core::operations::add_older_directory;
+use scr_core::records::{FlushState, HaltFile, Location, Record as _};
 use scr_core::session::{Call, Consent, Flags, Session};
 
 use super::cluster::{Cluster, Rank};
@@ -74,7 +76,7 @@ fn invalid_on_one_rank_drops_it_everywhere() {
 fn a_checkpoint_that_one_rank_cannot_read_is_followed_by_the_next_older() {
     // The same nodes, or another one in the place of one whose cache is gone.
     for (hosts, lost) in [("abc", None), ("abd", Some('c'))] {
-        let cluster = Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_CACHE_SIZE=2", "SCR_FLUSH=1"]);
+        let mut cluster = Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_CACHE_SIZE=2", "SCR_FLUSH=1"]);
         let prefix = cluster.prefix();
         launch(&cluster, "abc", |session, _| {
             ["1", "2", "3", "4"].map(|name| write(session, &prefix, name, CHECKPOINT, true))
@@ -86,14 +88,113 @@ fn a_checkpoint_that_one_rank_cannot_read_is_followed_by_the_next_older() {
             all.map(|name| name.unwrap_or_default()).join(" ")
         });
         assert_eq!(same(offered), "4 3 2 1 ", "{lost:?}");
-        // A new run asks again for what the cache has: the reason may have passed. What was read
-        // from the prefix alone is marked as failed there.
-        let offered = launch(&cluster, hosts, |session, rank| {
-            let all = [0; 3].map(|_| read(session, rank != 1));
-            all.map(|name| name.unwrap_or_default()).join(" ")
+        // Nor does a new run ask for them, wherever they are, unless the user does.
+        let offered = launch(&cluster, hosts, |session, _| session.have_restart().unwrap());
+        assert_eq!(same(offered), None, "{lost:?}");
+        let chosen = cluster.run_with(&["SCR_CURRENT=4"], hosts, |rank: &Rank| {
+            rank.session().use_by_program(None);
+            read(rank.session(), true)
         });
-        assert_eq!(same(offered), "4 3 ", "{lost:?}");
+        assert_eq!(same(chosen.all()).as_deref(), Some("4"), "{:?}", chosen.told);
     }
+}
+
+#[test]
+fn what_only_the_cache_has_and_was_refused_is_told_of_until_a_newer_one_is_there() {
+    let cluster = Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_CACHE_SIZE=2", "SCR_FLUSH=0"]);
+    let prefix = cluster.prefix();
+    launch(&cluster, "ab", |session, _| {
+        for name in ["1", "2"] {
+            assert!(write(session, &prefix, name, CHECKPOINT, true));
+        }
+        session.have_restart().unwrap();
+        session.start_restart().unwrap();
+        session.complete_restart(session.rank() != 1).unwrap_err();
+    });
+    for _ in 0..2 {
+        let next = cluster.launch("ab", None, |rank: &Rank| {
+            rank.session().use_by_program(None);
+            rank.session().have_restart().unwrap()
+        });
+        assert_eq!(same(next.all()).as_deref(), Some("1"), "{:?}", next.told);
+        let told = next.told.iter().filter(|line| line.contains("2 is in the cache, but"));
+        assert_eq!(told.count(), 1, "{:?}", next.told);
+    }
+    launch(&cluster, "ab", |session, _| {
+        assert!(write(session, &prefix, "3", CHECKPOINT, true));
+        assert!(write(session, &prefix, "4", CHECKPOINT, true));
+    });
+    let last = cluster.launch("ab", None, |rank: &Rank| {
+        rank.session().use_by_program(None);
+        rank.session().have_restart().unwrap()
+    });
+    assert_eq!(same(last.all()).as_deref(), Some("4"));
+    assert!(last.told.iter().all(|line| !line.contains("but")), "{:?}", last.told);
+}
+
+#[test]
+fn a_halt_is_carried_out_in_the_call_that_completes_the_checkpoint() {
+    let cluster = Cluster::new(&["SCR_COPY_TYPE=SINGLE", "SCR_HALT_EXIT=1", "SCR_HALT_STATUS=7"]);
+    let (prefix, returned) = (cluster.prefix(), AtomicBool::new(false));
+    let outcome = cluster.launch("ab", None, |rank: &Rank| {
+        rank.session().use_by_program(None);
+        if rank.rank == 0 {
+            let halt = HaltFile { exit_reason: Some("enough".into()), ..HaltFile::default() };
+            halt.write(&prefix.join(".scr").join(HaltFile::NAME)).unwrap();
+        }
+        rank.gather(&[]);
+        write(rank.session(), &prefix, "1", CHECKPOINT, true);
+        returned.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(outcome.statuses, [Some(7), Some(7)], "{:?}", outcome.told);
+    assert!(!returned.load(Ordering::SeqCst));
+    assert_eq!(fs::read(prefix.join("1/f1")).unwrap(), b"1 of 1");
+}
+
+#[test]
+fn the_flush_file_is_current_when_a_checkpoint_is_complete() {
+    let cluster = Cluster::new(&["SCR_COPY_TYPE=SINGLE", "SCR_FLUSH=2", "SCR_CACHE_SIZE=2"]);
+    let prefix = cluster.prefix();
+    let seen = launch(&cluster, "ab", |session, rank| {
+        ["1", "2", "3"].map(|name| {
+            write(session, &prefix, name, CHECKPOINT, true);
+            let path = prefix.join(".scr").join(FlushState::NAME);
+            let state = FlushState::read(&path).unwrap().filter(|_| rank == 0);
+            let known = |state: &FlushState| {
+                let at = |place| state.at(place).into_iter().collect::<Vec<u64>>();
+                (at(Location::Cache), at(Location::Prefix), state.name(1).is_some())
+            };
+            state.as_ref().map(known)
+        })
+    });
+    let expected = [(vec![1], vec![]), (vec![1, 2], vec![2]), (vec![2, 3], vec![2])];
+    for (at, (cached, flushed)) in expected.into_iter().enumerate() {
+        assert_eq!(seen[0][at], Some((cached, flushed, at < 2)), "after {}", at + 1);
+    }
+}
+
+#[test]
+fn whatever_the_index_lists_can_be_dropped_and_deleted() {
+    let cluster = Cluster::new(&["SCR_COPY_TYPE=SINGLE", "SCR_FLUSH=1"]);
+    let prefix = cluster.prefix();
+    launch(&cluster, "aa", |session, _| {
+        for name in ["plot", "view"] {
+            assert!(write(session, &prefix, name, OUTPUT, true));
+        }
+        assert!(write(session, &prefix, "refused", CHECKPOINT, true));
+        session.have_restart().unwrap();
+        session.start_restart().unwrap();
+        session.complete_restart(false).unwrap_err();
+        session.drop_named("plot", false).unwrap();
+        session.finish_program();
+    });
+    let answers = launch(&cluster, "aa", |session, _| {
+        let dropped = ["plot", "view", "refused"].map(|name| session.drop_named(name, true));
+        (session.have_restart().unwrap(), dropped.map(|done| done.is_ok()))
+    });
+    assert_eq!(same(answers), (None, [false, true, true]));
+    let is_there = |name: &str| prefix.join(name).join("f1").exists();
+    assert!(is_there("plot") && !is_there("view") && !is_there("refused"));
 }
 
 #[test]

@@ -13,6 +13,7 @@
 //! | `scene.rs` | the same program without SCR, and what is on the prefix |
 //! | `both_doors.rs` | programs that call SCR under the shim |
 //! | `calls.rs` | programs that call SCR themselves |
+//! | `calls_shared.rs` | files that several ranks write by calls |
 //! | `calls_lost.rs` | the same with lost nodes, other ranks, a flush that nobody heard of |
 //! | `life.rs` | undisturbed runs, a lost node |
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
@@ -47,6 +48,7 @@ mod bad_input;
 mod both_doors;
 mod calls;
 mod calls_lost;
+mod calls_shared;
 mod cluster;
 mod counted;
 mod deaths;

@@ -32,4 +32,11 @@ messages! {
         done: "The setting is ignored.",
         cure: "Put it in the config file or the environment, or run the program without the shim.",
     }
+    REFUSED_BEFORE = 6005 {
+        title: "A checkpoint that the program has refused is not offered again",
+        cause: "In an earlier run the program has said, by SCR_Complete_restart, that it could not \
+             restart from it.",
+        done: "It stays in the cache until a newer one is complete, and is not offered.",
+        cure: "Nothing, if it was of no use; SCR_CURRENT with its name begins with it again.",
+    }
 }

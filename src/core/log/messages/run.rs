@@ -26,8 +26,9 @@ messages! {
              one during flushes.",
     }
     ONLY_IN_CACHES = 5101 {
-        title: "A launch has failed, and the newest checkpoint is only in the nodes' caches",
-        cause: "The run has ended before a flush of it was due or done.",
+        title: "The newest checkpoint is only in the nodes' caches",
+        cause: "The run has ended before a flush of it was due or done, or SCR_FLUSH=0 has it \
+             that none is made.",
         done: "It is left there, as long as the job has its nodes.",
         cure: "Start the program again in the same allocation, or type the scr scavenge line. \
              SCR_SCAVENGE_ON_EXIT=1 does it by itself.",

@@ -47,6 +47,8 @@ pub struct Caches {
     pub nodes: Vec<String>,
     /// Nodes that could not be asked, with the reason.
     pub silent: Vec<(String, String)>,
+    /// Some node could be asked.
+    pub answered: bool,
     /// The records of the run say that caches have what is nowhere else.
     pub expected: bool,
     /// Datasets, as they are after the repair.
@@ -132,6 +134,7 @@ impl VerifyCaches<'_> {
             });
             match state {
                 Ok(state) => {
+                    found.answered = true;
                     let damaged = state.damaged.iter().map(|what| (node.clone(), what.clone()));
                     found.damaged.extend(damaged);
                     let strange = state.strange.iter().map(|why| format!("{why}; {ADVICE}"));
@@ -241,6 +244,6 @@ impl Caches {
     /// Tells whether nodes that may have something could not be asked.
     #[must_use]
     pub fn is_incomplete(&self) -> bool {
-        !self.silent.is_empty() && (self.expected || !self.nodes.is_empty())
+        !self.silent.is_empty() && (self.expected || !self.nodes.is_empty() || !self.answered)
     }
 }

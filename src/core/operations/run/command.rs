@@ -165,6 +165,24 @@ impl Line {
         line
     }
 
+    /// Adds to `line`, one of [`Line::place`], that ranks on other nodes get the variables `names`,
+    /// where the launcher does not hand its environment on, unless the user says what they get.
+    #[must_use]
+    pub fn hand_on(&self, mut line: Vec<String>, names: &[String]) -> Vec<String> {
+        let own = &self.words[..self.program];
+        let has_list = own.iter().any(|word| word == "mca_base_env_list");
+        if self.launcher != Launcher::OpenMpi || has_list || line.is_empty() {
+            return line;
+        }
+        let given = |name: &String| {
+            own.iter().any(|word| word == name || word.starts_with(&format!("{name}=")))
+        };
+        let added = names.iter().filter(|name| !given(name));
+        let added: Vec<String> = added.flat_map(|name| ["-x".to_owned(), name.clone()]).collect();
+        line.splice(1..1, added);
+        line
+    }
+
     /// Returns the number of nodes that the line itself asks for (`srun -N 4`).
     #[must_use]
     pub fn own_nodes(&self) -> Option<usize> {

@@ -4,7 +4,8 @@
 use crate::cache::{CatalogEntry, NodeCatalog};
 use crate::comm::ranks::ranks_phrase;
 use crate::error::{Error, Result};
-use crate::machine::{Contested, DatasetKey, contested_reason};
+use crate::launch::site::Links;
+use crate::machine::{Contested, DatasetKey, FileRef, contested_reason, parted_reason};
 use crate::session::rank::runtime::Session;
 
 impl Session {
@@ -26,10 +27,7 @@ impl Session {
         let error = format!("{name} was written by {}", ranks_phrase(&ranks));
         let of_file = |writers: &&[CatalogEntry]| {
             let name = &writers[0].meta.name;
-            let (file, ranks) = (self.file_ref(name)?, ranks_of(writers));
-            let others = || ranks_phrase(&ranks[1..]);
-            let spoiled = (!are_alike(writers)).then(|| contested_reason(name, &others()));
-            Some(Contested { file, ranks, spoiled })
+            self.contested(key, name, ranks_of(writers), are_alike(writers))
         };
         let files: Vec<Contested> = contested.iter().filter_map(of_file).collect();
         let mut state = self.state();
@@ -40,6 +38,51 @@ impl Session {
         }
         state.machine.settle_contested(key, &files);
         Err(Error::Refused(error))
+    }
+
+    /// Looks for files of a dataset, of which no seal comes, that several nodes have: none of them
+    /// has all of such a file, and on the prefix one would replace another. Later ones of their
+    /// names go there. Returns why the dataset is none, if there are some; the same on all ranks.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub(in crate::session) fn find_parted(
+        &self,
+        links: &Links,
+        key: &DatasetKey,
+    ) -> Result<Option<String>> {
+        let own = self.state().machine.seal_files(key);
+        let own = own.into_iter().filter(|file| !file.on_prefix).map(|file| file.name);
+        let all = links.world.all_gather(own.collect::<Vec<_>>().join("\0").as_bytes())?;
+        let names = |bytes| std::str::from_utf8(bytes).unwrap_or_default().split_terminator('\0');
+        let names: Vec<Vec<&str>> = all.iter().map(|bytes| names(bytes).collect()).collect();
+        let mut state = self.state();
+        let parted = state.machine.parted(&names).into_iter();
+        let files = parted.filter_map(|(name, ranks)| self.contested(key, name, ranks, false));
+        let files: Vec<Contested> = files.collect();
+        state.machine.settle_contested(key, &files);
+        Ok(files.into_iter().find_map(|file| file.spoiled))
+    }
+
+    fn contested(
+        &self,
+        key: &DatasetKey,
+        name: &str,
+        ranks: Vec<usize>,
+        alike: bool,
+    ) -> Option<Contested> {
+        let by_calls = self.series.series()[key.series].explicit;
+        let file = match by_calls {
+            true => FileRef::explicit(key, name),
+            false => self.file_ref(name)?,
+        };
+        let why = || match by_calls {
+            true => parted_reason(name, &ranks_phrase(&ranks)),
+            false => contested_reason(name, &ranks_phrase(&ranks[1..])),
+        };
+        let spoiled = (!alike).then(why);
+        Some(Contested { file, ranks, spoiled })
     }
 }
 

@@ -38,7 +38,9 @@ impl Session {
             }
             Step::Confirm { key, id } => return self.confirm(links, step, key, *id),
             Step::Trust { key, id } => self.trust(links, key, *id),
-            Step::Drop { key, rank, reason, .. } => self.drop_dataset(key, *rank, reason),
+            Step::Drop { key, rank, reason, .. } => {
+                self.drop_dataset(links, key, *rank, reason)?;
+            }
             Step::PublishDeletions { files, .. } => {
                 files.iter().for_each(|name| self.publish_deletion(name));
                 self.remove_empty_dirs();
@@ -212,7 +214,15 @@ impl Session {
         Ok(())
     }
 
-    fn drop_dataset(&self, key: &DatasetKey, rank: usize, reason: &str) {
+    fn drop_dataset(
+        &self,
+        links: &Links,
+        key: &DatasetKey,
+        rank: usize,
+        reason: &str,
+    ) -> Result<()> {
+        let parted = self.find_parted(links, key)?.filter(|why| why != reason);
+        let reason = parted.map_or(reason.to_string(), |why| format!("{reason}; {why}"));
         if self.site.rank == 0 {
             log::warn(
                 messages::CHECKPOINT_INVALID,
@@ -228,6 +238,7 @@ impl Session {
         if let Err(error) = self.site.filemap.revoke(&self.record_key(key)) {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
         }
+        Ok(())
     }
 
     /// A deletion by the program becomes real.

@@ -9,6 +9,7 @@ use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::Session;
+use crate::system::monotonic_ms;
 
 /// Tries to write a file to the PFS before it stays in the cache: the checkpoint depends on it.
 const PUBLISH_TRIES: usize = 3;
@@ -68,6 +69,10 @@ impl Session {
         key: &DatasetKey,
         files: &[String],
     ) -> Result<Outcome> {
+        if let Some(why) = self.find_parted(links, key)? {
+            self.state().machine.failed(key, &why, monotonic_ms());
+            return Ok(Outcome::Failed);
+        }
         self.tell_trouble(key, "its files are written there, and the next one is cached again");
         let mut failures = files.iter().filter_map(|name| self.publish_spilled(key, name).err());
         let (first, more) = (failures.next(), failures.count());

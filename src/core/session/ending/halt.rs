@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::events::Event;
+use crate::launch::Door;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::params::{Source, keys};
@@ -135,7 +136,8 @@ impl Session {
     fn halt_exits(&self) -> bool {
         let settings = &self.site.settings;
         let is_default = settings.source(keys::HALT_EXIT.param.name) == Source::Default;
-        (is_default && !self.program.is_in_use()) || settings.get(keys::HALT_EXIT)
+        let by_calls = self.program.is_in_use() || self.site.host.door() == Door::Calls;
+        (is_default && !by_calls) || settings.get(keys::HALT_EXIT)
     }
 
     /// Carries out the halt, when all is sealed and flushed: the launch ends here, on every rank,

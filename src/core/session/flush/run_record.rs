@@ -11,7 +11,7 @@ use crate::descriptors::RedundancyDesc;
 use crate::launch::host::Door;
 use crate::log;
 use crate::machine::DatasetState;
-use crate::params::Setting;
+use crate::params::{DescriptorLine, LineKind, Setting, Settings, Source, escaped};
 use crate::records::{Record as _, Refusal, RunEnd, RunNode, RunRecord};
 use crate::session::rank::runtime::Session;
 use crate::system::unix_seconds;
@@ -43,7 +43,7 @@ impl Session {
             ranks: site.size as u64,
             started: unix_seconds(),
             config: settings.user_file.clone(),
-            settings: chosen.map(setting).collect(),
+            settings: chosen.map(setting).chain(lines_of_program(settings)).collect(),
             patterns: if by_calls { String::new() } else { self.series.in_force() },
             protection: self.protection_in_words(),
             warnings: settings
@@ -124,4 +124,17 @@ impl Session {
         });
         seen.collect()
     }
+}
+/// The descriptor lines that the program has set, by their first word.
+fn lines_of_program(settings: &Settings) -> Vec<(String, (String, String))> {
+    let kinds = [LineKind::Groups, LineKind::Store, LineKind::Checkpoint];
+    let lines = kinds.into_iter().flat_map(|kind| settings.lines(kind));
+    let of_program = lines.filter(|line| line.source == Source::Program);
+    let entry = |line: &DescriptorLine| {
+        let fields: Vec<String> =
+            line.fields.iter().map(|(key, value)| format!("{key}={}", escaped(value))).collect();
+        let name = format!("{}={}", line.kind.key(), escaped(&line.subject));
+        (name, (fields.join(" "), line.place.clone()))
+    };
+    of_program.map(entry).collect()
 }

@@ -78,7 +78,11 @@ impl Session {
     }
 
     /// Lets rank 0 change the index by `note`; that it cannot is told and stops nobody.
-    pub(in crate::session) fn note_fetch(&self, note: fn(&Path, u64) -> Result<()>, id: u64) {
+    pub(in crate::session) fn note_fetch(
+        &self,
+        note: impl FnOnce(&Path, u64) -> Result<()>,
+        id: u64,
+    ) {
         if self.site.rank == 0
             && let Err(error) = note(&self.site.prefix, id)
         {

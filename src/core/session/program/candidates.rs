@@ -7,11 +7,12 @@ use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, DatasetState, Outcome, SharedDataset, Step};
+use crate::records;
 use crate::restart::candidates::{self as restart, Begin};
 use crate::restart::index::Index;
 use crate::session::Session;
 use crate::transfer::{
-    Check, delete_datasets, forget_datasets, note_failure, note_success, verify_on_prefix,
+    Check, delete_datasets, forget_datasets, note_refusal, note_success, verify_on_prefix,
 };
 
 /// A checkpoint to restart from.
@@ -20,6 +21,8 @@ pub(super) struct Candidate {
     pub id: u64,
     /// As the program has called it.
     pub name: String,
+    /// Its key in records.
+    pub key: records::DatasetKey,
     /// Its key, if the cache has it.
     pub cached: Option<DatasetKey>,
     /// The prefix has all of it.
@@ -47,7 +50,8 @@ impl Session {
         for one in datasets.iter().filter(sealed) {
             let name = one.key.id.clone();
             let on_prefix = index.flushed.contains(&one.id);
-            all.push(Candidate { id: one.id, name, cached: Some(one.key.clone()), on_prefix });
+            let (key, cached) = (self.record_key(&one.key), Some(one.key.clone()));
+            all.push(Candidate { id: one.id, name, key, cached, on_prefix });
         }
         let there = index.listed.iter().filter(|one| index.flushed.contains(&one.id));
         let ours = there.filter(|one| one.series == Some(series) && one.checkpoint.is_some());
@@ -55,8 +59,8 @@ impl Session {
         let ours = ours.filter(|one| !index.turn.is_some_and(|turn| turn.leaves(one.id)));
         for one in ours {
             if all.iter().all(|known| known.id != one.id) {
-                let (id, name) = (one.id, one.key.id.clone());
-                all.push(Candidate { id, name, cached: None, on_prefix: true });
+                let (id, name, key) = (one.id, one.key.id.clone(), one.key.clone());
+                all.push(Candidate { id, name, key, cached: None, on_prefix: true });
             }
         }
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
@@ -118,8 +122,9 @@ impl Session {
             self.stop_background(one.id);
             self.state().machine.reject(key);
         }
-        // It may have come to the prefix meanwhile.
-        self.note_fetch(note_failure, one.id);
+        // So do later starts, wherever it is then.
+        self.note_fetch(|prefix, id| note_refusal(prefix, id, &one.key), one.id);
+        self.record_places();
     }
 
     /// Notes that the program has begun with `name`, or is about to: nothing newer is offered, and
@@ -144,22 +149,33 @@ impl Session {
         })
     }
 
-    /// Those with this name, newest first; at least one.
+    /// Those with this name that the program can restart from, newest first; at least one.
     fn named(&self, links: &Links, name: &str) -> Result<Vec<Candidate>> {
-        let name = dataset_name(name)?;
-        let mut all = self.candidates(links)?;
-        let known: Vec<String> = all.iter().map(|one| one.name.clone()).take(4).collect();
-        all.retain(|one| one.name == name);
-        if !all.is_empty() {
-            return Ok(all);
-        }
-        let known = match known.is_empty() {
-            true => "there is none at all".to_string(),
-            false => format!("the newest are {}", known.join(", ")),
-        };
-        Err(Error::Missing(format!("there is no checkpoint {name}: {known}")))
+        called(self.candidates(links)?, name)
     }
 
+    /// All with this name, whatever they are, in the cache or in the index; at least one.
+    fn any_named(&self, links: &Links, name: &str) -> Result<Vec<Candidate>> {
+        let index = Index::read(links.world.as_ref(), &self.site, &self.series)?;
+        let state = self.state();
+        let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
+        let cached = all.filter(|one| one.id > 0).map(|one| {
+            let key = self.record_key(&one.key);
+            let on_prefix = index.listed.iter().any(|listed| listed.id == one.id);
+            let cached = Some(one.key.clone());
+            Candidate { id: one.id, name: key.name(), key, cached, on_prefix }
+        });
+        let mut all: Vec<Candidate> = cached.collect();
+        drop(state);
+        for one in index.listed {
+            if all.iter().all(|known| known.id != one.id) {
+                let (id, name, key) = (one.id, one.name, one.key);
+                all.push(Candidate { id, name, key, cached: None, on_prefix: true });
+            }
+        }
+        all.sort_by_key(|one| std::cmp::Reverse(one.id));
+        called(all, name)
+    }
     /// Drops a dataset that the program wants no more: it leaves the cache and the index, and with
     /// `files` its files on the prefix go, too. Collective, with equal arguments.
     ///
@@ -168,10 +184,11 @@ impl Session {
     pub fn drop_named(&self, name: &str, files: bool) -> Result<()> {
         let links = self.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
-            for one in self.named(&links, name)? {
+            for one in self.any_named(&links, name)? {
                 self.drop_one(&links, &one, files)?;
             }
             self.program.progress().offered = None;
+            self.record_places();
             Ok(())
         })
     }
@@ -200,4 +217,19 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Those with this name; at least one.
+fn called(mut all: Vec<Candidate>, name: &str) -> Result<Vec<Candidate>> {
+    let name = dataset_name(name)?;
+    let known: Vec<String> = all.iter().map(|one| one.name.clone()).take(4).collect();
+    all.retain(|one| one.name == name);
+    if !all.is_empty() {
+        return Ok(all);
+    }
+    let known = match known.is_empty() {
+        true => "there is none at all".to_string(),
+        false => format!("the newest are {}", known.join(", ")),
+    };
+    Err(Error::Missing(format!("there is no checkpoint {name}: {known}")))
 }

@@ -79,21 +79,17 @@ impl Session {
             if let Some(known) = writing.files.get(&name) {
                 return Ok(known.clone());
             }
-            let place = self.place_output(&writing.key, &name, writing.files.len())?;
+            let place = self.place_output(&writing.key, &name)?;
             writing.files.insert(name.clone(), place.clone());
             self.program.claimed().insert(name);
             Ok(place)
         })
     }
 
-    /// The `index`th file of the dataset on this rank.
-    fn place_output(&self, key: &DatasetKey, name: &str, index: usize) -> Result<PathBuf> {
+    fn place_output(&self, key: &DatasetKey, name: &str) -> Result<PathBuf> {
         let on_prefix = self.site.on_prefix(name);
         fits(&on_prefix)?;
-        // Sizes are expected by their place: names differ from dataset to dataset.
-        let masked = format!("{{id}}/{index}");
-        let (series, id) = (key.series, Some(key.id.clone()));
-        let file = FileRef { series, id, name: name.to_string(), masked, temporary: false };
+        let file = FileRef::explicit(key, name);
         let mut state = self.state();
         let cached = state.view.layer(key).map(|layer| layer.dir.join(name));
         let cached = cached.filter(|path| fits(path).is_ok());
@@ -101,7 +97,7 @@ impl Session {
         let keep = keep.then_some(Reason::NoRoom);
         let placed = state.machine.add_explicit(&file, key, keep, monotonic_ms());
         let cached = cached.filter(|_| !placed.is_on_prefix());
-        let made = cached.as_ref().map(|path| self.make_place(&state, key, name, path));
+        let made = cached.as_ref().map(|_| self.make_place(&state, key, name));
         let cached = match made {
             Some(Err(error)) => {
                 self.set_back(&mut state, key, name, &error);
@@ -126,10 +122,10 @@ impl Session {
         }
     }
 
-    fn make_place(&self, state: &State, key: &DatasetKey, name: &str, path: &Path) -> Result<()> {
+    fn make_place(&self, state: &State, key: &DatasetKey, name: &str) -> Result<()> {
         let Some(layer) = state.view.layer(key) else { return Ok(()) };
-        ns::make_parents(&layer.dir, name)?;
-        ns::remove(path)
+        // What is there, another rank of the node has been told of before: it is one file for both.
+        ns::make_parents(&layer.dir, name)
     }
 
     /// Completes the dataset that the program has begun, and has written on this rank without an
@@ -153,6 +149,10 @@ impl Session {
             // What a rank does from now on comes after what all have done before.
             self.state().machine.conferred();
             self.site.host.names_changed(); // other ranks' files have come
+            // A halt that is due with it is carried out here: the program may not call again soon.
+            self.sync(SyncKind::Constructor);
+            // Scripts read it when the run is gone.
+            self.record_places();
             Ok(self.is_complete(&writing.key))
         })
     }

@@ -67,6 +67,7 @@ impl Session {
         if restart.wishes.chosen.is_none() {
             self.withhold_left(restart, report, &mut hidden);
         }
+        self.withhold_refused(restart, report, &mut hidden);
         let fetchable = restart.index.listed.iter().filter(|one| self.fetched_as(one).is_some());
         restart.wishes.fetchable = fetchable.map(|one| one.id).collect();
         restart.begin();

@@ -3,6 +3,8 @@
 //! have taken their place. Of those on the prefix the index knows which is current; of those that
 //! only the cache has it knows the turn that the run took, as ids are never used again.
 
+use std::collections::BTreeSet;
+
 use crate::cache::agree::agree;
 use crate::cache::{Ctx, RebuildReport};
 use crate::error::Result;
@@ -103,6 +105,37 @@ impl Session {
         report.withheld = stay;
         for one in left.into_iter().filter(|one| !one.deleted) {
             let Some(key) = self.machine_key(&one.key) else { continue };
+            hidden.rejected.push(Rejected { key, id: one.id });
+        }
+    }
+
+    /// Withholds what the cache has and the program has refused in an earlier run, unless the user
+    /// chooses it now: it goes once a newer one is confirmed.
+    pub(in crate::session) fn withhold_refused(
+        &self,
+        restart: &mut Restart,
+        report: &mut RebuildReport,
+        hidden: &mut Hidden,
+    ) {
+        let listed = restart.index.listed.iter().filter(|one| one.refused).map(|one| one.id);
+        let refused: BTreeSet<u64> =
+            listed.filter(|id| restart.wishes.chosen != Some(*id)).collect();
+        restart.index.in_cache.retain(|(id, _)| !refused.contains(id));
+        restart.cached.retain(|one| !refused.contains(&one.id));
+        let (out, stay) = std::mem::take(&mut report.offered)
+            .into_iter()
+            .partition(|one| refused.contains(&one.id) && self.machine_key(&one.key).is_some());
+        report.offered = stay;
+        for one in out {
+            let Some(key) = self.machine_key(&one.key) else { continue };
+            let name = one.key.name();
+            self.tell(
+                messages::REFUSED_BEFORE,
+                format_args!(
+                    "{name} is in the cache, but the program could not restart from it: it is not \
+                 offered again. SCR_CURRENT={name} begins with it all the same"
+                ),
+            );
             hidden.rejected.push(Rejected { key, id: one.id });
         }
     }

@@ -28,6 +28,9 @@ program texts
 
   call MPI_Init(ierror)
   call scr_init(ierror)
+  long = 'of another one'
+  call scr_have_restart(flag, long, ierror)
+  call check('none', ierror == 0 .and. flag == 0 .and. long == '')
   call scr_start_output('   ', SCR_FLAG_CHECKPOINT, ierror)
   call check('blank name', ierror == 0)
   it = short('____', 'here')
