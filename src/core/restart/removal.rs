@@ -66,6 +66,7 @@ mod tests {
             kept: false,
             abandoned_by: None,
             removed: time(word),
+            refused: false,
         });
         let mut index = Index::of(all.collect(), None);
         index.last_id = 9;

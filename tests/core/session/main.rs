@@ -35,7 +35,10 @@
 //! | `temporary.rs` | files that get their name when they are complete |
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
-ab//! | `sparing.rs`, `counted.rs` | what a start and a checkpoint cost, counted in calls |
+//! | `sweep/` | small random programs: what they see, and what the next run finds |
+//! | `rotated.rs` | the newest states under names that move, killed at every instant |
+//! | `deleted.rs` | what the program has deleted stays so |
+//! | `sparing.rs`, `counted.rs` | what a start and a checkpoint cost, counted in calls |
 //! | `written.rs` | checksums that are taken while the program writes |
 //! | `same_bytes.rs` | what a start and a command make of the same caches |
 //! | `faults.rs` | mistakes made on purpose are found |
@@ -74,7 +77,9 @@ mod program;
 mod record;
 mod restarts;
 mod rewritten;
-abmod same_bytes;
+mod rights;
+mod rotated;
+mod same_bytes;
 mod scene;
 mod seen;
 mod settings;

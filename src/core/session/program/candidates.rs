@@ -156,7 +156,7 @@ impl Session {
 
     /// All with this name, whatever they are, in the cache or in the index; at least one.
     fn any_named(&self, links: &Links, name: &str) -> Result<Vec<Candidate>> {
-        let index = Index::read(links.world.as_ref(), &self.site, &self.series)?;
+        let index = Index::read(links.world.as_ref(), &self.site, &self.series, None)?;
         let state = self.state();
         let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
         let cached = all.filter(|one| one.id > 0).map(|one| {

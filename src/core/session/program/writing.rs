@@ -150,7 +150,7 @@ impl Session {
             self.state().machine.conferred();
             self.site.host.names_changed(); // other ranks' files have come
             // A halt that is due with it is carried out here: the program may not call again soon.
-            self.sync(SyncKind::Constructor);
+            self.sync(self.calls(), SyncKind::Constructor);
             // Scripts read it when the run is gone.
             self.record_places();
             Ok(self.is_complete(&writing.key))
