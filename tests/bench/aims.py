@@ -19,6 +19,7 @@ AIMS = (
     ("flush RAM", "flush on RAM disk: time of cp's", 1.1, "x {:.2f}"),
     ("flush warm", "flush, warm: time of cp's", 1.1, "x {:.2f}"),
     ("flush cold", "flush, cold: time of cp's", 1.1, "x {:.2f}"),
+    ("many files", "many small files, start and end: time of cp's", 2, "x {:.2f}"),
 )
 _measured = {}
 
