@@ -50,6 +50,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use scr_core::error::{Error, Result};
 use scr_core::log::messages::{self, Id};
+use scr_core::log::printable_lines;
 use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, load, read_environment};
 use scr_core::records::Zone;
 
@@ -267,7 +268,7 @@ fn complain(tool: &str, error: &Error) {
 
 /// Says `text`, which the message `id` explains.
 fn tell(tool: &str, id: Id, text: &str) {
-    eprintln!("scr {tool}: {}", id.close(text));
+    eprintln!("scr {tool}: {}", printable_lines(&id.close(text)));
 }
 
 /// A line of a result that is no error, but that a person should know.
@@ -277,13 +278,13 @@ fn warned(id: Id, text: &str) -> String {
 
 /// Says what is no trouble, on standard error: standard output is the program's, or the result's.
 fn narrate(tool: &str, text: &str) {
-    eprintln!("scr {tool}: {text}");
+    eprintln!("scr {tool}: {}", printable_lines(text));
 }
 
 /// Prints a tool's result. Whoever stops reading (`scr config | head`) has what they wanted.
 fn print(text: &str) -> ExitCode {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(printable_lines(text).as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             eprintln!("scr: {}", messages::SYSTEM_REFUSED.close(&format!("cannot write: {error}")));
             ExitCode::FAILURE

@@ -19,7 +19,7 @@ use super::disk::{CHUNK_BYTES, make_own_dir, matches};
 use super::layout::{OWN_FOLDER, store_of};
 use super::seal::protection_of;
 use crate::error::{Error, Result};
-use crate::files::{join_relative, replace};
+use crate::files::{join_relative, read_own, replace};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetRecord, FileMeta};
 
@@ -133,7 +133,7 @@ fn moving_files(record: &DatasetRecord) -> Vec<FileMeta> {
 }
 
 fn send_file(ctx: &Ctx, path: &Path, size: u64, to: usize) -> Result<()> {
-    let Ok(mut file) = File::open(path) else { return ctx.world.send(&[FAILED], to) };
+    let Ok(mut file) = read_own(path) else { return ctx.world.send(&[FAILED], to) };
     let mut left = size;
     while left > 0 {
         let count = left.min(CHUNK_BYTES as u64) as usize;

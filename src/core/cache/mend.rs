@@ -14,7 +14,8 @@ use super::seal::{note_protection, protection_of};
 use super::store::{Held, change_record};
 use crate::error::{Error, Result};
 use crate::files::{
-    CopyOptions, copy_file, join_relative, remove_file_if_there, replace, sync_dir,
+    CopyOptions, copy_file, join_relative, open_own, read_own, remove_file_if_there, replace,
+    sync_dir,
 };
 use crate::kvtree::KvTree;
 use crate::records::{DatasetState, FileMeta};
@@ -182,7 +183,7 @@ fn place(
     if !matches(temporary, file, true) {
         return Err(Error::corrupt(temporary, "the copy is not what was rebuilt"));
     }
-    let opened = File::options().write(true).open(temporary);
+    let opened = open_own(temporary, File::options().write(true));
     let given = opened.and_then(|copy| match redundancy {
         true => {
             copy.set_permissions(Permissions::from_mode(file.mode & 0o7777))?;
@@ -199,7 +200,7 @@ fn place(
 
 /// In what parts two files differ; what one of them lacks is a difference.
 fn differences(one: &Path, other: &Path) -> Result<Vec<(u64, u64)>> {
-    let open = |path: &Path| File::open(path).map_err(|e| Error::io("cannot open", path, e));
+    let open = |path: &Path| read_own(path).map_err(|e| Error::io("cannot open", path, e));
     let (mut a, mut b) = (open(one)?, open(other)?);
     let (mut left, mut right) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
     let (mut at, mut found) = (0_u64, Vec::<(u64, u64)>::new());

@@ -22,7 +22,7 @@ use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::files::remove_file_if_there;
 use crate::log;
-use crate::system::SharedBytes;
+use crate::system::{SharedBytes, allow_size};
 
 /// Files of a list: a name is found by halving over the lists and a walk through one of them.
 const LIST_FILES: usize = 16;
@@ -284,7 +284,8 @@ fn make(path: &Path, bytes: &[u8]) -> Result<File> {
     remove_file_if_there(path)?;
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create_new(true).mode(0o600).open(path);
-    let written = file.and_then(|mut file| file.write_all(bytes).map(|()| file));
+    let allowed = file.and_then(|file| allow_size(bytes.len() as u64).map(|()| file));
+    let written = allowed.and_then(|mut file| file.write_all(bytes).map(|()| file));
     written.map_err(|e| {
         let _ = remove_file_if_there(path);
         Error::io("cannot write", path, e)

@@ -13,7 +13,7 @@ use super::seal::protection_of;
 use super::untouched::{self, Known};
 use super::{Ctx, FilemapFile};
 use crate::error::Result;
-use crate::files::Crc32;
+use crate::files::{Crc32, read_own};
 use crate::records::{DatasetRecord, FileMeta};
 
 /// The work of one rank that is left.
@@ -129,7 +129,7 @@ impl Part {
         let meta = self.waiting.pop_front()?;
         let path = self.dir.join(&meta.name);
         let identity = untouched::identity(&path);
-        let opened = File::open(path).and_then(|file| Ok((file.metadata()?.ino(), file)));
+        let opened = read_own(&path).and_then(|file| Ok((file.metadata()?.ino(), file)));
         let (Some(identity), Ok((inode, file))) = (identity, opened) else {
             // It has been evicted, or the next start will find what is wrong.
             self.is_right = false;

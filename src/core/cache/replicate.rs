@@ -2,6 +2,7 @@
 //! every node, whoever wrote it.
 
 use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::Path;
 
 use super::agree::any;
@@ -10,7 +11,7 @@ use super::rebuild::Offered;
 use super::{CatalogEntry, Ctx, NodeCatalog};
 use crate::comm::trees;
 use crate::error::{Error, Result};
-use crate::files::join_relative;
+use crate::files::{join_relative, read_own};
 use crate::kvtree::KvTree;
 use crate::log;
 
@@ -31,8 +32,10 @@ pub fn replicate_small(ctx: &Ctx, offered: &Offered) -> Result<Vec<String>> {
     let own = small.iter().filter(|entry| entry.rank == me);
     let mut bytes = Vec::new();
     for entry in own {
-        match fs::read(offered.dir.join(&entry.meta.name)) {
-            Ok(content) if content.len() as u64 == entry.meta.size => bytes.extend(content),
+        let mut content = Vec::new();
+        let file = read_own(&offered.dir.join(&entry.meta.name));
+        match file.and_then(|mut file| file.read_to_end(&mut content)) {
+            Ok(_) if content.len() as u64 == entry.meta.size => bytes.extend(content),
             // The receivers see that the length is wrong and take nothing of this rank.
             _ => {
                 bytes.clear();

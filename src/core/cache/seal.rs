@@ -14,7 +14,7 @@
 //! any node proves that every rank was prepared and untouched.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +27,7 @@ use super::marker::{Marker, mark};
 use super::sharing::keep_records;
 use super::{Catalog, Ctx, NodeCatalog, Store};
 use crate::error::{Error, Result};
-use crate::files::{crc32_of_file, sync_dir};
+use crate::files::{Together, crc32_of_file, read_own, sync_dir};
 use crate::kvtree::KvTree;
 use crate::records::{
     DatasetKey, DatasetRecord, DatasetState, FileMeta, files_from_list, files_to_list,
@@ -230,7 +230,7 @@ fn sync_names(ctx: &Ctx, whole: &Catalog) -> Result<()> {
             folders.insert(store.cache_dir.clone());
         }
     }
-    folders.iter().try_for_each(|folder| sync_dir(folder))
+    Together::default().finish_with(folders)
 }
 
 fn is_shared(ctx: &Ctx, store: &Store) -> bool {
@@ -258,28 +258,26 @@ pub(super) fn measure(
     prefix: &Path,
     files: &[FileMeta],
 ) -> Result<Vec<FileMeta>> {
-    let measure_one = |file: &FileMeta| {
+    let mut together = Together::default();
+    let mut measure_one = |file: &FileMeta| {
         let path = if file.on_prefix { prefix } else { dir }.join(&file.name);
         let meta = describe(&path, &file.name)?;
         // Files on the prefix too, on every rank that wrote them: the dataset counts on them, and
         // where the prefix has clients, only the writer's own can send what it still holds.
-        let open = |_| OpenOptions::new().write(true).open(&path);
-        File::open(&path)
-            .or_else(open)
-            .and_then(|handle| handle.sync_all())
-            .map_err(|e| Error::io("cannot sync", &path, e))?;
+        let opened = read_own(&path).map_err(|e| Error::io("cannot sync", &path, e))?;
+        together.add(opened, &path)?;
         let of = |meta: &FileMeta| (meta.size, meta.mtime_seconds, meta.mtime_nanoseconds);
         let crc32 = file.crc32.filter(|_| of(file) == of(&meta));
         Ok(FileMeta { on_prefix: file.on_prefix, crc32, ..meta })
     };
-    let measured = files.iter().map(measure_one).collect::<Result<Vec<_>>>()?;
+    let measured = files.iter().map(&mut measure_one).collect::<Result<Vec<_>>>()?;
     let folders = |file: &FileMeta| -> Vec<PathBuf> {
         let top = if file.on_prefix { prefix } else { dir };
         Path::new(&file.name).ancestors().skip(1).map(|folder| top.join(folder)).collect()
     };
     let own = files.iter().filter(|file| file.on_prefix || is_shared);
     let folders: BTreeSet<PathBuf> = own.flat_map(folders).collect();
-    folders.iter().try_for_each(|folder| sync_dir(folder))?;
+    together.finish_with(folders)?;
     Ok(measured)
 }
 

@@ -196,7 +196,11 @@ impl Doors {
     fn accept(&self, until: Instant) -> io::Result<Stream> {
         loop {
             if let Ok((stream, _)) = self.unix.accept() {
-                return Stream::unix(stream);
+                // Anybody on the node may have come; whom we wait for is still to come.
+                if let Ok(stream) = Stream::unix(stream) {
+                    return Ok(stream);
+                }
+                continue;
             }
             if let Some(Ok((stream, _))) = self.tcp.as_ref().map(TcpListener::accept) {
                 return Stream::tcp(stream);
@@ -313,6 +317,8 @@ pub fn connect(comm: &dyn Comm) -> Result<Arc<dyn Link>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt as _;
+
     use super::*;
     use crate::comm::mesh::Mesh;
     use crate::comm::threads::run;
@@ -370,6 +376,26 @@ mod tests {
                 assert!(call(1, &doors.card, 0, &wrong, until).is_err());
                 let name = UnixAddr::from_abstract_name(&cards[0].name).unwrap();
                 drop(UnixStream::connect_addr(&name).unwrap());
+            }
+            assert!(meet(comm.rank(), &doors, &cards).is_ok());
+        });
+    }
+
+    #[test]
+    fn who_comes_from_another_user_keeps_nobody_out() {
+        if user_id() != 0 {
+            return; // nobody else can be made to come
+        }
+        run(2, |comm| {
+            let doors = Doors::open().unwrap();
+            let all = comm.all_gather(&doors.card.to_bytes()).unwrap();
+            let cards: Vec<_> = all.iter().map(|card| Card::from_bytes(card).unwrap()).collect();
+            if comm.rank() == 1 {
+                let code = "import socket, sys; one = socket.socket(socket.AF_UNIX); \
+                            one.connect(chr(0) + sys.argv[1])";
+                let mut other = std::process::Command::new("python3");
+                let other = other.uid(65534).current_dir("/").args(["-c", code, &cards[0].name]);
+                assert!(other.status().unwrap().success());
             }
             assert!(meet(comm.rank(), &doors, &cards).is_ok());
         });

@@ -1,9 +1,9 @@
 //! CRC32 (IEEE polynomial, as in zlib; check value of "123456789": cbf43926).
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use super::read_own;
 use crate::error::{Error, Result};
 use crate::progress;
 
@@ -61,7 +61,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 /// If it cannot be read.
 pub fn crc32_of_file(path: &Path) -> Result<(u64, u32)> {
     let unread = |error| Error::io("cannot read", path, error);
-    let mut file = File::open(path).map_err(|error| Error::io("cannot open", path, error))?;
+    let mut file = read_own(path).map_err(|error| Error::io("cannot open", path, error))?;
     // One more, to meet the end. To clear the memory for a large file takes longer than a small
     // one.
     let expected = file.metadata().map_err(unread)?.len().saturating_add(1);

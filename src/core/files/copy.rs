@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::Path;
 
-use super::Crc32;
+use super::{Crc32, open_own, read_own};
 use crate::error::{Error, Result};
 use crate::{progress, system};
 
@@ -78,9 +78,26 @@ pub struct Copied {
 /// # Errors
 /// [`Error::NoSpace`] if the file system of `to` is full, else [`Error::Io`]; also if `from`
 /// becomes shorter meanwhile.
-pub fn copy_file(from: &Path, to: &Path, mut options: CopyOptions<'_>) -> Result<Copied> {
+pub fn copy_file(from: &Path, to: &Path, options: CopyOptions<'_>) -> Result<Copied> {
+    let sync = options.sync;
+    let (copied, target) = copy_unsynced(from, to, options)?;
+    if sync {
+        target.sync_all().map_err(|error| write_failed(to, copied.bytes, error))?;
+    }
+    Ok(copied)
+}
+
+/// Does what [`copy_file`] does; the copy, which is open, is for the caller to sync.
+///
+/// # Errors
+/// As [`copy_file`].
+pub fn copy_unsynced(
+    from: &Path,
+    to: &Path,
+    mut options: CopyOptions<'_>,
+) -> Result<(Copied, File)> {
     let read_failed = |error| Error::io("cannot read", from, error);
-    let source = File::open(from).map_err(|error| Error::io("cannot open", from, error))?;
+    let source = read_own(from).map_err(|error| Error::io("cannot open", from, error))?;
     let metadata = source.metadata().map_err(read_failed)?;
     if !metadata.is_file() {
         return Err(Error::io("cannot copy", from, io::ErrorKind::InvalidInput.into()));
@@ -93,7 +110,7 @@ pub fn copy_file(from: &Path, to: &Path, mut options: CopyOptions<'_>) -> Result
         .truncate(options.resume_at == 0)
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW);
-    let target = create.open(to).map_err(|error| Error::io("cannot create", to, error))?;
+    let target = open_own(to, &create).map_err(|error| Error::io("cannot create", to, error))?;
     let crc32 = options.crc32.then(Crc32::new);
     let is_large = options.sync && bytes >= LARGE_BYTES;
     let to_disk = is_large && !system::space(to).is_ok_and(|space| space.in_memory);
@@ -117,14 +134,14 @@ pub fn copy_file(from: &Path, to: &Path, mut options: CopyOptions<'_>) -> Result
         .set_modified(metadata.modified().map_err(read_failed)?);
     let mode = metadata.permissions().mode() & 0o7777;
     keep_owner(&metadata, &target);
+    system::clear_acl(&target);
     system::copy_user_attributes(&source, &target);
     target
         .set_len(bytes)
         .and_then(|()| target.set_permissions(Permissions::from_mode(mode)))
         .and_then(|()| target.set_times(times))
-        .and_then(|()| if options.sync { target.sync_all() } else { Ok(()) })
         .map_err(|error| write_failed(to, bytes, error))?;
-    Ok(Copied { bytes, crc32: crc32.map(|crc32| crc32.value()) })
+    Ok((Copied { bytes, crc32: crc32.map(|crc32| crc32.value()) }, target))
 }
 
 /// An owner or group that the program gave the file comes along where the system lets us. What it

@@ -13,13 +13,17 @@ use crate::error::{Error, Result};
 /// # Errors
 /// If the directory cannot be opened, or its fsync fails.
 pub fn sync_dir(dir: &Path) -> Result<()> {
-    let file = File::open(dir).map_err(|error| Error::io("cannot open", dir, error))?;
-    match file.sync_all() {
+    match open_dir(dir)?.sync_all() {
         Err(error) if !matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
             Err(Error::io("cannot fsync the directory", dir, error))
         }
         _ => Ok(()),
     }
+}
+
+/// Opens a directory to sync it.
+pub(super) fn open_dir(dir: &Path) -> Result<File> {
+    File::open(dir).map_err(|error| Error::io("cannot open", dir, error))
 }
 
 /// Creates `dir` and its missing parents with `mode` (before umask), durably. One that is there
@@ -28,15 +32,24 @@ pub fn sync_dir(dir: &Path) -> Result<()> {
 /// # Errors
 /// If it cannot be created, or a file is in the way.
 pub fn create_dirs(dir: &Path, mode: u32) -> Result<()> {
+    make_dir(dir, mode, &mut sync_dir)
+}
+
+/// Does what [`create_dirs`] does; `named` makes durable what is new in its argument.
+pub(super) fn make_dir(
+    dir: &Path,
+    mode: u32,
+    named: &mut dyn FnMut(&Path) -> Result<()>,
+) -> Result<()> {
     if dir.is_dir() {
         return Ok(());
     }
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(parent) = parent {
-        create_dirs(parent, mode)?;
+        make_dir(parent, mode, named)?;
     }
     match fs::DirBuilder::new().mode(mode).create(dir) {
-        Ok(()) => sync_dir(parent.unwrap_or(Path::new("."))),
+        Ok(()) => named(parent.unwrap_or(Path::new("."))),
         // Another process of the node may have been faster.
         Err(error) if error.kind() == ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(error) => Err(Error::io("cannot create the directory", dir, error)),
@@ -104,7 +117,8 @@ pub fn has_no_file(dir: &Path) -> bool {
 /// Removes empty directories; what has got a file meanwhile stays.
 pub fn remove_empty_dirs(dir: &Path) {
     let Ok(entries) = fs::read_dir(dir) else { return };
-    entries.flatten().for_each(|entry| remove_empty_dirs(&entry.path()));
+    let dirs = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    dirs.for_each(|entry| remove_empty_dirs(&entry.path()));
     let _ = fs::remove_dir(dir);
 }
 

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::stand_in::{self, StandIn};
+use super::{open_ours, read_ours};
 use crate::error::{Error, Result, again};
 use crate::log;
 use crate::system::{is_locked, try_lock};
@@ -52,7 +53,9 @@ pub fn take(
 ) -> Result<Taken> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let mut file = again(|| options.open(path).map_err(|e| Error::io("cannot write", path, e)))?;
+    let mut file = again(|| {
+        open_ours(path, &mut options.clone()).map_err(|e| Error::io("cannot write", path, e))
+    })?;
     let start = Instant::now();
     loop {
         match try_lock(&file) {
@@ -84,7 +87,7 @@ pub fn take(
 /// # Errors
 /// The file cannot be read: it is not this user's, perhaps.
 pub fn holder(path: &Path) -> Result<Option<String>> {
-    let mut file = match File::open(path) {
+    let mut file = match read_ours(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("cannot read", path, error)),

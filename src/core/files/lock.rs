@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{remove_file_if_there, remove_tree};
+use super::{open_ours, remove_file_if_there, remove_tree};
 use crate::error::{Error, Result};
 use crate::log::{self, messages};
 use crate::system;
@@ -42,11 +42,11 @@ impl FileLock {
         let deadline = Instant::now() + wait_max;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = match options.open(&path) {
+        let file = match open_ours(&path, &mut options) {
             // Damage; nobody can hold a lock on it.
             Err(error) if error.kind() == ErrorKind::IsADirectory => {
                 remove_tree(&path)?;
-                options.open(&path)
+                open_ours(&path, &mut options)
             }
             opened => opened,
         };

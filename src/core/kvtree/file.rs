@@ -8,7 +8,6 @@
 //! The file size counts every byte from the magic number to the checksum. The checksum (IEEE, as in
 //! zlib) covers all bytes before it; it is there if flag 0x1 is set, and we always write it.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -120,6 +119,16 @@ impl Header {
     }
 }
 
+/// Something else in the place of a file is damage: a second try would find the same.
+fn unread(what: &'static str, path: &Path, error: io::Error) -> Error {
+    match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::IsADirectory, _) => Error::corrupt(path, "it is a directory"),
+        (_, Some(libc::ELOOP)) => Error::corrupt(path, "it is a link"),
+        (io::ErrorKind::InvalidInput, _) => Error::corrupt(path, error.to_string()),
+        _ => Error::io(what, path, error),
+    }
+}
+
 impl KvTree {
     /// Reads a tree file; `None` if there is none. What cannot be read is read once more: the error
     /// may be passing, and what a record is about would be taken for lost.
@@ -133,10 +142,10 @@ impl KvTree {
     }
 
     fn read_once(path: &Path) -> Result<Option<KvTree>> {
-        let mut file = match File::open(path) {
+        let mut file = match files::read_ours(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::io("cannot open", path, error)),
+            Err(error) => return Err(unread("cannot open", path, error)),
         };
         let read = |error| Error::io("cannot read", path, error);
         let length = file.metadata().map_err(read)?.len();
@@ -156,11 +165,7 @@ impl KvTree {
     /// # Errors
     /// As [`KvTree::read_file`].
     pub fn read_prefix(from: &mut impl Read, path: &Path) -> Result<(KvTree, u64)> {
-        let read = |error: io::Error| match error.kind() {
-            // Damage: a second try would find the same.
-            io::ErrorKind::IsADirectory => Error::corrupt(path, "it is a directory"),
-            _ => Error::io("cannot read", path, error),
-        };
+        let read = |error| unread("cannot read", path, error);
         let corrupt = |what: String| Error::corrupt(path, what);
         let mut bytes = Vec::with_capacity(4096);
         from.take(HEADER_BYTES as u64).read_to_end(&mut bytes).map_err(read)?;

@@ -31,6 +31,7 @@ use super::census::{all_ready, entries, excuses, nodes, ranges, whereabouts};
 use super::check_files::write_at_once;
 use super::verdict::Wait;
 use crate::error::Result;
+use crate::files::write_ours;
 
 /// How long rank 0 waits for all nodes. Others wait a little longer for it, and all have ended
 /// before one and a half times this.
@@ -175,7 +176,7 @@ impl Launch {
         let count = |dir: &Path, start| entries(dir, start).map_or(0, |names| names.len());
         let mut left = format!("left.{}", self.host);
         if let Some(local) = self.local().filter(|_| !alone) {
-            let _ = fs::write(local.join(format!("left.{}", self.rank)), b"");
+            let _ = write_ours(&local.join(format!("left.{}", self.rank)), b"");
             if count(&local, "left.") < count(&local, "rank.") {
                 return;
             }
@@ -183,7 +184,7 @@ impl Launch {
         } else {
             left.push_str(&format!(".{}", self.rank));
         }
-        let _ = fs::write(shared.join(left), b"");
+        let _ = write_ours(&shared.join(left), b"");
         if count(&shared, "left.") >= count(&shared, "node.") {
             self.remove_shared();
         }

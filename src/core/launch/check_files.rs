@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::files::write_ours;
 
 /// What a verdict says.
 pub(crate) enum Found {
@@ -30,7 +31,8 @@ pub(crate) fn make_dir(dir: &Path) -> Result<()> {
 /// one at the same time, or they write the same.
 pub(crate) fn write_at_once(path: &Path, rank: usize, text: &str) -> Result<()> {
     let temporary = path.with_file_name(format!(".new.{rank}"));
-    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path));
+    let written =
+        write_ours(&temporary, text.as_bytes()).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|e| Error::io("cannot write", path, e))
 }
 

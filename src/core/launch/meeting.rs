@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::host::Host;
+use crate::files::write_ours;
 
 /// How long an exiting rank waits for others that show no sign of life.
 const EXIT_WAIT: Duration = Duration::from_secs(2);
@@ -39,7 +40,7 @@ impl Meeting {
 
     fn leave_mark(&self) -> bool {
         let mark = self.folder.join(self.rank.to_string());
-        std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(mark, "")).is_ok()
+        std::fs::create_dir_all(&self.folder).and_then(|()| write_ours(&mark, b"")).is_ok()
     }
 
     fn waits_for(&self, marks: usize) -> bool {
@@ -91,7 +92,7 @@ fn beat_until(done: &AtomicBool, folder: &Path, rank: usize) {
             return;
         }
         if beat == 0 || std::fs::rename(sign(beat - 1), sign(beat)).is_err() {
-            let _ = std::fs::write(sign(beat), "");
+            let _ = write_ours(&sign(beat), b"");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::log::{self, messages};
 use crate::namespace::STATE_FOLDER;
 use crate::params::{Asked, Environment, Inputs, Problems, Settings, keys, load};
-use crate::system::secure_dir;
+use crate::system::{check_own_dir, secure_dir};
 
 /// A rank in a launch that is whole.
 pub enum Arrival {
@@ -111,6 +111,7 @@ impl Preparation {
             return Ok(None);
         }
         let prefix = canonical(&settings.get(keys::PREFIX))?;
+        check_own_dir(&prefix.join(STATE_FOLDER))?;
         // The other ranks' hosts are not known yet; mistakes in the lines can be told all the same.
         let descriptors = Descriptors::new(&settings, &vec![node_name.clone(); size])?;
         let job = job(&settings, &prefix, &environment)?;

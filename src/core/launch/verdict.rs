@@ -1,6 +1,5 @@
 //! How a rank waits for the verdict of a launch check (`launch.rs`).
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -8,6 +7,7 @@ use super::census::{all_ready, entries, leave_excuse, nodes};
 use super::check::{Herald, Launch, Verdict};
 use super::check_files::{Found, claim, make_dir, read_verdict, stop_text, write_at_once};
 use crate::error::{Error, Result};
+use crate::files::write_ours;
 
 /// How long rank 0 waits for others once it is known that somebody will never come.
 const GRACE: Duration = Duration::from_secs(1);
@@ -150,7 +150,7 @@ impl<'a> Wait<'a> {
         make_dir(local)?;
         self.reporter |= claim(&local.join("reporter"))?;
         let ready = local.join(format!("rank.{}", self.launch.rank));
-        fs::write(&ready, b"").map_err(|e| Error::io("cannot write", &ready, e))
+        write_ours(&ready, b"").map_err(|e| Error::io("cannot write", &ready, e))
     }
 
     /// Looks for a verdict in files, and decides if it is time.
@@ -194,7 +194,7 @@ impl<'a> Wait<'a> {
         }
         self.stopped = true;
         let reason = launch.what_is_missing(&self.shared).unwrap_or_else(|error| error.to_string());
-        let _ = fs::write(&verdict, stop_text(&reason));
+        let _ = write_ours(&verdict, stop_text(&reason).as_bytes());
         tell_node(&reason);
         Ok(Some(Found::Stop(reason)))
     }
@@ -205,7 +205,7 @@ impl<'a> Wait<'a> {
         let goes = claim(verdict)? && self.begin.elapsed() <= self.patience;
         if goes {
             // For those who cannot wait any longer. The others hear it.
-            let _ = fs::write(verdict, "go\n");
+            let _ = write_ours(&verdict, b"go\n");
         }
         Ok(goes.then_some(Found::Go))
     }
@@ -260,6 +260,8 @@ impl<'a> Wait<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use std::collections::HashSet;
     use std::sync::Mutex;
 

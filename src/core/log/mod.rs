@@ -185,6 +185,22 @@ fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Returns `text`, of several lines, in the same way; what is escaped is so as JSON has it, so that
+/// it may be in a string of that.
+#[must_use]
+pub fn printable_lines(text: &str) -> Cow<'_, str> {
+    let commands =
+        |c: char| c != '\n' && printable(c.encode_utf8(&mut [0; 4])).len() > c.len_utf8();
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| match commands(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    text.chars().map(shown).collect::<String>().into()
+}
+
 fn emit(text: &str) {
     let text = &*printable(text);
     let kept = CAPTURED.try_with(|captured| match captured.borrow_mut().as_mut() {
@@ -216,6 +232,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_a_result_command_no_terminal() {
+        assert_eq!(printable_lines("a\nb\n"), "a\nb\n");
+        assert_eq!(printable_lines("a\u{1b}[2J\nb\u{9b}\r\n"), "a\\u001b[2J\nb\\u009b\\u000d\n");
+    }
 
     #[test]
     fn a_key_warns_once() {

@@ -399,8 +399,10 @@ impl LocalSeries {
     /// Leaves the file to another rank of the node from now on, if that one answered for it while
     /// it was open.
     pub fn leave_joined(&mut self, key: &DatasetKey, name: &str) {
-        if let Some(dataset) = self.find_mut(key) {
-            dataset.files.retain(|known, file| known != name || !file.joined || file.open > 0);
+        if let Some(dataset) = self.find_mut(key)
+            && dataset.files.get(name).is_some_and(|file| file.joined && file.open == 0)
+        {
+            dataset.files.remove(name);
         }
     }
 

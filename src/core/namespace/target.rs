@@ -10,6 +10,7 @@ use std::path::Path;
 use super::view::Place;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
+use crate::system::{Attributes, clear_acl, copy_default_acl, set_user_attributes};
 
 /// What lies at a path on the PFS, as far as a write-open cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,11 +68,28 @@ pub fn make_parents(dir: &Path, name: &str) -> Result<()> {
         .map_err(|e| Error::io("cannot create the directory", &parent, e))
 }
 
-/// Makes an empty file with the permission bits of the one that it stands for.
+/// Makes the directories that `name` needs below `dir` so that a file which the program makes there
+/// gets the rights that it would have below `prefix`.
+///
+/// # Errors
+/// The file system refuses, or has no default ACLs where the prefix has one.
+pub fn make_parents_like(prefix: &Path, dir: &Path, name: &str) -> Result<()> {
+    let (place, like) = (dir.join(name), prefix.join(name));
+    let (Some(place), Some(like)) = (place.parent(), like.parent()) else { return Ok(()) };
+    let made = fs::DirBuilder::new().mode(0o700).create(place);
+    let is_there = made.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists);
+    if is_there && place != dir && place.is_dir() {
+        return Ok(());
+    }
+    make_parents(dir, name)?;
+    copy_default_acl(like, place).map_err(|e| Error::io("cannot give its default ACL to", place, e))
+}
+
+/// Makes an empty file with the permission bits and the attributes of the one that it stands for.
 ///
 /// # Errors
 /// The file system refuses.
-pub fn make_empty(path: &Path, mode: u32) -> Result<()> {
+pub fn make_empty(path: &Path, mode: u32, attributes: &Attributes) -> Result<()> {
     let make = || {
         let file = fs::OpenOptions::new()
             .write(true)
@@ -79,6 +97,8 @@ pub fn make_empty(path: &Path, mode: u32) -> Result<()> {
             .truncate(true)
             .mode(0o600)
             .open(path)?;
+        clear_acl(&file);
+        set_user_attributes(&file, attributes);
         file.set_permissions(fs::Permissions::from_mode(mode))
     };
     make().map_err(|e| Error::io("cannot write", path, e))
@@ -136,7 +156,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("f");
         assert_eq!(on_prefix(&file), OnPrefix::Absent);
-        make_empty(&file, 0o640).unwrap();
+        make_empty(&file, 0o640, &Attributes::new()).unwrap();
         assert_eq!(on_prefix(&file), OnPrefix::File { mode: 0o640 });
         fs::hard_link(&file, dir.path().join("g")).unwrap();
         assert_eq!(on_prefix(&file), OnPrefix::Other);

@@ -135,7 +135,7 @@ pub fn publish_found(
 ) -> Result<Salvaged> {
     let found = look_below(dirs)?;
     let state = places.prefix.join(STATE_FOLDER);
-    create_dirs(&state, 0o777)?;
+    create_dirs(&state, 0o755)?;
     let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
         Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
         Taken::Ours(lease) => lease,

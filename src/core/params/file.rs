@@ -6,14 +6,14 @@
 //! CKPT=0 INTERVAL=1 TYPE=XOR        # GROUPS, STORE and CKPT lines take several
 //! ```
 
-use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::text::{self, Lookup};
 use super::{Environment, Source};
 use crate::error::{Error, Result, again};
+use crate::files::read_regular;
 use crate::system::{name_of_user, user_id};
 
 /// Largest config file that is read, in bytes; GROUPS lines of 100,000 nodes fit.
@@ -111,24 +111,30 @@ fn read_once(
     environment: &Environment,
 ) -> Result<Option<Parsed>> {
     let io = |error| Error::io("cannot read the config file", path, error);
-    let mut file = match File::open(path) {
+    let name = path.display().to_string();
+    let unfit = |what| Error::Config { place: name.clone(), what };
+    let mut file = match read_regular(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::IsADirectory => {
+            return Err(unfit("it is a directory, not a config file".to_string()));
+        }
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            return Err(unfit("it is no regular file".to_string()));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io(error)),
     };
     let data = file.metadata().map_err(io)?;
     let length = data.len();
-    let unfit = match choice {
-        _ if data.is_dir() => Some("it is a directory, not a config file".to_string()),
+    let reason = match choice {
         _ if length > FILE_BYTES_MAX => {
             Some(format!("{length} bytes are too many for a config file"))
         }
         Choice::Found => distrust((data.uid(), user_id()), data.mode()),
         Choice::Named => None,
     };
-    let name = path.display().to_string();
-    if let Some(what) = unfit {
-        return Err(Error::Config { place: name, what });
+    if let Some(what) = reason {
+        return Err(unfit(what));
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(io)?;

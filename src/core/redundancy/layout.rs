@@ -12,7 +12,7 @@ use super::Spares;
 use super::running_crc::RunningCrc;
 use super::spares::create_file;
 use crate::error::{Error, Result};
-use crate::files::{create_dirs, join_relative, remove_file_if_there, sync_dir};
+use crate::files::{create_dirs, join_relative, open_own, remove_file_if_there, sync_dir};
 use crate::records::FileMeta;
 use crate::system::begin_writeback;
 
@@ -224,10 +224,9 @@ impl LogicalFile {
         let file = match part.file.take() {
             Some(file) => file,
             None => {
-                let file = OpenOptions::new()
-                    .read(!self.writable)
-                    .write(self.writable)
-                    .open(&part.path)
+                let mut options = OpenOptions::new();
+                let options = options.read(!self.writable).write(self.writable);
+                let file = open_own(&part.path, options)
                     .map_err(|error| Error::io("cannot open", &part.path, error))?;
                 self.open.push_back(index);
                 file

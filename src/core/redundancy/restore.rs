@@ -11,7 +11,7 @@ use super::layout::{DIRECTORY_MODE, LogicalFile};
 use super::verify::compare_crcs;
 use super::{MemberList, REDUNDANCY_DIR};
 use crate::error::{Error, Result};
-use crate::files::{create_dirs, join_relative, replace, sync_dir};
+use crate::files::{create_dirs, join_relative, open_own, replace, sync_dir};
 use crate::records::FileMeta;
 
 /// The files of one lost member.
@@ -69,5 +69,5 @@ fn temporary(dir: &Path, world_rank: usize, index: usize) -> PathBuf {
 }
 
 fn set_attributes(path: &Path, meta: &FileMeta) -> std::io::Result<()> {
-    meta.give_to(&OpenOptions::new().write(true).open(path)?)
+    meta.give_to(&open_own(path, OpenOptions::new().write(true))?)
 }

@@ -8,6 +8,8 @@ mod access;
 mod affinity;
 mod attributes;
 mod descriptor;
+mod durable;
+mod file_limit;
 mod lanes;
 mod memory;
 mod nibbles;
@@ -28,11 +30,16 @@ pub use affinity::{
     bind_thread, parent, permitted, processor_time, processors, take_short_turns,
     waited_for_processor,
 };
-pub use attributes::{Attributes, copy_user_attributes, set_user_attributes, user_attributes_at};
+pub use attributes::{
+    Attributes, clear_acl, copy_default_acl, copy_user_attributes, set_user_attributes,
+    user_attributes_at,
+};
 pub use descriptor::{
     begin_writeback, has_writers, is_locked, is_open_elsewhere, next_data, try_lock, unlock,
     will_read_in_order,
 };
+pub use durable::{sync_file_system, written_out};
+pub use file_limit::{BelowLimit, allow_size, below_limit};
 pub use lanes::in_lanes;
 pub use memory::{Memory, cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;
@@ -46,7 +53,7 @@ pub use planted::{Planted, plant, planted};
 pub use poll::{addresses, await_ready};
 pub use queues::has_kernel_queues;
 pub use reserve::{allocated, release_excess, reserve};
-pub use secure_dir::{SecureDir, secure_dir};
+pub use secure_dir::{SecureDir, check_own_dir, secure_dir};
 pub use shared_bytes::SharedBytes;
 pub use shared_log::{Heard, SharedLog, Telling};
 pub use space::{Space, space};

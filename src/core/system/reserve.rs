@@ -6,8 +6,8 @@ use std::os::fd::RawFd;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use super::check;
 use super::descriptor::{drop_lease, take_lease};
+use super::{allow_size, check};
 
 /// Reserves room for bytes `offset .. offset + bytes` of an open file; its size stays as it is.
 ///
@@ -20,6 +20,7 @@ pub fn reserve(fd: RawFd, offset: u64, bytes: u64) -> io::Result<()> {
     if length == 0 {
         return Ok(());
     }
+    allow_size(offset.saturating_add(bytes))?;
     loop {
         // SAFETY: fallocate takes no pointer; a number that is no open file is an error.
         let result =

@@ -132,6 +132,31 @@ fn step(parent: &File, name: &str, path: &Path) -> Result<File> {
     Ok(dir)
 }
 
+/// Makes sure that a directory of ours that others can see, if it is there, is one, belongs to this
+/// user, and that nobody else can put anything into it.
+///
+/// # Errors
+/// It is not, or does not; the message says what a person can do.
+pub fn check_own_dir(path: &Path) -> Result<()> {
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::io("cannot look at", path, error)),
+    };
+    if !found.is_dir() {
+        return Err(refused(path, "a link or file has its name; remove it".into()));
+    }
+    if found.uid() != user_id() {
+        return Err(refused(path, format!("it belongs to uid {}", found.uid())));
+    }
+    if found.mode() & 0o022 != 0 {
+        let closed = Permissions::from_mode(found.mode() & 0o7755);
+        std::fs::set_permissions(path, closed)
+            .map_err(|error| Error::io("cannot set the mode of", path, error))?;
+    }
+    Ok(())
+}
+
 fn refused(path: &Path, why: String) -> Error {
     Error::Refused(format!("the directory {} is not used: {why}", path.display()))
 }
@@ -170,6 +195,24 @@ mod tests {
         assert!(!other.join("scr.1").exists());
         for name in ["..", ".", "", "a/b"] {
             assert!(secure_dir(base.path(), &[name]).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn what_others_can_see_must_be_ours_all_the_same() {
+        let base = base();
+        let path = base.path().join(".scr");
+        check_own_dir(&path).unwrap();
+        std::os::unix::fs::symlink(base.path(), &path).unwrap();
+        assert!(check_own_dir(&path).unwrap_err().to_string().contains("a link"));
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o2777)).unwrap();
+        check_own_dir(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o2755);
+        if user_id() == 0 {
+            std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+            assert!(check_own_dir(&path).unwrap_err().to_string().contains("uid 65534"));
         }
     }
 

@@ -8,15 +8,17 @@
 //! With more nodes than `SCR_FLUSH_WIDTH` they share so many lanes, one node at a time in each:
 //! they may come in any order, so whoever has the lock on the lane's file on the prefix copies.
 
+use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::flush::{decided, finish_journal, give_up};
 use super::journal::{Journal, Mark, Published, own_folder, publish_part};
+use super::ledger::Ledger;
 use super::newer::{Decided, leave_to_newer};
 use super::options::{Options, SYNC_BYTES};
-use super::stage::{stage, staged_path};
+use super::stage::{Stager, staged_path};
 use super::throttle::Throttle;
 use super::work::Work;
 use crate::cache::{Catalog, CatalogEntry};
@@ -166,8 +168,10 @@ impl Node<'_> {
     ) -> Result<Option<Vec<OnItsWay<'p>>>> {
         let mut files = Vec::new();
         let copied = part.entries.iter().filter(|entry| !entry.meta.on_prefix);
+        let by_destination: HashMap<&str, _> =
+            known.files.iter().map(|entry| (&*entry.1.destination, entry)).collect();
         for (entry, destination) in copied.zip(destinations(self.prefix, part)?) {
-            let found = known.files.iter().find(|(_, one)| one.destination == destination);
+            let found = by_destination.get(&*destination).copied();
             let Some((source, transfer)) = found else { return Ok(None) };
             files.push((&entry.meta, source.clone(), transfer.clone()));
         }
@@ -193,47 +197,51 @@ impl Node<'_> {
     }
 
     fn copy(&mut self, part: &Catalog, files: Vec<OnItsWay<'_>>, mut work: Work) -> Result<u64> {
-        let mut count = 0;
+        let mut ledger = Ledger::new(self.path);
+        let copied = self.copy_files(part, files, &mut work, &mut ledger);
+        // Stopped, too: whoever is next goes on from there.
+        let noted = ledger.write();
+        copied.and_then(|count| noted.map(|()| count))
+    }
+
+    fn copy_files(
+        &mut self,
+        part: &Catalog,
+        files: Vec<OnItsWay<'_>>,
+        work: &mut Work,
+        ledger: &mut Ledger<'_>,
+    ) -> Result<u64> {
+        let (mut count, mut stager) = (0, Stager::default());
         let bytes = files.iter().map(|(meta, ..)| meta.size).sum();
         let _step = progress::step("copying to the prefix", Total::Bytes(Some(bytes)));
         for (meta, source, transfer) in files {
             self.heed_stop()?;
             let there = Path::new(&transfer.destination).metadata().ok().map(|one| one.len());
-            if !transfer.is_complete() || there != Some(meta.size) {
-                let written = transfer.written.unwrap_or(0).min(there.unwrap_or(0));
-                self.copy_file(part.epoch, meta, &source, written, &mut work)?;
-                count += 1;
-            } else {
+            if transfer.is_complete() && there == Some(meta.size) {
                 progress::add_bytes(meta.size);
+                continue;
             }
+            let target = join_relative(self.prefix, &meta.name)?;
+            let buffer_bytes = work.piece(self.options.buffer_bytes);
+            let crc32 = self.options.check_crc;
+            let mut progress = |bytes: u64| work.moved(bytes, || self.heed_stop().map(|()| true));
+            let mut note = |bytes: u64| ledger.set(&source, bytes);
+            let how = CopyOptions {
+                buffer_bytes,
+                crc32,
+                progress: Some(&mut progress),
+                resume_at: transfer.written.unwrap_or(0).min(there.unwrap_or(0)),
+                durable: Some(Durable { every_bytes: SYNC_BYTES, note: &mut note }),
+                ..CopyOptions::default()
+            };
+            stager.stage(Path::new(&source), &target, part.epoch, meta, how)?;
+            ledger.note(&mut stager)?;
+            work.moved(0, || self.heed_stop().map(|()| true))?;
+            count += 1;
         }
+        stager.finish()?;
+        ledger.note(&mut stager)?;
         Ok(count)
-    }
-
-    fn copy_file(
-        &mut self,
-        epoch: u64,
-        meta: &FileMeta,
-        source: &str,
-        written: u64,
-        work: &mut Work,
-    ) -> Result<()> {
-        let (path, crc32) = (self.path, self.options.check_crc);
-        let target = join_relative(self.prefix, &meta.name)?;
-        let mut note = |bytes: u64| note_written(path, source, bytes);
-        let buffer_bytes = work.piece(self.options.buffer_bytes);
-        let mut progress = |bytes: u64| work.moved(bytes, || self.heed_stop().map(|()| true));
-        let how = CopyOptions {
-            buffer_bytes,
-            crc32,
-            progress: Some(&mut progress),
-            resume_at: written,
-            durable: Some(Durable { every_bytes: SYNC_BYTES, note: &mut note }),
-            ..CopyOptions::default()
-        };
-        stage(Path::new(source), &target, epoch, Some(meta), how)?;
-        note_written(path, source, meta.size)?;
-        work.moved(0, || self.heed_stop().map(|()| true))
     }
 
     fn heed_stop(&mut self) -> Result<()> {
@@ -253,15 +261,6 @@ impl Node<'_> {
     }
 }
 
-fn note_written(path: &Path, source: &str, bytes: u64) -> Result<()> {
-    update(path, |all: &mut TransferFile| {
-        if let Some(entry) = all.files.get_mut(source) {
-            entry.written = Some(bytes);
-        }
-        Ok(())
-    })
-}
-
 /// Publishes and records what all nodes have staged; then takes off this node's transfer file what
 /// no journal knows any more. Nobody else may be at work on the journal: the caller holds the
 /// prefix. Local.
@@ -270,7 +269,7 @@ fn note_written(path: &Path, source: &str, bytes: u64) -> Result<()> {
 /// Journal, index or a file on the prefix cannot be read or changed.
 pub fn complete(prefix: &Path, control_dir: &Path, options: &Options) -> Result<Completed> {
     let mut completed = Completed::default();
-    let mut wanted = Vec::new();
+    let mut wanted = BTreeSet::new();
     for id in Journal::ids(prefix)? {
         match complete_one(prefix, id, options, &mut completed) {
             Ok(destinations) => wanted.extend(destinations),

@@ -6,15 +6,17 @@
 //! 2. Each thread stages its rank's files, within the limits of bandwidth and time.
 //! 3. When all of a node are staged, its leader's thread marks that in the journal; when all nodes
 //!    are, rank 0 ([`AsyncFlush::advance`], called from time to time) commits.
-//!    Only leaders look at the prefix; the other ranks of a node wait for their leader's [`Sign`].
-//! 4. Each thread gives its files their final names, and takes them off the transfer file; with the
-//!    last one of a node its leader marks the node as published; rank 0 writes summary and index.
+//!    Only leaders look at the prefix; ranks of a node hear of one another by a [`Sign`].
+//! 4. Each thread gives its files their final names; after the last one of a node its leader takes
+//!    all off the transfer file and marks the node as published; rank 0 writes summary and index.
 //!
 //! A start after a crash completes what is committed or staged everywhere, and goes on from WRITTEN
 //! with what is not.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -25,7 +27,7 @@ use super::flush::{Announced, announce_flush, keep_window};
 use super::index::{announce, record_flushed};
 use super::journal::{Journal, Mark};
 use super::leader_sign::Sign;
-use super::ledger::{self, Ledger};
+use super::ledger::{self, Ledger, Way};
 use super::options::{Options, SYNC_BYTES};
 use super::polling;
 use super::stage::{Stager, publish_staged, remove_staged, staged_path};
@@ -35,11 +37,11 @@ use super::unfinished::close_half;
 use super::window::Left;
 use super::work::Work;
 use crate::cache::agree::agree;
-use crate::cache::{Catalog, CatalogEntry, Ctx};
+use crate::cache::{Catalog, Ctx};
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, Durable, join_relative, sync_dir};
+use crate::files::{CopyOptions, Durable, Together, join_relative};
 use crate::log::{self, messages};
-use crate::records::{DatasetRecord, FileMeta, Record, Transfer, TransferFile};
+use crate::records::{DatasetRecord, FileMeta, Record as _, TransferFile};
 use crate::system;
 
 /// Between two looks at the prefix, at least, and at what the node's leader says.
@@ -83,8 +85,10 @@ struct Job {
     dir: PathBuf,
     /// World rank of the node's leader, if this rank is it.
     leads: Option<usize>,
-    /// What the node stages.
-    part: Catalog,
+    /// World ranks of this node that have files to copy.
+    writers: Vec<usize>,
+    /// What the node copies, for its leader.
+    node_files: Vec<Way>,
     about: About,
     prefix: PathBuf,
     transfer_file: PathBuf,
@@ -125,11 +129,14 @@ impl AsyncFlush {
         let copied = record.files.iter().filter(|file| !file.on_prefix);
         let turn = turns::gather(ctx, copied.map(|file| file.size).sum())?;
         let nodes = ctx.world.size() / ctx.node.size().max(1);
+        let dir = ctx.layout.data_dir(&record);
+        let (writers, node_files) = node_files(ctx, &part, &dir)?;
         let job = Arc::new(Job {
             rank: ctx.world.rank(),
-            dir: ctx.layout.data_dir(&record),
+            dir,
             leads: ctx.is_node_leader().then(|| ctx.world.rank()),
-            part,
+            writers,
+            node_files,
             about,
             prefix: ctx.prefix.to_path_buf(),
             transfer_file: ctx.layout.control_dir.join(TransferFile::NAME),
@@ -250,29 +257,18 @@ impl Job {
     }
 
     fn key(&self, file: &FileMeta) -> String {
-        self.key_of(&file.name)
+        self.dir.join(&file.name).display().to_string()
     }
 
-    fn key_of(&self, name: &str) -> String {
-        self.dir.join(name).display().to_string()
-    }
-
-    /// Enters this rank's files into the transfer file; what an earlier launch has written of them
-    /// counts.
+    /// Enters the node's files into the transfer file; what an earlier launch has written of them
+    /// counts. For the node's leader.
     fn enter(&self) -> Result<()> {
-        let mut entries = Vec::new();
-        for file in self.own_files() {
-            let target = join_relative(&self.prefix, &file.name)?;
-            let staged = staged_path(&target, self.record.epoch)?;
-            entries.push((self.key(file), staged, file.size));
-        }
-        ledger::enter(&self.transfer_file, &self.options, entries)
+        ledger::enter(&self.transfer_file, &self.options, &self.node_files)
     }
 
-    /// Takes this rank's files off the transfer file.
+    /// Takes the node's files off the transfer file. For the node's leader.
     fn leave(&self) -> Result<()> {
-        let own: Vec<String> = self.own_files().map(|file| self.key(file)).collect();
-        ledger::leave(&self.transfer_file, &own)
+        ledger::leave(&self.transfer_file, &self.node_files)
     }
 
     fn run(&self, before: Option<&Job>, publish_if: &PublishIf) {
@@ -313,25 +309,35 @@ impl Job {
             }
         }
         let Some(rank) = self.turn.rank_before else { return Ok(true) };
-        self.wait(LOOK, || {
-            let of_rank = self.part.entries.iter().filter(|entry| entry.rank == rank);
-            Ok(self.transfers(of_rank)?.iter().all(is_staged))
-        })
+        self.wait(LOOK, || self.is_given(Sign::Staged(rank)))
     }
 
     /// Waits until `come`, which looks at the prefix, is true: the node's leader looks, and gives
     /// the others its sign. `false` if it was stopped.
     fn wait_for_sign(&self, sign: Sign, come: impl Fn() -> Result<bool>) -> Result<bool> {
-        let path = sign.path(&self.control, self.record.dataset_id);
         if self.leads.is_none() {
-            let given = || path.try_exists().map_err(|e| Error::io("cannot look at", &path, e));
-            return self.wait(LOOK, given);
+            return self.wait(LOOK, || self.is_given(sign));
         }
-        let given = || match std::fs::write(&path, "") {
-            Ok(()) => Ok(true),
-            Err(e) => Err(Error::io("cannot write", &path, e)),
-        };
+        let given = || self.give(sign).map(|()| true);
         Ok(self.wait(self.look, come)? && self.wait(self.look, given)?)
+    }
+
+    fn give(&self, sign: Sign) -> Result<()> {
+        sign.give(&self.control, self.record.dataset_id)
+    }
+
+    fn is_given(&self, sign: Sign) -> Result<bool> {
+        sign.is_given(&self.control, self.record.dataset_id)
+    }
+
+    /// Waits until every rank of the node that has files has given its sign. For the node's leader.
+    fn wait_for_node(&self, sign: impl Fn(usize) -> Sign) -> Result<bool> {
+        for rank in &self.writers {
+            if !self.wait(self.options.pause, || self.is_given(sign(*rank)))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Removes the signs of this flush, or of an earlier attempt. For the node's leader.
@@ -358,9 +364,11 @@ impl Job {
     fn stage_own(&self) -> Result<()> {
         let mut ledger = Ledger::new(&self.transfer_file);
         let staged = self.stage_files(&mut ledger);
-        // Stopped, too: the next launch goes on from there.
-        let written = ledger.write();
-        staged.and(written)
+        match staged {
+            Ok(()) => self.give(Sign::Staged(self.rank)),
+            // Stopped, too: the next launch goes on from there.
+            Err(error) => ledger.write().and(Err(error)),
+        }
     }
 
     fn stage_files(&self, ledger: &mut Ledger<'_>) -> Result<()> {
@@ -389,39 +397,20 @@ impl Job {
             };
             let target = join_relative(&self.prefix, &file.name)?;
             stager.stage(&self.dir.join(&file.name), &target, self.record.epoch, file, how)?;
-            self.note_durable(&mut stager, ledger)?;
+            ledger.note(&mut stager)?;
             // The last sync is work, too.
             work.moved(0, is_limited)?;
         }
         stager.finish()?;
-        self.note_durable(&mut stager, ledger)
-    }
-
-    fn note_durable(&self, stager: &mut Stager, ledger: &mut Ledger<'_>) -> Result<()> {
-        let mut durable = stager.take_durable().into_iter();
-        durable.try_for_each(|(name, bytes)| ledger.set(&self.key_of(&name), bytes))
-    }
-
-    /// The node's files as the transfer file has them.
-    fn of_node(&self) -> Result<Vec<Option<Transfer>>> {
-        self.transfers(self.part.entries.iter())
-    }
-
-    fn transfers<'a>(
-        &self,
-        entries: impl Iterator<Item = &'a CatalogEntry>,
-    ) -> Result<Vec<Option<Transfer>>> {
-        let all = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
-        let copied = entries.filter(|entry| !entry.meta.on_prefix);
-        Ok(copied.map(|entry| all.files.get(&self.key(&entry.meta)).cloned()).collect())
+        ledger.note(&mut stager)
     }
 
     fn publish_all(&self, publish_if: &PublishIf) -> Result<()> {
         if let Some(leader) = self.leads {
-            let staged = || Ok(self.of_node()?.iter().all(is_staged));
-            if !self.wait(self.options.pause, staged)? {
+            if !self.wait_for_node(Sign::Staged)? {
                 return Ok(());
             }
+            ledger::complete(&self.transfer_file, &self.node_files)?;
             self.journal.mark(Mark::Staged, leader, "")?;
         }
         let committed = || Ok(self.journal.committed()?.is_some());
@@ -440,15 +429,15 @@ impl Job {
             }
         }
         // Not while the caller of `publish_if` keeps the program waiting.
-        dirs.iter().try_for_each(|dir| sync_dir(dir))?;
-        self.leave()?;
+        Together::default().finish_with(dirs)?;
+        self.give(Sign::Named(self.rank))?;
         self.finished.store(true, Ordering::Relaxed);
-        if let Some(leader) = self.leads {
-            let gone = || Ok(self.of_node()?.iter().all(Option::is_none));
-            if self.wait(self.options.pause, gone)? {
-                self.clear_signs()?;
-                self.journal.mark(Mark::Published, leader, "")?;
-            }
+        if let Some(leader) = self.leads
+            && self.wait_for_node(Sign::Named)?
+        {
+            self.leave()?;
+            self.clear_signs()?;
+            self.journal.mark(Mark::Published, leader, "")?;
         }
         Ok(())
     }
@@ -481,7 +470,19 @@ impl Job {
     }
 }
 
-/// One that is not there has its final name already.
-fn is_staged(transfer: &Option<Transfer>) -> bool {
-    transfer.as_ref().is_none_or(Transfer::is_complete)
+/// The ranks of this node that have files to copy, and for its leader these files; `dir` is where
+/// those of this rank are. Collective over the node.
+fn node_files(ctx: &Ctx, part: &Catalog, dir: &Path) -> Result<(Vec<usize>, Vec<Way>)> {
+    let dirs = ctx.node.all_gather(dir.as_os_str().as_bytes())?;
+    let copied = || part.entries.iter().filter(|entry| !entry.meta.on_prefix);
+    let writers: BTreeSet<usize> = copied().map(|entry| entry.rank).collect();
+    let mut files = Vec::new();
+    for entry in copied().filter(|_| ctx.is_node_leader()) {
+        let of = ctx.node_ranks.iter().position(|rank| *rank == entry.rank);
+        let dir = of.and_then(|of| dirs.get(of)).map(|dir| Path::new(OsStr::from_bytes(dir)));
+        let source = dir.unwrap_or(Path::new("")).join(&entry.meta.name).display().to_string();
+        let staged = staged_path(&join_relative(ctx.prefix, &entry.meta.name)?, part.epoch)?;
+        files.push((source, staged, entry.meta.size));
+    }
+    Ok((writers.into_iter().collect(), files))
 }

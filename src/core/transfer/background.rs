@@ -17,7 +17,7 @@ use super::about::About;
 use super::async_flush::PublishIf;
 use super::flush::keep_window;
 use super::index::{announce, record_flushed};
-use super::journal::{Journal, Mark, own_folder};
+use super::journal::{Journal, Mark, OWN_MODE, own_folder};
 use super::single::publish_as;
 use super::stage::staged_path;
 use super::unfinished::note_half;
@@ -248,7 +248,7 @@ fn write_catalog(prefix: &Path, about: &About, files: Catalog, name: &str) -> Re
     tree.set("ABOUT", about.to_tree());
     tree.set("FILES", files.to_tree());
     let folder = marks_folder(prefix, about.dataset.id);
-    create_dirs(&folder, 0o777)?;
+    create_dirs(&folder, OWN_MODE)?;
     tree.write_file(folder.join(name))
 }
 

@@ -12,7 +12,7 @@ use super::options::in_turns;
 use super::single::sweep_staged;
 use super::stage::Stager;
 use super::unfinished::note_half_of;
-use super::window::{Left, trim};
+use super::window::{Left, forget_deleted, trim};
 use crate::bytes::{Reader, Writer};
 use crate::cache::agree::{agree, any, from_root, twice};
 use crate::cache::{Catalog, CatalogEntry, Ctx};
@@ -163,9 +163,13 @@ pub(super) fn announce_flush(
     Ok(Announced { record, sources, part, about, journal })
 }
 
-/// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`). The dataset is there; that an
+/// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`), and the records of what the
+/// program has deleted itself. The dataset is there; that an
 /// older one cannot be deleted is no reason to write it again.
 pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
+    if let Err(error) = forget_deleted(prefix, newest) {
+        log::message(1, format_args!("{error}"));
+    }
     trim(prefix, newest, keep).unwrap_or_else(|error| {
         log::warn_once(
             messages::WINDOW_EXCEEDED,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::journal::own_folder;
+use super::journal::{OWN_MODE, own_folder};
 use super::replaced::keep_replaced;
 use crate::cache::CatalogEntry;
 use crate::error::Result;
@@ -50,7 +50,7 @@ pub(super) fn record_flushed(
         });
     }
     let dir = folder(prefix, dataset.id);
-    create_dirs(&dir, 0o777)?;
+    create_dirs(&dir, OWN_MODE)?;
     let mut files: BTreeMap<usize, Vec<FileMeta>> = BTreeMap::new();
     for entry in entries {
         files.entry(entry.rank).or_default().push(entry.meta.clone());

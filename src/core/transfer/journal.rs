@@ -25,12 +25,15 @@ use super::kept::keep;
 use super::stage::{publish_staged, remove_staged};
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
-use crate::files::{create_dirs, join_relative, remove_tree, sync_dir};
+use crate::files::{Together, create_dirs, join_relative, remove_tree, sync_dir, write_ours};
 use crate::kvtree::KvTree;
 use crate::log;
 
 /// Name of the commit file.
 const COMMIT: &str = "commit.scr";
+
+/// Mode of directories in it (before umask): others may look, and not plant anything.
+pub(super) const OWN_MODE: u32 = 0o755;
 
 /// Returns the folder of everything that is ours on the prefix.
 pub(super) fn own_folder(prefix: &Path) -> PathBuf {
@@ -95,7 +98,7 @@ impl Journal {
 
     /// Announces what a node will stage. `part` is a catalog of the node's ranks only.
     pub fn write_part(&self, leader: usize, part: &Catalog, about: &About) -> Result<()> {
-        create_dirs(&self.dir(), 0o777)?;
+        create_dirs(&self.dir(), OWN_MODE)?;
         let mut tree = part.to_tree();
         tree.set(ABOUT, about.to_tree());
         tree.write_file(self.dir().join(format!("part.{leader}.scr")))
@@ -123,7 +126,7 @@ impl Journal {
     pub fn mark(&self, mark: Mark, rank: usize, why: &str) -> Result<()> {
         let path = self.dir().join(format!("{}{rank}.scr", mark.stem()));
         if mark != Mark::Failed {
-            return fs::write(&path, "").map_err(|e| Error::io("cannot write", &path, e));
+            return write_ours(&path, b"").map_err(|e| Error::io("cannot write", &path, e));
         }
         let mut tree = KvTree::new();
         tree.set_value("WHY", why);
@@ -310,7 +313,7 @@ pub(super) fn publish_part_if(prefix: &Path, part: &Catalog, gate: Gate) -> Resu
             remove_staged(&target, part.epoch)?;
         }
     }
-    dirs.iter().try_for_each(|dir| sync_dir(dir))?;
+    Together::default().finish_with(dirs)?;
     Ok(published)
 }
 

@@ -1,18 +1,24 @@
-//! What a node's leader has seen on the prefix, for the other ranks of the node: an empty file in
-//! the control directory. So the prefix bears one reader a node, not one a rank.
+//! What the ranks of a node tell one another of a flush by threads: empty files in the control
+//! directory. The leader tells what it has seen on the prefix, which bears one reader a node, not
+//! one a rank; each rank tells how far its own files are.
 
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
-use crate::files::remove_file_if_there;
+use crate::cache::disk::names_in;
+use crate::error::{Error, Result};
+use crate::files::{remove_file_if_there, write_ours};
 
-/// What was seen.
+/// What is told.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Sign {
     /// The nodes before are done.
     Turn,
     /// Rank 0 has committed.
     Commit,
+    /// All files of this world rank are staged.
+    Staged(usize),
+    /// All files of this world rank have their names.
+    Named(usize),
 }
 
 impl Sign {
@@ -21,13 +27,28 @@ impl Sign {
         let kind = match self {
             Sign::Turn => "turn",
             Sign::Commit => "commit",
+            Sign::Staged(rank) => return control.join(format!("flush.{id}.staged.{rank}")),
+            Sign::Named(rank) => return control.join(format!("flush.{id}.named.{rank}")),
         };
         control.join(format!("flush.{id}.{kind}"))
     }
 
+    /// Gives it.
+    pub fn give(self, control: &Path, id: u64) -> Result<()> {
+        let path = self.path(control, id);
+        write_ours(&path, b"").map_err(|e| Error::io("cannot write", path, e))
+    }
+
+    /// Tells whether it is given.
+    pub fn is_given(self, control: &Path, id: u64) -> Result<bool> {
+        let path = self.path(control, id);
+        path.try_exists().map_err(|e| Error::io("cannot look at", path, e))
+    }
+
     /// Removes all signs of the flush of dataset `id`.
     pub fn clear(control: &Path, id: u64) -> Result<()> {
-        let signs = [Sign::Turn, Sign::Commit];
-        signs.iter().try_for_each(|sign| remove_file_if_there(&sign.path(control, id)))
+        let (names, of_flush) = (names_in(control)?, format!("flush.{id}."));
+        let mut names = names.iter().filter(|name| name.starts_with(&of_flush));
+        names.try_for_each(|name| remove_file_if_there(&control.join(name)))
     }
 }

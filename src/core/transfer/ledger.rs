@@ -1,35 +1,47 @@
-//! How far a rank's files are on the prefix, as the node's transfer file says it.
+//! How far a node's files are on the prefix, as its transfer file says it.
+//!
+//! That file is read and written as a whole, by all ranks of the node, so it is not written for
+//! every small file: a rank notes what it has moved when that is much, the node's leader all else.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use super::options::Options;
+use super::options::{Options, SYNC_BYTES};
+use super::stage::Stager;
 use crate::error::Result;
 use crate::records::{Transfer, TransferCommand, TransferFile, update, update_or_renew};
 
-/// Between two writes of the transfer file by a rank.
-const PERIOD: Duration = Duration::from_millis(200);
+/// A file on its way: its source, its staged file, its size.
+pub(super) type Way = (String, PathBuf, u64);
 
-/// Keeps WRITTEN of this rank's files, without a write of the transfer file for every small one.
+/// Keeps WRITTEN of the files that a rank copies.
 pub(super) struct Ledger<'a> {
     transfer_file: &'a Path,
-    changed: Vec<(String, u64)>,
-    last: Instant,
+    changed: BTreeMap<String, u64>,
+    /// Bytes that the transfer file does not know of.
+    unsaid: u64,
 }
 
 impl<'a> Ledger<'a> {
     pub fn new(transfer_file: &'a Path) -> Self {
-        Ledger { transfer_file, changed: Vec::new(), last: Instant::now() }
+        Ledger { transfer_file, changed: BTreeMap::new(), unsaid: 0 }
     }
 
     /// Notes that `written` bytes of `source` are durable on the prefix.
     pub fn set(&mut self, source: &str, written: u64) -> Result<()> {
-        self.changed.push((source.to_owned(), written));
-        if self.last.elapsed() < PERIOD { Ok(()) } else { self.write() }
+        let before = self.changed.insert(source.to_owned(), written).unwrap_or(0);
+        self.unsaid += written.saturating_sub(before);
+        if self.unsaid < SYNC_BYTES { Ok(()) } else { self.write() }
+    }
+
+    /// Notes what has become durable since the last time.
+    pub fn note(&mut self, stager: &mut Stager) -> Result<()> {
+        let mut durable = stager.take_durable().into_iter();
+        durable.try_for_each(|(source, bytes)| self.set(&source, bytes))
     }
 
     pub fn write(&mut self) -> Result<()> {
-        self.last = Instant::now();
+        self.unsaid = 0;
         let changed = std::mem::take(&mut self.changed);
         if changed.is_empty() {
             return Ok(());
@@ -45,45 +57,50 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Enters files that are about to be copied, each with its source, its staged file and its size;
-/// what an earlier launch has written of them counts.
+/// Enters files that are about to be copied; what an earlier launch has written of them counts.
 ///
 /// # Errors
 /// If the transfer file cannot be changed.
-pub(super) fn enter(
-    path: &Path,
-    options: &Options,
-    entries: Vec<(String, PathBuf, u64)>,
-) -> Result<()> {
-    if entries.is_empty() {
+pub(super) fn enter(path: &Path, options: &Options, files: &[Way]) -> Result<()> {
+    if files.is_empty() {
         return Ok(());
     }
     update_or_renew(path, |all: &mut TransferFile| {
         all.command = TransferCommand::Run;
         all.percent = options.percent;
         all.bandwidth = options.bytes_per_second as f64;
-        for (source, staged, size) in entries {
+        for (source, staged, size) in files {
             let destination = staged.display().to_string();
-            let same = |old: &Transfer| old.destination == destination && old.size == size;
-            let there = staged.metadata().map_or(0, |found| found.len());
-            let old = all.files.get(&source).filter(|old| same(old));
-            let written = old.and_then(|old| old.written).map(|written| written.min(there));
-            all.files.insert(source, Transfer { destination, size, written });
+            let same = |old: &&Transfer| old.destination == destination && old.size == *size;
+            let old = all.files.get(source).filter(same).and_then(|old| old.written);
+            let there = || staged.metadata().map_or(0, |found| found.len());
+            let written = old.map(|written| written.min(there()));
+            all.files.insert(source.clone(), Transfer { destination, size: *size, written });
         }
         Ok(())
     })
+}
+
+/// Notes that all of these files are there.
+///
+/// # Errors
+/// If the transfer file cannot be changed.
+pub(super) fn complete(path: &Path, files: &[Way]) -> Result<()> {
+    let mut ledger = Ledger::new(path);
+    ledger.changed = files.iter().map(|(source, _, size)| (source.clone(), *size)).collect();
+    ledger.write()
 }
 
 /// Takes files off again.
 ///
 /// # Errors
 /// If the transfer file cannot be changed.
-pub(super) fn leave(path: &Path, sources: &[String]) -> Result<()> {
-    if sources.is_empty() {
+pub(super) fn leave(path: &Path, files: &[Way]) -> Result<()> {
+    if files.is_empty() {
         return Ok(());
     }
     update_or_renew(path, |all: &mut TransferFile| {
-        sources.iter().for_each(|source| drop(all.files.remove(source)));
+        files.iter().for_each(|(source, ..)| drop(all.files.remove(source)));
         Ok(())
     })
 }

@@ -9,11 +9,11 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use super::journal::own_folder;
+use super::journal::{OWN_MODE, own_folder};
 use super::stage::{is_staged_name, publish_staged, remove_staged, stage, staged_path};
 use crate::cache::disk::names_in;
 use crate::error::Result;
-use crate::files::{CopyOptions, crc32, create_dirs, remove_file_if_there, sync_dir};
+use crate::files::{CopyOptions, crc32, create_dirs, remove_file_if_there, sync_dir, write_ours};
 use crate::records::FileMeta;
 use crate::records::text::epoch_text;
 use crate::system::random_u64;
@@ -33,8 +33,8 @@ impl Note {
         let staged = staged_path(target, epoch).ok()?;
         let path = staged.as_os_str().as_bytes();
         let note = notes_folder(prefix).join(format!("{}-{:08x}", epoch_text(epoch), crc32(path)));
-        create_dirs(&notes_folder(prefix), 0o777).ok()?;
-        fs::write(&note, path).ok()?;
+        create_dirs(&notes_folder(prefix), OWN_MODE).ok()?;
+        write_ours(&note, path).ok()?;
         Some(Note(note))
     }
 }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, copy_file, crc32, create_dirs, remove_file_if_there};
+use crate::files::{
+    CopyOptions, Together, copy_unsynced, crc32, create_dirs, remove_file_if_there,
+};
 use crate::records::FileMeta;
 use crate::records::text::{epoch_text, parse_epoch};
 
@@ -18,8 +20,6 @@ const MARK: &str = ".scr-";
 const EPOCH_DIGITS: usize = 16;
 /// A file below this size becomes durable together with others.
 const SMALL_BYTES: u64 = 1 << 20;
-/// So many at most.
-const TOGETHER: usize = 64;
 /// Longest file name of common file systems, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -66,10 +66,24 @@ pub(super) fn stage(
     expected: Option<&FileMeta>,
     how: CopyOptions<'_>,
 ) -> Result<FileMeta> {
-    let staged = staged_path(target, epoch)?;
     if let Some(parent) = target.parent() {
         create_dirs(parent, 0o777)?;
     }
+    let (meta, file) = stage_unsynced(source, target, epoch, expected, how)?;
+    let synced = file.sync_all();
+    synced.map_err(|error| Error::io("cannot sync", target, error))?;
+    Ok(meta)
+}
+
+/// Does what [`stage`] does in a directory that is there, not durably yet.
+fn stage_unsynced(
+    source: &Path,
+    target: &Path,
+    epoch: u64,
+    expected: Option<&FileMeta>,
+    how: CopyOptions<'_>,
+) -> Result<(FileMeta, File)> {
+    let staged = staged_path(target, epoch)?;
     let resumable = how.durable.is_some();
     let outcome = copy_checked(source, &staged, expected, how);
     let goes_on = |error: &Error| resumable && !matches!(error, Error::Corrupt { .. });
@@ -80,13 +94,14 @@ pub(super) fn stage(
     outcome
 }
 
-/// Stages files one after another. Small ones are made durable together: the first fsync commits
-/// what the file system has of all of them, and the others find little to do.
+/// Stages files one after another. Small ones become durable together, and so do the names of new
+/// directories.
 #[derive(Default)]
 pub(super) struct Stager {
-    /// Staged, not durable yet: the staged file, its name, its bytes.
-    waiting: Vec<(PathBuf, String, u64)>,
-    /// Name and bytes of those that are durable.
+    together: Together,
+    /// Source and bytes of what is staged, not durable yet.
+    waiting: Vec<(String, u64)>,
+    /// The same of those that are durable.
     durable: Vec<(String, u64)>,
 }
 
@@ -103,15 +118,21 @@ impl Stager {
         expected: &FileMeta,
         how: CopyOptions<'_>,
     ) -> Result<()> {
-        let is_small = expected.size < SMALL_BYTES;
-        let how = CopyOptions { sync: !is_small, ..how };
-        stage(source, target, epoch, Some(expected), how)?;
-        if !is_small {
-            self.durable.push((expected.name.clone(), expected.size));
+        if let Some(parent) = target.parent() {
+            self.together.create_dirs(parent, 0o777)?;
+        }
+        let (_, file) = stage_unsynced(source, target, epoch, Some(expected), how)?;
+        let one = (source.display().to_string(), expected.size);
+        if expected.size >= SMALL_BYTES {
+            file.sync_all().map_err(|error| Error::io("cannot sync", target, error))?;
+            self.durable.push(one);
             return Ok(());
         }
-        self.waiting.push((staged_path(target, epoch)?, expected.name.clone(), expected.size));
-        if self.waiting.len() < TOGETHER { Ok(()) } else { self.finish() }
+        self.waiting.push(one);
+        if self.together.add(file, target)? {
+            self.durable.append(&mut self.waiting);
+        }
+        Ok(())
     }
 
     /// Makes durable what is not yet.
@@ -119,17 +140,12 @@ impl Stager {
     /// # Errors
     /// If a file cannot be synced.
     pub fn finish(&mut self) -> Result<()> {
-        for (staged, name, bytes) in self.waiting.drain(..) {
-            // The program's mode may forbid one of them.
-            let file = File::open(&staged).or_else(|_| File::options().write(true).open(&staged));
-            let synced = file.and_then(|file| file.sync_all());
-            synced.map_err(|error| Error::io("cannot sync", &staged, error))?;
-            self.durable.push((name, bytes));
-        }
+        self.together.finish()?;
+        self.durable.append(&mut self.waiting);
         Ok(())
     }
 
-    /// Returns name and bytes of files that have become durable since the last time.
+    /// Returns source and bytes of files that have become durable since the last time.
     pub fn take_durable(&mut self) -> Vec<(String, u64)> {
         std::mem::take(&mut self.durable)
     }
@@ -140,22 +156,22 @@ fn copy_checked(
     staged: &Path,
     expected: Option<&FileMeta>,
     how: CopyOptions<'_>,
-) -> Result<FileMeta> {
+) -> Result<(FileMeta, File)> {
     let (pace, resumed, begin) = (how.pace, how.resume_at, Instant::now());
-    let copied = copy_file(source, staged, how)?;
+    let (copied, file) = copy_unsynced(source, staged, how)?;
     if let Some(pace) = pace {
         pace.note(copied.bytes.saturating_sub(resumed), begin.elapsed());
     }
     let name = expected.map_or("", |meta| &meta.name);
     let found = crate::cache::disk::describe(staged, name)?;
     let found = FileMeta { crc32: copied.crc32, ..found };
-    let Some(expected) = expected else { return Ok(found) };
+    let Some(expected) = expected else { return Ok((found, file)) };
     let unknown = expected.crc32.is_none() || found.crc32.is_none();
     let same_content = unknown || expected.crc32 == found.crc32;
     if expected.size != found.size || !same_content {
         return Err(Error::corrupt(source, "it is not what it was when the dataset was sealed"));
     }
-    Ok(found)
+    Ok((found, file))
 }
 
 /// Gives the staged file its final name. A file that was renamed before is fine: a repeated
@@ -243,13 +259,14 @@ mod tests {
             stager.take_durable()
         };
         assert_eq!(stage_one("small", 10), []);
-        assert_eq!(stage_one("large", SMALL_BYTES), [("large".to_owned(), SMALL_BYTES)]);
-        let others = (0..TOGETHER - 2).map(|number| stage_one(&number.to_string(), 0).len());
-        assert_eq!(others.sum::<usize>(), 0);
-        assert_eq!(stage_one("last", 0).len(), TOGETHER);
+        let source = |name: &str| dir.path().join(name).display().to_string();
+        assert_eq!(stage_one("large", SMALL_BYTES), [(source("large"), SMALL_BYTES)]);
+        let together: Vec<usize> = (0..200).map(|at| stage_one(&at.to_string(), 0).len()).collect();
+        assert!(together.iter().all(|count| *count == 0 || *count > 50), "{together:?}");
+        assert!(together.iter().sum::<usize>() > 100, "few are held open at a time");
         assert_eq!(stage_one("one more", 1), []);
         stager.finish().unwrap();
-        assert_eq!(stager.take_durable(), [("one more".to_owned(), 1)]);
+        assert_eq!(stager.take_durable().last(), Some(&(source("one more"), 1)));
     }
 
     #[test]

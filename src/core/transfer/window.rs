@@ -11,7 +11,7 @@ use super::index::{folder, index_path};
 use super::kept::FILES;
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
-use crate::files::{join_relative, remove_file_if_there, remove_tree};
+use crate::files::{crc32, join_relative, remove_file_if_there, remove_tree};
 use crate::records::{
     Dataset, DatasetKey, FileMeta, IndexEntry, PrefixIndex, Record, SUMMARY_NAME, Summary, update,
 };
@@ -54,6 +54,49 @@ pub(super) fn trim(prefix: &Path, written: &Dataset, keep: u64) -> Result<Left> 
     // The program may have written a file anew, without us: then it is none of an old dataset.
     delete(prefix, &doomed, &is_published)?;
     Ok(doomed)
+}
+
+/// Older datasets that are looked at when one comes: more than come meanwhile.
+const LOOKS: usize = 4;
+/// So many of a series are never looked at: the cache may have them, too.
+const YOUNG: usize = 4;
+
+/// Takes datasets of the series of `written`, which has just come, out of the index when the
+/// program has deleted all their files: it looks at a few older ones each time, so that what is
+/// left of them does not grow with the run. Numbers do not go back, since what is newer stays.
+/// Local: rank 0 does it.
+pub(super) fn forget_deleted(prefix: &Path, written: &Dataset) -> Result<()> {
+    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let current = index.current_entry().map(|entry| entry.id);
+    let older = index.newest_first().filter(|entry| {
+        let series = entry.dataset.as_ref().map(|one| &one.key.series);
+        series == Some(&written.key.series) && entry.id < written.id && entry.is_restorable()
+    });
+    let older: Vec<u64> = older.skip(YOUNG).map(|entry| entry.id).collect();
+    let first = crc32(&written.id.to_be_bytes()) as usize;
+    let looked = (0..LOOKS.min(older.len())).map(|at| older[(first + at) % older.len()]);
+    let gone = |id: &u64| Some(*id) != current && is_deleted(prefix, *id);
+    let gone: BTreeSet<u64> = looked.filter(gone).collect();
+    match gone.is_empty() {
+        true => Ok(()),
+        false => forget_datasets(prefix, &|id| gone.contains(&id)).map(drop),
+    }
+}
+
+/// Tells whether no file is there that the dataset brought, and one of their names is free.
+fn is_deleted(prefix: &Path, id: u64) -> bool {
+    let files = files_of(prefix, id).ok().flatten().unwrap_or_default();
+    let mut free = false;
+    files.iter().all(|file| {
+        let Ok(path) = join_relative(prefix, &file.name) else { return false };
+        match path.symlink_metadata() {
+            Ok(_) => !is_published(&path, file),
+            Err(error) => {
+                free = true;
+                error.kind() == ErrorKind::NotFound
+            }
+        }
+    }) && free
 }
 
 /// Deletes all datasets that the index knows, with their files. Returns them. Local: rank 0 does
@@ -266,6 +309,26 @@ mod tests {
         assert!(!folder(prefix, 2).exists() && folder(prefix, 4).exists());
         assert_eq!(purge_prefix(prefix).unwrap().len(), 3);
         assert!(!prefix.join("ckpt").exists() && !prefix.join("latest").exists());
+    }
+
+    #[test]
+    fn what_the_program_has_deleted_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let prefix = dir.path();
+        for id in 1..=100 {
+            let newest = flushed(prefix, id, false);
+            if id > 2 && (id - 2) % 10 != 0 {
+                fs::remove_dir_all(prefix.join(format!("ckpt/{}", id - 2))).unwrap();
+            }
+            forget_deleted(prefix, &newest).unwrap();
+        }
+        let index = PrefixIndex::read(&index_path(prefix)).unwrap().unwrap();
+        let left: Vec<u64> = index.newest_first().map(|entry| entry.id).collect();
+        let folders = (1..=100).filter(|id| folder(prefix, *id).exists()).count();
+        assert!(left.len() == folders && folders < 30, "{left:?}");
+        // Whatever is there is known, and so are the newest.
+        assert!((1..=9).all(|ten| left.contains(&(ten * 10))), "{left:?}");
+        assert!((97..=100).all(|id| left.contains(&id)), "{left:?}");
     }
 
     #[test]

@@ -26,6 +26,7 @@
 //! | `never_quiet.rs` | logs beside checkpoints |
 //! | `pointers.rs` | files and links that name the newest checkpoint |
 //! | `rewritten.rs` | checkpoints whose names the next one takes |
+//! | `rights.rs` | rights on the PFS, and what other users have put in the way |
 //! | `bad_input.rs` | settings and records that are wrong |
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
@@ -63,6 +64,7 @@ mod program;
 mod record;
 mod restarts;
 mod rewritten;
+mod rights;
 mod same_bytes;
 mod scene;
 mod seen;

@@ -6,6 +6,7 @@ use std::fs;
 use super::calls::{CHECKPOINT, write};
 use super::cluster::{Cluster, Rank};
 use super::counted::Calls;
+use super::sim::steady;
 
 /// What one of the later checkpoints of a run costs a rank, on average.
 #[derive(Debug)]
@@ -74,6 +75,20 @@ fn a_checkpoint_waits_for_the_disk_a_few_times_however_large_the_job() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn the_leader_of_a_node_says_for_all_its_ranks_how_far_a_flush_is() {
+    let mut cluster = Cluster::new(&["SCR_COPY_TYPE=SINGLE"]);
+    let settings = ["SCR_FLUSH=1", "SCR_FLUSH_ASYNC=1"];
+    let got = cluster.run_with(&settings, "aabb", |rank| steady(20, 5).run(rank));
+    for (rank, steps) in got.steps.iter().enumerate() {
+        let writes = |step: &&String| step.contains("transfer.scrinfo") && !step.contains(".lock");
+        let renames = steps.iter().filter(writes).filter(|step| step.starts_with("rename"));
+        // At the begin of each of four, when all is staged, when all have their names.
+        let (renames, most) = (renames.count(), if rank % 2 == 0 { 12 } else { 0 });
+        assert!(renames <= most, "rank {rank}: {renames} times: {steps:?}");
     }
 }
 

@@ -57,7 +57,7 @@ pub fn add_older_directory(prefix: &Path, dir: &Path) -> Result<AddedOlder> {
         Error::Refused(format!("{dir} is not below the prefix {prefix}: move it there"))
     })?;
     look(&dir)?;
-    create_dirs(&state_dir(&prefix), 0o777)?;
+    create_dirs(&state_dir(&prefix), 0o755)?;
     alone_on_prefix(&prefix, &holder(), || add(&prefix, &dir, &name))
 }
 

@@ -12,7 +12,7 @@ use crate::log::{self, messages};
 use crate::machine::{Next, Report, SyncKind, WORDS};
 use crate::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
-use crate::system::{monotonic_ms, random_u64};
+use crate::system::{below_limit, monotonic_ms, random_u64};
 
 impl Session {
     /// Agrees with the other ranks if that is due: the program is about to make a blocking
@@ -69,6 +69,7 @@ impl Session {
 
     /// Holds a conference: all ranks say what they know; all decide the same; all do it.
     pub(in crate::session) fn confer(&self, links: &Links) -> Result<()> {
+        let _below = below_limit();
         self.tally.one(Count::Conferences);
         self.release_left_behind();
         self.state().machine.set_aside(self.spare.is_there());

@@ -13,7 +13,7 @@ use crate::log::{self, messages};
 use crate::machine::{DatasetState, SharedDataset};
 use crate::namespace::parent;
 use crate::session::rank::runtime::{Session, State};
-use crate::system::{Planted, monotonic_ms, planted};
+use crate::system::{Planted, below_limit, monotonic_ms, planted};
 
 impl Session {
     /// Makes the last seals and flushes inside MPI_Finalize, where communication still works.
@@ -22,6 +22,7 @@ impl Session {
         if self.is_child() || self.ended.load(Ordering::Relaxed) {
             return;
         }
+        let _below = below_limit();
         self.finishing.store(true, Ordering::Relaxed);
         self.site.host.inside(|| self.await_lent());
         if let Some(links) = self.links()

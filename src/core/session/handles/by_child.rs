@@ -12,7 +12,7 @@ use crate::namespace::{self as ns, Answer, Claim, Found, Intent, Manner, OnPrefi
 use crate::session::names::placing::mode_of;
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
-use crate::system::{has_writers, monotonic_ms};
+use crate::system::{Attributes, has_writers, monotonic_ms, user_attributes_at};
 
 impl Session {
     /// Answers an open of `path` by the process `child`.
@@ -131,16 +131,18 @@ impl Session {
 
     /// A file that the PFS does not have is there for the call that truncates it, with its mode.
     fn make_for_child(&self, name: &str, found: &Found, intent: Intent) -> Result<()> {
-        let mode = match &found.place {
-            Place::Cached(_, here) => mode_of(here),
-            Place::Elsewhere(_, remote) => remote.meta.mode & 0o7777,
-            Place::Evicted(attributes) => attributes.mode & 0o7777,
+        let (mode, attributes) = match &found.place {
+            Place::Cached(_, here) => (mode_of(here), user_attributes_at(here)),
+            Place::Elsewhere(_, remote) => {
+                (remote.meta.mode & 0o7777, remote.meta.attributes.clone())
+            }
+            Place::Evicted(known) => (known.mode & 0o7777, Attributes::new()),
             Place::Prefix | Place::Private(_) | Place::Deleted => return Ok(()),
         };
         if !intent.truncate || found.on_prefix != OnPrefix::Absent {
             return Ok(());
         }
-        ns::make_empty(&self.site.on_prefix(name), mode)
+        ns::make_empty(&self.site.on_prefix(name), mode, &attributes)
     }
 
     fn withdraw(&self, state: &mut State, file: &FileRef) -> Result<()> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::co_writers::{Change, Naming, Standing};
 use crate::cache::Setback;
 use crate::error::{Error, Result};
+use crate::files::read_own;
 use crate::handles::{Tracked, Way};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Intent, Placed, Placement, Reason};
@@ -337,7 +338,7 @@ fn copy_into(folder: &Path, name: &str, origin: &Path) -> Result<PathBuf> {
 fn same_content(one: &Path, other: &Path) -> bool {
     use std::io::Read as _;
     let compare = || -> std::io::Result<bool> {
-        let (mut a, mut b) = (std::fs::File::open(one)?, std::fs::File::open(other)?);
+        let (mut a, mut b) = (read_own(one)?, read_own(other)?);
         let mut left = a.metadata()?.len();
         if left != b.metadata()?.len() {
             return Ok(false);

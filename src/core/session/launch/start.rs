@@ -28,7 +28,7 @@ use crate::session::rank::runtime::{Session, State};
 use crate::session::report::events::Events;
 use crate::session::stores::pages::Pages;
 use crate::session::updates::moves::Moves;
-use crate::system::{Memory, monotonic_ms};
+use crate::system::{Memory, below_limit, monotonic_ms};
 use crate::transfer::recover_journal;
 
 impl Session {
@@ -39,6 +39,7 @@ impl Session {
     /// Communication failed, or something that makes this launch go without us.
     pub fn start(arrival: Arrival, world: Box<dyn Comm>) -> Result<Session> {
         let begin = Instant::now();
+        let _below = below_limit();
         let mut joined = arrival.join(world)?;
         let hosts = std::mem::take(&mut joined.hosts);
         let Joined { site, links, series, identity, .. } = &joined;

@@ -12,7 +12,7 @@ use crate::namespace::{self as ns, Answer, Claim, Found, Intent, OnPrefix, Place
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
-use crate::system::{is_denied, may_write, monotonic_ms};
+use crate::system::{is_denied, may_write, monotonic_ms, user_attributes_at};
 
 impl Session {
     /// Lets the machine learn who reads what.
@@ -220,7 +220,7 @@ impl Session {
             return Ok(());
         }
         let target = layer.dir.join(name);
-        ns::make_parents(&layer.dir, name)?;
+        ns::make_parents_like(&self.site.prefix, &layer.dir, name)?;
         if !found.exists {
             // What has no such reason to be there, another rank of the node has made just now.
             let outdated = state.view.is_absent(name) || layer.is_on_prefix(name);
@@ -229,10 +229,16 @@ impl Session {
         let path = self.site.on_prefix(name);
         let made = match (&found.place, found.on_prefix) {
             (Place::Cached(_, here), _) if !intent.truncate => ns::copy_up(here, &target),
-            (Place::Cached(_, here), _) => ns::make_empty(&target, mode_of(here)),
-            (Place::Elsewhere(_, remote), _) => ns::make_empty(&target, remote.meta.mode & 0o7777),
+            (Place::Cached(_, here), _) => {
+                ns::make_empty(&target, mode_of(here), &user_attributes_at(here))
+            }
+            (Place::Elsewhere(_, remote), _) => {
+                ns::make_empty(&target, remote.meta.mode & 0o7777, &remote.meta.attributes)
+            }
             (_, OnPrefix::File { .. }) if !intent.truncate => ns::copy_up(&path, &target),
-            (_, OnPrefix::File { mode }) => ns::make_empty(&target, mode),
+            (_, OnPrefix::File { mode }) => {
+                ns::make_empty(&target, mode, &user_attributes_at(&path))
+            }
             _ => ns::remove(&target),
         };
         if made.is_err() {

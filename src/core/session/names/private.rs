@@ -10,7 +10,7 @@ use crate::patterns::{Match, Template};
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
-use crate::system::monotonic_ms;
+use crate::system::{monotonic_ms, user_attributes_at};
 
 impl Session {
     /// Finds what `name` will be called, if a template says so and that name is cached.
@@ -44,7 +44,10 @@ impl Session {
         let held = matches!(found.place, Place::Private(_));
         if !held || !found.exists {
             match found.on_prefix {
-                OnPrefix::File { mode } if found.exists => ns::make_empty(&path, mode)?,
+                OnPrefix::File { mode } if found.exists => {
+                    let attributes = user_attributes_at(&self.site.on_prefix(name));
+                    ns::make_empty(&path, mode, &attributes)?;
+                }
                 _ => ns::remove(&path)?,
             }
             // What an earlier run left under this name is being truncated.

@@ -100,7 +100,7 @@ impl Session {
             false => Ok(Vec::new()),
         };
         let request = self.wanted_folder().join(name);
-        match announced.and_then(|_| create_dirs(&request, 0o777)) {
+        match announced.and_then(|_| create_dirs(&request, 0o755)) {
             Ok(()) => Some(request),
             Err(error) => {
                 self.complain(messages::REQUEST_FAILED, &error);
