@@ -13,7 +13,7 @@ use crate::log::{self, Id, messages};
 use crate::namespace::STATE_FOLDER;
 use crate::params::{Environment, keys};
 use crate::records::{Record as _, Refusal};
-use crate::system::unix_seconds;
+use crate::system::{check_own_dir, unix_seconds};
 use crate::transfer::has_datasets;
 
 /// How long the other ranks leave the word to the one that tells why: the launcher kills it as soon
@@ -95,7 +95,8 @@ impl Required {
     /// For who looks afterwards; makes no directory, and nothing rests on it.
     fn record(&self, why: &str) {
         let state = self.prefix.join(STATE_FOLDER);
-        if state.is_dir() {
+        // Not where a link of somebody else's leads.
+        if state.is_dir() && check_own_dir(&state).is_ok() {
             let refusal = Refusal { time: unix_seconds(), why: why.to_owned() };
             if let Err(error) = refusal.write(&state.join(Refusal::NAME)) {
                 log::message(1, error);
