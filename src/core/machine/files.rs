@@ -149,13 +149,21 @@ impl Machine {
         deletion
     }
 
-    /// Remembers a temporary-name template (text of `patterns::temporary`).
-    pub fn learn_temporary(&mut self, series: usize, template: &str) {
+    /// Remembers a temporary-name template (text of `patterns::temporary`). Where there are too
+    /// many, the last one gives way, and is returned.
+    pub fn learn_temporary(&mut self, series: usize, template: &str) -> Option<String> {
         const TEMPLATES_MAX: usize = 16;
-        let known = &mut self.series[series].temporaries;
-        if known.len() < TEMPLATES_MAX && !known.iter().any(|text| text == template) {
-            known.push(template.to_string());
+        // A program whose names are never alike would have all stored anew at each checkpoint.
+        const STORED_AT_ONCE: usize = 4;
+        let local = &mut self.series[series];
+        let known = &mut local.temporaries;
+        if known.iter().any(|text| text == template) {
+            return None;
         }
+        let last = if known.len() < TEMPLATES_MAX { None } else { known.pop() };
+        known.push(template.to_string());
+        local.news.learned |= known.len() <= STORED_AT_ONCE;
+        last
     }
 
     /// Tells whether the dataset is not sealed yet, as this rank must treat it.

@@ -109,7 +109,7 @@ impl Machine {
 
     /// Keeps how the program renames its directories, which all ranks have heard.
     pub fn learn_directory(&mut self, series: usize, template: &str) {
-        self.learn_temporary(series, template);
+        let _ = self.learn_temporary(series, template); // those of files are many
         self.shared.series[series].learned = true;
     }
 }

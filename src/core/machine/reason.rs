@@ -153,13 +153,21 @@ impl Machine {
         (spilled || self.is_rest(key)).then_some(Reason::Unsealable)
     }
 
+    /// Tells of the file for which its whole series stays there what the others do not have.
+    fn why_series_stays(&self, file: &FileRef) -> Reason {
+        let (shared, local) = (&self.shared.series[file.series], &self.series[file.series]);
+        let is_marked = local.marked.as_deref() == Some(file.name.as_str());
+        let mark = shared.marked.as_ref().filter(|_| is_marked);
+        mark.map_or(Reason::SeriesStays, |mark| Reason::Learned(mark.why))
+    }
+
     /// Tells why new files of that name go to the prefix, if they do.
     pub(super) fn stays_on_prefix(&self, file: &FileRef) -> Option<Reason> {
         let shared = &self.shared.series[file.series];
         let name = name_hash(&file.masked);
         match shared.routing {
             Routing::Learning => return Some(Reason::Watched),
-            Routing::Prefix => return Some(Reason::SeriesStays),
+            Routing::Prefix => return Some(self.why_series_stays(file)),
             Routing::Cache | Routing::Trial => {}
         }
         if (self.shared.fallen_back || self.falls_back) && !self.goes_with_cached(file) {

@@ -37,6 +37,8 @@ pub struct SeriesReport {
     pub unsafe_names: Vec<Mark>,
     /// A file was written again inside one checkpoint on this rank.
     pub rewrites: bool,
+    /// This rank has learned how files are called before they have their names.
+    pub learned: bool,
     /// While learning: names that this rank wrote.
     pub written: Vec<u64>,
     /// While learning: names that this rank read and never wrote; `true`: the name has no id.

@@ -42,12 +42,15 @@ impl Machine {
         let deletion = from.map(|file| self.delete(file, into.as_ref()));
         let placement = match to.zip(into) {
             Some((to, into)) => {
-                // A cache that fails says nothing of the program.
+                // What would be there anyhow, or since a cache fails, says nothing of the program.
                 let fails = self.falls_back || self.shared.fallen_back;
-                if keep.is_some() && to.masked == to.name && !fails {
+                let stays = self.stays_on_prefix(to);
+                let spoils = keep.is_some() && stays.is_none() && !fails;
+                if spoils && to.masked == to.name && self.has_older(to) {
                     // Its older versions are gone: no roll-back is consistent.
                     self.mark_unsafe(to, Why::Stays);
                 }
+                let keep = keep.map(|keep| stays.unwrap_or(keep));
                 self.note_rewrite(to, &into);
                 let placed = self.put(to, into, keep);
                 self.note_anew(&placed.key, to, true);
@@ -77,6 +80,11 @@ impl Machine {
                 series.written.insert(name_hash(&to.masked)); // others may write it, too
             }
         }
+    }
+
+    fn has_older(&self, file: &FileRef) -> bool {
+        let mut datasets = self.series[file.series].datasets.iter();
+        datasets.any(|dataset| dataset.files.contains_key(&file.name))
     }
 
     fn open_count(&self, file: &FileRef) -> u32 {

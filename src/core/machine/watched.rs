@@ -92,6 +92,7 @@ impl Machine {
             let news = &report.series[index];
             interval_ms = interval_ms.max(news.interval_ms);
             shared.rewrites |= news.rewrites;
+            shared.learned |= news.learned;
             for mark in &news.unsafe_names {
                 shared.note_unsafe(mark);
             }

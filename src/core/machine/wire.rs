@@ -6,7 +6,7 @@ use super::report::{DatasetReport, Mark, Report, SealedReport, SeriesReport};
 use crate::bytes::{Reader, Writer};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 
 impl Report {
     /// Makes the bytes of the report for an all-gather.
@@ -43,7 +43,8 @@ impl Report {
 }
 
 fn put_series(out: &mut Writer, series: &SeriesReport) {
-    out.flags(&[series.writes_nothing, series.rewrites]).word(series.interval_ms);
+    let SeriesReport { writes_nothing, rewrites, learned, .. } = *series;
+    out.flags(&[writes_nothing, rewrites, learned]).word(series.interval_ms);
     out.list(&series.unsafe_names, |out, mark| {
         out.word(mark.name).word(mark.why.number()).flags(&[mark.bare]);
     });
@@ -58,7 +59,7 @@ fn put_series(out: &mut Writer, series: &SeriesReport) {
 }
 
 fn series(from: &mut Reader) -> Option<SeriesReport> {
-    let ([writes_nothing, rewrites], interval_ms) = (from.flags()?, from.word()?);
+    let ([writes_nothing, rewrites, learned], interval_ms) = (from.flags()?, from.word()?);
     let unsafe_names = from.list(|from| {
         let (name, why) = (from.word()?, Why::from_number(from.word()?)?);
         let [bare] = from.flags()?;
@@ -72,6 +73,7 @@ fn series(from: &mut Reader) -> Option<SeriesReport> {
     Some(SeriesReport {
         writes_nothing,
         rewrites,
+        learned,
         interval_ms,
         unsafe_names,
         written,
@@ -181,6 +183,7 @@ mod tests {
                 interval_ms: 40,
                 unsafe_names: vec![Mark { name: 1, bare: true, why: Why::GoesOn }],
                 rewrites: false,
+                learned: true,
                 written: vec![3],
                 deleted: vec![("a/b".into(), 7)],
                 revived: vec!["c".into()],
@@ -221,7 +224,7 @@ mod tests {
     #[test]
     fn a_report_survives_the_way_there_and_back() {
         let report = sample();
-        assert_eq!(crc32(&report.to_bytes()), 0xb4e9_81da, "raise VERSION if the form changes");
+        assert_eq!(crc32(&report.to_bytes()), 0x5826_2271, "raise VERSION if the form changes");
         assert_eq!(Report::from_bytes(&report.to_bytes()), Some(report));
         assert_eq!(Report::from_bytes(&Report::default().to_bytes()), Some(Report::default()));
     }

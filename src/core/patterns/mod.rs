@@ -13,6 +13,7 @@
 mod alternative;
 mod element;
 mod glob;
+mod loose;
 mod nearest;
 mod overlap;
 mod series;

@@ -1,11 +1,13 @@
 //! How a program names what it renames later: learned from one rename, applied to the next.
 //!
 //! A file renamed onto a matching name belongs to that dataset; to be routed to the right place
-//! when it is *created*, its final name has to be known from its temporary one.
+//! when it is *created*, that it will be has to be known from its temporary name.
 
-use regex::Regex;
+use regex::{Captures, Match, Regex};
 
-/// A relation between temporary and final names.
+use super::loose::{is_random, is_word, loose, says_temporary};
+
+/// What is known of how the files of a series are called before they have their names.
 ///
 /// Learn only from names that are not in a series themselves: a rename of `state` to `state_prev`
 /// is a rotation, not the end of writing.
@@ -14,8 +16,10 @@ pub struct Template {
     /// Components that both names have behind the one that differs.
     trailing: usize,
     change: Change,
-    /// Compiled from [`Change::Strip`] or [`Change::Cut`]: what its groups match stays.
-    strip: Option<Regex>,
+    /// Compiled from `change`: what its groups `head` and `tail` match stays, others are random.
+    regex: Regex,
+    /// It says that it is temporary, so that nothing has to look random.
+    is_said: bool,
 }
 
 impl PartialEq for Template {
@@ -26,11 +30,11 @@ impl PartialEq for Template {
 
 impl Eq for Template {}
 
-/// What becomes of the component that differs.
+/// What becomes of the component that differs. In all texts but those of the final name, numbers
+/// and random parts may be others (`loose.rs`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
-    /// It loses what stands around the final name. Runs of digits (a process id) match any digits,
-    /// and so do random names as mkstemp makes them.
+    /// It loses what stands around the final name.
     Strip {
         /// Before the final name.
         before: String,
@@ -51,74 +55,97 @@ enum Change {
         /// The final name's.
         to: String,
     },
-    /// It loses what stands inside: `state_step100.cpt` becomes `state.cpt`. As for
-    /// [`Change::Strip`], digits are any digits.
+    /// It loses what stands inside: `state_step100.cpt` becomes `state.cpt`.
     Cut(String),
     /// The directory goes away: `tmp/x` becomes `x`.
     Leave(String),
+    /// The whole path, which is a temporary one by its looks, shows nothing of the final name.
+    Shape(String),
 }
 
 impl Template {
     fn new(trailing: usize, change: Change) -> Option<Template> {
-        let regex = match &change {
+        let (regex, own) = match &change {
             Change::Strip { before, after } => {
-                Some(format!("^{}(.+?)(){}$", loose(before), loose(after)))
+                let regex = format!("^{}(?<head>.+?){}$", loose(before), loose(after));
+                (regex, format!("{before}/{after}"))
             }
-            Change::Cut(inside) => Some(format!("^(.+?){}(.+)$", loose(inside))),
-            Change::Suffix { .. } | Change::Prefix { .. } | Change::Leave(_) => None,
+            Change::Cut(inside) => {
+                (format!("^(?<head>.+?){}(?<tail>.+)$", loose(inside)), inside.clone())
+            }
+            Change::Suffix { from, .. } => (format!("^(?<head>.+){}$", loose(from)), from.clone()),
+            Change::Prefix { from, .. } => (format!("^{}(?<tail>.+)$", loose(from)), from.clone()),
+            Change::Leave(text) | Change::Shape(text) => {
+                (format!("^{}$", loose(text)), text.clone())
+            }
         };
-        let strip = regex.map(|regex| Regex::new(&regex)).transpose().ok()?;
-        Some(Template { trailing, change, strip })
+        let regex = Regex::new(&regex).ok()?;
+        Some(Template { trailing, change, regex, is_said: says_temporary(&own) })
     }
 
-    /// Learns from a rename of `temporary` to `last` (paths relative to the prefix). `None` if the
-    /// final name does not follow from the temporary one.
+    /// Learns from a rename of `temporary` to `last` (paths relative to the prefix). `None` if
+    /// nothing in the temporary name shows that it is one.
     #[must_use]
     pub fn learn(temporary: &str, last: &str) -> Option<Template> {
-        let temporary_parts: Vec<&str> = temporary.split('/').collect();
-        let last_parts: Vec<&str> = last.split('/').collect();
-        let pairs = || temporary_parts.iter().rev().zip(last_parts.iter().rev());
-        let trailing = pairs().take_while(|(one, other)| one == other).count();
-        let leading = temporary_parts.iter().zip(&last_parts).take_while(|(a, b)| a == b).count();
-        let change = match temporary_parts.len().checked_sub(last_parts.len())? {
-            0 if leading + trailing + 1 == temporary_parts.len() => {
-                learn_component(temporary_parts[leading], last_parts[leading])?
-            }
-            1 if leading + trailing >= last_parts.len() && trailing > 0 => {
-                let at = temporary_parts.len() - trailing - 1;
-                Change::Leave(temporary_parts[at].to_string())
-            }
-            _ => return None,
-        };
-        let template = Template::new(trailing, change)?;
+        // A tab would end a field of the text form.
+        if temporary.is_empty() || temporary.contains('\t') || last.contains('\t') {
+            return None;
+        }
         // Only what gives back its own example can be trusted with others.
-        (template.final_name(temporary).as_deref() == Some(last)).then_some(template)
+        let fits = |template: &Template| template.final_name(temporary).as_deref() == Some(last);
+        let own = own_part(temporary, last);
+        let looks_so = |shape: &Template| {
+            (says_temporary(&own) || is_random(&own))
+                && shape.covers(temporary)
+                && !shape.covers(last)
+        };
+        let shape = || Template::new(0, Change::Shape(temporary.to_string())).filter(looks_so);
+        learn_relation(temporary, last).filter(fits).or_else(shape)
     }
 
-    /// Finds the final name of a file called `temporary`; `None` if the template is not for it.
-    /// Whether the result belongs to a series is for the caller to see.
+    /// Finds the final name of a file called `temporary`; `None` if the template is not for it, or
+    /// it cannot be foreseen. Whether the result belongs to a series is for the caller to see.
     #[must_use]
     pub fn final_name(&self, temporary: &str) -> Option<String> {
         let mut parts: Vec<&str> = temporary.split('/').collect();
         let at = parts.len().checked_sub(self.trailing + 1)?;
-        let part = parts[at];
-        let changed = match &self.change {
-            Change::Strip { .. } | Change::Cut(_) => {
-                let kept = self.strip.as_ref()?.captures(part)?;
-                format!("{}{}", &kept[1], &kept[2])
-            }
-            Change::Suffix { from, to } => format!("{}{to}", nonempty(part.strip_suffix(from)?)?),
-            Change::Prefix { from, to } => format!("{to}{}", nonempty(part.strip_prefix(from)?)?),
-            Change::Leave(directory) => {
-                if part != directory || self.trailing == 0 {
-                    return None;
-                }
+        let (front, back) = match &self.change {
+            Change::Shape(_) => return None,
+            Change::Leave(_) => {
+                let leaves = self.trailing > 0 && self.matches(parts[at]).is_some();
                 parts.remove(at);
-                return Some(parts.join("/"));
+                return leaves.then(|| parts.join("/"));
             }
+            Change::Strip { .. } | Change::Cut(_) => ("", ""),
+            Change::Suffix { to, .. } => ("", to.as_str()),
+            Change::Prefix { to, .. } => (to.as_str(), ""),
         };
+        let found = self.matches(parts[at])?;
+        let kept = |name| found.name(name).map_or("", |part| part.as_str());
+        let changed = format!("{front}{}{}{back}", kept("head"), kept("tail"));
         parts[at] = &changed;
         Some(parts.join("/"))
+    }
+
+    /// A word where the example had something random is no temporary name: `x.checksum`.
+    fn matches<'a>(&self, text: &'a str) -> Option<Captures<'a>> {
+        let found = self.regex.captures(text)?;
+        let names = self.regex.capture_names().skip(1);
+        let mut random = found.iter().skip(1).zip(names).filter(|(_, name)| name.is_none());
+        let looks_so = |part: Option<Match<'_>>| part.is_none_or(|part| !is_word(part.as_str()));
+        (self.is_said || random.all(|(part, _)| looks_so(part))).then_some(found)
+    }
+
+    /// Tells whether a file called `temporary` will get a name that cannot be foreseen.
+    #[must_use]
+    pub fn covers(&self, temporary: &str) -> bool {
+        matches!(self.change, Change::Shape(_)) && self.matches(temporary).is_some()
+    }
+
+    /// Tells whether a rename of `temporary` to `last` shows nothing that this does not say.
+    #[must_use]
+    pub fn explains(&self, temporary: &str, last: &str) -> bool {
+        self.covers(temporary) || self.final_name(temporary).as_deref() == Some(last)
     }
 
     /// Tells whether final names are part of the temporary ones.
@@ -136,6 +163,7 @@ impl Template {
             Change::Prefix { from, to } => ("prefix", from.as_str(), to.as_str()),
             Change::Cut(inside) => ("cut", inside.as_str(), ""),
             Change::Leave(directory) => ("leave", directory.as_str(), ""),
+            Change::Shape(path) => ("shape", path.as_str(), ""),
         };
         format!("{}\t{kind}\t{one}\t{other}", self.trailing)
     }
@@ -152,43 +180,63 @@ impl Template {
             "prefix" => Change::Prefix { from: one, to: other },
             "cut" => Change::Cut(one),
             "leave" => Change::Leave(one),
+            "shape" => Change::Shape(one),
             _ => return None,
         };
         Template::new(trailing.parse().ok()?, change)
     }
 }
 
-fn nonempty(text: &str) -> Option<&str> {
-    (!text.is_empty()).then_some(text)
+/// How the final name follows from the temporary one, if it does.
+fn learn_relation(temporary: &str, last: &str) -> Option<Template> {
+    let temporary_parts: Vec<&str> = temporary.split('/').collect();
+    let last_parts: Vec<&str> = last.split('/').collect();
+    let pairs = || temporary_parts.iter().rev().zip(last_parts.iter().rev());
+    let trailing = pairs().take_while(|(one, other)| one == other).count();
+    let leading = temporary_parts.iter().zip(&last_parts).take_while(|(a, b)| a == b).count();
+    let change = match temporary_parts.len().checked_sub(last_parts.len())? {
+        0 if leading + trailing + 1 == temporary_parts.len() => {
+            learn_component(temporary_parts[leading], last_parts[leading])?
+        }
+        1 if leading + trailing >= last_parts.len() && trailing > 0 => {
+            let at = temporary_parts.len() - trailing - 1;
+            Change::Leave(temporary_parts[at].to_string())
+        }
+        _ => return None,
+    };
+    Template::new(trailing, change)
+}
+
+/// The components of `temporary` that `last` has not, as one text.
+fn own_part(temporary: &str, last: &str) -> String {
+    let shared: Vec<&str> = last.split('/').collect();
+    let own = temporary.split('/').filter(|part| !shared.contains(part));
+    own.collect::<Vec<_>>().join("/")
 }
 
 fn learn_component(temporary: &str, last: &str) -> Option<Change> {
-    // A tab would end a field of the text form.
-    if temporary.contains('\t') || last.contains('\t') {
-        return None;
-    }
     if let Some(at) = temporary.find(last) {
         let before = temporary[..at].to_string();
         let after = temporary[at + last.len()..].to_string();
         return Some(Change::Strip { before, after });
     }
-    let suffix = {
-        let common = common_prefix(temporary, last);
-        (temporary[common..].to_string(), last[common..].to_string(), common)
-    };
-    let prefix = {
-        let common = common_suffix(temporary, last);
-        let cut = |text: &str| text[..text.len() - common].to_string();
-        (cut(temporary), cut(last), common)
-    };
-    // Digits that only the final name has are a step or a rank: they cannot be foreseen.
-    let foreseeable = |to: &str| !to.bytes().any(|byte| byte.is_ascii_digit());
-    let ((from, to, common), at_end) =
-        if suffix.2 >= prefix.2 { (suffix, true) } else { (prefix, false) };
-    if common == 0 || from.is_empty() || !foreseeable(&to) || !foreseeable(&from) {
-        return learn_cut(temporary, last);
+    if let Some(cut) = learn_cut(temporary, last) {
+        return Some(cut);
     }
-    Some(if at_end { Change::Suffix { from, to } } else { Change::Prefix { from, to } })
+    let at_end = common_prefix(temporary, last);
+    let at_begin = common_suffix(temporary, last);
+    let is_end = at_end >= at_begin;
+    let (from, to) = match is_end {
+        true => (&temporary[at_end..], &last[at_end..]),
+        false => (&temporary[..temporary.len() - at_begin], &last[..last.len() - at_begin]),
+    };
+    let (from, to) = (from.to_string(), to.to_string());
+    // Digits that only the final name has are a step or a rank: they cannot be foreseen.
+    let foreseeable = !to.bytes().any(|byte| byte.is_ascii_digit());
+    if at_end.max(at_begin) == 0 || from.is_empty() || !foreseeable {
+        return None;
+    }
+    Some(if is_end { Change::Suffix { from, to } } else { Change::Prefix { from, to } })
 }
 
 /// What stands inside begins with a separator: a name is not a longer number's.
@@ -222,51 +270,6 @@ fn is_separator(byte: u8) -> bool {
     matches!(byte, b'.' | b'_' | b'-' | b'~' | b'#')
 }
 
-/// A regular expression for `text` in which digits and random names may be others.
-fn loose(text: &str) -> String {
-    let mut regex = String::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let alphanumeric = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-        if alphanumeric == 0 {
-            regex.push_str(&regex::escape(&rest[..first.len_utf8()]));
-            rest = &rest[first.len_utf8()..];
-            continue;
-        }
-        let (run, after) = rest.split_at(alphanumeric);
-        regex.push_str(&loose_run(run));
-        rest = after;
-    }
-    regex
-}
-
-/// `tmp` stays, `tmp123` becomes `tmp[0-9]+`, `k3XqZb` any name of that length.
-fn loose_run(run: &str) -> String {
-    let mixed = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
-    let lower = mixed(char::is_ascii_lowercase);
-    let upper = mixed(char::is_ascii_uppercase);
-    let changes = run.as_bytes().windows(2).filter(|pair| {
-        pair[0].is_ascii_digit() != pair[1].is_ascii_digit()
-            || pair[0].is_ascii_uppercase() && pair[1].is_ascii_lowercase()
-            || pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()
-    });
-    const RANDOM_CHARACTERS_MIN: usize = 6;
-    if run.len() >= RANDOM_CHARACTERS_MIN && lower && upper && changes.count() >= 2 {
-        return format!("[0-9A-Za-z]{{{}}}", run.len());
-    }
-    let mut regex = String::new();
-    let mut in_digits = false;
-    for character in run.chars() {
-        if !character.is_ascii_digit() {
-            regex.push(character);
-        } else if !in_digits {
-            regex.push_str("[0-9]+");
-        }
-        in_digits = character.is_ascii_digit();
-    }
-    regex
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,6 +289,11 @@ mod tests {
             ("c/state_step100.cpt", "c/state.cpt", "c/state_prev.cpt", None),
             ("c/s_10.tmp/r_3", "c/s_10/r_3", "c/s_20.tmp/r_3", Some("c/s_20/r_3")),
             ("c/tmp/s_10", "c/s_10", "c/tmp/s_20", Some("c/s_20")),
+            ("c/tmpk3_9a1xz/s", "c/s", "c/tmpabcdefg7/t", Some("c/t")),
+            ("c/x.9c2fe01b77aa4d10.partial", "c/x", "c/y.00aa4d109c2fe01b.partial", Some("c/y")),
+            ("c/x.9c2fe01b.partial", "c/x.json", "c/y.00aa4d10.partial", Some("c/y.json")),
+            ("c/9c2fe01b.x", "c/new.x", "c/00aa4d10.y", Some("c/new.y")),
+            ("c/x.n7.4711.tmp", "c/x", "c/y.n12.3.tmp", Some("c/y")),
             ("c/r_3.dat.tmp", "c/r_3.dat", "c/r_3.dat", None),
         ] {
             let template = Template::learn(temporary, last).expect(temporary);
@@ -295,11 +303,30 @@ mod tests {
     }
 
     #[test]
+    fn what_shows_nothing_of_the_final_name_is_known_by_its_looks() {
+        for (temporary, last, next, other) in [
+            ("c/tmpk3_9a1xz", "c/s_10", "c/tmpabcdefgh", "c/tmpabcdefgh.x"),
+            ("c/s_10/tmp12345678", "c/s_10/r_3", "c/s_20/tmpabcdefgh", "c/s_20/r_4"),
+            ("tmp/9c2fe01b77aa4d10", "c/s_10/r_3", "tmp/00aa4d109c2fe01b", "tmp/header"),
+            ("stage/r_3", "c/s_10/r_3", "stage/r_11", "stage/r_a"),
+            ("tmp.dat", "ckpt_10.dat", "tmp.dat", "ckpt_20.dat"),
+            ("ckpt.tmp", "ckpt.10", "ckpt.tmp", "ckpt.20"),
+        ] {
+            let template = Template::learn(temporary, last).expect(temporary);
+            let covered = [temporary, next, other, last].map(|name| template.covers(name));
+            assert_eq!(covered, [true, true, false, false], "{template:?}");
+            assert!(template.explains(next, last) && template.final_name(temporary).is_none());
+            assert_eq!(Template::from_text(&template.to_text()), Some(template));
+        }
+    }
+
+    #[test]
     fn what_does_not_follow_is_not_learned() {
         for (temporary, last) in [
-            ("tmp.dat", "ckpt_10.dat"),
-            ("ckpt.tmp", "ckpt.10"),
+            ("out.dat", "ckpt_10.dat"),
+            ("ckpt.out", "ckpt.10"),
             ("a/b", "c/d"),
+            ("data/header", "ckpt/header"),
             ("x", "x"),
             ("state.cpt", "state_prev.cpt"),
             ("r_11.dat", "r_1.dat"),
@@ -311,7 +338,8 @@ mod tests {
             if let Some(template) = &template {
                 assert_eq!(template.final_name(temporary).as_deref(), Some(last));
             }
-            let unlearnable = ["tmp.dat", "ckpt.tmp", "a/b", "x", "a/b/c", "", "r_11.dat"];
+            let unlearnable =
+                ["out.dat", "ckpt.out", "a/b", "x", "a/b/c", "", "r_11.dat", "data/header"];
             assert_eq!(template.is_none(), unlearnable.contains(&temporary), "{template:?}");
         }
     }
@@ -324,10 +352,34 @@ mod tests {
             one in "[ab1./_]{0,10}|\\PC{0,10}", other in "[ab1./_]{0,10}|\\PC{0,10}",
         ) {
             if let Some(template) = Template::learn(&one, &other) {
-                prop_assert_eq!(template.final_name(&one), Some(other));
+                prop_assert!(template.explains(&one, &other));
+                prop_assert!(!template.covers(&other) && !template.explains(&other, &one));
                 prop_assert_eq!(Template::from_text(&template.to_text()), Some(template));
             }
             let _ = Template::from_text(&one);
+        }
+
+        #[test]
+        fn what_is_random_is_learned_from_one_and_fits_no_final_name(
+            hex in "[0-9a-f]{32}", next in "[0-9a-f]{32}", word in "[a-z0-9_]{8}",
+            uuid in "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", rank in 0..99u32, step in 0..99u32,
+        ) {
+            prop_assume!(hex.contains(char::is_alphabetic) && hex.contains(char::is_numeric));
+            let last = format!("c/s_{step}/r_{rank}.dat");
+            let other = format!("c/s_{rank}/r_{step}.dat");
+            for (one, then) in [
+                (format!("{last}.{hex}.partial"), format!("{other}.{next}.partial")),
+                (format!("{last}-{uuid}"), format!("{other}-{uuid}")),
+                (format!("c/s_{step}/tmp{word}"), format!("c/s_{rank}/tmp{}", &next[..8])),
+                (format!("c/s_{step}/r_{rank}.{hex}.x"), format!("c/s_{rank}/r_{step}.{next}.x")),
+            ] {
+                let template = Template::learn(&one, &last).expect("a template");
+                prop_assert!(template.explains(&then, &other), "{:?} {}", template, then);
+                for name in [&last, &other] {
+                    prop_assert!(!template.covers(name));
+                    prop_assert!(template.final_name(name).is_none(), "{:?}", template);
+                }
+            }
         }
     }
 }

@@ -27,6 +27,7 @@
 //! | `pointers.rs` | files and links that name the newest checkpoint |
 //! | `rewritten.rs` | checkpoints whose names the next one takes |
 //! | `bad_input.rs` | settings and records that are wrong |
+//! | `temporary.rs` | files that get their name when they are complete |
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
 //! | `sparing.rs`, `counted.rs` | what a start and a checkpoint cost, counted in calls |
@@ -72,5 +73,6 @@ mod sparing;
 #[allow(dead_code, reason = "it serves other tests, too")]
 #[path = "../support/syncs.rs"]
 mod syncs;
+mod temporary;
 mod unprotected;
 mod written;

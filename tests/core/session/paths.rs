@@ -142,6 +142,20 @@ impl Files {
         self.done(answer, &from, |from| fs::rename(from, &to))
     }
 
+    /// What comes before MPI_File_open.
+    pub fn open_together(&self, name: &str) {
+        if let Some(session) = self.session() {
+            session.shared_open(&self.path(name));
+        }
+    }
+
+    /// link(2).
+    pub fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from, to) = (self.path(from), self.path(to));
+        let answer = self.ask(|session| session.link(&from, &to, false));
+        self.done(answer, &from, |from| fs::hard_link(from, &to))
+    }
+
     pub fn symlink(&self, target: &str, name: &str) -> io::Result<()> {
         let path = self.path(name);
         if matches!(self.lookup(&path), Answer::Redirect { .. } | Answer::Known(_)) {

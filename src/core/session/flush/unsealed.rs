@@ -15,6 +15,7 @@ impl Session {
     /// the helper thread, when agreements end, and after the end at every close.
     pub(in crate::session) fn publish_overdue(&self) {
         self.publish_closed(true);
+        self.publish_left_private();
         for gone in self.state().machine.overdue_deletions(monotonic_ms()) {
             self.remove_gone(&gone);
         }

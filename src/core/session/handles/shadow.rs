@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::co_writers::{Change, Naming, Standing};
+use crate::account::tally::Count;
 use crate::cache::Setback;
 use crate::error::{Error, Result};
 use crate::handles::{Tracked, Way};
@@ -98,7 +99,8 @@ impl Session {
         let size = change.copy.metadata().map_or(0, |found| found.len());
         match state.machine.copy_up_closed(&file, changed, now) {
             Placement::Dataset(placed) => match self.keep_copy(state, change, &placed) {
-                Ok((Standing::Free, _)) => {
+                Ok((Standing::Free, on_prefix)) => {
+                    self.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
                     state.machine.write_closed(&placed.key, name, size, now);
                 }
                 Ok((Standing::Gone, _)) => state.machine.open_failed(&placed.key, name, now),

@@ -78,6 +78,7 @@ fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) ->
         holdings: BTreeMap::new(),
         tokens: Tokens::default(),
         templates: templates(known),
+        together: BTreeSet::new(),
         shadows: 0,
         kept_out: BTreeSet::new(),
         doomed: BTreeMap::new(),

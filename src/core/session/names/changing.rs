@@ -202,24 +202,26 @@ impl Session {
     ) -> Result<Answer> {
         let Some(matched) = self.match_name(to) else { return Ok(Answer::PASS) };
         self.unmatched.matches();
-        if let (Some(name), Place::Prefix) = (name, source) {
+        let together = name.is_some_and(|name| state.together.remove(name));
+        if let (Some(name), Place::Prefix, false) = (name, source, together) {
             self.learn_template(state, name, to, matched.series);
         }
         let old = name.and_then(|name| self.file_ref(name));
         let cached = matches!(source, Place::Cached(..));
         let new = file_ref(to, &matched);
-        let real = match source {
-            Place::Cached(_, here) => here.clone(),
-            _ => from.to_path_buf(),
-        };
+        let real = if let Place::Cached(_, here) = source { here } else { from };
         let bytes = real.metadata().map_or(0, |found| found.len());
         let routed = self.is_routing() || state.machine.goes_with_cached(&new);
         let joins = if cached { Ok(true) } else { self.can_take_in(state, name, from, &new) };
         let keep = match joins {
             _ if !routed => Some(Reason::FallenBack),
+            _ if together => Some(Reason::OpenedTogether),
             Ok(false) => Some(Reason::Learned(Why::Stays)),
             _ => None,
         };
+        if together {
+            state.machine.mark_unsafe(&new, Why::Writers);
+        }
         let has_room = cached || (keep.is_none() && self.takes_now(state, joins, &new));
         let now = monotonic_ms();
         let renamed = state.machine.renamed(old.as_ref(), Some(&new), bytes, keep, now);
@@ -250,17 +252,36 @@ impl Session {
                 state.enter_file(&placed.key, to, false);
                 Ok(Answer::Done)
             }
-            _ if self.put_in_cache(state, &placed, to, |target| take_in(from, target)) => {
-                match last.filter(|name| !state.view.is_in_a_layer(name)) {
-                    Some(name) => state.view.delete(name),
-                    None => ns::remove(from)?,
-                }
-                self.replace_private(state, &self.site.on_prefix(to));
-                state.enter_file(&placed.key, to, false);
-                Ok(Answer::Done)
-            }
-            _ => self.rename_on_prefix(state, name, from, to, &placed.key),
+            _ => self.rename_from_prefix(state, name, from, to, &placed, last),
         }
+    }
+
+    /// The file is on the PFS; `last`: a deleted name, of which the sealed content stays there.
+    fn rename_from_prefix(
+        &self,
+        state: &mut State,
+        name: Option<&str>,
+        from: &Path,
+        to: &str,
+        placed: &Placed,
+        last: Option<&str>,
+    ) -> Result<Answer> {
+        let bytes = from.metadata().map_or(0, |found| found.len());
+        let cached = self.put_in_cache(state, placed, to, |target| take_in(from, target));
+        if name.is_none_or(|name| self.match_name(name).is_none()) {
+            // What matched before has been counted.
+            self.count_named(state.machine.reason_of(&placed.key, to), to, bytes);
+        }
+        if !cached {
+            return self.rename_on_prefix(state, name, from, to, &placed.key);
+        }
+        match last.filter(|name| !state.view.is_in_a_layer(name)) {
+            Some(name) => state.view.delete(name),
+            None => ns::remove(from)?,
+        }
+        self.replace_private(state, &self.site.on_prefix(to));
+        state.enter_file(&placed.key, to, false);
+        Ok(Answer::Done)
     }
 
     /// The file is on the PFS and stays there.

@@ -9,7 +9,8 @@ impl Session {
     /// Notices that the program renames the directory `dir` to `last`. If that shows how it names
     /// its checkpoints until they are complete, all ranks hear of it at the next agreement.
     pub(in crate::session) fn notice_directory(&self, state: &mut State, dir: &str, last: &str) {
-        let Some(template) = Template::learn(dir, last) else { return };
+        let follows = |template: &Template| template.final_name(dir).as_deref() == Some(last);
+        let Some(template) = Template::learn(dir, last).filter(follows) else { return };
         if !self.series.could_match_below(last) {
             return;
         }

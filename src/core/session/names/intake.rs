@@ -4,10 +4,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::account::tally::Count;
 use crate::cache::Setback;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
-use crate::machine::FileRef;
+use crate::machine::{FileRef, Reason};
 use crate::namespace as ns;
 use crate::session::rank::runtime::{Session, State};
 use crate::system::has_writers;
@@ -41,6 +42,14 @@ impl Session {
             && (self.match_name(name).is_none() || own() || earlier())
             && single_file
             && has_writers(from).map_err(unknown)? == Some(false))
+    }
+
+    /// Counts a file that has got the name `to`; `reason`: why the PFS has it, if it has.
+    pub(in crate::session) fn count_named(&self, reason: Option<Reason>, to: &str, bytes: u64) {
+        self.tally.one(if reason.is_some() { Count::OnPrefix } else { Count::Cached });
+        if let Some(reason) = reason {
+            self.tally.passed(reason, to, bytes);
+        }
     }
 
     /// Tells whether the store takes the file `new` now, of which `joins` is what

@@ -98,12 +98,16 @@ impl Session {
     /// is one that several ranks write. What this rank has cached of it is on the PFS before, where
     /// all find it.
     pub fn shared_open(&self, path: &Path) {
-        let Some(name) = self.name_of(path) else { return };
-        let Some(file) = self.file_ref(name) else { return };
-        if self.is_child() {
-            return;
-        }
+        let Some(name) = self.name_of(path).filter(|_| !self.is_child()) else { return };
         let mut state = self.state();
+        let Some(file) = self.file_ref(name) else {
+            // The others would not see a temporary file of this rank.
+            if state.tokens.count(name) == 0 {
+                self.publish_private(&mut state, name);
+            }
+            state.together.insert(name.to_string());
+            return;
+        };
         state.machine.mark_unsafe(&file, Why::Writers);
         let place = state.view.place(name);
         if let Place::Cached(key, _) = &place

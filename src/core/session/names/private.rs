@@ -4,8 +4,9 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::log::{self, messages};
-use crate::machine::{self, Placed, Placement, Reason};
+use crate::machine::{self, FileRef, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Found, OnPrefix, Place, SHADOWS};
+use crate::params::keys;
 use crate::patterns::{Match, Template};
 use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
@@ -13,13 +14,30 @@ use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
 impl Session {
-    /// Finds what `name` will be called, if a template says so and that name is cached.
-    pub(in crate::session) fn final_match(&self, state: &State, name: &str) -> Option<Match> {
-        state.templates.iter().find_map(|(series, template)| {
-            let matched = self.match_name(&template.final_name(name)?)?;
-            let cached = state.machine.routing(*series).caches();
-            (matched.series == *series && cached).then_some(matched)
+    /// Finds what the file `name` will be, as far as that can be foreseen, if a template says that
+    /// it will be renamed to a name that is cached.
+    pub(in crate::session) fn final_file(&self, state: &State, name: &str) -> Option<FileRef> {
+        let caches = |series: usize| state.machine.routing(series).caches();
+        let known = state.templates.iter().filter(|(series, _)| caches(*series));
+        let unforeseen = |series: usize| FileRef {
+            series,
+            id: None,
+            name: name.to_string(),
+            masked: String::new(),
+            temporary: false,
+        };
+        known.clone().find_map(|(series, template)| match template.final_name(name) {
+            Some(last) => {
+                let matched = self.match_name(&last)?;
+                (matched.series == *series).then(|| file_ref(name, &matched))
+            }
+            None => self.is_covered(template, name).then(|| unforeseen(*series)),
         })
+    }
+
+    /// Tells whether `name` is a temporary one by its looks.
+    fn is_covered(&self, template: &Template, name: &str) -> bool {
+        template.covers(name) && !self.series.ignores(name)
     }
 
     /// Tells whether nothing that the program does to `name` can concern us: no pattern matches it,
@@ -27,6 +45,7 @@ impl Session {
     pub(in crate::session) fn is_foreign(&self, state: &State, name: &str) -> bool {
         let becomes_ours = |(_, template): &(usize, Template)| {
             template.final_name(name).is_some_and(|last| self.match_name(&last).is_some())
+                || self.is_covered(template, name)
         };
         !self.concerns(state, name)
             && !self.is_called(state, name)
@@ -113,9 +132,9 @@ impl Session {
         name: &str,
     ) -> Result<std::path::PathBuf> {
         // In the store of the dataset that it will belong to, so that a rename suffices then.
-        let last = self.final_match(state, name);
-        let (series, number) = last
-            .map_or((0, 1), |last| (last.series, state.machine.number_for(&file_ref(name, &last))));
+        let last = self.final_file(state, name);
+        let (series, number) =
+            last.map_or((0, 1), |last| (last.series, state.machine.number_for(&last)));
         let cache = self.site.layout.cache_dir(&self.store_of_number(series, number));
         let folder = cache.join(SHADOWS).join(self.site.rank.to_string());
         ns::make_parents(&folder, name)?;
@@ -125,7 +144,7 @@ impl Session {
     /// Takes the close of a descriptor on a temporary name. At the last one, a file that will not
     /// be renamed any more, as far as is known, goes to the PFS at once.
     pub(in crate::session) fn closed_private(&self, state: &mut State, name: &str) {
-        let waits = !self.is_ended() && self.final_match(state, name).is_some();
+        let waits = !self.is_ended() && self.final_file(state, name).is_some();
         if !waits && state.tokens.count(name) == 0 {
             self.publish_private(state, name);
         }
@@ -146,6 +165,22 @@ impl Session {
             );
         }
         done.is_ok()
+    }
+
+    /// Leaves to the PFS what the program has closed under a temporary name long ago: it may be one
+    /// by its looks only.
+    pub(in crate::session) fn publish_left_private(&self) {
+        let patience = self.site.settings.get(keys::UNSEALED_SECONDS);
+        let is_old = |here: &Path| {
+            let written = here.metadata().and_then(|found| found.modified());
+            written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= patience))
+        };
+        let mut state = self.state();
+        let all = state.view.private().filter(|(name, _)| state.tokens.count(name) == 0);
+        let left = all.filter(|(_, here)| is_old(here)).map(|(name, _)| name.to_string());
+        for name in left.collect::<Vec<_>>() {
+            self.publish_private(&mut state, &name);
+        }
     }
 
     /// Publishes all temporary files that are closed.

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
+use crate::account::tally::Count;
 use crate::error::Result;
 use crate::handles::{Tracked, Way};
 use crate::log::messages;
 use crate::machine::{self, DatasetKey, Reason};
 use crate::namespace::{self as ns, Answer, Intent, Place};
 use crate::patterns::Template;
-use crate::session::rank::known::file_ref;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
@@ -31,10 +31,11 @@ impl Session {
             Place::Private(_) => {}
             _ if self.is_foreign(&state, name) => return Answer::Foreign,
             _ if !intent.may_change || intent.special || self.is_child() => return Answer::PASS,
+            _ if state.together.contains(name) => return Answer::PASS,
             _ => {}
         }
         let held = matches!(place, Place::Private(_));
-        let last = self.final_match(&state, name);
+        let last = self.final_file(&state, name);
         if last.is_none() && !held {
             return Answer::PASS;
         }
@@ -46,7 +47,7 @@ impl Session {
             // The cache has it, or would, and could not open it.
             return self.pass_private(&mut state, name, intent);
         }
-        let room = last.as_ref().and_then(|last| self.has_room(&state, &file_ref(name, last)));
+        let room = last.as_ref().and_then(|last| self.has_room(&state, last));
         if !held && ((found.exists && !intent.truncate) || room.is_none()) {
             return Answer::PASS;
         }
@@ -95,17 +96,17 @@ impl Session {
         to: &str,
         series: usize,
     ) {
-        if self.match_name(from).is_some() {
+        let known = |(at, one): &(usize, Template)| *at == series && one.explains(from, to);
+        if self.match_name(from).is_some() || state.templates.iter().any(known) {
             return;
         }
-        let Some(template) = Template::learn(from, to) else { return };
-        let text = template.to_text();
-        let known = |(at, one): &(usize, Template)| *at == series && one.to_text() == text;
-        if !state.templates.iter().any(known) {
-            state.machine.learn_temporary(series, &text);
-            state.templates.push((series, template));
-            self.site.host.names_changed();
+        let learned = Template::learn(from, to).map(|template| (series, template));
+        let Some(learned) = learned.filter(|one| !state.templates.contains(one)) else { return };
+        if let Some(last) = state.machine.learn_temporary(series, &learned.1.to_text()) {
+            state.templates.retain(|(at, one)| *at != series || one.to_text() != last);
         }
+        state.templates.push(learned);
+        self.site.host.names_changed();
     }
 
     /// Gives the file at `here` its final name `to`, or another.
@@ -118,10 +119,14 @@ impl Session {
     ) -> Result<Answer> {
         let last = self.name_of(to).and_then(|to| Some((to, self.match_name(to)?)));
         let placed = match &last {
-            Some((to, matched)) => self.place_private(state, name, to, matched, here),
+            Some((to, matched)) => {
+                self.unmatched.matches();
+                self.place_private(state, name, to, matched, here)
+            }
             None => None,
         };
         let open = state.tokens.count(name) > 0;
+        let elsewhere = last.as_ref().map_or(Reason::RenamedOut, |_| Reason::NoAgreement);
         if let (Some((last, _)), Some(placed)) = (last, &placed) {
             let put = |target: &Path| ns::move_to_unless(open, here, target);
             let cached = self.put_in_cache(state, placed, last, put);
@@ -132,8 +137,10 @@ impl Session {
                 self.keep_private(state, here, last, false)?;
                 state.tokens.rename_as(name, last, &placed.key, &Way::OnPrefix);
             } else {
-                self.publish_as(state, here, to)?;
+                let reason = state.machine.reason_of(&placed.key, last);
+                self.publish_as(state, here, to, reason.unwrap_or(Reason::StoreFailed))?;
             }
+            self.tally.one(if cached { Count::Cached } else { Count::OnPrefix });
             state.enter_file(&placed.key, last, !cached);
         } else if open {
             let Some(new) = self.name_of(to) else { return Ok(Answer::Fail(libc::EXDEV)) };
@@ -142,15 +149,15 @@ impl Session {
             state.tokens.become_temporary(name, new);
             self.site.host.names_changed();
         } else {
-            self.publish_as(state, here, to)?;
+            self.publish_as(state, here, to, elsewhere)?;
         }
         self.leave_private(state, name)?;
         Ok(Answer::Done)
     }
 
     /// The private file at `here`, which is closed, gets the name `to` on the PFS.
-    fn publish_as(&self, state: &mut State, here: &Path, to: &Path) -> Result<()> {
-        let one = Single { source: here, target: to, reason: Reason::Temporary };
+    fn publish_as(&self, state: &mut State, here: &Path, to: &Path, reason: Reason) -> Result<()> {
+        let one = Single { source: here, target: to, reason };
         self.publish(one, Gate::Open)?;
         // In a store that cannot remove it, it is in nobody's way.
         let _ = ns::remove(here);

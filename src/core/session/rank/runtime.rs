@@ -44,6 +44,8 @@ pub(in crate::session) struct State {
     pub tokens: Tokens,
     /// How the program names what it renames later, by series.
     pub templates: Vec<(usize, Template)>,
+    /// Files that no pattern matches and that ranks write together, until they are renamed.
+    pub together: BTreeSet<String>,
     /// Number of private copies made.
     pub shadows: u64,
     /// Files of which this rank has a private copy and that another one of its node writes, too;
