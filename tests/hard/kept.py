@@ -55,8 +55,8 @@ def deletes_its_older_ones_at_no_cost(mpi, program):
 
 @case
 def deletes_what_was_flushed_before_it_was_killed(mpi, program):
-    """It keeps five, which is more than the cache is made for: some are flushed before SCR knows. The
-    last deletion before the kill may be undone."""
+    """It keeps five, which is more than the cache is made for: some are flushed before SCR knows.
+    The last deletion before the kill may be undone."""
     with place(mpi, program) as here:
         killed = here.run(2, "best_of", 9, 5, "killed", **SMALL)
         assert killed.status != 0, f"{killed}"

@@ -285,7 +285,8 @@ impl Machine {
         Some(Step::PublishDeletions { series: index, files })
     }
 
-    /// The oldest first: each flush leaves on the PFS what the program saw at that time.
+    /// Finds what is to be flushed now, the oldest first: each flush leaves on the PFS what the
+    /// program saw at that time.
     pub(super) fn flush(&mut self, index: usize, conference: &mut Conference) -> Option<Step> {
         let closing = conference.ending || conference.halt != 0;
         let series = &self.shared.series[index];

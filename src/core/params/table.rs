@@ -188,9 +188,10 @@ parameters! {
     }
     "Flush to the parallel file system" {
         FLUSH: Count = "10", "checkpoints",
-            "Flush every nth checkpoint of a series (0: none but the last); the others are gone when \
-             they leave the cache. The default holds for calls of SCR: under the shim, unless it is \
-             set, all that the program does not delete by itself is flushed, in the background.";
+            "Flush every nth checkpoint of a series (0: none but the last); the others are gone \
+             when they leave the cache. The default holds for calls of SCR: under the shim, unless \
+             it is set, all that the program does not delete by itself is flushed, in the \
+             background.";
         FLUSH_ASYNC: Bool = "0", "", "1: flush in the background.";
         FLUSH_TYPE: Choice = "SYNC", "",
             "How a flush is done; PTHREAD: by a thread of each rank.",

@@ -209,7 +209,7 @@ impl Sim {
         Err(format!("promise 2: rank {rank} evicts {key:?} ({id}) before a newer one is complete"))
     }
 
-    /// Promise 1: what the program has not given up itself is on the PFS before it leaves the cache.
+    /// Promise 1: what the program has not given up is on the PFS before it leaves the cache.
     fn check_kept(&self, rank: usize, key: &DatasetKey) -> Checked {
         let node = &self.cluster.nodes[self.cluster.node_of[rank]];
         let files = node.files.get(&(rank, key.clone())).into_iter().flatten();
@@ -218,9 +218,7 @@ impl Sim {
             sees.get(*name) == Some(content) && self.cluster.pfs.get(*name) != Some(content)
         });
         kept.next().map_or(Ok(()), |(name, content)| {
-            Err(format!(
-                "promise 1: rank {rank} evicts {name} ({content:?}), which nobody else has"
-            ))
+            Err(format!("promise 1: rank {rank} evicts {name} ({content:?}), and has no other"))
         })
     }
 
