@@ -1,5 +1,6 @@
 //! The state machine driven by hand: a checkpoint that is left alone for longer than it took may be
-//! offered after the loss of a node, if nothing is known to be complete. It is not confirmed by it.
+//! offered after the loss of a node, if nothing is known to be complete, or it has all names of that
+//! and more. It is not confirmed by it.
 
 use scr_core::machine::{DatasetState, SeriesConfig, Step};
 
@@ -67,7 +68,7 @@ fn what_is_written_to_it_later_is_part_of_it_and_needs_trust_anew() {
 }
 
 #[test]
-fn where_something_is_known_to_be_complete_nothing_else_is_trusted() {
+fn where_something_is_known_to_be_complete_what_lacks_names_of_it_is_not_trusted() {
     let mut ranks = ranks();
     for id in 1..=2 {
         for rank in 0..2 {
@@ -80,4 +81,20 @@ fn where_something_is_known_to_be_complete_nothing_else_is_trusted() {
     ranks.compute(1000);
     assert_eq!(ranks.machines[0].datasets(0).last().unwrap().state, DatasetState::Provisional);
     assert_eq!(ranks.trusted(), []);
+}
+
+#[test]
+fn one_that_has_all_names_of_those_before_it_and_more_is_trusted() {
+    let mut ranks = ranks();
+    for id in 1..=2 {
+        for rank in 0..2 {
+            ranks.write(rank, STATE, id);
+        }
+        ranks.sync(100);
+    }
+    (0..2).for_each(|rank| _ = ranks.write(rank, STATE, 3));
+    ranks.write(1, HEADER, 3);
+    ranks.compute(1000);
+    assert_eq!(ranks.machines[0].datasets(0).last().unwrap().state, DatasetState::Provisional);
+    assert_eq!(ranks.trusted(), [3]);
 }
