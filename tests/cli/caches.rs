@@ -25,6 +25,10 @@ struct Nodes {
 
 const PLACEMENT: &str = "abcc";
 
+fn identity(cluster: &Cluster) -> String {
+    format!("{} | 4 | ckpt=a/{{id}}", cluster.prefix().canonicalize().unwrap().display())
+}
+
 fn dataset(cluster: &Cluster, id: u64, scheme: &'static str) -> Dataset {
     // Rank 1 has an empty file, too.
     let sizes = vec![vec![3000, 10], vec![0, 5000], vec![4097], vec![70_000]];
@@ -39,7 +43,7 @@ impl Nodes {
         let datasets: Vec<Dataset> =
             number.zip(schemes).map(|(id, scheme)| dataset(&cluster, id, scheme)).collect();
         cluster.launch(PLACEMENT).run(|ctx| {
-            cache::rebuild(ctx, "/p | 4 | ckpt=a/{id}").unwrap();
+            cache::rebuild(ctx, &identity(&cluster)).unwrap();
             datasets.iter().for_each(|dataset| dataset.write(ctx).unwrap());
         });
         fs::create_dir(cluster.base()).unwrap();
@@ -332,7 +336,7 @@ fn files_are_listed_by_their_names_with_their_places() {
 fn what_is_not_complete_is_shown_to_those_who_ask_for_it() {
     let nodes = Nodes::new(&["XOR"]);
     nodes.cluster.launch(PLACEMENT).run(|ctx| {
-        cache::rebuild(ctx, "/p | 4 | ckpt=a/{id}").unwrap();
+        cache::rebuild(ctx, &identity(&nodes.cluster)).unwrap();
         let key = scr_core::records::DatasetKey { id: "50".into(), ..nodes.datasets[0].key() };
         let store = nodes.cluster.store();
         ctx.filemap.record_open(&key, &store).unwrap();
@@ -347,6 +351,30 @@ fn what_is_not_complete_is_shown_to_those_who_ask_for_it() {
     let read = nodes.run(&["cat", "--unsealed", "ckpt/5/rank_3"]);
     assert_eq!((code(&read), &*out(&read)), (Some(0), "half"), "{}", err(&read));
     nodes.assert_clean();
+}
+
+#[test]
+fn the_cache_of_another_prefix_is_left_out() {
+    let nodes = Nodes::new(&["XOR"]);
+    let other = tempfile::tempdir().unwrap();
+    let run = |words: &[&str], adopts: bool| {
+        let mut command = nodes.command(words);
+        command.current_dir(other.path()).env("SCR_PREFIX", other.path());
+        command.env("SCR_CACHE_ADOPT", if adopts { "1" } else { "0" });
+        command.output().expect("it runs")
+    };
+    for words in [&["ls"][..], &["verify"], &["scavenge"]] {
+        let got = run(words, false);
+        let told = format!("{}{}", out(&got), err(&got));
+        assert!(told.contains("its cache was made for"), "{words:?}: {told}");
+        assert!(!told.contains("ckpt/1/"), "{words:?}: {told}");
+    }
+    assert!(!other.path().join("ckpt").exists());
+    let got = run(&["ls"], true);
+    assert!(out(&got).contains("ckpt/1/part_0/rank_3"), "{}{}", out(&got), err(&got));
+    let got = run(&["scavenge"], true);
+    assert_eq!(code(&got), Some(0), "{}{}", out(&got), err(&got));
+    assert!(other.path().join("ckpt/1/part_0/rank_3").exists());
 }
 
 #[test]

@@ -85,7 +85,7 @@ pub fn newest_owner(control_dir: &Path) -> Option<(u64, PrefixIdentity)> {
 pub fn other_prefix(control_dir: &Path, prefix: &Path) -> Option<String> {
     let tree = KvTree::read_file(control_dir.join(LAUNCH)).ok()??;
     let identity = tree.get_value("IDENTITY")?;
-    let theirs = identity.split_once(" | ").map_or(identity, |(path, _)| path);
+    let (theirs, _) = identity.split_once(" | ")?;
     (!is_of_path(identity, prefix)).then(|| format!("its cache was made for {theirs}"))
 }
 

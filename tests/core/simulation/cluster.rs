@@ -241,6 +241,7 @@ impl Cluster {
             },
             id: record.id,
             epoch: record.epoch,
+            strange: false,
             owner,
             holder: owner,
             prepared: record.prepared && record.id != 0,

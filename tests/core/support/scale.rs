@@ -147,6 +147,7 @@ fn restart(ranks: usize, _: &Path) -> Work {
             key: key(),
             id: 1,
             epoch: 1,
+            strange: false,
             owner: rank,
             holder: rank,
             prepared: true,
