@@ -92,15 +92,15 @@ def one_file_of_all_ranks(here):
     turns = [f"{rank}@part:o/shared:1000 barrier" for rank in range(4)]
     words = " ".join(turns).split()
     for kind, write in (("posix", words), ("mpi", ["mpi_part:o/shared:1000"])):
-        at = [word.replace("o/", f"{kind}/") for word in write]
+        at = [word.replace("o/", f"{kind}1/") for word in write]
         again = [word.replace("o/", f"{kind}2/") for word in write]
-        got = here.says(4, "init", f"output:{kind}:3", *at, "complete_output:1",
+        got = here.says(4, "init", f"output:{kind}1:3", *at, "complete_output:1",
                         f"output:{kind}2:3", *again, "complete_output:1", "have", "restart",
                         f"read:{kind}2/shared", "complete_restart:1", "finalize").good()
-        for name in (kind, f"{kind}2"):
+        for name in (f"{kind}1", f"{kind}2"):
             assert (here.prefix / name / "shared").read_text() == parts(4), (name, got)
             assert f" {name} " in index(here), (index(here), got)
-        second = got.of(next(word for word in again if "part" in word).split("@")[-1])
+        second = got.of(next(word for word in again if "part" in word))
         assert f"{here.prefix}/" in str(second), got
 
 
@@ -108,7 +108,7 @@ def one_file_of_all_ranks(here):
 def one_file_of_two_nodes(here):
     """No node has all of it: the first output fails on all ranks with one message, the next ones
     are on the prefix, in later runs from the first one on."""
-    words = [word for name in ("a", "b") for word in
+    words = [word for name in ("t1", "t2") for word in
              (f"output:{name}:3", f"part:{name}/shared:1000", "complete_output:1")]
     on = {"SCR_COPY_TYPE": "XOR", "shim": False}
     got = finish(here.start_on_nodes(2, 2, "says", "init", *words, "finalize", **on))
@@ -116,13 +116,13 @@ def one_file_of_two_nodes(here):
     assert got.status == 0, got
     assert [answers.all("complete_output:1", at)[0] for at in (0, 1)] == [1, 0], got
     told = [line for line in got.err.splitlines() if "SCR:" in line]
-    assert len(told) == 1 and "a/shared was written by ranks 0, 1, 2, 3" in told[0], got
-    assert not (here.prefix / "a/shared").exists(), got
-    assert (here.prefix / "b/shared").read_text() == parts(4), got
-    words = ["output:c:3", "part:c/shared:1000", "complete_output:1"]
+    assert len(told) == 1 and "t1/shared was written by ranks 0, 1, 2, 3" in told[0], got
+    assert not (here.prefix / "t1/shared").exists(), got
+    assert (here.prefix / "t2/shared").read_text() == parts(4), got
+    words = ["output:t3:3", "part:t3/shared:1000", "complete_output:1"]
     got = finish(here.start_on_nodes(2, 2, "says", "init", *words, "finalize", **on))
     Answers(got).good()
-    assert (here.prefix / "c/shared").read_text() == parts(4), got
+    assert (here.prefix / "t3/shared").read_text() == parts(4), got
 
 
 @case

@@ -133,6 +133,30 @@ fn what_only_the_cache_has_and_was_refused_is_told_of_until_a_newer_one_is_there
 }
 
 #[test]
+fn what_was_refused_and_is_nowhere_else_outlives_the_run() {
+    let mut cluster = Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_FLUSH=0"]);
+    let prefix = cluster.prefix();
+    launch(&cluster, "ab", |session, _| {
+        assert!(write(session, &prefix, "1", CHECKPOINT, true));
+        session.have_restart().unwrap();
+        session.start_restart().unwrap();
+        session.complete_restart(false).unwrap_err();
+        session.finish_program();
+    });
+    let none = launch(&cluster, "ab", |session, _| {
+        let found = session.have_restart().unwrap();
+        session.finish_program();
+        found
+    });
+    assert_eq!(same(none), None);
+    let chosen = cluster.run_with(&["SCR_CURRENT=1"], "ab", |rank: &Rank| {
+        rank.session().use_by_program(None);
+        read(rank.session(), true)
+    });
+    assert_eq!(same(chosen.all()).as_deref(), Some("1"), "{:?}", chosen.told);
+}
+
+#[test]
 fn a_halt_is_carried_out_in_the_call_that_completes_the_checkpoint() {
     let cluster = Cluster::new(&["SCR_COPY_TYPE=SINGLE", "SCR_HALT_EXIT=1", "SCR_HALT_STATUS=7"]);
     let (prefix, returned) = (cluster.prefix(), AtomicBool::new(false));

@@ -120,7 +120,12 @@ impl Session {
         self.program.progress().refused.insert(one.id);
         if let Some(key) = &one.cached {
             self.stop_background(one.id);
-            self.state().machine.reject(key);
+            let mut state = self.state();
+            state.machine.reject(key);
+            if !one.on_prefix {
+                // The user may know better: without a newer one the end does not clear it away.
+                state.out_of_reach.push((key.series, one.id));
+            }
         }
         // So do later starts, wherever it is then.
         self.note_fetch(|prefix, id| note_refusal(prefix, id, &one.key), one.id);

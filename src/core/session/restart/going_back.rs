@@ -136,6 +136,10 @@ impl Session {
                  offered again. SCR_CURRENT={name} begins with it all the same"
                 ),
             );
+            let mut listed = restart.index.listed.iter().filter(|listed| listed.id == one.id);
+            if !listed.any(|listed| listed.holds_names) {
+                self.state().out_of_reach.push((key.series, one.id));
+            }
             hidden.rejected.push(Rejected { key, id: one.id });
         }
     }
