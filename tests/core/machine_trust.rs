@@ -1,6 +1,6 @@
-//! The state machine driven by hand: a checkpoint that is left alone for longer than it took may be
-//! offered after the loss of a node, if nothing is known to be complete, or it has all names of that
-//! and more. It is not confirmed by it.
+//! The state machine driven by hand: a checkpoint that is left alone for longer than it took may
+//! be offered after the loss of a node, if nothing is known to be complete, or it has all names of
+//! that and more. It is not confirmed by it.
 
 use scr_core::machine::{DatasetState, SeriesConfig, Step};
 

@@ -337,7 +337,7 @@ fn filemaps(control_dir: &Path) -> impl Iterator<Item = PathBuf> {
     names.into_iter().map(|name| control_dir.join(name)).collect::<Vec<_>>().into_iter()
 }
 
-/// All records in a control directory; what cannot be read has none.
+/// Returns all records in a control directory; what cannot be read has none.
 pub(super) fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
     filemaps(control_dir).filter_map(|path| read_records(&path).ok()).flatten()
 }

@@ -139,17 +139,17 @@ impl Machine {
         self.agreement.streams.seek()
     }
 
-    /// See [`Streams::place`].
+    /// Gives a communicator its place; see [`Streams::place`].
     pub fn place_stream(&mut self, on_all: u64, now_ms: u64) -> Option<usize> {
         self.agreement.streams.place(on_all, now_ms)
     }
 
-    /// See [`Streams::close`].
+    /// Gives the place of a communicator back; see [`Streams::close`].
     pub fn close_stream(&mut self, stream: usize) {
         self.agreement.streams.close(stream);
     }
 
-    /// See [`Streams::take_turn`].
+    /// Takes the turn for a call of SCR; see [`Streams::take_turn`].
     pub fn take_turn(&mut self) -> bool {
         self.agreement.streams.take_turn()
     }

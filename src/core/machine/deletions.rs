@@ -177,7 +177,8 @@ impl Machine {
         begun && !self.is_floating(&next) && self.status(&next) == Status::Open
     }
 
-    /// The program makes a file again that it has unlinked, before others have heard of that.
+    /// Takes it back that the program has unlinked a file, which it makes again before others have
+    /// heard of that.
     pub(super) fn take_back_amendment(&mut self, file: &FileRef) {
         let series = &mut self.series[file.series];
         series.news.unlinked.retain(|name| *name != file.name);

@@ -279,7 +279,7 @@ mod tests {
             expect: 3,
             files: vec![file("z", 1), file("a/b", 2), file("m", 3)],
             descriptor,
-            prefix: Some(PrefixIdentity::random()),
+            prefix: PrefixIdentity::parse("0123456789abcdef0123456789abcdef"),
             tags: BTreeMap::from([("PARTNER".to_owned(), "atlas56".to_owned())]),
             left: BTreeSet::from(["a/b".to_owned()]),
         }

@@ -1,6 +1,7 @@
 //! Whether the files of a dataset on the prefix are still what its summary says.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -14,6 +15,7 @@ use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::files::{crc32_of_file, join_relative};
 use crate::kvtree::KvTree;
+use crate::params::{Settings, keys};
 use crate::records::{FileMeta, PrefixIndex, Record, Summary};
 
 /// How thoroughly [`verify_on_prefix`] looks.
@@ -25,6 +27,24 @@ pub enum Check {
     Contents,
     /// Contents if a rank's share of the dataset has at most this many bytes, else sizes.
     ContentsUpTo(u64),
+}
+
+/// Contents of what the program does not restart from, as the cache has it or a newer one, are read
+/// if a rank's share of it is no larger than this.
+const CONTENT_BYTES_MAX: u64 = 16 << 20;
+
+impl Check {
+    /// Returns how thoroughly what is not copied is looked at: in full what the program `restarts`
+    /// from. Of the rest whoever sets SCR_CRC_ON_FLUSH=1 himself wants every byte read, however
+    /// long it takes.
+    pub fn of(settings: &Settings, restarts: bool) -> Check {
+        let wanted = restarts || settings.is_chosen(keys::CRC_ON_FLUSH.param.name);
+        match (settings.get(keys::CRC_ON_FLUSH), wanted) {
+            (false, _) => Check::Sizes,
+            (true, false) => Check::ContentsUpTo(CONTENT_BYTES_MAX),
+            (true, true) => Check::Contents,
+        }
+    }
 }
 
 /// Outcome of [`verify_on_prefix`].
@@ -55,6 +75,24 @@ pub struct Unchecked {
     pub bytes: u64,
     /// Name of the first that was written to after the dataset was complete.
     pub touched: Option<String>,
+}
+
+/// Why their contents were not compared.
+impl fmt::Display for Unchecked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unchecked { files, bytes, touched } = self;
+        write!(
+            f,
+            "{files} of its files ({bytes} bytes) have no checksum, since the program wrote them \
+             to the prefix itself; "
+        )?;
+        match touched {
+            Some(name) => {
+                write!(f, "{name} was written to after it was complete, by whom is not known")
+            }
+            None => f.write_str("sizes and times are right"),
+        }
+    }
 }
 
 /// Checks dataset `id` on the prefix against its summary, each rank a share of the files. A fault
@@ -230,5 +268,39 @@ pub(super) fn wrong(
         Ok((_, found)) if found == expected => None,
         Ok(_) => Some(format!("{name} has not the content that it was flushed with")),
         Err(error) => Some(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::{Inputs, load};
+
+    #[test]
+    fn contents_are_read_as_far_as_somebody_wants() {
+        let check = |value: Option<&str>, restarts| {
+            let value = value.map(|value| ("SCR_CRC_ON_FLUSH".to_string(), value.to_string()));
+            let inputs = Inputs {
+                environment: &value.into_iter().collect(),
+                working_directory: Path::new("/nowhere"),
+                system_file: Path::new("/nowhere/scr.conf"),
+                program: &[],
+            };
+            Check::of(&load(&inputs).unwrap(), restarts)
+        };
+        assert_eq!(check(None, true), Check::Contents);
+        assert_eq!(check(None, false), Check::ContentsUpTo(CONTENT_BYTES_MAX));
+        assert_eq!(check(Some("1"), false), Check::Contents);
+        assert_eq!([true, false].map(|it| check(Some("0"), it)), [Check::Sizes, Check::Sizes]);
+    }
+
+    #[test]
+    fn what_has_no_checksum_is_told_of_once_it_was_written_to() {
+        let mut unchecked = Unchecked { files: 2, bytes: 90, touched: None };
+        assert!(unchecked.to_string().ends_with("sizes and times are right"));
+        unchecked.touched = Some("d/a".into());
+        let text = unchecked.to_string();
+        assert!(text.starts_with("2 of its files (90 bytes) have no checksum"), "{text}");
+        assert!(text.contains("d/a was written to after it was complete"), "{text}");
     }
 }

@@ -62,7 +62,9 @@ impl Program {
         let program = Program { ranks: vec![vec![VecDeque::new(); 2]; ranks], comms: 3 };
         let owners = vec![Some(vec![0; ranks]), Some(vec![0; ranks]), Some(vec![1; ranks])];
         let mut maker = Maker { rng: Rng::with_seed(1), program, threads: 2, owners, messages: 0 };
-        // Both threads are known everywhere.
+        // Both threads are known everywhere, before the one that will sit makes its first call.
+        maker.call(1, SyncKind::Collective);
+        (0..ranks).for_each(|rank| maker.message((rank, 0), (rank, 1)));
         (0..20).for_each(|at| maker.call(1 + at % 2, SyncKind::Collective));
         (0..calls).for_each(|_| maker.call(1, SyncKind::Collective));
         maker.message((0, 0), (0, 1));

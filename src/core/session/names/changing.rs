@@ -205,8 +205,8 @@ impl Session {
         Ok(Answer::Done)
     }
 
-    /// The new name is ours: the file belongs to its dataset. What an older one has on the PFS under
-    /// the old name stays there until that is safe.
+    /// The new name is ours: the file belongs to its dataset. What an older one has on the PFS
+    /// under the old name stays there until that is safe.
     fn rename_into(
         &self,
         state: &mut State,

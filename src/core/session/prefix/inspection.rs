@@ -11,16 +11,10 @@ use crate::error::Result;
 use crate::events::Event;
 use crate::launch::site::Links;
 use crate::log::messages;
-use crate::params::{Settings, keys};
+use crate::params::keys;
 use crate::restart::index::Listed;
 use crate::session::rank::runtime::Session;
-use crate::transfer::{
-    Check, Unchecked, Verified, note_attempt, verify_on_prefix, verify_outdated,
-};
-
-/// Contents of what the program does not restart from, as the cache has it or a newer one, are read
-/// if a rank's share of it is no larger than this.
-const CONTENT_BYTES_MAX: u64 = 16 << 20;
+use crate::transfer::{Check, Verified, note_attempt, verify_on_prefix, verify_outdated};
 
 impl Session {
     pub(in crate::session) fn log_look(
@@ -67,8 +61,7 @@ impl Session {
         if found.unchecked.files == 0 || !restarts || !self.site.settings.get(keys::CRC_ON_FLUSH) {
             return;
         }
-        let text = unchecked_in_words(&found.unchecked);
-        let text = format!("{} (dataset {}): {text}", one.name, one.id);
+        let text = format!("{} (dataset {}): {}", one.name, one.id, found.unchecked);
         match found.unchecked.touched {
             Some(_) => self.tell(messages::NOT_CHECKED, text),
             None => self.mention(text),
@@ -89,7 +82,7 @@ impl Session {
             return Ok(found);
         }
         let ctx = links.ctx(&self.site);
-        let contents = check_of(&self.site.settings, restarts);
+        let contents = Check::of(&self.site.settings, restarts);
         if restarts {
             self.note_fetch(note_attempt, one.id);
         }
@@ -115,68 +108,8 @@ impl Session {
     }
 }
 
-/// How thoroughly what is not copied is looked at: in full what the program restarts from. Of the
-/// rest whoever sets SCR_CRC_ON_FLUSH=1 himself wants every byte read, however long it takes.
-fn check_of(settings: &Settings, restarts: bool) -> Check {
-    let wanted = restarts || settings.is_chosen(keys::CRC_ON_FLUSH.param.name);
-    match (settings.get(keys::CRC_ON_FLUSH), wanted) {
-        (false, _) => Check::Sizes,
-        (true, false) => Check::ContentsUpTo(CONTENT_BYTES_MAX),
-        (true, true) => Check::Contents,
-    }
-}
-
-/// Why the contents of some files were not compared.
-fn unchecked_in_words(unchecked: &Unchecked) -> String {
-    let Unchecked { files, bytes, touched } = unchecked;
-    let found = match touched {
-        Some(name) => format!("{name} was written to after it was complete, by whom is not known"),
-        None => "sizes and times are right".to_string(),
-    };
-    format!(
-        "{files} of its files ({bytes} bytes) have no checksum, since the program wrote them to \
-         the prefix itself; {found}"
-    )
-}
-
 /// Whether the cache offers a newer checkpoint of its series.
 fn is_outdated(one: &Listed, report: &RebuildReport) -> bool {
     let series = &one.key.series;
     report.offered.iter().any(|cached| cached.id > one.id && cached.key.series == *series)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::params::{Inputs, load};
-
-    #[test]
-    fn contents_are_read_as_far_as_somebody_wants() {
-        let check = |value: Option<&str>, restarts| {
-            let value = value.map(|value| ("SCR_CRC_ON_FLUSH".to_string(), value.to_string()));
-            let inputs = Inputs {
-                environment: &value.into_iter().collect(),
-                working_directory: Path::new("/nowhere"),
-                system_file: Path::new("/nowhere/scr.conf"),
-                program: &[],
-            };
-            check_of(&load(&inputs).unwrap(), restarts)
-        };
-        assert_eq!(check(None, true), Check::Contents);
-        assert_eq!(check(None, false), Check::ContentsUpTo(CONTENT_BYTES_MAX));
-        assert_eq!(check(Some("1"), false), Check::Contents);
-        assert_eq!([true, false].map(|it| check(Some("0"), it)), [Check::Sizes, Check::Sizes]);
-    }
-
-    #[test]
-    fn what_has_no_checksum_is_told_of_once_it_was_written_to() {
-        let mut unchecked = Unchecked { files: 2, bytes: 90, touched: None };
-        assert!(unchecked_in_words(&unchecked).ends_with("sizes and times are right"));
-        unchecked.touched = Some("d/a".into());
-        let text = unchecked_in_words(&unchecked);
-        assert!(text.starts_with("2 of its files (90 bytes) have no checksum"), "{text}");
-        assert!(text.contains("d/a was written to after it was complete"), "{text}");
-    }
 }

@@ -42,7 +42,8 @@ pub fn draw(seed: u64) -> Drawn {
     let mut rng = Rng::with_seed(seed);
     let hosts = HOSTS[rng.usize(..HOSTS.len())].to_string();
     let scheme = ["SINGLE", "XOR", "PARTNER"][rng.usize(..3)];
-    let mut settings = vec![format!("SCR_COPY_TYPE={scheme}"), format!("SCR_LEARN={}", rng.u8(..2))];
+    let mut settings = vec![format!("SCR_COPY_TYPE={scheme}")];
+    settings.push(format!("SCR_LEARN={}", rng.u8(..2)));
     settings.extend(PATTERNS.map(str::to_string));
     settings.push(format!("SCR_CACHE_SIZE={}", rng.u8(1..4)));
     let fate = match rng.u8(..8) {
@@ -345,7 +346,9 @@ impl Author {
             }
             // Other nodes see a directory until its files are gone for real.
             let near = self.hosts[rank] == self.hosts[0];
-            ops.push(Op::List(["run", "ckpt"][self.rng.usize(..1 + usize::from(near))].to_string()));
+            ops.push(Op::List(
+                ["run", "ckpt"][self.rng.usize(..1 + usize::from(near))].to_string(),
+            ));
             if !folders.is_empty() {
                 ops.push(Op::List(folders[self.rng.usize(..folders.len())].clone()));
             }

@@ -63,7 +63,8 @@ fn trial(seed: u64, shown: bool) -> Result<(), String> {
     }
     let disturbed = got.results.iter().any(Option::is_none);
     if ends && !disturbed {
-        truth.same(&tree(&here.prefix()), "on the prefix after the end")
+        truth
+            .same(&tree(&here.prefix()), "on the prefix after the end")
             .map_err(|error| format!("{error}\n{told:?}"))?;
     }
     let finds = here.launch(&drawn.hosts, None, script::survey);

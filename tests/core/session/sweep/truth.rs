@@ -83,9 +83,10 @@ impl Truth {
         for name in names {
             let held = found.get(name).cloned();
             let before = settled.and_then(|state| state.get(name)).cloned();
-            let mut later = self.changes.iter().filter(|(at, changed, _)| {
-                changed == name && from.is_none_or(|from| *at > from)
-            });
+            let mut later = self
+                .changes
+                .iter()
+                .filter(|(at, changed, _)| changed == name && from.is_none_or(|from| *at > from));
             let known = held == before
                 || later.any(|(_, _, given)| *given == held)
                 || self.waits(name, held.as_ref());
@@ -113,9 +114,10 @@ impl Truth {
                 newer.filter_map(|(_, _, held)| held.as_ref()).chain([bytes]).collect();
             let stem = |other: &&String| other.starts_with(name.as_str());
             let has = |other: &String| goals.contains(&&found[other]);
-            let deleted = self.changes.iter().any(|(at, changed, held)| {
-                *at > from && changed == name && held.is_none()
-            });
+            let deleted = self
+                .changes
+                .iter()
+                .any(|(at, changed, held)| *at > from && changed == name && held.is_none());
             if !found.keys().filter(stem).any(has) && !deleted {
                 return Err(format!("no name has {name}: {}", short(bytes)));
             }
