@@ -60,7 +60,7 @@ impl Session {
         self.site.host.inside(|| self.state().machine.end_turn(CALLS));
     }
 
-    /// The stream of such calls.
+    /// Returns the stream of such calls.
     pub(in crate::session) fn calls(&self) -> usize {
         if self.meetings().is_empty() { WORLD } else { CALLS }
     }
@@ -69,7 +69,7 @@ impl Session {
         self.meetings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the stream agrees.
+    /// Returns where the stream agrees.
     pub(super) fn comm_of(&self, stream: usize) -> Option<Arc<dyn Comm>> {
         let own = self.meetings();
         if own.is_empty() {
@@ -79,7 +79,7 @@ impl Session {
         own[stream].clone()
     }
 
-    /// The stream cannot agree any more. Its communicator is not freed: that may wait for ranks
+    /// Notes that the stream cannot agree any more. Its communicator is not freed: that may wait for ranks
     /// that are gone.
     pub(super) fn forget_meeting(&self, stream: usize) {
         if let Some(place) = self.meetings().get_mut(stream) {

@@ -28,8 +28,8 @@ impl Session {
         self.publish_before(None, pointers)
     }
 
-    /// Before the program begins a checkpoint with `file`: one that would be the second after one
-    /// that no agreement has come for has that one on the PFS before.
+    /// Brings a checkpoint that no agreement has come for to the PFS, if the program is about to
+    /// begin the second one after it with `file`.
     pub(in crate::session) fn publish_outrun(&self, file: &FileRef) {
         if self.state_to_look().machine.outruns(file) {
             self.publish_before(Some(file.series), true);
