@@ -79,8 +79,8 @@ impl Session {
         own[stream].clone()
     }
 
-    /// Notes that the stream cannot agree any more. Its communicator is not freed: that may wait for ranks
-    /// that are gone.
+    /// Notes that the stream cannot agree any more. Its communicator is not freed: that may wait
+    /// for ranks that are gone.
     pub(super) fn forget_meeting(&self, stream: usize) {
         if let Some(place) = self.meetings().get_mut(stream) {
             std::mem::forget(place.take());
