@@ -1,6 +1,6 @@
 """A checkpoint of many small files of four ranks, each on a node of its own: the start that finds
-it in the cache, and the end that has brought it to the prefix, by turns with `cp -r` of the same files and a sync of
-what that has written. On a disk, since a RAM disk makes nothing durable."""
+it in the cache, and the end that has brought it to the prefix, by turns with `cp -r` of the same
+files and a sync of what that has written. On a disk, since a RAM disk makes nothing durable."""
 
 import statistics
 import subprocess

@@ -38,7 +38,7 @@ def killed_on_a_duplicate_of_the_world(mpi, program):
 
 @case
 def several_threads_on_several_duplicates(mpi, program):
-    """Nothing hangs and nothing is told, with more ranks than cores, and checkpoints all the time."""
+    """Nothing hangs, nothing is told, with more ranks than cores and checkpoints all the time."""
     for how in ("crossed", "sits", "mixed"):
         with place(mpi, program) as plain, place(mpi, program) as shimmed:
             want = plain.run(3, "on_duplicates", how, 90, 3, shim=False)

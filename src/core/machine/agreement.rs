@@ -139,17 +139,17 @@ impl Machine {
         self.agreement.streams.seek()
     }
 
-    /// Gives a communicator its place; see [`Streams::place`].
+    /// Gives a communicator its place: [`Streams::place`].
     pub fn place_stream(&mut self, on_all: u64, now_ms: u64) -> Option<usize> {
         self.agreement.streams.place(on_all, now_ms)
     }
 
-    /// Gives the place of a communicator back; see [`Streams::close`].
+    /// Ends a stream: [`Streams::close`].
     pub fn close_stream(&mut self, stream: usize) {
         self.agreement.streams.close(stream);
     }
 
-    /// Takes the turn for a call of SCR; see [`Streams::take_turn`].
+    /// Takes the turn for calls of the program: [`Streams::take_turn`].
     pub fn take_turn(&mut self) -> bool {
         self.agreement.streams.take_turn()
     }

@@ -69,7 +69,7 @@ impl Session {
         self.meetings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the communicator on which the stream agrees.
+    /// Returns where the stream agrees.
     pub(super) fn comm_of(&self, stream: usize) -> Option<Arc<dyn Comm>> {
         let own = self.meetings();
         if own.is_empty() {
@@ -79,8 +79,8 @@ impl Session {
         own[stream].clone()
     }
 
-    /// Forgets a stream that cannot agree any more. Its communicator is not freed: that may wait for
-    /// ranks that are gone.
+    /// Notes that the stream cannot agree any more. Its communicator is not freed: that may wait
+    /// for ranks that are gone.
     pub(super) fn forget_meeting(&self, stream: usize) {
         if let Some(place) = self.meetings().get_mut(stream) {
             std::mem::forget(place.take());

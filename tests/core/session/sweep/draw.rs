@@ -234,8 +234,8 @@ impl Author {
         }
     }
 
-    /// What a rank is about to do needs what ranks of other nodes have done: those hear of it at the
-    /// next agreement, which a barrier carries only while a checkpoint is being written.
+    /// What a rank is about to do needs what ranks of other nodes have done. It hears of that at
+    /// the next agreement, which a barrier carries only while a checkpoint is being written.
     fn hear(&mut self) {
         if let Some(last) = self.steps.last_mut() {
             last.pause = Pause::Calm;

@@ -10,7 +10,8 @@
 //! | `truth.rs` | what each name has had; what a run may find |
 //!
 //! `SCR_SWEEP_PROGRAMS=n SCR_SWEEP_SEED=s` runs `n` programs from seed `s` on. A failure prints the
-//! seed of its program; `SCR_SWEEP_SETTINGS` adds settings; with `SCR_SWEEP_PROGRAMS=1` it prints the program, too.
+//! seed of its program; with `SCR_SWEEP_PROGRAMS=1` it prints the program and what it left, too.
+//! `SCR_SWEEP_SETTINGS` adds settings.
 
 mod draw;
 mod script;
