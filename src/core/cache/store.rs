@@ -150,6 +150,16 @@ impl FilemapFile {
         }
     }
 
+    /// Notes the same of several files of this rank at once.
+    pub fn leave_all(&self, key: &DatasetKey, names: &[String]) -> Result<()> {
+        let Some(mut record) = self.get(key) else { return Ok(()) };
+        let known = record.left.len();
+        let own = names.iter().filter(|name| record.files.iter().any(|file| file.name == **name));
+        let own: Vec<String> = own.cloned().collect();
+        record.left.extend(own);
+        if record.left.len() == known { Ok(()) } else { self.put_held(self.rank, record) }
+    }
+
     /// Changes this rank's record, if it is still there as that of the same seal.
     pub(super) fn amend(
         &self,

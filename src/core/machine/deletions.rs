@@ -147,6 +147,28 @@ impl Machine {
         }
     }
 
+    /// Returns what the program has taken away for good, on this rank, of datasets that stay in the
+    /// cache: a restart is not to offer it again. In a series without ids an older one is offered
+    /// only if the newest is damaged, and then as it was.
+    #[must_use]
+    pub fn taken_away(&self) -> Vec<(DatasetKey, Vec<String>)> {
+        let with_ids = (0..self.series.len()).filter(|at| self.config.series[*at].has_id);
+        let of_series = with_ids.flat_map(|at| {
+            let (series, newest) = (&self.series[at], self.shared.newest_confirmed(at));
+            let waits = |name: &String| series.tombstones.iter().any(|one| one.name == *name);
+            series.datasets.iter().filter_map(move |dataset| {
+                let id = self.shared.find(&dataset.key).map_or(0, |shared| shared.id);
+                let is_old = 0 < id && id < newest && self.status(&dataset.key) != Status::Open;
+                let gone = dataset.files.iter().filter(|(name, held)| {
+                    is_old && held.deleted && !held.deleted_early && !waits(name)
+                });
+                let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
+                (!gone.is_empty()).then(|| (dataset.key.clone(), gone))
+            })
+        });
+        of_series.collect()
+    }
+
     /// Takes the file out of a dataset that is to be sealed without it; tells whether its record
     /// has to be revoked.
     fn remove_from(&mut self, file: &FileRef, at: usize, goes_on: bool) -> bool {
