@@ -145,6 +145,9 @@ fn finish() {
     if let Some(session) = session() {
         session.finish();
     }
+    if let Some(running) = RUNNING.get() {
+        running.classifier.end();
+    }
 }
 
 /// What a program that calls us is, without the shim.

@@ -189,6 +189,8 @@ pub struct Classifier {
     merged: AtomicBool,
     /// The key of what is known of a communicator.
     key: c_int,
+    /// MPI is being finalized: nothing is asked of the key any more.
+    ended: AtomicBool,
 }
 
 impl Classifier {
@@ -200,7 +202,18 @@ impl Classifier {
     pub fn new(world_size: usize, any_thread: bool) -> Result<Self> {
         INITIALISED_MPI.set(true);
         let key = attribute(forget_known)?;
-        Ok(Classifier { world_size, any_thread, merged: AtomicBool::new(false), key })
+        let (merged, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Classifier { world_size, any_thread, merged, key, ended })
+    }
+
+    /// Gives the key back, in MPI_Finalize: no call counts from now on but those on the world.
+    pub fn end(&self) {
+        if !self.ended.swap(true, Ordering::SeqCst) {
+            let mut key = self.key;
+            // SAFETY: MPI still works, and nobody uses the key after `ended`. What is kept under it
+            // goes with its communicators.
+            unsafe { ffi::PMPI_Comm_free_keyval(&mut key) };
+        }
     }
 
     /// Communicators with ranks of other worlds may be there from now on: processes were or will be
@@ -285,7 +298,8 @@ impl Classifier {
         // SAFETY: the handle is what the program passes to its own MPI call right after; a null
         // handle is sorted out first. The out-parameters are locals.
         unsafe {
-            if comm == ffi::RSMPI_COMM_NULL
+            if self.ended.load(Ordering::SeqCst)
+                || comm == ffi::RSMPI_COMM_NULL
                 || ffi::PMPI_Comm_size(comm, &mut size) != 0
                 || size as usize != self.world_size
                 || ffi::PMPI_Comm_get_attr(comm, self.key, (&raw mut value).cast(), &mut found) != 0

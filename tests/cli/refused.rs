@@ -149,9 +149,10 @@ fn records_that_may_not_be_read_are_told_as_such() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join(".scr");
     std::fs::create_dir(&state).unwrap();
-    for name in ["run.scr", "index.scr", "halt.scr", "flush.scr", "lease"] {
-        std::os::unix::fs::symlink(name, state.join(name)).unwrap();
-    }
+    // Nobody can open a socket.
+    let names = ["run.scr", "index.scr", "halt.scr", "flush.scr", "lease"];
+    let socket = |name| std::os::unix::net::UnixListener::bind(state.join(name)).unwrap();
+    let _unreadable = names.map(socket);
     for tool in ["status", "report"] {
         let output = ask(dir.path(), &[tool, "--prefix", "."]);
         assert_eq!(code(&output), Some(2), "{}", err(&output));

@@ -43,8 +43,8 @@ impl FileLock {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = match open_ours(&path, &mut options) {
-            // Damage; nobody can hold a lock on it.
-            Err(error) if error.kind() == ErrorKind::IsADirectory => {
+            // Damage, or planted; nobody can hold a lock on it.
+            Err(error) if is_no_file(&error) => {
                 remove_tree(&path)?;
                 open_ours(&path, &mut options)
             }
@@ -137,6 +137,11 @@ fn is_stale(path: &Path) -> bool {
         .and_then(|metadata| metadata.modified())
         .map(|modified| SystemTime::now().duration_since(modified));
     matches!(age, Ok(Ok(age)) if age > STAND_IN_STALE)
+}
+
+/// Whether a directory or a link is in the place of the file.
+fn is_no_file(error: &std::io::Error) -> bool {
+    error.kind() == ErrorKind::IsADirectory || error.raw_os_error() == Some(libc::ELOOP)
 }
 
 #[cfg(test)]

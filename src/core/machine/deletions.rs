@@ -10,6 +10,7 @@
 use super::Machine;
 use super::keys::{DatasetKey, Deletion, FileRef};
 use super::local::{LocalDataset, LocalFile, Phase, Status, Tombstone};
+use super::shared::SharedDataset;
 
 /// What the program does to a name.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +76,7 @@ impl Machine {
     pub(super) fn delete(&mut self, file: &FileRef, removal: Removal<'_>) -> Deletion {
         self.note_name();
         self.note_given_up(file, removal.into());
-        let caches = self.shared.series[file.series].routing.caches() && !self.is_passive();
+        let caches = self.keeps_any(file.series) && !self.is_passive();
         let unlinks = matches!(removal, Removal::Unlink) && caches;
         let amends = unlinks && self.is_marker(file) && !self.goes_with_next(file);
         let mut course = Course { amends, ..Course::default() };
@@ -185,6 +186,13 @@ impl Machine {
         dataset.touch(self.clock_ms);
         self.agreement.changed(if revoke { 2 } else { 1 });
         revoke
+    }
+
+    /// Files of the series are in the cache, perhaps of other ranks.
+    fn keeps_any(&self, series: usize) -> bool {
+        let series = &self.shared.series[series];
+        let sealed = |one: &SharedDataset| one.id > 0 && !one.on_prefix;
+        series.routing.caches() || series.datasets.iter().any(sealed)
     }
 
     /// It names no checkpoint, but lies beside those that are named.

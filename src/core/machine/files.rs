@@ -5,7 +5,7 @@
 use super::Machine;
 use super::keys::{DatasetKey, FileRef, Intent, Placed, Placement};
 use super::knowledge::{kind_hash, name_hash};
-use super::local::{LocalDataset, Phase, Status};
+use super::local::{LocalDataset, LocalFile, Phase, Status};
 use super::reason::Reason;
 use super::shared::DatasetState;
 
@@ -227,6 +227,14 @@ impl Machine {
         held.is_some_and(|file| file.is_past(self.agreement.count))
     }
 
+    /// Tells whether this rank has written to a file with an id of this dataset since the last sync
+    /// point: the program makes that checkpoint anew, with what lies beside it.
+    fn goes_on_now(&self, key: &DatasetKey) -> bool {
+        let own = self.series[key.series].find(key);
+        let written = |held: &LocalFile| !held.bare && !held.is_past(self.agreement.count);
+        own.is_some_and(|own| own.files.values().any(written))
+    }
+
     /// A file without id beside files with one: the dataset in progress here, else the one known to
     /// be in progress, else the newest provisional one; but not one that has the file from before.
     /// Else it floats until a conference.
@@ -240,7 +248,7 @@ impl Machine {
             });
             newest.next().map(|dataset| dataset.key.clone())
         };
-        let free = |key: &DatasetKey| !self.written_before(key, file);
+        let free = |key: &DatasetKey| !self.written_before(key, file) || self.goes_on_now(key);
         let provisional = || {
             let newest = self.shared.series[series].datasets.last()?;
             let ours = !newest.restored && self.status(&newest.key) == Status::Provisional;

@@ -60,7 +60,7 @@ fn costs(hosts: &str, scheme: &str, by_calls: bool) -> Vec<Cost> {
 #[test]
 fn a_checkpoint_waits_for_the_disk_a_few_times_however_large_the_job() {
     // File and record; redundancy file. The first rank of a node: catalog, the names of all in five
-    // directories, marker and its name besides.
+    // directories, marker and its name besides; by calls the flush file of rank 0, and its name.
     for (scheme, most, most_of_first, changes) in
         [("SINGLE", 2.0, 10.0, 18.0), ("XOR", 3.0, 11.0, 26.0)]
     {
@@ -70,6 +70,8 @@ fn a_checkpoint_waits_for_the_disk_a_few_times_however_large_the_job() {
                 let case = format!("{scheme} on {hosts}, by calls: {by_calls}: {found:?}");
                 for (rank, found) in found.into_iter().enumerate() {
                     let is_first = hosts.find(&hosts[rank..=rank]) == Some(rank);
+                    let most_of_first =
+                        most_of_first + if by_calls && rank == 0 { 2.0 } else { 0.0 };
                     assert!(found.syncs <= if is_first { most_of_first } else { most }, "{case}");
                     assert!(is_first || found.changes <= changes, "{case}");
                 }
@@ -188,7 +190,7 @@ fn calls_of_a_start(hosts: &str, scheme: &str) -> Vec<Vec<&'static str>> {
 #[test]
 fn a_start_takes_as_many_collectives_in_a_large_job_as_in_a_small_one() {
     for scheme in ["SINGLE", "XOR"] {
-        for (hosts, most) in [("abcd", 35), ("aabbccdd", 56), ("aabbccddeeffgghh", 56)] {
+        for (hosts, most) in [("abcd", 35), ("aabbccdd", 57), ("aabbccddeeffgghh", 57)] {
             for (rank, found) in calls_of_a_start(hosts, scheme).into_iter().enumerate() {
                 let case = format!("{scheme} on {hosts}, rank {rank}: {} {found:?}", found.len());
                 assert!(found.len() <= most, "{case}");

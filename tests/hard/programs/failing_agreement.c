@@ -1,6 +1,6 @@
 /* Makes the engine's agreements fail from number $FAIL_AT on, as MPI does with a dead peer: the
  * communicator's error handler is called, an error is returned. Each failure appends a line to the
- * file $FAILURES. Nobody else calls PMPI_Allreduce by that name; an agreement has eight words. */
+ * file $FAILURES. Nobody else calls PMPI_Allreduce by that name; an agreement has 14 words. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@ int PMPI_Allreduce(const void *from, void *into, int count, MPI_Datatype type, M
                    MPI_Comm comm) {
   static int agreements;
   int (*next)(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
-  if (count != 9 || ++agreements < atoi(getenv("FAIL_AT"))) {
+  if (count != 14 || ++agreements < atoi(getenv("FAIL_AT"))) {
     *(void **)&next = dlsym(RTLD_NEXT, "PMPI_Allreduce");
     return next(from, into, count, type, op, comm);
   }

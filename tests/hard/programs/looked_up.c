@@ -17,7 +17,8 @@ static int own_rank(void) {
 
 int statx(int dir, const char *path, int flags, unsigned mask, struct statx *found) {
   static int (*next)(int, const char *, int, unsigned, struct statx *);
-  const char *name = strstr(path, "/rank_");
+  /* Rust asks with nothing whether there is such a call. */
+  const char *name = path ? strstr(path, "/rank_") : NULL;
   if (!next) *(void **)&next = dlsym(RTLD_NEXT, "statx");
   if (name && own_rank() >= 0 && atoi(name + strlen("/rank_")) != own_rank()) others++;
   return next(dir, path, flags, mask, found);

@@ -52,6 +52,7 @@ struct engine {
     int (*list)(const char *, entry_fn, void *);
     const char *(*address)(void);
     const char *(*alias)(size_t, const char **);
+    const uint64_t *(*turns)(void);
 };
 
 static const struct host *host;
@@ -289,10 +290,12 @@ static const char *alias(size_t index, const char **place)
     return NULL;
 }
 
+static const uint64_t *turns(void) { return NULL; }
+
 static const struct engine table = {
-    sizeof table, 14, init, get_prefix, sync_, idle, note, file_open, open_, opened, written,
+    sizeof table, 15, init, get_prefix, sync_, idle, note, file_open, open_, opened, written,
     reuse, closed, failed, evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list,
-    address, alias,
+    address, alias, turns,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }

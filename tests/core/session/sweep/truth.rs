@@ -52,24 +52,52 @@ impl Truth {
         let last = self.last();
         let names: BTreeSet<&String> = last.keys().chain(found.keys()).collect();
         let mut differ = names.into_iter().filter(|name| last.get(*name) != found.get(*name));
-        match differ.all(|name| self.waits(name, found.get(name))) {
+        let beside = |name: &String| self.is_beside(name, found);
+        match differ.all(|name| self.waits(name, found.get(name)) || beside(name)) {
             true => Ok(()),
             false => Err(format!("after a calm end: {}", difference(last, found))),
         }
     }
 
     /// Tells whether a file that the program has deleted may be there all the same: it was part of
-    /// a checkpoint, and the program has written nothing of that series since. Until it does
-    /// nothing else is left to go on from.
+    /// a checkpoint, and the program has not begun two of that series since. Until then nothing else
+    /// may be left to go on from.
     fn waits(&self, name: &str, held: Option<&Vec<u8>>) -> bool {
         let Some(series) = series(name).filter(|_| held.is_some()) else { return false };
         let last = self.changes.iter().rposition(|(_, changed, _)| changed == name);
         let Some((step, _, None)) = last.map(|at| &self.changes[at]) else { return false };
         let before = step.checked_sub(1).and_then(|before| self.states[before].get(name));
-        let is_newer = |(at, changed, held): &(usize, String, Held)| {
+        let newer = self.changes.iter().filter(|(at, changed, held)| {
             at > step && held.is_some() && self::series(changed) == Some(series)
+        });
+        // The first may not be known to be complete before the second begins.
+        let newer: BTreeSet<usize> = newer.map(|(at, _, _)| *at).collect();
+        before == held && newer.len() < 2
+    }
+
+    /// Tells whether a flag or pointer is as it was beside an older checkpoint, and that is back.
+    fn is_beside(&self, name: &String, found: &Tree) -> bool {
+        let held = found.get(name).filter(|_| series(name).is_none());
+        let older = || found.iter().any(|(other, held)| self.waits(other, Some(held)));
+        held.is_some() && older() && self.states.iter().any(|state| state.get(name) == held)
+    }
+
+    /// Tells whether the program has begun to write the checkpoint of this file anew: without one
+    /// that is known to be complete after it, the older one counts until that is done.
+    fn is_made_anew(&self, name: &str, from: Option<usize>) -> bool {
+        let group = |name: &str| name.rsplit_once('/').map(|(folder, _)| folder.to_string());
+        let begun = |(at, changed, held): &(usize, String, Held)| {
+            from.is_some_and(|from| *at > from) && held.is_some() && group(changed) == group(name)
         };
-        before == held && !self.changes.iter().any(is_newer)
+        name.starts_with("ckpt/step_") && self.changes.iter().any(begun)
+    }
+
+    /// Tells whether the prefix may have this when a run has ended that saw `seen`: the same, but for
+    /// files whose deletion waits.
+    pub fn may_be_left(&self, seen: &Tree, left: &Tree) -> bool {
+        let names: BTreeSet<&String> = seen.keys().chain(left.keys()).collect();
+        let mut differ = names.into_iter().filter(|name| seen.get(*name) != left.get(*name));
+        differ.all(|name| !seen.contains_key(name) && self.waits(name, left.get(name)))
     }
 
     /// The ranks were killed at any time: each name has what it had when all was settled last, or
@@ -88,8 +116,10 @@ impl Truth {
                 .iter()
                 .filter(|(at, changed, _)| changed == name && from.is_none_or(|from| *at > from));
             let known = held == before
-                || later.any(|(_, _, given)| *given == held)
-                || self.waits(name, held.as_ref());
+                || later.any(|(_, _, given)| is_begin(held.as_ref(), given.as_ref()))
+                || self.waits(name, held.as_ref())
+                || self.is_beside(name, found)
+                || (held.is_none() && self.is_made_anew(name, from));
             if !known {
                 let text = held.map_or("nothing".to_string(), |bytes| short(&bytes));
                 let was = before.map_or("nothing".to_string(), |bytes| short(&bytes));
@@ -123,6 +153,14 @@ impl Truth {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a rank that was killed may have come so far: it writes in pieces.
+fn is_begin(held: Option<&Vec<u8>>, given: Option<&Vec<u8>>) -> bool {
+    match (held, given) {
+        (Some(held), Some(given)) => given.starts_with(held),
+        (held, given) => held == given,
     }
 }
 
