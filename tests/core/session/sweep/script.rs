@@ -98,10 +98,10 @@ impl Op {
     }
 }
 
-/// The names in a directory, but for those of SCR.
+/// The names in a directory, but for those of SCR: a file may be staged between two looks.
 fn visible(rank: &Rank, name: &str) -> Vec<String> {
     let all = rank.files.list(name).into_iter();
-    all.filter(|name| !name.starts_with(".scr")).collect()
+    all.filter(|name| !(name.starts_with('.') && name.contains(".scr"))).collect()
 }
 
 /// A content in a few words.

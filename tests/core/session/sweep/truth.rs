@@ -92,6 +92,22 @@ impl Truth {
         name.starts_with("ckpt/step_") && self.changes.iter().any(begun)
     }
 
+    /// Tells whether the state without an id is all as it was before the last one that was settled:
+    /// that may not be known to be complete, and a change of it takes it back.
+    fn is_one_before(&self, found: &Tree, from: Option<usize>) -> bool {
+        let of = |tree: &Tree| -> Tree {
+            let own = tree.iter().filter(|(name, _)| series(name) == Some(2));
+            own.map(|(name, held)| (name.clone(), held.clone())).collect()
+        };
+        let written = |at: usize| {
+            let mut changes = self.changes.iter().filter(|(step, ..)| *step == at);
+            changes.any(|(_, name, held)| held.is_some() && series(name) == Some(2))
+        };
+        let last = from.and_then(|from| (0..=from).rev().find(|at| written(*at)));
+        let before = last.and_then(|last| last.checked_sub(1));
+        before.is_some_and(|before| of(&self.states[before]) == of(found))
+    }
+
     /// Tells whether the prefix may have this when a run has ended that saw `seen`: the same, but for
     /// files whose deletion waits.
     pub fn may_be_left(&self, seen: &Tree, left: &Tree) -> bool {
@@ -119,7 +135,8 @@ impl Truth {
                 || later.any(|(_, _, given)| is_begin(held.as_ref(), given.as_ref()))
                 || self.waits(name, held.as_ref())
                 || self.is_beside(name, found)
-                || (held.is_none() && self.is_made_anew(name, from));
+                || (held.is_none() && self.is_made_anew(name, from))
+                || (series(name) == Some(2) && self.is_one_before(found, from));
             if !known {
                 let text = held.map_or("nothing".to_string(), |bytes| short(&bytes));
                 let was = before.map_or("nothing".to_string(), |bytes| short(&bytes));
