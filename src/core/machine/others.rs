@@ -235,9 +235,12 @@ impl Machine {
     }
 
     /// Notes that another rank of the node has just made this file: no deletion of it stands, nor
-    /// is one told that nobody has heard of yet.
-    pub fn made_just_now(&mut self, file: &FileRef) {
+    /// is one told that nobody has heard of yet. What this rank has of it is one that the program
+    /// has taken away before. The dataset that has the new one goes on with that, which the other
+    /// rank answers for: its key is returned. Older ones keep what they have.
+    pub fn made_just_now(&mut self, file: &FileRef) -> Option<DatasetKey> {
         const NAMES_MAX: usize = 4096;
+        let into = file.id.is_some().then(|| self.target(file));
         let series = &mut self.series[file.series];
         series.tombstones.retain(|tombstone| tombstone.name != file.name);
         series.news.deleted.retain(|(name, _)| *name != file.name);
@@ -245,6 +248,29 @@ impl Machine {
             series.made_near.clear();
         }
         series.made_near.insert(file.name.clone());
+        let (into, mut given_away) = (into?, None);
+        for dataset in series.datasets.iter_mut().filter(|one| one.explicit.is_none()) {
+            let goes_on = dataset.key == into;
+            if goes_on {
+                dataset.abandoned.remove(&file.name);
+            }
+            let Some(held) = dataset.files.get_mut(&file.name) else { continue };
+            if held.open > 0 || !(held.outlived || held.deleted) {
+                continue;
+            }
+            if !goes_on {
+                held.deleted = true;
+                continue;
+            }
+            dataset.files.remove(&file.name);
+            if dataset.phase == Phase::Sealed {
+                dataset.phase = Phase::Open; // the other rank has opened it again
+            }
+            dataset.touch(self.clock_ms);
+            self.agreement.changed(1);
+            given_away = Some(into.clone());
+        }
+        given_away
     }
 
     /// Notes that a rank of another node has made this file since it heard that this one deleted

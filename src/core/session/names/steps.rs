@@ -51,26 +51,22 @@ impl Session {
         state.tokens.orphan(name);
         match place {
             Place::Cached(key, here) => {
-                let (key, here) = (key.clone(), here.clone());
                 let revoked = match deletion {
-                    Deletion::NowAfterRevoke => self.site.filemap.revoke(&self.record_key(&key)),
+                    Deletion::NowAfterRevoke => self.site.filemap.revoke(&self.record_key(key)),
                     _ => Ok(()),
                 };
                 // In a store that cannot remove it, it is hidden; a start finds it as if the run
                 // had been killed right before.
-                let landed = self.has_the_same(name, &here);
-                let removed = revoked.and_then(|()| ns::remove(&here));
+                let landed = self.has_the_same(name, here);
+                let removed = revoked.and_then(|()| ns::remove(here));
                 if landed {
                     // A thread had brought it there, since no agreement came for long.
                     ns::remove(&self.site.on_prefix(name))?;
                 }
-                state.leave_file(&key, name);
-                // An older dataset, or the PFS, may hold an older file of that name.
-                if removed.is_err()
-                    || state.view.place(name) != Place::Prefix
-                    || ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent
-                {
-                    state.view.delete(name);
+                state.leave_file(key, name);
+                match removed {
+                    Ok(()) => self.hide_older(state, name),
+                    Err(_) => state.view.delete(name),
                 }
                 Ok(())
             }
@@ -89,6 +85,15 @@ impl Session {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Hides what an older dataset, or the PFS, may hold of a name that is gone.
+    fn hide_older(&self, state: &mut State, name: &str) {
+        if state.view.place(name) != Place::Prefix
+            || ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent
+        {
+            state.view.delete(name);
         }
     }
 
@@ -187,9 +192,7 @@ impl Session {
             Some(Deletion::Deferred) => state.view.delete(name),
             _ => {
                 state.leave_file(key, name);
-                if ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent {
-                    state.view.delete(name);
-                }
+                self.hide_older(state, name);
             }
         }
     }

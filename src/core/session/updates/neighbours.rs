@@ -139,7 +139,12 @@ impl Session {
         };
         match (&told, self.file_ref(name)) {
             (Notice::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
-            (Notice::Made(_), Some(file)) => state.machine.made_just_now(&file),
+            (Notice::Made(_), Some(file)) => {
+                let given_away = state.machine.made_just_now(&file);
+                if let Some(own) = given_away.and_then(|key| state.holdings.get_mut(&key)) {
+                    own.files.remove(&file.name);
+                }
+            }
             (Notice::OnPrefix(_), _) => {
                 for file in self.file_refs(name) {
                     for key in state.machine.taken_just_now(&file) {
