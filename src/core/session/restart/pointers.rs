@@ -14,19 +14,20 @@ use crate::session::rank::runtime::Session;
 const POINTER_BYTES_MAX: u64 = 64 << 10;
 
 impl Session {
-    /// Notes that the prefix has the last word on this rank's pointers that were edited there, of
-    /// the newest checkpoint of each series. Local.
+    /// Notes that the prefix has the last word on this rank's pointers that were edited there, in
+    /// the newest checkpoint that has them. Local.
     pub(in crate::session) fn heed_pointers(&self, report: &RebuildReport, known: &Index) {
         for (at, one) in report.offered.iter().enumerate() {
             let series = &one.key.series;
-            let newer = report.offered[at + 1..].iter().any(|other| other.key.series == *series);
-            let listed = known.listed.iter().filter(|other| other.key.series == *series);
-            if newer || listed.map(|other| other.id).any(|id| id > one.id) {
+            let mut listed = known.listed.iter().filter(|other| other.key.series == *series);
+            if listed.any(|other| other.id > one.id) {
                 continue;
             }
+            let newer = report.offered[at + 1..].iter().filter(|one| one.key.series == *series);
             let cached = |file: &&FileMeta| !file.on_prefix && one.key.is_shared_name(&file.name);
             for file in one.files.iter().filter(cached) {
-                if !self.is_edited(file, &ids(one, report, known)) {
+                let is_newest = newer.clone().all(|one| one.catalog.named(&file.name).is_empty());
+                if !is_newest || !self.is_edited(file, &ids(one, report, known)) {
                     continue;
                 }
                 match self.site.filemap.leave(&one.key, &file.name) {
@@ -50,8 +51,7 @@ impl Session {
         if !is_newer || !found.is_file() || found.len() > POINTER_BYTES_MAX {
             return false;
         }
-        let text = std::fs::read(&path).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text).into_owned();
+        let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).into_owned();
         ids.iter().any(|id| names(&text, id))
     }
 }

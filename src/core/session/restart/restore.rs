@@ -40,6 +40,7 @@ impl Session {
         let known = restart.index;
         let report = &*report;
         let lost = known.lost_checkpoint(report, |key| self.title_of(key));
+        self.heed_pointers(report, &known);
         let numbers = self.numbers(&links, report)?;
         let names = self.left_to_prefix(&links, report, numbers.iter().any(|one| one.2))?;
         let mut resumed = Resumed {
@@ -49,7 +50,6 @@ impl Session {
             ..Resumed::default()
         };
         resumed.decision.last_id = report.highest_id;
-        self.heed_pointers(report, &known);
         for (offered, (number, output, _)) in report.offered.iter().zip(numbers) {
             let Some(key) = self.machine_key(&offered.key) else { continue };
             let flushed = known.has_had(offered.id);
