@@ -7,6 +7,7 @@
 //! | `candidates.rs` | what a run may begin with, in the order in which it is to be tried |
 //! | `verdict.rs` | what may become of a dataset |
 //! | `removal.rs` | what somebody has removed, and what that says of newer ones |
+//! | `pointer.rs` | what a pointer file says of them |
 //! | `plan.rs` | what becomes of each |
 //! | `plan_table.rs` | the table of what becomes of what |
 
@@ -15,5 +16,6 @@ pub(crate) mod index;
 pub(crate) mod plan;
 #[cfg(test)]
 mod plan_table;
+pub(crate) mod pointer;
 pub(crate) mod removal;
 pub(crate) mod verdict;

@@ -8,6 +8,7 @@ use crate::files::join_relative;
 use crate::log::messages;
 use crate::records::FileMeta;
 use crate::restart::index::Index;
+use crate::restart::pointer::names_id;
 use crate::session::rank::runtime::Session;
 
 /// Bytes of a file that may name a checkpoint.
@@ -52,7 +53,7 @@ impl Session {
             return false;
         }
         let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).into_owned();
-        ids.iter().any(|id| names(&text, id))
+        ids.iter().any(|id| names_id(&text, id))
     }
 }
 
@@ -61,35 +62,4 @@ fn ids<'a>(one: &'a Offered, report: &'a RebuildReport, known: &'a Index) -> Vec
     let cached = report.offered.iter().map(|other| &other.key);
     let all = cached.chain(known.restorable().map(|(_, key)| key));
     all.filter(|key| key.series == one.key.series).map(|key| &*key.id).collect()
-}
-
-/// Tells whether the text has the id, not as a part of a longer number or word.
-fn names(text: &str, id: &str) -> bool {
-    let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let ends = |at: usize| (text.as_bytes().get(..at).and_then(<[u8]>::last), at + id.len());
-    !id.is_empty()
-        && text.match_indices(id).any(|(at, _)| {
-            let (before, behind) = ends(at);
-            !is_part(before) && !is_part(text.as_bytes().get(behind))
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::names;
-
-    #[test]
-    fn a_text_names_an_id_as_a_whole() {
-        for (text, id, want) in [
-            ("step_10\n", "10", true),
-            ("step_100", "10", false),
-            ("110 and 10.", "10", true),
-            ("chk10.bin", "10", false),
-            ("", "10", false),
-            ("run.0001-01-06-00000.nc", "0001-01-06-00000", true),
-            ("anything", "", false),
-        ] {
-            assert_eq!(names(text, id), want, "{text}");
-        }
-    }
 }

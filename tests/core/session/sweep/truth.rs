@@ -60,8 +60,8 @@ impl Truth {
     }
 
     /// Tells whether a file that the program has deleted may be there all the same: it was part of
-    /// a checkpoint, and the program has not begun two of that series since. Until then nothing else
-    /// may be left to go on from.
+    /// a checkpoint, and the program has not begun two of that series since. Until then nothing
+    /// else may be left to go on from.
     fn waits(&self, name: &str, held: Option<&Vec<u8>>) -> bool {
         let Some(series) = series(name).filter(|_| held.is_some()) else { return false };
         let last = self.changes.iter().rposition(|(_, changed, _)| changed == name);
@@ -108,8 +108,8 @@ impl Truth {
         before.is_some_and(|before| of(&self.states[before]) == of(found))
     }
 
-    /// Tells whether the prefix may have this when a run has ended that saw `seen`: the same, but for
-    /// files whose deletion waits.
+    /// Tells whether the prefix may have this when a run has ended that saw `seen`: the same, but
+    /// for files whose deletion waits.
     pub fn may_be_left(&self, seen: &Tree, left: &Tree) -> bool {
         let names: BTreeSet<&String> = seen.keys().chain(left.keys()).collect();
         let mut differ = names.into_iter().filter(|name| seen.get(*name) != left.get(*name));

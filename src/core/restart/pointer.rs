@@ -1,0 +1,32 @@
+//! What a pointer file says of checkpoints.
+
+/// Tells whether the text of a pointer file has the id, not as a part of a longer number or word.
+pub fn names_id(text: &str, id: &str) -> bool {
+    let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let ends = |at: usize| (text.as_bytes().get(..at).and_then(<[u8]>::last), at + id.len());
+    !id.is_empty()
+        && text.match_indices(id).any(|(at, _)| {
+            let (before, behind) = ends(at);
+            !is_part(before) && !is_part(text.as_bytes().get(behind))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_id;
+
+    #[test]
+    fn a_text_names_an_id_as_a_whole() {
+        for (text, id, want) in [
+            ("step_10\n", "10", true),
+            ("step_100", "10", false),
+            ("110 and 10.", "10", true),
+            ("chk10.bin", "10", false),
+            ("", "10", false),
+            ("run.0001-01-06-00000.nc", "0001-01-06-00000", true),
+            ("anything", "", false),
+        ] {
+            assert_eq!(names_id(text, id), want, "{text}");
+        }
+    }
+}
