@@ -46,8 +46,8 @@ pub use neighbours::{Claimed, Neighbours, News};
 pub use notices::{Claim, Move, Notice, Writing};
 pub use silenced::{Silenced, pattern_of};
 pub use target::{
-    Found, OnPrefix, copy_up, make_empty, make_parents, make_parents_like, may_create, move_to,
-    move_to_unless, on_prefix, remove,
+    Found, OnPrefix, copy_up, make_empty, make_parents, make_parents_like, may_create,
+    move_and_keep, move_to, move_to_unless, on_prefix, remove,
 };
 pub use turns::{Turns, is_within};
 pub use view::{Place, View};

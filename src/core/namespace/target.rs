@@ -136,6 +136,36 @@ pub fn move_to_unless(open: bool, from: &Path, to: &Path) -> Result<()> {
     }
 }
 
+/// Moves a file as [`move_to_unless`] does; with `keep`, what lies at `from` stays there, and `to`
+/// is a copy. Where it is `open` to be written, its descriptors go along to `to`, and the copy is
+/// what stays.
+///
+/// # Errors
+/// See [`move_to`]; `from` is as it was.
+pub fn move_and_keep(open: bool, keep: bool, from: &Path, to: &Path) -> Result<()> {
+    if !keep {
+        return move_to_unless(open, from, to);
+    }
+    remove(to)?;
+    if !open {
+        return copy_up(from, to);
+    }
+    let mut copy = to.as_os_str().to_owned();
+    copy.push(".scrtmp");
+    let copy = Path::new(&copy);
+    let put_back = |error| {
+        let _ = fs::rename(to, from);
+        Err(Error::io("cannot rename", copy, error))
+    };
+    let moved = copy_up(from, copy)
+        .and_then(|()| move_to_unless(true, from, to))
+        .and_then(|()| fs::rename(copy, from).or_else(put_back));
+    if moved.is_err() {
+        let _ = remove(copy);
+    }
+    moved
+}
+
 /// Removes a file; one that is not there is no error.
 ///
 /// # Errors
@@ -150,6 +180,20 @@ pub fn remove(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_open_moves_and_its_copy_stays() {
+        use std::io::Write as _;
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("f"), dir.path().join("g"));
+        let mut file = fs::File::create(&from).unwrap();
+        file.write_all(b"one").unwrap();
+        move_and_keep(true, true, &from, &to).unwrap();
+        file.write_all(b" two").unwrap();
+        assert_eq!(fs::read(&from).unwrap(), b"one");
+        assert_eq!(fs::read(&to).unwrap(), b"one two");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
 
     #[test]
     fn links_and_directories_are_left_alone() {

@@ -273,7 +273,10 @@ impl Session {
     ) -> Result<Answer> {
         let Old { name, key, here, deletion } = *old;
         let keep = deletion == Some(Deletion::Deferred);
-        if !self.put_in_cache(state, placed, to, |target| self.move_file(here, target, keep)) {
+        // What its descriptors still write is the file's under its new name.
+        let open = state.tokens.writer(name).is_some();
+        let put = |target: &Path| ns::move_and_keep(open, keep, here, target);
+        if !self.put_in_cache(state, placed, to, put) {
             return self.rename_onto_prefix(state, old, to, &placed.key);
         }
         self.replace_private(state, &self.site.on_prefix(to));

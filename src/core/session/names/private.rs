@@ -85,7 +85,7 @@ impl Session {
         keep: bool,
     ) -> Result<()> {
         let path = self.private_path(state, to)?;
-        self.move_file(here, &path, keep)?;
+        ns::move_and_keep(true, keep, here, &path)?;
         state.view.put_private(to, path);
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! What calls that change names are made of: a name is deleted, forgotten, moved.
 
-use std::path::Path;
-
 use crate::error::Result;
 use crate::machine::{self, Deletion, FileRef};
 use crate::namespace::{self as ns, Layer, OnPrefix, Place};
@@ -164,21 +162,6 @@ impl Session {
         if state.view.place(name) != Place::Prefix {
             state.view.delete(name);
         }
-    }
-
-    /// Moves the file `here` to `target`; a sealed one (`keep`) keeps its place, and the new name
-    /// gets a copy.
-    pub(in crate::session) fn move_file(
-        &self,
-        here: &Path,
-        target: &Path,
-        keep: bool,
-    ) -> Result<()> {
-        if keep {
-            ns::remove(target)?;
-            return ns::copy_up(here, target);
-        }
-        ns::move_to(here, target)
     }
 
     pub(in crate::session) fn after_move(
