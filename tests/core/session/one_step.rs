@@ -4,7 +4,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 
 use super::cluster::Rank;
-use super::scene::place;
+use super::scene::{place, same};
 use super::sim::{Sim, file};
 use crate::mortal;
 
@@ -179,7 +179,7 @@ fn contend(rank: &Rank) -> Vec<(usize, bool)> {
 fn of_all_ranks_that_rename_one_file_one_succeeds() {
     for learn in ["SCR_LEARN=0", "SCR_LEARN=1"] {
         for _ in 0..4 {
-            let got = place(&[learn, "SCR_CACHE_SIZE=9"]).run("aaaa", contend);
+            let got = same("aaaa", &[learn, "SCR_CACHE_SIZE=9"], contend);
             assert!(got.first().iter().all(|one| *one == (1, true)), "{:?}", got.first());
             assert!(got.told.is_empty(), "{:?}", got.told);
         }

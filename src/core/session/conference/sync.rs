@@ -172,8 +172,7 @@ impl Session {
             }
         }
         for name in &heard.taken {
-            let keys: Vec<_> = state.holdings.keys().cloned().collect();
-            keys.iter().for_each(|key| state.leave_file(key, name));
+            state.leave_all(name);
             state.view.moved_to_prefix(name);
             self.note_left(&state, name);
         }

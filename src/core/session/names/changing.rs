@@ -77,10 +77,8 @@ impl Session {
             }
             _ => {}
         }
-        let deletion = match self.file_ref(name) {
-            Some(file) => state.deleted_at(&file, &place),
-            None => Deletion::Now,
-        };
+        let file = self.file_ref(name);
+        let deletion = file.map_or(Deletion::Now, |file| state.deleted_at(&file, &place));
         match self.delete(&mut state, name, &place, deletion) {
             Ok(()) => {
                 let shadows = state.tokens.shadows_of(name);
@@ -121,7 +119,9 @@ impl Session {
         let Some(state) = self.bring_all_near(state, names.0) else {
             return Answer::Fail(libc::EXDEV);
         };
-        if let Some(answer) = rename_rules(&state, from, to, names) {
+        // Two looks at what others may rename meanwhile do not tell whether it is one file.
+        let is_sure = |answer: &Answer| *answer != Answer::Done || from == to;
+        if let Some(answer) = rename_rules(&state, from, to, names).filter(is_sure) {
             return answer;
         }
         drop(state);

@@ -70,17 +70,8 @@ impl Session {
             }
             _ => {
                 ns::remove(&self.site.on_prefix(name))?;
-                let holders: Vec<_> = state
-                    .holdings
-                    .iter()
-                    .filter(|(_, holding)| holding.files.contains(name))
-                    .map(|(key, _)| key.clone())
-                    .collect();
-                holders.iter().for_each(|key| state.leave_file(key, name));
-                // Beneath it, a dataset may hold an older file of that name.
-                if state.view.place(name) != Place::Prefix {
-                    state.view.delete(name);
-                }
+                state.leave_all(name);
+                self.hide_older(state, name);
                 Ok(())
             }
         }
@@ -155,13 +146,9 @@ impl Session {
         {
             state.tokens.orphan(name);
         }
-        let holders: Vec<_> = state.holdings.keys().cloned().collect();
-        holders.iter().for_each(|key| state.leave_file(key, name));
-        // Beneath it, a dataset may hold an older file of that name, or have held one.
-        state.view.lay(name);
-        if state.view.place(name) != Place::Prefix {
-            state.view.delete(name);
-        }
+        state.leave_all(name);
+        state.view.lay(name); // a dataset may have held an older file of that name
+        self.hide_older(state, name);
     }
 
     pub(in crate::session) fn after_move(

@@ -112,6 +112,12 @@ impl State {
         }
     }
 
+    /// Notes that `name` belongs to no dataset any more.
+    pub fn leave_all(&mut self, name: &str) {
+        let keys: Vec<_> = self.holdings.keys().cloned().collect();
+        keys.iter().for_each(|key| self.leave_file(key, name));
+    }
+
     /// Finds the cached dataset that has the newest content of `name`, if another rank has written
     /// it.
     pub fn of_another(&self, name: &str) -> Option<DatasetKey> {
