@@ -27,7 +27,7 @@ use super::cluster::Cluster;
 use super::scene::{place, tree};
 use crate::mortal::{Plan, What};
 
-const PROGRAMS: u64 = 250;
+const PROGRAMS: u64 = 200;
 
 /// Returns what is wrong with the program of this seed: nothing, if all is well.
 fn trial(seed: u64, shown: bool) -> Result<(), String> {
