@@ -17,8 +17,9 @@ static int own_rank(void) {
 
 int statx(int dir, const char *path, int flags, unsigned mask, struct statx *found) {
   static int (*next)(int, const char *, int, unsigned, struct statx *);
-  /* Rust asks with nothing whether there is such a call. */
-  const char *name = path ? strstr(path, "/rank_") : NULL;
+  /* Rust asks with nothing whether there is such a call; the compiler is told that nobody does. */
+  const char *volatile given = path;
+  const char *name = given ? strstr(given, "/rank_") : NULL;
   if (!next) *(void **)&next = dlsym(RTLD_NEXT, "statx");
   if (name && own_rank() >= 0 && atoi(name + strlen("/rank_")) != own_rank()) others++;
   return next(dir, path, flags, mask, found);
