@@ -16,8 +16,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use super::Ctx;
 use super::rebuild::{Offered, RebuildReport, Withheld};
+use super::{Ctx, Share};
 use crate::comm::trees;
 use crate::error::Result;
 use crate::files::join_relative;
@@ -123,13 +123,12 @@ pub fn withhold_spoiled(
             }
         }
     };
-    let look =
-        |key: &DatasetKey, files: &[FileMeta]| look_on_prefix(ctx.prefix, key, files, counts);
+    let look = |share: &Share| look_at_record(ctx.prefix, &share.record, counts);
     let mut any = look_at_offered(ctx.prefix, &report.offered, counts, &mut note);
     for one in &report.withheld {
         let shares = one.stranded.iter().flat_map(|stranded| &stranded.shares);
         any |= one.stranded.is_some();
-        shares.for_each(|share| note(one.id, look(&one.key, &share.record.files)));
+        shares.for_each(|share| note(one.id, look(share)));
     }
     if !any {
         return Ok(Vec::new());
@@ -180,7 +179,9 @@ fn look_at_offered(
         let newer = &offered[at + 1..];
         if is_divided(one) {
             any = true;
-            note(one.id, look_on_prefix(prefix, &one.key, &one.files, counts));
+            // What the program has deleted there itself is not missing.
+            let stays = |name: &str| counts(name) && !one.left.contains(name);
+            note(one.id, look_on_prefix(prefix, &one.key, &one.files, &stays));
         }
         if may_be_outdated(one, newer) {
             any = true;
@@ -189,6 +190,12 @@ fn look_at_offered(
         }
     }
     any
+}
+
+/// What the program has deleted there itself is not missing.
+fn look_at_record(prefix: &Path, record: &DatasetRecord, counts: &dyn Fn(&str) -> bool) -> Found {
+    let stays = |name: &str| counts(name) && !record.left.contains(name);
+    look_on_prefix(prefix, &record.key, &record.files, &stays)
 }
 
 impl Withheld {
@@ -206,8 +213,7 @@ pub(crate) fn spoiled_in(prefix: &Path, records: &[DatasetRecord]) -> Option<Str
     if files().all(|file| file.on_prefix) {
         return None;
     }
-    let look = |one: &DatasetRecord| look_on_prefix(prefix, &one.key, &one.files, &|_| true);
-    records.iter().find_map(|one| look(one).spoiled)
+    records.iter().find_map(|one| look_at_record(prefix, one, &|_| true).spoiled)
 }
 
 /// It is not known to be complete, and no complete one of the same id is newer. The same on all

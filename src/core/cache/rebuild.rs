@@ -1,5 +1,6 @@
 //! The restart: what an earlier launch left in the cache is brought back (001 `scr_cache_rebuild`).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -56,6 +57,9 @@ pub struct Offered {
     pub store: String,
     /// This rank's files.
     pub files: Vec<FileMeta>,
+    /// Names of which the prefix has the last word, as this rank's record has them: the program has
+    /// deleted or changed them there since the seal.
+    pub left: BTreeSet<String>,
     /// Bytes of this rank's redundancy files.
     pub redundancy_bytes: u64,
     /// All files.
@@ -391,6 +395,7 @@ fn restore(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Offered, Refuse
         scheme: record.descriptor.get_value("TYPE").unwrap_or_default().to_owned(),
         redundancy_bytes: protection_of(&record).iter().map(|file| file.size).sum(),
         files: record.files,
+        left: record.left,
         catalog,
         moved: moved.filter(|rank| !recovered.rebuilt.contains(rank)).collect(),
         rebuilt: recovered.rebuilt,

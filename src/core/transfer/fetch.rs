@@ -343,6 +343,7 @@ impl From<'_> {
             dir: prepared.sealed_dir,
             store: self.store.to_owned(),
             files: prepared.files,
+            left: BTreeSet::new(),
             catalog: prepared.catalog,
             rebuilt: Vec::new(),
             moved: Vec::new(),

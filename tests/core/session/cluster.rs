@@ -151,6 +151,16 @@ impl Cluster {
         self.root.path().join(self.prefix)
     }
 
+    pub fn list(&self) {
+        let mut all = super::scene::below(self.root.path());
+        all.sort();
+        for path in all {
+            let text = fs::read(&path).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
+            eprintln!("    {} {:?}", path.strip_prefix(self.root.path()).unwrap().display(), text);
+        }
+    }
+
     /// From now on another directory is the prefix.
     pub fn is_at(&mut self, name: &'static str) {
         self.prefix = name;

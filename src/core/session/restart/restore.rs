@@ -186,8 +186,8 @@ impl Session {
                 let tags = record.as_ref().map(|record| &record.tags);
                 tags.and_then(|tags| tags.get(name)?.parse::<i64>().ok()).unwrap_or(0)
             };
-            let left = record.as_ref().is_some_and(|record| !record.left.is_empty());
-            [tag(about::TAG_CHECKPOINT), tag(about::TAG_OUTPUT), i64::from(left)]
+            let left = i64::from(!offered.left.is_empty());
+            [tag(about::TAG_CHECKPOINT), tag(about::TAG_OUTPUT), left]
         };
         let mut words: Vec<i64> = report.offered.iter().flat_map(own).collect();
         if !words.is_empty() {
@@ -205,8 +205,7 @@ impl Session {
             return Ok(Left::new());
         }
         for offered in &report.offered {
-            let record = self.site.filemap.get_id(offered.id);
-            let names = record.iter().flat_map(|record| &record.left);
+            let names = offered.left.iter();
             names.for_each(|name| own.child_mut(offered.id).set_flag(name, true));
         }
         let mut all = Left::new();

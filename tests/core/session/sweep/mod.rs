@@ -53,6 +53,9 @@ fn trial(seed: u64, shown: bool) -> Result<(), String> {
     let got = here.launch(&drawn.hosts, plan, |rank| drawn.script.run(rank, ends, &calm));
     let calm = calm.into_inner();
     let told = &got.told;
+    if shown {
+        here.list();
+    }
     let both = want.results.iter().zip(&got.results).enumerate();
     // What a rank does that is dead has no effect.
     for (rank, (want, got)) in both.filter(|_| plan.is_none()) {
@@ -77,6 +80,9 @@ fn trial(seed: u64, shown: bool) -> Result<(), String> {
         _ => truth.possible(seen, calm),
     };
     judged.map_err(|error| format!("{error}\nfirst run: {told:?}\nsecond: {:?}", finds.told))?;
+    if shown {
+        here.list();
+    }
     // The second run has ended: what it saw is on the prefix.
     let left = tree(&here.prefix());
     // What ranks that outlived another one wrote is newer than the whole state that is offered.
