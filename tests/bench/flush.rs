@@ -177,6 +177,7 @@ fn seal(ctx: &Ctx, bytes: usize) {
         store: "ram",
         files: vec![FileMeta { name: name(ctx), ..FileMeta::default() }],
         tags: BTreeMap::new(),
+        gone: BTreeMap::new(),
         set: &set,
         descriptor: &descriptor,
     };

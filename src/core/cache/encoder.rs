@@ -65,6 +65,7 @@ impl SealRequest<'_> {
             prefix: None,
             tags: self.tags.clone(),
             left: BTreeSet::new(),
+            gone: self.gone.clone(),
         };
         record.descriptor.set_value("STORE", self.store);
         record.descriptor.set_value("MEMBERS", ranks_text(&self.set.world_ranks));

@@ -180,7 +180,8 @@ fn look_at_offered(
         if is_divided(one) {
             any = true;
             // What the program has deleted there itself is not missing.
-            let stays = |name: &str| counts(name) && !one.left.contains(name);
+            let is_gone = |name: &str| newer.iter().any(|newer| newer.gone.contains_key(name));
+            let stays = |name: &str| counts(name) && !one.left.contains(name) && !is_gone(name);
             note(one.id, look_on_prefix(prefix, &one.key, &one.files, &stays));
         }
         if may_be_outdated(one, newer) {

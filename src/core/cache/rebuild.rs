@@ -1,6 +1,6 @@
 //! The restart: what an earlier launch left in the cache is brought back (001 `scr_cache_rebuild`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -60,6 +60,8 @@ pub struct Offered {
     /// Names of which the prefix has the last word, as this rank's record has them: the program has
     /// deleted or changed them there since the seal.
     pub left: BTreeSet<String>,
+    /// See [`DatasetRecord::gone`].
+    pub gone: BTreeMap<String, u64>,
     /// Bytes of this rank's redundancy files.
     pub redundancy_bytes: u64,
     /// All files.
@@ -396,6 +398,7 @@ fn restore(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Offered, Refuse
         redundancy_bytes: protection_of(&record).iter().map(|file| file.size).sum(),
         files: record.files,
         left: record.left,
+        gone: record.gone,
         catalog,
         moved: moved.filter(|rank| !recovered.rebuilt.contains(rank)).collect(),
         rebuilt: recovered.rebuilt,

@@ -51,6 +51,8 @@ pub struct SealRequest<'a> {
     pub files: Vec<FileMeta>,
     /// For index and summary: the tags of [`crate::transfer::about`]; the same on all ranks.
     pub tags: BTreeMap<String, String>,
+    /// See [`DatasetRecord::gone`].
+    pub gone: BTreeMap<String, u64>,
     /// How to protect it: redundancy set and complete descriptor of [`super::Protect::choose`].
     pub set: &'a RedundancySet,
     /// See `set`; its TYPE names the scheme.

@@ -1,6 +1,6 @@
 //! This rank's filemap in the control directory (000 4.2, 9.3).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -150,14 +150,14 @@ impl FilemapFile {
         }
     }
 
-    /// Notes the same of several files of this rank at once.
-    pub fn leave_all(&self, key: &DatasetKey, names: &[String]) -> Result<()> {
+    /// Adds to what the program has deleted of older datasets ([`DatasetRecord::gone`]).
+    pub fn note_gone(&self, key: &DatasetKey, gone: BTreeMap<String, u64>) -> Result<()> {
         let Some(mut record) = self.get(key) else { return Ok(()) };
-        let known = record.left.len();
-        let own = names.iter().filter(|name| record.files.iter().any(|file| file.name == **name));
-        let own: Vec<String> = own.cloned().collect();
-        record.left.extend(own);
-        if record.left.len() == known { Ok(()) } else { self.put_held(self.rank, record) }
+        if gone.keys().all(|name| record.gone.contains_key(name)) {
+            return Ok(());
+        }
+        record.gone.extend(gone);
+        self.put_held(self.rank, record)
     }
 
     /// Changes this rank's record, if it is still there as that of the same seal.

@@ -7,10 +7,12 @@
 //! that is not confirmed is sealed again without it; of a confirmed one, which is never taken back,
 //! all ranks are told at the next conference that this file is gone.
 
+use std::collections::BTreeSet;
+
 use super::Machine;
 use super::keys::{DatasetKey, Deletion, FileRef};
 use super::local::{LocalDataset, LocalFile, Phase, Status, Tombstone};
-use super::shared::SharedDataset;
+use super::shared::{DatasetState, SharedDataset, SharedSeries};
 
 /// What the program does to a name.
 #[derive(Debug, Clone, Copy)]
@@ -148,26 +150,33 @@ impl Machine {
         }
     }
 
-    /// Returns what the program has taken away for good, on this rank, of datasets that stay in the
-    /// cache: a restart is not to offer it again. In a series without ids an older one is offered
-    /// only if the newest is damaged, and then as it was.
+    /// Returns the names of files of older datasets that the program has deleted, as far as this
+    /// rank knows: a run that begins with `key` is not to have them. In a series without ids an
+    /// older one is offered only if the newest is damaged, and then as it was.
     #[must_use]
-    pub fn taken_away(&self) -> Vec<(DatasetKey, Vec<String>)> {
-        let with_ids = (0..self.series.len()).filter(|at| self.config.series[*at].has_id);
-        let of_series = with_ids.flat_map(|at| {
-            let (series, newest) = (&self.series[at], self.shared.newest_confirmed(at));
-            let waits = |name: &String| series.tombstones.iter().any(|one| one.name == *name);
-            series.datasets.iter().filter_map(move |dataset| {
-                let id = self.shared.find(&dataset.key).map_or(0, |shared| shared.id);
-                let is_old = 0 < id && id < newest && self.status(&dataset.key) != Status::Open;
-                let gone = dataset.files.iter().filter(|(name, held)| {
-                    is_old && held.deleted && !held.deleted_early && !waits(name)
-                });
-                let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
-                (!gone.is_empty()).then(|| (dataset.key.clone(), gone))
-            })
-        });
-        of_series.collect()
+    pub fn gone_before(&self, key: &DatasetKey) -> BTreeSet<String> {
+        let (local, shared) = (&self.series[key.series], &self.shared.series[key.series].datasets);
+        let place = |key: &DatasetKey| shared.iter().position(|one| one.key == *key);
+        let Some(at) = place(key).filter(|_| self.config.series[key.series].has_id) else {
+            return BTreeSet::new();
+        };
+        let is_older = |key: &DatasetKey| {
+            place(key).is_some_and(|older| older < at && shared[older].id > 0)
+        };
+        let older = local.datasets.iter().filter(|one| is_older(&one.key));
+        let deleted = older.flat_map(|one| &one.files).filter(|(_, held)| held.deleted);
+        let waits = local.tombstones.iter().filter(|one| one.holder.as_ref().is_none_or(is_older));
+        deleted.map(|(name, _)| name).chain(waits.map(|one| &one.name)).cloned().collect()
+    }
+
+    /// Returns the newest sealed dataset of each series.
+    #[must_use]
+    pub fn newest_sealed(&self) -> Vec<DatasetKey> {
+        let sealed = |one: &&SharedDataset| {
+            matches!(one.state, DatasetState::Provisional | DatasetState::Confirmed)
+        };
+        let newest = |series: &SharedSeries| series.datasets.iter().rev().find(sealed).cloned();
+        self.shared.series.iter().filter_map(newest).map(|dataset| dataset.key).collect()
     }
 
     /// Takes the file out of a dataset that is to be sealed without it; tells whether its record

@@ -192,11 +192,15 @@ pub struct DatasetRecord {
     /// Names of files, perhaps of other ranks, that the program has changed or removed by itself
     /// since: the cache keeps them as they were sealed, and the prefix has the last word.
     pub left: BTreeSet<String>,
+    /// Names of files of older datasets that the program had deleted when this one was sealed, or
+    /// has since: a run that begins with this one does not have them. With each, when the prefix's
+    /// file of that name was last changed (`ctime`, nanoseconds since 1970; 0: there was none).
+    pub gone: BTreeMap<String, u64>,
 }
 
 impl DatasetRecord {
     /// Makes a tree of the keys KEY, DSET, EPOCH, STATE, CONFIRMED, DIR, EXPECT, FILE, REDDESC,
-    /// PREFIX, TAG, LEFT.
+    /// PREFIX, TAG, LEFT, GONE.
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
@@ -224,12 +228,15 @@ impl DatasetRecord {
             tree.child_mut("TAG").set_value(tag, value);
         }
         self.left.iter().for_each(|name| tree.child_mut("LEFT").set_flag(name, true));
+        self.gone.iter().for_each(|(name, time)| tree.child_mut("GONE").set_value(name, time));
         tree
     }
 
     /// Reads what [`DatasetRecord::to_tree`] makes; `None` if a field is missing or malformed.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
+        let gone = tree.child("GONE");
+        let gone = gone.keys().map(|name| Some((name.to_owned(), gone.get_u64(name)?)));
         let mut tags = BTreeMap::new();
         for tag in tree.child("TAG").keys() {
             tags.insert(tag.to_owned(), tree.child("TAG").get_value(tag)?.to_owned());
@@ -251,6 +258,7 @@ impl DatasetRecord {
             prefix: tree.get_value("PREFIX").and_then(PrefixIdentity::parse),
             tags,
             left: tree.child("LEFT").keys().map(str::to_owned).collect(),
+            gone: gone.collect::<Option<_>>()?,
         })
     }
 
@@ -282,6 +290,7 @@ mod tests {
             prefix: PrefixIdentity::parse("0123456789abcdef0123456789abcdef"),
             tags: BTreeMap::from([("PARTNER".to_owned(), "atlas56".to_owned())]),
             left: BTreeSet::from(["a/b".to_owned()]),
+            gone: BTreeMap::from([("c".to_owned(), 0), ("d".to_owned(), 17)]),
         }
     }
 

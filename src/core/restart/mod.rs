@@ -8,6 +8,7 @@
 //! | `verdict.rs` | what may become of a dataset |
 //! | `removal.rs` | what somebody has removed, and what that says of newer ones |
 //! | `pointer.rs` | what a pointer file says of them |
+//! | `thrown.rs` | what the program had deleted of older ones |
 //! | `plan.rs` | what becomes of each |
 //! | `plan_table.rs` | the table of what becomes of what |
 
@@ -18,4 +19,5 @@ pub(crate) mod plan;
 mod plan_table;
 pub(crate) mod pointer;
 pub(crate) mod removal;
+pub(crate) mod thrown;
 pub(crate) mod verdict;

@@ -7,7 +7,7 @@
 //! are right, remains of the dataset in the cache go, and it is sealed with an epoch of its own and
 //! protected on the present placement of the ranks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -330,6 +330,7 @@ impl From<'_> {
             store: self.store,
             files,
             tags: about::tags_of(dataset),
+            gone: BTreeMap::new(),
             set,
             descriptor,
         };
@@ -344,6 +345,7 @@ impl From<'_> {
             store: self.store.to_owned(),
             files: prepared.files,
             left: BTreeSet::new(),
+            gone: BTreeMap::new(),
             catalog: prepared.catalog,
             rebuilt: Vec::new(),
             moved: Vec::new(),

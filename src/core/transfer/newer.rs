@@ -1,6 +1,8 @@
 //! What newer datasets have on the prefix already: a flush of an older one must not write over it.
 
 use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::about::About;
@@ -101,14 +103,18 @@ pub(super) fn leave_as_is(
         }
         // What the prefix has, if anything, is not what was sealed.
         (file.on_prefix, file.crc32) = (true, None);
-        let now = join_relative(prefix, &file.name).ok().and_then(|path| path.metadata().ok());
-        if let Some(now) = now.filter(|now| is_changed && now.is_file()) {
+        let Ok(path) = join_relative(prefix, &file.name) else { continue };
+        // An attempt that was cut off has staged it, perhaps; what cannot go is hidden.
+        let _ = remove_staged(&path, record.epoch);
+        if let Some(now) = path.metadata().ok().filter(|now| is_changed && now.is_file()) {
             file.size = now.len();
         }
     }
 }
 
-/// Removes what is staged of these names: they are only listed, like other files on the prefix.
+/// Removes what is staged of these names: they are only listed, like other files on the prefix. So
+/// is a file without id of which the prefix has one that was written later: a pointer that the
+/// program has put there by itself since.
 ///
 /// # Errors
 /// If it cannot be removed.
@@ -117,9 +123,16 @@ pub(super) fn leave_to_newer(
     part: &mut Catalog,
     taken: &BTreeSet<String>,
 ) -> Result<()> {
-    let copied = part.entries.iter_mut().filter(|entry| !entry.meta.on_prefix);
-    for entry in copied.filter(|entry| taken.contains(&entry.meta.name)) {
-        remove_staged(&join_relative(prefix, &entry.meta.name)?, part.epoch)?;
+    for entry in part.entries.iter_mut().filter(|entry| !entry.meta.on_prefix) {
+        let target = join_relative(prefix, &entry.meta.name)?;
+        let sealed = (entry.meta.mtime_seconds, entry.meta.mtime_nanoseconds);
+        let is_later = |now: Metadata| (now.mtime(), now.mtime_nsec()) > sealed;
+        let is_shared = part.key.is_shared_name(&entry.meta.name);
+        let is_outdated = || is_shared && target.symlink_metadata().is_ok_and(is_later);
+        if !taken.contains(&entry.meta.name) && !is_outdated() {
+            continue;
+        }
+        remove_staged(&target, part.epoch)?;
         (entry.meta.on_prefix, entry.meta.crc32) = (true, None);
     }
     Ok(())

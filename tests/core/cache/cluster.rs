@@ -339,6 +339,7 @@ pub fn prepare_if(
             .map(|name| FileMeta { name: name.clone(), ..Default::default() })
             .collect(),
         tags: BTreeMap::new(),
+        gone: BTreeMap::new(),
         set: &set,
         descriptor: &descriptor,
     };
@@ -370,6 +371,7 @@ pub fn seal_files(ctx: &Ctx, key: &DatasetKey, id: u64, files: &[(&str, &str)]) 
         store: "ram",
         files: own.iter().map(|(name, _)| meta(name)).collect(),
         tags: BTreeMap::new(),
+        gone: BTreeMap::new(),
         set: &set,
         descriptor: &descriptor,
     };

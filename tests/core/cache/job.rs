@@ -73,6 +73,7 @@ impl Dataset {
             store: self.store,
             files: files.keys().map(meta).collect(),
             tags: BTreeMap::new(),
+            gone: BTreeMap::new(),
             set: &set,
             descriptor: &descriptor,
         };

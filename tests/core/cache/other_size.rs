@@ -225,6 +225,7 @@ fn seal_in_sets(cluster: &Cluster, ranks: usize, nodes: usize) {
                 store: "ram",
                 files: vec![FileMeta { name, ..FileMeta::default() }],
                 tags: BTreeMap::new(),
+                gone: BTreeMap::new(),
                 set: &set,
                 descriptor: &descriptor,
             };

@@ -51,6 +51,7 @@ fn seal(ctx: &cache::Ctx, dataset: &Dataset) {
         store: "ram",
         files: files.keys().map(meta).collect(),
         tags,
+        gone: BTreeMap::new(),
         set: &set,
         descriptor: &descriptor,
     };

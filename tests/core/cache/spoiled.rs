@@ -53,6 +53,7 @@ fn seal_as(
         store: "ram",
         files: files.map(meta).collect(),
         tags: BTreeMap::new(),
+        gone: BTreeMap::new(),
         set: &set,
         descriptor: &descriptor,
     };

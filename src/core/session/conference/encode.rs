@@ -41,6 +41,7 @@ pub(in crate::session) struct Asked {
     store: String,
     files: Vec<FileMeta>,
     tags: BTreeMap<String, String>,
+    gone: BTreeMap<String, u64>,
     set: RedundancySet,
     descriptor: KvTree,
 }
@@ -55,6 +56,7 @@ impl Asked {
             store: &self.store,
             files: self.files.clone(),
             tags: self.tags.clone(),
+            gone: self.gone.clone(),
             set: &self.set,
             descriptor: &self.descriptor,
         }
@@ -258,7 +260,8 @@ impl Session {
         let (set, descriptor) = links.sets.choose(&wish)?;
         let (store, files) = self.own_files(&plan.key, plan.number);
         let (key, tags) = (self.record_key(&plan.key), self.tags(plan));
-        Ok(Asked { key, store, files, tags, set, descriptor })
+        let gone = self.gone_before(&plan.key);
+        Ok(Asked { key, store, files, tags, gone, set, descriptor })
     }
 
     /// What index and summary say of the dataset.

@@ -127,20 +127,11 @@ impl Session {
             let outcome = self.perform(links, &step)?;
             self.state().machine.done(&step, outcome);
         }
-        self.note_taken_away();
+        self.note_thrown_away();
         self.heed_fall_back();
         self.tell_stray();
         self.tell_uncached();
         Ok(())
-    }
-
-    /// What the program has deleted of checkpoints that stay in the cache does not come back.
-    fn note_taken_away(&self) {
-        for (key, names) in self.state().machine.taken_away() {
-            if let Err(error) = self.site.filemap.leave_all(&self.record_key(&key), &names) {
-                self.complain(messages::RECORD_NOT_WRITTEN, &error);
-            }
-        }
     }
 
     /// Once: a crash would lose the file, and nobody would know why.

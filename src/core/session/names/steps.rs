@@ -1,8 +1,12 @@
 //! What calls that change names are made of: a name is deleted, forgotten, moved.
 
+use std::collections::BTreeMap;
+
 use crate::error::Result;
-use crate::machine::{self, Deletion, FileRef};
+use crate::log::messages;
+use crate::machine::{self, DatasetKey, Deletion, FileRef};
 use crate::namespace::{self as ns, Layer, OnPrefix, Place};
+use crate::restart::thrown::last_change;
 use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 use crate::transfer::{mark_removed, unmark_removed};
@@ -113,6 +117,33 @@ impl Session {
         {
             unmark_removed(&self.site.prefix, series(old.0), &old.1);
             state.removals.remove(&old);
+        }
+    }
+
+    /// Returns what the program has deleted of older datasets than `key`, and when the prefix's
+    /// files of these names were last changed, as far as they are noted: for its record.
+    pub(in crate::session) fn gone_before(&self, key: &DatasetKey) -> BTreeMap<String, u64> {
+        let names = self.state().machine.gone_before(key);
+        if names.is_empty() {
+            return BTreeMap::new();
+        }
+        let record = self.site.filemap.get(&self.record_key(key));
+        let mut gone = record.map(|record| record.gone).unwrap_or_default();
+        for name in names {
+            let now = || last_change(&self.site.on_prefix(&name));
+            gone.entry(name.clone()).or_insert_with(now);
+        }
+        gone
+    }
+
+    /// Notes that of what is sealed, lest a restart brings it back.
+    pub(in crate::session) fn note_thrown_away(&self) {
+        let newest = self.state().machine.newest_sealed();
+        for key in newest {
+            let gone = self.gone_before(&key);
+            if let Err(error) = self.site.filemap.note_gone(&self.record_key(&key), gone) {
+                self.complain(messages::RECORD_NOT_WRITTEN, &error);
+            }
         }
     }
 

@@ -13,11 +13,10 @@ use crate::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
 use crate::namespace::{self as ns, Layer};
 use crate::records::FileMeta;
 use crate::restart::index::{Index, Listed};
+use crate::restart::thrown::{LastWords, last_change};
 use crate::session::rank::runtime::Session;
+use crate::system::monotonic_ms;
 use crate::transfer::{JournalReport, about};
-
-/// Names by the id of their dataset.
-type Left = BTreeMap<u64, BTreeSet<String>>;
 
 impl Session {
     /// Brings what the cache holds into view, and says so. Collective.
@@ -42,7 +41,11 @@ impl Session {
         let lost = known.lost_checkpoint(report, |key| self.title_of(key));
         self.heed_pointers(report, &known);
         let numbers = self.numbers(&links, report)?;
-        let names = self.left_to_prefix(&links, report, numbers.iter().any(|one| one.2))?;
+        let mut words = match numbers.iter().any(|one| one.2) {
+            true => LastWords::gather(links.world.as_ref(), &report.offered)?,
+            false => LastWords::default(),
+        };
+        let gone = words.heed(&report.offered);
         let mut resumed = Resumed {
             last_id: known.last_id,
             last_numbers: known.last_numbers.clone(),
@@ -54,7 +57,7 @@ impl Session {
             let Some(key) = self.machine_key(&offered.key) else { continue };
             let flushed = known.has_had(offered.id);
             self.show_offered(&key, offered, flushed);
-            resumed.own.push(self.own_part(&key, offered, names.get(&offered.id)));
+            resumed.own.push(self.own_part(&key, offered, words.left.get(&offered.id)));
             resumed.decision.offered.push(offer_of(key, offered, number, output, flushed));
         }
         self.withhold(report, &known, &mut resumed.decision.rejected);
@@ -69,6 +72,7 @@ impl Session {
         self.remake_directories(report);
         self.replicate(&links, report)?;
         self.show_left(&resumed);
+        self.take_away(&links, &gone)?;
         if self.site.rank == 0 {
             self.tell_offers(report, &known, &hidden, elapsed);
         }
@@ -124,6 +128,31 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Deletes what is on the prefix and was gone already when a dataset that is offered was sealed.
+    /// What somebody has put back since stays. Collective.
+    fn take_away(&self, links: &Links, gone: &BTreeMap<String, u64>) -> Result<()> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let mut tree = KvTree::new();
+        let is_there = |name: &str, time: u64| {
+            self.site.rank == 0 && time > 0 && last_change(&self.site.on_prefix(name)) == time
+        };
+        let there = gone.iter().filter(|(name, time)| is_there(name, **time));
+        there.for_each(|(name, _)| tree.set_flag(name, true));
+        for name in trees::from_root(links.world.as_ref(), &tree, 0)?.keys() {
+            let mut state = self.state();
+            match self.file_ref(name).filter(|_| self.site.rank == 0) {
+                Some(file) => {
+                    let deletion = state.machine.deleted(&file, monotonic_ms());
+                    self.delete(&mut state, name, &ns::Place::Prefix, deletion)?;
+                }
+                None => state.view.delete(name),
+            }
+        }
+        Ok(())
     }
 
     /// Directories are real: those of the cached files may have gone with an abandoned clean-up.
@@ -186,7 +215,7 @@ impl Session {
                 let tags = record.as_ref().map(|record| &record.tags);
                 tags.and_then(|tags| tags.get(name)?.parse::<i64>().ok()).unwrap_or(0)
             };
-            let left = i64::from(!offered.left.is_empty());
+            let left = i64::from(!(offered.left.is_empty() && offered.gone.is_empty()));
             [tag(about::TAG_CHECKPOINT), tag(about::TAG_OUTPUT), left]
         };
         let mut words: Vec<i64> = report.offered.iter().flat_map(own).collect();
@@ -195,25 +224,6 @@ impl Session {
         }
         let told = |words: &[i64]| (words[0].max(0) as u64, words[1] > 0, words[2] > 0);
         Ok(words.chunks(3).map(told).collect())
-    }
-
-    /// Gathers, by dataset, the files on which the prefix has the last word, if there are `any`:
-    /// whoever has one of these may have lost his record.
-    fn left_to_prefix(&self, links: &Links, report: &RebuildReport, any: bool) -> Result<Left> {
-        let mut own = KvTree::new();
-        if !any {
-            return Ok(Left::new());
-        }
-        for offered in &report.offered {
-            let names = offered.left.iter();
-            names.for_each(|name| own.child_mut(offered.id).set_flag(name, true));
-        }
-        let mut all = Left::new();
-        for (id, names) in trees::all_gather(links.world.as_ref(), &own)?.iter().flatten() {
-            let Ok(id) = id.parse() else { continue };
-            all.entry(id).or_default().extend(names.keys().map(str::to_string));
-        }
-        Ok(all)
     }
 
     fn own_part(
