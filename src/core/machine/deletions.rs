@@ -117,9 +117,8 @@ impl Machine {
         let early =
             kept || (open && !goes_on && self.deletes_too_early(file.series, at, &file.name));
         let amends = !open && std::mem::take(&mut course.amends);
-        let (id, restored) =
-            self.shared.find(&key).map_or((0, false), |dataset| (dataset.id, dataset.restored));
-        if (open && !early) || (amends && status == Status::Provisional && !restored) {
+        let id = self.shared.find(&key).map_or(0, |dataset| dataset.id);
+        if open && !early {
             let revoke = self.remove_from(file, at, goes_on);
             let answer = if revoke { Deletion::NowAfterRevoke } else { Deletion::Now };
             course.answer.get_or_insert(answer);
@@ -151,15 +150,12 @@ impl Machine {
     }
 
     /// Returns the names of files of older datasets that the program has deleted, as far as this
-    /// rank knows: a run that begins with `key` is not to have them. In a series without ids an
-    /// older one is offered only if the newest is damaged, and then as it was.
+    /// rank knows: a run that begins with `key` is not to have them.
     #[must_use]
     pub fn gone_before(&self, key: &DatasetKey) -> BTreeSet<String> {
         let (local, shared) = (&self.series[key.series], &self.shared.series[key.series].datasets);
         let place = |key: &DatasetKey| shared.iter().position(|one| one.key == *key);
-        let Some(at) = place(key).filter(|_| self.config.series[key.series].has_id) else {
-            return BTreeSet::new();
-        };
+        let Some(at) = place(key) else { return BTreeSet::new() };
         let is_older = |key: &DatasetKey| {
             place(key).is_some_and(|older| older < at && shared[older].id > 0)
         };

@@ -22,8 +22,7 @@ impl Machine {
         }
         self.expect_append(file, intent);
         if intent.rewrites() {
-            let keep = self.is_new_beside(file).then_some(Reason::Watched);
-            let placed = self.place(file, keep);
+            let placed = self.place(file, None);
             self.note_anew(&placed.key, file, intent.truncates);
             return Placement::Dataset(placed);
         }
@@ -56,16 +55,6 @@ impl Machine {
             }
         }
         Placement::Pass
-    }
-
-    /// Tells whether it is a file without id that this rank has written for no checkpoint yet, while
-    /// none is in progress: a crash before the next one must not cost it.
-    #[must_use]
-    pub fn is_new_beside(&self, file: &FileRef) -> bool {
-        let datasets = &self.series[file.series].datasets;
-        self.is_floating(&self.target(file))
-            && self.shared.newest_confirmed(file.series) > 0
-            && !datasets.iter().any(|dataset| dataset.files.contains_key(&file.name))
     }
 
     /// Decides what becomes of a private copy ([`Placement::CopyUp`]) whose last descriptor was

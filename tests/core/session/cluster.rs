@@ -151,16 +151,6 @@ impl Cluster {
         self.root.path().join(self.prefix)
     }
 
-    pub fn list(&self) {
-        let mut all = super::scene::below(self.root.path());
-        all.sort();
-        for path in all {
-            let text = fs::read(&path).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
-            eprintln!("    {} {:?}", path.strip_prefix(self.root.path()).unwrap().display(), text);
-        }
-    }
-
     /// From now on another directory is the prefix.
     pub fn is_at(&mut self, name: &'static str) {
         self.prefix = name;
@@ -310,10 +300,15 @@ impl Cluster {
         let doors: Vec<_> = lives.iter().map(doors).collect();
         let outcome = world.run(|comm| {
             let (life, files) = (&lives[comm.rank()], doors[comm.rank()].clone());
-            let told = told.clone();
+            let (told, speaker) = (told.clone(), life.clone());
             files.enter_thread();
             plant(planted);
-            set_sink(Some(Arc::new(move |line| told.lock().unwrap().push(line.to_string()))));
+            // Nobody hears what a thread of a dead rank has still to say.
+            set_sink(Some(Arc::new(move |line| {
+                if !speaker.is_dead() {
+                    told.lock().unwrap().push(line.to_string());
+                }
+            })));
             let run = || self.run_rank(hosts, comm, files.clone(), shim, &program);
             let result = catch_unwind(AssertUnwindSafe(run));
             life.end();

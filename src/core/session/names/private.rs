@@ -106,8 +106,6 @@ impl Session {
             let bytes = here.metadata().map_or(0, |found| found.len());
             let keep = !self.is_routing() && !state.machine.goes_with_cached(&file);
             let keep = keep.then_some(Reason::FallenBack);
-            let new = || state.machine.is_new_beside(&file).then_some(Reason::Watched);
-            let keep = keep.or_else(new);
             placement = state.machine.renamed(None, Some(&file), bytes, keep, now).to;
         }
         for _ in 0..open {

@@ -21,18 +21,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use draw::{Drawn, Fate, draw};
+use script::Course;
 use truth::Truth;
 
 use super::cluster::Cluster;
 use super::scene::{place, tree};
 use crate::mortal::{Plan, What};
 
-const PROGRAMS: u64 = 200;
+const PROGRAMS: u64 = 600;
 
 /// Returns what is wrong with the program of this seed: nothing, if all is well.
 fn trial(seed: u64, shown: bool) -> Result<(), String> {
     let drawn = draw(seed);
-    let truth = Truth::of(&drawn.script);
+    let mut truth = Truth::of(&drawn.script);
     let more = std::env::var("SCR_SWEEP_SETTINGS").unwrap_or_default();
     let settings = drawn.settings.iter().map(String::as_str).chain(more.split_whitespace());
     let settings: Vec<&str> = settings.collect();
@@ -42,20 +43,17 @@ fn trial(seed: u64, shown: bool) -> Result<(), String> {
         eprintln!("{:?} {:?} {settings:?}\n{}", drawn.hosts, drawn.fate, drawn.script);
     }
     let ends = matches!(drawn.fate, Fate::Ends);
-    let nobody = AtomicUsize::new(0);
-    let want = plain.run_plain(&drawn.hosts, |rank| drawn.script.run(rank, ends, &nobody));
+    let want = plain.run_plain(&drawn.hosts, |rank| drawn.script.run(rank, ends, &Course::default()));
     truth.check_model(&tree(&plain.prefix()))?;
     let plan = match drawn.fate {
         Fate::Dies { rank, step } => Some(Plan { rank, step, what: What::Rank }),
         Fate::Ends | Fate::Stops => None,
     };
-    let calm = AtomicUsize::new(0);
-    let got = here.launch(&drawn.hosts, plan, |rank| drawn.script.run(rank, ends, &calm));
-    let calm = calm.into_inner();
+    let course = Course::default();
+    let got = here.launch(&drawn.hosts, plan, |rank| drawn.script.run(rank, ends, &course));
+    let (begun, calm) = (course.begun.into_inner(), course.calm.into_inner());
+    truth.cut_behind(begun);
     let told = &got.told;
-    if shown {
-        here.list();
-    }
     let both = want.results.iter().zip(&got.results).enumerate();
     // What a rank does that is dead has no effect.
     for (rank, (want, got)) in both.filter(|_| plan.is_none()) {
@@ -80,9 +78,6 @@ fn trial(seed: u64, shown: bool) -> Result<(), String> {
         _ => truth.possible(seen, calm),
     };
     judged.map_err(|error| format!("{error}\nfirst run: {told:?}\nsecond: {:?}", finds.told))?;
-    if shown {
-        here.list();
-    }
     // The second run has ended: what it saw is on the prefix.
     let left = tree(&here.prefix());
     // What ranks that outlived another one wrote is newer than the whole state that is offered.

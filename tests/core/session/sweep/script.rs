@@ -43,12 +43,23 @@ pub struct Step {
 #[derive(Debug, Clone, Default)]
 pub struct Script(pub Vec<Step>);
 
+/// How far a run came, in steps.
+#[derive(Debug, Default)]
+pub struct Course {
+    /// Some rank has begun so many.
+    pub begun: AtomicUsize,
+    /// After so many all had settled.
+    pub calm: AtomicUsize,
+}
+
 impl Script {
-    /// Runs it; returns what the rank has seen, a line for each call. `calm` is told of how many
-    /// steps all had settled.
-    pub fn run(&self, rank: &Rank, ends: bool, calm: &AtomicUsize) -> Vec<String> {
+    /// Runs it; returns what the rank has seen, a line for each call.
+    pub fn run(&self, rank: &Rank, ends: bool, course: &Course) -> Vec<String> {
         let mut seen = Vec::new();
         for (at, step) in self.0.iter().enumerate() {
+            if !rank.files.is_dead() {
+                course.begun.fetch_max(at + 1, Ordering::SeqCst);
+            }
             for op in &step.ops[rank.rank] {
                 seen.push(format!("{op}: {}", op.run(rank)));
             }
@@ -56,7 +67,7 @@ impl Script {
                 return seen; // another rank is gone
             }
             if step.pause == Pause::Calm && !rank.files.is_dead() {
-                calm.fetch_max(at + 1, Ordering::SeqCst);
+                course.calm.fetch_max(at + 1, Ordering::SeqCst);
             }
         }
         if ends {

@@ -29,8 +29,14 @@ impl Truth {
         Truth { states, changes }
     }
 
+    /// No rank has begun more than so many steps.
+    pub fn cut_behind(&mut self, begun: usize) {
+        self.states.truncate(begun);
+        self.changes.retain(|(step, ..)| *step < begun);
+    }
+
     fn last(&self) -> &Tree {
-        self.states.last().expect("a script has steps")
+        self.states.last().expect("some step was begun")
     }
 
     /// That the program does without SCR what is thought here.
@@ -52,7 +58,7 @@ impl Truth {
         let last = self.last();
         let names: BTreeSet<&String> = last.keys().chain(found.keys()).collect();
         let mut differ = names.into_iter().filter(|name| last.get(*name) != found.get(*name));
-        let beside = |name: &String| self.is_beside(name, found);
+        let beside = |name: &String| self.is_beside(name, found) || self.floats(name, found);
         match differ.all(|name| self.waits(name, found.get(name)) || beside(name)) {
             true => Ok(()),
             false => Err(format!("after a calm end: {}", difference(last, found))),
@@ -80,6 +86,19 @@ impl Truth {
         let held = found.get(name).filter(|_| series(name).is_none());
         let older = || found.iter().any(|(other, held)| self.waits(other, Some(held)));
         held.is_some() && older() && self.states.iter().any(|state| state.get(name) == held)
+    }
+
+    /// Tells whether a flag or pointer is as it was at some time since the last checkpoint was
+    /// written: what it was given after that belongs to the next one.
+    fn floats(&self, name: &str, found: &Tree) -> bool {
+        let written = |(_, changed, held): &&(usize, String, Held)| {
+            held.is_some() && self::series(changed) == Some(1)
+        };
+        let last = self.changes.iter().rfind(written).map_or(0, |(step, ..)| *step);
+        let since = self.states.get(last..).into_iter().flatten();
+        name.starts_with("ckpt/")
+            && series(name).is_none()
+            && since.into_iter().any(|state| state.get(name) == found.get(name))
     }
 
     /// Tells whether the program has begun to write the checkpoint of this file anew: without one
@@ -135,6 +154,7 @@ impl Truth {
                 || later.any(|(_, _, given)| is_begin(held.as_ref(), given.as_ref()))
                 || self.waits(name, held.as_ref())
                 || self.is_beside(name, found)
+                || self.floats(name, found)
                 || (held.is_none() && self.is_made_anew(name, from))
                 || (series(name) == Some(2) && self.is_one_before(found, from));
             if !known {
@@ -165,7 +185,8 @@ impl Truth {
                 .changes
                 .iter()
                 .any(|(at, changed, held)| *at > from && changed == name && held.is_none());
-            if !found.keys().filter(stem).any(has) && !deleted {
+            let is_older = || self.is_one_before(found, Some(from));
+            if !found.keys().filter(stem).any(has) && !deleted && !is_older() {
                 return Err(format!("no name has {name}: {}", short(bytes)));
             }
         }
