@@ -156,9 +156,8 @@ impl Machine {
         let (local, shared) = (&self.series[key.series], &self.shared.series[key.series].datasets);
         let place = |key: &DatasetKey| shared.iter().position(|one| one.key == *key);
         let Some(at) = place(key) else { return BTreeSet::new() };
-        let is_older = |key: &DatasetKey| {
-            place(key).is_some_and(|older| older < at && shared[older].id > 0)
-        };
+        let is_older =
+            |key: &DatasetKey| place(key).is_some_and(|older| older < at && shared[older].id > 0);
         let older = local.datasets.iter().filter(|one| is_older(&one.key));
         let deleted = older.flat_map(|one| &one.files).filter(|(_, held)| held.deleted);
         let waits = local.tombstones.iter().filter(|one| one.holder.as_ref().is_none_or(is_older));

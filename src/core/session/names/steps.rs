@@ -130,8 +130,12 @@ impl Session {
         let record = self.site.filemap.get(&self.record_key(key));
         let mut gone = record.map(|record| record.gone).unwrap_or_default();
         for name in names {
-            let now = || last_change(&self.site.on_prefix(&name));
-            gone.entry(name.clone()).or_insert_with(now);
+            let (now, place) =
+                (last_change(&self.site.on_prefix(&name)), self.state().view.place(&name));
+            // It may have come to be again, in the cache or on the prefix.
+            if place == Place::Deleted || (place == Place::Prefix && now == 0) {
+                gone.entry(name).or_insert(now);
+            }
         }
         gone
     }

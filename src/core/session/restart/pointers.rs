@@ -17,7 +17,8 @@ const POINTER_BYTES_MAX: u64 = 64 << 10;
 impl Session {
     /// Notes that the prefix has the last word on this rank's pointers that were edited there, in
     /// the newest checkpoint that has them. Local.
-    pub(in crate::session) fn heed_pointers(&self, report: &RebuildReport, known: &Index) {
+    pub(in crate::session) fn heed_pointers(&self, report: &mut RebuildReport, known: &Index) {
+        let mut left = Vec::new();
         for (at, one) in report.offered.iter().enumerate() {
             let series = &one.key.series;
             let mut listed = known.listed.iter().filter(|other| other.key.series == *series);
@@ -32,13 +33,15 @@ impl Session {
                     continue;
                 }
                 match self.site.filemap.leave(&one.key, &file.name) {
-                    Ok(()) => self.mention(format_args!(
-                        "{} was edited since: it is read where it is",
-                        self.site.on_prefix(&file.name).display()
-                    )),
+                    Ok(()) => left.push((at, file.name.clone())),
                     Err(error) => self.complain(messages::OPERATION_FAILED, &error),
                 }
             }
+        }
+        for (at, name) in left {
+            let path = self.site.on_prefix(&name);
+            self.mention(format_args!("{} was edited since: it is read there", path.display()));
+            report.offered[at].left.insert(name);
         }
     }
 

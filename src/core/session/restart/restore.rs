@@ -37,9 +37,9 @@ impl Session {
         self.arrange(&links, report, &mut restart.index)?;
         let mut hidden = self.do_plan(&links, &mut restart, report)?;
         let known = restart.index;
+        self.heed_pointers(report, &known);
         let report = &*report;
         let lost = known.lost_checkpoint(report, |key| self.title_of(key));
-        self.heed_pointers(report, &known);
         let numbers = self.numbers(&links, report)?;
         let mut words = match numbers.iter().any(|one| one.2) {
             true => LastWords::gather(links.world.as_ref(), &report.offered)?,

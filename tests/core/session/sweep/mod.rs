@@ -43,7 +43,8 @@ fn trial(seed: u64, shown: bool) -> Result<(), String> {
         eprintln!("{:?} {:?} {settings:?}\n{}", drawn.hosts, drawn.fate, drawn.script);
     }
     let ends = matches!(drawn.fate, Fate::Ends);
-    let want = plain.run_plain(&drawn.hosts, |rank| drawn.script.run(rank, ends, &Course::default()));
+    let want =
+        plain.run_plain(&drawn.hosts, |rank| drawn.script.run(rank, ends, &Course::default()));
     truth.check_model(&tree(&plain.prefix()))?;
     let plan = match drawn.fate {
         Fate::Dies { rank, step } => Some(Plan { rank, step, what: What::Rank }),

@@ -58,17 +58,20 @@ impl Truth {
         let last = self.last();
         let names: BTreeSet<&String> = last.keys().chain(found.keys()).collect();
         let mut differ = names.into_iter().filter(|name| last.get(*name) != found.get(*name));
-        let beside = |name: &String| self.is_beside(name, found) || self.floats(name, found);
-        match differ.all(|name| self.waits(name, found.get(name)) || beside(name)) {
+        // A newer checkpoint with an id is sealed, if it is begun. Without ids it may be on the
+        // prefix alone, and nothing says that it is whole.
+        let enough = |name: &str| if series(name) == Some(1) { 1 } else { 2 };
+        let waits = |name: &String| self.waits(name, found.get(name), enough(name));
+        match differ.all(|name| waits(name) || self.floats(name, found)) {
             true => Ok(()),
             false => Err(format!("after a calm end: {}", difference(last, found))),
         }
     }
 
     /// Tells whether a file that the program has deleted may be there all the same: it was part of
-    /// a checkpoint, and the program has not begun two of that series since. Until then nothing
-    /// else may be left to go on from.
-    fn waits(&self, name: &str, held: Option<&Vec<u8>>) -> bool {
+    /// a checkpoint, and the program has begun less than so many of that series since. Until then
+    /// nothing else may be left to go on from.
+    fn waits(&self, name: &str, held: Option<&Vec<u8>>, enough: usize) -> bool {
         let Some(series) = series(name).filter(|_| held.is_some()) else { return false };
         let last = self.changes.iter().rposition(|(_, changed, _)| changed == name);
         let Some((step, _, None)) = last.map(|at| &self.changes[at]) else { return false };
@@ -76,15 +79,14 @@ impl Truth {
         let newer = self.changes.iter().filter(|(at, changed, held)| {
             at > step && held.is_some() && self::series(changed) == Some(series)
         });
-        // The first may not be known to be complete before the second begins.
         let newer: BTreeSet<usize> = newer.map(|(at, _, _)| *at).collect();
-        before == held && newer.len() < 2
+        before == held && newer.len() < enough
     }
 
     /// Tells whether a flag or pointer is as it was beside an older checkpoint, and that is back.
     fn is_beside(&self, name: &String, found: &Tree) -> bool {
         let held = found.get(name).filter(|_| series(name).is_none());
-        let older = || found.iter().any(|(other, held)| self.waits(other, Some(held)));
+        let older = || found.iter().any(|(other, held)| self.waits(other, Some(held), 2));
         held.is_some() && older() && self.states.iter().any(|state| state.get(name) == held)
     }
 
@@ -132,7 +134,7 @@ impl Truth {
     pub fn may_be_left(&self, seen: &Tree, left: &Tree) -> bool {
         let names: BTreeSet<&String> = seen.keys().chain(left.keys()).collect();
         let mut differ = names.into_iter().filter(|name| seen.get(*name) != left.get(*name));
-        differ.all(|name| !seen.contains_key(name) && self.waits(name, left.get(name)))
+        differ.all(|name| !seen.contains_key(name) && self.waits(name, left.get(name), 2))
     }
 
     /// The ranks were killed at any time: each name has what it had when all was settled last, or
@@ -152,7 +154,7 @@ impl Truth {
                 .filter(|(at, changed, _)| changed == name && from.is_none_or(|from| *at > from));
             let known = held == before
                 || later.any(|(_, _, given)| is_begin(held.as_ref(), given.as_ref()))
-                || self.waits(name, held.as_ref())
+                || self.waits(name, held.as_ref(), 2)
                 || self.is_beside(name, found)
                 || self.floats(name, found)
                 || (held.is_none() && self.is_made_anew(name, from))
