@@ -1,7 +1,8 @@
 /* A handler writes a checkpoint, anew each time, by system calls that a handler may make: on rank
  * 0 while it waits in a collective call for the others, which come when that has happened.
  * argv[1] rounds; argv[2] "exit" or "_exit": the last one ends each rank in its handler; "malloc":
- * the handlers interrupt malloc and free instead, in each rank. */
+ * the handlers interrupt malloc and free instead, in each rank. SIGUSR1 is not for us: MPICH's
+ * launcher sends it, to any thread, when another rank has ended. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/mman.h>
@@ -87,11 +88,11 @@ int main(int argc, char **argv) {
   mkdir("ckpt", 0777);
   mkdir("ckpt/now", 0777);
   signal(SIGALRM, write_now);
-  signal(SIGUSR1, write_now);
+  signal(SIGUSR2, write_now);
   for (int round = 1; round <= rounds; round++) {
     sim_step(&sim, MPI_COMM_WORLD);
     sim_checkpoint(&sim);
-    raise(SIGUSR1);
+    raise(SIGUSR2);
     if (!strcmp(end, "malloc")) {
       interrupt_malloc();
       continue;
@@ -101,7 +102,7 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (sim.rank == 0) arm(5000);
     while (sim.rank != 0 && *runs < (last ? 1 : RUNS)) usleep(1000);
-    if (sim.rank != 0 && last) raise(SIGUSR1);
+    if (sim.rank != 0 && last) raise(SIGUSR2);
     MPI_Barrier(MPI_COMM_WORLD);
     arm(0);
     check();
