@@ -72,11 +72,17 @@ impl Truth {
     /// a checkpoint, and the program has begun less than so many of that series since. Until then
     /// nothing else may be left to go on from.
     fn waits(&self, name: &str, held: Option<&Vec<u8>>, enough: usize) -> bool {
+        self.waited(name, held, enough, self.states.len())
+    }
+
+    /// Does so for the time before the step `until`.
+    fn waited(&self, name: &str, held: Option<&Vec<u8>>, enough: usize, until: usize) -> bool {
         let Some(series) = series(name).filter(|_| held.is_some()) else { return false };
-        let last = self.changes.iter().rposition(|(_, changed, _)| changed == name);
-        let Some((step, _, None)) = last.map(|at| &self.changes[at]) else { return false };
+        let mut changes = self.changes.iter().filter(|(at, ..)| *at < until);
+        let last = changes.clone().rfind(|(_, changed, _)| changed == name);
+        let Some((step, _, None)) = last else { return false };
         let before = step.checked_sub(1).and_then(|before| self.states[before].get(name));
-        let newer = self.changes.iter().filter(|(at, changed, held)| {
+        let newer = changes.by_ref().filter(|(at, changed, held)| {
             at > step && held.is_some() && self::series(changed) == Some(series)
         });
         let newer: BTreeSet<usize> = newer.map(|(at, _, _)| *at).collect();
@@ -155,6 +161,7 @@ impl Truth {
             let known = held == before
                 || later.any(|(_, _, given)| is_begin(held.as_ref(), given.as_ref()))
                 || self.waits(name, held.as_ref(), 2)
+                || self.waited(name, held.as_ref(), 2, calm)
                 || self.is_beside(name, found)
                 || self.floats(name, found)
                 || (held.is_none() && self.is_made_anew(name, from))
