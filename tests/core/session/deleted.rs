@@ -92,3 +92,48 @@ fn a_flag_that_was_deleted_after_the_seal_does_not_come_back() {
         }
     }
 }
+
+/// The third checkpoint lacks the flag of the two before, so that nothing says that it is complete;
+/// before and after its seal files of the first go. Then the program is killed.
+fn thins(rank: &Rank) {
+    for step in 1..=3 {
+        put(rank, step);
+        if rank.rank == 0 {
+            rank.files.write_file("ckpt/RUNNING", format!("step {step}\n").as_bytes()).unwrap();
+        }
+        if step == 3 && rank.rank == 0 {
+            rank.files.unlink("ckpt/RUNNING").unwrap();
+            rank.files.unlink(&file(1, 0)).unwrap();
+        }
+        rank.calm();
+    }
+    if rank.rank == 2 {
+        rank.files.unlink(&file(1, 1)).unwrap();
+        rank.files.unlink(&file(1, 2)).unwrap();
+    }
+    rank.calm();
+}
+
+#[test]
+fn what_was_deleted_of_older_checkpoints_stays_so_when_the_newest_is_not_known_to_be_complete() {
+    // Where the first is on the prefix, and where it is in the cache.
+    for learn in [1, 0] {
+        for put_back in [false, true] {
+            let cluster = place(&["SCR_COPY_TYPE=XOR", PATTERN, &format!("SCR_LEARN={learn}")]);
+            cluster.run("abcd", thins).all();
+            if put_back {
+                std::fs::write(cluster.prefix().join(file(1, 1)), "by hand").unwrap();
+            }
+            let of_first = [0, 1, 2, 3].map(|rank| file(1, rank));
+            let of_first = of_first.iter().map(String::as_str);
+            let names: Vec<&str> = of_first.chain(["ckpt/RUNNING"]).collect();
+            for what in ["the next run", "the one after it"] {
+                let mut found = finds(&cluster, "abcd", &names);
+                assert_eq!(found.pop(), Some(false), "{what}, SCR_LEARN={learn}");
+                assert_eq!(found, [false, put_back, false, true], "{what}, SCR_LEARN={learn}");
+            }
+            let kept = finds(&cluster, "abcd", &[&file(2, 0), &file(3, 1)]);
+            assert_eq!(kept, [true, true], "SCR_LEARN={learn}");
+        }
+    }
+}

@@ -130,7 +130,7 @@ impl Session {
         }
     }
 
-    /// Deletes what is on the prefix and was gone already when a dataset that is offered was sealed.
+    /// Deletes what is on the prefix and was gone when a dataset that is offered was sealed, or later.
     /// What somebody has put back since stays. Collective.
     fn take_away(&self, links: &Links, gone: &BTreeMap<String, u64>) -> Result<()> {
         if gone.is_empty() {
