@@ -120,7 +120,8 @@ impl Truth {
     }
 
     /// Tells whether the state without an id is all as it was before the last one that was settled:
-    /// that may not be known to be complete, and a change of it takes it back.
+    /// that may not be known to be complete, and a change of it takes it back. What was deleted of
+    /// the one before waits.
     fn is_one_before(&self, found: &Tree, from: Option<usize>) -> bool {
         let of = |tree: &Tree| -> Tree {
             let own = tree.iter().filter(|(name, _)| series(name) == Some(2));
@@ -132,7 +133,12 @@ impl Truth {
         };
         let last = from.and_then(|from| (0..=from).rev().find(|at| written(*at)));
         let before = last.and_then(|last| last.checked_sub(1));
-        before.is_some_and(|before| of(&self.states[before]) == of(found))
+        before.is_some_and(|before| {
+            let (was, is) = (of(&self.states[before]), of(found));
+            let mut differ =
+                was.keys().chain(is.keys()).filter(|name| was.get(*name) != is.get(*name));
+            differ.all(|name| self.waited(name, is.get(name), 2, before + 1))
+        })
     }
 
     /// Tells whether the prefix may have this when a run has ended that saw `seen`: the same, but
