@@ -170,7 +170,7 @@ pub fn lines(done: &Scavenged) -> Vec<Line> {
         lines.push(match (done.had_cache, done.on_prefix) {
             (true, true) => good("the prefix has all that is complete already".to_owned()),
             (true, false) => none("the caches have no complete checkpoint"),
-            (false, _) => none("no node has a cache of this job"),
+            (false, _) => none("no node has a cache of this run"),
         });
     }
     lines

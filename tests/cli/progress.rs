@@ -41,7 +41,7 @@ fn on_a_terminal_there_is_a_bar_and_it_goes_away() {
     assert_eq!(child.wait().unwrap().code(), Some(1), "{shown:?}");
     // The line is cleared before the answer is printed.
     let (bar, answer) = shown.rsplit_once("\x1b[2K").expect("a cleared line");
-    assert!(answer.contains("no node has a cache of this job"), "{shown:?}");
+    assert!(answer.contains("no node has a cache of this run"), "{shown:?}");
     assert!(!bar.contains("\x1b[3") && !bar.contains("\x1b[1m"), "colours: {shown:?}");
 }
 
@@ -53,6 +53,6 @@ fn in_a_pipe_there_are_only_lines() {
     assert_eq!(code(&output), Some(1));
     assert_eq!(
         (&*out(&output), &*err(&output)),
-        ("no node has a cache of this job (SCR-5110)\n", "")
+        ("no node has a cache of this run (SCR-5110)\n", "")
     );
 }

@@ -218,7 +218,7 @@ fn what_only_the_caches_have_after_the_last_run_is_saved_or_told_of() {
     state.write(&dir.path().join(".scr").join(FlushState::NAME)).unwrap();
     for (options, words) in [
         (&["--no-scavenge"][..], "kept is in the caches alone"),
-        (&[], "no node has a cache of this job"),
+        (&[], "no node has a cache of this run"),
     ] {
         let all = [&["run", "--api", "--pause", "0"], options, &["--", "true"]].concat();
         let output = scr(dir.path(), &all).env("SCR_CNTL_BASE", dir.path()).output().unwrap();

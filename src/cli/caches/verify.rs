@@ -214,7 +214,7 @@ fn in_words(caches: Option<&Caches>, prefix: Option<&VerifiedPrefix>, path: &Pat
             ));
         }
         if found.nodes.is_empty() {
-            tell("cache: no node has a cache of this job".to_owned());
+            tell("cache: no node has a cache of this run".to_owned());
         }
     }
     let lines = prefix.map(|found| verified_in_words(found, path)).unwrap_or_default();

@@ -138,6 +138,10 @@ fn step(parent: &File, name: &str, path: &Path) -> Result<File> {
 /// # Errors
 /// It is not, or does not; the message says what a person can do.
 pub fn check_own_dir(path: &Path) -> Result<()> {
+    again(|| check_own(path))
+}
+
+fn check_own(path: &Path) -> Result<()> {
     let found = match path.symlink_metadata() {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

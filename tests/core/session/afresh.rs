@@ -98,7 +98,7 @@ fn a_cache_of_another_prefix_is_not_scavenged() {
     cluster.is_at("other");
     let got = cluster.run("aa", |rank| steady(40, 5).killed_at(12).run(rank));
     assert_eq!(got.first().restart, 0);
-    check_message(&got.told, &["belongs to another launch"]);
+    check_message(&got.told, &["belongs to another launch", "of another prefix"]);
     let own = cluster.tree();
     assert_eq!(
         cluster.strange("a"),

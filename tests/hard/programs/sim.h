@@ -94,6 +94,14 @@ static inline int sim_read(sim_t *sim, int step) {
   return 1;
 }
 
+/* What a rank that is killed has told is told. */
+static inline void sim_tell_restart(const sim_t *sim, int step) {
+  if (sim->rank == 0) {
+    printf("restart %d\n", step);
+    fflush(stdout);
+  }
+}
+
 /* Goes on from the largest multiple of `every` below `steps` that every rank can read. */
 static inline void sim_restart(sim_t *sim, int steps, int every, MPI_Comm comm) {
   for (int step = steps - steps % every; step > 0; step -= every) {
@@ -102,11 +110,11 @@ static inline void sim_restart(sim_t *sim, int steps, int every, MPI_Comm comm) 
     MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm);
     if (all) {
       *sim = copy;
-      if (sim->rank == 0) printf("restart %d\n", step);
+      sim_tell_restart(sim, step);
       return;
     }
   }
-  if (sim->rank == 0) printf("restart 0\n");
+  sim_tell_restart(sim, 0);
 }
 
 static inline void sim_finish(const sim_t *sim, MPI_Comm comm) {

@@ -145,8 +145,8 @@ messages! {
     }
     CACHE_FOREIGN = 1104 {
         title: "The cache belongs to another run",
-        cause: "The nodes' cache has checkpoints of other patterns, or of another number of \
-             ranks, that nobody has saved.",
+        cause: "The nodes' cache has checkpoints of another prefix, of other patterns or of \
+             another number of ranks, that nobody has saved.",
         done: "The cache is left as it is, and this run goes on without checkpoint caching.",
         cure: "Start the other one again to go on from them (SCR_FLUSH_ON_RESTART=1 copies them \
              to the prefix first), run scr scavenge, or delete them with SCR_CACHE_PURGE=1.",
