@@ -72,7 +72,9 @@ impl Session {
         self.remake_directories(report);
         self.replicate(&links, report)?;
         self.show_left(&resumed);
-        self.take_away(&links, &gone)?;
+        let is_published = |one: &&Offered| left.completed.contains(&one.id);
+        let published: Vec<_> = report.offered.iter().filter(is_published).collect();
+        self.take_away(&links, &gone, &published)?;
         if self.site.rank == 0 {
             self.tell_offers(report, &known, &hidden, elapsed);
         }
@@ -131,14 +133,23 @@ impl Session {
     }
 
     /// Deletes what is on the prefix and was gone when a dataset that is offered was sealed, or later.
-    /// What somebody has put back since stays. Collective.
-    fn take_away(&self, links: &Links, gone: &BTreeMap<String, u64>) -> Result<()> {
+    /// What somebody has put back since stays, but for what this start itself has `published`, to
+    /// complete a flush. Collective.
+    fn take_away(
+        &self,
+        links: &Links,
+        gone: &BTreeMap<String, u64>,
+        published: &[&Offered],
+    ) -> Result<()> {
         if gone.is_empty() {
             return Ok(());
         }
         let mut tree = KvTree::new();
         let is_there = |name: &str, time: u64| {
-            self.site.rank == 0 && time > 0 && last_change(&self.site.on_prefix(name)) == time
+            let now = last_change(&self.site.on_prefix(name));
+            self.site.rank == 0
+                && now > 0
+                && (now == time || published.iter().any(|one| one.has(name)))
         };
         let there = gone.iter().filter(|(name, time)| is_there(name, **time));
         there.for_each(|(name, _)| tree.set_flag(name, true));
