@@ -46,7 +46,9 @@ impl LastWords {
             }
             let gone = all.gone.entry(id).or_default();
             for name in names.keys() {
-                gone.insert(name.to_string(), names.get_u64(name).unwrap_or(0));
+                // Who has the file may have brought it there before he heard that it is gone.
+                let latest = gone.entry(name.to_string()).or_default();
+                *latest = names.get_u64(name).unwrap_or(0).max(*latest);
             }
         }
         Ok(all)
