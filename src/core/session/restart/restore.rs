@@ -72,7 +72,8 @@ impl Session {
         self.remake_directories(report);
         self.replicate(&links, report)?;
         self.show_left(&resumed);
-        let is_published = |one: &&Offered| left.completed.contains(&one.id);
+        let is_published =
+            |one: &&Offered| [&left.completed, &left.gone].iter().any(|ids| ids.contains(&one.id));
         let published: Vec<_> = report.offered.iter().filter(is_published).collect();
         self.take_away(&links, &gone, &published)?;
         if self.site.rank == 0 {
