@@ -165,7 +165,7 @@ def texts_of_fortran(here):
 @case
 def names_by_which_compilers_call(here):
     """No underscore, one, two: of every call."""
-    library = calls.DIST / "lib" / "scr" / here.mpi / "libscr.so"
+    library = calls.DIST / "lib" / "libscr.so"
     listed = subprocess.run(["nm", "-D", "--defined-only", library], text=True, check=True,
                             capture_output=True).stdout.split()
     module = (calls.INCLUDE / "scr.f90").read_text()
