@@ -4,7 +4,7 @@ start, and served only if it does what it is to do."""
 import subprocess
 
 import support
-from support import finish, messages, place
+from support import data_files, finish, messages, place
 
 CASES = []
 SOURCE = support.PROGRAMS / "alone" / "odd_mpi.c"
@@ -54,17 +54,16 @@ def made_up_mpi_that_is_right(mpi, program):
 def made_up_mpi_that_is_odd(mpi, program):
     """The program runs as without SCR, and one line has the cause."""
     with place(mpi, program) as here:
-        command = built(here)
-        want = run(here, command, shim=False)
-        for odd, said in ODD.items():
-            got = run(here, command, ODD=odd)
-            assert (got.status, got.out) == (want.status, want.out), f"{odd} {want}\n{got}"
-            assert len(messages(got)) == 1 and said in got.err, f"{odd} {got}"
-            assert 'this MPI ("Odd MPI 9000") cannot be served' in got.err, f"{odd} {got}"
-            assert got.err.endswith(" (SCR-1201)\n") and not list(here.base.rglob("rank_*")), odd
-        got = run(here, built(here, "-DWITHOUT_A_MARK"))
-        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
-        assert len(messages(got)) == 1 and "it has no mark of Open MPI" in got.err, f"{got}"
+        want = run(here, built(here), shim=False)
+    unmarked = {"ODD": ""}, ["-DWITHOUT_A_MARK"], "it has no mark of Open MPI"
+    for settings, options, said in (*(({"ODD": odd}, [], ODD[odd]) for odd in ODD), unmarked):
+        with place(mpi, program) as here:
+            got = run(here, built(here, *options), **settings)
+            assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+            assert len(messages(got)) == 1 and said in got.err, f"{got}"
+            assert 'this MPI ("Odd MPI 9000 of nobody") cannot be served' in got.err, f"{got}"
+            assert got.err.endswith(" (SCR-1201)\n"), f"{got}"
+            assert not here.cached() and len(data_files(here.tree())) == 4, f"{got}"
 
 
 @case

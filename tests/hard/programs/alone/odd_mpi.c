@@ -105,7 +105,7 @@ CALL(Bcast, void *all, int count, int type, int root, int comm)
 CALL(Allreduce, const void *in, void *out, int count, int type, int op, int comm)
 {
     (void)op;
-    if (!odd("reduce")) memcpy(out, in, (size_t)count * bytes_of(type));
+    if (type != 0x4c00083a || !odd("reduce")) memcpy(out, in, (size_t)count * bytes_of(type));
     return !known(comm);
 }
 CALL(Reduce_local, const void *in, void *both, int count, int type, int op)
