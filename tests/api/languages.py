@@ -26,7 +26,7 @@ def built(mpi):
     """Directory with all programs for `mpi`, each by the name of its source without its ending."""
     into = pathlib.Path(tempfile.mkdtemp(prefix="scr-api-languages-"))
     atexit.register(shutil.rmtree, into, ignore_errors=True)
-    library = calls.DIST / "lib" / "scr" / mpi
+    library = calls.DIST / "lib"
     subprocess.run(["gfortran", "-fsyntax-only", calls.INCLUDE / "scr.f90"], cwd=into, check=True)
     common = [f"-I{calls.INCLUDE}", f"-I{into}"]
     link = [f"-L{library}", f"-Wl,-rpath,{library}", "-lscr"]
