@@ -30,6 +30,10 @@ fn word<T>(handle: T) -> usize {
 
 #[test]
 fn values_are_those_of_the_headers() {
+    let mut flag = 1;
+    // SAFETY: may be called at any time, with a place for an int. A library of which nothing is
+    // called would not be linked.
+    assert_eq!((unsafe { ffi::MPI_Initialized(&mut flag) }, flag), (0, 0));
     // SAFETY: the functions of MPI that are found are MPI's.
     let ours = unsafe { values::Values::of(address, address) }.expect("an MPI of a known family");
     // SAFETY: constants of the MPI library, defined before main.

@@ -39,6 +39,23 @@ fn each_collective_counts_once_and_mpi_io_does_not() {
 }
 
 #[test]
+fn calls_with_large_counts_are_the_same_calls() {
+    // This Open MPI has none of them: the shim makes the others.
+    for (flavour, alone, words) in [("openmpi", "none\n", &["too many"][..]), ("mpich", "all\n", &[])]
+    {
+        let place = Place::new();
+        let program = build(&place, "mpicc", flavour, "large.c");
+        let mut command = place.command(&program);
+        assert_eq!(succeeded(&command.output().unwrap()), alone, "{flavour}");
+        let shared = command.args(words).env("LD_PRELOAD", library()).output().unwrap();
+        assert_eq!(succeeded(&shared), "all\n", "{flavour}");
+        assert_eq!(counts(&place), [1, 9, 0, 1], "{flavour}");
+        let written = std::fs::read(place.prefix().join("shared")).unwrap();
+        assert_eq!(written, 41_i32.to_ne_bytes(), "{flavour}");
+    }
+}
+
+#[test]
 fn what_carries_nothing_is_counted_and_not_told() {
     // MPICH's handle of the world is the same in every process.
     for (points, world, told) in

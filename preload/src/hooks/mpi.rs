@@ -38,12 +38,8 @@ macro_rules! mpi_one {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         unsafe extern "C-unwind" fn $name($($arg: usize),*) -> core::ffi::c_int {
-            static SYMBOL: $crate::base::real::Symbol = $crate::base::real::Symbol::new(
-                match core::ffi::CStr::from_bytes_with_nul($symbol.as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => panic!("name with NUL"),
-                },
-            );
+            static SYMBOL: $crate::base::real::Symbol =
+                $crate::base::real::Symbol::new($crate::hooks::mpi::c_string($symbol));
             let Some(address) = SYMBOL.next_or_private() else {
                 return $crate::hooks::mpi::missing($symbol);
             };
@@ -136,6 +132,14 @@ mpi! {
     ("Comm_join", MPI_Comm_join, PMPI_Comm_join, fd new) => Role::Note(event::DYNAMIC_PROCESSES);
     ("Intercomm_merge", MPI_Intercomm_merge, PMPI_Intercomm_merge, intercomm high new)
         => Role::Note(event::DYNAMIC_PROCESSES);
+}
+
+/// A name from `concat!`, with its NUL.
+pub(super) const fn c_string(name: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(name.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("name with NUL"),
+    }
 }
 
 /// Says that a function of MPI was called that no loaded library has.
