@@ -143,6 +143,7 @@ faults: build
 lint: deps
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy -p scr -p scr-core -p scr-cli -p scr-preload --all-targets -- -D warnings
+	MPICC=mpicc.openmpi $(CARGO) clippy -p scr-examples --all-targets --target-dir target/lint -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=not/linked.a $(CARGO) check --quiet --manifest-path fuzz/Cargo.toml \
 	  --target-dir target/fuzz
 
