@@ -1,8 +1,8 @@
 //! [`Comm`] over MPI, on communicators that belong to the engine alone.
 //!
 //! Errors are returned, never fatal: each communicator has a handler of errors that does nothing.
-//! (Libraries of the standard ABI do not agree on the value of MPI_ERRORS_RETURN.) Counts of MPI are
-//! `int`, so long messages travel in chunks of [`CHUNK_BYTES`].
+//! (Libraries of the standard ABI do not agree on the value of MPI_ERRORS_RETURN.) Counts of MPI
+//! are `int`, so long messages travel in chunks of [`CHUNK_BYTES`].
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};

@@ -14,17 +14,10 @@ type Receive = *mut c_void;
 /// Where a status goes, or the word that none is wanted.
 type Status = *mut c_void;
 /// What MPI calls for a duplicate of a communicator that has an attribute.
-type OnCopy = unsafe extern "C" fn(
-    Handle,
-    c_int,
-    *mut c_void,
-    *mut c_void,
-    *mut c_void,
-    *mut c_int,
-) -> c_int;
+type OnCopy =
+    unsafe extern "C" fn(Handle, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
 /// What MPI calls when an attribute goes.
-pub(super) type OnDelete =
-    unsafe extern "C" fn(Handle, c_int, *mut c_void, *mut c_void) -> c_int;
+pub(super) type OnDelete = unsafe extern "C" fn(Handle, c_int, *mut c_void, *mut c_void) -> c_int;
 /// What MPI calls when an error has come up. It passes more, which nobody reads.
 type OnError = unsafe extern "C" fn(*mut c_void, *mut c_int);
 

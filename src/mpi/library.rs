@@ -116,9 +116,7 @@ impl Object {
     fn values(&self) -> Option<Values> {
         let address = |scope, name: &CStr| find(scope, name).map_or(0, NonZeroUsize::get);
         // SAFETY: an object that has a function of MPI has no other things under such names.
-        unsafe {
-            Values::of(|name| address(self.functions, name), |name| address(self.data, name))
-        }
+        unsafe { Values::of(|name| address(self.functions, name), |name| address(self.data, name)) }
     }
 
     /// Takes it for what it seems to be, and tries it.
@@ -140,9 +138,7 @@ impl Object {
         let library = Library { call, values };
         match trial::run(&library) {
             Ok(()) => Ok(library),
-            Err(what) => {
-                Err(refused(format!("it has the marks of {}, but {what}", values.family)))
-            }
+            Err(what) => Err(refused(format!("it has the marks of {}, but {what}", values.family))),
         }
     }
 }

@@ -126,7 +126,7 @@ impl Values {
         if self.handle_bytes == 4 { word as u32 as i32 as usize } else { word }
     }
 
-    /// The bits of such a word that count.
+    /// Returns the bits of such a word that count.
     pub fn mask(&self) -> usize {
         if self.handle_bytes == 4 { u32::MAX as usize } else { usize::MAX }
     }
@@ -136,18 +136,20 @@ impl Values {
         level >= self.thread_levels[2]
     }
 
-    /// The word that no status is wanted.
+    /// Returns the word that no status is wanted.
     pub fn no_status(&self) -> *mut c_void {
         self.no_status as *mut c_void
     }
 
-    /// Places for `count` handles side by side, as MPI has them, with `handle` in each.
+    /// Makes places for `count` handles side by side, as MPI has them, with `handle` in each.
     pub fn handles(&self, count: usize, handle: Handle) -> Handles {
         let mut all = Handles { words: vec![0; count.max(1)], bytes: self.handle_bytes };
         (0..count).for_each(|at| all.put(at, handle));
         all
     }
 }
+
+type GetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
 
 /// Whether the library says that its handles are those of the standard.
 ///
@@ -160,10 +162,7 @@ unsafe fn is_standard(get_version: usize) -> bool {
     let (mut major, mut minor) = (-1, -1);
     // SAFETY: by this function's contract; it may be called at any time, with places for two ints.
     let code = unsafe {
-        let get = std::mem::transmute::<
-            usize,
-            unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int,
-        >(get_version);
+        let get = std::mem::transmute::<usize, GetVersion>(get_version);
         get(&mut major, &mut minor)
     };
     code == 0 && major >= 1
@@ -201,14 +200,14 @@ pub struct Handles {
 }
 
 impl Handles {
-    /// The place of the handle at `index`, and of those behind it.
+    /// Returns the place of the handle at `index`, and of those behind it.
     pub fn place(&mut self, index: usize) -> *mut c_void {
         assert!((index + 1) * self.bytes <= size_of_val(&self.words[..]), "a place of ours");
         // SAFETY: inside of the words.
         unsafe { self.words.as_mut_ptr().cast::<u8>().add(index * self.bytes).cast() }
     }
 
-    /// The handle at `index`.
+    /// Returns the handle at `index`.
     pub fn get(&mut self, index: usize) -> Handle {
         let place = self.place(index);
         // SAFETY: a place for a handle of so many bytes, aligned for them.
@@ -237,17 +236,17 @@ impl Handles {
 pub struct Status([u8; 256]);
 
 impl Status {
-    /// A place for one, with nothing of sense in it.
+    /// Makes a place for one, with nothing of sense in it.
     pub fn new() -> Status {
         Status([0xee; 256])
     }
 
-    /// The place, for MPI.
+    /// Returns the place, for MPI.
     pub fn place(&mut self) -> *mut c_void {
         self.0.as_mut_ptr().cast()
     }
 
-    /// MPI_SOURCE.
+    /// Returns MPI_SOURCE.
     pub fn source(&self, values: &Values) -> c_int {
         let mut bytes = [0; size_of::<c_int>()];
         let from = values.source_offset;

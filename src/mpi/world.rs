@@ -103,9 +103,8 @@ impl Herald for WorldHerald {
         }
         let to = address(&[]).cast_mut();
         // SAFETY: as above; the message is there, and nothing is written.
-        let code = unsafe {
-            (mpi.call.recv)(to, 0, mpi.values.uint8, from, HERALD_TAG, world, nothing)
-        };
+        let code =
+            unsafe { (mpi.call.recv)(to, 0, mpi.values.uint8, from, HERALD_TAG, world, nothing) };
         check(code, "MPI_Recv").map(|()| true)
     }
 }

@@ -41,7 +41,8 @@ fn each_collective_counts_once_and_mpi_io_does_not() {
 #[test]
 fn calls_with_large_counts_are_the_same_calls() {
     // This Open MPI has none of them: the shim makes the others.
-    for (flavour, alone, words) in [("openmpi", "none\n", &["too many"][..]), ("mpich", "all\n", &[])]
+    for (flavour, alone, words) in
+        [("openmpi", "none\n", &["too many"][..]), ("mpich", "all\n", &[])]
     {
         let place = Place::new();
         let program = build(&place, "mpicc", flavour, "large.c");

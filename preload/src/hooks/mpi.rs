@@ -134,7 +134,7 @@ mpi! {
         => Role::Note(event::DYNAMIC_PROCESSES);
 }
 
-/// A name from `concat!`, with its NUL.
+/// Returns a name from `concat!`, with its NUL.
 pub(super) const fn c_string(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {
         Ok(name) => name,

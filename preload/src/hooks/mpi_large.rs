@@ -1,8 +1,8 @@
 //! The functions of MPI 4 whose counts have 64 bits: the same calls under names with `_c`.
 //!
 //! Programs find out at run time whether their MPI has them (mpi4py does, by weak references), and
-//! find ours, whether it has or not. Where it has not, the call is made without the `_c` if an `int`
-//! holds its counts; so does mpi4py by itself.
+//! find ours, whether it has or not. Where it has not, the call is made without the `_c` if an
+//! `int` holds its counts; so does mpi4py by itself.
 
 use std::ffi::c_int;
 
@@ -28,8 +28,7 @@ struct Counts {
 const NUMBER_2: Counts = Counts { numbers: &[2], lists: &[], of_sent: &[], of_others: false };
 const NUMBER_3: Counts = Counts { numbers: &[3], ..NUMBER_2 };
 const SENT_AND_RECEIVED: Counts = Counts { numbers: &[1, 4], of_sent: &[1], ..NUMBER_2 };
-const GATHERED: Counts =
-    Counts { numbers: &[1], lists: &[4, 5], of_sent: &[1], of_others: true };
+const GATHERED: Counts = Counts { numbers: &[1], lists: &[4, 5], of_sent: &[1], of_others: true };
 const ALL_TO_ALL: Counts =
     Counts { numbers: &[], lists: &[1, 2, 5, 6], of_sent: &[1, 2], of_others: true };
 const SCATTERED: Counts = Counts { numbers: &[], lists: &[2], of_sent: &[], of_others: false };
@@ -87,13 +86,16 @@ large! {
     ("Alltoall", MPI_Alltoall_c, PMPI_Alltoall_c, SENT_AND_RECEIVED,
         send scount stype receive rcount rtype comm) => Role::Sync(6, sync_kind::COLLECTIVE);
     ("Alltoallv", MPI_Alltoallv_c, PMPI_Alltoallv_c, ALL_TO_ALL,
-        send scounts sdispls stype receive rcounts rdispls rtype comm) => Role::Sync(8, sync_kind::COLLECTIVE);
+        send scounts sdispls stype receive rcounts rdispls rtype comm)
+        => Role::Sync(8, sync_kind::COLLECTIVE);
     ("Alltoallw", MPI_Alltoallw_c, PMPI_Alltoallw_c, ALL_TO_ALL,
-        send scounts sdispls stypes receive rcounts rdispls rtypes comm) => Role::Sync(8, sync_kind::COLLECTIVE);
+        send scounts sdispls stypes receive rcounts rdispls rtypes comm)
+        => Role::Sync(8, sync_kind::COLLECTIVE);
     ("Allgather", MPI_Allgather_c, PMPI_Allgather_c, SENT_AND_RECEIVED,
         send scount stype receive rcount rtype comm) => Role::Sync(6, sync_kind::COLLECTIVE);
     ("Allgatherv", MPI_Allgatherv_c, PMPI_Allgatherv_c, GATHERED,
-        send scount stype receive rcounts displs rtype comm) => Role::Sync(7, sync_kind::COLLECTIVE);
+        send scount stype receive rcounts displs rtype comm)
+        => Role::Sync(7, sync_kind::COLLECTIVE);
     ("Reduce_scatter", MPI_Reduce_scatter_c, PMPI_Reduce_scatter_c, SCATTERED,
         send receive counts datatype op comm) => Role::Sync(5, sync_kind::COLLECTIVE);
     ("Reduce_scatter_block", MPI_Reduce_scatter_block_c, PMPI_Reduce_scatter_block_c, NUMBER_2,
@@ -112,8 +114,8 @@ large! {
         => Role::File;
     ("File_read_all_begin", MPI_File_read_all_begin_c, PMPI_File_read_all_begin_c, NUMBER_2,
         file a b c) => Role::File;
-    ("File_read_ordered_begin", MPI_File_read_ordered_begin_c, PMPI_File_read_ordered_begin_c, NUMBER_2,
-        file a b c) => Role::File;
+    ("File_read_ordered_begin", MPI_File_read_ordered_begin_c, PMPI_File_read_ordered_begin_c,
+        NUMBER_2, file a b c) => Role::File;
     ("File_read_at", MPI_File_read_at_c, PMPI_File_read_at_c, NUMBER_3, file a b c d e)
         => Role::File;
     ("File_read_at_all", MPI_File_read_at_all_c, PMPI_File_read_at_all_c, NUMBER_3, file a b c d e)
@@ -122,8 +124,8 @@ large! {
         => Role::File;
     ("File_iread_at_all", MPI_File_iread_at_all_c, PMPI_File_iread_at_all_c, NUMBER_3,
         file a b c d e) => Role::File;
-    ("File_read_at_all_begin", MPI_File_read_at_all_begin_c, PMPI_File_read_at_all_begin_c, NUMBER_3,
-        file a b c d) => Role::File;
+    ("File_read_at_all_begin", MPI_File_read_at_all_begin_c, PMPI_File_read_at_all_begin_c,
+        NUMBER_3, file a b c d) => Role::File;
     ("File_write", MPI_File_write_c, PMPI_File_write_c, NUMBER_2, file a b c d) => Role::File;
     ("File_write_all", MPI_File_write_all_c, PMPI_File_write_all_c, NUMBER_2, file a b c d)
         => Role::File;
@@ -138,8 +140,8 @@ large! {
         file a b c d) => Role::File;
     ("File_write_all_begin", MPI_File_write_all_begin_c, PMPI_File_write_all_begin_c, NUMBER_2,
         file a b c) => Role::File;
-    ("File_write_ordered_begin", MPI_File_write_ordered_begin_c, PMPI_File_write_ordered_begin_c, NUMBER_2,
-        file a b c) => Role::File;
+    ("File_write_ordered_begin", MPI_File_write_ordered_begin_c, PMPI_File_write_ordered_begin_c,
+        NUMBER_2, file a b c) => Role::File;
     ("File_write_at", MPI_File_write_at_c, PMPI_File_write_at_c, NUMBER_3, file a b c d e)
         => Role::File;
     ("File_write_at_all", MPI_File_write_at_all_c, PMPI_File_write_at_all_c, NUMBER_3,
@@ -148,12 +150,12 @@ large! {
         => Role::File;
     ("File_iwrite_at_all", MPI_File_iwrite_at_all_c, PMPI_File_iwrite_at_all_c, NUMBER_3,
         file a b c d e) => Role::File;
-    ("File_write_at_all_begin", MPI_File_write_at_all_begin_c, PMPI_File_write_at_all_begin_c, NUMBER_3,
-        file a b c d) => Role::File;
+    ("File_write_at_all_begin", MPI_File_write_at_all_begin_c, PMPI_File_write_at_all_begin_c,
+        NUMBER_3, file a b c d) => Role::File;
 }
 
-/// Makes counts of 32 bits of those of 64: numbers stay where they are, lists are made anew. `None`:
-/// one is too large.
+/// Makes counts of 32 bits of those of 64: numbers stay where they are, lists are made anew.
+/// `None`: one is too large.
 fn narrow(arguments: &mut [usize], counts: &Counts) -> Option<Vec<Vec<c_int>>> {
     let is_in_place = [1, usize::MAX].contains(&arguments[0]);
     let means_something = |at: &&usize| !(is_in_place && counts.of_sent.contains(at));
@@ -178,6 +180,8 @@ fn narrow(arguments: &mut [usize], counts: &Counts) -> Option<Vec<Vec<c_int>>> {
     Some(made)
 }
 
+type Ask = unsafe extern "C" fn(usize, *mut c_int) -> c_int;
+
 /// Number of ranks of the communicator; of the other group, if it has two and that is wanted.
 fn ranks_of(comm: usize, of_others: bool) -> Option<usize> {
     static IS_INTER: Symbol = Symbol::new(c"PMPI_Comm_test_inter");
@@ -187,9 +191,8 @@ fn ranks_of(comm: usize, of_others: bool) -> Option<usize> {
         let mut answer: c_int = 0;
         // SAFETY: the functions of these names take a communicator and a place for an int.
         let code = unsafe {
-            let real = std::mem::transmute::<usize, unsafe extern "C" fn(usize, *mut c_int) -> c_int>(
-                symbol.next_or_private()?.get(),
-            );
+            let address = symbol.next_or_private()?.get();
+            let real = std::mem::transmute::<usize, Ask>(address);
             real(comm, &raw mut answer)
         };
         (code == 0).then_some(answer)

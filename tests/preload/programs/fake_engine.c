@@ -296,9 +296,9 @@ static const char *alias(size_t index, const char **place)
 static const uint64_t *turns(void) { return NULL; }
 
 static const struct engine table = {
-    sizeof table, 16, refusal, init, get_prefix, sync_, idle, note, file_open, open_, opened, written,
-    reuse, closed, failed, evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list,
-    address, alias, turns,
+    sizeof table, 16, refusal, init, get_prefix, sync_, idle, note, file_open, open_, opened,
+    written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_, rename_, link_,
+    rmdir_, list, address, alias, turns,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }
