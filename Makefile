@@ -31,7 +31,7 @@ RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
 # Where rustup puts it; a shell that was open before does not look there.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help deps build browser python-mpich sim-library shim engines interfaces examples
+.PHONY: help deps build browser python-mpich sim-library product interfaces examples
 .PHONY: demo test test-full test-cluster test-apps faults lint bench install deb clean
 .DEFAULT_GOAL := build
 
@@ -53,16 +53,16 @@ deps:
 	echo "  $(RUSTUP)"; \
 	if [ "$$(id -u)" = 0 ]; then $(RUSTUP); $(CARGO) --version; else exit 1; fi
 
-## build: the shim, an engine for each MPI, the scr command, the examples
-build: deps shim sim-library engines interfaces examples
+## build: the shim, the engine, the scr command, and the examples for each MPI
+build: deps product sim-library interfaces examples
 
-shim: deps
-	$(CARGO) build $(PROFILE_FLAG) -p scr-preload -p scr-cli
+product: deps
+	$(CARGO) build $(PROFILE_FLAG)
 	@mkdir -p $(DIST)/bin $(DIST)/lib
 	@cp -f target/$(BUILT)/scr $(DIST)/bin/scr.new && mv -f $(DIST)/bin/scr.new $(DIST)/bin/scr
 	@$(DIST)/bin/scr manual $(DIST)/share
-	@cp -f target/$(BUILT)/libscr_preload.so $(DIST)/lib/libscr_preload.so.new
-	@mv -f $(DIST)/lib/libscr_preload.so.new $(DIST)/lib/libscr_preload.so
+	@for name in libscr.so libscr_preload.so; do cp -f target/$(BUILT)/$$name $(DIST)/lib/$$name.new && \
+	  mv -f $(DIST)/lib/$$name.new $(DIST)/lib/$$name || exit 1; done
 
 # For the ranks on virtual nodes; see the head of its source.
 sim-library: deps
@@ -70,44 +70,21 @@ sim-library: deps
 	cc $(C_FLAGS) -shared -fPIC -o $(DIST)/lib/scr/sim/libshared_cores.so.new src/cli/sim/shared_cores.c
 	@mv -f $(DIST)/lib/scr/sim/libshared_cores.so.new $(DIST)/lib/scr/sim/libshared_cores.so
 
-# mpi-sys does not notice another MPICC, so each MPI has a target directory of its own. It begins as
-# a copy of the one before, less mpi-sys: compiling the same crates once more takes minutes. scr-cli,
-# which has no library, is named for the features alone that it asks of crates that both need: with
-# others scr-core would be compiled anew.
-engines: deps $(addprefix engine-,$(MPIS))
-BEFORE_openmpi := target
-BEFORE_mpich   := target/openmpi
-engine-openmpi: shim
-engine-mpich: engine-openmpi
-engine-%:
-	@[ -d target/$*/$(BUILT) ] || { rm -rf target/$*.new && mkdir target/$*.new && \
-	  cp -a $(BEFORE_$*)/$(BUILT) target/$*.new/ && \
-	  $(CARGO) clean --quiet $(PROFILE_FLAG) -p mpi-sys --target-dir target/$*.new && \
-	  mkdir -p target/$* && mv target/$*.new/$(BUILT) target/$*/ && rm -r target/$*.new; }
-	MPICC=mpicc.$* $(CARGO) build $(PROFILE_FLAG) -p scr -p scr-cli --lib --target-dir target/$*
-	@mkdir -p $(DIST)/lib/scr/$*
-	@cp -f target/$*/$(BUILT)/libscr.so $(DIST)/lib/scr/$*/libscr.so.new
-	@mv -f $(DIST)/lib/scr/$*/libscr.so.new $(DIST)/lib/scr/$*/libscr.so
-
-# What programs that call SCR are built with, beside the library: headers, module file, packages,
-# manual pages. scr.pc is for the MPI of plain mpicc.
-HASH      := \#
-PLAIN_MPI  = $(if $(shell printf '$(HASH)include <mpi.h>\nOPEN_MPI\n' | mpicc -E -P -x c - 2>/dev/null | \
-               tail -n 1 | grep -x 1),openmpi,mpich)
-SCR_FLAGS  = -I$(DIST)/include -L$(DIST)/lib/scr/$(1) -Wl,-rpath,$(DIST)/lib/scr/$(1) -lscr
+# What programs that call SCR are built with, beside the library: headers, module file, package,
+# manual pages.
+SCR_FLAGS := -I$(DIST)/include -L$(DIST)/lib -Wl,-rpath,$(DIST)/lib -lscr
 interfaces: deps
 	@mkdir -p $(addprefix $(DIST)/,include lib/pkgconfig lib/cmake/scr lib/python/scr share/man)
 	@cp -f src/api/include/* $(DIST)/include/
-	cd $(DIST)/include && $(FORTRAN) -fsyntax-only scr.f90
-	@for mpi in $(MPIS); do sed 's|@PREFIX@|$(DIST)|; s|@MPI@|'$$mpi'|' src/api/package/scr.pc.in \
-	  > $(DIST)/lib/pkgconfig/scr-$$mpi.pc; done
-	@ln -sf scr-$(PLAIN_MPI).pc $(DIST)/lib/pkgconfig/scr.pc
+	@if command -v $(FORTRAN) >/dev/null; then cd $(DIST)/include && $(FORTRAN) -fsyntax-only scr.f90; \
+	  else echo "no $(FORTRAN): without the module file of scr.f90"; fi
+	@sed 's|@PREFIX@|$(DIST)|' src/api/package/scr.pc.in > $(DIST)/lib/pkgconfig/scr.pc
 	@cp -f src/api/package/*.cmake $(DIST)/lib/cmake/scr/
 	@cp -f src/api/python/scr/*.py $(DIST)/lib/python/scr/
 	$(PYTHON) src/api/package/manual.py docs/api.md $(DIST)/share/man
 
 examples: $(MPIS:%=$(EXAMPLES)/%/built)
-$(EXAMPLES)/%/built: $(wildcard examples/* src/api/include/*) | deps interfaces engine-%
+$(EXAMPLES)/%/built: $(wildcard examples/* src/api/include/*) | product interfaces
 	@mkdir -p $(@D)/fortran
 	mpicc.$* $(C_FLAGS) -o $(@D)/heat_posix examples/heat_posix.c
 	mpicc.$* $(C_FLAGS) -o $(@D)/heat_stdio examples/heat_stdio.c
@@ -116,9 +93,9 @@ $(EXAMPLES)/%/built: $(wildcard examples/* src/api/include/*) | deps interfaces 
 	  $(CURDIR)/examples/heat_common.f90 $(CURDIR)/examples/heat_f77.f90
 	cd $(@D)/fortran && mpif90.$* -O2 -w -o ../heat_f08 \
 	  $(CURDIR)/examples/heat_common.f90 $(CURDIR)/examples/heat_f08.f90
-	mpicc.$* $(C_FLAGS) -o $(@D)/heat_scr examples/heat_scr.c $(call SCR_FLAGS,$*)
+	mpicc.$* $(C_FLAGS) -o $(@D)/heat_scr examples/heat_scr.c $(SCR_FLAGS)
 	cd $(@D)/fortran && mpif90.$* -O2 -w -o ../heat_scr_f $(CURDIR)/examples/heat_common.f90 \
-	  $(CURDIR)/examples/heat_scr.f90 $(call SCR_FLAGS,$*)
+	  $(CURDIR)/examples/heat_scr.f90 $(SCR_FLAGS)
 	@cp -f $(addprefix examples/heat_,common.py numpy.py h5py.py scr.py) $(@D)/
 	@touch $@
 
@@ -165,9 +142,8 @@ faults: build
 ## lint: rustfmt and clippy, warnings are errors; the fuzz targets compile
 lint: deps
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy -p scr-core -p scr-cli -p scr-preload --all-targets -- -D warnings
-	MPICC=mpicc.openmpi $(CARGO) clippy -p scr --target-dir target/openmpi -- -D warnings
-	MPICC=mpicc.mpich $(CARGO) clippy -p scr --target-dir target/mpich -- -D warnings
+	$(CARGO) clippy -p scr -p scr-core -p scr-cli -p scr-preload --all-targets -- -D warnings
+	MPICC=mpicc.openmpi $(CARGO) clippy -p scr-examples --all-targets --target-dir target/lint -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=not/linked.a $(CARGO) check --quiet --manifest-path fuzz/Cargo.toml \
 	  --target-dir target/fuzz
 
@@ -186,23 +162,20 @@ install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/scr
 	install -m 755 $(DIST)/bin/scr $(DESTDIR)$(PREFIX)/bin/scr
 	for name in $(CLASSIC); do ln -sf scr $(DESTDIR)$(PREFIX)/bin/$$name; done
-	install -m 755 $(DIST)/lib/libscr_preload.so $(DESTDIR)$(PREFIX)/lib/libscr_preload.so
-	for mpi in $(MPIS); do install -d $(DESTDIR)$(PREFIX)/lib/scr/$$mpi && \
-	  install -m 755 $(DIST)/lib/scr/$$mpi/libscr.so $(DESTDIR)$(PREFIX)/lib/scr/$$mpi/libscr.so; done
+	install -m 755 $(DIST)/lib/libscr.so $(DIST)/lib/libscr_preload.so $(DESTDIR)$(PREFIX)/lib/
 	install -d $(DESTDIR)$(PREFIX)/lib/scr/sim
 	install -m 755 $(DIST)/lib/scr/sim/libshared_cores.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
 	cp -r config examples $(DESTDIR)$(PREFIX)/share/scr/
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PYTHON_DIR)/scr
 	cp -r $(DIST)/include/. $(DESTDIR)$(PREFIX)/include/
 	cp -r $(DIST)/lib/pkgconfig $(DIST)/lib/cmake $(DESTDIR)$(PREFIX)/lib/
-	for mpi in $(MPIS); do sed 's|^prefix=.*|prefix=$(PREFIX)|' $(DIST)/lib/pkgconfig/scr-$$mpi.pc \
-	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/scr-$$mpi.pc; done
+	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(DIST)/lib/pkgconfig/scr.pc \
+	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/scr.pc
 	cp -r $(addprefix $(DIST)/share/,man bash-completion zsh fish) $(DESTDIR)$(PREFIX)/share/
 	install -m 644 $(DIST)/lib/python/scr/*.py $(DESTDIR)$(PYTHON_DIR)/scr/
 	install -d $(DESTDIR)$(PREFIX)/share/modules/modulefiles/scr
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PYTHON_DIR@|$(PYTHON_DIR)|' \
 	  packaging/modulefiles/scr > $(DESTDIR)$(PREFIX)/share/modules/modulefiles/scr/$(VERSION)
-	ln -sf scr/$(PLAIN_MPI)/libscr.so $(DESTDIR)$(PREFIX)/lib/libscr.so
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 # Who answers for the packages that are made here, as Debian's own tools are told it; and where they
@@ -211,7 +184,7 @@ DEBFULLNAME ?= The SCR developers
 DEBEMAIL    ?= scr@example.org
 PACKAGER    ?= $(DEBFULLNAME) <$(DEBEMAIL)>
 DEB      ?= $(CURDIR)/target/deb
-## deb: packages for Debian, in target/deb: scr, scr-openmpi, scr-mpich, scr-dev
+## deb: packages for Debian, in target/deb: scr, scr-dev
 deb: PACKAGES += debhelper
 deb: build
 	rm -rf $(DEB) && mkdir -p $(DEB)/scr

@@ -11,7 +11,7 @@ use scr_core::comm::Comm;
 use scr_core::error::{Error, Result};
 use scr_core::log::{self, messages};
 use scr_core::machine::SyncKind;
-use scr_core::session::{Arrival, Door, Host, Session, Surroundings};
+use scr_core::session::{Arrival, Door, Host, Required, Session, Surroundings};
 use scr_core::streams::STREAMS;
 use scr_core::system::{block_signals, exit_at_once, make_room};
 
@@ -36,7 +36,7 @@ pub fn session() -> Option<&'static Session> {
 
 /// Makes the launch check, right after MPI_Init, then starts everything collective. `None`: this
 /// process is none of our business, or this launch stays without us (then a message has said why).
-pub fn start(host: Arc<dyn Host>, granted: c_int) -> Option<&'static Session> {
+pub fn start(host: Arc<dyn Host>) -> Option<&'static Session> {
     if mpi::has_parent() || mpi::is_finalized() {
         return None;
     }
@@ -45,7 +45,7 @@ pub fn start(host: Arc<dyn Host>, granted: c_int) -> Option<&'static Session> {
     let around = Surroundings::of_process(rank, size, host.clone());
     let arrival = Arrival::new(around, &mpi::WorldHerald)?;
     let required = arrival.required();
-    match start_together(arrival, host, granted) {
+    match start_together(arrival, host) {
         Ok(session) => Some(session),
         Err(error) => {
             GIVEN_UP.store(true, Ordering::Relaxed);
@@ -55,15 +55,11 @@ pub fn start(host: Arc<dyn Host>, granted: c_int) -> Option<&'static Session> {
     }
 }
 
-fn start_together(
-    arrival: Arrival,
-    host: Arc<dyn Host>,
-    granted: c_int,
-) -> Result<&'static Session> {
+fn start_together(arrival: Arrival, host: Arc<dyn Host>) -> Result<&'static Session> {
     make_room_beside(host);
     let world = MpiComm::duplicate_world()?;
     let registered = mpi::at_finalize(finish);
-    let mut words = [i64::from(mpi::permits_threads(granted)), i64::from(registered.is_err())];
+    let mut words = [i64::from(mpi::permits_threads()), i64::from(registered.is_err())];
     world.all_max(&mut words)?;
     if words[1] != 0 {
         return Err(registered.err().unwrap_or_else(|| Error::Comm("MPI_COMM_SELF".into())));
@@ -188,6 +184,12 @@ pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
     if let Some(session) = session() {
         return Ok(Some(session));
     }
+    if let Some(text) = refusal() {
+        let error = Error::Named { id: messages::MPI_UNKNOWN, text };
+        let rank = usize::from(!is_first_rank());
+        Required::of_process(&around(rank, 1, lines)).fall_back(&error, rank == 0);
+        return Err(error);
+    }
     let around = around(mpi::world_rank()?, mpi::world_size()?, lines);
     let speaks = around.rank == 0;
     let host = around.host.clone();
@@ -205,7 +207,7 @@ pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
     }
     let Some(arrival) = arrival.filter(|_| !some_out) else { return Ok(None) };
     let required = arrival.required();
-    match start_together(arrival, host, mpi::granted()) {
+    match start_together(arrival, host) {
         Ok(session) => Ok(Some(session)),
         Err(error) => {
             required.fall_back(&error, speaks);
@@ -219,9 +221,9 @@ pub fn is_mpi_running() -> bool {
     mpi::is_initialized() && !mpi::is_finalized()
 }
 
-/// Returns the MPI of this library and that of the program, if they are not the same.
-pub fn other_mpi() -> Option<(&'static str, String)> {
-    mpi::mismatch()
+/// Tells why the program's MPI, which has been initialised, cannot be served.
+pub fn refusal() -> Option<String> {
+    mpi::refusal()
 }
 
 /// Returns the program's MPI, as it calls itself, in a few words.
@@ -231,8 +233,8 @@ pub fn mpi_version() -> String {
 
 /// Tells whether this is the first rank of the world; so is everybody before MPI runs.
 pub fn is_first_rank() -> bool {
-    if other_mpi().is_some() {
-        // That MPI does not know our handle of the world; its launcher has told the rank.
+    if refusal().is_some() {
+        // Nothing can be asked of that MPI; its launcher has told the rank.
         let told = ["PMIX_RANK", "PMI_RANK"].iter().find_map(|name| std::env::var(name).ok());
         return told.is_none_or(|rank| rank == "0");
     }

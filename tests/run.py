@@ -59,7 +59,8 @@ def parts(full):
     turns = [] if full else ["--turns"]
     points = ["--all"] if full else turns
     one_in = [] if full else ["--one-in", "25"]
-    more = [("packages", ["tests/packages/packages.py"], 2), ("page", ["tests/page/page.py"], 1)]
+    more = [("packages", ["tests/packages/packages.py"], 2), ("page", ["tests/page/page.py"], 1),
+            ("values", ["tests/mpi/values.py"], 2)]
     return [
         ("guide", ["tests/guide/guide.py"], 1),
         ("cluster", ["tests/cluster/run.py", *points], 0),
@@ -70,7 +71,7 @@ def parts(full):
         ("reader", ["tests/reader/reader.py", *turns], 1),
         ("layout", ["tests/layout/layout.py"], 1),
         ("differential", ["tests/differential/differential.py"], 1),
-        *(more if full else []),  # these need Debian's tools, and a browser
+        *(more if full else []),  # these need Debian's tools, a browser, and libclang
         ("cli", None, 2),
         ("preload", None, 2),
         ("core", None, 2),

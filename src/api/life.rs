@@ -1,7 +1,7 @@
 //! From SCR_Init to SCR_Finalize, and what can be asked in between.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 
 use scr_core::error::Error;
 use scr_core::log::messages;
@@ -20,7 +20,6 @@ pub extern "C" fn SCR_Init() -> c_int {
             (door.state, door.was_open, door.session, door.lines.clone())
         };
         let why_not = match state.after(Call::Init) {
-            _ if engine::other_mpi().is_some() => engine::other_mpi().map(of_other_mpi),
             _ if !engine::is_mpi_running() => Some("MPI_Init comes first".to_string()),
             None => Some(state.why_not(Call::Init)),
             Some(_) if was_open => Some("SCR_Finalize was called: it is to be called once".into()),
@@ -41,24 +40,6 @@ pub extern "C" fn SCR_Init() -> c_int {
         (door.was_open, door.session) = (true, session);
         Ok(())
     })
-}
-
-/// That the program has found the library for another MPI than its own.
-fn of_other_mpi((made_for, in_use): (&str, String)) -> String {
-    let own = SCR_Init as extern "C" fn() -> c_int;
-    // SAFETY: all zeros is a value of it.
-    let mut about: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: the address of a function, and a local; the name that the loader has is a C string.
-    let path = unsafe {
-        match libc::dladdr(own as *const c_void, &raw mut about) {
-            0 => "libscr.so".into(),
-            _ => CStr::from_ptr(about.dli_fname).to_string_lossy(),
-        }
-    };
-    format!(
-        "{path} is made for {made_for}, but the program runs with {in_use}: it has to find the \
-         libscr.so for its own MPI"
-    )
 }
 
 /// Ends SCR with the last flushes, unless the shim is there; then they come with MPI_Finalize.

@@ -25,6 +25,7 @@ const _: () = assert!(TOKEN_LAZY == session::TOKEN_LAZY, "both sides mean the sa
 static TABLE: Engine = Engine {
     size: size_of::<Engine>(),
     version: ABI_VERSION,
+    refusal,
     init,
     prefix,
     sync,
@@ -224,7 +225,14 @@ impl session::Host for Shim {
     }
 }
 
-extern "C" fn init(host: *const Host, granted: c_int) -> c_int {
+extern "C" fn refusal() -> *const c_char {
+    static WHY: OnceLock<Option<CString>> = OnceLock::new();
+    let find = || CString::new(engine::refusal()?.replace('\0', " ")).ok();
+    let why = WHY.get_or_init(|| guarded(None, find));
+    why.as_ref().map_or(std::ptr::null(), |why| why.as_ptr())
+}
+
+extern "C" fn init(host: *const Host) -> c_int {
     guarded(0, || {
         // SAFETY: the shim passes a table that lives for the process's life.
         let host = unsafe { *host };
@@ -232,7 +240,7 @@ extern "C" fn init(host: *const Host, granted: c_int) -> c_int {
             return 0;
         }
         let host: Arc<dyn session::Host> = Arc::new(Shim(host));
-        let Some(session) = engine::start(host, granted) else { return 0 };
+        let Some(session) = engine::start(host) else { return 0 };
         let prefix = session.prefix().as_os_str().as_bytes().to_vec();
         let Ok(prefix) = CString::new(prefix) else { return 0 };
         PREFIX.get_or_init(|| prefix);

@@ -1,6 +1,6 @@
 //! `scr test-runtime`: whether what SCR needs is there (000 section 11.3.2).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use scr_core::error::Result;
@@ -13,7 +13,7 @@ use crate::job::shell;
 /// Arguments of `scr test-runtime`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Looks for the shim and the engines beside this program, the command that reaches other nodes \
+Looks for the shim and the engine beside this program, the command that reaches other nodes \
 (SCR_REMOTE_SHELL), and the directories of control and cache. The exit status is 0 if all are \
 there, 1 if something is missing, 2 if the settings are wrong. Example:\n
     scr test-runtime || exit 1")]
@@ -57,25 +57,7 @@ fn looks() -> Result<Vec<Look>> {
     let lib = program.parent().unwrap_or(Path::new("/")).join("../lib");
     let missing = |path: &Path| (!path.is_file()).then(|| format!("{} is missing", path.display()));
     let mut looks = vec![("the shim".to_owned(), missing(&lib.join("libscr_preload.so")))];
-    let engines: Vec<PathBuf> = std::fs::read_dir(lib.join("scr"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.join("libscr.so").is_file())
-        .collect();
-    let mut names: Vec<String> = engines
-        .iter()
-        .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
-        .collect();
-    names.sort();
-    looks.push(match names.is_empty() {
-        true => {
-            let place = lib.join("scr");
-            ("the engine".to_owned(), Some(format!("there is none below {}", place.display())))
-        }
-        false => (format!("the engine for {}", names.join(", ")), None),
-    });
+    looks.push(("the engine".to_owned(), missing(&lib.join("libscr.so"))));
     let shell = shell(&settings, &environment, &*find(&environment, None));
     let words = shell.command("host", &["true".to_owned()]);
     let command = words.first().cloned().unwrap_or_default();

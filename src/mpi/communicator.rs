@@ -1,16 +1,18 @@
 //! [`Comm`] over MPI, on communicators that belong to the engine alone.
 //!
-//! Errors are returned, never fatal: each communicator carries MPI_ERRORS_RETURN. Counts of MPI are
-//! `int`, so long messages travel in chunks of [`CHUNK_BYTES`].
+//! Errors are returned, never fatal: each communicator has a handler of errors that does nothing.
+//! (Libraries of the standard ABI do not agree on the value of MPI_ERRORS_RETURN.) Counts of MPI
+//! are `int`, so long messages travel in chunks of [`CHUNK_BYTES`].
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
 
-use mpi::ffi;
 use scr_core::comm::{Buffers, Comm, Over, Pending};
 use scr_core::error::Result;
 
+use super::library::{Library, library};
 use super::pending::Exchange;
+use super::values::Handle;
 use super::{check, sparse, wait};
 
 /// Longest single message; well below the `int` that counts it.
@@ -22,7 +24,8 @@ const TAG_DATA: c_int = 3;
 
 /// A communicator of the engine. Dropped before MPI_Finalize it is freed.
 pub struct MpiComm {
-    pub(super) raw: ffi::MPI_Comm,
+    pub(super) mpi: &'static Library,
+    pub(super) raw: Handle,
     rank: usize,
     size: usize,
 }
@@ -39,12 +42,13 @@ impl MpiComm {
     /// # Errors
     /// [`scr_core::error::Error::Comm`] when MPI refuses.
     pub fn duplicate_world() -> Result<Self> {
-        // SAFETY: MPI is initialised (the caller is the init hook), the handle outlives the call,
-        // and the value behind `raw` is replaced by MPI before it is read.
+        let mpi = library()?;
+        let mut place = mpi.values.handles(1, mpi.values.comm_null);
+        // SAFETY: MPI is initialised, and there is a place for a handle.
         unsafe {
-            let mut raw = ffi::RSMPI_COMM_NULL;
-            check(ffi::PMPI_Comm_dup(ffi::RSMPI_COMM_WORLD, &mut raw), "MPI_Comm_dup")?;
-            Self::adopt(raw)
+            let code = (mpi.call.comm_dup)(mpi.values.comm_world, place.place(0));
+            check(code, "MPI_Comm_dup")?;
+            Self::adopt(mpi, place.get(0))
         }
     }
 
@@ -52,27 +56,41 @@ impl MpiComm {
     ///
     /// # Safety
     /// `raw` is valid and owned by the caller.
-    unsafe fn adopt(raw: ffi::MPI_Comm) -> Result<Self> {
+    unsafe fn adopt(mpi: &'static Library, raw: Handle) -> Result<Self> {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: `raw` is valid by this function's contract; the out-parameters are locals.
         unsafe {
-            check(
-                ffi::PMPI_Comm_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN),
-                "MPI_Comm_set_errhandler",
-            )?;
-            check(ffi::PMPI_Comm_rank(raw, &mut rank), "MPI_Comm_rank")?;
-            check(ffi::PMPI_Comm_size(raw, &mut size), "MPI_Comm_size")?;
+            Self::set_errors_return(mpi, raw)?;
+            check((mpi.call.comm_rank)(raw, &mut rank), "MPI_Comm_rank")?;
+            check((mpi.call.comm_size)(raw, &mut size), "MPI_Comm_size")?;
         }
-        Ok(MpiComm { raw, rank: rank as usize, size: size as usize })
+        Ok(MpiComm { mpi, raw, rank: rank as usize, size: size as usize })
+    }
+
+    /// Has errors on a communicator returned.
+    ///
+    /// # Safety
+    /// `raw` is valid and the engine's own.
+    pub(super) unsafe fn set_errors_return(mpi: &Library, raw: Handle) -> Result<()> {
+        let mut place = mpi.values.handles(1, 0);
+        // SAFETY: by this function's contract; the handler is a function that stays, and goes from
+        // MPI with the last communicator that has it.
+        unsafe {
+            let code = (mpi.call.comm_create_errhandler)(on_error, place.place(0));
+            check(code, "MPI_Comm_create_errhandler")?;
+            let code = (mpi.call.comm_set_errhandler)(raw, place.get(0));
+            check(code, "MPI_Comm_set_errhandler")?;
+            check((mpi.call.errhandler_free)(place.place(0)), "MPI_Errhandler_free")
+        }
     }
 
     pub(super) fn send_part(&self, bytes: &[u8], to: usize, tag: c_int) -> Result<()> {
         // SAFETY: the pointer and the count describe `bytes`, which outlives the blocking call.
         let code = wait(|| unsafe {
-            ffi::PMPI_Send(
+            (self.mpi.call.send)(
                 address(bytes),
                 bytes.len() as c_int,
-                ffi::RSMPI_UINT8_T,
+                self.mpi.values.uint8,
                 to as c_int,
                 tag,
                 self.raw,
@@ -84,14 +102,14 @@ impl MpiComm {
     pub(super) fn receive_part(&self, into: &mut [u8], from: usize, tag: c_int) -> Result<()> {
         // SAFETY: the pointer and the count describe `into`, which outlives the blocking call.
         let code = wait(|| unsafe {
-            ffi::PMPI_Recv(
+            (self.mpi.call.recv)(
                 into.as_mut_ptr().cast::<c_void>(),
                 into.len() as c_int,
-                ffi::RSMPI_UINT8_T,
+                self.mpi.values.uint8,
                 from as c_int,
                 tag,
                 self.raw,
-                ffi::RSMPI_STATUS_IGNORE,
+                self.mpi.values.no_status(),
             )
         });
         check(code, "MPI_Recv")
@@ -100,10 +118,10 @@ impl MpiComm {
     fn broadcast_part(&self, bytes: &mut [u8], root: usize) -> Result<()> {
         // SAFETY: the pointer and the count describe `bytes`, which outlives the blocking call.
         let code = wait(|| unsafe {
-            ffi::PMPI_Bcast(
+            (self.mpi.call.bcast)(
                 bytes.as_mut_ptr().cast::<c_void>(),
                 bytes.len() as c_int,
-                ffi::RSMPI_UINT8_T,
+                self.mpi.values.uint8,
                 root as c_int,
                 self.raw,
             )
@@ -117,13 +135,13 @@ impl MpiComm {
         // SAFETY: one block goes out, `size` blocks come in, both buffers are that long; a block is
         // bytes without gaps, and any bytes are one.
         let code = wait(|| unsafe {
-            ffi::PMPI_Allgather(
+            (self.mpi.call.allgather)(
                 (&raw const own).cast::<c_void>(),
                 size_of::<T>() as c_int,
-                ffi::RSMPI_UINT8_T,
+                self.mpi.values.uint8,
                 all.as_mut_ptr().cast::<c_void>(),
                 size_of::<T>() as c_int,
-                ffi::RSMPI_UINT8_T,
+                self.mpi.values.uint8,
                 self.raw,
             )
         });
@@ -146,14 +164,14 @@ impl MpiComm {
         let mut all = vec![0_u8; total as usize];
         // SAFETY: `counts` and `starts` have one entry a rank and describe ranges within `all`.
         let code = wait(|| unsafe {
-            ffi::PMPI_Allgatherv(
+            (self.mpi.call.allgatherv)(
                 address(bytes),
                 bytes.len() as c_int,
-                ffi::RSMPI_UINT8_T,
+                self.mpi.values.uint8,
                 all.as_mut_ptr().cast::<c_void>(),
                 counts.as_ptr(),
                 starts.as_ptr(),
-                ffi::RSMPI_UINT8_T,
+                self.mpi.values.uint8,
                 self.raw,
             )
         });
@@ -235,7 +253,7 @@ impl Comm for MpiComm {
 
     fn barrier(&self) -> Result<()> {
         // SAFETY: the communicator is ours and valid.
-        check(wait(|| unsafe { ffi::PMPI_Barrier(self.raw) }), "MPI_Barrier")
+        check(wait(|| unsafe { (self.mpi.call.barrier)(self.raw) }), "MPI_Barrier")
     }
 
     fn broadcast(&self, bytes: &mut Vec<u8>, root: usize) -> Result<()> {
@@ -288,12 +306,12 @@ impl Comm for MpiComm {
         let own = words.to_vec();
         // SAFETY: both buffers hold `words.len()` words and do not overlap.
         let code = wait(|| unsafe {
-            ffi::PMPI_Allreduce(
+            (self.mpi.call.allreduce)(
                 own.as_ptr().cast::<c_void>(),
                 words.as_mut_ptr().cast::<c_void>(),
                 words.len() as c_int,
-                ffi::RSMPI_INT64_T,
-                ffi::RSMPI_MAX,
+                self.mpi.values.int64,
+                self.mpi.values.max,
                 self.raw,
             )
         });
@@ -309,20 +327,20 @@ impl Comm for MpiComm {
             // SAFETY: each pointer and count describe one of the two slices; MPI_PROC_NULL makes a
             // side void once it has no chunk left.
             let code = wait(|| unsafe {
-                let nobody = ffi::RSMPI_PROC_NULL;
-                ffi::PMPI_Sendrecv(
+                let nobody = self.mpi.values.proc_null;
+                (self.mpi.call.sendrecv)(
                     address(part),
                     part.len() as c_int,
-                    ffi::RSMPI_UINT8_T,
+                    self.mpi.values.uint8,
                     if index < sends { to as c_int } else { nobody },
                     TAG_EXCHANGE,
                     room.as_mut_ptr().cast::<c_void>(),
                     room.len() as c_int,
-                    ffi::RSMPI_UINT8_T,
+                    self.mpi.values.uint8,
                     if index < receives { from as c_int } else { nobody },
                     TAG_EXCHANGE,
                     self.raw,
-                    ffi::RSMPI_STATUS_IGNORE,
+                    self.mpi.values.no_status(),
                 )
             });
             check(code, "MPI_Sendrecv")?;
@@ -363,16 +381,18 @@ impl Comm for MpiComm {
     }
 
     fn split(&self, color: i64, key: i64) -> Result<Option<Box<dyn Comm>>> {
-        // SAFETY: the communicator is ours; MPI replaces `raw` before it is read.
+        let (mpi, values) = (self.mpi, &self.mpi.values);
+        let color = if color < 0 { values.undefined } else { color as c_int };
+        let mut place = values.handles(1, values.comm_null);
+        // SAFETY: the communicator is ours, and there is a place for a handle.
         unsafe {
-            let color = if color < 0 { ffi::RSMPI_UNDEFINED } else { color as c_int };
-            let mut raw = ffi::RSMPI_COMM_NULL;
-            let code = wait(|| ffi::PMPI_Comm_split(self.raw, color, key as c_int, &mut raw));
+            let made = place.place(0);
+            let code = wait(|| (mpi.call.comm_split)(self.raw, color, key as c_int, made));
             check(code, "MPI_Comm_split")?;
-            if raw == ffi::RSMPI_COMM_NULL {
+            if place.get(0) == values.comm_null {
                 return Ok(None);
             }
-            Ok(Some(Box::new(Self::adopt(raw)?)))
+            Ok(Some(Box::new(Self::adopt(mpi, place.get(0))?)))
         }
     }
 }
@@ -382,13 +402,17 @@ impl Drop for MpiComm {
         if super::is_finalized() {
             return;
         }
+        let mut place = self.mpi.values.handles(1, self.raw);
         // SAFETY: the handle is ours, freed once; MPI is not finalized. The code does not matter
         // any more: there is nobody left who could use this communicator.
         unsafe {
-            ffi::PMPI_Comm_free(&mut self.raw);
+            (self.mpi.call.comm_free)(place.place(0));
         }
     }
 }
+
+/// The call that has failed returns its code.
+unsafe extern "C" fn on_error(_comm: *mut c_void, _code: *mut c_int) {}
 
 #[cfg(test)]
 mod tests {

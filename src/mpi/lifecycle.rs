@@ -3,49 +3,47 @@
 
 use std::ffi::{c_int, c_void};
 
-use mpi::ffi;
 use scr_core::error::Result;
 
+use super::functions::OnDelete;
+use super::library::{Library, library};
+use super::values::Handle;
 use super::{check, wait};
 
 /// Tells whether MPI_Finalize has completed.
 pub fn is_finalized() -> bool {
     let mut flag = 0;
     // SAFETY: may be called at any time; the out-parameter is a local.
-    unsafe { ffi::PMPI_Finalized(&mut flag) == 0 && flag != 0 }
+    library().is_ok_and(|mpi| unsafe { (mpi.call.finalized)(&mut flag) == 0 && flag != 0 })
 }
 
-/// Tells whether MPI_Init has completed.
-pub fn is_initialized() -> bool {
-    let mut flag = 0;
-    // SAFETY: may be called at any time; the out-parameter is a local.
-    unsafe { ffi::PMPI_Initialized(&mut flag) == 0 && flag != 0 }
-}
-
-/// Returns the level of thread support that MPI has granted.
-pub fn granted() -> c_int {
+/// Tells whether the level of thread support that MPI has granted lets several threads communicate,
+/// be it in turn. Where MPI does not say, they may.
+pub fn permits_threads() -> bool {
     let mut level = 0;
-    // SAFETY: MPI is initialised when the program calls us; the out-parameter is a local.
-    unsafe { ffi::PMPI_Query_thread(&mut level) };
-    level
+    // SAFETY: MPI is initialised; the out-parameter is a local.
+    library().map_or(true, |mpi| unsafe {
+        (mpi.call.query_thread)(&mut level) != 0 || mpi.values.permits_threads(level)
+    })
 }
 
 /// Ends MPI for this process; nothing if that has happened. Waits for the other ranks.
 pub fn finalize() {
+    let Ok(mpi) = library() else { return };
     if !is_finalized() {
         // SAFETY: MPI is initialised and not finalised; the process makes no MPI call afterwards.
         // An error could not be told to anybody any more.
-        wait(|| unsafe { ffi::PMPI_Finalize() });
+        wait(|| unsafe { (mpi.call.finalize)() });
     }
 }
 
 /// Tells whether this process was spawned by another MPI program.
 pub fn has_parent() -> bool {
-    // SAFETY: MPI is initialised; MPI replaces the handle before it is compared.
-    unsafe {
-        let mut parent = ffi::RSMPI_COMM_NULL;
-        ffi::PMPI_Comm_get_parent(&mut parent) == 0 && parent != ffi::RSMPI_COMM_NULL
-    }
+    let Ok(mpi) = library() else { return false };
+    let mut parent = mpi.values.handles(1, mpi.values.comm_null);
+    // SAFETY: MPI is initialised, and there is a place for a handle.
+    let code = unsafe { (mpi.call.comm_get_parent)(parent.place(0)) };
+    code == 0 && parent.get(0) != mpi.values.comm_null
 }
 
 /// Has `callback` run inside MPI_Finalize, while communication still works: as the deletion of an
@@ -55,31 +53,27 @@ pub fn has_parent() -> bool {
 /// # Errors
 /// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn at_finalize(callback: fn()) -> Result<()> {
-    let mut keyval = attribute(on_delete)?;
+    let mpi = library()?;
+    let mut keyval = attribute(mpi, on_delete)?;
     // SAFETY: the attribute's value is the address of a function, never dereferenced as data; the
     // key is a local.
     unsafe {
-        check(
-            ffi::PMPI_Comm_set_attr(ffi::RSMPI_COMM_SELF, keyval, callback as *mut c_void),
-            "MPI_Comm_set_attr",
-        )?;
+        let itself = mpi.values.comm_self;
+        let code = (mpi.call.comm_set_attr)(itself, keyval, callback as *mut c_void);
+        check(code, "MPI_Comm_set_attr")?;
         // The attribute keeps it; nobody else has a use for it.
-        check(ffi::PMPI_Comm_free_keyval(&mut keyval), "MPI_Comm_free_keyval")
+        check((mpi.call.comm_free_keyval)(&mut keyval), "MPI_Comm_free_keyval")
     }
 }
 
-/// What MPI calls when an attribute goes.
-pub(super) type OnDelete =
-    unsafe extern "C" fn(ffi::MPI_Comm, c_int, *mut c_void, *mut c_void) -> c_int;
-
 /// Makes the key of an attribute that no duplicate inherits.
-pub(super) fn attribute(on_delete: OnDelete) -> Result<c_int> {
+pub(super) fn attribute(mpi: &Library, on_delete: OnDelete) -> Result<c_int> {
     let mut keyval = 0;
     // SAFETY: both functions have the C signatures of attribute callbacks and live for ever; the
     // key is a local.
     let code = unsafe {
         let nothing = std::ptr::null_mut();
-        ffi::PMPI_Comm_create_keyval(Some(copy_nothing), Some(on_delete), &mut keyval, nothing)
+        (mpi.call.comm_create_keyval)(copy_nothing, on_delete, &mut keyval, nothing)
     };
     check(code, "MPI_Comm_create_keyval")?;
     Ok(keyval)
@@ -87,7 +81,7 @@ pub(super) fn attribute(on_delete: OnDelete) -> Result<c_int> {
 
 /// A duplicate inherits nothing.
 unsafe extern "C" fn copy_nothing(
-    _comm: ffi::MPI_Comm,
+    _comm: Handle,
     _keyval: c_int,
     _extra: *mut c_void,
     _value: *mut c_void,
@@ -100,7 +94,7 @@ unsafe extern "C" fn copy_nothing(
 }
 
 unsafe extern "C" fn on_delete(
-    _comm: ffi::MPI_Comm,
+    _comm: Handle,
     _keyval: c_int,
     value: *mut c_void,
     _extra: *mut c_void,

@@ -2,21 +2,28 @@
 //! the classification of the program's communicators, and the finalize callback.
 //!
 //! Everything calls the `PMPI_` names: the engine's own traffic must not look like the program's to
-//! profiling tools. `mpi::ffi` declares them for the MPI that the engine is built with (`MPICC`).
+//! profiling tools. This library is linked with no MPI: functions and constants are those of the
+//! MPI that the program has brought ([`library`], [`values`]).
 
 mod communicator;
-mod flavour;
+mod functions;
+mod library;
 mod lifecycle;
+/// What the loader tells of objects; the shim's.
+#[path = "../../preload/src/base/objects.rs"]
+mod objects;
 mod pending;
 mod sparse;
+mod trial;
+mod values;
 mod world;
 
 pub use communicator::MpiComm;
-pub use flavour::{mismatch, version};
-pub use lifecycle::{at_finalize, finalize, granted, has_parent, is_finalized, is_initialized};
+pub use library::{is_initialized, refusal, version};
+pub use lifecycle::{at_finalize, finalize, has_parent, is_finalized, permits_threads};
 pub use world::{
-    Classifier, Counted, Counts, WorldHerald, is_shared, on_some_and_all, permits_threads,
-    take_freed, world_rank, world_size,
+    Classifier, Counted, Counts, WorldHerald, is_shared, on_some_and_all, take_freed, world_rank,
+    world_size,
 };
 
 use std::sync::{Arc, OnceLock};

@@ -3,16 +3,18 @@
 
 use std::ffi::{c_int, c_void};
 
-use mpi::ffi;
 use scr_core::comm::{Buffers, Pending};
 use scr_core::error::Result;
 
 use super::communicator::{MpiComm, TAG_EXCHANGE, address};
+use super::library::Library;
+use super::values::Handles;
 use super::{check, wait};
 
 /// Both requests, with the buffers that they work on.
 pub struct Exchange {
-    requests: [ffi::MPI_Request; 2],
+    mpi: &'static Library,
+    requests: Handles,
     buffers: Buffers,
     is_over: bool,
 }
@@ -27,36 +29,34 @@ impl Exchange {
     /// # Errors
     /// [`scr_core::error::Error::Comm`] when MPI refuses.
     pub fn begin(comm: &MpiComm, buffers: Buffers, to: usize, from: usize) -> Result<Exchange> {
-        // SAFETY: a constant of the MPI library, defined before main.
-        let null = unsafe { [ffi::RSMPI_REQUEST_NULL; 2] };
-        let mut one = Exchange { requests: null, buffers, is_over: false };
+        let values = &comm.mpi.values;
+        let (nobody, requests) = (values.proc_null, values.handles(2, values.request_null));
+        let mut one = Exchange { mpi: comm.mpi, requests, buffers, is_over: false };
         let Buffers { out, into } = &mut one.buffers;
-        // SAFETY: a constant of the MPI library, defined before main.
-        let nobody = unsafe { ffi::RSMPI_PROC_NULL };
         // SAFETY: the pointer and the count describe `into`, which is neither touched nor dropped
         // before the request is over.
         let code = unsafe {
-            ffi::PMPI_Irecv(
+            (comm.mpi.call.irecv)(
                 into.as_mut_ptr().cast::<c_void>(),
                 into.len() as c_int,
-                ffi::RSMPI_UINT8_T,
+                values.uint8,
                 if into.is_empty() { nobody } else { from as c_int },
                 TAG_EXCHANGE,
                 comm.raw,
-                &mut one.requests[0],
+                one.requests.place(0),
             )
         };
         check(code, "MPI_Irecv")?;
         // SAFETY: as above, of `out`.
         let code = unsafe {
-            ffi::PMPI_Isend(
+            (comm.mpi.call.isend)(
                 address(out),
                 out.len() as c_int,
-                ffi::RSMPI_UINT8_T,
+                values.uint8,
                 if out.is_empty() { nobody } else { to as c_int },
                 TAG_EXCHANGE,
                 comm.raw,
-                &mut one.requests[1],
+                one.requests.place(1),
             )
         };
         check(code, "MPI_Isend")?;
@@ -77,18 +77,17 @@ impl Pending for Exchange {
         let mut flag = 0;
         // SAFETY: two requests of ours; no statuses are wanted, and the flag is a local.
         let code = unsafe {
-            let (all, nothing) = (self.requests.as_mut_ptr(), ffi::RSMPI_STATUSES_IGNORE);
-            ffi::PMPI_Testall(2, all, &mut flag, nothing)
+            let (all, nothing) = (self.requests.place(0), self.mpi.values.no_status());
+            (self.mpi.call.testall)(2, all, &mut flag, nothing)
         };
         check(code, "MPI_Testall")?;
         Ok((flag != 0).then(|| self.end()))
     }
 
     fn wait(&mut self) -> Result<Buffers> {
+        let (all, nothing) = (self.requests.place(0), self.mpi.values.no_status());
         // SAFETY: two requests of ours; no statuses are wanted.
-        let code = wait(|| unsafe {
-            ffi::PMPI_Waitall(2, self.requests.as_mut_ptr(), ffi::RSMPI_STATUSES_IGNORE)
-        });
+        let code = wait(|| unsafe { (self.mpi.call.waitall)(2, all, nothing) });
         check(code, "MPI_Waitall")?;
         Ok(self.end())
     }

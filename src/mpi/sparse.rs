@@ -3,12 +3,13 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
+use std::iter;
 
-use mpi::ffi;
 use scr_core::comm::Comm;
 use scr_core::error::Result;
 
 use super::communicator::{CHUNK_BYTES, MpiComm, address};
+use super::values::{Handles, Status};
 use super::{check, wait};
 
 const TAG_ANNOUNCE: c_int = 4;
@@ -19,18 +20,21 @@ pub(super) fn exchange(comm: &MpiComm, out: &[(usize, Vec<u8>)]) -> Result<Vec<(
     let expected = incoming_count(comm, out)?;
     let headers: Vec<[u8; 8]> =
         out.iter().map(|(_, bytes)| (bytes.len() as u64).to_ne_bytes()).collect();
-    let mut requests = Vec::new();
-    for ((to, bytes), header) in out.iter().zip(&headers) {
-        requests.push(start_send(comm, header, *to, TAG_ANNOUNCE)?);
-        for chunk in bytes.chunks(CHUNK_BYTES) {
-            requests.push(start_send(comm, chunk, *to, TAG_CONTENT)?);
-        }
+    let messages = out.iter().zip(&headers).flat_map(|((to, bytes), header)| {
+        let chunks = bytes.chunks(CHUNK_BYTES).map(|chunk| (*to, chunk, TAG_CONTENT));
+        iter::once((*to, &header[..], TAG_ANNOUNCE)).chain(chunks)
+    });
+    let values = &comm.mpi.values;
+    let count = messages.clone().count();
+    let mut requests = values.handles(count, values.request_null);
+    for (at, (to, bytes, tag)) in messages.enumerate() {
+        start_send(comm, bytes, to, tag, requests.place(at))?;
     }
     let mut arrived = Vec::with_capacity(expected);
     for _ in 0..expected {
         arrived.push(receive_any(comm)?);
     }
-    wait_all(&mut requests)?;
+    wait_all(comm, &mut requests, count)?;
     // Without it a quick neighbour's next exchange would be counted into this one.
     comm.barrier()?;
     arrived.sort_by_key(|(source, _)| *source);
@@ -45,12 +49,12 @@ fn incoming_count(comm: &MpiComm, out: &[(usize, Vec<u8>)]) -> Result<usize> {
     let mut own = 0_i64;
     // SAFETY: `counts` has one word a rank, one word comes back.
     let code = wait(|| unsafe {
-        ffi::PMPI_Reduce_scatter_block(
+        (comm.mpi.call.reduce_scatter_block)(
             counts.as_ptr().cast::<c_void>(),
             (&raw mut own).cast::<c_void>(),
             1,
-            ffi::RSMPI_INT64_T,
-            ffi::RSMPI_SUM,
+            comm.mpi.values.int64,
+            comm.mpi.values.sum,
             comm.raw,
         )
     });
@@ -58,43 +62,47 @@ fn incoming_count(comm: &MpiComm, out: &[(usize, Vec<u8>)]) -> Result<usize> {
     Ok(own as usize)
 }
 
-fn start_send(comm: &MpiComm, bytes: &[u8], to: usize, tag: c_int) -> Result<ffi::MPI_Request> {
+fn start_send(
+    comm: &MpiComm,
+    bytes: &[u8],
+    to: usize,
+    tag: c_int,
+    request: *mut c_void,
+) -> Result<()> {
     // SAFETY: the buffers belong to the caller of `exchange` and outlive `wait_all`; when an error
     // ends the exchange early the communicator is given up for good, as `Comm` demands.
-    unsafe {
-        let mut request = ffi::RSMPI_REQUEST_NULL;
-        let code = ffi::PMPI_Isend(
+    let code = unsafe {
+        (comm.mpi.call.isend)(
             address(bytes),
             bytes.len() as c_int,
-            ffi::RSMPI_UINT8_T,
+            comm.mpi.values.uint8,
             to as c_int,
             tag,
             comm.raw,
-            &mut request,
-        );
-        check(code, "MPI_Isend")?;
-        Ok(request)
-    }
+            request,
+        )
+    };
+    check(code, "MPI_Isend")
 }
 
 fn receive_any(comm: &MpiComm) -> Result<(usize, Vec<u8>)> {
+    let values = &comm.mpi.values;
     let mut length = [0_u8; 8];
-    // SAFETY: `MPI_Status` is plain data that MPI fills in; the buffer is eight bytes long.
-    let (code, status) = wait(|| unsafe {
-        let mut status: ffi::MPI_Status = std::mem::zeroed();
-        let code = ffi::PMPI_Recv(
+    let mut status = Status::new();
+    // SAFETY: a place for a status; the buffer is eight bytes long.
+    let code = wait(|| unsafe {
+        (comm.mpi.call.recv)(
             length.as_mut_ptr().cast::<c_void>(),
             8,
-            ffi::RSMPI_UINT8_T,
-            ffi::RSMPI_ANY_SOURCE,
+            values.uint8,
+            values.any_source,
             TAG_ANNOUNCE,
             comm.raw,
-            &mut status,
-        );
-        (code, status)
+            status.place(),
+        )
     });
     check(code, "MPI_Recv")?;
-    let source = status.MPI_SOURCE as usize;
+    let source = status.source(values) as usize;
     let mut bytes = vec![0; u64::from_ne_bytes(length) as usize];
     for chunk in bytes.chunks_mut(CHUNK_BYTES) {
         comm.receive_part(chunk, source, TAG_CONTENT)?;
@@ -102,14 +110,11 @@ fn receive_any(comm: &MpiComm) -> Result<(usize, Vec<u8>)> {
     Ok((source, bytes))
 }
 
-fn wait_all(requests: &mut [ffi::MPI_Request]) -> Result<()> {
+fn wait_all(comm: &MpiComm, requests: &mut Handles, count: usize) -> Result<()> {
+    let all = requests.place(0);
     // SAFETY: every request was started by `start_send` and is completed here, once.
     let code = wait(|| unsafe {
-        ffi::PMPI_Waitall(
-            requests.len() as c_int,
-            requests.as_mut_ptr(),
-            ffi::RSMPI_STATUSES_IGNORE,
-        )
+        (comm.mpi.call.waitall)(count as c_int, all, comm.mpi.values.no_status())
     });
     check(code, "MPI_Waitall")
 }

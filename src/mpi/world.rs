@@ -13,51 +13,27 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use mpi::ffi;
 use scr_core::error::Result;
 use scr_core::session::Herald;
 use scr_core::streams::WORLD;
 use scr_core::system::thread_id;
 
 use super::communicator::address;
+use super::library::{Library, library};
 use super::lifecycle::attribute;
+use super::values::Handle;
 use super::{check, wait};
-
-/// A communicator handle as the shim passes it on: a pointer (Open MPI) or an int (MPICH).
-trait FromWord {
-    fn from_word(word: usize) -> Self;
-    /// The word, and those of its bits that count.
-    fn to_word(self) -> (usize, usize);
-}
-
-impl FromWord for c_int {
-    fn from_word(word: usize) -> Self {
-        word as u32 as c_int
-    }
-
-    fn to_word(self) -> (usize, usize) {
-        (self as u32 as usize, u32::MAX as usize)
-    }
-}
-
-impl<T> FromWord for *mut T {
-    fn from_word(word: usize) -> Self {
-        word as *mut T
-    }
-
-    fn to_word(self) -> (usize, usize) {
-        (self as usize, usize::MAX)
-    }
-}
 
 /// Returns the rank of this process in the world. Local.
 ///
 /// # Errors
 /// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn world_rank() -> Result<usize> {
+    let mpi = library()?;
     let mut rank = 0;
-    // SAFETY: MPI is initialised when the engine is; the out-parameter is a local.
-    check(unsafe { ffi::PMPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank) }, "MPI_Comm_rank")?;
+    // SAFETY: MPI is initialised; the out-parameter is a local.
+    let code = unsafe { (mpi.call.comm_rank)(mpi.values.comm_world, &mut rank) };
+    check(code, "MPI_Comm_rank")?;
     Ok(rank as usize)
 }
 
@@ -67,17 +43,18 @@ pub fn world_rank() -> Result<usize> {
 /// # Errors
 /// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn on_some_and_all(own: bool) -> Result<(bool, bool)> {
-    let words = [c_int::from(own), c_int::from(!own)];
-    let mut most = [0; 2];
+    let mpi = library()?;
+    let words = [i64::from(own), i64::from(!own)];
+    let mut most = [0_i64; 2];
     // SAFETY: both buffers hold two numbers and do not overlap; MPI is initialised.
     let code = wait(|| unsafe {
-        ffi::PMPI_Allreduce(
+        (mpi.call.allreduce)(
             words.as_ptr().cast(),
             most.as_mut_ptr().cast(),
             2,
-            ffi::RSMPI_INT32_T,
-            ffi::RSMPI_MAX,
-            ffi::RSMPI_COMM_WORLD,
+            mpi.values.int64,
+            mpi.values.max,
+            mpi.values.comm_world,
         )
     });
     check(code, "MPI_Allreduce")?;
@@ -89,9 +66,11 @@ pub fn on_some_and_all(own: bool) -> Result<(bool, bool)> {
 /// # Errors
 /// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn world_size() -> Result<usize> {
+    let mpi = library()?;
     let mut size = 0;
     // SAFETY: as in `world_rank`.
-    check(unsafe { ffi::PMPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) }, "MPI_Comm_size")?;
+    let code = unsafe { (mpi.call.comm_size)(mpi.values.comm_world, &mut size) };
+    check(code, "MPI_Comm_size")?;
     Ok(size as usize)
 }
 
@@ -104,39 +83,30 @@ const HERALD_TAG: c_int = 32767;
 
 impl Herald for WorldHerald {
     fn tell(&self, rank: usize) -> Result<()> {
-        // SAFETY: MPI is initialised when the engine is; nothing is read at the valid address.
-        let code = wait(|| unsafe {
-            let (to, world) = (rank as c_int, ffi::RSMPI_COMM_WORLD);
-            ffi::PMPI_Send(address(&[]), 0, ffi::RSMPI_UINT8_T, to, HERALD_TAG, world)
-        });
+        let mpi = library()?;
+        let (to, world, byte) = (rank as c_int, mpi.values.comm_world, mpi.values.uint8);
+        // SAFETY: MPI is initialised; nothing is read at the valid address.
+        let code =
+            wait(|| unsafe { (mpi.call.send)(address(&[]), 0, byte, to, HERALD_TAG, world) });
         check(code, "MPI_Send")
     }
 
     fn has_told(&self, rank: usize) -> Result<bool> {
+        let mpi = library()?;
         let (from, mut flag) = (rank as c_int, 0);
+        let (world, nothing) = (mpi.values.comm_world, mpi.values.no_status());
         // SAFETY: as above; the flag is a local, and no status is wanted.
-        let code = unsafe {
-            let (world, nothing) = (ffi::RSMPI_COMM_WORLD, ffi::RSMPI_STATUS_IGNORE);
-            ffi::PMPI_Iprobe(from, HERALD_TAG, world, &mut flag, nothing)
-        };
+        let code = unsafe { (mpi.call.iprobe)(from, HERALD_TAG, world, &mut flag, nothing) };
         check(code, "MPI_Iprobe")?;
         if flag == 0 {
             return Ok(false);
         }
+        let to = address(&[]).cast_mut();
         // SAFETY: as above; the message is there, and nothing is written.
-        let code = unsafe {
-            let (to, world) = (address(&[]).cast_mut(), ffi::RSMPI_COMM_WORLD);
-            let (byte, nothing) = (ffi::RSMPI_UINT8_T, ffi::RSMPI_STATUS_IGNORE);
-            ffi::PMPI_Recv(to, 0, byte, from, HERALD_TAG, world, nothing)
-        };
+        let code =
+            unsafe { (mpi.call.recv)(to, 0, mpi.values.uint8, from, HERALD_TAG, world, nothing) };
         check(code, "MPI_Recv").map(|()| true)
     }
-}
-
-/// Tells whether this level of thread support lets several threads communicate, be it in turn.
-pub fn permits_threads(granted: c_int) -> bool {
-    // SAFETY: a constant of the MPI library, defined before main.
-    granted >= unsafe { ffi::RSMPI_THREAD_SERIALIZED }
 }
 
 thread_local! {
@@ -183,6 +153,7 @@ pub enum Counts {
 
 /// Decides for each call whether it counts.
 pub struct Classifier {
+    mpi: &'static Library,
     world_size: usize,
     any_thread: bool,
     /// Communicators with ranks of other worlds may be there.
@@ -201,9 +172,10 @@ impl Classifier {
     /// [`scr_core::error::Error::Comm`] when MPI refuses.
     pub fn new(world_size: usize, any_thread: bool) -> Result<Self> {
         INITIALISED_MPI.set(true);
-        let key = attribute(forget_known)?;
+        let mpi = library()?;
+        let key = attribute(mpi, forget_known)?;
         let (merged, ended) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Classifier { world_size, any_thread, merged, key, ended })
+        Ok(Classifier { mpi, world_size, any_thread, merged, key, ended })
     }
 
     /// Gives the key back, in MPI_Finalize: no call counts from now on but those on the world.
@@ -212,7 +184,7 @@ impl Classifier {
             let mut key = self.key;
             // SAFETY: MPI still works, and nobody uses the key after `ended`. What is kept under it
             // goes with its communicators.
-            unsafe { ffi::PMPI_Comm_free_keyval(&mut key) };
+            unsafe { (self.mpi.call.comm_free_keyval)(&mut key) };
         }
     }
 
@@ -225,17 +197,16 @@ impl Classifier {
     /// Returns what tells calls on the world, which count whatever happens. To be called by the
     /// thread that has initialised MPI.
     pub fn counted(&self) -> Counted {
-        // SAFETY: a constant of the MPI library, defined before main.
-        let (world, mask) = unsafe { ffi::RSMPI_COMM_WORLD }.0.to_word();
+        let mask = self.mpi.values.mask();
+        let world = self.mpi.values.comm_world & mask;
         let thread = if self.any_thread { 0 } else { thread_id() as usize };
         Counted { world, mask, thread }
     }
 
     /// Tells where a call of this thread on `handle` counts.
     pub fn counts(&self, handle: usize) -> Counts {
-        let comm = ffi::MPI_Comm(FromWord::from_word(handle));
-        // SAFETY: a constant of the MPI library, defined before main.
-        let is_world = comm == unsafe { ffi::RSMPI_COMM_WORLD };
+        let comm = self.mpi.values.handle(handle);
+        let is_world = comm == self.mpi.values.comm_world;
         if !self.any_thread && !INITIALISED_MPI.get() {
             return if is_world { Counts::NoThread } else { Counts::No };
         }
@@ -265,23 +236,24 @@ impl Classifier {
         seek: impl FnOnce() -> u64,
         place: impl FnOnce(u64) -> Option<usize>,
     ) -> Result<Option<usize>> {
-        let comm = ffi::MPI_Comm(FromWord::from_word(handle));
+        let (call, values) = (&self.mpi.call, &self.mpi.values);
+        let comm = values.handle(handle);
         let Some(known) = self.known(comm) else { return Ok(None) };
         if !(known.calls.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two() {
             return Ok(None);
         }
         // SAFETY: the handle is what the program passes to its own MPI call right after.
-        check(wait(|| unsafe { ffi::PMPI_Barrier(comm) }), "MPI_Barrier")?;
+        check(wait(|| unsafe { (call.barrier)(comm) }), "MPI_Barrier")?;
         let own = seek();
         let mut on_all = 0_u64;
         // SAFETY: as above; both buffers are locals of one word.
         let code = wait(|| unsafe {
-            ffi::PMPI_Allreduce(
+            (call.allreduce)(
                 (&raw const own).cast(),
                 (&raw mut on_all).cast(),
                 1,
-                ffi::RSMPI_UINT64_T,
-                ffi::RSMPI_BAND,
+                values.uint64,
+                values.band,
                 comm,
             )
         });
@@ -292,29 +264,30 @@ impl Classifier {
     }
 
     /// What is known of a communicator; `None`: it is not one of as many ranks as the world has.
-    fn known(&self, comm: ffi::MPI_Comm) -> Option<&'static Known> {
+    fn known(&self, comm: Handle) -> Option<&'static Known> {
         let (mut size, mut inter, mut found) = (0, 0, 0);
         let mut value: *mut c_void = ptr::null_mut();
+        let (call, values) = (&self.mpi.call, &self.mpi.values);
         // SAFETY: the handle is what the program passes to its own MPI call right after; a null
         // handle is sorted out first. The out-parameters are locals.
         unsafe {
             if self.ended.load(Ordering::SeqCst)
-                || comm == ffi::RSMPI_COMM_NULL
-                || ffi::PMPI_Comm_size(comm, &mut size) != 0
+                || comm == values.comm_null
+                || (call.comm_size)(comm, &mut size) != 0
                 || size as usize != self.world_size
-                || ffi::PMPI_Comm_get_attr(comm, self.key, (&raw mut value).cast(), &mut found) != 0
+                || (call.comm_get_attr)(comm, self.key, &raw mut value, &mut found) != 0
             {
                 return None;
             }
             if found == 0 {
-                if ffi::PMPI_Comm_test_inter(comm, &mut inter) != 0 || inter != 0 {
+                if (call.comm_test_inter)(comm, &mut inter) != 0 || inter != 0 {
                     return None;
                 }
                 let stream = AtomicUsize::new(NO_STREAM);
-                let foreign = self.merged.load(Ordering::Relaxed) && has_others(comm);
+                let foreign = self.merged.load(Ordering::Relaxed) && has_others(self.mpi, comm);
                 let known = Box::new(Known { foreign, calls: AtomicU64::new(0), stream });
                 value = Box::into_raw(known).cast();
-                if ffi::PMPI_Comm_set_attr(comm, self.key, value) != 0 {
+                if (call.comm_set_attr)(comm, self.key, value) != 0 {
                     drop(Box::from_raw(value.cast::<Known>()));
                     return None;
                 }
@@ -340,18 +313,18 @@ pub fn take_freed() -> impl Iterator<Item = usize> {
 ///
 /// # Safety
 /// `comm` is an intra-communicator.
-unsafe fn has_others(comm: ffi::MPI_Comm) -> bool {
+unsafe fn has_others(mpi: &Library, comm: Handle) -> bool {
     let mut result = 0;
     // SAFETY: by this function's contract; the out-parameter is a local.
     unsafe {
-        let code = ffi::PMPI_Comm_compare(comm, ffi::RSMPI_COMM_WORLD, &mut result);
-        code != 0 || result == ffi::RSMPI_UNEQUAL
+        let code = (mpi.call.comm_compare)(comm, mpi.values.comm_world, &mut result);
+        code != 0 || result == mpi.values.unequal
     }
 }
 
 /// A communicator of all ranks is freed.
 unsafe extern "C" fn forget_known(
-    _comm: ffi::MPI_Comm,
+    _comm: Handle,
     _key: c_int,
     value: *mut c_void,
     _extra: *mut c_void,
@@ -366,23 +339,12 @@ unsafe extern "C" fn forget_known(
 
 /// Tells whether the communicator has more than one rank; a handle of no communicator has not.
 pub fn is_shared(handle: usize) -> bool {
-    let comm = ffi::MPI_Comm(FromWord::from_word(handle));
+    let Ok(mpi) = library() else { return false };
+    let comm = mpi.values.handle(handle);
     let mut size = 0;
     // SAFETY: the handle is what the program passes to its own MPI call right after; a null handle
     // is sorted out first. The out-parameter is a local.
-    unsafe { comm != ffi::RSMPI_COMM_NULL && ffi::PMPI_Comm_size(comm, &mut size) == 0 && size > 1 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_int_handle_is_the_low_half_of_the_word() {
-        assert_eq!(c_int::from_word(0xffff_ffff_4400_0000), 0x4400_0000);
-        assert_eq!(<*mut u8>::from_word(16) as usize, 16);
-        let (word, mask) = c_int::from_word(0x4400_0000).to_word();
-        assert_eq!(0xffff_ffff_4400_0000 & mask, word);
-        assert_eq!(<*mut u8>::from_word(16).to_word(), (16, usize::MAX));
+    unsafe {
+        comm != mpi.values.comm_null && (mpi.call.comm_size)(comm, &mut size) == 0 && size > 1
     }
 }

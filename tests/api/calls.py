@@ -12,9 +12,9 @@ INCLUDE = ROOT / "src" / "api" / "include"
 
 
 def build(mpi, into):
-    """Links every program with the library for `mpi`; returns a function from name to path."""
+    """Links every program for `mpi`; returns a function from name to path."""
     into.mkdir(parents=True, exist_ok=True)
-    library = DIST / "lib" / "scr" / mpi
+    library = DIST / "lib"
     for source in [*sorted(PROGRAMS.glob("*.c")), ROOT / "examples" / "heat_scr.c"]:
         subprocess.run(
             [f"mpicc.{mpi}", "-Wall", "-Wextra", "-O1", f"-I{INCLUDE}", "-o", into / source.stem,

@@ -16,7 +16,7 @@ def case(function):
 @case
 def symbols(here):
     """The library exports the interface, the shim's entry, and nothing else."""
-    library = DIST / "lib" / "scr" / here.mpi / "libscr.so"
+    library = DIST / "lib" / "libscr.so"
     got = subprocess.run(["nm", "-D", "--defined-only", library], check=True, text=True,
                          capture_output=True)
     names = [line.split()[-1].split("@")[0] for line in got.stdout.splitlines()]
@@ -92,7 +92,7 @@ def settings_come_too_late_under_the_shim(here):
 def linked_with_another_implementation(here):
     """A program that was linked with a library of that name, and without versions of its symbols,
     runs with ours in its place."""
-    ours = DIST / "lib" / "scr" / here.mpi
+    ours = DIST / "lib"
     listed = subprocess.run(["nm", "-D", "--defined-only", ours / "libscr.so"], check=True,
                             text=True, capture_output=True).stdout
     names = sorted({word.split("@")[0] for word in listed.split() if word.startswith("SCR_")})

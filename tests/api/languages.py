@@ -26,7 +26,7 @@ def built(mpi):
     """Directory with all programs for `mpi`, each by the name of its source without its ending."""
     into = pathlib.Path(tempfile.mkdtemp(prefix="scr-api-languages-"))
     atexit.register(shutil.rmtree, into, ignore_errors=True)
-    library = calls.DIST / "lib" / "scr" / mpi
+    library = calls.DIST / "lib"
     subprocess.run(["gfortran", "-fsyntax-only", calls.INCLUDE / "scr.f90"], cwd=into, check=True)
     common = [f"-I{calls.INCLUDE}", f"-I{into}"]
     link = [f"-L{library}", f"-Wl,-rpath,{library}", "-lscr"]
@@ -165,7 +165,7 @@ def texts_of_fortran(here):
 @case
 def names_by_which_compilers_call(here):
     """No underscore, one, two: of every call."""
-    library = calls.DIST / "lib" / "scr" / here.mpi / "libscr.so"
+    library = calls.DIST / "lib" / "libscr.so"
     listed = subprocess.run(["nm", "-D", "--defined-only", library], text=True, check=True,
                             capture_output=True).stdout.split()
     module = (calls.INCLUDE / "scr.f90").read_text()

@@ -37,7 +37,7 @@ def is_ours(objects, program, lost=True):
 
 
 def compiled(here, *options):
-    library = calls.DIST / "lib" / "scr" / here.mpi
+    library = calls.DIST / "lib"
     made = here.base / "memory"
     subprocess.run([f"mpicc.{here.mpi}", "-g", "-O1", *options, f"-I{calls.INCLUDE}", "-o", made,
                     calls.PROGRAMS / "says.c", f"-L{library}", "-lscr",

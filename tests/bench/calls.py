@@ -15,7 +15,7 @@ ASKED = 20000
 
 
 def build(mpi, scratch):
-    library, program = support.DIST / "lib" / "scr" / mpi, scratch / f"calls.{mpi}"
+    library, program = support.DIST / "lib", scratch / f"calls.{mpi}"
     subprocess.run([f"mpicc.{mpi}", "-O2", "-Wall", "-Wextra", "-o", program, SOURCES / "calls.c",
                     f"-I{ROOT / 'src' / 'api' / 'include'}", f"-L{library}", "-lscr",
                     f"-Wl,-rpath,{library}"], check=True)

@@ -104,7 +104,7 @@ fn what_is_missing_on_the_machine_is_named() {
     };
     let output = look(&[]);
     assert_eq!(code(&output), Some(1));
-    // The tests' own build has neither shim nor engines.
+    // The tests' own build has neither shim nor engine.
     for part in ["libscr_preload.so is missing", "/no/such/ssh): it cannot be run", "the engine"] {
         assert!(out(&output).contains(part), "{}", out(&output));
     }

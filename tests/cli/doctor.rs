@@ -25,7 +25,7 @@ impl Place {
     /// Where nothing is wrong.
     fn new() -> Place {
         let dir = tempfile::tempdir().expect("a directory");
-        for name in ["bin", "lib/scr/openmpi", "lib/scr/mpich", "node", "run/.scr"] {
+        for name in ["bin", "lib", "node", "run/.scr"] {
             fs::create_dir_all(dir.path().join(name)).expect("a directory");
         }
         let program = Path::new(env!("CARGO_BIN_EXE_scr"));
@@ -34,9 +34,7 @@ impl Place {
             fs::copy(program, &own).expect("a copy");
         }
         let mut place = Place { dir, environment: Vec::new(), words: Vec::new() };
-        for name in
-            ["lib/libscr_preload.so", "lib/scr/openmpi/libscr.so", "lib/scr/mpich/libscr.so"]
-        {
+        for name in ["lib/libscr_preload.so", "lib/libscr.so"] {
             place.write(name, b"");
         }
         place.write("run/.scrconf", b"SCR_CHECKPOINT_PATTERN=ckpt_{id}/**\n");
@@ -173,8 +171,8 @@ const OF_THE_MACHINE: [Planted; 12] = [
         fs::remove_file(place.path("lib/libscr_preload.so")).expect("it was there");
         place.environment.retain(|(name, _)| *name != "LD_PRELOAD");
     }),
-    ("engine-missing", "lib/scr", "make engines", |place| {
-        fs::remove_dir_all(place.path("lib/scr")).expect("it was there");
+    ("engine-missing", "lib/libscr.so", "make install", |place| {
+        fs::remove_file(place.path("lib/libscr.so")).expect("it was there");
     }),
     ("preload-missing", "/no/such/libscr_preload.so", "export LD_PRELOAD=", |place| {
         place.set("LD_PRELOAD", "/no/such/libscr_preload.so");

@@ -174,8 +174,7 @@ def api_page():
         env = {**clean(), **AS_ROOT, "PKG_CONFIG_PATH": str(ROOT / "target/dist/lib/pkgconfig"),
                "SCR_CHECKPOINT_INTERVAL": "1", "SCR_COPY_TYPE": "SINGLE", "SCR_PREFIX": place}
         line = f"{build.replace('mpicc', 'mpicc.openmpi')} -o app"
-        subprocess.run(line.replace("--libs scr", "--libs scr-openmpi"), shell=True, cwd=place,
-                       env=env, check=True)
+        subprocess.run(line, shell=True, cwd=place, env=env, check=True)
         run = ["mpirun.openmpi", "--oversubscribe", "-n", "2", "./app"]
         told = [subprocess.run(run, cwd=place, env=env, capture_output=True, text=True, check=True,
                                timeout=LIMIT_SECONDS) for _ in range(2)]

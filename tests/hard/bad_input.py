@@ -62,7 +62,7 @@ CASES.append(prefix_that_is_read_only)
 
 @bad(["libscr.so"])
 def engine_not_found(here):
-    """The shim alone, without its engines beside it."""
+    """The shim alone, without its engine beside it."""
     alone = here.base / "alone"
     alone.mkdir()
     shutil.copy(DIST / "lib" / "libscr_preload.so", alone)

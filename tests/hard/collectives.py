@@ -88,7 +88,7 @@ def agreement_that_fails(mpi, program):
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
         want = plain.run(2, "steady", 40, 5, -1, shim=False)
         failures = shimmed.base / "failures"
-        preload = f"{program('failing_agreement.so')}:{support.SHIM}"
+        preload = f"{support.SHIM}:{program('failing_agreement.so')}"
         got = shimmed.run(2, "steady", 40, 5, -1, SCR_FLUSH="0", LD_PRELOAD=preload,
                           FAIL_AT="900", FAILURES=str(failures))
         assert_same(want, got)

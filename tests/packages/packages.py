@@ -17,7 +17,7 @@ import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "target" / "examples"
-PACKAGES = ("scr", "scr-openmpi", "scr-mpich", "scr-dev")
+PACKAGES = ("scr", "scr-dev")
 MPIS = ("openmpi", "mpich")
 LIMIT_SECONDS = 900
 INSIDE = "--inside"  # this program, in name spaces of its own
@@ -121,7 +121,7 @@ def the_command_of_the_first_page(debs):
     with Fresh(debs) as fresh:
         before = fresh.do("command -v scr; ldconfig -p | grep libscr", check=False)
         assert not before.strip(), before
-        fresh.add("scr", "scr-openmpi", "scr-mpich")
+        fresh.add("scr")
         for mpi in MPIS:
             fresh.protects(mpi)
         assert "--prefix" in fresh.do("scr_postrun --help")
@@ -135,20 +135,6 @@ def the_command_of_the_first_page(debs):
 
 
 @case
-def one_mpi_alone(debs):
-    """Without the package for its MPI a program runs as it is, and is told what is missing."""
-    with Fresh(debs) as fresh:
-        fresh.add("scr", "scr-mpich")
-        fresh.protects("mpich")
-        told = fresh.do(
-            "LD_PRELOAD=libscr_preload.so mpirun.openmpi -n 2",
-            EXAMPLES / "openmpi" / "heat_posix", "--steps 20", directory="/tmp",
-            SCR_CONF_FILE="/usr/share/scr/config/heat_posix.conf",
-        )
-        assert "step 20 total" in told and "scr/openmpi/libscr.so is missing" in told, told
-
-
-@case
 def programs_that_call_scr(debs):
     """They are built with what scr-dev has, and find their library."""
     with Fresh(debs) as fresh:
@@ -156,7 +142,7 @@ def programs_that_call_scr(debs):
         for mpi in MPIS:
             program, place = f"/tmp/heat.{mpi}", f"/tmp/calls.{mpi}"
             fresh.do(f"mpicc.{mpi} -o {program} /usr/share/scr/examples/heat_scr.c",
-                     f"$(pkg-config --cflags --libs scr-{mpi})", f"&& mkdir {place}")
+                     "$(pkg-config --cflags --libs scr)", f"&& mkdir {place}")
             told = fresh.do(f"mpirun.{mpi} -n 2 {program} --steps 50 --every 10", directory=place)
             assert "step 50 total" in told, told
             assert "complete" in fresh.do("scr index list", directory=place)
@@ -196,7 +182,7 @@ def the_module_file(debs):
         ("lmod", ". /etc/profile.d/lmod.sh"),
     ):
         with Fresh(debs) as fresh:
-            fresh.add("scr", "scr-openmpi", package, "man-db")
+            fresh.add("scr", package, "man-db")
             run("make", "-s", "--old-file=build", "install", f"DESTDIR={fresh.root}",
                 "PREFIX=/opt/scr", cwd=ROOT)
             loaded(fresh, setup)

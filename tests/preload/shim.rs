@@ -1,4 +1,4 @@
-//! An installed shim in a directory of its own: library, engines, prefix, cache, log.
+//! An installed shim in a directory of its own: library, engine, prefix, cache, log.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::programs::compile;
 
-/// The two MPIs that engines are installed for.
+/// Two MPIs whose compilers are there.
 pub const FLAVOURS: [&str; 2] = ["openmpi", "mpich"];
 
 /// Directory of the programs' sources.
@@ -34,12 +34,7 @@ fn built() -> &'static Path {
             let arguments = shared.iter().map(|word| word.to_string());
             compile("cc", arguments.chain([source.to_str().unwrap().to_owned()]), to)
         };
-        let engine = one("fake_engine.c", &directory.join("engine.so"));
-        for flavour in FLAVOURS {
-            let place = lib.join("scr").join(flavour);
-            fs::create_dir_all(&place).unwrap();
-            fs::copy(&engine, place.join("libscr.so")).unwrap();
-        }
+        one("fake_engine.c", &lib.join("libscr.so"));
         one("fake_mpi.c", &directory.join("libfakempi.so"));
         directory
     };

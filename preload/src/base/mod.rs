@@ -11,6 +11,8 @@ pub(crate) mod message;
 #[path = "../../../src/core/log/messages/mod.rs"]
 pub(crate) mod messages;
 #[cfg_attr(test, allow(dead_code))]
+pub(crate) mod objects;
+#[cfg_attr(test, allow(dead_code))]
 pub(crate) mod real;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -142,6 +142,7 @@ pub(crate) fn opens(question: &mut crate::engine::ask::Question, flags: c_int) -
 static TABLE: Engine = Engine {
     size: size_of::<Engine>(),
     version: ABI_VERSION,
+    refusal: nowhere,
     init,
     prefix: nowhere,
     sync,
@@ -168,7 +169,7 @@ static TABLE: Engine = Engine {
     turns,
 };
 
-extern "C" fn init(_host: *const Host, _granted: c_int) -> c_int {
+extern "C" fn init(_host: *const Host) -> c_int {
     0
 }
 

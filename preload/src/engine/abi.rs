@@ -16,7 +16,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of this file's types.
-pub const ABI_VERSION: u32 = 15;
+pub const ABI_VERSION: u32 = 16;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -186,10 +186,12 @@ pub struct Engine {
     pub size: usize,
     /// [`ABI_VERSION`].
     pub version: u32,
-    /// Right after the real MPI_Init returned. `granted` is the thread level of this rank. Returns
-    /// 1 if there is work for us (patterns are configured): hooks then ask. 0: pass-through for
-    /// good. Collective from the launch check on.
-    pub init: extern "C" fn(host: *const Host, granted: c_int) -> c_int,
+    /// Right after the real MPI_Init returned: why this MPI cannot be served, null if it can. The
+    /// text stays. Local.
+    pub refusal: extern "C" fn() -> *const c_char,
+    /// After `refusal` was null. Returns 1 if there is work for us (patterns are configured): hooks
+    /// then ask. 0: pass-through for good. Collective from the launch check on.
+    pub init: extern "C" fn(host: *const Host) -> c_int,
     /// The prefix directory, resolved; valid after `init` returned 1, for the process's life.
     pub prefix: extern "C" fn() -> *const c_char,
     /// Before a blocking synchronising call of the program on `comm` (the handle as passed, in a

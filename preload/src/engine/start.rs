@@ -5,11 +5,10 @@ use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Once, OnceLock};
 
-use super::open::{flavour_of, library_path, open_engine};
+use super::open::{library_path, open_engine};
 use super::pointer::{self, Active, active, set_active};
 use super::{absence, ending, watch};
 use crate::base::lock;
-use crate::base::message::complain;
 use crate::base::messages;
 use crate::child;
 use crate::engine::abi::{Engine, Host, event};
@@ -39,8 +38,8 @@ extern "C" fn names_changed() {
 
 /// Opens and starts the engine. Called once, after the real MPI_Init, with both guards held.
 ///
-/// `granted` is the thread level. Collective inside the engine from its launch check on.
-pub(crate) fn start(version: &str, granted: c_int) {
+/// Collective inside the engine from its launch check on.
+pub(crate) fn start() {
     if std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0") {
         return;
     }
@@ -49,25 +48,16 @@ pub(crate) fn start(version: &str, granted: c_int) {
         let prefix = unsafe { CStr::from_ptr((table.prefix)()) }.to_bytes().to_vec();
         return activate(table, prefix);
     }
-    let Some(flavour) = flavour_of(version) else {
-        let line = version.lines().next().unwrap_or_default();
-        complain(
-            messages::MPI_UNKNOWN,
-            &format!(
-                "this MPI is not known to us: \"{}\". The program runs without checkpoint caching. \
-             Open MPI and MPICH are served",
-                line.chars().take(80).collect::<String>()
-            ),
-        );
-        return;
-    };
-    let table = match open_engine(flavour) {
+    let table = match open_engine() {
         Ok(table) => table,
-        Err((id, why)) => {
-            absence::tell(id, &why);
-            return;
-        }
+        Err((id, why)) => return absence::tell(id, &why),
     };
+    let refusal = (table.refusal)();
+    if !refusal.is_null() {
+        // SAFETY: a C string that stays.
+        let why = unsafe { CStr::from_ptr(refusal) }.to_string_lossy();
+        return absence::tell(messages::MPI_UNKNOWN, &why);
+    }
     let host = Host {
         size: size_of::<Host>(),
         enter_thread: guard::enter_thread,
@@ -81,7 +71,7 @@ pub(crate) fn start(version: &str, granted: c_int) {
         step_in: guard::step_in,
     };
     let Given(host) = HOST.get_or_init(|| Given(host));
-    if (table.init)(host, granted) != 1 {
+    if (table.init)(host) != 1 {
         return;
     }
     // SAFETY: after `init` returned 1, the engine's prefix is a C string for the process's life.

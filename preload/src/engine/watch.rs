@@ -69,6 +69,7 @@ pub(super) fn table() -> Option<Engine> {
     Some(Engine {
         size: size_of::<Engine>(),
         version: ABI_VERSION,
+        refusal,
         init,
         prefix,
         sync,
@@ -156,7 +157,11 @@ fn tell(text: std::fmt::Arguments<'_>) {
     let _ = (&watch.file).write_all(line.as_bytes());
 }
 
-extern "C" fn init(_host: *const Host, _granted: c_int) -> c_int {
+extern "C" fn refusal() -> *const c_char {
+    std::ptr::null()
+}
+
+extern "C" fn init(_host: *const Host) -> c_int {
     1
 }
 

@@ -22,6 +22,7 @@ mod links;
 mod mapping;
 mod mpi;
 mod mpi_files;
+mod mpi_large;
 mod names;
 mod open;
 mod programs;

@@ -2,14 +2,12 @@
 //!
 //! `MPI_X` forwards to the next `MPI_X`, `PMPI_X` to the next `PMPI_X`, so that tools preloaded
 //! before or after us see what they would see without us. Arguments travel as register-wide
-//! integers: no MPI header, no data of libmpi, no difference between the two MPIs. Everything that
+//! integers: no MPI header, no data of libmpi, no difference between MPIs. Everything that
 //! MPI calls while a hooked call is under way has depth above zero and does not count.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::num::NonZeroUsize;
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::base::real::Symbol;
 use crate::engine::abi::{event, sync_kind};
 use crate::fd::reuse;
 use crate::hooks::hidden;
@@ -21,8 +19,6 @@ use crate::{
 
 /// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.
 const ERR_OTHER: c_int = 15;
-/// Room for MPI_Get_library_version in every MPI (MPICH's limit is the largest known).
-const VERSION_BYTES: usize = 8192;
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 
@@ -42,12 +38,8 @@ macro_rules! mpi_one {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         unsafe extern "C-unwind" fn $name($($arg: usize),*) -> core::ffi::c_int {
-            static SYMBOL: $crate::base::real::Symbol = $crate::base::real::Symbol::new(
-                match core::ffi::CStr::from_bytes_with_nul($symbol.as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => panic!("name with NUL"),
-                },
-            );
+            static SYMBOL: $crate::base::real::Symbol =
+                $crate::base::real::Symbol::new($crate::hooks::mpi::c_string($symbol));
             let Some(address) = SYMBOL.next_or_private() else {
                 return $crate::hooks::mpi::missing($symbol);
             };
@@ -142,6 +134,14 @@ mpi! {
         => Role::Note(event::DYNAMIC_PROCESSES);
 }
 
+/// Returns a name from `concat!`, with its NUL.
+pub(super) const fn c_string(name: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(name.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("name with NUL"),
+    }
+}
+
 /// Says that a function of MPI was called that no loaded library has.
 pub(super) fn missing(symbol: &str) -> c_int {
     message::complain(
@@ -233,10 +233,8 @@ fn initialise(call: impl FnOnce() -> c_int) -> c_int {
         let saved = guard::errno();
         guard::enter_thread();
         let started = std::panic::catch_unwind(|| {
-            if let Some(version) = library_version() {
-                engine::start::start(&version, granted_level());
-                hidden::are_seen();
-            }
+            engine::start::start();
+            hidden::are_seen();
         });
         if started.is_err() {
             let text = "internal error at start; the program runs without checkpoint caching";
@@ -259,40 +257,4 @@ fn finalise(call: impl FnOnce() -> c_int) -> c_int {
     ending::set_finalized();
     note(event::FINALIZE_END, None);
     result
-}
-
-/// The real function of MPI, for our own calls.
-fn own(symbol: &Symbol) -> Option<NonZeroUsize> {
-    symbol.next_or_private()
-}
-
-fn library_version() -> Option<String> {
-    static SYMBOL: Symbol = Symbol::new(c"PMPI_Get_library_version");
-    let address = own(&SYMBOL)?;
-    let mut text = vec![0 as c_char; VERSION_BYTES];
-    let mut length: c_int = 0;
-    // SAFETY: the function of this name takes a text buffer and a pointer to an int; the buffer is
-    // as large as any MPI's limit and longer by a NUL at its end.
-    unsafe {
-        let get: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
-            std::mem::transmute(address.get());
-        if get(text.as_mut_ptr(), &raw mut length) != 0 {
-            return None;
-        }
-        Some(CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned())
-    }
-}
-
-fn granted_level() -> c_int {
-    static SYMBOL: Symbol = Symbol::new(c"PMPI_Query_thread");
-    let mut level: c_int = 0;
-    if let Some(address) = own(&SYMBOL) {
-        // SAFETY: the function of this name takes a pointer to an int; MPI is initialised.
-        unsafe {
-            let query: unsafe extern "C" fn(*mut c_int) -> c_int =
-                std::mem::transmute(address.get() as *const c_void);
-            query(&raw mut level);
-        }
-    }
-    level
 }

@@ -17,7 +17,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use crate::base::{message, messages, real};
+use crate::base::{message, messages, objects};
 use crate::engine::absence::NONCE;
 use crate::{child, engine};
 
@@ -228,7 +228,7 @@ fn carry(preload: OsString, library: OsString, arguments: &[OsString]) -> Option
 
 /// Open MPI's launcher is linked with its run-time library.
 fn is_open_mpi() -> bool {
-    real::loaded_objects().iter().any(|name| {
+    objects::loaded_objects().iter().any(|name| {
         let name = name.to_bytes();
         name.windows(11).any(|part| part == b"libopen-rte")
     })

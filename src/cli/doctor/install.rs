@@ -1,17 +1,19 @@
-//! The shim and the engines beside this program, and whether the shim is named in `LD_PRELOAD`.
+//! The shim and the engine beside this program, and whether the shim is named in `LD_PRELOAD`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use scr_core::operations::doctor::Finding;
 use scr_core::params::Environment;
 
-use super::program::{Command, Mpi};
+use super::program::Command;
 
 /// File name of the shim.
 const SHIM: &str = "libscr_preload.so";
+/// That of what it opens, which lies beside it.
+const ENGINE: &str = "libscr.so";
 
-/// Looks at them; `mpi` is that of the program, if it is known.
-pub fn look(environment: &Environment, command: &Command, mpi: Option<Mpi>) -> Vec<Finding> {
+/// Looks at them.
+pub fn look(environment: &Environment, command: &Command) -> Vec<Finding> {
     let mut findings = Vec::new();
     let program = std::env::current_exe().unwrap_or_default();
     let lib = program.parent().and_then(Path::parent).unwrap_or(Path::new("/")).join("lib");
@@ -20,32 +22,13 @@ pub fn look(environment: &Environment, command: &Command, mpi: Option<Mpi>) -> V
         let what = format!("the shim is not installed: there is no {}", shim.display());
         findings.push(Finding::fault("shim-missing", what, "make install PREFIX=$HOME/scr"));
     }
-    let engines = engines(&lib);
-    let lacks = match mpi {
-        Some(mpi) => !engines.iter().any(|name| name == mpi.engine()),
-        None => engines.is_empty(),
-    };
-    if lacks {
-        let place = lib.join("scr");
-        let (of, make) = match mpi {
-            Some(mpi) => (format!(" for {}", mpi.name()), format!("engine-{}", mpi.engine())),
-            None => (String::new(), "engines".to_owned()),
-        };
-        let what =
-            format!("the engine{of} is not installed: there is none below {}", place.display());
-        let cure = format!("make {make} && make install PREFIX=$HOME/scr");
-        findings.push(Finding::fault("engine-missing", what, cure));
+    let engine = lib.join(ENGINE);
+    if !engine.is_file() {
+        let what = format!("the engine is not installed: there is no {}", engine.display());
+        findings.push(Finding::fault("engine-missing", what, "make install PREFIX=$HOME/scr"));
     }
     findings.extend(preload(environment, command, &shim));
     findings
-}
-
-/// MPIs for which there is an engine.
-fn engines(lib: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(lib.join("scr")).into_iter().flatten().flatten();
-    let has_engine = |path: &PathBuf| path.join("libscr.so").is_file();
-    let paths = entries.map(|entry| entry.path()).filter(has_engine);
-    paths.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
 }
 
 /// Whether a run that is started from this shell has the shim.

@@ -3,7 +3,7 @@
 //! | file | looks at |
 //! |---|---|
 //! | `program.rs` | the program: whether the shim can work in it, and its MPI |
-//! | `install.rs` | the shim, the engines, `LD_PRELOAD` |
+//! | `install.rs` | the shim, the engine, `LD_PRELOAD` |
 //!
 //! The rest is in `core/operations/doctor/`.
 
@@ -27,7 +27,7 @@ use program::Command;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Looks at the settings, the patterns, the prefix, this node's directories, the shim and the \
-engines, the program if it is named, and at what the last run has recorded. Nothing is changed; \
+engine, the program if it is named, and at what the last run has recorded. Nothing is changed; \
 the program is not run. Each finding is a fault, which is to be repaired, or advice, and has the \
 line to type. --json prints an object with faults (their number) and findings: a list of objects \
 with id, level, what and cure. The exit status is 0 if no fault was found; 1 if one was; 2 if an \
@@ -68,7 +68,7 @@ fn findings(args: &Args) -> Vec<Finding> {
     let command = Command::new(&args.command);
     let program = command.look();
     found.extend(program.findings);
-    found.extend(install::look(&environment, &command, program.mpi));
+    found.extend(install::look(&environment, &command));
     found.extend(of_settings(args.prefix.as_deref(), environment, program.calls));
     found
 }

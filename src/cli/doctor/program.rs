@@ -22,7 +22,7 @@ const INTERPRETERS: [&str; 8] = ["python", "julia", "perl", "ruby", "bash", "sh"
 const LAUNCHERS: [&str; 8] =
     ["mpirun", "mpiexec", "orterun", "prterun", "srun", "flux", "aprun", "jsrun"];
 
-/// A family of MPIs, each with an engine of its own.
+/// A family of MPIs, whose launchers start one another's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mpi {
     /// Open MPI.
@@ -32,14 +32,6 @@ pub enum Mpi {
 }
 
 impl Mpi {
-    /// Returns the name of its engine.
-    pub fn engine(self) -> &'static str {
-        match self {
-            Mpi::OpenMpi => "openmpi",
-            Mpi::Mpich => "mpich",
-        }
-    }
-
     /// Returns what people call it.
     pub fn name(self) -> &'static str {
         match self {
@@ -179,7 +171,8 @@ fn mismatch(word: &str, launcher: Launcher, mpi: Mpi, path: &Path) -> Option<Fin
             path.display(),
             mpi.name()
         );
-        let cure = format!("mpirun.{} --version; type -a mpirun", mpi.engine());
+        let own = if mpi == Mpi::OpenMpi { "openmpi" } else { "mpich" };
+        let cure = format!("mpirun.{own} --version; type -a mpirun");
         Finding::fault("mpi-mismatch", what, cure)
     })
 }

@@ -41,6 +41,11 @@ impl Required {
         Required { host: host.clone(), prefix: prefix.clone(), wanted }
     }
 
+    /// Tells what is to become of a run before its settings are read.
+    pub fn of_process(around: &Surroundings) -> Required {
+        Required::of_environment(around, &around.environment().0)
+    }
+
     /// Tells what is to become of a run where the settings cannot be read: by what the environment
     /// and the config file have in plain words.
     pub(crate) fn of_environment(around: &Surroundings, environment: &Environment) -> Required {

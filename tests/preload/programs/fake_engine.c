@@ -29,7 +29,8 @@ struct idle { uint32_t *left; size_t world, mask, thread; };
 typedef void (*entry_fn)(void *, const char *, unsigned char, uint64_t, int);
 struct engine {
     size_t size; uint32_t version;
-    int (*init)(const struct host *, int);
+    const char *(*refusal)(void);
+    int (*init)(const struct host *);
     const char *(*prefix)(void);
     void (*sync)(size_t, int);
     struct idle (*idle)(void);
@@ -91,13 +92,15 @@ static int answer(const char *path, struct verdict *v)
     return 0;
 }
 
-static int init(const struct host *h, int granted)
+static const char *refusal(void) { return getenv("FAKE_REFUSAL"); }
+
+static int init(const struct host *h)
 {
     host = h;
     if (getenv("FAKE_LOG"))
         log_fd = fcntl(open(getenv("FAKE_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644),
                        F_DUPFD_CLOEXEC, 500);
-    say("init", h->library, granted);
+    say("init", h->library, 0);
     if (!getenv("FAKE_PREFIX") || !realpath(getenv("FAKE_PREFIX"), prefix)) return 0;
     if (!realpath(getenv("FAKE_CACHE"), cache)) return 0;
     return 1;
@@ -293,9 +296,9 @@ static const char *alias(size_t index, const char **place)
 static const uint64_t *turns(void) { return NULL; }
 
 static const struct engine table = {
-    sizeof table, 15, init, get_prefix, sync_, idle, note, file_open, open_, opened, written,
-    reuse, closed, failed, evacuate, reserve, lookup, change, unlink_, rename_, link_, rmdir_, list,
-    address, alias, turns,
+    sizeof table, 16, refusal, init, get_prefix, sync_, idle, note, file_open, open_, opened,
+    written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_, rename_, link_,
+    rmdir_, list, address, alias, turns,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }

@@ -1,7 +1,4 @@
 /* As much of an MPI as the shim asks for. */
-#include <stdlib.h>
-#include <string.h>
-
 #define BOTH(name, ...) int MPI_##name(__VA_ARGS__) __attribute__((alias("PMPI_" #name)))
 
 static int initialized;
@@ -10,17 +7,7 @@ int PMPI_Init(int *argc, char ***argv) { (void)argc; (void)argv; initialized = 1
 int PMPI_Finalize(void) { return 0; }
 int PMPI_Barrier(int comm) { (void)comm; return 0; }
 int PMPI_Initialized(int *flag) { *flag = initialized; return 0; }
-int PMPI_Query_thread(int *level) { *level = 0; return 0; }
-int PMPI_Get_library_version(char *text, int *length)
-{
-    const char *name = getenv("FAKE_MPI_VERSION");
-    strcpy(text, name ? name : "MPICH Version: fake");
-    *length = (int)strlen(text);
-    return 0;
-}
 BOTH(Init, int *, char ***);
 BOTH(Finalize, void);
 BOTH(Barrier, int);
 BOTH(Initialized, int *);
-BOTH(Query_thread, int *);
-BOTH(Get_library_version, char *, int *);

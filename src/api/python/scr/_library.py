@@ -18,34 +18,33 @@ class Error(Exception):
     """A call has failed; the text is the library's message."""
 
 
-def _flavour():
-    """Directory name of the engines for the MPI that this process uses."""
+def _start_mpi():
+    """SCR takes the MPI of the process, so there has to be one."""
     try:
-        from mpi4py import MPI  # not at the top: this loads MPI, and starts it
+        import mpi4py.MPI  # not at the top: this loads MPI, and starts it
     except ImportError as error:
         raise Error(
             f"no MPI is loaded, and mpi4py, which would load it, cannot be imported: {error}"
         ) from error
-    version = MPI.Get_library_version()
-    return "openmpi" if version.startswith("Open MPI") else "mpich"
+    del mpi4py
 
 
 def _find():
     """The library: the one that the process has loaded already, as under the shim; the one that
     was installed with this module; the one that the loader knows."""
-    flavour = _flavour()
+    _start_mpi()
     try:
         return ctypes.CDLL(FILE, mode=os.RTLD_NOLOAD)
     except OSError:
         pass
-    places = [parent / "scr" / flavour / FILE for parent in pathlib.Path(__file__).parents]
+    places = [parent / FILE for parent in pathlib.Path(__file__).parents]
     file = next((place for place in places if place.exists()), FILE)
     try:
         return ctypes.CDLL(str(file))
     except OSError as error:
         raise Error(
-            f"no {FILE} for {flavour}: {error}; it belongs below the lib directory that this "
-            f"module is installed in (lib/scr/{flavour}), or where LD_LIBRARY_PATH looks"
+            f"no {FILE}: {error}; it belongs into the lib directory that this module is installed "
+            "in, or where LD_LIBRARY_PATH looks"
         ) from error
 
 

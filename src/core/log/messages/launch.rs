@@ -177,25 +177,25 @@ messages! {
     }
     MPI_UNKNOWN = 1201 {
         title: "This MPI is not served",
-        cause: "The program's MPI is neither Open MPI nor MPICH, nor built from one of them.",
+        cause: "The program's MPI has no mark of Open MPI, of MPICH (or one that programs of MPICH \
+             run with: Intel, Cray, MVAPICH, ParaStation) or of the standard ABI of MPI 5; or it \
+             has, and then did something else than was asked of it at the start. The text says \
+             which.",
         done: "The program runs without checkpoint caching.",
-        cure: "Build the program with Open MPI or MPICH (or one that is made of it).",
+        cure: "Run the program with one of these MPIs. If yours is one of them, please report the \
+             line.",
     }
     ENGINE_MISSING = 1202 {
-        title: "The engine for this MPI is missing",
-        cause: "The shim (libscr_preload.so) looks for scr/openmpi/libscr.so or \
-             scr/mpich/libscr.so beside itself, and there is none.",
+        title: "The engine is missing",
+        cause: "The shim (libscr_preload.so) looks for libscr.so beside itself, and there is none.",
         done: "The program runs without checkpoint caching.",
-        cure: "Install the engine (make install, or the package scr-openmpi or scr-mpich), and \
-             keep the directory scr beside the shim.",
+        cure: "Install the engine (make install, or the package scr), and keep it beside the shim.",
     }
     ENGINE_UNUSABLE = 1203 {
         title: "The engine cannot be used",
-        cause: "The loader refuses it, it is linked with another MPI library than the program, or \
-             it is of another version than the shim.",
+        cause: "The loader refuses it, or it is of another version than the shim.",
         done: "The program runs without checkpoint caching.",
-        cure: "Install shim and engine from the same build, made with the MPI that the program \
-             uses. ldd shows which MPI each is linked with.",
+        cure: "Install shim and engine from the same build.",
     }
     PROGRAM_STATIC = 1204 {
         title: "The program is statically linked",

@@ -1,0 +1,310 @@
+//! The constants of MPI that the engine uses. The standard of MPI 5 gives them values; before it
+//! each MPI chose its own, of two families: Open MPI's handles are addresses of data in its
+//! library, MPICH's and those of its relatives (Intel, Cray, MVAPICH, ParaStation) are numbers of
+//! 32 bits, the same since MPICH 3.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_int, c_void};
+
+/// A handle of MPI as a word: an address, or a number whose sign goes on to the left, as a
+/// processor has an `int` in a register.
+pub type Handle = usize;
+
+/// The values of one MPI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Values {
+    /// Whose they are.
+    pub family: &'static str,
+    /// Bytes of a handle.
+    pub handle_bytes: usize,
+    /// Where MPI_SOURCE is in a status.
+    pub source_offset: usize,
+    /// MPI_COMM_WORLD.
+    pub comm_world: Handle,
+    /// MPI_COMM_SELF.
+    pub comm_self: Handle,
+    /// MPI_COMM_NULL.
+    pub comm_null: Handle,
+    /// MPI_REQUEST_NULL.
+    pub request_null: Handle,
+    /// MPI_UINT8_T.
+    pub uint8: Handle,
+    /// MPI_INT64_T.
+    pub int64: Handle,
+    /// MPI_UINT64_T.
+    pub uint64: Handle,
+    /// MPI_MAX.
+    pub max: Handle,
+    /// MPI_SUM.
+    pub sum: Handle,
+    /// MPI_BAND.
+    pub band: Handle,
+    /// MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE.
+    pub no_status: usize,
+    /// MPI_PROC_NULL.
+    pub proc_null: c_int,
+    /// MPI_ANY_SOURCE.
+    pub any_source: c_int,
+    /// MPI_UNDEFINED.
+    pub undefined: c_int,
+    /// MPI_UNEQUAL; MPI_IDENT, MPI_CONGRUENT and MPI_SIMILAR come right before it.
+    pub unequal: c_int,
+    /// MPI_THREAD_SINGLE, _FUNNELED, _SERIALIZED, _MULTIPLE.
+    pub thread_levels: [c_int; 4],
+}
+
+const MPICH: Values = Values {
+    family: "MPICH",
+    handle_bytes: 4,
+    source_offset: 8,
+    comm_world: 0x4400_0000,
+    comm_self: 0x4400_0001,
+    comm_null: 0x0400_0000,
+    request_null: 0x2c00_0000,
+    uint8: 0x4c00_013b,
+    int64: 0x4c00_083a,
+    uint64: 0x4c00_083e,
+    max: 0x5800_0001,
+    sum: 0x5800_0003,
+    band: 0x5800_0006,
+    no_status: 1,
+    proc_null: -1,
+    any_source: -2,
+    undefined: -32766,
+    unequal: 3,
+    thread_levels: [0, 1, 2, 3],
+};
+
+const STANDARD: Values = Values {
+    family: "the standard ABI",
+    handle_bytes: 8,
+    source_offset: 0,
+    comm_world: 0x101,
+    comm_self: 0x102,
+    comm_null: 0x100,
+    request_null: 0x180,
+    uint8: 0x241,
+    int64: 0x258,
+    uint64: 0x259,
+    max: 0x23,
+    sum: 0x21,
+    band: 0x28,
+    no_status: 0,
+    proc_null: -3,
+    any_source: -1,
+    undefined: -32766,
+    unequal: 204,
+    thread_levels: [0, 1024, 2048, 4096],
+};
+
+impl Values {
+    /// Tells the values of an MPI by what is defined in it: `function` looks for one of its
+    /// functions, `data` for data as the program sees them. `None`: of no family that we know.
+    ///
+    /// # Safety
+    /// What is found under the name of a function of MPI is that function.
+    pub unsafe fn of(
+        function: impl Fn(&CStr) -> usize,
+        data: impl Fn(&CStr) -> usize,
+    ) -> Option<Values> {
+        // First: a library of the standard may have in it what it is made of.
+        // SAFETY: by this function's contract.
+        if unsafe { is_standard(function(c"PMPI_Abi_get_version")) } {
+            return Some(STANDARD);
+        }
+        if data(c"ompi_mpi_comm_world") != 0 {
+            return open_mpi(data);
+        }
+        // MPICH's header makes MPI_COMM_DUP_FN of it, so all that programs built with MPICH run
+        // with have it.
+        (function(c"MPIR_Dup_fn") != 0).then_some(MPICH)
+    }
+
+    /// Returns the handle in a word that a program has passed; of one of 32 bits, the upper half
+    /// can be anything.
+    pub fn handle(&self, word: usize) -> Handle {
+        if self.handle_bytes == 4 { word as u32 as i32 as usize } else { word }
+    }
+
+    /// Returns the bits of such a word that count.
+    pub fn mask(&self) -> usize {
+        if self.handle_bytes == 4 { u32::MAX as usize } else { usize::MAX }
+    }
+
+    /// Tells whether this level of thread support lets several threads communicate, be it in turn.
+    pub fn permits_threads(&self, level: c_int) -> bool {
+        level >= self.thread_levels[2]
+    }
+
+    /// Returns the word that no status is wanted.
+    pub fn no_status(&self) -> *mut c_void {
+        self.no_status as *mut c_void
+    }
+
+    /// Makes places for `count` handles side by side, as MPI has them, with `handle` in each.
+    pub fn handles(&self, count: usize, handle: Handle) -> Handles {
+        let mut all = Handles { words: vec![0; count.max(1)], bytes: self.handle_bytes };
+        (0..count).for_each(|at| all.put(at, handle));
+        all
+    }
+}
+
+type GetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
+
+/// Whether the library says that its handles are those of the standard.
+///
+/// # Safety
+/// `get_version` is 0 or the address of MPI_Abi_get_version.
+unsafe fn is_standard(get_version: usize) -> bool {
+    if get_version == 0 {
+        return false;
+    }
+    let (mut major, mut minor) = (-1, -1);
+    // SAFETY: by this function's contract; it may be called at any time, with places for two ints.
+    let code = unsafe {
+        let get = std::mem::transmute::<usize, GetVersion>(get_version);
+        get(&mut major, &mut minor)
+    };
+    code == 0 && major >= 1
+}
+
+fn open_mpi(data: impl Fn(&CStr) -> usize) -> Option<Values> {
+    let address = |name| Some(data(name)).filter(|&address| address != 0);
+    Some(Values {
+        family: "Open MPI",
+        handle_bytes: size_of::<usize>(),
+        source_offset: 0,
+        comm_world: address(c"ompi_mpi_comm_world")?,
+        comm_self: address(c"ompi_mpi_comm_self")?,
+        comm_null: address(c"ompi_mpi_comm_null")?,
+        request_null: address(c"ompi_request_null")?,
+        uint8: address(c"ompi_mpi_uint8_t")?,
+        int64: address(c"ompi_mpi_int64_t")?,
+        uint64: address(c"ompi_mpi_uint64_t")?,
+        max: address(c"ompi_mpi_op_max")?,
+        sum: address(c"ompi_mpi_op_sum")?,
+        band: address(c"ompi_mpi_op_band")?,
+        no_status: 0,
+        proc_null: -2,
+        any_source: -1,
+        undefined: -32766,
+        unequal: 3,
+        thread_levels: [0, 1, 2, 3],
+    })
+}
+
+/// Handles side by side, as MPI reads and writes them.
+pub struct Handles {
+    words: Vec<usize>,
+    bytes: usize,
+}
+
+impl Handles {
+    /// Returns the place of the handle at `index`, and of those behind it.
+    pub fn place(&mut self, index: usize) -> *mut c_void {
+        assert!((index + 1) * self.bytes <= size_of_val(&self.words[..]), "a place of ours");
+        // SAFETY: inside of the words.
+        unsafe { self.words.as_mut_ptr().cast::<u8>().add(index * self.bytes).cast() }
+    }
+
+    /// Returns the handle at `index`.
+    pub fn get(&mut self, index: usize) -> Handle {
+        let place = self.place(index);
+        // SAFETY: a place for a handle of so many bytes, aligned for them.
+        unsafe {
+            match self.bytes {
+                4 => *place.cast::<i32>() as usize,
+                _ => *place.cast::<usize>(),
+            }
+        }
+    }
+
+    fn put(&mut self, index: usize, handle: Handle) {
+        let place = self.place(index);
+        // SAFETY: as in `get`.
+        unsafe {
+            match self.bytes {
+                4 => *place.cast::<i32>() = handle as i32,
+                _ => *place.cast::<usize>() = handle,
+            }
+        }
+    }
+}
+
+/// A status, of whatever MPI: none has more bytes.
+#[repr(C, align(8))]
+pub struct Status([u8; 256]);
+
+impl Status {
+    /// Makes a place for one, with nothing of sense in it.
+    pub fn new() -> Status {
+        Status([0xee; 256])
+    }
+
+    /// Returns the place, for MPI.
+    pub fn place(&mut self) -> *mut c_void {
+        self.0.as_mut_ptr().cast()
+    }
+
+    /// Returns MPI_SOURCE.
+    pub fn source(&self, values: &Values) -> c_int {
+        let mut bytes = [0; size_of::<c_int>()];
+        let from = values.source_offset;
+        bytes.copy_from_slice(&self.0[from..from + size_of::<c_int>()]);
+        c_int::from_ne_bytes(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_the_low_half_of_the_word() {
+        assert_eq!(MPICH.handle(0xffff_ffff_4400_0000), MPICH.comm_world);
+        assert_eq!(MPICH.handle(0x8400_0001), 0xffff_ffff_8400_0001);
+        assert_eq!(0xffff_ffff_4400_0000 & MPICH.mask(), MPICH.comm_world);
+        assert_eq!(STANDARD.handle(0xffff_ffff_0000_0101), 0xffff_ffff_0000_0101);
+    }
+
+    #[test]
+    fn handles_lie_as_close_as_mpi_has_them() {
+        for values in [MPICH, STANDARD] {
+            let mut three = values.handles(3, values.request_null);
+            let apart = three.place(1) as usize - three.place(0) as usize;
+            assert_eq!(apart, values.handle_bytes);
+            three.put(1, values.handle(0x9800_0000));
+            assert_eq!(three.get(1), values.handle(0x9800_0000));
+            assert_eq!([three.get(0), three.get(2)], [values.request_null; 2]);
+        }
+    }
+
+    #[test]
+    fn a_family_is_told_by_what_is_defined() {
+        extern "C" fn none(major: *mut c_int, _minor: *mut c_int) -> c_int {
+            // SAFETY: the place that `is_standard` gives.
+            unsafe { *major = -1 };
+            0
+        }
+        extern "C" fn first(major: *mut c_int, _minor: *mut c_int) -> c_int {
+            // SAFETY: as above.
+            unsafe { *major = 1 };
+            0
+        }
+        let family = |abi: usize, of_mpich: bool, open_mpi: bool| {
+            let function = |name: &CStr| match name.to_bytes() {
+                b"PMPI_Abi_get_version" => abi,
+                b"MPIR_Dup_fn" => usize::from(of_mpich),
+                _ => 0,
+            };
+            let data = |name: &CStr| if open_mpi { name.to_bytes().len() } else { 0 };
+            // SAFETY: the two functions above are of the type.
+            unsafe { Values::of(function, data) }.map(|values| values.family)
+        };
+        let (none, first) = (none as *const () as usize, first as *const () as usize);
+        assert_eq!(family(0, false, true), Some("Open MPI"));
+        assert_eq!(family(none, true, false), Some("MPICH"));
+        assert_eq!(family(first, true, true), Some("the standard ABI"));
+        assert_eq!(family(none, false, false), None);
+    }
+}
