@@ -65,6 +65,7 @@ impl View {
             Notice::Settled(name) => self.deleted_by.remove(&name, rank),
             Notice::Made(name) => self.made(&name),
             Notice::OnPrefix(name) => self.moved_to_prefix(&name),
+            Notice::Cached(name) => self.moved_back(&name),
             Notice::DirGone(name) => self.gone_by.insert(&name, rank),
             Notice::Moved(_) => {} // the datasets follow, too
             // Nothing has changed yet.
@@ -75,6 +76,32 @@ impl View {
                 self.flushed_back.remove(&name);
             }
         }
+    }
+
+    /// Notes that the cache of this node has the newest content of `name` again.
+    fn moved_back(&mut self, name: &str) {
+        let mut layers = self.layers.iter_mut().rev().filter(|layer| !layer.hidden);
+        if let Some(layer) = layers.find(|one| one.dir.join(name).symlink_metadata().is_ok()) {
+            layer.set_on_prefix(name, false);
+        }
+    }
+
+    /// Notes that this rank has put the file `name` of the dataset `key` on the PFS or into the
+    /// cache, and tells the others.
+    pub fn enter(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
+        if on_prefix {
+            // Before it is forgotten here that another node has it in cache.
+            self.tell_on_prefix(name);
+        }
+        if let Some(layer) = self.layer_mut(key) {
+            let is_back = !on_prefix && layer.is_on_prefix(name);
+            layer.drop_elsewhere(name);
+            layer.set_on_prefix(name, on_prefix);
+            if is_back {
+                self.news.push(Notice::Cached(name.to_string()));
+            }
+        }
+        self.revive(name);
     }
 
     /// Returns whether another rank writes `name` of the dataset `key` on the PFS, as far as was
@@ -194,6 +221,22 @@ mod tests {
         assert_eq!(size(&view), 2);
         view.left_elsewhere("x");
         assert_eq!(view.place("x"), Place::Prefix);
+    }
+
+    #[test]
+    fn what_is_in_the_cache_again_is_seen_there() {
+        let (dir, key) = (tempfile::tempdir().unwrap(), DatasetKey::new(0, "7", 0));
+        let here = dir.path().join("x");
+        std::fs::write(&here, "x").unwrap();
+        let mut views = [View::default(), View::default()];
+        let all = &mut views;
+        all.iter_mut().for_each(|view| view.put(Layer::new(key.clone(), dir.path().into())));
+        let cached = Place::Cached(key.clone(), here);
+        for (on_prefix, place) in [(true, Place::Prefix), (false, cached)] {
+            all[0].enter(&key, "x", on_prefix);
+            all[0].take_news().into_iter().for_each(|told| all[1].hear(0, told));
+            assert_eq!([all[0].place("x"), all[1].place("x")], [place.clone(), place]);
+        }
     }
 
     #[test]

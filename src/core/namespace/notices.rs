@@ -91,6 +91,8 @@ pub enum Notice {
     Turn(Vec<String>),
     /// It is done, and told.
     TurnOver,
+    /// The newest content of a file is in the cache again, not on the PFS.
+    Cached(String),
 }
 
 impl Notice {
@@ -123,6 +125,7 @@ impl Notice {
                 out.counted(name.as_bytes());
             }),
             Notice::TurnOver => out.byte(11),
+            Notice::Cached(name) => out.byte(12).raw(name.as_bytes()),
         };
         out.take()
     }
@@ -158,6 +161,7 @@ impl Notice {
             9 => Notice::Unclaimed(from.rest_text()?),
             10 => Notice::Turn(from.list(|from| from.text())?),
             11 => Notice::TurnOver,
+            12 => Notice::Cached(from.rest_text()?),
             _ => return None,
         };
         Some((rank, told))
@@ -245,8 +249,9 @@ mod tests {
             Notice::Claimed(Claim { on_prefix: false, rename: None, ..claim.clone() }),
             Notice::Claimed(claim),
             Notice::Unclaimed(name.clone()),
-            Notice::Turn(vec![name, "c".into()]),
+            Notice::Turn(vec![name.clone(), "c".into()]),
             Notice::TurnOver,
+            Notice::Cached(name),
         ] {
             let bytes = told.to_bytes(7);
             all.extend(&bytes);
@@ -256,6 +261,6 @@ mod tests {
             }
         }
         assert_eq!(Notice::from_bytes(&[99; 40]), None);
-        assert_eq!(crc32(&all), 0x5258_33c1, "the form is as it was");
+        assert_eq!(crc32(&all), 0xf778_2ae7, "the form is as it was");
     }
 }

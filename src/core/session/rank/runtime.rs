@@ -91,15 +91,7 @@ impl State {
     /// the PFS.
     pub fn enter_file(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
         self.holdings.entry(key.clone()).or_default().files.insert(name.to_string());
-        if on_prefix {
-            // Before it is forgotten here that another node has it in cache.
-            self.view.tell_on_prefix(name);
-        }
-        if let Some(layer) = self.view.layer_mut(key) {
-            layer.drop_elsewhere(name);
-            layer.set_on_prefix(name, on_prefix);
-        }
-        self.view.revive(name);
+        self.view.enter(key, name, on_prefix);
     }
 
     /// Notes that `name` no longer belongs to `key`.
