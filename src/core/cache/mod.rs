@@ -120,7 +120,7 @@ pub use setback::{Setback, Setbacks, is_about_the_file, leaves_a_gap};
 pub use sharing::Sharing;
 pub use spare::Spare;
 pub use store::{FilemapFile, Held, stores_in_records};
-pub(crate) use store::{read_records, write_records};
+pub(crate) use store::{all_records, read_records, write_records};
 pub(crate) use sweep::is_dataset_name;
 
 /// One rank's files of a dataset, wherever that rank is.

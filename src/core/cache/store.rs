@@ -348,7 +348,7 @@ fn filemaps(control_dir: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Returns all records in a control directory; what cannot be read has none.
-pub(super) fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
+pub(crate) fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
     filemaps(control_dir).filter_map(|path| read_records(&path).ok()).flatten()
 }
 

@@ -4,10 +4,11 @@
 //! that brings back the cache of a run with another number of ranks. What a person has copied from
 //! the nodes goes the same way ([`publish_found`]).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::cache::disk::names_in;
-use crate::cache::{Ctx, FilemapFile, Layout, Sharing, other_prefix};
+use crate::cache::{Ctx, FilemapFile, Layout, Sharing, all_records, other_prefix};
 use crate::comm::solo::Solo;
 use crate::error::{Error, Result};
 use crate::files::lease::{self, Taken};
@@ -15,10 +16,11 @@ use crate::files::{create_dirs, remove_tree};
 use crate::launch::job::JobPlaces;
 use crate::namespace::STATE_FOLDER;
 use crate::params::{Settings, keys};
+use crate::records::DatasetRecord;
 use crate::system;
 use crate::transfer::{
     OnlyRebuild, Options, OtherSize, Which, copy_remains, gather_found, list_prefix, look_below,
-    publish_remains, recover_journal, roll_back, stores_of_remains,
+    publish_remains, recover_journal, removals, roll_back, stores_of_remains,
 };
 
 /// What a person can do about what was made for another prefix.
@@ -61,9 +63,33 @@ pub fn copy_node(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) 
     let listed = list_prefix(&places.prefix)?;
     let is_there = |id: u64| listed.iter().any(|one| one.restorable && one.id == id);
     let refused = |id: u64| listed.iter().any(|one| one.refused && one.id == id);
-    let newest = |one: u64| id.is_none() && !refused(one);
+    let newer = newer_than_removed(places)?;
+    let newest = |one: u64| id.is_none() && !refused(one) && !newer.contains(&one);
     let wanted = |one: u64| (newest(one) || id == Some(one)) && !is_there(one);
-    copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(Copied::Datasets)
+    let copied = copy_remains(&places.layout, &folder(&places.prefix), node, &wanted)?;
+    Ok(match newer.last().filter(|_| copied == 0 && id.is_none()) {
+        Some(newest) => Copied::Strange(format!(
+            "its cache has dataset {newest}, which is newer than what somebody has deleted on {}",
+            places.prefix.display()
+        )),
+        None => Copied::Datasets(copied),
+    })
+}
+
+/// Finds what this node's cache has and a start has left out, since somebody had removed older
+/// checkpoints of the series from the prefix.
+fn newer_than_removed(places: &JobPlaces) -> Result<BTreeSet<u64>> {
+    if places.layout.owner.identity().is_none() {
+        return Ok(BTreeSet::new()); // whatever is there is to be taken
+    }
+    let removed = removals(&places.prefix)?;
+    let is_newer = |one: &DatasetRecord| {
+        removed
+            .iter()
+            .any(|(series, turn)| *series == one.key.series && turn.leaves(one.dataset_id))
+    };
+    let records = all_records(&places.layout.control_dir).map(|(_, record)| record);
+    Ok(records.filter(is_newer).map(|record| record.dataset_id).collect())
 }
 
 /// What [`publish_copies`] found and did.
