@@ -44,6 +44,8 @@ pub(super) fn library() -> Result<&'static Library> {
             return Err(Error::Comm("MPI is not initialised".into()));
         };
         let _ = FOUND.set(object.examined());
+        // What was found in it is used as long as the process lives.
+        std::mem::forget(object);
     }
     match FOUND.get() {
         Some(Ok(library)) => Ok(library),
@@ -89,8 +91,8 @@ impl Object {
         });
         let others = loaded_objects().into_iter().filter_map(|name| {
             let handle = open(name.as_ptr());
-            let has_it = !handle.is_null() && find(handle, MARK).is_some();
-            has_it.then_some(Object { functions: handle, data: handle })
+            let object = Object { functions: handle, data: handle };
+            (!handle.is_null() && find(handle, MARK).is_some()).then_some(object)
         });
         seen.into_iter().chain(others)
     }
@@ -143,7 +145,16 @@ impl Object {
     }
 }
 
-/// A handle of an object that is loaded, which stays so from now on; null if there is none.
+impl Drop for Object {
+    fn drop(&mut self) {
+        if !self.functions.is_null() {
+            // SAFETY: a handle of ours, given back once: the program may unload the object.
+            unsafe { libc::dlclose(self.functions) };
+        }
+    }
+}
+
+/// A handle of an object that is loaded; null if there is none.
 fn open(name: *const c_char) -> *mut c_void {
     if name.is_null() {
         return std::ptr::null_mut();
