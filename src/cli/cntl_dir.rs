@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use scr_core::cache::job_dir;
 use scr_core::launch::JobPlaces;
 
 /// Arguments of `scr cntl-dir`.
@@ -26,9 +27,9 @@ pub fn run(args: &Args) -> ExitCode {
     let text = places.map(|places| match args.cache {
         true => {
             let stores = places.layout.stores.iter();
-            stores.map(|store| format!("{}\n", store.cache_dir.display())).collect()
+            stores.map(|store| format!("{}\n", job_dir(&store.cache_dir).display())).collect()
         }
-        false => format!("{}\n", places.layout.control_dir.display()),
+        false => format!("{}\n", job_dir(&places.layout.control_dir).display()),
     });
     crate::finish("cntl-dir", text)
 }
