@@ -6,7 +6,6 @@ use std::sync::Barrier;
 
 use super::cluster::{Cluster, Outcome};
 use super::scene::{below, check_message, place};
-use super::settings::plain;
 use super::sim::{Went, steady};
 
 const HOSTS: &str = "ab";
@@ -33,9 +32,9 @@ fn side_by_side<T: Send>(
 ) -> Vec<T> {
     let all_are_alive = Barrier::new(all.len());
     std::thread::scope(|scope| {
-        let run = |one: &'_ (Cluster, u64)| run(&one.0, one.1, &all_are_alive);
-        let run = &run;
-        let threads: Vec<_> = all.iter().map(|one| scope.spawn(move || run(one))).collect();
+        let (run, met) = (&run, &all_are_alive);
+        let threads: Vec<_> =
+            all.iter().map(|one| scope.spawn(move || run(&one.0, one.1, met))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
