@@ -106,8 +106,8 @@ fn command(settings: &Settings, environment: &Environment, places: &JobPlaces) -
     }
     // Known to the resource manager's job alone.
     let elsewhere = JobPlaces::new(settings, &Environment::new());
-    if elsewhere.is_ok_and(|found| found.job != places.job) {
-        needed.insert(("SCR_JOB_ID", places.job.clone()));
+    if elsewhere.is_ok_and(|found| found.address.job != places.address.job) {
+        needed.insert(("SCR_JOB_ID", places.address.job.clone()));
     }
     let mut words: Vec<String> =
         needed.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();

@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
+use scr_core::cache::job_dir;
 use scr_core::launch::JobPlaces;
 
 /// Arguments of `scr cntl-dir`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Needs the environment of the run: SCR_PREFIX, SCR_CONF_FILE and, unless the resource manager tells \
+What a prefix has lies in a directory of its own in it. Needs the environment of the run: SCR_PREFIX, SCR_CONF_FILE and, unless the resource manager tells \
 it, SCR_JOB_ID. The exit status is 0, or 1 if the settings are wrong. Example:\n
     ls \"$(scr cntl-dir --prefix /pfs/me/run)\"")]
 pub struct Args {
@@ -26,9 +27,9 @@ pub fn run(args: &Args) -> ExitCode {
     let text = places.map(|places| match args.cache {
         true => {
             let stores = places.layout.stores.iter();
-            stores.map(|store| format!("{}\n", store.cache_dir.display())).collect()
+            stores.map(|store| format!("{}\n", job_dir(&store.cache_dir).display())).collect()
         }
-        false => format!("{}\n", places.layout.control_dir.display()),
+        false => format!("{}\n", job_dir(&places.layout.control_dir).display()),
     });
     crate::finish("cntl-dir", text)
 }

@@ -69,8 +69,8 @@ fn answer(args: &Args) -> Result<String> {
         HostList::of(down).compress()
     };
     let rows: [(&str, bool, &dyn Fn() -> String); 7] = [
-        ("user", args.user, &|| places.user.clone()),
-        ("job", args.job, &|| places.job.clone()),
+        ("user", args.user, &|| places.address.user.clone()),
+        ("job", args.job, &|| places.address.job.clone()),
         ("nodes", args.nodes, &|| {
             HostList::of(all.iter().map(|host| host.name.clone())).compress()
         }),

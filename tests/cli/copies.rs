@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use scr_core::cache::Address;
 
 use super::{code, err, out, scr};
 
@@ -45,8 +48,10 @@ fn bad_arguments_and_nodes_that_do_not_answer() {
 fn the_options_of_the_manuals_name_the_control_directory() {
     let dir = tempfile::tempdir().unwrap();
     let control = dir.path().join("me/scr.856");
-    fs::create_dir_all(&control).unwrap();
-    for path in [dir.path().join("me"), control.clone()] {
+    let names = Address::new("me", "856", &dir.path().canonicalize().unwrap()).names();
+    let own = dir.path().join(names.iter().collect::<PathBuf>());
+    fs::create_dir_all(&own).unwrap();
+    for path in [dir.path().join("me"), control.clone(), own] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
     }
     let at = control.to_str().unwrap();

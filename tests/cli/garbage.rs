@@ -5,6 +5,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use scr_core::cache::Address;
+
 use super::{code, err, out, scr};
 
 /// Command lines that read or change records of the prefix.
@@ -130,13 +132,15 @@ fn damaged_files_are_told_and_nothing_is_left_by_half() {
             let dir = tempfile::tempdir().unwrap();
             let state = dir.path().join(".scr");
             std::fs::create_dir_all(state.join("scr.dataset.6")).unwrap();
-            std::fs::create_dir_all(dir.path().join("node/me/scr.7")).unwrap();
+            let own = Address::new("me", "7", &dir.path().canonicalize().unwrap()).names();
+            let own = dir.path().join("node").join(own.iter().collect::<PathBuf>());
+            std::fs::create_dir_all(&own).unwrap();
             for name in FILES {
                 std::fs::write(state.join(name), &damage).unwrap();
             }
             std::fs::write(state.join("scr.dataset.6/summary.scr"), &damage).unwrap();
             for name in ["transfer.scrinfo", "filemap.scrinfo", "filemap_0.scrinfo"] {
-                std::fs::write(dir.path().join("node/me/scr.7").join(name), &damage).unwrap();
+                std::fs::write(own.join(name), &damage).unwrap();
             }
             is_well(words, &run(dir.path(), words));
             let halves: Vec<PathBuf> = files_below(dir.path())

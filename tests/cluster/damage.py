@@ -15,14 +15,14 @@ for path in found:
     halves = {"flipped": data, "cut": data[:len(data) // 2], "garbage": b"x" * 40}
     path.unlink() if kind == "missing" else path.write_bytes(halves[kind])
 """
-DATASET = "*/scr.*/scr.dataset.3"
+DATASET = "*/scr.*/*/scr.dataset.3"
 OWN = f"{DATASET}/ckpt/step_30/rank_1.dat"
 # A file of ours and one of the program or its redundancy, and what is told beside the rebuild.
 ROWS = (
     (("flipped", f"{DATASET}/.scr/catalog.scr"), ("cut", OWN), None),
     (("missing", f"{DATASET}/.scr/CONFIRMED"), ("flipped", OWN), None),
-    (("cut", "*/scr.*/filemap_0.scrinfo"), ("missing", OWN), "filemap_0.scrinfo on node2 is"),
-    (("garbage", "*/scr.*/launch.scr"), ("cut", f"{DATASET}/.scr/*.xor"), None),
+    (("cut", "*/scr.*/*/filemap_0.scrinfo"), ("missing", OWN), "filemap_0.scrinfo on node2 is"),
+    (("garbage", "*/scr.*/*/launch.scr"), ("cut", f"{DATASET}/.scr/*.xor"), None),
 )
 
 

@@ -72,7 +72,7 @@ def strike(case, scene):
 
 def least_step(case, scene):
     """The newest checkpoint that must still be there: the cache has it, the prefix does not."""
-    confirmed = "ls -d /dev/shm/*/scr.*/scr.dataset.*/.scr/CONFIRMED"
+    confirmed = "ls -d /dev/shm/*/scr.*/*/scr.dataset.*/.scr/CONFIRMED"
     listing = scene.cluster.on("node1", "sh", "-c", confirmed, check=False).out
     newest = max(map(int, re.findall(r"scr\.dataset\.(\d+)/", listing)), default=0)
     # The third of the runs that learn; a flush is that of a series' second one.

@@ -10,7 +10,7 @@ from scene import Scene
 from stories import POSIX, story
 
 NAME = "ckpt/step_30/rank_2.dat"
-PATTERN = f"*/scr.*/scr.dataset.3/{NAME}"
+PATTERN = f"*/scr.*/*/scr.dataset.3/{NAME}"
 READ = "import glob, sys; print(open(glob.glob(sys.argv[1])[0], 'rb').read().hex())"
 
 
@@ -85,7 +85,7 @@ def a_flipped_byte_is_found_by_name_and_repaired(mpi):
         assert outcome.status == 0, outcome
         assert f"repaired: dataset 3, node3, rank 2: {NAME}; wrong were the bytes" in outcome.out
         assert held(scene, "node3") == before, scene.story
-        strike(scene, "cut", "*/scr.*/scr.dataset.3/.scr/*.xor")
+        strike(scene, "cut", "*/scr.*/*/scr.dataset.3/.scr/*.xor")
         assert ask(scene, "verify", "--sizes").status == 1, scene.story
         assert ask(scene, "verify", "--repair").status == 0, scene.story
         # What was rebuilt is as good: the loss of another node is repaired with it.

@@ -1,12 +1,13 @@
 """`scr scavenge`: a job is gone, and what its nodes' caches have comes to the prefix."""
 
+import copy
 import json
 import os
 import time
 
 from cluster import LIMIT_SECONDS, SCR, Run
 from samples import environment
-from scene import LENGTH, Scene
+from scene import LENGTH, Prefix, Scene
 from stories import POSIX, story
 
 SETTINGS = {"SCR_FLUSH": "0", "SCR_LEARN": "0", "SCR_JOB_ID": "gone"}
@@ -179,7 +180,7 @@ def rebuilt_from_copies_of_whole_caches(mpi):
 @story
 def rebuilt_from_copies_of_datasets(mpi):
     """Without them: the redundancy files tell."""
-    rebuilt_from_copies(mpi, "XOR", "/scr.dataset.*")
+    rebuilt_from_copies(mpi, "XOR", "/*/scr.dataset.*")
 
 
 @story
@@ -390,3 +391,22 @@ def the_launcher_has_nothing_to_tell(mpi):
         assert (other.status, told_to_save(other)) == (3, []), other
         assert scavenge(scene).status == 0, scene.story
         assert told_to_save(killed(scene, 35, SCR_FLUSH="1")) == [], scene.story
+
+
+@story
+def two_simulations_on_the_same_nodes(mpi):
+    """Of one job: a node is lost; one is scavenged, both go on, each from its own."""
+    settings = {**SETTINGS, "SCR_COPY_TYPE": "XOR"}
+    with Scene(POSIX, mpi, spare=1, **settings) as first, Prefix() as elsewhere:
+        second = copy.copy(first)
+        second.directory, second.mark = elsewhere, elsewhere / "paused"
+        runs = [first.pause_at(35), second.pause_at(25)]
+        first.cluster.kill("node3")
+        first.ended(runs[0])
+        second.ended(runs[1])
+        outcome = scavenge(second)
+        assert outcome.status == 0 and "checkpoint.20 is on the prefix" in outcome.out, second.story
+        assert states(first) == {}, first.story
+        for scene, step in ((first, 30), (second, 20)):
+            outcome = scene.restart(least=step, most=step)
+            scene.expect(outcome, "rebuilt by XOR")

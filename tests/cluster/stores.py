@@ -16,7 +16,7 @@ SWITCHES = "\n".join(
 
 def datasets(scene, node, store):
     """Names of the datasets in a store of a node."""
-    command = f"ls -d {store}/*/scr.*/scr.dataset.*"
+    command = f"ls -d {store}/*/scr.*/*/scr.dataset.*"
     listing = scene.cluster.on(node, "sh", "-c", command, check=False)
     return sorted(line.rsplit("/", 1)[1] for line in listing.out.split())
 
@@ -77,7 +77,7 @@ def a_store_of_all_nodes(mpi):
             scene.expect(outcome, "is in the cache")
             scene.expect(outcome, str(store), "share it")
             assert "rebuilt" not in outcome.err and "moved" not in outcome.err, scene.story
-            assert not list(store.glob("*/*/scr.dataset.*")), "the end leaves datasets"
+            assert not list(store.glob("*/*/*/scr.dataset.*")), "the end leaves datasets"
 
 
 def bypass_and_capacity(mpi):

@@ -1,7 +1,6 @@
 """What a user does to a run's directory after a crash is his word for what the next start begins
-with; and two simulations in one job get nothing of each other."""
+with."""
 
-import os
 import shutil
 import subprocess
 
@@ -17,11 +16,10 @@ def case(function):
     return function
 
 
-def killed_at(here, step, when=lambda: True, before=(), **settings):
-    """Runs `steady`, behind the words `before`, until it is killed at that step."""
+def killed_at(here, step, when=lambda: True, **settings):
+    """Runs `steady` until it is killed at that step."""
     pause = here.prefix / "pause"
-    words = [*before, *here.command(2, "steady", (STEPS, EVERY, step, pause))]
-    run = here.start(2, "steady", command=words, **{"SCR_FLUSH": "0", **settings})
+    run = here.start(2, "steady", STEPS, EVERY, step, pause, **{"SCR_FLUSH": "0", **settings})
     wait_for(lambda: pause.exists() and when(), run)
     kill_ranks_of(here)
     got = finish(run)
@@ -104,26 +102,3 @@ def pointer_that_is_edited_after_a_crash(mpi, program):
             begin = int(got.line("restart").split()[1])
             assert begin == 10 if edited else begin >= 15, f"{got}"
             assert begin > 30 or got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
-
-
-@case
-def two_simulations_in_one_job(mpi, program):
-    """On the same nodes, in directories of their own: the first is killed, the second fails."""
-    job = {"SCR_JOB_ID": "7"}
-    with place(mpi, program) as first, place(mpi, program) as second:
-        os.rmdir(second.base)
-        second.base = first.base
-        killed_at(first, 17, **job)
-        manager = [SCR, "run", "--runs", "1", "--"]
-        got = killed_at(second, 3, before=manager, **job)
-        begins(got, 0)
-        whose = f"its cache was made for {first.prefix}"
-        assert got.err.count(whose) == 1 and "SCR-1104" in got.err, f"{got}"
-        for command in ("ls", "verify", "scavenge"):
-            seen = tool(second, command, **job)
-            assert seen.status != 0 and (seen.out + seen.err).count(whose) == 1, f"{seen}"
-            assert "checkpoint." not in seen.out and "step_" not in seen.out, f"{seen}"
-        assert not second.tree() and not first.tree(), f"{second.tree()}\n{first.tree()}"
-        saved = tool(first, "scavenge", **job)
-        assert saved.out == "checkpoint.15 is on the prefix now\n", f"{saved}"
-        assert not second.tree(), f"{second.tree()}"

@@ -43,7 +43,7 @@ def kill_a_rank(here):
 
 def spares(made):
     """Spare files by node."""
-    return [sorted(made.node(node).glob("*/scr.*/scr.spare.*/*")) for node in range(RANKS)]
+    return [sorted(made.node(node).glob("*/scr.*/*/scr.spare.*/*")) for node in range(RANKS)]
 
 
 @case

@@ -47,7 +47,7 @@ NUMBER, WORD = "[0-9]+", "[^/]+"
 PLACEHOLDERS = {
     "rank": NUMBER, "local-rank": NUMBER, "member": NUMBER, "members": NUMBER, "group": NUMBER,
     "index": NUMBER, "shard": NUMBER, "pid": NUMBER, "count": NUMBER, "generation": NUMBER,
-    "id": "[A-Za-z0-9_%-]*", "epoch": "[0-9a-f]{16}", "checksum": "[0-9a-f]{8}", "anything": ".+",
+    "id": "[A-Za-z0-9_%-]*", "epoch": "[0-9a-f]{16}", "checksum": "[0-9a-f]{8}", "path": "[0-9a-f]{16}", "anything": ".+",
     "user": WORD, "jobid": WORD, "series": WORD, "nonce": WORD, "host": WORD, "name": WORD,
     "guarded": WORD, "stage": "(?:staged|published|failed)",
 }
@@ -67,8 +67,8 @@ class Row:
     def compile(self, files, folders):
         """`files`, `folders`: the program's own, relative to the prefix."""
         own = {"file": files, "folder": folders}
-        text = self.text.replace("<control>", "<control-base>/<user>/scr.<jobid>")
-        text = text.replace("<cache>", "<cache-base>/<user>/scr.<jobid>")
+        text = self.text.replace("<control>", "<control-base>/<user>/scr.<jobid>/prefix.<path>")
+        text = text.replace("<cache>", "<cache-base>/<user>/scr.<jobid>/prefix.<path>")
         self.root, rest = re.fullmatch(r"<(control-base|cache-base|prefix)>(/.*)", text).groups()
         regex = ""
         for piece in re.split(r"(<[^>]+>)", rest):

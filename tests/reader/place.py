@@ -108,8 +108,8 @@ class Place:
         self.pause.unlink(missing_ok=True)
 
     def below(self, node, base):
-        """The job's directory on a node, below `control` or `cache`."""
-        found = list((self.nodes.node(node) / base).glob("*/scr.*"))
+        """The prefix's directory on a node, below `control` or `cache`."""
+        found = list((self.nodes.node(node) / base).glob("*/scr.*/*"))
         assert len(found) == 1, f"node {node}, {base}: {found}"
         return found[0]
 

@@ -177,7 +177,7 @@ def on_its_way(mpi, program):
     slow = {"SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": str(BANDWIDTH)}
     with place(mpi, program) as here, here.paused(2, many, 2, **slow) as run:
         def begun():
-            found = list(here.nodes.node(node).glob("control/*/scr.*/transfer.scrinfo"))
+            found = list(here.nodes.node(node).glob("control/*/scr.*/*/transfer.scrinfo"))
             files = found and parse(found[0].read_bytes())[0].get("FILES")
             return bool(files)
         here.wait_for(begun, run)

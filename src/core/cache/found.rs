@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::address::keep_own;
 use super::disk::{files_below, make_own_dir, names_in};
 use super::identity::LAUNCH;
 use super::layout::{OWN_FOLDER, sealed_id, store_of};
@@ -51,11 +52,11 @@ struct FoundDataset {
 }
 
 impl Found {
-    /// Looks below `dirs`. Local.
+    /// Looks below `dirs`, where other prefixes may have something, too. Local.
     ///
     /// # Errors
     /// If one of them is no directory, or something below cannot be read.
-    pub fn below(dirs: &[PathBuf]) -> Result<Found> {
+    pub fn below(dirs: &[PathBuf], prefix: &Path) -> Result<Found> {
         let (mut controls, mut datasets) = (BTreeSet::new(), BTreeSet::new());
         for dir in dirs {
             let dir = fs::canonicalize(dir).map_err(|e| Error::io("cannot find", dir, e))?;
@@ -64,6 +65,7 @@ impl Found {
             }
             walk(&dir, DEPTH_MAX, &mut controls, &mut datasets)?;
         }
+        keep_own(prefix, &mut [&mut controls, &mut datasets]);
         let mut found = Found::default();
         for control in &controls {
             found.nodes.push(FoundNode { control: Some(control.clone()), ..FoundNode::default() });

@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::address::{Address, job_dir};
 use super::owner::Owner;
 use crate::records::{DatasetKey, DatasetRecord};
 
@@ -21,7 +22,7 @@ pub struct Store {
     /// Name in descriptors and records: the base directory as the settings give it. The same on
     /// every node.
     pub name: String,
-    /// `<base>/<user>/scr.<jobid>` on this node; exists once the launch was accepted.
+    /// Its directory on this node, at the [`Address`] below its base; exists once the launch was accepted.
     pub cache_dir: PathBuf,
     /// Datasets can lie in it. One that only records of an earlier launch name may be gone from
     /// this node; the first store stands in for it.
@@ -30,10 +31,10 @@ pub struct Store {
     pub is_shared: bool,
 }
 
-/// The directories of one job on this node.
+/// The directories that a prefix has of a job on this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// `<SCR_CNTL_BASE>/<user>/scr.<jobid>`; holds filemaps and `launch.scr`.
+    /// At the [`Address`] below `SCR_CNTL_BASE`; holds filemaps and `launch.scr`.
     pub control_dir: PathBuf,
     /// The stores, in the order of the settings; the first is the default.
     pub stores: Vec<Store>,
@@ -49,12 +50,12 @@ impl Layout {
         root: &Path,
         control_base: &Path,
         store_bases: &[String],
-        (user, job): (&str, &str),
+        address: &Address,
     ) -> Self {
-        let control_dir = below(root, control_base, (user, job));
+        let control_dir = address.below(root, control_base);
         let mut layout = Layout { control_dir, stores: Vec::new(), owner: Owner::default() };
         for base in store_bases {
-            layout.add_store(root, base, (user, job), true);
+            layout.add_store(root, base, address, true);
         }
         layout
     }
@@ -65,8 +66,9 @@ impl Layout {
         let text = |name: Option<&OsStr>| {
             name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
         };
-        let job = text(self.control_dir.file_name());
-        let user = text(self.control_dir.parent().and_then(Path::file_name));
+        let of_job = job_dir(&self.control_dir);
+        let job = text(of_job.file_name());
+        let user = text(of_job.parent().and_then(Path::file_name));
         (user, job.strip_prefix("scr.").unwrap_or(&job).to_string())
     }
 
@@ -78,9 +80,9 @@ impl Layout {
     }
 
     /// Adds a store, unless it is there.
-    pub fn add_store(&mut self, root: &Path, base: &str, job: (&str, &str), usable: bool) {
+    pub fn add_store(&mut self, root: &Path, base: &str, address: &Address, usable: bool) {
         if self.stores.iter().all(|store| store.name != base) {
-            let cache_dir = below(root, Path::new(base), job);
+            let cache_dir = address.below(root, Path::new(base));
             let name = base.to_owned();
             self.stores.push(Store { name, cache_dir, usable, is_shared: false });
         }
@@ -144,10 +146,6 @@ impl Layout {
 #[must_use]
 pub fn on_node(root: &Path, base: &Path) -> PathBuf {
     root.join(base.strip_prefix("/").unwrap_or(base))
-}
-
-fn below(root: &Path, base: &Path, (user, job): (&str, &str)) -> PathBuf {
-    on_node(root, base).join(user).join(format!("scr.{job}"))
 }
 
 /// Reads the id in a sealed dataset's directory name.

@@ -2,6 +2,7 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `address.rs` | where a prefix has its directories; how many launches share a node |
 //! | `layout.rs` | directories and their names |
 //! | `store.rs` | this rank's filemap in the control directory, crash-safe |
 //! | `catalog.rs` | what a dataset holds: path, owner, size of every file of every rank |
@@ -35,6 +36,7 @@
 //! Collective functions are marked so; all ranks of the world call them in the same order, all get
 //! `Ok` or all get `Err` unless communication itself failed.
 
+mod address;
 pub(crate) mod agree;
 mod alike;
 mod catalog;
@@ -83,6 +85,7 @@ use crate::records::DatasetRecord;
 use crate::redundancy::{RedundancySet, Scheme};
 use crate::transfer::Options;
 
+pub use address::{Address, Launches, job_dir};
 pub use catalog::{Catalog, CatalogEntry};
 pub use decide::{Claim, Decision, Verdict, decide};
 pub use encoder::{Encoded, Encoder, Job as EncoderJob};

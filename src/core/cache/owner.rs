@@ -83,10 +83,18 @@ pub fn newest_owner(control_dir: &Path) -> Option<(u64, PrefixIdentity)> {
 /// `prefix`. What nothing tells of counts as its own.
 #[must_use]
 pub fn other_prefix(control_dir: &Path, prefix: &Path) -> Option<String> {
-    let tree = KvTree::read_file(control_dir.join(LAUNCH)).ok()??;
-    let identity = tree.get_value("IDENTITY")?;
+    let identity = read_identity(&control_dir.join(LAUNCH))?;
     let (theirs, _) = identity.split_once(" | ")?;
-    (!is_of_path(identity, prefix)).then(|| format!("its cache was made for {theirs}"))
+    (!is_of_path(&identity, prefix)).then(|| format!("its cache was made for {theirs}"))
+}
+
+/// Tells whether the file `launch` says that its cache was made for a prefix of this path.
+pub(super) fn is_made_for(launch: &Path, prefix: &Path) -> bool {
+    read_identity(launch).is_some_and(|identity| is_of_path(&identity, prefix))
+}
+
+fn read_identity(launch: &Path) -> Option<String> {
+    KvTree::read_file(launch).ok()??.get_value("IDENTITY").map(str::to_owned)
 }
 
 /// Tells whether the prefix in what a launch shares with the one whose cache it takes over is that

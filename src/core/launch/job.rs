@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::resources;
-use crate::cache::{Layout, Owner, other_prefix, stores_in_records};
+use crate::cache::{Address, Layout, Owner, stores_in_records};
 use crate::descriptors::Descriptors;
 use crate::error::{Error, Result, again};
 use crate::namespace::{STATE_FOLDER, stable_number};
@@ -23,14 +23,6 @@ pub(crate) fn canonical(wanted: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Finds the prefix, symlinks resolved, and this node's control directory under these settings.
-pub(crate) fn places(settings: &Settings, environment: &Environment) -> Result<(PathBuf, PathBuf)> {
-    let prefix = canonical(&settings.get(keys::PREFIX))?;
-    let (user, job) = job(settings, &prefix, environment)?;
-    let control = settings.get(keys::CNTL_BASE);
-    Ok((prefix, Layout::new(Path::new("/"), &control, &[], (&user, &job)).control_dir))
-}
-
 /// Where a job has its directories, as one of its nodes sees them.
 #[derive(Debug, Clone)]
 pub struct JobPlaces {
@@ -38,12 +30,8 @@ pub struct JobPlaces {
     pub prefix: PathBuf,
     /// This node's directories, those of stores that only records of the job name included.
     pub layout: Layout,
-    /// Its user.
-    pub user: String,
-    /// Its id.
-    pub job: String,
-    /// Why this node's cache is not the prefix's, if so, in words.
-    pub strange: Option<String>,
+    /// Its user and id, which name them.
+    pub address: Address,
 }
 
 impl JobPlaces {
@@ -53,48 +41,44 @@ impl JobPlaces {
     /// The settings are wrong, or the prefix is not there.
     pub fn new(settings: &Settings, environment: &Environment) -> Result<JobPlaces> {
         let prefix = canonical(&settings.get(keys::PREFIX))?;
-        let (user, job) = job(settings, &prefix, environment)?;
         let descriptors = Descriptors::new(settings, &[system::hostname()])?;
+        let root = Path::new("/");
+        let address = address(settings, &prefix, environment, (root, &descriptors))?;
         let stores = descriptors.stores.iter().filter(|store| store.enabled);
         let names: Vec<String> = stores.map(|store| store.base.display().to_string()).collect();
-        let mut layout =
-            Layout::new(Path::new("/"), &settings.get(keys::CNTL_BASE), &names, (&user, &job));
+        let mut layout = Layout::new(root, &settings.get(keys::CNTL_BASE), &names, &address);
         for name in stores_in_records(&layout.control_dir) {
-            layout.add_store(Path::new("/"), &name, (&user, &job), true);
+            layout.add_store(root, &name, &address, true);
         }
-        JobPlaces::of(prefix, layout, (user, job), settings)
+        JobPlaces::of(prefix, layout, address, settings)
     }
 
-    /// Makes them of directories, which are the prefix's own unless something tells that they were
-    /// made for another one. Local.
+    /// Makes them of the prefix's directories. Local.
     ///
     /// # Errors
     /// The identity of the prefix cannot be read.
     pub fn of(
         prefix: PathBuf,
         mut layout: Layout,
-        (user, job): (String, String),
+        address: Address,
         settings: &Settings,
     ) -> Result<JobPlaces> {
         // The user's word counts for what nothing proves.
-        let strange = match settings.get(keys::CACHE_ADOPT) {
-            true => None,
-            false => {
-                layout.owner = Owner::of_state_dir(&prefix.join(STATE_FOLDER))?;
-                other_prefix(&layout.control_dir, &prefix)
-            }
-        };
-        Ok(JobPlaces { prefix, layout, user, job, strange })
+        if !settings.get(keys::CACHE_ADOPT) {
+            layout.owner = Owner::of_state_dir(&prefix.join(STATE_FOLDER))?;
+        }
+        Ok(JobPlaces { prefix, layout, address })
     }
 }
 
-/// Finds user and job id, which name our directories. The job is the resource manager's, else the
-/// same for every start with this prefix.
-pub(crate) fn job(
+/// Finds what our directories are called. The job is the resource manager's, else the same for
+/// every start with this prefix. `root`: where the files of the node begin.
+pub(crate) fn address(
     settings: &Settings,
     prefix: &Path,
     environment: &Environment,
-) -> Result<(String, String)> {
+    (root, descriptors): (&Path, &Descriptors),
+) -> Result<Address> {
     let user = settings.get_optional(keys::USER_NAME).unwrap_or_else(system::user_name);
     let job = settings
         .get_optional(keys::JOB_ID)
@@ -105,5 +89,8 @@ pub(crate) fn job(
             return Err(Error::Refused(format!("the {name} '{text}' cannot be part of a path")));
         }
     }
-    Ok((user, job))
+    let stores = descriptors.stores.iter().filter(|store| store.enabled);
+    let mut bases = vec![settings.get(keys::CNTL_BASE)];
+    bases.extend(stores.map(|store| store.base.clone()));
+    Ok(Address::new(&user, &job, prefix).or_older(root, &bases, prefix))
 }

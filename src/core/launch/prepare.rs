@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::census::{excuse, meeting_place};
 use super::check::{Herald, LIMIT, Launch, Verdict, node_size, nonce};
 use super::host::{Door, Host, Surroundings};
-use super::job::{canonical, job};
+use super::job::{address, canonical};
 use super::required::Required;
 use crate::account::unmatched::without_pattern;
-use crate::cache::{Layout, on_node};
+use crate::cache::{Address, Layout, on_node};
 use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
 use crate::log::{self, messages};
@@ -44,8 +44,8 @@ pub struct Preparation {
     /// Where the files of the node begin.
     pub(crate) root: PathBuf,
     pub(crate) layout: Layout,
-    /// User and job id, which name our directories.
-    pub(crate) job: (String, String),
+    /// What our directories are called.
+    pub(crate) address: Address,
     pub(crate) launch: Option<Launch>,
     /// Why this rank cannot take part after all; it is part of the launch.
     pub(crate) trouble: Option<Error>,
@@ -114,7 +114,7 @@ impl Preparation {
         check_own_dir(&prefix.join(STATE_FOLDER))?;
         // The other ranks' hosts are not known yet; mistakes in the lines can be told all the same.
         let descriptors = Descriptors::new(&settings, &vec![node_name.clone(); size])?;
-        let job = job(&settings, &prefix, &environment)?;
+        let address = address(&settings, &prefix, &environment, (&root, &descriptors))?;
         let bases: Vec<PathBuf> = descriptors
             .stores
             .iter()
@@ -122,9 +122,10 @@ impl Preparation {
             .map(|store| store.base.clone())
             .collect();
         let control = settings.get(keys::CNTL_BASE);
-        let trouble = secure(&root, &control, &bases, &job).err();
+        let ours = bases.iter().chain([&control]).map(PathBuf::as_path);
+        let trouble = secure(&root, ours, &address).err();
         let names: Vec<String> = bases.iter().map(|base| base.display().to_string()).collect();
-        let mut layout = Layout::new(&root, &control, &names, (&job.0, &job.1));
+        let mut layout = Layout::new(&root, &control, &names, &address);
         for store in descriptors.stores.iter().filter(|store| store.group != NODE) {
             layout.declare_shared(&store.base.display().to_string());
         }
@@ -138,7 +139,7 @@ impl Preparation {
             prefix,
             root,
             layout,
-            job,
+            address,
             launch: None,
             trouble,
             environment,
@@ -175,12 +176,9 @@ impl Preparation {
     /// Adds stores that an earlier launch of the job has used and that are configured no more: what
     /// lies in them is brought back like the rest. `named`: in the records of all nodes.
     pub(crate) fn add_former_stores(&mut self, named: &BTreeSet<&str>) {
-        let (user, job) = &self.job;
         for name in named.iter().filter(|name| Path::new(name).is_absolute()) {
-            let below = [user, &format!("scr.{job}")];
-            let base = on_node(&self.root, Path::new(name));
-            let usable = secure_dir(&base, &below.map(String::as_str)).is_ok();
-            self.layout.add_store(&self.root, name, (user, job), usable);
+            let usable = secure(&self.root, [Path::new(name)], &self.address).is_ok();
+            self.layout.add_store(&self.root, name, &self.address, usable);
         }
     }
 }
@@ -209,9 +207,12 @@ fn has_patterns(settings: &Settings) -> bool {
 }
 
 /// Makes our directories, or makes sure that they are ours alone.
-fn secure(root: &Path, control: &Path, bases: &[PathBuf], job: &(String, String)) -> Result<()> {
-    for base in bases.iter().map(PathBuf::as_path).chain([control]) {
-        secure_dir(&on_node(root, base), &[&job.0, &format!("scr.{}", job.1)])?;
-    }
-    Ok(())
+fn secure<'a>(
+    root: &Path,
+    bases: impl IntoIterator<Item = &'a Path>,
+    address: &Address,
+) -> Result<()> {
+    let names = address.names();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    bases.into_iter().try_for_each(|base| secure_dir(&on_node(root, base), &names).map(drop))
 }

@@ -186,10 +186,10 @@ pub(crate) fn foreign(hosts: &[String]) -> Error {
     Error::named(
         messages::CACHE_FOREIGN,
         format!(
-            "the cache on {} belongs to another launch (it has checkpoints of another prefix, of \
-             other patterns or of another number of ranks); it is left untouched. Start that one \
-             again to go on from it (SCR_FLUSH_ON_RESTART=1 copies its checkpoint to its prefix \
-             first), or this one with SCR_CACHE_PURGE=1 to delete it",
+            "the cache on {} belongs to another launch of this prefix (it has checkpoints of other \
+             patterns, or of another number of ranks); it is left untouched. Start that one again \
+             to go on from it (SCR_FLUSH_ON_RESTART=1 copies its checkpoint to the prefix first), \
+             or this one with SCR_CACHE_PURGE=1 to delete it",
             hosts.join(", ")
         ),
     )

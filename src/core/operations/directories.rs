@@ -102,5 +102,5 @@ pub fn begin_allocation(settings: &Settings, environment: &Environment) -> Resul
         return Err(Error::Refused(format!("the prefix is no good: {fault}")));
     }
     forget_halt_reason(&places.prefix)?;
-    reset_nodes_file(&places.prefix, &places.job).map(drop)
+    reset_nodes_file(&places.prefix, &places.address.job).map(drop)
 }

@@ -74,8 +74,8 @@ pub fn log_event(settings: &Settings, environment: &Environment, event: Event) -
     }
     let places = JobPlaces::new(settings, environment)?;
     let job = Job {
-        user: places.user,
-        job_id: places.job,
+        user: places.address.user,
+        job_id: places.address.job,
         job_name: settings.get_optional(keys::JOB_NAME).unwrap_or_default(),
         cluster: settings.get_optional(keys::CLUSTER_NAME).unwrap_or_default(),
         host: system::hostname(),

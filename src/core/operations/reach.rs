@@ -109,8 +109,8 @@ impl Reach<'_> {
         let mut all: BTreeMap<String, String> =
             ours.map(|(name, value)| (name.clone(), value.clone())).collect();
         all.insert("SCR_PREFIX".into(), places.prefix.display().to_string());
-        all.insert("SCR_JOB_ID".into(), places.job.clone());
-        all.insert("SCR_USER_NAME".into(), places.user.clone());
+        all.insert("SCR_JOB_ID".into(), places.address.job.clone());
+        all.insert("SCR_USER_NAME".into(), places.address.user.clone());
         all.insert(
             "SCR_CNTL_BASE".into(),
             self.settings.get(keys::CNTL_BASE).display().to_string(),

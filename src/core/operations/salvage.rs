@@ -35,8 +35,6 @@ const FOUND: &str = "rebuild";
 pub enum Copied {
     /// The node has nothing of the job.
     Nothing,
-    /// It was made for another prefix; the text says which.
-    Strange(String),
     /// A live process has this node's cache in use; the text says which.
     Busy(String),
     /// So many datasets were copied; 0: the prefix has all of them.
@@ -52,9 +50,6 @@ pub fn copy_node(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) 
     let control = &places.layout.control_dir;
     if !control.is_dir() {
         return Ok(Copied::Nothing);
-    }
-    if let Some(strange) = &places.strange {
-        return Ok(Copied::Strange(strange.clone()));
     }
     let lease = lease::take(&control.join("lease"), holder, lease::PATIENCE, || {})?;
     if let Taken::Busy(other) = lease {
@@ -169,7 +164,7 @@ pub fn publish_found(
     which: Which,
     unknown: &mut Vec<String>,
 ) -> Result<Salvaged> {
-    let found = look_below(dirs)?;
+    let found = look_below(dirs, &places.prefix)?;
     let state = places.prefix.join(STATE_FOLDER);
     create_dirs(&state, 0o755)?;
     let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
@@ -206,7 +201,7 @@ fn publish(
     }
     let mut layout = places.layout.clone();
     for name in stores_of_remains(folder) {
-        layout.add_store(Path::new("/"), &name, (&places.user, &places.job), true);
+        layout.add_store(Path::new("/"), &name, &places.address, true);
     }
     let alone = Solo::new();
     let none = Layout {

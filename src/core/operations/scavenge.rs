@@ -40,38 +40,14 @@ pub struct Scavenged {
     pub on_prefix: bool,
 }
 
-/// What came of `scr copy` on a node; its words are what that prints.
-enum Answer {
-    Nothing,
-    Copied,
-    /// The node's cache was made for another prefix; the text says which.
-    Strange(String),
-}
+/// What `scr copy` prints on a node that has nothing of the prefix, and on one that has.
+const WORDS: [&str; 2] = ["nothing", "copied"];
 
-const NOTHING: &str = "nothing";
-const COPIED: &str = "copied";
-const STRANGE: &str = "strange ";
-
-impl Answer {
-    fn word(self) -> String {
-        match self {
-            Answer::Nothing => NOTHING.to_owned(),
-            Answer::Copied => COPIED.to_owned(),
-            Answer::Strange(why) => format!("{STRANGE}{why}"),
-        }
-    }
-
-    fn read(text: &str) -> Result<Answer> {
-        let text = text.trim();
-        match text.split_whitespace().next() {
-            Some(NOTHING) => Ok(Answer::Nothing),
-            Some(COPIED) => Ok(Answer::Copied),
-            _ => match text.strip_prefix(STRANGE) {
-                Some(why) => Ok(Answer::Strange(why.to_owned())),
-                None => Err(Error::Unreadable(format!("an answer that means nothing: {text}"))),
-            },
-        }
-    }
+/// Reads it.
+fn had_cache(text: &str) -> Result<bool> {
+    let found = WORDS.iter().position(|word| text.split_whitespace().next() == Some(word));
+    let unknown = || Error::Unreadable(format!("an answer that means nothing: {}", text.trim()));
+    found.map(|at| at == 1).ok_or_else(unknown)
 }
 
 impl Scavenge<'_> {
@@ -86,9 +62,7 @@ impl Scavenge<'_> {
         let mut done = Scavenged::default();
         for (node, answer) in self.copy_all(&places, &holder) {
             match answer {
-                Ok(Answer::Nothing) => {}
-                Ok(Answer::Copied) => done.had_cache = true,
-                Ok(Answer::Strange(why)) => done.unknown.push(format!("{node}: {why}; {ADVICE}")),
+                Ok(had_cache) => done.had_cache |= had_cache,
                 Err(error) => done.silent.push((node, error.to_string())),
             }
         }
@@ -97,7 +71,7 @@ impl Scavenge<'_> {
     }
 
     /// All nodes, side by side; what came of it.
-    fn copy_all(&self, places: &JobPlaces, holder: &str) -> Vec<(String, Result<Answer>)> {
+    fn copy_all(&self, places: &JobPlaces, holder: &str) -> Vec<(String, Result<bool>)> {
         let words = |node: &str| {
             let mut words = ["copy", "--node", node].map(str::to_owned).to_vec();
             words.extend(self.id.iter().flat_map(|id| ["--id".to_owned(), id.to_string()]));
@@ -105,7 +79,7 @@ impl Scavenge<'_> {
         };
         let here = |node: &str| local(places, node, holder, self.id);
         let what = "copying from the nodes";
-        let inquiry = Inquiry { what, here: &here, words: &words, read: &Answer::read };
+        let inquiry = Inquiry { what, here: &here, words: &words, read: &had_cache };
         self.reach.ask(places, &self.reach.names(places), &inquiry)
     }
 }
@@ -185,11 +159,10 @@ pub(super) fn holder() -> String {
     format!("host {}, process {}", system::hostname(), std::process::id())
 }
 
-fn local(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Result<Answer> {
+fn local(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Result<bool> {
     match copy_node(places, node, holder, id)? {
-        Copied::Nothing => Ok(Answer::Nothing),
-        Copied::Strange(why) => Ok(Answer::Strange(why)),
-        Copied::Datasets(_) => Ok(Answer::Copied),
+        Copied::Nothing => Ok(false),
+        Copied::Datasets(_) => Ok(true),
         Copied::Busy(other) => Err(Error::Busy(format!("a live run uses it ({other})"))),
     }
 }
@@ -206,5 +179,5 @@ pub fn copy_this_node(
     id: Option<u64>,
 ) -> Result<String> {
     let places = JobPlaces::new(settings, environment)?;
-    Ok(local(&places, node, &holder(), id)?.word())
+    Ok(WORDS[usize::from(local(&places, node, &holder(), id)?)].to_owned())
 }

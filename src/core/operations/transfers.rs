@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::cache::Layout;
 use crate::error::Result;
 use crate::files::lease::{self, Taken};
-use crate::launch::job::places;
+use crate::launch::JobPlaces;
 use crate::namespace::STATE_FOLDER;
 use crate::params::{Environment, Settings};
 use crate::records::{Record as _, TransferCommand, TransferFile};
@@ -37,8 +38,8 @@ pub fn command_transfers(
     environment: &Environment,
     command: TransferCommand,
 ) -> Result<bool> {
-    let (_, control_dir) = places(settings, environment)?;
-    set_transfer_command(&control_dir, command)
+    let places = JobPlaces::new(settings, environment)?;
+    set_transfer_command(&places.layout.control_dir, command)
 }
 
 /// Copies what an ended run had on its way from this node, and enters what all nodes have copied
@@ -54,7 +55,8 @@ pub fn finish_transfers(
     limited: bool,
     holder: &str,
 ) -> Result<Finished> {
-    let (prefix, control_dir) = places(settings, environment)?;
+    let JobPlaces { prefix, layout: Layout { control_dir, .. }, .. } =
+        JobPlaces::new(settings, environment)?;
     let begin = || set_transfer_command(&control_dir, TransferCommand::Run).map(drop);
     finish(&prefix, &control_dir, &Options::new(settings), limited, holder, &begin)
 }
@@ -73,7 +75,8 @@ pub fn serve_transfers(
     interval: Duration,
     tell: &mut dyn FnMut(std::result::Result<&Finished, &str>),
 ) -> Result<()> {
-    let (prefix, control_dir) = places(settings, environment)?;
+    let JobPlaces { prefix, layout: Layout { control_dir, .. }, .. } =
+        JobPlaces::new(settings, environment)?;
     let path = control_dir.join(TransferFile::NAME);
     let options = Options::new(settings);
     if matches!(TransferFile::read(&path), Ok(Some(file)) if file.command == TransferCommand::Exit)

@@ -20,7 +20,7 @@ use super::{about, others};
 use crate::cache::agree::agree;
 use crate::cache::disk::make_own_dir;
 use crate::cache::evict::discard;
-use crate::cache::{Ctx, Offered, SealRequest, commit, prepare};
+use crate::cache::{Ctx, Launches, Offered, SealRequest, commit, prepare};
 use crate::comm::words;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, join_relative, remove_file_if_there, remove_tree};
@@ -172,7 +172,8 @@ fn why_no_room(ctx: &Ctx, (store, capacity): (&str, u64), need: u64) -> Result<O
     let all = if shared { of_world } else { of_node };
     let bytes = all.into_iter().flatten().fold(0, u64::saturating_add);
     let dir = ctx.layout.cache_dir(store);
-    let room = system::room(dir).unwrap_or(0);
+    let launches = Launches::default().alive(&ctx.layout.control_dir);
+    let room = system::room(dir).unwrap_or(0) / launches;
     let (dir, host) = (dir.display(), ctx.host);
     if room / 2 < bytes {
         return Ok(Some(format!("{dir} on {host} has no room for {bytes} bytes")));

@@ -27,8 +27,8 @@ pub struct FoundBelow(Found);
 ///
 /// # Errors
 /// There are none, or something cannot be read.
-pub fn look_below(dirs: &[PathBuf]) -> Result<FoundBelow> {
-    let found = Found::below(dirs)?;
+pub fn look_below(dirs: &[PathBuf], prefix: &Path) -> Result<FoundBelow> {
+    let found = Found::below(dirs, prefix)?;
     if found.nodes.is_empty() {
         let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
         let all = [vec![format!("{} has no dataset of a run", names.join(", "))], found.unknown];

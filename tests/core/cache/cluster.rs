@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use scr_core::cache::{
-    self, Ctx, FilemapFile, Layout, Offered, Owner, Prepared, Protect, RebuildReport, SealRequest,
+    self, Address, Ctx, FilemapFile, Layout, Offered, Owner, Prepared, Protect, RebuildReport, SealRequest,
     Sharing, Store,
 };
 use scr_core::comm::Comm;
@@ -105,7 +105,8 @@ impl Cluster {
         let node = self.node(host);
         if self.as_settings_say {
             let control = self.base().join("control");
-            return Layout::new(&node, &control, &[self.store()], JOB);
+            let address = Address::new(JOB.0, JOB.1, &self.prefix());
+            return Layout::new(&node, &control, &[self.store()], &address);
         }
         let store = |name: &str, dir: PathBuf| {
             let (name, cache_dir) = (name.to_owned(), dir.join(name));

@@ -40,7 +40,7 @@ pub fn run(cluster: &Cluster, placement: &str, datasets: &[Dataset]) {
 pub fn publish(cluster: &Cluster, dirs: &[PathBuf], which: Which) -> Result<Option<OtherSize>> {
     let folder = cluster.prefix().join(".scr/rebuild");
     let outcome = cluster.launch("z").run(|ctx| {
-        gather_found(look_below(dirs)?, &folder, ctx.prefix)?;
+        gather_found(look_below(dirs, ctx.prefix)?, &folder, ctx.prefix)?;
         publish_remains(ctx, &folder, which, &|| {})
     });
     fs::remove_dir_all(folder).unwrap();

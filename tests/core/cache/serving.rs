@@ -2,10 +2,11 @@
 //! makes it do, and how it goes on from what a killed one has left.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use scr_core::cache::Address;
 use scr_core::operations::{Finished, serve_transfers};
 use scr_core::params::{Environment, Inputs, Settings, load};
 use scr_core::records::{Record, Transfer, TransferCommand, TransferFile};
@@ -28,9 +29,11 @@ impl Node {
         run_and_seal(&cluster, "aa", &[1], "SINGLE");
         left_unfinished(&cluster, "aa", &[1]);
         let base = cluster.prefix().join("base");
-        fs::create_dir_all(base.join("me")).unwrap();
+        let own: PathBuf = Address::new("me", "7", &cluster.prefix()).names().iter().collect();
+        let own = base.join(own);
+        fs::create_dir_all(own.parent().unwrap()).unwrap();
         let control = cluster.layout("a").control_dir;
-        std::os::unix::fs::symlink(control, base.join("me/scr.7")).unwrap();
+        std::os::unix::fs::symlink(control, own).unwrap();
         let mut environment = Environment::new();
         for (name, value) in [
             ("SCR_PREFIX", cluster.prefix().display().to_string()),

@@ -91,28 +91,6 @@ fn the_cache_of_a_prefix_that_was_made_anew_is_not_scavenged() {
     assert_eq!(cluster.tree().len(), 0);
 }
 
-#[test]
-fn a_cache_of_another_prefix_is_not_scavenged() {
-    // Both are of one job: the first is killed, and so is the second, which went without SCR.
-    let mut cluster = crashed();
-    cluster.is_at("other");
-    let got = cluster.run("aa", |rank| steady(40, 5).killed_at(12).run(rank));
-    assert_eq!(got.first().restart, 0);
-    check_message(&got.told, &["belongs to another launch", "of another prefix"]);
-    let own = cluster.tree();
-    assert_eq!(
-        cluster.strange("a"),
-        [Some(format!(
-            "its cache was made for {}",
-            cluster.prefix().with_file_name("prefix").display()
-        ))]
-    );
-    assert_eq!(cluster.tree(), own);
-    assert_eq!(cluster.datasets(), [""; 0]);
-    cluster.is_at("prefix");
-    assert_eq!(cluster.scavenge("a"), ["15"]);
-}
-
 /// A run whose first checkpoints are on the prefix, and two newer ones in the cache alone.
 fn crashed_later(settings: &[&str]) -> Cluster {
     let mut cluster = place(&[&["SCR_FLUSH=2"], settings].concat());

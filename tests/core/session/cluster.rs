@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use scr_core::cache::Layout;
+use scr_core::cache::{Address, Layout};
 use scr_core::comm::Comm;
 use scr_core::comm::threads::ThreadWorld;
 use scr_core::error::Result;
@@ -30,7 +30,7 @@ use crate::power::Power;
 
 /// A prefix and nodes, in a directory that goes away with it.
 pub struct Cluster {
-    root: TempDir,
+    root: Arc<TempDir>,
     prefix: &'static str,
     settings: BTreeMap<String, OsString>,
     mistake: Option<Mistake>,
@@ -113,6 +113,7 @@ impl Cluster {
         ];
         let both = common.iter().chain(settings).filter_map(|one| one.split_once('='));
         let settings = both.map(|(name, value)| (name.to_string(), value.into())).collect();
+        let root = Arc::new(root);
         Cluster { root, prefix: "prefix", settings, mistake: None, helped: false, calls: None }
     }
 
@@ -151,10 +152,17 @@ impl Cluster {
         self.root.path().join(self.prefix)
     }
 
-    /// From now on another directory is the prefix.
-    pub fn is_at(&mut self, name: &'static str) {
-        self.prefix = name;
-        fs::create_dir_all(self.prefix()).unwrap();
+    /// Another prefix of the same job, on the same nodes.
+    pub fn beside(&self, prefix: &'static str) -> Cluster {
+        let (root, settings) = (self.root.clone(), self.settings.clone());
+        let other = Cluster { root, prefix, settings, mistake: None, helped: false, calls: None };
+        fs::create_dir_all(other.prefix()).unwrap();
+        other
+    }
+
+    /// Where a node has what is cached of this prefix.
+    pub fn cache(&self, host: char) -> PathBuf {
+        self.places(host).layout.control_dir
     }
 
     pub fn node(&self, host: char) -> PathBuf {
@@ -163,7 +171,7 @@ impl Cluster {
 
     /// What lies below the stores of the nodes, but for what stays after an end.
     pub fn cached(&self, hosts: &str) -> Vec<PathBuf> {
-        let stores = hosts.chars().map(|host| self.node(host).join("store/me/scr.1"));
+        let stores = hosts.chars().map(|host| self.cache(host));
         let entries = stores.flat_map(|store| fs::read_dir(store).into_iter().flatten().flatten());
         entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
     }
@@ -186,20 +194,11 @@ impl Cluster {
         }
     }
 
-    /// Of each node why `scr scavenge` leaves its cache alone, if it does.
-    pub fn strange(&self, hosts: &str) -> Vec<Option<String>> {
-        let ask = |host: char| match copy_node(&self.places(host), "a node", "a test", None) {
-            Ok(Copied::Strange(why)) => Some(why),
-            copied => copied.map(|_| None).unwrap(),
-        };
-        hosts.chars().map(ask).collect()
-    }
-
     fn places(&self, host: char) -> JobPlaces {
         let store = ["/store".to_string()];
-        let layout = Layout::new(&self.node(host), Path::new(&store[0]), &store, ("me", "1"));
-        let job = ("me".to_string(), "1".to_string());
-        JobPlaces::of(self.prefix(), layout, job, &Settings::default()).unwrap()
+        let address = Address::new("me", "1", &self.prefix());
+        let layout = Layout::new(&self.node(host), Path::new(&store[0]), &store, &address);
+        JobPlaces::of(self.prefix(), layout, address, &Settings::default()).unwrap()
     }
 
     fn surroundings(&self, hosts: &str, rank: usize, host: Arc<dyn Host>) -> Surroundings {

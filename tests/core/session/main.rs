@@ -6,6 +6,7 @@
 //! | `cluster.rs` | nodes and prefix; a launch of ranks on them |
 //! | `afresh.rs` | what somebody else does to the prefix between two runs |
 //! | `aside.rs` | checkpoints that are encoded beside the program |
+//! | `ensembles.rs` | several simulations in one job |
 //! | `door.rs` | the host: what the shim does with the session's answers |
 //! | `paths.rs` | its calls that name a file |
 //! | `program.rs` | a program that writes checkpoints and goes on from its newest one |
@@ -58,6 +59,7 @@ mod deaths;
 mod deleted;
 mod directories;
 mod door;
+mod ensembles;
 mod faults;
 mod generations;
 mod kept;

@@ -128,13 +128,13 @@ messages! {
     }
     IN_USE = 1102 {
         title: "Another run or command uses this place",
-        cause: "A live run has the lock of the prefix directory or of this node's cache; or a \
-             command (scr scavenge, scr index) has it for a moment. The text names host and \
+        cause: "A live run has the lock of the prefix directory, or of its cache on this node; or \
+             a command (scr scavenge, scr index) has it for a moment. The text names host and \
              process.",
         done: "A run goes on without checkpoint caching, a command does nothing; the other one is \
              left alone.",
-        cure: "Wait until the other one has ended, or give this run another SCR_PREFIX or \
-             SCR_JOB_ID.",
+        cure: "Wait until the other one has ended, or give this run another SCR_PREFIX: any \
+             number of simulations share a job's nodes, each in a prefix of its own.",
     }
     CONTROL_SHARED = 1103 {
         title: "Two nodes share their control directory",
@@ -145,8 +145,8 @@ messages! {
     }
     CACHE_FOREIGN = 1104 {
         title: "The cache belongs to another run",
-        cause: "The nodes' cache has checkpoints of another prefix, of other patterns or of \
-             another number of ranks, that nobody has saved.",
+        cause: "The nodes' cache of this prefix has checkpoints of other patterns, or of another \
+             number of ranks, that nobody has saved.",
         done: "The cache is left as it is, and this run goes on without checkpoint caching.",
         cure: "Start the other one again to go on from them (SCR_FLUSH_ON_RESTART=1 copies them \
              to the prefix first), run scr scavenge, or delete them with SCR_CACHE_PURGE=1.",

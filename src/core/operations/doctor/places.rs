@@ -125,7 +125,7 @@ pub fn look_at_stores(settings: &Settings, environment: &Environment) -> Vec<Fin
     // Wrong descriptors were told of with the settings.
     let Ok(all) = wanted_directories(settings) else { return Vec::new() };
     let mut findings = Vec::new();
-    let user = JobPlaces::new(settings, environment).map(|places| places.user);
+    let user = JobPlaces::new(settings, environment).map(|places| places.address.user);
     let prefix = settings.get(keys::PREFIX).metadata().map(|found| found.dev());
     for wanted in &all {
         let (path, quoted) = (wanted.path.display(), shell(wanted.path.display()));

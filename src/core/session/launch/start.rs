@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::account::tally::Tally;
 use crate::account::unmatched::Unmatched;
-use crate::cache::{Leftovers, Setbacks, Spare, Takeover, find_evicted, rebuild};
+use crate::cache::{Launches, Leftovers, Setbacks, Spare, Takeover, find_evicted, rebuild};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::handles::{Checksums, Tokens};
@@ -121,6 +121,7 @@ fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) ->
         idle: Idle::default(),
         setbacks: Setbacks::default(),
         memory: Memory::default(),
+            launches: Launches::default(),
         places: Mutex::default(),
         events: Events::default(),
         evicted: Leftovers::default(),

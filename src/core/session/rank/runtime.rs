@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use super::publishing::{Publishing, Shared};
 use crate::account::tally::Tally;
 use crate::account::unmatched::Unmatched;
-use crate::cache::{Leftovers, Setbacks, Spare};
+use crate::cache::{Launches, Leftovers, Setbacks, Spare};
 use crate::files::lease::Lease;
 use crate::handles::{Checksums, Holding, Tokens};
 use crate::launch::site::{Links, Site};
@@ -164,6 +164,7 @@ pub struct Session {
     pub(in crate::session) idle: Idle,
     pub(in crate::session) setbacks: Setbacks,
     pub(in crate::session) memory: Memory,
+    pub(in crate::session) launches: Launches,
     /// What the flush file says, as far as it is ours to say.
     pub(in crate::session) places: Mutex<PlacesTold>,
     pub(in crate::session) events: Events,

@@ -45,10 +45,12 @@ impl Session {
         Some(described?.capacity_bytes? / self.sharers(store))
     }
 
-    /// Counts the ranks that share a store, at least 1.
+    /// Counts the ranks that share a store, those of other launches of the job, taken for as many
+    /// each, included; at least 1.
     pub(in crate::session) fn sharers(&self, store: &Store) -> u64 {
         let index = self.site.layout.store_index(&store.name);
-        self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node).max(1)
+        let ranks = self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node);
+        ranks.max(1).saturating_mul(self.launches.alive(&self.site.layout.control_dir))
     }
 
     /// Notes what the first byte that is written changes; what takes a promise back is durable when
