@@ -1,8 +1,10 @@
 //! The flush file: where each dataset is (000 section 9.4).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use crate::kvtree::KvTree;
+use crate::records::classic;
 use crate::records::record::{Record, datasets, number};
 
 /// A place where a dataset can be, or a way on which it is.
@@ -129,6 +131,10 @@ impl FlushState {
 
 impl Record for FlushState {
     const KIND: &'static str = "the flush file";
+
+    fn place(path: &Path) -> PathBuf {
+        classic::flush_place(path)
+    }
 
     fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();

@@ -7,13 +7,14 @@ use crate::cache::{Offered, RebuildReport, Withheld};
 use crate::comm::{Comm, trees};
 use crate::error::Result;
 use crate::kvtree::KvTree;
+use crate::launch::host::Door;
 use crate::launch::site::Site;
 use crate::log::{self, messages};
 use crate::namespace::parent;
 use crate::patterns::{PROGRAM, PROGRAM_OUTPUT, SeriesSet};
-use crate::records::{self, Turn};
+use crate::records::{self, DatasetKey, Turn};
 use crate::transfer::{
-    OnPrefix, Repaired, finish_returns, is_marked_removed, last_turn, list_in_cache, list_prefix,
+    OnPrefix, Repaired, begin_beside, finish_returns, ids_with_folder, is_marked_removed, last_turn, list_in_cache, list_prefix,
     missing_since, removals, removed_since, repair_prefix, returned_to, sweep_marks,
 };
 
@@ -147,6 +148,9 @@ impl Index {
         let mut tree = KvTree::new();
         if site.rank == 0 {
             repair(&site.prefix);
+            if report.is_some() {
+                begin_beside_theirs(site, series);
+            }
             let listed = list_prefix(&site.prefix).unwrap_or_else(|error| {
                 log::warn(
                     messages::RECORD_UNREADABLE,
@@ -154,6 +158,10 @@ impl Index {
                 );
                 Vec::new()
             });
+            // Also those of an index that cannot be read: nothing of them is written over.
+            if let Some(id) = ids_with_folder(&site.prefix).last() {
+                tree.set_value("LAST", id);
+            }
             if let Some(report) = report {
                 sweep(&site.prefix, &listed, report);
                 tell_removals(&site.prefix, &listed, report, &mut tree);
@@ -212,7 +220,7 @@ impl Index {
         let turn = turn.map(|(to, from)| Turn { to, from });
         let mut index = Index {
             // No id is used again, though no record of it may be left.
-            last_id: turn.map_or(0, |turn| turn.from),
+            last_id: tree.get_u64("LAST").unwrap_or(0).max(turn.map_or(0, |turn| turn.from)),
             turn,
             in_cache: tree.child("CACHED").iter().filter_map(named).collect(),
             last_numbers: vec![0; series.len()],
@@ -385,6 +393,32 @@ fn repair(prefix: &Path) {
             messages::RETURN_UNFINISHED,
             format_args!("{error}; an older checkpoint is only partly back in place"),
         );
+    }
+}
+
+/// On a prefix of the C implementation ours begins beside it; what its caches alone have is told.
+fn begin_beside_theirs(site: &Site, series: &SeriesSet) {
+    let key_of = |name: &str| {
+        let found = series.match_path(name).filter(|_| site.host.door() == Door::Files)?;
+        let series = series.series()[found.series].name.clone();
+        Some(DatasetKey { series, id: found.id?, generation: 0 })
+    };
+    match begin_beside(&site.prefix, key_of) {
+        Ok(cached) => {
+            if let Some((_, name)) = cached.last() {
+                log::warn_once(
+                    messages::CACHE_OF_OTHERS,
+                    format_args!(
+                        "{name} is only in a cache that the C implementation of SCR has left; it \
+                         is not touched and not offered"
+                    ),
+                );
+            }
+        }
+        Err(error) => log::warn(
+            messages::RECORD_UNREADABLE,
+            format_args!("{error}; the prefix is one of the C implementation, and stays as it is"),
+        ),
     }
 }
 
