@@ -85,11 +85,7 @@ pub fn cached_elsewhere(index: &Path) -> Result<Vec<(u64, String)>> {
     let flush = index.with_file_name(FlushState::NAME);
     let tree = KvTree::read_file(&flush)?.unwrap_or_default();
     let state = FlushState::from_tree(&tree).map_err(|what| Error::corrupt(&flush, what))?;
-    let name = |id: u64| {
-        let entry = tree.child("DSET").child(&id.to_string());
-        let name = entry.get_value("NAME").or(entry.get_value("DIR"));
-        name.map_or_else(|| format!("dataset {id}"), str::to_owned)
-    };
+    let name = |id: u64| state.name(id).map_or_else(|| format!("dataset {id}"), str::to_owned);
     let there = |id: &u64| known.by_id(*id).is_some_and(|entry| entry.complete);
     Ok(state.unflushed().filter(|id| !there(id)).map(|id| (id, name(id))).collect())
 }
@@ -128,8 +124,9 @@ fn keep(path: &Path) -> Result<()> {
     let linked = match fs::hard_link(path, &kept) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         // A file system without hard links.
-        Err(_) => fs::copy(path, with(&kept, ".tmp"))
-            .and_then(|_| replace(&with(&kept, ".tmp"), &kept)),
+        Err(_) => {
+            fs::copy(path, with(&kept, ".tmp")).and_then(|_| replace(&with(&kept, ".tmp"), &kept))
+        }
         Ok(()) => Ok(()),
     };
     linked.map_err(|error| Error::io("cannot keep", path, error))
@@ -239,8 +236,7 @@ struct Map<'a> {
 impl Map<'_> {
     fn read<'a>(dir: &'a Path, name: &str) -> Result<Map<'a>> {
         let base = dir.parent().and_then(Path::parent).unwrap_or(dir);
-        let mut map =
-            Map { dir, base, folder: name.to_owned(), ranks: 0, files: BTreeMap::new() };
+        let mut map = Map { dir, base, folder: name.to_owned(), ranks: 0, files: BTreeMap::new() };
         let there = MAPS.iter().map(|name| dir.join(name)).find(|path| path.exists());
         let path = there.unwrap_or_else(|| dir.join(MAPS[0]));
         map.ranks = map.add(&path, 0, LEVELS_MAX)?;

@@ -164,7 +164,8 @@ impl Record for FlushState {
                     state.set(id, location);
                 }
             }
-            if let Some(name) = entry.get_value("NAME") {
+            // The C implementation has had both.
+            if let Some(name) = entry.get_value("NAME").or(entry.get_value("DIR")) {
                 state.set_name(id, name);
             }
             let progress = entry.child("PROGRESS");

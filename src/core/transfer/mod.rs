@@ -88,7 +88,7 @@ pub use index::{
 };
 pub use kept::put_back;
 pub use newer::kept_by_newer;
-pub use older::{Restored, begin_beside, enter_flat, restore_flat};
+pub use older::{Restored, begin_beside, enter_flat, incomplete_files, restore_flat};
 pub use options::Options;
 pub use other_size::{
     OnlyRebuild, OtherSize, Which, copy_remains, publish_other_size, publish_remains,

@@ -2,6 +2,7 @@
 //! rebuilt beside it, and entered into the index as it lies there. A prefix that the C
 //! implementation has left: ours begins beside it.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::OnlyRebuild;
@@ -10,7 +11,8 @@ use crate::cache::disk::describe;
 use crate::cache::{CatalogEntry, Flat, redundancy_files_of};
 use crate::error::Result;
 use crate::records::{
-    Dataset, DatasetKey, FileMeta, PROGRAM, PrefixIndex, Record as _, Summary, classic, update,
+    Dataset, DatasetKey, FileMeta, PROGRAM, PrefixIndex, Record as _, SUMMARY_NAME, Summary,
+    classic, update,
 };
 use crate::system;
 
@@ -98,7 +100,7 @@ pub fn enter_flat(prefix: &Path, name: &str, flat: &Flat) -> Result<()> {
 /// start.
 ///
 /// # Errors
-/// If index or flush file cannot be read, or ours cannot be written.
+/// If the index cannot be read, or ours cannot be written.
 pub fn begin_beside(
     prefix: &Path,
     key_of: impl Fn(&str) -> Option<DatasetKey>,
@@ -125,5 +127,27 @@ pub fn begin_beside(
         }
         Ok(())
     })?;
-    classic::cached_elsewhere(&path)
+    // The flush file is only a help.
+    Ok(classic::cached_elsewhere(&path).unwrap_or_default())
+}
+
+/// Returns the names of files of what the C implementation calls incomplete: it gives files their
+/// names one by one, and a program that looks for its newest checkpoint would take them for one.
+/// Without those that somebody has written since. Local: rank 0 does it.
+#[must_use]
+pub fn incomplete_files(prefix: &Path) -> Vec<String> {
+    let index = PrefixIndex::read(&index_path(prefix)).ok().flatten().unwrap_or_default();
+    let theirs = index.newest_first().filter(|entry| {
+        let is_theirs = entry.dataset.as_ref().is_some_and(|dataset| dataset.epoch == 0);
+        is_theirs && !entry.complete && entry.replaced_by.is_none()
+    });
+    let files = theirs.flat_map(|entry| {
+        let dir = folder(prefix, entry.id);
+        let summary = Summary::read_from(&dir).ok().flatten().unwrap_or_default();
+        let written =
+            dir.join(SUMMARY_NAME).metadata().map_or((0, 0), |one| (one.mtime(), one.mtime_nsec()));
+        let files = summary.files.into_values().flatten();
+        files.filter(move |file| (file.mtime_seconds, file.mtime_nanoseconds) <= written)
+    });
+    files.map(|file| file.name).collect()
 }

@@ -59,6 +59,10 @@ pub fn write(prefix: &Path, level: &str, all: &[Theirs]) {
         entry.set_value("COMPLETE", u8::from(one.complete));
         entry.set_value("FLUSHED", "2011-08-08T18:31:47");
         entry.set("DSET", fields(one));
+        for (name, content) in &one.files {
+            fs::create_dir_all(prefix.join(name).parent().unwrap()).unwrap();
+            fs::write(prefix.join(name), content).unwrap();
+        }
         let dir = own.join(format!("scr.dataset.{}", one.id));
         fs::create_dir_all(&dir).unwrap();
         let mut summary = KvTree::new();
@@ -67,10 +71,6 @@ pub fn write(prefix: &Path, level: &str, all: &[Theirs]) {
         summary.set("DSET", fields(one));
         summary.write_file(dir.join("summary.scr")).unwrap();
         write_map(&dir, one);
-        for (name, content) in &one.files {
-            fs::create_dir_all(prefix.join(name).parent().unwrap()).unwrap();
-            fs::write(prefix.join(name), content).unwrap();
-        }
     }
     index.write_file(own.join("index.scr")).unwrap();
 }
