@@ -59,6 +59,11 @@ pub fn run(args: &Args) -> ExitCode {
     if down.is_empty() { printed } else { ExitCode::FAILURE }
 }
 
+/// Finds the nodes of the allocation that are no good; `told` are known to be so.
+pub fn down(told: Option<String>) -> Result<BTreeMap<String, String>> {
+    look(&Args { nodes: None, down: told, reason: false, log: false, json: false })
+}
+
 fn look(args: &Args) -> Result<BTreeMap<String, String>> {
     let (settings, environment) = crate::load_settings(None)?;
     let manager = find(&environment, None);

@@ -22,13 +22,13 @@ pub struct Args {
     #[arg(long, group = "question")]
     latest: bool,
     /// Is this dataset not on the prefix yet?
-    #[arg(long, alias = "needflush", alias = "id", value_name = "ID", group = "question")]
+    #[arg(long, aliases = ["needflush", "id"], value_name = "ID", group = "question")]
     need_flush: Option<u64>,
     /// Print where this dataset is: CACHE, PFS, FLUSHING.
     #[arg(long, value_name = "ID", group = "question")]
     location: Option<u64>,
     /// Print the name of this dataset.
-    #[arg(long, value_name = "ID", group = "question")]
+    #[arg(long, alias = "subdir", value_name = "ID", group = "question")]
     name: Option<u64>,
     /// All datasets, as JSON.
     #[arg(long, group = "question")]

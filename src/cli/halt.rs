@@ -53,11 +53,14 @@ pub struct Args {
     #[arg(
         short, long,
         conflicts_with_all =
-            ["checkpoints", "before", "after", "seconds", "unset", "reason", "immediate"]
+            ["checkpoints", "before", "after", "seconds", "unset", "reason", "immediate", "remove"]
     )]
     list: bool,
+    /// Take all conditions back.
+    #[arg(short, long, conflicts_with_all = ["reason", "immediate", "unset"])]
+    remove: bool,
     /// Why: is recorded, and stops the run at its next checkpoint.
-    #[arg(short, long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Print the conditions as JSON.
     #[arg(long)]
@@ -139,7 +142,8 @@ fn in_json(prefix: &Path, file: &HaltFile) -> Value {
 
 fn wishes(args: &Args, now: &Zoned) -> Result<Vec<HaltWish>, String> {
     let mut wishes = Vec::new();
-    for condition in &args.unset {
+    let all = args.remove.then_some(Condition::All);
+    for condition in args.unset.iter().chain(&all) {
         let each = match condition {
             Condition::Checkpoints => vec![HaltCondition::Checkpoints],
             Condition::Before => vec![HaltCondition::Before],

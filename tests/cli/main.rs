@@ -22,6 +22,10 @@ mod refused;
 mod report;
 mod run;
 mod status;
+#[path = "../core/support/theirs.rs"]
+mod theirs;
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+mod theirs_first;
 /// What their ranks write.
 #[allow(dead_code, clippy::unwrap_used, reason = "as those tests do, which use the rest")]
 #[path = "../core/cache/job.rs"]

@@ -32,3 +32,4 @@ mod redundancy;
 mod scale;
 mod streams;
 mod support;
+mod theirs;

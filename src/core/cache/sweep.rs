@@ -65,6 +65,7 @@ fn remove_unnamed(ctx: &Ctx, group: &StorageGroup, named: &KvTree) -> Result<()>
             match named.get(&dir.display().to_string()) {
                 None if Evicted::is_folder(name) => {}
                 None if Spares::is_folder(name) => put_aside(&dir)?,
+                None if is_theirs(ctx, &dir) => {}
                 None => remove_tree(&dir)?,
                 Some(files) if files.is_empty() => {}
                 Some(files) => remove_unnamed_files(&dir, files)?,
@@ -72,6 +73,12 @@ fn remove_unnamed(ctx: &Ctx, group: &StorageGroup, named: &KvTree) -> Result<()>
         }
     }
     Ok(())
+}
+
+/// Tells whether the C implementation has left it: that has an index in the control directory, and
+/// makes no catalog.
+fn is_theirs(ctx: &Ctx, dir: &Path) -> bool {
+    ctx.layout.control_dir.join("cindex.scrinfo").exists() && !Catalog::path(dir).exists()
 }
 
 /// Removes from the sealed dataset `id` on this node what no rank of the node has in its own

@@ -8,7 +8,7 @@ use super::index::read_flush_file;
 use super::scavenge::left_in_caches;
 use super::state_dir;
 use crate::error::{Error, Result};
-use crate::files::lease;
+use crate::files::{lease, read_optional};
 use crate::log::{Id, messages};
 use crate::params::{SCR_CONFIG, escaped};
 use crate::records::{HaltFile, IndexEntry, PrefixIndex, Record as _, Refusal, RunRecord};
@@ -177,6 +177,14 @@ fn goes_on_from(index: &PrefixIndex) -> Option<IndexEntry> {
 #[must_use]
 pub fn lines_of_program(prefix: &Path) -> Vec<String> {
     let run = RunRecord::read(&state_dir(prefix).join(RunRecord::NAME)).ok().flatten();
+    // No run of ours yet: what a program of the C implementation has set.
+    if run.is_none() {
+        let bytes = read_optional(&state_dir(prefix).join("app.conf")).ok().flatten();
+        let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
+        let lines = text.lines().map(str::trim);
+        let lines = lines.filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()));
+        return lines.map(str::to_owned).collect();
+    }
     let settings = run.map(|run| run.settings).unwrap_or_default().into_iter();
     let own = settings.filter(|(_, (_, place))| place.starts_with(SCR_CONFIG));
     let line = |(name, (value, _)): (String, (String, String))| match name.contains('=') {

@@ -1,8 +1,10 @@
 //! The flush file: where each dataset is (000 section 9.4).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use crate::kvtree::KvTree;
+use crate::records::classic;
 use crate::records::record::{Record, datasets, number};
 
 /// A place where a dataset can be, or a way on which it is.
@@ -130,6 +132,10 @@ impl FlushState {
 impl Record for FlushState {
     const KIND: &'static str = "the flush file";
 
+    fn place(path: &Path) -> PathBuf {
+        classic::flush_place(path)
+    }
+
     fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         for (id, locations) in &self.locations {
@@ -158,7 +164,8 @@ impl Record for FlushState {
                     state.set(id, location);
                 }
             }
-            if let Some(name) = entry.get_value("NAME") {
+            // The C implementation has had both.
+            if let Some(name) = entry.get_value("NAME").or(entry.get_value("DIR")) {
                 state.set_name(id, name);
             }
             let progress = entry.child("PROGRESS");

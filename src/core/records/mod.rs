@@ -4,6 +4,7 @@
 //! is `None`, damaged is an error that names the file. The keys are those of 000 sections 4, 5 and
 //! 9.
 
+pub mod classic;
 mod dataset;
 mod dataset_record;
 mod file_meta;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! VERSION / 2
+//! BESIDE / 1                     (the prefix is still one of the C implementation)
 //! CURRENT / <dir>                                        (the dataset to restart from)
 //! RETURNED / <id>                (instead of CURRENT: the run went back to it, in the cache)
 //! TURN / TO / <id>, FROM / <id>  (the last time that it went back: to which, and from the newest)
@@ -18,15 +19,17 @@
 //!                           / DATASET / <fields of Dataset>
 //! ```
 //!
-//! Version 1 (000) says CKPT instead of DSET and knows neither CURRENT, REPLACED nor DATASET.
+//! Version 1 (000) says CKPT instead of DSET and knows neither CURRENT, REPLACED nor DATASET. The
+//! C implementation has other trees under that number ([`crate::records::classic`]).
 //! It has several writers: change it with [`crate::records::update`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use crate::files;
 use crate::kvtree::KvTree;
 use crate::records::record::{Record, datasets, number};
-use crate::records::{Dataset, Timestamp};
+use crate::records::{Dataset, Timestamp, classic};
 
 /// Version that is written; older ones are read.
 const VERSION: u64 = 2;
@@ -179,6 +182,8 @@ pub struct PrefixIndex {
     /// By series, what only caches had when somebody had removed older ones from the prefix: it is
     /// not offered any more.
     pub removed: BTreeMap<String, Turn>,
+    /// The file of this name is one of the C implementation: ours lies beside it.
+    pub is_beside: bool,
 }
 
 impl PrefixIndex {
@@ -290,9 +295,19 @@ impl PrefixIndex {
 impl Record for PrefixIndex {
     const KIND: &'static str = "the index";
 
+    fn place(path: &Path) -> PathBuf {
+        classic::index_place(path)
+    }
+
+    fn write(&self, path: &Path) -> crate::error::Result<()> {
+        let beside = self.is_beside.then(|| classic::beside(path));
+        self.to_tree().write_file(beside.as_deref().unwrap_or(path))
+    }
+
     fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         tree.set_value("VERSION", VERSION);
+        tree.set_flag("BESIDE", self.is_beside);
         if let Some(dir) = &self.current {
             tree.set_value("CURRENT", dir);
         }
@@ -319,7 +334,11 @@ impl Record for PrefixIndex {
                 "it has version {version}, written by a newer SCR; this one knows {VERSION}"
             ));
         }
-        let mut index = PrefixIndex::default();
+        if let Some(theirs) = classic::index_of(tree) {
+            return theirs;
+        }
+        let mut index =
+            PrefixIndex { is_beside: tree.get_flag("BESIDE"), ..PrefixIndex::default() };
         for (id, copies) in datasets(tree) {
             let id = number(id, "a dataset id")?;
             for (dir, fields) in copies.child("DIR") {

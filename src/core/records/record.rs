@@ -1,6 +1,6 @@
 //! What all records have in common: a tree file that is read whole and replaced atomically.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -21,16 +21,23 @@ pub trait Record: Sized {
     /// A clause that says what is wrong, as "DSET 18 has no RANKS".
     fn from_tree(tree: &KvTree) -> std::result::Result<Self, String>;
 
+    /// Returns where the file is that counts, if it is not `path`.
+    #[must_use]
+    fn place(path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+
     /// Reads the file; `None` if there is none.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if it is damaged or of a newer version, [`Error::Io`] if it cannot be
     /// read.
     fn read(path: &Path) -> Result<Option<Self>> {
-        let Some(tree) = KvTree::read_file(path)? else { return Ok(None) };
+        let path = Self::place(path);
+        let Some(tree) = KvTree::read_file(&path)? else { return Ok(None) };
         match Self::from_tree(&tree) {
             Ok(record) => Ok(Some(record)),
-            Err(what) => Err(Error::corrupt(path, format!("as {}: {what}", Self::KIND))),
+            Err(what) => Err(Error::corrupt(&path, format!("as {}: {what}", Self::KIND))),
         }
     }
 
@@ -39,7 +46,7 @@ pub trait Record: Sized {
     /// # Errors
     /// If it cannot be written; the older content is still there.
     fn write(&self, path: &Path) -> Result<()> {
-        self.to_tree().write_file(path)
+        self.to_tree().write_file(Self::place(path))
     }
 }
 

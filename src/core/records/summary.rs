@@ -23,6 +23,7 @@
 //! Shards hold consecutive ranks and up to 4096 files, more only for a single rank; so a reader
 //! needs two small files for its rank, and all together have a size in proportion to the number of
 //! files. They are written before `summary.scr`: where that is, they are.
+//! The C implementation has other trees ([`crate::records::classic`]).
 //! Version 5 (000) says CKPT instead of DSET and has no DATASET. Names are relative to the prefix.
 
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::record::{Record, datasets, number};
 use crate::records::text::{epoch_text, parse_epoch};
-use crate::records::{Dataset, FileMeta, files_from_list, files_to_list};
+use crate::records::{Dataset, FileMeta, classic, files_from_list, files_to_list};
 
 /// File name of the summary in the dataset's directory.
 pub const SUMMARY_NAME: &str = "summary.scr";
@@ -271,6 +272,11 @@ impl Opened {
     fn read(dir: &Path) -> Result<Option<Opened>> {
         let path = dir.join(SUMMARY_NAME);
         let Some(tree) = KvTree::read_file(&path)? else { return Ok(None) };
+        if let Some(theirs) = classic::summary_of(&tree, dir) {
+            let (dataset, ranks, files) = theirs?;
+            let summary = Summary { dataset, ranks, files };
+            return Ok(Some(Opened { summary, shards: Vec::new() }));
+        }
         let summary = Summary::without_maps(&tree).map_err(|what| Error::corrupt(&path, what))?;
         let entry = datasets(&tree).child(&summary.dataset.id.to_string());
         let shards = match entry.get("RANK2FILE") {

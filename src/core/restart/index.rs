@@ -5,16 +5,18 @@ use std::path::Path;
 
 use crate::cache::{Offered, RebuildReport, Withheld};
 use crate::comm::{Comm, trees};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::launch::site::Site;
 use crate::log::{self, messages};
 use crate::namespace::parent;
 use crate::patterns::{PROGRAM, PROGRAM_OUTPUT, SeriesSet};
 use crate::records::{self, Turn};
+use crate::restart::theirs;
 use crate::transfer::{
-    OnPrefix, Repaired, finish_returns, is_marked_removed, last_turn, list_in_cache, list_prefix,
-    missing_since, removals, removed_since, repair_prefix, returned_to, sweep_marks,
+    OnPrefix, Repaired, finish_returns, ids_with_folder, incomplete_files, is_marked_removed,
+    last_turn, list_in_cache, list_prefix, missing_since, removals, removed_since, repair_prefix,
+    returned_to, sweep_marks,
 };
 
 /// What the index on the prefix says.
@@ -43,6 +45,8 @@ pub(crate) struct Index {
     pub dirs_removed: BTreeMap<u64, u64>,
     /// Id and name of the complete ones that only the cache had, by what the last launch has left.
     pub in_cache: Vec<(u64, String)>,
+    /// Files of what the C implementation calls incomplete.
+    pub partial: Vec<String>,
 }
 
 impl Index {
@@ -147,13 +151,21 @@ impl Index {
         let mut tree = KvTree::new();
         if site.rank == 0 {
             repair(&site.prefix);
-            let listed = list_prefix(&site.prefix).unwrap_or_else(|error| {
-                log::warn(
+            let begun = if report.is_some() { theirs::begin(site, series) } else { Ok(0) };
+            let read = begun.and_then(|last| Ok((last, list_prefix(&site.prefix)?)));
+            let (last, listed) = read.unwrap_or_else(|error| {
+                log::warn_once(
                     messages::RECORD_UNREADABLE,
                     format_args!("{error}; the index is left as it is"),
                 );
-                Vec::new()
+                (0, Vec::new())
             });
+            for name in incomplete_files(&site.prefix) {
+                tree.child_mut("PARTIAL").child_mut(name);
+            }
+            // Also those of an index that cannot be read: nothing of them is written over.
+            let folders = ids_with_folder(&site.prefix).last().copied();
+            tree.set_value("LAST", last.max(folders.unwrap_or(0)));
             if let Some(report) = report {
                 sweep(&site.prefix, &listed, report);
                 tell_removals(&site.prefix, &listed, report, &mut tree);
@@ -212,8 +224,9 @@ impl Index {
         let turn = turn.map(|(to, from)| Turn { to, from });
         let mut index = Index {
             // No id is used again, though no record of it may be left.
-            last_id: turn.map_or(0, |turn| turn.from),
+            last_id: tree.get_u64("LAST").unwrap_or(0).max(turn.map_or(0, |turn| turn.from)),
             turn,
+            partial: tree.child("PARTIAL").keys().map(str::to_string).collect(),
             in_cache: tree.child("CACHED").iter().filter_map(named).collect(),
             last_numbers: vec![0; series.len()],
             current: tree.get_u64("CURRENT"),
@@ -380,11 +393,13 @@ fn repair(prefix: &Path) {
             format_args!("a damaged file stays in the way: {error}"),
         ),
     }
-    if let Err(error) = finish_returns(prefix) {
-        log::warn(
+    match finish_returns(prefix) {
+        // Who lists the index tells it.
+        Ok(()) | Err(Error::Corrupt { .. }) => {}
+        Err(error) => log::warn(
             messages::RETURN_UNFINISHED,
             format_args!("{error}; an older checkpoint is only partly back in place"),
-        );
+        ),
     }
 }
 

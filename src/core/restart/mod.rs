@@ -4,6 +4,7 @@
 //! | file | job |
 //! |---|---|
 //! | `index.rs` | what the prefix has, by its index |
+//! | `theirs.rs` | a prefix that the C implementation has left |
 //! | `candidates.rs` | what a run may begin with, in the order in which it is to be tried |
 //! | `verdict.rs` | what may become of a dataset |
 //! | `removal.rs` | what somebody has removed, and what that says of newer ones |
@@ -19,5 +20,6 @@ pub(crate) mod plan;
 mod plan_table;
 pub(crate) mod pointer;
 pub(crate) mod removal;
+mod theirs;
 pub(crate) mod thrown;
 pub(crate) mod verdict;

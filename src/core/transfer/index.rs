@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::files::{create_dirs, join_relative};
 use crate::records::{
     Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, Location, PrefixIndex, Record, Summary,
-    Timestamp, Turn, update,
+    Timestamp, Turn, classic, update,
 };
 use crate::system::test_pause;
 
@@ -57,6 +57,7 @@ pub(super) fn record_flushed(
     }
     let summary = Summary { dataset: dataset.clone(), ranks: ranks as u64, files };
     summary.write_to(&dir)?;
+    classic::take_over(&index_path(prefix))?;
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         enter(index, dataset, Timestamp::now());
         Ok(())

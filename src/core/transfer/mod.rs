@@ -26,7 +26,7 @@
 //! | `others.rs` | what other datasets have under the same names |
 //! | `unfinished.rs` | a flush that ended halfway, and does not go on |
 //! | `newer.rs` | what a flush of an older dataset must leave as it is |
-//! | `older.rs` | directories of version 1.1 |
+//! | `older.rs` | directories of version 1.1, prefixes of the C implementation |
 //! | `kept.rs` | copies of pointer files, by dataset |
 //! | `replaced.rs` | older generations of a series without ids, and the way back to them |
 //! | `window.rs` | datasets leave the prefix |
@@ -88,7 +88,7 @@ pub use index::{
 };
 pub use kept::put_back;
 pub use newer::kept_by_newer;
-pub use older::{Restored, enter_flat, restore_flat};
+pub use older::{Restored, begin_beside, enter_flat, incomplete_files, restore_flat};
 pub use options::Options;
 pub use other_size::{
     OnlyRebuild, OtherSize, Which, copy_remains, publish_other_size, publish_remains,

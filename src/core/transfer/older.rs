@@ -1,14 +1,19 @@
 //! A dataset that version 1.1 has left in a directory of the prefix (000 sections 8 and 10):
-//! rebuilt beside it, and entered into the index as it lies there.
+//! rebuilt beside it, and entered into the index as it lies there. A prefix that the C
+//! implementation has left: ours begins beside it.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::OnlyRebuild;
-use super::index::record_flushed;
+use super::index::{folder, index_path, record_flushed};
 use crate::cache::disk::describe;
 use crate::cache::{CatalogEntry, Flat, redundancy_files_of};
 use crate::error::Result;
-use crate::records::{Dataset, FileMeta};
+use crate::records::{
+    Dataset, DatasetKey, FileMeta, PROGRAM, PrefixIndex, Record as _, SUMMARY_NAME, Summary,
+    classic, update,
+};
 use crate::system;
 
 /// Bytes that travel at a time between the threads that stand for ranks.
@@ -87,4 +92,62 @@ pub fn enter_flat(prefix: &Path, name: &str, flat: &Flat) -> Result<()> {
         complete: true,
     };
     record_flushed(prefix, &dataset, flat.ranks, &entries)
+}
+
+/// Writes our index beside that of the C implementation, if the prefix is still one of it; a
+/// checkpoint all of whose files `key_of` knows by one key is of that series from now on. Returns
+/// id and name of those that only caches of the C implementation have. Local: rank 0 does it at the
+/// start.
+///
+/// # Errors
+/// If the index cannot be read, or ours cannot be written.
+pub fn begin_beside(
+    prefix: &Path,
+    key_of: impl Fn(&str) -> Option<DatasetKey>,
+) -> Result<Vec<(u64, String)>> {
+    let path = index_path(prefix);
+    if !PrefixIndex::read(&path)?.is_some_and(|index| index.is_beside) {
+        return Ok(Vec::new());
+    }
+    update(&path, |index: &mut PrefixIndex| {
+        let ids: Vec<u64> = index.newest_first().map(|entry| entry.id).collect();
+        for id in ids {
+            let Some(dataset) = index.by_id_mut(id).and_then(|entry| entry.dataset.as_mut()) else {
+                continue;
+            };
+            let named = (dataset.epoch == 0 && dataset.key.series == PROGRAM)
+                .then(|| Summary::read_from(&folder(prefix, id)).ok().flatten());
+            let files = named.flatten().map(|summary| summary.files).unwrap_or_default();
+            let mut keys = files.values().flatten().map(|file| key_of(&file.name));
+            if let Some(Some(key)) = keys.next()
+                && keys.all(|other| other.as_ref() == Some(&key))
+            {
+                dataset.key = key;
+            }
+        }
+        Ok(())
+    })?;
+    // The flush file is only a help.
+    Ok(classic::cached_elsewhere(&path).unwrap_or_default())
+}
+
+/// Returns the names of files of what the C implementation calls incomplete: it gives files their
+/// names one by one, and a program that looks for its newest checkpoint would take them for one.
+/// Without those that somebody has written since. Local: rank 0 does it.
+#[must_use]
+pub fn incomplete_files(prefix: &Path) -> Vec<String> {
+    let index = PrefixIndex::read(&index_path(prefix)).ok().flatten().unwrap_or_default();
+    let theirs = index.newest_first().filter(|entry| {
+        let is_theirs = entry.dataset.as_ref().is_some_and(|dataset| dataset.epoch == 0);
+        is_theirs && !entry.complete && entry.replaced_by.is_none()
+    });
+    let files = theirs.flat_map(|entry| {
+        let dir = folder(prefix, entry.id);
+        let summary = Summary::read_from(&dir).ok().flatten().unwrap_or_default();
+        let written =
+            dir.join(SUMMARY_NAME).metadata().map_or((0, 0), |one| (one.mtime(), one.mtime_nsec()));
+        let files = summary.files.into_values().flatten();
+        files.filter(move |file| (file.mtime_seconds, file.mtime_nanoseconds) <= written)
+    });
+    files.map(|file| file.name).collect()
 }

@@ -164,13 +164,14 @@ fn take_out(
     ids: &dyn Fn(u64) -> bool,
     put_away: &dyn Fn(&IndexEntry, &Path) -> Result<()>,
 ) -> Result<Left> {
-    let found = update(&index_path(prefix), |index: &mut PrefixIndex| {
+    let (found, is_beside) = update(&index_path(prefix), |index: &mut PrefixIndex| {
         let found = index.newest_first().filter(|entry| ids(entry.id));
         let found: Vec<IndexEntry> = found.cloned().collect();
         found.iter().for_each(|one| index.remove(one.id));
-        Ok(found)
+        Ok((found, index.is_beside))
     })?;
-    for one in &found {
+    // Records of the C implementation stay as they are.
+    for one in found.iter().filter(|_| !is_beside) {
         put_away(one, &folder(prefix, one.id))?;
     }
     Ok(found.iter().map(named).collect())

@@ -33,6 +33,7 @@
 //! | `rewritten.rs` | checkpoints whose names the next one takes |
 //! | `rights.rs` | rights on the PFS, and what other users have put in the way |
 //! | `bad_input.rs` | settings and records that are wrong |
+//! | `theirs_first.rs` | prefixes that the C implementation has written |
 //! | `temporary.rs` | files that get their name when they are complete |
 //! | `unprotected.rs` | launches of which no pattern matches a file, odd names |
 //! | `markers.rs` | a store fails where a checkpoint is marked as complete |
@@ -92,5 +93,8 @@ mod sweep;
 #[path = "../support/syncs.rs"]
 mod syncs;
 mod temporary;
+#[path = "../support/theirs.rs"]
+mod theirs;
+mod theirs_first;
 mod unprotected;
 mod written;

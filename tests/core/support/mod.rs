@@ -7,6 +7,7 @@ pub mod mortal;
 pub mod power;
 pub mod scale;
 pub mod syncs;
+pub mod theirs;
 
 use std::path::PathBuf;
 

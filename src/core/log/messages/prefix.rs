@@ -117,4 +117,13 @@ messages! {
         cure: "Nothing, if the program needs all of them. If not: SCR_FLUSH=n flushes every nth \
              only, and the others leave the cache; or keep more there (SCR_CACHE_SIZE).",
     }
+    CACHE_OF_OTHERS = 4017 {
+        title: "The C implementation has left a checkpoint in its cache alone",
+        cause: "Its last run has ended before it has flushed the checkpoint that is named, and \
+             SCR does not read caches of the C implementation.",
+        done: "The cache is left alone. The run goes on from the newest checkpoint of the prefix.",
+        cure: "If the job still has its nodes: end this run, and have the C implementation's \
+             scr_postrun save it. Once a flush of this run is complete, nothing tells of it any \
+             more.",
+    }
 }

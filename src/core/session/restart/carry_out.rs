@@ -100,6 +100,8 @@ impl Session {
             }
         };
         self.settle(links, restart, &plan, &names, &mut hidden)?;
+        let partial = restart.index.partial.iter().filter(|name| self.match_name(name).is_some());
+        hidden.names.extend(partial.cloned());
         self.tell_after_current(restart, &plan, current.as_ref(), &hidden);
         hidden.restart = plan.restart;
         match restart.new_current(&plan) {
