@@ -40,8 +40,7 @@ impl Address {
     #[must_use]
     pub fn or_older(self, root: &Path, bases: &[PathBuf], prefix: &Path) -> Address {
         let older = Address { folder: None, ..self.clone() };
-        let is_there =
-            |base: &PathBuf| is_made_for(&older.below(root, base).join(LAUNCH), prefix);
+        let is_there = |base: &PathBuf| is_made_for(&older.below(root, base).join(LAUNCH), prefix);
         if bases.iter().any(is_there) { older } else { self }
     }
 

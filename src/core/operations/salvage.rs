@@ -61,14 +61,7 @@ pub fn copy_node(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) 
     let newer = newer_than_removed(places)?;
     let newest = |one: u64| id.is_none() && !refused(one) && !newer.contains(&one);
     let wanted = |one: u64| (newest(one) || id == Some(one)) && !is_there(one);
-    let copied = copy_remains(&places.layout, &folder(&places.prefix), node, &wanted)?;
-    Ok(match newer.last().filter(|_| copied == 0 && id.is_none()) {
-        Some(newest) => Copied::Strange(format!(
-            "its cache has dataset {newest}, which is newer than what somebody has deleted on {}",
-            places.prefix.display()
-        )),
-        None => Copied::Datasets(copied),
-    })
+    copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(Copied::Datasets)
 }
 
 /// Finds what this node's cache has and a start has left out, since somebody had removed older

@@ -11,8 +11,9 @@ use super::state_dir;
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
 use crate::params::{Environment, Settings};
+use crate::records::Turn;
 use crate::system;
-use crate::transfer::{OnPrefix, Which, list_in_cache, list_prefix};
+use crate::transfer::{OnPrefix, Which, list_in_cache, list_prefix, removals};
 
 /// Who scavenges, and from where.
 pub struct Scavenge<'a> {
@@ -67,7 +68,12 @@ impl Scavenge<'_> {
             }
         }
         let which = self.id.map_or(Which::Newest, Which::Id);
-        published(&places, publish_copies(&places, self.reach.settings, &holder, which)?, done)
+        let found = publish_copies(&places, self.reach.settings, &holder, which)?;
+        let mut done = published(&places, found, done)?;
+        if done.had_cache && done.published.is_empty() && self.id.is_none() {
+            done.unknown.extend(left_out(&places)?);
+        }
+        Ok(done)
     }
 
     /// All nodes, side by side; what came of it.
@@ -82,6 +88,22 @@ impl Scavenge<'_> {
         let inquiry = Inquiry { what, here: &here, words: &words, read: &had_cache };
         self.reach.ask(places, &self.reach.names(places), &inquiry)
     }
+}
+
+/// What no node has copied, since a start has left it out.
+fn left_out(places: &JobPlaces) -> Result<Vec<String>> {
+    if places.layout.owner.identity().is_none() {
+        return Ok(Vec::new());
+    }
+    let left_out = |(series, turn): &(String, Turn)| {
+        format!(
+            "{series}: what is newer than dataset {} stays where it is, since somebody has deleted \
+             checkpoints on {} (SCR-3119); {ADVICE}",
+            turn.to,
+            places.prefix.display()
+        )
+    };
+    Ok(removals(&places.prefix)?.iter().map(left_out).collect())
 }
 
 /// Adds what was published to what is `done`.
