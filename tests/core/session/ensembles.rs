@@ -130,6 +130,22 @@ fn a_cache_in_the_directory_of_the_job_is_used_until_it_is_empty() {
 }
 
 #[test]
+fn a_prefix_that_was_moved() {
+    let all = ensemble(1, &[]);
+    let (old, every) = &all[0];
+    killed(old, *every, None);
+    let there = old.beside("moved");
+    // An empty directory gives way.
+    let rename = |from: &Cluster, to: &Cluster| fs::rename(from.prefix(), to.prefix()).unwrap();
+    rename(old, &there);
+    let got = there.run(HOSTS, |rank| steady(STEPS, *every).killed_at(3).run(rank));
+    assert_eq!(got.first().restart, 0);
+    check_message(&got.told, &["checkpoint 15", "cannot be offered"]);
+    rename(&there, old);
+    goes_on(old, *every);
+}
+
+#[test]
 fn those_that_are_alive_share_the_room() {
     // Each rank has a node of its own, and a file takes 528 bytes.
     let store = "SCR_CACHE_BASE=/store\nSTORE=/store CAPACITY=2500\n";
