@@ -118,6 +118,15 @@ fn what_a_person_changes_lies_beside_until_ours_takes_over() {
     assert_eq!(state.dataset_ids().collect::<Vec<_>>(), [4]);
     classic::take_over(&index).unwrap();
     assert_eq!(theirs::bytes(dir.path()), now);
+    // Killed when the index had its name: the next one goes on.
+    let beside = dir.path().join(".scr/index.scr.ours");
+    fs::write(&beside, &now[".scr/index.scr"]).unwrap();
+    fs::rename(&flush, dir.path().join(".scr/flush.scr.ours")).unwrap();
+    let past = std::time::SystemTime::now() - std::time::Duration::from_secs(500);
+    fs::File::options().write(true).open(&beside).unwrap().set_modified(past).unwrap();
+    assert_eq!(FlushState::read(&flush).unwrap().unwrap(), state);
+    classic::take_over(&index).unwrap();
+    assert_eq!(theirs::bytes(dir.path()), now);
 }
 
 #[test]

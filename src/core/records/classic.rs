@@ -98,23 +98,30 @@ pub fn cached_elsewhere(index: &Path) -> Result<Vec<(u64, String)>> {
 pub fn take_over(index: &Path) -> Result<()> {
     let is_beside = |known: &PrefixIndex| known.is_beside;
     if PrefixIndex::read(index)?.filter(is_beside).is_none() {
-        return Ok(());
+        // One may have been killed in the middle.
+        return if beside(index).exists() { settle(index) } else { Ok(()) };
     }
     let _lock = FileLock::acquire(index, LOCK_WAIT_MAX)?;
     let Some(mut own) = PrefixIndex::read(index)?.filter(is_beside) else { return Ok(()) };
-    let flush = index.with_file_name(FlushState::NAME);
-    let state = match flush_place(&flush) == flush {
-        true => FlushState::default(),
-        false => FlushState::read(&flush)?.unwrap_or_default(),
-    };
-    // The index last: it tells which flush file counts.
-    keep(&flush)?;
-    state.to_tree().write_file(&flush)?;
+    keep(&index.with_file_name(FlushState::NAME))?;
     keep(index)?;
     own.is_beside = false;
     own.write(index)?;
-    remove_file_if_there(&beside(index))?;
-    remove_file_if_there(&beside(&flush))
+    settle(index)
+}
+
+/// Gives our flush file its name, when the index has it. The index beside goes last: it tells which
+/// flush file counts.
+fn settle(index: &Path) -> Result<()> {
+    let flush = index.with_file_name(FlushState::NAME);
+    let ours = beside(&flush);
+    let read = |path: &Path| fs::read(path).ok();
+    if ours.exists() {
+        replace(&ours, &flush).map_err(|error| Error::io("cannot rename", &ours, error))?;
+    } else if flush.exists() && read(&flush) == read(&with(&flush, ".classic")) {
+        FlushState::default().to_tree().write_file(&flush)?;
+    }
+    remove_file_if_there(&beside(index))
 }
 
 /// Leaves a second name for the file, if it is there.

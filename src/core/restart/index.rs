@@ -150,22 +150,7 @@ impl Index {
     ) -> Result<Index> {
         let mut tree = KvTree::new();
         if site.rank == 0 {
-            repair(&site.prefix);
-            let begun = if report.is_some() { theirs::begin(site, series) } else { Ok(0) };
-            let read = begun.and_then(|last| Ok((last, list_prefix(&site.prefix)?)));
-            let (last, listed) = read.unwrap_or_else(|error| {
-                log::warn_once(
-                    messages::RECORD_UNREADABLE,
-                    format_args!("{error}; the index is left as it is"),
-                );
-                (0, Vec::new())
-            });
-            for name in incomplete_files(&site.prefix) {
-                tree.child_mut("PARTIAL").child_mut(name);
-            }
-            // Also those of an index that cannot be read: nothing of them is written over.
-            let folders = ids_with_folder(&site.prefix).last().copied();
-            tree.set_value("LAST", last.max(folders.unwrap_or(0)));
+            let listed = list(site, series, report.is_some(), &mut tree);
             if let Some(report) = report {
                 sweep(&site.prefix, &listed, report);
                 tell_removals(&site.prefix, &listed, report, &mut tree);
@@ -302,6 +287,28 @@ impl Index {
         let (id, title) = lost.chain(vanished).max_by_key(|(id, _)| *id)?;
         Some(format!("{title} (dataset {id})"))
     }
+}
+
+/// Lists what the index has, and adds to `tree` what is not to be touched; at a start, on a prefix
+/// of the C implementation, ours begins beside it. Rank 0 does it.
+fn list(site: &Site, series: &SeriesSet, starts: bool, tree: &mut KvTree) -> Vec<OnPrefix> {
+    repair(&site.prefix);
+    let begun = if starts { theirs::begin(site, series) } else { Ok(0) };
+    let read = begun.and_then(|last| Ok((last, list_prefix(&site.prefix)?)));
+    let (last, listed) = read.unwrap_or_else(|error| {
+        log::warn_once(
+            messages::RECORD_UNREADABLE,
+            format_args!("{error}; the index is left as it is"),
+        );
+        (0, Vec::new())
+    });
+    for name in incomplete_files(&site.prefix) {
+        tree.child_mut("PARTIAL").child_mut(name);
+    }
+    // Also those of an index that cannot be read: nothing of them is written over.
+    let folders = ids_with_folder(&site.prefix).last().copied();
+    tree.set_value("LAST", last.max(folders.unwrap_or(0)));
+    listed
 }
 
 /// What somebody has removed from the prefix of the series that the cache has; of each the newest,

@@ -8,9 +8,9 @@ use crate::patterns::SeriesSet;
 use crate::records::DatasetKey;
 use crate::transfer::begin_beside;
 
-/// Our index begins beside that one; under the shim its checkpoints are of the series whose pattern
-/// their files match. What only its caches have is told. Returns the largest id that they have.
-/// Local: rank 0 does it.
+/// Begins our index beside that one; under the shim its checkpoints are of the series whose pattern
+/// their files match. What only its caches have is told. Returns the largest id that they have; 0
+/// on other prefixes. Local: rank 0 does it.
 ///
 /// # Errors
 /// If the index cannot be read, or ours cannot be written.

@@ -1,4 +1,4 @@
-//! A prefix as the C implementation (3.0, 3.1) leaves it, written from the description of its files.
+//! A prefix as the C implementation (3.0, 3.1) leaves it, written from what its documents say.
 
 use std::collections::BTreeMap;
 use std::fs;

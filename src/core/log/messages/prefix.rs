@@ -118,7 +118,7 @@ messages! {
              only, and the others leave the cache; or keep more there (SCR_CACHE_SIZE).",
     }
     CACHE_OF_OTHERS = 4017 {
-        title: "The C implementation has left a checkpoint in its cache alone",
+        title: "The C implementation has left a checkpoint in its cache",
         cause: "Its last run has ended before it has flushed the checkpoint that is named, and \
              SCR does not read caches of the C implementation.",
         done: "The cache is left alone. The run goes on from the newest checkpoint of the prefix.",
