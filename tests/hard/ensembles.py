@@ -8,7 +8,8 @@ from afresh import SCR, begins, tool
 from support import finish, kill_ranks_of, messages, place, wait_for
 
 CASES = []
-STEPS = 40
+STEPS = 60
+INTERVALS = (5, 7, 11, 13, 17)  # the checkpoints that one has are no other one's
 JOB = {"SCR_JOB_ID": "7"}
 
 
@@ -69,7 +70,7 @@ def ensemble(mpi, program, count):
         for here in places[1:]:
             shutil.rmtree(here.base)
             here.base = places[0].base
-        yield [Simulation(here, 5 + number) for number, here in enumerate(places)]
+        yield [Simulation(here, every) for here, every in zip(places, INTERVALS)]
 
 
 def others_of(all_of_them, one):

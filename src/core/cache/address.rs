@@ -107,13 +107,18 @@ impl Launches {
 }
 
 fn count(control_dir: &Path) -> u64 {
+    let lives = |dir: &&PathBuf| matches!(lease::holder(&dir.join("lease")), Ok(Some(_)));
+    1 + of_others(control_dir).iter().filter(lives).count() as u64
+}
+
+/// The control directories that other prefixes have in the job on this node.
+pub(super) fn of_others(control_dir: &Path) -> Vec<PathBuf> {
     let of_job = job_dir(control_dir);
     let names = names_in(of_job).unwrap_or_default();
     let of_prefixes = names.iter().filter(|name| is_of_prefix(name));
     // An older version has one in the directory of the job.
     let all = of_prefixes.map(|name| of_job.join(name)).chain([of_job.to_owned()]);
-    let lives = |dir: &PathBuf| matches!(lease::holder(&dir.join("lease")), Ok(Some(_)));
-    1 + all.filter(|dir| dir != control_dir && lives(dir)).count() as u64
+    all.filter(|dir| dir != control_dir).collect()
 }
 
 #[cfg(test)]

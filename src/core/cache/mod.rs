@@ -107,7 +107,7 @@ pub use node_catalog::NodeCatalog;
 pub(crate) use on_prefix::spoiled_in;
 pub use on_prefix::withhold_spoiled;
 pub(crate) use owner::strange_ids;
-pub use owner::{Owner, newest_owner, other_prefix};
+pub use owner::{Owner, former_path, newest_owner, other_prefix};
 pub use protection::Sets;
 pub use rebuild::{Offered, RebuildReport, Stranded, Takeover, Withheld, rebuild};
 pub use recheck::{Damaged, Recheck};

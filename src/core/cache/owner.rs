@@ -3,13 +3,15 @@
 //! taken for it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Layout;
+use super::address::of_others;
 use super::identity::LAUNCH;
 use super::store::all_records;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
+use crate::namespace::STATE_FOLDER;
 use crate::records::{
     DatasetRecord, DatasetState, FlushState, PrefixIdentity, PrefixIndex, Record, RunRecord,
 };
@@ -86,6 +88,29 @@ pub fn other_prefix(control_dir: &Path, prefix: &Path) -> Option<String> {
     let identity = read_identity(&control_dir.join(LAUNCH))?;
     let (theirs, _) = identity.split_once(" | ")?;
     (!is_of_path(&identity, prefix)).then(|| format!("its cache was made for {theirs}"))
+}
+
+/// Finds the path that the prefix with this directory `.scr` had before, if this node has a cache
+/// that was made for it there and none that was made for it here. Local.
+#[must_use]
+pub fn former_path(control_dir: &Path, state_dir: &Path) -> Option<String> {
+    if newest_owner(control_dir).is_some() {
+        return None;
+    }
+    let cached = |dir: PathBuf| {
+        let (_, owner) = newest_owner(&dir)?;
+        let identity = read_identity(&dir.join(LAUNCH))?;
+        Some((Owner::Prefix(owner), identity.split_once(" | ")?.0.to_owned()))
+    };
+    let cached: Vec<_> = of_others(control_dir).into_iter().filter_map(cached).collect();
+    let of = |state_dir: &Path| Owner::of_state_dir(state_dir).unwrap_or_default();
+    if cached.is_empty() {
+        return None; // the usual case asks nothing of the PFS
+    }
+    let own = of(state_dir);
+    // What a copy was made of is still there.
+    let is_gone = |path: &str| of(&Path::new(path).join(STATE_FOLDER)) != own;
+    cached.into_iter().find(|(owner, path)| *owner == own && is_gone(path)).map(|(_, path)| path)
 }
 
 /// Tells whether the file `launch` says that its cache was made for a prefix of this path.

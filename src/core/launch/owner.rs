@@ -7,10 +7,11 @@
 
 use super::prepare::Preparation;
 use crate::cache::agree::agree;
-use crate::cache::{Owner, newest_owner};
+use crate::cache::{Owner, former_path, newest_owner};
 use crate::comm::Comm;
 use crate::error::{Error, Result, again};
 use crate::kvtree::KvTree;
+use crate::log::{self, messages};
 use crate::namespace::STATE_FOLDER;
 use crate::params::keys;
 use crate::records::{PrefixIdentity, Record};
@@ -24,6 +25,8 @@ const RANDOM: &str = "RANDOM";
 /// What a node's cache names, and the dataset that does.
 const CACHED: &str = "CACHED";
 const CACHED_BY: &str = "CACHED_BY";
+/// Under which path a node has a cache of the prefix that was moved.
+const FORMER: &str = "FORMER";
 
 impl Preparation {
     /// Adds to what this rank tells `own` what it knows of the prefix: rank 0, if it has the lock,
@@ -38,11 +41,14 @@ impl Preparation {
             own.set_value(CACHED, cached.text());
             own.set_value(CACHED_BY, id);
         }
+        let state_dir = self.prefix.join(STATE_FOLDER);
+        let moved = leads_node.then(|| former_path(&self.layout.control_dir, &state_dir));
+        moved.flatten().into_iter().for_each(|path| own.set_value(FORMER, path));
         if self.rank != 0 || !has_lock {
             return Ok(());
         }
         own.set_value(RANDOM, PrefixIdentity::random().text());
-        match again(|| Owner::of_state_dir(&self.prefix.join(STATE_FOLDER)))? {
+        match again(|| Owner::of_state_dir(&state_dir))? {
             Owner::Prefix(known) => own.set_value(KNOWN, known.text()),
             Owner::Nobody => own.set_flag(ANEW, true),
             Owner::Anybody => {}
@@ -69,6 +75,17 @@ impl Preparation {
             agree(world, written)?;
         }
         self.layout.owner = Owner::Prefix(now);
+        let former = all.iter().find_map(|tree| tree.get_value(FORMER));
+        if let (0, Some(path)) = (self.rank, former) {
+            let now = self.prefix.display();
+            log::warn(
+                messages::PREFIX_MOVED,
+                format_args!(
+                    "the cache has checkpoints of {now} that were made when it was {path}: they \
+                     are not offered. Move it back there to go on from them"
+                ),
+            );
+        }
         Ok(())
     }
 }

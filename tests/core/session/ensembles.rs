@@ -2,6 +2,7 @@
 //! and touches no other's.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Barrier;
 
 use super::cluster::{Cluster, Outcome};
@@ -129,6 +130,14 @@ fn a_cache_in_the_directory_of_the_job_is_used_until_it_is_empty() {
     assert!(control.exists());
 }
 
+fn copy_tree(from: &Path, to: &Path) {
+    for path in below(from) {
+        let there = to.join(path.strip_prefix(from).unwrap());
+        fs::create_dir_all(there.parent().unwrap()).unwrap();
+        fs::copy(&path, there).unwrap();
+    }
+}
+
 #[test]
 fn a_prefix_that_was_moved() {
     let all = ensemble(1, &[]);
@@ -140,8 +149,13 @@ fn a_prefix_that_was_moved() {
     rename(old, &there);
     let got = there.run(HOSTS, |rank| steady(STEPS, *every).killed_at(3).run(rank));
     assert_eq!(got.first().restart, 0);
-    check_message(&got.told, &["checkpoint 15", "cannot be offered"]);
+    check_message(&got.told, &["when it was", &old.prefix().display().to_string(), "Move it back"]);
     rename(&there, old);
+    // A copy is another simulation, which has nothing to do with it.
+    let copy = old.beside("copy");
+    copy_tree(&old.prefix(), &copy.prefix());
+    let got = copy.run(HOSTS, |rank| steady(STEPS, *every).killed_at(3).run(rank));
+    assert_eq!((got.first().restart, got.told), (0, Vec::new()));
     goes_on(old, *every);
 }
 

@@ -89,10 +89,11 @@ messages! {
     }
     NOTHING_SAVED = 5110 {
         title: "There is nothing to save in the caches",
-        cause: "No node that was asked has a cache of this job, or none of its checkpoints was \
+        cause: "No node that was asked has a cache of this run, or none of its checkpoints was \
              complete.",
         done: "Nothing was changed.",
         cure: "See that SCR_JOB_ID, SCR_USER_NAME and SCR_CNTL_BASE are those of the run \
-             (scr status shows the job), and that its nodes are still the job's.",
+             (scr status shows the job), that its nodes are still the job's, and that the prefix \
+             has the path that it had in the run.",
     }
 }
