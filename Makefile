@@ -21,9 +21,8 @@ C_FLAGS   := -O2 -Wall -Wextra
 # Names that the manuals give the commands: links to scr.
 CLASSIC   := scr_check_node scr_cntl_dir scr_copy scr_env scr_flush scr_flush_file scr_glob_hosts \
              scr_halt scr_index scr_list_dir scr_list_down_nodes scr_log_event scr_postrun scr_prerun \
-             scr_print scr_should_exit \
-             scr_print_hash_file scr_rebuild_xor scr_retries_halt scr_run scr_scavenge scr_srun \
-             scr_test_runtime scr_transfer
+             scr_print scr_print_hash_file scr_rebuild_xor scr_retries_halt scr_run scr_scavenge \
+             scr_should_exit scr_srun scr_test_runtime scr_transfer
 VERSION   := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 RUST      := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \

@@ -22,6 +22,7 @@ mod refused;
 mod report;
 mod run;
 mod status;
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 #[path = "../core/support/theirs.rs"]
 mod theirs;
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]

@@ -34,7 +34,7 @@ use crate::records::record::{Record, number};
 use crate::records::text::parse_crc;
 use crate::records::{
     Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, PROGRAM, PROGRAM_OUTPUT, PrefixIndex,
-    Timestamp,
+    Summary, Timestamp,
 };
 
 /// Names of the map from ranks to files, in the dataset's directory.
@@ -219,15 +219,13 @@ fn dataset_of(id: u64, name: &str, complete: bool, fields: &KvTree) -> Dataset {
 }
 
 /// Reads its summary, and the map beside it in `dir`; `None` if the tree is none.
-pub(super) fn summary_of(
-    tree: &KvTree,
-    dir: &Path,
-) -> Option<Result<(Dataset, u64, BTreeMap<usize, Vec<FileMeta>>)>> {
+pub(super) fn summary_of(tree: &KvTree, dir: &Path) -> Option<Result<Summary>> {
     let id = tree.child("DSET").get_u64("ID").filter(|_| tree.contains("COMPLETE"))?;
     let fields = tree.child("DSET");
     let name = fields.get_value("NAME").unwrap_or_default();
     let dataset = dataset_of(id, name, tree.get_flag("COMPLETE"), fields);
-    Some(Map::read(dir, &dataset.name).map(|map| (dataset, map.ranks, map.files)))
+    let map = Map::read(dir, &dataset.name);
+    Some(map.map(|Map { ranks, files, .. }| Summary { dataset, ranks, files }))
 }
 
 /// The map from ranks to files.

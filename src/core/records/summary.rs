@@ -273,9 +273,7 @@ impl Opened {
         let path = dir.join(SUMMARY_NAME);
         let Some(tree) = KvTree::read_file(&path)? else { return Ok(None) };
         if let Some(theirs) = classic::summary_of(&tree, dir) {
-            let (dataset, ranks, files) = theirs?;
-            let summary = Summary { dataset, ranks, files };
-            return Ok(Some(Opened { summary, shards: Vec::new() }));
+            return Ok(Some(Opened { summary: theirs?, shards: Vec::new() }));
         }
         let summary = Summary::without_maps(&tree).map_err(|what| Error::corrupt(&path, what))?;
         let entry = datasets(&tree).child(&summary.dataset.id.to_string());
