@@ -32,7 +32,7 @@ def whole_run(here, **settings):
 
 
 def begins(got, step, want=None):
-    """The run has begun with `step`; one that is not killed comes to what it comes to without us."""
+    """The run has begun with `step`; one that is not killed comes to the same as without us."""
     assert got.line("restart") == f"restart {step}", f"{got}"
     assert want is None or got.line("checksum") == want.line("checksum"), f"{want}\n{got}"
 

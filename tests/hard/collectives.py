@@ -30,8 +30,8 @@ def spawn_merge_split(mpi, program):
 
 @case
 def threads_on_two_duplicates(mpi, program):
-    """Debian's MPICH ends a program with two threads in it at once if it was not told. Open MPI lets
-    it hang now and then at MPI_THREAD_SINGLE, where it takes no lock: without us, too."""
+    """Debian's MPICH ends a program with two threads in it at once if it was not told. Open MPI
+    lets it hang now and then at MPI_THREAD_SINGLE, where it takes no lock: without us, too."""
     for level in (1, 2, 3) if mpi == "openmpi" else (3,):
         got = same(mpi, program, 2, "threads_on_dups", level)
         assert "SCR:" not in got.err, f"level {level}: {got}"

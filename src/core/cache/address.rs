@@ -1,4 +1,5 @@
-//! Where the directories of a prefix are on a node: in that of its job, `<base>/<user>/scr.<jobid>`,
+//! Where the directories of a prefix are on a node: in that of its job,
+//! `<base>/<user>/scr.<jobid>`,
 //! each prefix has one of its own, so that any number of simulations share an allocation.
 
 use std::collections::BTreeSet;

@@ -205,7 +205,7 @@ impl<'a> Wait<'a> {
         let goes = claim(verdict)? && self.begin.elapsed() <= self.patience;
         if goes {
             // For those who cannot wait any longer. The others hear it.
-            let _ = write_ours(&verdict, b"go\n");
+            let _ = write_ours(verdict, b"go\n");
         }
         Ok(goes.then_some(Found::Go))
     }

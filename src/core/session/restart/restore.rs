@@ -133,7 +133,7 @@ impl Session {
         }
     }
 
-    /// Deletes what is on the prefix and was gone when a dataset that is offered was sealed, or later.
+    /// Deletes what is on the prefix and was gone when an offered dataset was sealed, or later.
     /// What somebody has put back since stays, but for what this start itself has `published`, to
     /// complete a flush. Collective.
     fn take_away(
