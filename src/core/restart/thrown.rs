@@ -11,6 +11,7 @@ use std::path::Path;
 use crate::cache::Offered;
 use crate::comm::{Comm, trees};
 use crate::error::Result;
+use crate::files::join_relative;
 use crate::kvtree::KvTree;
 
 /// What the records of all ranks say of the files of the datasets that are offered, by their ids.
@@ -75,6 +76,20 @@ impl LastWords {
         }
         all
     }
+}
+
+/// Finds the names of `gone` under which the prefix has what it had then, not what somebody has put
+/// back since; or what this start itself has `published` of these, to complete a flush.
+pub fn still_there(prefix: &Path, gone: &BTreeMap<String, u64>, published: &[&Offered]) -> KvTree {
+    let mut there = KvTree::new();
+    for (name, time) in gone {
+        let Ok(path) = join_relative(prefix, name) else { continue };
+        let now = last_change(&path);
+        if now > 0 && (now == *time || published.iter().any(|one| one.has(name))) {
+            there.set_flag(name, true);
+        }
+    }
+    there
 }
 
 /// Returns when the file at `path` was last changed in any way, nanoseconds since 1970; 0 if there

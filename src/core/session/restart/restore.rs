@@ -13,7 +13,7 @@ use crate::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
 use crate::namespace::{self as ns, Layer};
 use crate::records::FileMeta;
 use crate::restart::index::{Index, Listed};
-use crate::restart::thrown::{LastWords, last_change};
+use crate::restart::thrown::{LastWords, still_there};
 use crate::session::rank::runtime::Session;
 use crate::system::monotonic_ms;
 use crate::transfer::{JournalReport, about};
@@ -72,9 +72,8 @@ impl Session {
         self.remake_directories(report);
         self.replicate(&links, report)?;
         self.show_left(&resumed);
-        let is_published =
-            |one: &&Offered| [&left.completed, &left.gone].iter().any(|ids| ids.contains(&one.id));
-        let published: Vec<_> = report.offered.iter().filter(is_published).collect();
+        let done = |one: &&Offered| left.completed.contains(&one.id) || left.gone.contains(&one.id);
+        let published: Vec<_> = report.offered.iter().filter(done).collect();
         self.take_away(&links, &gone, &published)?;
         if self.site.rank == 0 {
             self.tell_offers(report, &known, &hidden, elapsed);
@@ -134,8 +133,7 @@ impl Session {
     }
 
     /// Deletes what is on the prefix and was gone when an offered dataset was sealed, or later.
-    /// What somebody has put back since stays, but for what this start itself has `published`, to
-    /// complete a flush. Collective.
+    /// See [`still_there`]. Collective.
     fn take_away(
         &self,
         links: &Links,
@@ -145,16 +143,11 @@ impl Session {
         if gone.is_empty() {
             return Ok(());
         }
-        let mut tree = KvTree::new();
-        let is_there = |name: &str, time: u64| {
-            let now = last_change(&self.site.on_prefix(name));
-            self.site.rank == 0
-                && now > 0
-                && (now == time || published.iter().any(|one| one.has(name)))
+        let there = match self.site.rank {
+            0 => still_there(&self.site.prefix, gone, published),
+            _ => KvTree::new(),
         };
-        let there = gone.iter().filter(|(name, time)| is_there(name, **time));
-        there.for_each(|(name, _)| tree.set_flag(name, true));
-        for name in trees::from_root(links.world.as_ref(), &tree, 0)?.keys() {
+        for name in trees::from_root(links.world.as_ref(), &there, 0)?.keys() {
             let mut state = self.state();
             match self.file_ref(name).filter(|_| self.site.rank == 0) {
                 Some(file) => {
