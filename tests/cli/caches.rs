@@ -367,7 +367,10 @@ fn nothing_is_seen_of_the_cache_of_another_prefix() {
             let told = format!("{}{}", out(&got), err(&got));
             let silent = words == ["ls"] && told.is_empty();
             assert!(silent || code(&got) != Some(0), "{words:?}: {told}");
-            assert!(!told.contains("ckpt.") && !told.contains("part_0/rank_0"), "{words:?}: {told}");
+            assert!(
+                !told.contains("ckpt.") && !told.contains("part_0/rank_0"),
+                "{words:?}: {told}"
+            );
         }
     }
     assert!(!other.path().join("ckpt").exists());

@@ -47,7 +47,8 @@ NUMBER, WORD = "[0-9]+", "[^/]+"
 PLACEHOLDERS = {
     "rank": NUMBER, "local-rank": NUMBER, "member": NUMBER, "members": NUMBER, "group": NUMBER,
     "index": NUMBER, "shard": NUMBER, "pid": NUMBER, "count": NUMBER, "generation": NUMBER,
-    "id": "[A-Za-z0-9_%-]*", "epoch": "[0-9a-f]{16}", "checksum": "[0-9a-f]{8}", "path": "[0-9a-f]{16}", "anything": ".+",
+    "id": "[A-Za-z0-9_%-]*", "epoch": "[0-9a-f]{16}", "checksum": "[0-9a-f]{8}",
+    "path": "[0-9a-f]{16}", "anything": ".+",
     "user": WORD, "jobid": WORD, "series": WORD, "nonce": WORD, "host": WORD, "name": WORD,
     "guarded": WORD, "stage": "(?:staged|published|failed)",
 }

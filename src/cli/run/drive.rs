@@ -60,7 +60,9 @@ pub fn drive(setup: Setup) -> Result<u8> {
 /// In an allocation that has another job's id than the last launch: its nodes are not ours.
 fn begin_allocation(setup: &Setup) -> Result<()> {
     let places = JobPlaces::new(&setup.settings, &setup.environment)?;
-    let Some(former) = reset_nodes_file(&places.prefix, &places.address.job)? else { return Ok(()) };
+    let Some(former) = reset_nodes_file(&places.prefix, &places.address.job)? else {
+        return Ok(());
+    };
     if let Some((_, name)) = left_in_caches(&places.prefix)?.last() {
         warn(
             messages::ONLY_IN_CACHES,

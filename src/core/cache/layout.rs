@@ -22,7 +22,8 @@ pub struct Store {
     /// Name in descriptors and records: the base directory as the settings give it. The same on
     /// every node.
     pub name: String,
-    /// Its directory on this node, at the [`Address`] below its base; exists once the launch was accepted.
+    /// Its directory on this node, at the [`Address`] below its base; exists once the launch was
+    /// accepted.
     pub cache_dir: PathBuf,
     /// Datasets can lie in it. One that only records of an earlier launch name may be gone from
     /// this node; the first store stands in for it.

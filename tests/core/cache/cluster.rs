@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use scr_core::cache::{
-    self, Address, Ctx, FilemapFile, Layout, Offered, Owner, Prepared, Protect, RebuildReport, SealRequest,
-    Sharing, Store,
+    self, Address, Ctx, FilemapFile, Layout, Offered, Owner, Prepared, Protect, RebuildReport,
+    SealRequest, Sharing, Store,
 };
 use scr_core::comm::Comm;
 use scr_core::comm::threads::{Outcome, ThreadWorld};

@@ -121,7 +121,7 @@ fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) ->
         idle: Idle::default(),
         setbacks: Setbacks::default(),
         memory: Memory::default(),
-            launches: Launches::default(),
+        launches: Launches::default(),
         places: Mutex::default(),
         events: Events::default(),
         evicted: Leftovers::default(),
