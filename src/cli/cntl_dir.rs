@@ -8,9 +8,10 @@ use scr_core::launch::JobPlaces;
 /// Arguments of `scr cntl-dir`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-What a prefix has lies in a directory of its own in it. Needs the environment of the run: \
-SCR_PREFIX, SCR_CONF_FILE and, unless the resource manager tells it, SCR_JOB_ID. The exit status \
-is 0, or 1 if the settings are wrong. Example:\n
+Each prefix has a directory of its own in it. Needs the environment of the run: SCR_PREFIX, \
+SCR_CONF_FILE and, unless the resource manager tells it, SCR_JOB_ID.
+
+The exit status is 0, or 1 if the settings are wrong. Example:\n
     ls \"$(scr cntl-dir --prefix /pfs/me/run)\"")]
 pub struct Args {
     /// Print the cache directories instead, one a line.

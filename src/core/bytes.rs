@@ -220,6 +220,16 @@ fn utf8(bytes: &[u8]) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 
+/// Makes a number for a name: the same on every rank, in every call and every launch.
+#[must_use]
+pub fn stable_number(name: &str) -> u64 {
+    // FNV-1a: short, and independent of the process, unlike std's hashers.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash | 1 << 63
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -62,7 +62,7 @@ def file_that_nobody_can_open(mpi, program):
 def cache_with_few_inodes(mpi, program):
     """A RAM disk that has bytes, and inodes for a file or two: one message, and the restart is from
     the newest checkpoint."""
-    for inodes in (13, 24, 40):
+    for inodes in (14, 25, 41):
         with place(mpi, program) as plain, place(mpi, program) as here:
             want = plain.run(2, "careless", 18, 5, 0, shim=False)
             store = here.base / "small"

@@ -1,6 +1,5 @@
-//! Where the directories of a prefix are on a node: in that of its job,
-//! `<base>/<user>/scr.<jobid>`,
-//! each prefix has one of its own, so that any number of simulations share an allocation.
+//! Where the directories of a prefix are on a node: each has one of its own in that of its job,
+//! `<base>/<user>/scr.<jobid>`, so that any number of simulations share an allocation.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,8 +10,8 @@ use super::disk::names_in;
 use super::identity::LAUNCH;
 use super::layout::on_node;
 use super::owner::is_made_for;
+use crate::bytes::stable_number;
 use crate::files::lease;
-use crate::namespace::stable_number;
 
 /// First part of the name of a prefix's directory.
 const OF_PREFIX: &str = "prefix.";
@@ -29,14 +28,14 @@ pub struct Address {
 }
 
 impl Address {
-    /// The number follows from the prefix's path, symlinks resolved: a prefix that was made anew
-    /// meets the cache of the one before, and tells of it.
+    /// Makes that of a prefix. The number follows from its path, symlinks resolved: one that was
+    /// made anew meets the cache of the one before, and tells of it.
     #[must_use]
     pub fn new(user: &str, job: &str, prefix: &Path) -> Address {
         Address { user: user.to_owned(), job: job.to_owned(), folder: Some(folder_of(prefix)) }
     }
 
-    /// The same, or where a version that had one directory a job has left a cache of this prefix
+    /// Returns it, or where a version that had one directory a job has left a cache of this prefix
     /// below one of `bases`: it is used there until it is empty.
     #[must_use]
     pub fn or_older(self, root: &Path, bases: &[PathBuf], prefix: &Path) -> Address {
@@ -75,8 +74,8 @@ pub fn job_dir(dir: &Path) -> &Path {
     dir.parent().filter(|_| is_prefix_own).unwrap_or(dir)
 }
 
-/// Of directories that a person has copied, `<base>/<user>/scr.<jobid>` perhaps, those that another
-/// prefix has go, if there are some of this one.
+/// Leaves out, of directories that a person has copied, those that another prefix has in a job, if
+/// there are some of this one.
 pub(super) fn keep_own(prefix: &Path, dirs: &mut [&mut BTreeSet<PathBuf>]) {
     let own = folder_of(prefix);
     let of = |dir: &Path| {
@@ -112,7 +111,7 @@ fn count(control_dir: &Path) -> u64 {
     1 + of_others(control_dir).iter().filter(lives).count() as u64
 }
 
-/// The control directories that other prefixes have in the job on this node.
+/// Finds the control directories that other prefixes have in the job on this node.
 pub(super) fn of_others(control_dir: &Path) -> Vec<PathBuf> {
     let of_job = job_dir(control_dir);
     let names = names_in(of_job).unwrap_or_default();

@@ -11,7 +11,6 @@ use super::identity::LAUNCH;
 use super::store::all_records;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::namespace::STATE_FOLDER;
 use crate::records::{
     DatasetRecord, DatasetState, FlushState, PrefixIdentity, PrefixIndex, Record, RunRecord,
 };
@@ -108,8 +107,9 @@ pub fn former_path(control_dir: &Path, state_dir: &Path) -> Option<String> {
         return None; // the usual case asks nothing of the PFS
     }
     let own = of(state_dir);
+    let folder = state_dir.file_name()?;
     // What a copy was made of is still there.
-    let is_gone = |path: &str| of(&Path::new(path).join(STATE_FOLDER)) != own;
+    let is_gone = |path: &str| of(&Path::new(path).join(folder)) != own;
     cached.into_iter().find(|(owner, path)| *owner == own && is_gone(path)).map(|(_, path)| path)
 }
 

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::resources;
+use crate::bytes::stable_number;
 use crate::cache::{Address, Layout, Owner, stores_in_records};
 use crate::descriptors::Descriptors;
 use crate::error::{Error, Result, again};
-use crate::namespace::{STATE_FOLDER, stable_number};
+use crate::namespace::STATE_FOLDER;
 use crate::params::{Environment, Settings, keys};
 use crate::system;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::answer::Attributes;
-use super::names::stable_number;
+use crate::bytes::stable_number;
 use crate::cache::{CatalogEntry, NodeCatalog};
 use crate::machine::DatasetKey;
 use crate::records::FileMeta;

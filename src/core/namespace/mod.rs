@@ -41,7 +41,7 @@ pub use hidden_dir::HiddenDir;
 pub use intent::{Intent, Manner};
 pub use layer::{Layer, Remote};
 pub use listing::entries;
-pub use names::{FALLBACK_DIR, SHADOWS, STATE_FOLDER, is_ours, parent, relative, stable_number};
+pub use names::{FALLBACK_DIR, SHADOWS, STATE_FOLDER, is_ours, parent, relative};
 pub use neighbours::{Claimed, Neighbours, News};
 pub use notices::{Claim, Move, Notice, Writing};
 pub use silenced::{Silenced, pattern_of};

@@ -36,16 +36,6 @@ pub fn is_ours(name: &str) -> bool {
     top == STATE_FOLDER || is_staged_name(name.rsplit('/').next().unwrap_or(name))
 }
 
-/// Makes a number for a name that has no inode on this node: the same on every rank and in every
-/// call.
-pub fn stable_number(name: &str) -> u64 {
-    // FNV-1a: short, and independent of the process, unlike std's hashers.
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    hash | 1 << 63
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,8 +45,7 @@ impl Session {
         Some(described?.capacity_bytes? / self.sharers(store))
     }
 
-    /// Counts the ranks that share a store, those of other launches of the job, taken for as many
-    /// each, included; at least 1.
+    /// Counts the ranks that share a store, as many for each live launch of the job; at least 1.
     pub(in crate::session) fn sharers(&self, store: &Store) -> u64 {
         let index = self.site.layout.store_index(&store.name);
         let ranks = self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node);
