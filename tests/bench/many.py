@@ -30,7 +30,9 @@ def ends(mpi, programs, scratch, turns):
             settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/rank_{rank}.*.dat"}
             with job(mpi, scratch, build, 4, disk=DISK, **settings_of("SINGLE"), **settings) as run:
                 run.run_to_death(programs["many"], "die", FILES)
-                of[build].append(sum(run.run(programs["many"], "end")[0]) - plain)
+                # It says what it restarts from.
+                end = run.run_to_death(programs["many"], "end")
+                of[build].append(sum(end[0]) - plain)
                 shares[build].append(of[build][-1] / copies[-1])
     for build, seconds in of.items():
         label = "" if build is NOW else f", {build.name}"
