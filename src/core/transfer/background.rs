@@ -264,13 +264,13 @@ pub fn complete_background(prefix: &Path, id: u64, keep: u64) -> Result<Option<L
     let mut names = names_in(&folder)?;
     names.retain(|name| name.starts_with("done.") && name.ends_with(".scr"));
     let Some(first) = names.first() else { return Ok(None) };
-    let (about, _) = read_mark(&folder.join(first))?;
+    let Some((about, _)) = read_mark(&folder.join(first))? else { return Ok(None) };
     if names.len() < about.ranks {
         return Ok(None);
     }
     let mut entries = Vec::new();
     for name in &names {
-        let (theirs, catalog) = read_mark(&folder.join(name))?;
+        let Some((theirs, catalog)) = read_mark(&folder.join(name))? else { return Ok(None) };
         if theirs.dataset.epoch != about.dataset.epoch {
             // Marks of an earlier seal: the ranks concerned have not written theirs anew yet.
             return Ok(None);
@@ -310,18 +310,21 @@ pub fn settle_background(prefix: &Path, keep: u64) -> Result<Vec<(u64, Left)>> {
 /// A part of the files may be there, and no rank goes on.
 fn note_begun(prefix: &Path, id: u64) -> Result<()> {
     let path = marks_folder(prefix, id).join(format!("{BEGUN}.scr"));
-    match path.exists().then(|| read_mark(&path)).transpose() {
+    match read_mark(&path) {
         Ok(Some((about, all))) => note_half(prefix, &about, &all.entries),
         Ok(None) | Err(Error::Corrupt { .. }) => Ok(()),
         Err(other) => Err(other),
     }
 }
 
-fn read_mark(path: &Path) -> Result<(About, Catalog)> {
-    let tree = KvTree::read_file(path)?.unwrap_or_default();
+/// `None`: it is not there, since another thread may have completed the dataset since it was
+/// listed.
+fn read_mark(path: &Path) -> Result<Option<(About, Catalog)>> {
+    let Some(tree) = KvTree::read_file(path)? else { return Ok(None) };
     let about = About::from_tree(tree.child("ABOUT"));
     let catalog = Catalog::from_tree(tree.child("FILES"));
-    about.zip(catalog).ok_or_else(|| Error::corrupt(path, "it is not the mark of a flush"))
+    let mark = about.zip(catalog);
+    mark.map(Some).ok_or_else(|| Error::corrupt(path, "it is not the mark of a flush"))
 }
 
 /// Returns the ids of all datasets with marks: what the next start, or rank 0, may be able to
