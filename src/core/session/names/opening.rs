@@ -101,6 +101,9 @@ impl Session {
                 return Some(answer);
             }
         };
+        if manner == Manner::Lazy && found.is_denied() {
+            return Some(Answer::Fail(libc::EACCES));
+        }
         let wish = intent.as_wish(found.exists);
         if let Some(of) = state.of_another(name) {
             if state.view.place(name) != found.place {
