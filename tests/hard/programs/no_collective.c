@@ -12,10 +12,11 @@ static uint64_t ring(const sim_t *sim) {
 
 static uint64_t nonblocking(const sim_t *sim) {
   uint64_t out = sim->cells[0], in = 0;
-  MPI_Request requests[2];
-  MPI_Iallreduce(&out, &in, 1, MPI_UINT64_T, MPI_BXOR, MPI_COMM_WORLD, &requests[0]);
-  MPI_Ibarrier(MPI_COMM_WORLD, &requests[1]);
-  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  MPI_Request sum, barrier;
+  MPI_Iallreduce(&out, &in, 1, MPI_UINT64_T, MPI_BXOR, MPI_COMM_WORLD, &sum);
+  MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+  MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+  MPI_Wait(&sum, MPI_STATUS_IGNORE);
   return in;
 }
 
