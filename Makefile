@@ -32,7 +32,7 @@ TESTS     := $(filter deps test test-% faults lint bench python-mpich,$(MAKECMDG
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 .PHONY: help deps build browser python-mpich sim-library product interfaces examples
-.PHONY: demo test test-full test-cluster test-apps faults lint bench install deb clean
+.PHONY: demo test test-full test-cluster test-apps faults lint bench install dist deb clean
 .DEFAULT_GOAL := build
 
 ## help: this list
@@ -148,14 +148,18 @@ PYTHON_DIR ?= $(shell $(PYTHON) -c 'import site, sys, sysconfig; at = sys.argv[1
   here = [path for path in site.getsitepackages() if path.startswith(at + "/")]; \
   print(here[0] if here else sysconfig.get_path("purelib", "posix_prefix", {"base": at}))' $(PREFIX))
 
+# The symbols would be nine tenths of it.
+STRIP     ?= strip
+INSTALL   := install -m 755 -s --strip-program=$(STRIP)
+
 ## install: to PREFIX (default /usr/local)
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/scr
-	install -m 755 $(DIST)/bin/scr $(DESTDIR)$(PREFIX)/bin/scr
+	$(INSTALL) $(DIST)/bin/scr $(DESTDIR)$(PREFIX)/bin/scr
 	for name in $(CLASSIC); do ln -sf scr $(DESTDIR)$(PREFIX)/bin/$$name; done
-	install -m 755 $(DIST)/lib/libscr.so $(DIST)/lib/libscr_preload.so $(DESTDIR)$(PREFIX)/lib/
+	$(INSTALL) $(DIST)/lib/libscr.so $(DIST)/lib/libscr_preload.so $(DESTDIR)$(PREFIX)/lib/
 	install -d $(DESTDIR)$(PREFIX)/lib/scr/sim
-	install -m 755 $(DIST)/lib/scr/sim/libshared_cores.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
+	$(INSTALL) $(DIST)/lib/scr/sim/libshared_cores.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
 	cp -r config examples $(DESTDIR)$(PREFIX)/share/scr/
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PYTHON_DIR)/scr
 	cp -r $(DIST)/include/. $(DESTDIR)$(PREFIX)/include/
@@ -166,6 +170,49 @@ install: build
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PYTHON_DIR@|$(PYTHON_DIR)|' \
 	  packaging/modulefiles/scr > $(DESTDIR)$(PREFIX)/share/modules/modulefiles/scr/$(VERSION)
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+# What runs on any Linux is linked by zig, which knows what each version of the C library has. For
+# another machine: TRIPLE=aarch64-unknown-linux-gnu OBJCOPY=aarch64-linux-gnu-objcopy
+# STRIP=aarch64-linux-gnu-strip, with that target of Rust's.
+TRIPLE    ?= $(shell uname -m)-unknown-linux-gnu
+GLIBC     := 2.17
+OBJCOPY   ?= objcopy
+ZIG       := $(CURDIR)/target/zig
+ANY       := $(CURDIR)/target/any/$(TRIPLE)
+TARBALL   := $(CURDIR)/target/tarball
+RELEASE   := scr-$(VERSION)-$(firstword $(subst -, ,$(TRIPLE)))
+BINARIES  := bin/scr lib/libscr.so lib/libscr_preload.so lib/scr/sim/libshared_cores.so
+$(ZIG)/bin/cargo-zigbuild: | deps
+	$(PYTHON) -m pip install --quiet --root-user-action=ignore --no-cache-dir \
+	  --target $(ZIG).new ziglang==0.17.1 cargo-zigbuild==0.24.1
+	@rm -rf $(ZIG) && mv $(ZIG).new $(ZIG)
+
+## dist: a tarball for any Linux with glibc 2.17 or later, in target/tarball; its symbols beside it
+dist: TOOLS := python3-pip binutils
+dist: interfaces $(ZIG)/bin/cargo-zigbuild
+	PATH=$(ZIG)/bin:$$PATH CARGO_ZIGBUILD_ZIG_PATH=$(ZIG)/ziglang/zig \
+	  $(CARGO) zigbuild --release --target $(TRIPLE).$(GLIBC) --target-dir target/any
+	rm -rf $(ANY)/dist && mkdir -p $(ANY)/dist
+	cp -r $(DIST)/include $(DIST)/lib $(DIST)/share $(ANY)/dist/
+	mkdir -p $(ANY)/dist/bin && cp $(ANY)/release/scr $(ANY)/dist/bin/
+	cp $(ANY)/release/libscr.so $(ANY)/release/libscr_preload.so $(ANY)/dist/lib/
+	mkdir -p $(ANY)/dist/lib/scr/sim && $(ZIG)/ziglang/zig cc -target $(subst -unknown,,$(TRIPLE)).$(GLIBC) \
+	  $(C_FLAGS) -shared -fPIC -o $(ANY)/dist/lib/scr/sim/libshared_cores.so src/cli/sim/shared_cores.c
+	$(EMULATOR) $(ANY)/dist/bin/scr manual $(ANY)/dist/share
+	sh packaging/oldest.sh $(GLIBC) $(addprefix $(ANY)/dist/,$(BINARIES))
+	rm -rf $(TARBALL) && mkdir -p $(TARBALL)
+	$(MAKE) -s --old-file=build install DIST=$(ANY)/dist DESTDIR=$(TARBALL)/$(RELEASE) PREFIX= PYTHON_DIR=/lib/python
+	at='[file normalize [file dirname $$ModulesCurrentModulefile]/../../../..]'; \
+	  sed "s|{@PREFIX@}|$$at|; s|@VERSION@|$(VERSION)|; s|{@PYTHON_DIR@}|"'$$prefix/lib/python|' packaging/modulefiles/scr \
+	  > $(TARBALL)/$(RELEASE)/share/modules/modulefiles/scr/$(VERSION)
+	mkdir -p $(TARBALL)/$(RELEASE)/share/doc && cp -r docs $(TARBALL)/$(RELEASE)/share/doc/scr
+	cp README.md CHANGELOG.md LICENSE-* $(TARBALL)/$(RELEASE)/
+	for file in $(BINARIES); do at=$(TARBALL)/$(RELEASE)-symbols/$$file.debug; mkdir -p $${at%/*} && \
+	  $(OBJCOPY) --only-keep-debug --compress-debug-sections $(ANY)/dist/$$file $$at && \
+	  $(OBJCOPY) --add-gnu-debuglink=$$at $(TARBALL)/$(RELEASE)/$$file || exit 1; done
+	for name in $(RELEASE) $(RELEASE)-symbols; do \
+	  tar -C $(TARBALL) --owner=0 --group=0 -czf $(TARBALL)/$$name.tar.gz $$name || exit 1; done
+	@ls -l $(TARBALL)/*.gz
 
 # Who answers for the packages that are made here, as Debian's own tools are told it; and where they
 # are put.
