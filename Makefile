@@ -5,13 +5,14 @@ PREFIX    ?= /usr/local
 DESTDIR   ?=
 CARGO     ?= cargo
 PROFILE   ?= release
-MPIS      := openmpi mpich
 DIST      := $(CURDIR)/target/dist
-PYTHON    ?= /usr/bin/python3
+# The system's, for which Debian has the packages; else the one that is there.
+PYTHON    ?= $(shell command -v /usr/bin/python3 || command -v python3)
 FORTRAN   ?= gfortran
 EXAMPLES  := $(CURDIR)/target/examples
 PROFILE_FLAG := --profile $(PROFILE)
 BUILT     := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+# What the tests take from Debian.
 PACKAGES  := build-essential cmake pkgconf gfortran g++ openmpi-bin libopenmpi-dev mpich libmpich-dev \
              libclang-dev ca-certificates curl git iproute2 util-linux e2fsprogs procps python3 python3-dev \
              python3-pip python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py \
@@ -25,35 +26,24 @@ CLASSIC   := scr_check_node scr_cntl_dir scr_copy scr_env scr_flush scr_flush_fi
              scr_should_exit scr_srun scr_test_runtime scr_transfer
 VERSION   := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 RUST      := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-RUSTUP    := curl --proto '=https' --tlsv1.2 -sSf \
-             https://static.rust-lang.org/rustup/rustup-init.sh | \
-             sh -s -- -y --no-modify-path --profile minimal --component rustfmt --component clippy
+# The targets that take all of them; all others but demo and deb do with a C compiler and Rust.
+TESTS     := $(filter deps test test-% faults lint bench python-mpich,$(MAKECMDGOALS))
 # Where rustup puts it; a shell that was open before does not look there.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 .PHONY: help deps build browser python-mpich sim-library product interfaces examples
-.PHONY: demo test test-full test-cluster test-apps faults lint bench install deb clean
+.PHONY: demo test test-full test-cluster test-apps faults lint bench install dist deb clean
 .DEFAULT_GOAL := build
 
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
-## deps: install what build and tests need (root), or print the commands
+## deps: install what tests need (root on Debian or Ubuntu), or print the commands
 deps:
-	@missing=; for p in $(PACKAGES); do \
-	  dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
-	if [ -z "$$missing" ]; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ]; then \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
-	else echo "missing packages; as root: apt-get install --no-install-recommends$$missing"; exit 1; fi
-	@have=$$($(CARGO) --version 2>/dev/null | cut -d' ' -f2); \
-	if printf '%s\n' $(RUST) "$${have:-0}" | sort -CV; then exit 0; fi; \
-	echo "Rust $(RUST) or newer is needed (cargo here: $${have:-none}); it is installed with:"; \
-	echo "  $(RUSTUP)"; \
-	if [ "$$(id -u)" = 0 ]; then $(RUSTUP); $(CARGO) --version; else exit 1; fi
+	@CARGO=$(CARGO) sh packaging/needs.sh $(RUST) $(if $(TESTS),all $(PACKAGES),some $(TOOLS))
 
-## build: the shim, the engine, the scr command, and the examples for each MPI
+## build: the shim, the engine, the scr command, and the examples for each MPI that is there
 build: deps product sim-library interfaces examples
 
 product: deps
@@ -72,32 +62,32 @@ sim-library: deps
 
 # What programs that call SCR are built with, beside the library: headers, module file, package,
 # manual pages.
-SCR_FLAGS := -I$(DIST)/include -L$(DIST)/lib -Wl,-rpath,$(DIST)/lib -lscr
 interfaces: deps
 	@mkdir -p $(addprefix $(DIST)/,include lib/pkgconfig lib/cmake/scr lib/python/scr share/man)
 	@cp -f src/api/include/* $(DIST)/include/
 	@if command -v $(FORTRAN) >/dev/null; then cd $(DIST)/include && $(FORTRAN) -fsyntax-only scr.f90; \
 	  else echo "no $(FORTRAN): without the module file of scr.f90"; fi
-	@sed 's|@PREFIX@|$(DIST)|' src/api/package/scr.pc.in > $(DIST)/lib/pkgconfig/scr.pc
+	@cp -f src/api/package/scr.pc $(DIST)/lib/pkgconfig/
 	@cp -f src/api/package/*.cmake $(DIST)/lib/cmake/scr/
 	@cp -f src/api/python/scr/*.py $(DIST)/lib/python/scr/
-	$(PYTHON) src/api/package/manual.py docs/api.md $(DIST)/share/man
+	@if [ -n "$(PYTHON)" ]; then $(PYTHON) src/api/package/manual.py docs/api.md $(DIST)/share/man; \
+	  else echo "no python3: without the manual pages of SCR's calls"; fi
 
-examples: $(MPIS:%=$(EXAMPLES)/%/built)
-$(EXAMPLES)/%/built: $(wildcard examples/* src/api/include/*) | product interfaces
-	@mkdir -p $(@D)/fortran
-	mpicc.$* $(C_FLAGS) -o $(@D)/heat_posix examples/heat_posix.c
-	mpicc.$* $(C_FLAGS) -o $(@D)/heat_stdio examples/heat_stdio.c
-	mpicxx.$* -std=c++17 $(C_FLAGS) -DOMPI_SKIP_MPICXX -o $(@D)/heat_cpp examples/heat_cpp.cpp
-	cd $(@D)/fortran && mpif90.$* -O2 -fallow-argument-mismatch -w -o ../heat_f77 \
-	  $(CURDIR)/examples/heat_common.f90 $(CURDIR)/examples/heat_f77.f90
-	cd $(@D)/fortran && mpif90.$* -O2 -w -o ../heat_f08 \
-	  $(CURDIR)/examples/heat_common.f90 $(CURDIR)/examples/heat_f08.f90
-	mpicc.$* $(C_FLAGS) -o $(@D)/heat_scr examples/heat_scr.c $(SCR_FLAGS)
-	cd $(@D)/fortran && mpif90.$* -O2 -w -o ../heat_scr_f $(CURDIR)/examples/heat_common.f90 \
-	  $(CURDIR)/examples/heat_scr.f90 $(SCR_FLAGS)
-	@cp -f $(addprefix examples/heat_,common.py numpy.py h5py.py scr.py) $(@D)/
-	@touch $@
+# Debian has the compilers of each MPI under names of their own; elsewhere there is one mpicc at a
+# time, and it may be another one's than the last time.
+examples: product interfaces
+	@built=; for at in .openmpi .mpich ""; do \
+	  mpicc=$$(command -v mpicc$$at) || continue; \
+	  if [ -z "$$at" ] && [ -n "$$built" ]; then continue; fi; \
+	  built=$(EXAMPLES)/$$([ -n "$$at" ] && echo $${at#.} || echo mpi)/built; \
+	  [ "$$(cat $$built 2>/dev/null)" = "$$mpicc" ] || rm -f $$built; \
+	  $(MAKE) -s $$built MPICC=$$mpicc SUFFIX=$$at || exit 1; \
+	done; \
+	[ -n "$$built" ] || echo "no mpicc: without the examples (an MPI: apt-get install libopenmpi-dev," \
+	  "dnf install openmpi-devel, zypper install openmpi4-devel; then it has to be in PATH)"
+$(EXAMPLES)/%/built: $(wildcard examples/* src/api/include/*)
+	SCR_ROOT=$(DIST) sh examples/build.sh $(@D) $(SUFFIX)
+	@echo $(MPICC) > $@
 
 # Opens the pages of scr report in test-full.
 browser:
@@ -116,6 +106,7 @@ target/python-mpich/mpi4py: | deps
 	@rm -rf target/python-mpich && mv target/python-mpich.new target/python-mpich
 
 ## demo: virtual nodes, a lost node, a restart from the cache (root, two minutes)
+demo: TOOLS := openmpi-bin libopenmpi-dev python3 iproute2 util-linux
 demo: build
 	python3 tests/demo.py
 
@@ -157,26 +148,71 @@ PYTHON_DIR ?= $(shell $(PYTHON) -c 'import site, sys, sysconfig; at = sys.argv[1
   here = [path for path in site.getsitepackages() if path.startswith(at + "/")]; \
   print(here[0] if here else sysconfig.get_path("purelib", "posix_prefix", {"base": at}))' $(PREFIX))
 
+# The symbols would be nine tenths of it.
+STRIP     ?= strip
+INSTALL   := install -m 755 -s --strip-program=$(STRIP)
+
 ## install: to PREFIX (default /usr/local)
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/scr
-	install -m 755 $(DIST)/bin/scr $(DESTDIR)$(PREFIX)/bin/scr
+	$(INSTALL) $(DIST)/bin/scr $(DESTDIR)$(PREFIX)/bin/scr
 	for name in $(CLASSIC); do ln -sf scr $(DESTDIR)$(PREFIX)/bin/$$name; done
-	install -m 755 $(DIST)/lib/libscr.so $(DIST)/lib/libscr_preload.so $(DESTDIR)$(PREFIX)/lib/
+	$(INSTALL) $(DIST)/lib/libscr.so $(DIST)/lib/libscr_preload.so $(DESTDIR)$(PREFIX)/lib/
 	install -d $(DESTDIR)$(PREFIX)/lib/scr/sim
-	install -m 755 $(DIST)/lib/scr/sim/libshared_cores.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
+	$(INSTALL) $(DIST)/lib/scr/sim/libshared_cores.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
 	cp -r config examples $(DESTDIR)$(PREFIX)/share/scr/
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PYTHON_DIR)/scr
 	cp -r $(DIST)/include/. $(DESTDIR)$(PREFIX)/include/
 	cp -r $(DIST)/lib/pkgconfig $(DIST)/lib/cmake $(DESTDIR)$(PREFIX)/lib/
-	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(DIST)/lib/pkgconfig/scr.pc \
-	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/scr.pc
 	cp -r $(addprefix $(DIST)/share/,man bash-completion zsh fish) $(DESTDIR)$(PREFIX)/share/
 	install -m 644 $(DIST)/lib/python/scr/*.py $(DESTDIR)$(PYTHON_DIR)/scr/
 	install -d $(DESTDIR)$(PREFIX)/share/modules/modulefiles/scr
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PYTHON_DIR@|$(PYTHON_DIR)|' \
 	  packaging/modulefiles/scr > $(DESTDIR)$(PREFIX)/share/modules/modulefiles/scr/$(VERSION)
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+# What runs on any Linux is linked by zig, which knows what each version of the C library has. For
+# another machine: TRIPLE=aarch64-unknown-linux-gnu OBJCOPY=aarch64-linux-gnu-objcopy
+# STRIP=aarch64-linux-gnu-strip, with that target of Rust's.
+TRIPLE    ?= $(shell uname -m)-unknown-linux-gnu
+GLIBC     := 2.17
+OBJCOPY   ?= objcopy
+ZIG       := $(CURDIR)/target/zig
+ANY       := $(CURDIR)/target/any/$(TRIPLE)
+TARBALL   := $(CURDIR)/target/tarball
+RELEASE   := scr-$(VERSION)-$(firstword $(subst -, ,$(TRIPLE)))
+BINARIES  := bin/scr lib/libscr.so lib/libscr_preload.so lib/scr/sim/libshared_cores.so
+$(ZIG)/bin/cargo-zigbuild: | deps
+	$(PYTHON) -m pip install --quiet --root-user-action=ignore --no-cache-dir \
+	  --target $(ZIG).new ziglang==0.17.1 cargo-zigbuild==0.24.1
+	@rm -rf $(ZIG) && mv $(ZIG).new $(ZIG)
+
+## dist: a tarball for any Linux with glibc 2.17 or later, in target/tarball; its symbols beside it
+dist: TOOLS := python3-pip binutils
+dist: interfaces $(ZIG)/bin/cargo-zigbuild
+	PATH=$(ZIG)/bin:$$PATH CARGO_ZIGBUILD_ZIG_PATH=$(ZIG)/ziglang/zig \
+	  $(CARGO) zigbuild --release --target $(TRIPLE).$(GLIBC) --target-dir target/any
+	rm -rf $(ANY)/dist && mkdir -p $(ANY)/dist
+	cp -r $(DIST)/include $(DIST)/lib $(DIST)/share $(ANY)/dist/
+	mkdir -p $(ANY)/dist/bin && cp $(ANY)/release/scr $(ANY)/dist/bin/
+	cp $(ANY)/release/libscr.so $(ANY)/release/libscr_preload.so $(ANY)/dist/lib/
+	mkdir -p $(ANY)/dist/lib/scr/sim && $(ZIG)/ziglang/zig cc -target $(subst -unknown,,$(TRIPLE)).$(GLIBC) \
+	  $(C_FLAGS) -shared -fPIC -o $(ANY)/dist/lib/scr/sim/libshared_cores.so src/cli/sim/shared_cores.c
+	$(EMULATOR) $(ANY)/dist/bin/scr manual $(ANY)/dist/share
+	sh packaging/oldest.sh $(GLIBC) $(addprefix $(ANY)/dist/,$(BINARIES))
+	rm -rf $(TARBALL) && mkdir -p $(TARBALL)
+	$(MAKE) -s --old-file=build install DIST=$(ANY)/dist DESTDIR=$(TARBALL)/$(RELEASE) PREFIX= PYTHON_DIR=/lib/python
+	at='[file normalize [file dirname $$ModulesCurrentModulefile]/../../../..]'; \
+	  sed "s|{@PREFIX@}|$$at|; s|@VERSION@|$(VERSION)|; s|{@PYTHON_DIR@}|"'$$prefix/lib/python|' packaging/modulefiles/scr \
+	  > $(TARBALL)/$(RELEASE)/share/modules/modulefiles/scr/$(VERSION)
+	mkdir -p $(TARBALL)/$(RELEASE)/share/doc && cp -r docs $(TARBALL)/$(RELEASE)/share/doc/scr
+	cp README.md CHANGELOG.md LICENSE-* $(TARBALL)/$(RELEASE)/
+	for file in $(BINARIES); do at=$(TARBALL)/$(RELEASE)-symbols/$$file.debug; mkdir -p $${at%/*} && \
+	  $(OBJCOPY) --only-keep-debug --compress-debug-sections $(ANY)/dist/$$file $$at && \
+	  $(OBJCOPY) --add-gnu-debuglink=$$at $(TARBALL)/$(RELEASE)/$$file || exit 1; done
+	for name in $(RELEASE) $(RELEASE)-symbols; do \
+	  tar -C $(TARBALL) --owner=0 --group=0 -czf $(TARBALL)/$$name.tar.gz $$name || exit 1; done
+	@ls -l $(TARBALL)/*.gz
 
 # Who answers for the packages that are made here, as Debian's own tools are told it; and where they
 # are put.
@@ -185,7 +221,7 @@ DEBEMAIL    ?= scr@example.org
 PACKAGER    ?= $(DEBFULLNAME) <$(DEBEMAIL)>
 DEB      ?= $(CURDIR)/target/deb
 ## deb: packages for Debian, in target/deb: scr, scr-dev
-deb: PACKAGES += debhelper
+deb: TOOLS := debhelper gfortran python3
 deb: build
 	rm -rf $(DEB) && mkdir -p $(DEB)/scr
 	cp -r packaging/debian README.md CHANGELOG.md docs $(DEB)/scr/

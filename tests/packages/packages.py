@@ -49,10 +49,10 @@ def install(*names):
 
 
 class Fresh:
-    """A root to install in; the case gets it."""
+    """A root to install in, with all changes to `lower` in memory; the case gets it."""
 
-    def __init__(self, debs):
-        self.debs = debs
+    def __init__(self, files, lower="/"):
+        self.debs, self.lower = files, lower
 
     def __enter__(self):
         self.memory = pathlib.Path(tempfile.mkdtemp(prefix="scr-packages-"))
@@ -60,7 +60,7 @@ class Fresh:
         upper, work, self.root = (self.memory / name for name in ("upper", "work", "root"))
         for path in (upper, work, self.root):
             path.mkdir()
-        layers = f"lowerdir=/,upperdir={upper},workdir={work}"
+        layers = f"lowerdir={self.lower},upperdir={upper},workdir={work}"
         run("mount", "-t", "overlay", "overlay", "-o", layers, self.root)
         for name in ("dev", "proc", "sys"):
             run("mount", "--rbind", f"/{name}", self.root / name)
@@ -218,15 +218,20 @@ def attempt(function, debs):
     return error is None
 
 
-def main(words):
+def chosen_cases(program, words, cases):
+    """Those that the words name, or all, for the program in name spaces of its own."""
     if os.geteuid() != 0:
         print("a root of their own needs root\n0 passed, 1 failed")
-        return 1
+        sys.exit(1)
     if INSIDE not in words:
         apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        os.execvp(apart[0], [*apart, sys.executable, __file__, INSIDE, *words])
+        os.execvp(apart[0], [*apart, sys.executable, program, INSIDE, *words])
     wanted = [word for word in words if word != INSIDE]
-    chosen = [one for one in CASES if not wanted or one.__name__ in wanted]
+    return [one for one in cases if not wanted or one.__name__ in wanted]
+
+
+def main(words):
+    chosen = chosen_cases(__file__, words, CASES)
     if not shutil.which("dh"):
         install("debhelper")
     made = pathlib.Path(tempfile.mkdtemp(prefix="packages-", dir=ROOT / "target"))

@@ -122,8 +122,9 @@ unsafe fn nameless(
 
 /// The name's old file is gone for the program only. It takes another name, and is renamed.
 fn in_place_of_a_deleted_one(question: Question, call: impl Fn(&CStr) -> c_int) -> Outcome<c_int> {
+    // By its number: C libraries before 2.30 have no name for it.
     // SAFETY: gettid has no preconditions.
-    let unique = format!(".scr-link-{}", unsafe { libc::gettid() });
+    let unique = format!(".scr-link-{}", unsafe { libc::syscall(libc::SYS_gettid) });
     let path = question.path.to_bytes();
     let slash = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
     let Ok(other) = CString::new([&path[..=slash], unique.as_bytes()].concat()) else {

@@ -151,8 +151,9 @@ fn option(word: &OsStr) -> Option<&[u8]> {
 
 fn random_number() -> String {
     let mut bytes = [0_u8; 16];
+    // By its number: C libraries before 2.25 have no name for it.
     // SAFETY: the buffer is writable for its length.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    let got = unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0_u32) };
     if got != 16 {
         let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
         bytes = (clock ^ (u128::from(std::process::id()) << 96)).to_ne_bytes();

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use scr_core::error::{Error, Result};
 
 use super::namespace::{self, Mount};
-use super::node::{NODE_ETC, SCRATCH};
+use super::node::{self, NODE_ETC, SCRATCH};
 use super::ordinary;
 use super::state::{HEAD_ADDRESS, Node, State};
 
@@ -33,7 +33,8 @@ pub struct Plan {
     /// Size of a node's /dev/shm, as in "512m" (default: half of the memory)
     #[arg(long, value_name = "SIZE")]
     pub shm: Option<String>,
-    /// A directory below /tmp or /dev/shm that all nodes share (all others are private there)
+    /// A directory below /tmp or /dev/shm that all nodes share, beside that of the start, that of
+    /// this installation, and the home (all others are private there)
     #[arg(long, value_name = "DIR")]
     pub share: Vec<PathBuf>,
     /// End the cluster when this process ends
@@ -42,6 +43,25 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Makes the plan of a cluster that is started here: its nodes see this directory, the home, and
+    /// the installation of this command, also where these are below a directory of the nodes' own.
+    pub fn from_here(&self) -> Result<Plan> {
+        let whole = |path: &PathBuf| {
+            std::path::absolute(path).map_err(|e| Error::io("cannot find", path.as_path(), e))
+        };
+        let named = self.share.iter().map(whole).collect::<Result<Vec<_>>>()?;
+        let own = own_path()?;
+        let found: Vec<PathBuf> = [
+            std::env::current_dir().ok(),
+            std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_dir()),
+            own.parent().and_then(Path::parent).map(Path::to_path_buf),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        Ok(Plan { share: node::shared(&named, &found), ..self.clone() })
+    }
+
     /// The command line that carries the plan on.
     fn arguments(&self) -> Vec<String> {
         let mut words = vec![self.nodes.to_string()];
@@ -166,6 +186,7 @@ fn prepare_head(state: &State, plan: &Plan) -> Result<()> {
         .map_err(|e| Error::io("cannot read", "/proc/self/ns/pid", e))?;
     state.write("inside", &std::os::unix::fs::MetadataExt::ino(&own).to_string())?;
     state.write("wanted", &plan.nodes.to_string())?;
+    state.record_shared(&plan.share)?;
     let mut hosts = format!("127.0.0.1 localhost\n{HEAD_ADDRESS} {}\n", state.head());
     for number in 1..=plan.nodes + plan.spare {
         hosts.push_str(&format!("{} {}\n", address(number), name(number)));

@@ -129,17 +129,16 @@ pub fn run(
     words: &[String],
 ) -> Result<u8> {
     split(words)?;
-    warn_of_private_directory();
+    warn_of_private_directory(state);
     let line = mpirun_line(mpi, ranks.max(1), &choose(state, names)?, words);
     exec_on_head(state, &line, &["OMPI_MCA_orte_default_hostfile", "HYDRA_HOST_FILE"])
 }
 
-fn warn_of_private_directory() {
-    let private = |dir: &Path| dir.starts_with("/tmp") || dir.starts_with("/dev/shm");
-    if let Some(dir) = std::env::current_dir().ok().filter(|dir| private(dir)) {
+fn warn_of_private_directory(state: &State) {
+    if let Some(dir) = std::env::current_dir().ok().filter(|dir| !state.all_see(dir)) {
         let text = format!(
-            "every node has its own /tmp and /dev/shm: {} is seen there only if the cluster was \
-             started with --share for it",
+            "every node has its own /tmp and /dev/shm: {} is not seen there, since the cluster was \
+             started neither from it nor with --share for it",
             dir.display()
         );
         crate::tell("sim", messages::NODES_OF_THEIR_OWN, &text);

@@ -9,6 +9,7 @@
 //! | `hosts`, `agent` | keeper | the nodes' `/etc/hosts`, the remote shell for mpirun |
 //! | `hostfile.openmpi`, `hostfile.mpich` | keeper | the nodes that are up, one slot line each |
 //! | `home` | start | an ordinary user's home directory; absent for root |
+//! | `share` | keeper | directories below those of the nodes' own that all see, one a line |
 //! | `log` | keeper | what went wrong |
 
 use std::fmt::Write as _;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use scr_core::error::{Error, Result};
 
-use super::ordinary;
+use super::{node, ordinary};
 
 /// Address of the head, which runs mpirun; node n has the last number n.
 pub const HEAD_ADDRESS: &str = "10.77.0.254";
@@ -229,6 +230,18 @@ impl State {
         self.write("hostfile.openmpi", &openmpi)?;
         self.write("hostfile.mpich", &mpich)?;
         self.write("nodes", &table)
+    }
+
+    /// Writes down what the nodes share of the directories that they have for themselves.
+    pub fn record_shared(&self, directories: &[PathBuf]) -> Result<()> {
+        let lines = directories.iter().map(|path| format!("{}\n", path.display()));
+        self.write("share", &lines.collect::<String>())
+    }
+
+    /// Tells whether all nodes see the same below `directory`.
+    pub fn all_see(&self, directory: &Path) -> bool {
+        let shared = self.read("share").unwrap_or_default();
+        !node::is_private(directory) || shared.lines().any(|path| directory.starts_with(path))
     }
 
     /// Reads the number of nodes that a program is started on by default: all but the spare ones.

@@ -96,8 +96,9 @@ pub fn name_of_user(user: u32) -> String {
 #[must_use]
 pub fn random_u64() -> u64 {
     let mut bytes = [0_u8; 8];
+    // By its number: C libraries before 2.25 have no name for it.
     // SAFETY: the buffer has the length that is given.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    let got = unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0_u32) };
     let mut number = u64::from_ne_bytes(bytes);
     if usize::try_from(got) != Ok(bytes.len()) {
         // Only kernels before 3.17, or a filter that forbids the call: time, process and the

@@ -112,6 +112,6 @@ messages! {
         cause: "A node of scr sim has a /tmp and a /dev/shm of its own, as a real one has, and the \
              command was started in a directory there.",
         done: "The command runs; ranks do not find what this directory has.",
-        cure: "Work in a directory elsewhere, or start the cluster with --share DIRECTORY.",
+        cure: "Start the cluster in this directory, or with --share DIRECTORY, or work elsewhere.",
     }
 }
