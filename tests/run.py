@@ -64,6 +64,7 @@ def parts(full):
     return [
         ("guide", ["tests/guide/guide.py"], 1),
         ("cluster", ["tests/cluster/run.py", *points], 0),
+        ("mpis", ["tests/mpis/mpis.py", *turns], 0),
         ("api", ["tests/api/api.py", *turns], 0),
         ("faults", ["tests/faults/faults.py", *one_in], 0),
         ("hard", ["tests/hard/hard.py", *turns], 0),
