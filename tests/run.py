@@ -59,7 +59,8 @@ def parts(full):
     turns = [] if full else ["--turns"]
     points = ["--all"] if full else turns
     one_in = [] if full else ["--one-in", "25"]
-    more = [("packages", ["tests/packages/packages.py"], 2), ("page", ["tests/page/page.py"], 1),
+    more = [("packages", ["tests/packages/packages.py"], 2),
+            ("elsewhere", ["tests/packages/elsewhere.py"], 2), ("page", ["tests/page/page.py"], 1),
             ("values", ["tests/mpi/values.py"], 2)]
     return [
         ("guide", ["tests/guide/guide.py"], 1),

@@ -57,7 +57,7 @@ pub(crate) fn prepare() {
         at_exit::arrange();
         return;
     }
-    // Open MPI 5's mpirun becomes prterun: its launch goes on, and what prterun needs is to be done.
+    // Open MPI 5's mpirun becomes prterun: its launch goes on, what prterun needs is to be done.
     let goes_on = *chosen_by == *own;
     let library = engine::open::library_path().into_os_string();
     let preload = preload_with(&std::env::var_os(PRELOAD).unwrap_or_default(), &library);
@@ -239,8 +239,8 @@ fn has_name(name: &str) -> bool {
     executable.file_name().is_some_and(|own| own == name)
 }
 
-/// Whatever else is called mpiexec takes hydra's options or none of their names. Open MPI 5's, which
-/// become the prterun beside them, would complain.
+/// Whatever else is called mpiexec takes hydra's options or none of their names. Open MPI 5's
+/// become the prterun beside them, which would complain.
 fn is_hydra() -> bool {
     let executable = own_program();
     has_name("mpiexec.hydra")

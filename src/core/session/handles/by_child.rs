@@ -59,12 +59,10 @@ impl Session {
             return Answer::at(copy);
         }
         let mut found = match self.look(&state, name, intent) {
+            Ok(found) if found.is_denied() => return Answer::Fail(libc::EACCES),
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        if found.is_denied() {
-            return Answer::Fail(libc::EACCES);
-        }
         let is_written = |here: &Path| has_writers(here).is_ok_and(|found| found == Some(true));
         match (&found.place, state.tokens.writer(name)) {
             (Place::Cached(_, here) | Place::Private(here), Some(token)) => {

@@ -93,6 +93,9 @@ impl Session {
         self.honour(&mut state, name);
         let file = file_ref(name, matched);
         let found = match self.look(&state, name, intent) {
+            Ok(found) if manner == Manner::Lazy && found.is_denied() => {
+                return Some(Answer::Fail(libc::EACCES));
+            }
             Ok(found) => found,
             Err(answer) => {
                 if answer == Answer::PASS && intent.create {
@@ -101,9 +104,6 @@ impl Session {
                 return Some(answer);
             }
         };
-        if manner == Manner::Lazy && found.is_denied() {
-            return Some(Answer::Fail(libc::EACCES));
-        }
         let wish = intent.as_wish(found.exists);
         if let Some(of) = state.of_another(name) {
             if state.view.place(name) != found.place {
