@@ -1,6 +1,5 @@
 //! Sparse all-to-all: everybody learns how many messages are on their way to it, then takes them in
-//! whatever order they come. What a rank has for itself does not go by MPI: MPICH 5.0.2 over UCX
-//! hangs where it is to come from any source, like those of others.
+//! whatever order they come. What a rank has for itself does not go by MPI.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};

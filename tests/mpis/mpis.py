@@ -5,7 +5,7 @@ and mpi4py 4. Needs root.
 
 usage: mpis.py [--turns] [word of the case's name ...]
 
-With --turns two of the MPIs. One that cannot be had is skipped, and a line says so.
+With --turns those that `make test` takes. One that cannot be had is skipped, and a line says so.
 """
 
 import os
