@@ -37,7 +37,8 @@ class Job:
     def start(self, *arguments, shim=True):
         env = environment("openmpi", I_MPI_ROOT=str(self.mpi.place()))
         if shim:
-            env.update(LD_PRELOAD=str(SHIM), SCR_FLUSH="0", **self.settings)
+            # What the first checkpoints teach depends on how quickly they come.
+            env.update(LD_PRELOAD=str(SHIM), SCR_FLUSH="0", SCR_LEARN="0", **self.settings)
         words = [*self.words, *map(str, [*LENGTH, *arguments])]
         command = [self.mpi.launcher(), "-n", str(RANKS), *words]
         return Run(self.cluster.command("exec", "--", *command), self.directory, env)
