@@ -271,6 +271,10 @@ NEED_A_CORE_FOR_EACH_RANK = (
 LONG = ("children_change_files", "file_that_the_cache_cannot_open", "threads_on_two_duplicates")
 
 
+# Debian's Open MPI has no sessions.
+ONLY = {"begun_by_a_session": "mpich"}
+
+
 def chosen(mpis, wanted, turns):
     """(MPI, case) of everything to be run."""
     both = {*DIFFERENT_CASES, *(case for module in MODULES if module.__name__ in DIFFERENT_MODULES
@@ -278,8 +282,10 @@ def chosen(mpis, wanted, turns):
     cases = CASES + [case for module in MODULES for case in module.CASES]
     for mpi in mpis:
         for number, function in enumerate(cases):
-            turn = function in both or mpis[number % len(mpis)] == mpi
-            if (turn or not turns) and (not wanted or function.__name__ in wanted):
+            name = function.__name__
+            turn = (not turns or function in both or name in ONLY
+                    or mpis[number % len(mpis)] == mpi)
+            if turn and ONLY.get(name, mpi) == mpi and (not wanted or name in wanted):
                 yield mpi, function
 
 

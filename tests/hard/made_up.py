@@ -82,8 +82,6 @@ def made_up_mpi_where_a_restart_is_required(mpi, program):
 @case
 def begun_by_a_session(mpi, program):
     """The program runs as without SCR, and one line says so."""
-    if mpi != "mpich":  # Debian's Open MPI has no sessions
-        return
     with place(mpi, program) as plain, place(mpi, program) as here:
         want, got = plain.run(4, "sessions", shim=False), here.run(4, "sessions")
         assert want.status == 0 and want.line("checksum"), f"{want}"

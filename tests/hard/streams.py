@@ -17,7 +17,7 @@ def case(function):
 
 
 def killed_after_three(mpi, program, *words, command=None):
-    """The restart goes on from the third checkpoint."""
+    """The restart goes on from the third checkpoint, which was sealed in the cache."""
     with place(mpi, program) as plain, place(mpi, program) as shimmed:
         ask = {"command": command(20)} if command else {}
         want = plain.run(2, *words, 20, 5, shim=False, **ask)
@@ -28,6 +28,7 @@ def killed_after_three(mpi, program, *words, command=None):
         ask = {"command": command(20)} if command else {}
         got = shimmed.run(2, *words, 20, 5, **ask)
         assert got.line("restart") == "restart 15", f"{words}: {got}"
+        assert "checkpoint 15 is in the cache" in got.err, f"{words}: {got}"
         assert got.line("checksum") == want.line("checksum"), f"{words}: {want}\n{got}"
 
 
