@@ -271,8 +271,8 @@ NEED_A_CORE_FOR_EACH_RANK = (
 LONG = ("children_change_files", "file_that_the_cache_cannot_open", "threads_on_two_duplicates")
 
 
-# Debian's Open MPI has no sessions.
-ONLY = {"begun_by_a_session": "mpich"}
+# Debian's Open MPI has no sessions, and its mpi4py is built for Open MPI.
+ONLY = {"begun_by_a_session": "mpich", "killed_on_a_duplicate_of_mpi4py": "openmpi"}
 
 
 def chosen(mpis, wanted, turns):

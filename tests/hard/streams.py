@@ -52,8 +52,6 @@ def several_threads_on_several_duplicates(mpi, program):
 
 @case
 def killed_on_a_duplicate_of_mpi4py(mpi, program):
-    if mpi != "openmpi":
-        return
     def command(*arguments):
         return ["mpirun.openmpi", "-n", "2", *map(str, PYTHON), *map(str, arguments)]
     killed_after_three(mpi, program, "python", command=command)
