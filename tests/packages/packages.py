@@ -82,8 +82,9 @@ class Fresh:
             "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8",
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_rmaps_base_oversubscribe": "1",
+            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # the same for Open MPI 5
         }
-        line = f"cd {directory} && {' '.join(map(str, words))}"
+        line = f"cd {directory} || exit\n{' '.join(map(str, words))}"
         return run("chroot", self.root, shell, "-c", line, check=check, env={**env, **variables})
 
     def add(self, *names):
