@@ -61,8 +61,8 @@ def goes_on(release, tarball):
             }
             plain = fresh.do(f"mpirun.{mpi} {RUN} && rm -r ckpt", directory=place)
             fresh.do(KILLED, directory=place, **settings)
-            left = fresh.do("ls ckpt", directory=place)
-            assert "step_40" not in left, left  # but in the cache
+            left = fresh.do("ls ckpt/step_40", directory=place)
+            assert not left.strip(), left  # but in the cache
             told = fresh.do(f"{SHIM} mpirun.{mpi} {RUN}", directory=place, **settings)
             assert "SCR-3101" in told and "checkpoint.40" in told, told
             assert checksum(told) == checksum(plain), f"{plain}\n{told}"
