@@ -59,11 +59,13 @@ def parts(full):
     turns = [] if full else ["--turns"]
     points = ["--all"] if full else turns
     one_in = [] if full else ["--one-in", "25"]
-    more = [("packages", ["tests/packages/packages.py"], 2), ("page", ["tests/page/page.py"], 1),
+    more = [("packages", ["tests/packages/packages.py"], 2),
+            ("elsewhere", ["tests/packages/elsewhere.py"], 2), ("page", ["tests/page/page.py"], 1),
             ("values", ["tests/mpi/values.py"], 2)]
     return [
         ("guide", ["tests/guide/guide.py"], 1),
         ("cluster", ["tests/cluster/run.py", *points], 0),
+        ("mpis", ["tests/mpis/mpis.py", *turns], 0),
         ("api", ["tests/api/api.py", *turns], 0),
         ("faults", ["tests/faults/faults.py", *one_in], 0),
         ("hard", ["tests/hard/hard.py", *turns], 0),

@@ -243,6 +243,17 @@ const OF_RUNS: [Planted; 9] = [
 ];
 
 #[test]
+fn a_program_that_may_load_an_mpi_is_not_at_fault() {
+    let mut place = Place::new();
+    fs::copy("/bin/bash", place.path("run/app")).expect("a copy");
+    place.command(&["./app"]);
+    let (status, all) = place.findings();
+    let told = all.iter().find(|one| one[0] == "program-without-mpi").expect("it is told");
+    assert_eq!((status, &*told[1]), (Some(0), "advice"), "{told:?}");
+    assert!(told[2].contains("takes MPI_Init from it"), "{told:?}");
+}
+
+#[test]
 fn where_nothing_is_wrong_no_fault_is_found() {
     let mut place = Place::new();
     let faults = |place: &Place| {

@@ -103,11 +103,11 @@ class Run:
 class Cluster:
     """A cluster of its own for one test; it ends with the test, or with this process."""
 
-    def __init__(self, nodes=4, spare=0, shm=None, owner=None):
+    def __init__(self, nodes=4, spare=0, shm=None, owner=None, slots=2):
         with _numbers_lock:
             self.name = f"t{os.getpid()}-{next(_numbers)}"
         self.nodes = nodes + spare
-        options = [f"--spare={spare}", f"--owner={owner or os.getpid()}"]
+        options = [f"--spare={spare}", f"--owner={owner or os.getpid()}", f"--slots={slots}"]
         options += [f"--shm={shm}"] if shm else []
         if str(ROOT).startswith(("/tmp/", "/dev/shm/")):
             options.append(f"--share={ROOT}")

@@ -43,7 +43,7 @@ def what_no_agreement_comes_for_is_logged(mpi, program):
     """Files that are overdue; and at the next start a flush that a kill had interrupted."""
     with place(mpi, program) as here:
         go_file = here.prefix / "go"
-        run = here.start(2, "no_collective", go_file, SCR_UNSEALED_SECONDS="1", **LOGGED)
+        run = here.start(2, "no_collective", "ring", go_file, SCR_UNSEALED_SECONDS="1", **LOGGED)
         log = here.prefix / ".scr/log"
         told = lambda: log.exists() and log.read_text().count("event=PUBLISHED") >= 2
         hard().wait_for(told, run)

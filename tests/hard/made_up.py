@@ -1,5 +1,5 @@
 """An MPI that somebody has made up, of one process, with the handles of MPICH: it is tried at the
-start, and served only if it does what it is to do."""
+start, and served only if it does what it is to do. And one that does not begin by MPI_Init."""
 
 import subprocess
 
@@ -77,3 +77,16 @@ def made_up_mpi_where_a_restart_is_required(mpi, program):
             assert got.status == 1 and not got.out, f"{got}"
             assert len(messages(got)) == 1 and ODD[odd] in got.err, f"{got}"
             assert "SCR_RESTART_REQUIRED=1: the run ends before" in got.err, f"{got}"
+
+
+@case
+def begun_by_a_session(mpi, program):
+    """The program runs as without SCR, and one line says so."""
+    if mpi != "mpich":  # Debian's Open MPI has no sessions
+        return
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want, got = plain.run(4, "sessions", shim=False), here.run(4, "sessions")
+        assert want.status == 0 and want.line("checksum"), f"{want}"
+        assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
+        assert len(messages(got)) == 1 and "MPI_Session_init" in got.err, f"{got}"
+        assert not here.cached() and data_files(here.tree()) == data_files(plain.tree()), f"{got}"

@@ -77,7 +77,7 @@ def single_file_half_written(mpi, program):
     """A kill while a helper thread brings one file to the prefix: the next start removes it."""
     with place(mpi, program) as here:
         mark = here.prefix / "mark"
-        run = here.start(2, "no_collective", here.prefix / "go", SCR_LEARN="0",
+        run = here.start(2, "no_collective", "ring", here.prefix / "go", SCR_LEARN="0",
                          SCR_UNSEALED_SECONDS="1", SCR_TEST_PAUSE=f"file.staged:{mark}")
         hard().wait_for(mark.exists, run)
         staged = lambda: list(here.prefix.rglob(".*.scr-*"))

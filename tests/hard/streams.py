@@ -8,6 +8,7 @@ CASES = []
 MANNERS = ("alone", "backward", "made", "crossed", "sits", "mixed")
 # Debian's mpi4py is for Open MPI.
 PYTHON = ("/usr/bin/python3", pathlib.Path(__file__).parent / "programs" / "on_duplicate.py")
+LIBRARIES = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}
 
 
 def case(function):
@@ -55,3 +56,14 @@ def killed_on_a_duplicate_of_mpi4py(mpi, program):
     def command(*arguments):
         return ["mpirun.openmpi", "-n", "2", *map(str, PYTHON), *map(str, arguments)]
     killed_after_three(mpi, program, "python", command=command)
+
+
+@case
+def killed_with_the_functions_of_a_handle(mpi, program):
+    """Python's ctypes, Julia: what is looked up in the library itself is ours all the same."""
+    script = (PYTHON[0], PYTHON[1].with_name("by_handle.py"))
+    for manner in ("local", "global"):
+        def command(*arguments):
+            words = (f"mpirun.{mpi}", "-n", "4", *script, LIBRARIES[mpi], manner, *arguments)
+            return list(map(str, words))
+        killed_after_three(mpi, program, "python", command=command)

@@ -66,7 +66,8 @@ def goes_on(release, tarball):
             told = fresh.do(f"{SHIM} mpirun.{mpi} {RUN}", directory=place, **settings)
             assert "SCR-3101" in told and "checkpoint.40" in told, told
             assert checksum(told) == checksum(plain), f"{plain}\n{told}"
-            called = fresh.do(f"mpirun.{mpi} -n 2 ./heat_scr --steps 20", directory=place, **settings)
+            command = f"mpirun.{mpi} -n 2 ./heat_scr --steps 20"
+            called = fresh.do(command, directory=place, **settings)
             assert "step 20 total" in called, called
             print(f"     {release} {mpi}: {told.splitlines()[0]}", flush=True)
 

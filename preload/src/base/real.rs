@@ -35,16 +35,17 @@ impl Symbol {
     /// Does what [`Symbol::next`] does, but finds an object that was loaded privately
     /// (`RTLD_LOCAL`, as plug-in hosts such as Python do) as well.
     pub(crate) fn next_or_private(&self) -> Option<NonZeroUsize> {
-        self.cell
-            .get_or_try_init(|| {
-                next_after_us(self.name).or_else(|| in_any_object(self.name)).ok_or(())
-            })
-            .ok()
+        self.cell.get_or_try_init(|| resolving(|| next_or_private(self.name)).ok_or(())).ok()
     }
 }
 
+/// Looks up what [`Symbol::next_or_private`] returns.
+pub(crate) fn next_or_private(name: &CStr) -> Option<NonZeroUsize> {
+    next_after_us(name).or_else(|| in_any_object(name))
+}
+
 /// Runs `lookup` unless this thread is in a look-up already.
-fn resolving(lookup: impl FnOnce() -> Option<NonZeroUsize>) -> Option<NonZeroUsize> {
+pub(crate) fn resolving(lookup: impl FnOnce() -> Option<NonZeroUsize>) -> Option<NonZeroUsize> {
     if RESOLVING.replace(true) {
         return None;
     }

@@ -6,6 +6,7 @@
 
 mod asynchronous;
 mod attributes;
+mod by_handle;
 mod children;
 mod close;
 mod data;

@@ -66,6 +66,8 @@ pub(super) use {mpi, mpi_one};
 pub(super) enum Role {
     /// MPI_Init, MPI_Init_thread.
     Init,
+    /// MPI_Session_init.
+    Session,
     /// MPI_Finalize.
     Finalize,
     /// Synchronises a communicator, which is this argument.
@@ -83,6 +85,7 @@ pub(super) enum Role {
 mpi! {
     ("Init", MPI_Init, PMPI_Init, argc argv) => Role::Init;
     ("Init_thread", MPI_Init_thread, PMPI_Init_thread, argc argv required provided) => Role::Init;
+    ("Session_init", MPI_Session_init, PMPI_Session_init, info handler session) => Role::Session;
     ("Finalize", MPI_Finalize, PMPI_Finalize,) => Role::Finalize;
     // The other ranks are killed at whatever they do: nothing can be agreed on any more, and one
     // rank's part of a checkpoint, if published, would be in a restart's way. What is sealed stays.
@@ -159,6 +162,7 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
     let mut of_mpi_io = None;
     match role {
         Role::Init => return initialise(call),
+        Role::Session => return begin_session(call),
         Role::Finalize => return finalise(call),
         _ if engine::active().is_none() => return call(),
         Role::Sync(comm, kind) => synchronise(arguments[comm], kind),
@@ -241,6 +245,25 @@ fn initialise(call: impl FnOnce() -> c_int) -> c_int {
             message::complain(messages::SHIM_FAULT, text);
         }
         guard::set_errno(saved);
+    }
+    result
+}
+
+/// Says that a program whose MPI does not begin by MPI_Init is not served.
+fn begin_session(call: impl FnOnce() -> c_int) -> c_int {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    let result = {
+        let _depth = MpiDepth::enter();
+        call()
+    };
+    let is_off = || std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0");
+    if result == 0
+        && !STARTED.load(Ordering::Acquire)
+        && !TOLD.swap(true, Ordering::AcqRel)
+        && !is_off()
+    {
+        let why = "the program begins MPI by MPI_Session_init, and SCR begins at MPI_Init only";
+        let _: Option<()> = guard::work(|| engine::absence::tell(messages::SESSION_BEGUN, why));
     }
     result
 }

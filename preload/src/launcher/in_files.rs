@@ -8,15 +8,48 @@ use std::path::{Path, PathBuf};
 
 use super::option;
 
-/// Lists of files, separated by commas: those of `--tune`, which come first, and parameter files.
-const TUNE: &str = "mca_base_envar_file_prefix";
-/// The second is an old name: it counts if nobody uses the first.
-const FILES: [&str; 2] = ["mca_base_param_files", "mca_param_files"];
+/// Which files one family of launchers reads.
+pub(super) struct Files {
+    /// Begins the variables that set parameters.
+    variable: &'static str,
+    /// Parameters with lists of files, separated by commas, which take the place of the usual ones.
+    /// The second is an old name: it counts if nobody uses the first.
+    lists: &'static [&'static str],
+    /// Such a list of files that come first, also by an option of its own.
+    tune: Option<&'static str>,
+    /// The user's, below his home directory.
+    users: &'static [&'static str],
+    /// Of the whole system.
+    systems: &'static [&'static str],
+    /// The same; its parameters cannot be changed by anyone.
+    fixed: Option<&'static str>,
+    /// Where a distribution puts the system's.
+    place: &'static str,
+}
+
+/// Of Open MPI itself, and of its launchers up to version 4.
+pub(super) const OPEN_MPI: Files = Files {
+    variable: "OMPI_MCA_",
+    lists: &["mca_base_param_files", "mca_param_files"],
+    tune: Some("mca_base_envar_file_prefix"),
+    users: &[".openmpi/mca-params.conf"],
+    systems: &["openmpi-mca-params.conf"],
+    fixed: Some("openmpi-mca-params-override.conf"),
+    place: "/etc/openmpi",
+};
+/// Of the launchers of version 5, which take the parameters of their PMIx for theirs.
+pub(super) const PRRTE: Files = Files {
+    variable: "PMIX_MCA_",
+    lists: &["mca_base_param_files"],
+    tune: None,
+    users: &[".prte/mca-params.conf", ".pmix/mca-params.conf"],
+    systems: &["prte-mca-params.conf", "pmix-mca-params.conf"],
+    fixed: None,
+    place: "/etc/prte",
+};
+
 /// In the place of the parameter files: no file at all is read.
 const NO_FILES: &str = "none";
-const SYSTEM_FILE: &str = "openmpi-mca-params.conf";
-/// Its parameters cannot be changed by anyone.
-const OVERRIDE_FILE: &str = "openmpi-mca-params-override.conf";
 
 /// What the files that this mpirun will read say of a parameter.
 pub(super) enum Said {
@@ -28,23 +61,26 @@ pub(super) enum Said {
 }
 
 /// Looks up `parameter`; the first file that names it counts.
-pub(super) fn value(parameter: &str, arguments: &[OsString]) -> Said {
-    let listed = FILES.iter().find_map(|list| named(list, arguments));
+pub(super) fn value(parameter: &str, arguments: &[OsString], kind: &Files) -> Said {
+    let listed = kind.lists.iter().find_map(|list| named(list, arguments, kind));
     if listed.as_ref().is_some_and(|names| names == NO_FILES) {
         return Said::Nothing;
     }
     let find = |file: &PathBuf| parse(&std::fs::read(file).ok()?, parameter);
-    if in_system_places(OVERRIDE_FILE).as_ref().and_then(find).is_some() {
+    let fixed = kind.fixed.and_then(|name| in_system_places(name, kind));
+    if fixed.as_ref().and_then(find).is_some() {
         return Said::Fixed;
     }
-    let mut files = named(TUNE, arguments).map_or_else(Vec::new, |names| split(&names));
-    files.extend(listed.map_or_else(usual, |names| split(&names)));
+    let tune = kind.tune.and_then(|list| named(list, arguments, kind));
+    let mut files = tune.map_or_else(Vec::new, |names| split(&names));
+    files.extend(listed.map_or_else(|| usual(kind), |names| split(&names)));
     files.iter().find_map(find).map_or(Said::Nothing, Said::Default)
 }
 
 /// A list of files, from the command line or from a variable.
-fn named(list: &str, arguments: &[OsString]) -> Option<OsString> {
-    on_command_line(list, arguments).or_else(|| std::env::var_os(format!("OMPI_MCA_{list}")))
+fn named(list: &str, arguments: &[OsString], kind: &Files) -> Option<OsString> {
+    let given = kind.tune.and_then(|tune| on_command_line(list, tune, arguments));
+    given.or_else(|| std::env::var_os(format!("{}{list}", kind.variable)))
 }
 
 fn split(names: &OsStr) -> Vec<PathBuf> {
@@ -53,39 +89,39 @@ fn split(names: &OsStr) -> Vec<PathBuf> {
 }
 
 /// The last word of the command line on one of the lists.
-fn on_command_line(list: &str, arguments: &[OsString]) -> Option<OsString> {
+fn on_command_line(list: &str, tune: &str, arguments: &[OsString]) -> Option<OsString> {
     let given = (1..arguments.len()).rev().find_map(|at| match option(&arguments[at]) {
-        Some(b"tune") if list == TUNE => arguments.get(at + 1),
+        Some(b"tune") if list == tune => arguments.get(at + 1),
         Some(b"mca" | b"gmca") if arguments.get(at + 1)? == list => arguments.get(at + 2),
         _ => None,
     });
     given.cloned()
 }
 
-/// The user's file and the system's.
-fn usual() -> Vec<PathBuf> {
-    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".openmpi"));
-    let user = home.map(|home| home.join("mca-params.conf"));
-    user.into_iter().chain(in_system_places(SYSTEM_FILE)).collect()
+/// The user's files and the system's.
+fn usual(kind: &Files) -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let users = kind.users.iter().filter_map(|name| Some(home.as_ref()?.join(name)));
+    users.chain(kind.systems.iter().filter_map(|name| in_system_places(name, kind))).collect()
 }
 
 /// A file of the system's.
-fn in_system_places(name: &str) -> Option<PathBuf> {
+fn in_system_places(name: &str, kind: &Files) -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let places = match (variable("OPAL_SYSCONFDIR"), variable("OPAL_PREFIX")) {
         (Some(place), _) => vec![place],
         (None, Some(prefix)) => vec![prefix.join("etc")],
-        (None, None) => system_places(),
+        (None, None) => system_places(kind),
     };
     places.iter().map(|place| place.join(name)).find(|file| file.exists())
 }
 
 /// Where an installation keeps its files: beside its `bin`, or where a distribution puts them.
-fn system_places() -> Vec<PathBuf> {
+fn system_places(kind: &Files) -> Vec<PathBuf> {
     let program = std::fs::read_link("/proc/self/exe").unwrap_or_default();
     let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-    let of_this_machine = format!("/etc/openmpi-{}", std::env::consts::ARCH);
-    vec![prefix.join("etc"), "/etc/openmpi".into(), of_this_machine.into()]
+    let of_this_machine = format!("{}-{}", kind.place, std::env::consts::ARCH);
+    vec![prefix.join("etc"), kind.place.into(), of_this_machine.into()]
 }
 
 /// The last `parameter = value` or `-mca parameter value` of a file, as Open MPI reads it: the
@@ -141,9 +177,10 @@ mod tests {
             .split(' ')
             .map(OsString::from)
             .collect();
-        assert_eq!(on_command_line(TUNE, &words), Some("d".into()));
-        assert_eq!(on_command_line(FILES[0], &words), Some("b,c".into()));
-        assert_eq!(on_command_line(FILES[0], &words[..3]), None);
-        assert_eq!(on_command_line(FILES[1], &words), None);
+        let found = |list, words| on_command_line(list, OPEN_MPI.tune.unwrap(), words);
+        assert_eq!(found(OPEN_MPI.tune.unwrap(), &words), Some("d".into()));
+        assert_eq!(found(OPEN_MPI.lists[0], &words), Some("b,c".into()));
+        assert_eq!(found(OPEN_MPI.lists[0], &words[..3]), None);
+        assert_eq!(found(OPEN_MPI.lists[1], &words), None);
     }
 }

@@ -15,13 +15,13 @@ mod slurm;
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::base::{message, messages, objects};
+use crate::base::{message, messages};
 use crate::engine::absence::NONCE;
 use crate::{child, engine};
 
-/// [`identity`] of the process that chose the number.
+/// [`identity`] of the process that chose the number, and the program that it ran when it did.
 const LAUNCHER: &str = "SCR_LAUNCHER";
 const PRELOAD: &str = "LD_PRELOAD";
 
@@ -50,29 +50,49 @@ pub(crate) fn prepare() {
     }
     child::leave();
     let own = identity(std::process::id());
-    let chosen_by = std::env::var(LAUNCHER).unwrap_or_default();
-    if chosen_by == own {
+    let own_program = own_program();
+    let chosen_by = std::env::var_os(LAUNCHER).unwrap_or_default();
+    let (chosen_by, its_program) = split_at_space(&chosen_by);
+    if *chosen_by == *own && its_program == own_program {
         at_exit::arrange();
         return;
     }
+    // Open MPI 5's mpirun becomes prterun: its launch goes on, what prterun needs is to be done.
+    let goes_on = *chosen_by == *own;
     let library = engine::open::library_path().into_os_string();
     let preload = preload_with(&std::env::var_os(PRELOAD).unwrap_or_default(), &library);
     set(PRELOAD, &preload);
     // srun, started by mpirun to reach the nodes, is part of the same launch.
-    let begins = chosen_by != identity(std::os::unix::process::parent_id());
+    let begins = !goes_on && *chosen_by != *identity(std::os::unix::process::parent_id());
     if begins {
         set(NONCE, OsStr::new(&random_number()));
-        set(LAUNCHER, OsStr::new(&own));
         make_absolute("SCR_CONF_FILE");
+    }
+    if begins || goes_on {
+        let mut mark = OsString::from(format!("{own} "));
+        mark.push(own_program);
+        set(LAUNCHER, &mark);
     }
     let arguments: Vec<OsString> = std::env::args_os().collect();
     warn_of_static(&arguments);
     if let Some(changed) = carry(preload, library, &arguments) {
         execute_again(&changed);
     }
-    if begins {
+    if begins || goes_on {
         at_exit::arrange();
     }
+}
+
+fn split_at_space(text: &OsStr) -> (&OsStr, &OsStr) {
+    let bytes = text.as_bytes();
+    let end = bytes.iter().position(|&byte| byte == b' ').unwrap_or(bytes.len());
+    let behind = bytes.get(end + 1..).unwrap_or_default();
+    (OsStr::from_bytes(&bytes[..end]), OsStr::from_bytes(behind))
+}
+
+/// The program that this process runs.
+fn own_program() -> PathBuf {
+    std::fs::read_link("/proc/self/exe").unwrap_or_default()
 }
 
 /// Number and start time of a process: it keeps them when it executes something else, and no other
@@ -106,7 +126,7 @@ fn set_os(name: &OsStr, value: &OsStr) {
 
 fn is_launcher() -> bool {
     let named = |name: &OsStr| LAUNCHERS.iter().any(|launcher| name == *launcher);
-    let executable = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    let executable = own_program();
     if executable.file_name().is_some_and(named) {
         return true;
     }
@@ -192,22 +212,9 @@ fn carry(preload: OsString, library: OsString, arguments: &[OsString]) -> Option
             name.as_bytes().starts_with(b"SCR_") && name != carried::NAME && name != LAUNCHER
         })
         .collect();
-    if is_open_mpi() {
-        let cargo = open_mpi::Cargo { preload, library, variables: ours };
-        let said = |variable: &str, parameter: &str| match in_files::value(parameter, arguments) {
-            in_files::Said::Fixed => in_files::Said::Fixed,
-            other => std::env::var_os(variable).map_or(other, in_files::Said::Default),
-        };
-        match said(open_mpi::AGENT, open_mpi::PARAMETER) {
-            in_files::Said::Default(agent) => set(open_mpi::AGENT, &cargo.agent(Some(&agent))),
-            in_files::Said::Nothing => set(open_mpi::AGENT, &cargo.agent(None)),
-            // mpirun would not heed it, and would complain.
-            in_files::Said::Fixed => {}
-        }
-        if let in_files::Said::Default(list) = said(open_mpi::LIST, open_mpi::LIST_PARAMETER) {
-            set(open_mpi::LIST, &cargo.list(&list));
-        }
-        return cargo.rewrite(arguments);
+    if let Some(names) = open_mpi::Names::of_this_launcher() {
+        let cargo = open_mpi::Cargo { names, preload, library, variables: ours };
+        return cargo.carry(arguments);
     }
     if has_name("srun") {
         let names = std::iter::once(PRELOAD.into()).chain(ours.into_iter().map(|(name, _)| name));
@@ -227,23 +234,18 @@ fn carry(preload: OsString, library: OsString, arguments: &[OsString]) -> Option
     hydra::rewrite(arguments, &variables, &library, std::env::var_os(hydra::LIMIT).as_deref())
 }
 
-/// Open MPI's launcher is linked with its run-time library.
-fn is_open_mpi() -> bool {
-    objects::loaded_objects().iter().any(|name| {
-        let name = name.to_bytes();
-        name.windows(11).any(|part| part == b"libopen-rte")
-    })
-}
-
 fn has_name(name: &str) -> bool {
-    let executable = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    let executable = own_program();
     executable.file_name().is_some_and(|own| own == name)
 }
 
-/// Whatever else is called mpiexec takes hydra's options or none of their names.
+/// Whatever else is called mpiexec takes hydra's options or none of their names. Open MPI 5's
+/// become the prterun beside them, which would complain.
 fn is_hydra() -> bool {
-    let executable = std::fs::read_link("/proc/self/exe").unwrap_or_default();
-    executable.file_name().is_some_and(|name| name.as_bytes().starts_with(b"mpi"))
+    let executable = own_program();
+    has_name("mpiexec.hydra")
+        || executable.file_name().is_some_and(|name| name.as_bytes().starts_with(b"mpi"))
+            && !executable.with_file_name("prterun").exists()
 }
 
 fn execute_again(arguments: &[OsString]) {

@@ -1,26 +1,69 @@
 //! Open MPI's mpirun gives its environment to the ranks of its own node only. On other nodes it
-//! starts
-//! `orted` through a remote shell; naming `env LD_PRELOAD=... SCR_LAUNCH_ENV=... orted` as the
-//! daemon to start carries the preload there, together with the user's `-x` and env lists.
+//! starts a daemon through a remote shell; naming `env LD_PRELOAD=... SCR_LAUNCH_ENV=... DAEMON` as
+//! the one to start carries the preload there, together with the user's `-x` and env lists.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use super::{carried, option};
+use super::in_files::{self, Files, Said};
+use super::{carried, option, set};
+use crate::base::objects;
 
-/// The variable that names the daemon to start.
-pub(super) const AGENT: &str = "OMPI_MCA_orte_launch_agent";
-/// What Open MPI starts if nobody says otherwise.
-const DAEMON: &str = "orted";
-/// Parameter of the same meaning on the command line, behind `--mca` and its like, and in files.
-pub(super) const PARAMETER: &str = "orte_launch_agent";
+/// What belongs to the daemons of one family of versions.
+pub(super) struct Names {
+    /// A part of the name of the library that the launcher is linked with.
+    library: &'static [u8],
+    /// What is started if nobody says otherwise.
+    daemon: &'static str,
+    /// Parameter that names another one, behind `--mca` and its like, and in files.
+    parameter: &'static str,
+    /// The variable of the same meaning.
+    variable: &'static str,
+    /// Options that set a parameter.
+    setting: &'static [&'static [u8]],
+    files: Files,
+}
 
-/// The variable with a list of variables for the ranks, and the parameter of the same meaning.
-pub(super) const LIST: &str = "OMPI_MCA_mca_base_env_list";
-pub(super) const LIST_PARAMETER: &str = "mca_base_env_list";
+/// Open MPI 3 and 4.
+const ORTE: Names = Names {
+    library: b"libopen-rte",
+    daemon: "orted",
+    parameter: "orte_launch_agent",
+    variable: "OMPI_MCA_orte_launch_agent",
+    setting: &[b"mca", b"gmca"],
+    files: in_files::OPEN_MPI,
+};
+/// Open MPI 5, whose mpirun becomes PRRTE's prterun.
+const PRRTE: Names = Names {
+    library: b"libprrte",
+    daemon: "prted",
+    parameter: "prte_launch_agent",
+    variable: "PRTE_MCA_prte_launch_agent",
+    setting: &[b"mca", b"gmca", b"prtemca", b"gprtemca"],
+    files: in_files::PRRTE,
+};
+
+/// The variable with a list of variables for the ranks, and the parameter of the same meaning: of
+/// all versions.
+const LIST: &str = "OMPI_MCA_mca_base_env_list";
+const LIST_PARAMETER: &str = "mca_base_env_list";
+
+impl Names {
+    /// Returns those of the launcher that this process is; `None` if it is none of Open MPI's.
+    pub(super) fn of_this_launcher() -> Option<&'static Names> {
+        let objects = objects::loaded_objects();
+        let linked = |part: &[u8]| {
+            let has_it = |name: &[u8]| name.windows(part.len()).any(|found| found == part);
+            objects.iter().any(|name| has_it(name.to_bytes()))
+        };
+        [&ORTE, &PRRTE].into_iter().find(|names| linked(names.library))
+    }
+}
 
 /// What is to reach the other nodes.
 pub(super) struct Cargo {
+    /// Of the launcher that is to carry it.
+    pub names: &'static Names,
     /// Value of LD_PRELOAD, ourselves with an absolute path.
     pub preload: OsString,
     /// Ourselves.
@@ -30,19 +73,39 @@ pub(super) struct Cargo {
 }
 
 impl Cargo {
+    /// Puts it into the environment of this launcher. Returns the command line if it has to change.
+    pub(super) fn carry(&self, arguments: &[OsString]) -> Option<Vec<OsString>> {
+        let said = |variable: &str, parameter: &str, files: &Files| match in_files::value(
+            parameter, arguments, files,
+        ) {
+            Said::Fixed => Said::Fixed,
+            other => std::env::var_os(variable).map_or(other, Said::Default),
+        };
+        match said(self.names.variable, self.names.parameter, &self.names.files) {
+            Said::Default(agent) => set(self.names.variable, &self.agent(Some(&agent))),
+            Said::Nothing => set(self.names.variable, &self.agent(None)),
+            // mpirun would not heed it, and would complain.
+            Said::Fixed => {}
+        }
+        if let Said::Default(list) = said(LIST, LIST_PARAMETER, &in_files::OPEN_MPI) {
+            set(LIST, &self.list(&list));
+        }
+        self.rewrite(arguments)
+    }
+
     /// Returns the launch agent that brings the cargo along and then runs `agent`.
-    pub(super) fn agent(&self, agent: Option<&OsStr>) -> OsString {
+    fn agent(&self, agent: Option<&OsStr>) -> OsString {
         let mut command = b"env LD_PRELOAD=".to_vec();
         command.extend(shell_escaped(self.preload.as_bytes()));
         command.extend(format!(" {}=", carried::NAME).bytes());
         command.extend(carried::encode(&self.variables).bytes());
         command.push(b' ');
-        command.extend(user_agent(agent.unwrap_or(OsStr::new(DAEMON))).as_bytes());
+        command.extend(user_agent(agent.unwrap_or(OsStr::new(self.names.daemon))).as_bytes());
         OsString::from_vec(command)
     }
 
     /// Returns a list of variables with us added to an LD_PRELOAD that it sets.
-    pub(super) fn list(&self, list: &OsStr) -> OsString {
+    fn list(&self, list: &OsStr) -> OsString {
         let entries = list.as_bytes().split(|&byte| byte == b';');
         let changed: Vec<OsString> = entries
             .map(|entry| match entry.strip_prefix(b"LD_PRELOAD=") {
@@ -55,19 +118,16 @@ impl Cargo {
 
     /// Returns the command line with our part added to an agent that it names, and to an LD_PRELOAD
     /// that it sets; `None` if it does neither.
-    pub(super) fn rewrite(&self, arguments: &[OsString]) -> Option<Vec<OsString>> {
+    fn rewrite(&self, arguments: &[OsString]) -> Option<Vec<OsString>> {
         let mut changed = arguments.to_vec();
         for at in 1..arguments.len() {
             match option(&arguments[at]) {
-                Some(b"mca" | b"gmca")
-                    if at + 2 < arguments.len() && arguments[at + 1] == PARAMETER =>
-                {
-                    changed[at + 2] = self.agent(Some(&arguments[at + 2]));
-                }
-                Some(b"mca" | b"gmca")
-                    if at + 2 < arguments.len() && arguments[at + 1] == LIST_PARAMETER =>
-                {
-                    changed[at + 2] = self.list(&arguments[at + 2]);
+                Some(name) if at + 2 < arguments.len() && self.names.setting.contains(&name) => {
+                    if arguments[at + 1] == self.names.parameter {
+                        changed[at + 2] = self.agent(Some(&arguments[at + 2]));
+                    } else if arguments[at + 1] == LIST_PARAMETER {
+                        changed[at + 2] = self.list(&arguments[at + 2]);
+                    }
                 }
                 Some(b"launch-agent") if at + 1 < arguments.len() => {
                     changed[at + 1] = self.agent(Some(&arguments[at + 1]));
@@ -116,6 +176,7 @@ mod tests {
 
     fn cargo() -> Cargo {
         Cargo {
+            names: &ORTE,
             preload: "/opt/libscr_preload.so".into(),
             library: "/opt/libscr_preload.so".into(),
             variables: vec![("SCR_PREFIX".into(), "/a b".into())],
@@ -148,6 +209,17 @@ mod tests {
         let want = format!("mpirun|-launch-agent|{OURS}x|./app");
         assert_eq!(rewritten("mpirun|-launch-agent|x|./app"), Some(want));
         assert_eq!(rewritten("mpirun|-n|4|--mca|btl|self|-x|FOO=1|./app"), None);
+    }
+
+    #[test]
+    fn the_daemon_of_open_mpi_5_has_names_of_its_own() {
+        let five = Cargo { names: &PRRTE, ..cargo() };
+        assert_eq!(five.agent(None).to_str().unwrap(), format!("{OURS}prted"));
+        let words = ["mpirun", "--prtemca", "prte_launch_agent", "/my/prted", "./app"];
+        let changed = five.rewrite(&words.map(OsString::from)).unwrap();
+        assert_eq!(changed[3].to_str().unwrap(), format!("{OURS}/my/prted"));
+        let words = ["mpirun", "--mca", "orte_launch_agent", "/my/orted", "./app"];
+        assert_eq!(five.rewrite(&words.map(OsString::from)), None);
     }
 
     #[test]

@@ -220,15 +220,41 @@ fn look(path: &Path) -> Looked {
         .iter()
         .find_map(|(name, found)| Mpi::of(name, found.as_deref().unwrap_or_default()));
     if mpi.is_none() && !is_interpreter(path) {
-        let what = format!(
-            "{shown} is not linked with a shared MPI library: SCR does nothing in a program that \
-             does not call MPI_Init"
-        );
-        fault("program-without-mpi", what, format!("ldd {word} | grep -i mpi"));
+        looked.findings.push(without_mpi(path, &libraries));
     }
     looked.mpi = mpi;
     looked.calls = libraries.iter().any(|(name, _)| name.starts_with("libscr.so"));
     looked
+}
+
+/// What is to be said of a program that is not linked with an MPI: it may load one.
+fn without_mpi(path: &Path, libraries: &[(String, Option<String>)]) -> Finding {
+    let (id, shown) = ("program-without-mpi", path.display());
+    let cure = format!("ldd {} | grep -i mpi", quoted(&path.display().to_string()));
+    let what = format!("{shown} is not linked with a shared MPI library");
+    // libc's own parts load what names of hosts and character sets need.
+    let others = libraries.iter().filter(|(name, _)| !name.starts_with("libc.so"));
+    let mut files = others.filter_map(|(_, found)| found.as_deref()).map(Path::new);
+    if loads_libraries(path) || files.any(loads_libraries) {
+        let what = format!(
+            "{what}. Where it loads one while it runs, and takes MPI_Init from it, SCR serves it; \
+             else SCR does nothing in it"
+        );
+        return Finding::advice(id, what, cure);
+    }
+    let what = format!("{what}: SCR does nothing in a program that does not call MPI_Init");
+    Finding::fault(id, what, cure)
+}
+
+/// Whether the program or library calls dlopen.
+fn loads_libraries(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let Ok(mut stream) = ElfStream::<AnyEndian, _>::open_stream(file) else { return false };
+    let Ok(Some((symbols, names))) = stream.dynamic_symbol_table() else { return false };
+    let name = |symbol: elf::symbol::Symbol| names.get(symbol.st_name as usize);
+    symbols
+        .iter()
+        .any(|symbol| symbol.is_undefined() && name(symbol).is_ok_and(|it| it == "dlopen"))
 }
 
 /// Whether the program is known to start or load others.

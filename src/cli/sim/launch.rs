@@ -45,9 +45,17 @@ fn launcher_environment(state: &State) -> BTreeMap<&'static str, String> {
         // More ranks than cores are the rule here: spinning ones would starve the others.
         ("OMPI_MCA_mpi_yield_when_idle", "1".to_owned()),
         ("OMPI_MCA_hwloc_base_binding_policy", "none".to_owned()),
+        // The same for Open MPI 5, whose launcher is PRRTE's.
+        ("PRTE_MCA_plm_ssh_agent", file("agent")),
+        ("PRTE_MCA_prte_default_hostfile", file("hostfile.openmpi")),
+        ("PRTE_MCA_prte_tmpdir_base", file(SCRATCH)),
+        ("PRTE_MCA_prte_if_include", SUBNET.to_owned()),
+        ("PRTE_MCA_hwloc_default_binding_policy", "none".to_owned()),
         (NO_DEVICES.0, NO_DEVICES.1.to_owned()),
         ("OMPI_ALLOW_RUN_AS_ROOT", "1".to_owned()),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1".to_owned()),
+        ("PRTE_ALLOW_RUN_AS_ROOT", "1".to_owned()),
+        ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1".to_owned()),
         // UCX below MPICH would offer every node's loopback to the others, and hang at the end.
         ("UCX_NET_DEVICES", "eth0".to_owned()),
         ("HYDRA_LAUNCHER", "rsh".to_owned()),
@@ -55,6 +63,10 @@ fn launcher_environment(state: &State) -> BTreeMap<&'static str, String> {
         ("HYDRA_HOST_FILE", file("hostfile.mpich")),
     ])
 }
+
+/// Those of them that name nodes.
+const HOST_FILES: [&str; 3] =
+    ["OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE"];
 
 /// Runs `words` on the head, in the caller's directory and environment; returns its exit code.
 pub fn exec_on_head(state: &State, words: &[String], without: &[&str]) -> Result<u8> {
@@ -131,7 +143,7 @@ pub fn run(
     split(words)?;
     warn_of_private_directory(state);
     let line = mpirun_line(mpi, ranks.max(1), &choose(state, names)?, words);
-    exec_on_head(state, &line, &["OMPI_MCA_orte_default_hostfile", "HYDRA_HOST_FILE"])
+    exec_on_head(state, &line, &HOST_FILES)
 }
 
 fn warn_of_private_directory(state: &State) {

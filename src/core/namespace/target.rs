@@ -10,7 +10,7 @@ use std::path::Path;
 use super::view::Place;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
-use crate::system::{Attributes, clear_acl, copy_default_acl, set_user_attributes};
+use crate::system::{Attributes, clear_acl, copy_default_acl, is_denied, set_user_attributes};
 
 /// What lies at a path on the PFS, as far as a write-open cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,15 @@ pub struct Found {
     pub on_prefix: OnPrefix,
     /// The program sees a file.
     pub exists: bool,
+}
+
+impl Found {
+    /// Tells whether its rights forbid an open for writing. To change them, its owner or its times
+    /// needs no right to write.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(&self.place, Place::Cached(_, here) | Place::Private(here) if is_denied(here))
+    }
 }
 
 /// Looks at `path` without following links.

@@ -231,4 +231,12 @@ messages! {
              call of the program; what is closed right before _exit may be lost.",
         cure: "Raise the limit, or start fewer processes on the node.",
     }
+    SESSION_BEGUN = 1209 {
+        title: "MPI was begun by MPI_Session_init",
+        cause: "SCR begins when the program calls MPI_Init or MPI_Init_thread, where all ranks \
+             meet. A session of MPI 4 has no such moment, and no MPI_COMM_WORLD.",
+        done: "The program runs without checkpoint caching.",
+        cure: "Have the program call MPI_Init or MPI_Init_thread first; sessions are permitted \
+             beside it.",
+    }
 }

@@ -59,6 +59,7 @@ impl Session {
             return Answer::at(copy);
         }
         let mut found = match self.look(&state, name, intent) {
+            Ok(found) if found.is_denied() => return Answer::Fail(libc::EACCES),
             Ok(found) => found,
             Err(answer) => return answer,
         };

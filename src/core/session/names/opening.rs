@@ -93,6 +93,9 @@ impl Session {
         self.honour(&mut state, name);
         let file = file_ref(name, matched);
         let found = match self.look(&state, name, intent) {
+            Ok(found) if manner == Manner::Lazy && found.is_denied() => {
+                return Some(Answer::Fail(libc::EACCES));
+            }
             Ok(found) => found,
             Err(answer) => {
                 if answer == Answer::PASS && intent.create {

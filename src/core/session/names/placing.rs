@@ -12,7 +12,7 @@ use crate::namespace::{self as ns, Answer, Claim, Found, Intent, OnPrefix, Place
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
-use crate::system::{is_denied, may_write, monotonic_ms, user_attributes_at};
+use crate::system::{may_write, monotonic_ms, user_attributes_at};
 
 impl Session {
     /// Lets the machine learn who reads what.
@@ -73,9 +73,6 @@ impl Session {
             }
             Place::Prefix | Place::Deleted if !exists && !ns::may_create(&path) => {
                 Some(Answer::PASS)
-            }
-            Place::Cached(_, here) | Place::Private(here) if is_denied(here) => {
-                Some(Answer::Fail(libc::EACCES))
             }
             Place::Evicted(_) if !intent.truncate => Some(self.refuse_evicted(name)),
             _ => None,

