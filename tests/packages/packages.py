@@ -64,7 +64,7 @@ class Fresh:
         run("mount", "-t", "overlay", "overlay", "-o", layers, self.root)
         for name in ("dev", "proc", "sys"):
             run("mount", "--rbind", f"/{name}", self.root / name)
-        for name in ("tmp", "run", "usr/local"):
+        for name in ("tmp", "run", "usr/local", "dev/shm"):
             run("mount", "-t", "tmpfs", "none", self.root / name)
         (self.root / "tmp").chmod(0o1777)
         for deb in self.debs:
