@@ -101,7 +101,7 @@ impl NibbleTables {
             }
             #[cfg(target_arch = "aarch64")]
             Way::Neon => {
-                // SAFETY: every processor of this target has NEON.
+                // SAFETY: `best` has asked the processor for NEON; every one has it.
                 unsafe { self.neon::<ADD>(target, source) };
                 target.len() / NEON_BYTES * NEON_BYTES
             }
@@ -256,8 +256,9 @@ fn best() -> Way {
         }
     }
     #[cfg(target_arch = "aarch64")]
-    return Way::Neon;
-    #[cfg(not(target_arch = "aarch64"))]
+    if std::arch::is_aarch64_feature_detected!("neon") {
+        return Way::Neon;
+    }
     Way::Bytes
 }
 
