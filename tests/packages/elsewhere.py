@@ -49,6 +49,7 @@ def goes_on(release, tarball):
     """Under both of the system's MPIs."""
     with Fresh([tarball], system(release)) as fresh:
         fresh.do(f"mkdir {AT} && tar -C {AT} --strip-components=1 -xzf /tmp/{tarball.name}")
+        fresh.do("echo 127.0.0.1 localhost $(cat /proc/sys/kernel/hostname) > /etc/hosts")
         said = fresh.do(f"export {SHIM}; ls /; sh -c true; awk 1 /dev/null; {AT}/bin/scr --version")
         assert "GLIBC" not in said and "cannot be preloaded" not in said, said
         flags = fresh.do(f"PKG_CONFIG_PATH={AT}/lib/pkgconfig pkg-config --cflags --libs scr")
@@ -71,7 +72,8 @@ def goes_on(release, tarball):
             command = f"mpirun.{mpi} -n 2 ./heat_scr --steps 20"
             called = fresh.do(command, directory=place, **settings)
             assert "step 20 total" in called, called
-            print(f"     {release} {mpi}: {told.splitlines()[0]}", flush=True)
+            cached = next(line for line in told.splitlines() if "is in the cache" in line)
+            print(f"     {release} {mpi}: {cached}", flush=True)
 
 
 def debian_11(tarball):
