@@ -67,6 +67,9 @@ class Fresh:
         for name in ("tmp", "run", "usr/local", "dev/shm"):
             run("mount", "-t", "tmpfs", "none", self.root / name)
         (self.root / "tmp").chmod(0o1777)
+        if ROOT.is_relative_to("/tmp"):  # what was built has to be seen there, too
+            (self.root / ROOT.relative_to("/")).mkdir(parents=True)
+            run("mount", "--bind", ROOT, self.root / ROOT.relative_to("/"))
         for deb in self.debs:
             shutil.copy(deb, self.root / "tmp")
         return self

@@ -2,9 +2,10 @@
 //!
 //! Multiplication by a constant in GF(2^8) is linear over XOR, so the product of a byte is that of
 //! its low half-byte XOR that of its high one. Two tables of 16 bytes fit into two vector
-//! registers, where one instruction (`pshufb`) looks up 16 or 32 bytes at once. Newer processors
-//! have an instruction for any such map of 64 bytes (`gf2p8affineqb`), which takes it as a matrix
-//! of bits. On aarch64 `tbl` is the instruction that looks up 16 bytes. Without such instructions a table of 256 bytes does the same, byte by byte.
+//! registers, where one instruction (`pshufb`, on aarch64 `tbl`) looks up 16 or 32 bytes at once.
+//! Newer processors have an instruction for any such map of 64 bytes (`gf2p8affineqb`), which takes
+//! it as a matrix of bits. Without such instructions a table of 256 bytes does the same, byte by
+//! byte.
 
 /// Longest vector that each way uses, in bytes; what is left over goes byte by byte.
 #[cfg(target_arch = "x86_64")]
