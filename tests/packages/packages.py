@@ -64,9 +64,12 @@ class Fresh:
         run("mount", "-t", "overlay", "overlay", "-o", layers, self.root)
         for name in ("dev", "proc", "sys"):
             run("mount", "--rbind", f"/{name}", self.root / name)
-        for name in ("tmp", "run", "usr/local"):
+        for name in ("tmp", "run", "usr/local", "dev/shm"):
             run("mount", "-t", "tmpfs", "none", self.root / name)
         (self.root / "tmp").chmod(0o1777)
+        if ROOT.is_relative_to("/tmp"):  # what was built has to be seen there, too
+            (self.root / ROOT.relative_to("/")).mkdir(parents=True)
+            run("mount", "--bind", ROOT, self.root / ROOT.relative_to("/"))
         for deb in self.debs:
             shutil.copy(deb, self.root / "tmp")
         return self
@@ -84,7 +87,7 @@ class Fresh:
             "OMPI_MCA_rmaps_base_oversubscribe": "1",
             "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # the same for Open MPI 5
         }
-        line = f"cd {directory} && {' '.join(map(str, words))}"
+        line = f"cd {directory} || exit\n{' '.join(map(str, words))}"
         return run("chroot", self.root, shell, "-c", line, check=check, env={**env, **variables})
 
     def add(self, *names):

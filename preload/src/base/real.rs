@@ -56,7 +56,34 @@ pub(crate) fn resolving(lookup: impl FnOnce() -> Option<NonZeroUsize>) -> Option
 
 fn next_after_us(name: &CStr) -> Option<NonZeroUsize> {
     // SAFETY: the name is NUL-terminated; RTLD_NEXT searches behind the caller's object, this one.
-    NonZeroUsize::new(unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize)
+    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+    NonZeroUsize::new(if takes_the_oldest() { newest_version(name, next) } else { next })
+}
+
+/// Tells whether RTLD_NEXT finds the oldest of a function's versions, as it does before glibc 2.36;
+/// its `realpath` of 1997 refuses what all callers of today give it.
+fn takes_the_oldest() -> bool {
+    // SAFETY: the text is constant, and ends with NUL.
+    let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_bytes();
+    let minor = version.strip_prefix(b"2.").unwrap_or_default();
+    let digits = minor.iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number, digit| number * 10 + u32::from(digit - b'0')) < 36
+}
+
+/// Returns the version that programs are linked with of what the C library has at `found`, which
+/// stays what it is in any other object.
+fn newest_version(name: &CStr, found: usize) -> usize {
+    // SAFETY: RTLD_NOLOAD loads nothing and runs no initialiser; the handle, which is never closed,
+    // is that of an object that stays; both names are NUL-terminated.
+    let newest = unsafe {
+        let handle = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        if handle.is_null() {
+            return found;
+        }
+        libc::dlsym(handle, name.as_ptr()) as usize
+    };
+    let is_of_the_library = newest != 0 && found != 0 && object_base(newest) == object_base(found);
+    if is_of_the_library { newest } else { found }
 }
 
 /// Looks `name` up in any object but our own, in load order, private ones included.

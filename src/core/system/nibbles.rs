@@ -2,9 +2,10 @@
 //!
 //! Multiplication by a constant in GF(2^8) is linear over XOR, so the product of a byte is that of
 //! its low half-byte XOR that of its high one. Two tables of 16 bytes fit into two vector
-//! registers, where one instruction (`pshufb`) looks up 16 or 32 bytes at once. Newer processors
-//! have an instruction for any such map of 64 bytes (`gf2p8affineqb`), which takes it as a matrix
-//! of bits. Without such instructions a table of 256 bytes does the same, byte by byte.
+//! registers, where one instruction (`pshufb`, on aarch64 `tbl`) looks up 16 or 32 bytes at once.
+//! Newer processors have an instruction for any such map of 64 bytes (`gf2p8affineqb`), which takes
+//! it as a matrix of bits. Without such instructions a table of 256 bytes does the same, byte by
+//! byte.
 
 /// Longest vector that each way uses, in bytes; what is left over goes byte by byte.
 #[cfg(target_arch = "x86_64")]
@@ -13,6 +14,8 @@ const GFNI_BYTES: usize = 64;
 const AVX2_BYTES: usize = 32;
 #[cfg(target_arch = "x86_64")]
 const SSSE3_BYTES: usize = 16;
+#[cfg(target_arch = "aarch64")]
+const NEON_BYTES: usize = 16;
 
 /// A linear map of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +36,8 @@ enum Way {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Gfni,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
 }
 
 impl NibbleTables {
@@ -94,6 +99,12 @@ impl NibbleTables {
                 // SAFETY: `best` or the test has asked the processor for AVX-512F and GFNI.
                 unsafe { self.gfni::<ADD>(target, source) };
                 target.len() / GFNI_BYTES * GFNI_BYTES
+            }
+            #[cfg(target_arch = "aarch64")]
+            Way::Neon => {
+                // SAFETY: `best` has asked the processor for NEON; every one has it.
+                unsafe { self.neon::<ADD>(target, source) };
+                target.len() / NEON_BYTES * NEON_BYTES
             }
         };
         if done < target.len() {
@@ -203,6 +214,32 @@ impl NibbleTables {
             unsafe { _mm256_storeu_si256(address, new) };
         }
     }
+
+    /// All whole vectors of 16 bytes.
+    #[cfg(target_arch = "aarch64")]
+    #[target_feature(enable = "neon")]
+    fn neon<const ADD: bool>(&self, target: &mut [u8], source: &[u8]) {
+        use std::arch::aarch64::{
+            vandq_u8, vdupq_n_u8, veorq_u8, vld1q_u8, vqtbl1q_u8, vshrq_n_u8, vst1q_u8,
+        };
+        // SAFETY: each table has the 16 bytes that are read.
+        let (low, high) = unsafe { (vld1q_u8(self.low.as_ptr()), vld1q_u8(self.high.as_ptr())) };
+        let nibble = vdupq_n_u8(15);
+        let (targets, _) = target.as_chunks_mut::<NEON_BYTES>();
+        let (sources, _) = source.as_chunks::<NEON_BYTES>();
+        for (target, source) in targets.iter_mut().zip(sources) {
+            // SAFETY: the chunk has 16 bytes.
+            let bytes = unsafe { vld1q_u8(source.as_ptr()) };
+            let of_low = vqtbl1q_u8(low, vandq_u8(bytes, nibble));
+            let mut new = veorq_u8(of_low, vqtbl1q_u8(high, vshrq_n_u8::<4>(bytes)));
+            if ADD {
+                // SAFETY: as above.
+                new = veorq_u8(new, unsafe { vld1q_u8(target.as_ptr()) });
+            }
+            // SAFETY: the chunk has the 16 bytes that are written.
+            unsafe { vst1q_u8(target.as_mut_ptr(), new) };
+        }
+    }
 }
 
 /// The fastest way that this processor has; asked once, then remembered by the standard library.
@@ -218,6 +255,10 @@ fn best() -> Way {
         if std::arch::is_x86_feature_detected!("ssse3") {
             return Way::Ssse3;
         }
+    }
+    #[cfg(target_arch = "aarch64")]
+    if std::arch::is_aarch64_feature_detected!("neon") {
+        return Way::Neon;
     }
     Way::Bytes
 }
@@ -250,6 +291,8 @@ mod tests {
                 ways.push(Way::Gfni);
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        ways.push(Way::Neon);
         ways
     }
 

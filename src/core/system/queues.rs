@@ -24,7 +24,11 @@ mod tests {
         let mut queue = 0_usize;
         // SAFETY: the kernel writes a number of this size.
         let made = unsafe { libc::syscall(libc::SYS_io_setup, 1, &raw mut queue) };
-        assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
+        let error = std::io::Error::last_os_error();
+        if made == -1 && error.raw_os_error() == Some(libc::ENOSYS) {
+            return; // a kernel without them, or an emulator
+        }
+        assert_eq!(made, 0, "{error}");
         assert!(has_kernel_queues());
         // SAFETY: made above.
         unsafe { libc::syscall(libc::SYS_io_destroy, queue) };
