@@ -49,7 +49,8 @@ class Job:
 
     def ended(self, run):
         outcome = run.finish()
-        assert outcome.status != 0, f"a killed run ended well: {outcome}"
+        # PRRTE's launcher gives 0 where it has lost a daemon.
+        assert "checksum" not in outcome.out, f"a killed run ended well: {outcome}"
         self.mark.unlink()
 
     def goes_on(self, wanted, *said):
@@ -100,8 +101,8 @@ def lost_rank_in_fortran(mpi):
 
 def lost_rank_in_python(mpi):
     """Open MPI hands on nothing by itself: mpi4py's variables are on the command line."""
-    words = ["env", f"PYTHONPATH={wheels.mpi4py()}",
-             f"MPI4PY_LIBMPI={mpi.place() / 'lib' / 'libmpi.so'}", PYTHON,
+    library = next((mpi.place() / "lib").glob("libmpi.so.[0-9]*"))
+    words = ["env", f"PYTHONPATH={wheels.mpi4py()}", f"MPI4PY_LIBMPI={library}", PYTHON,
              str(ROOT / "examples" / "heat_numpy.py")]
     loses_a_rank(mpi, words, "python3", SCR_CONF_FILE=config("heat_numpy"))
 
