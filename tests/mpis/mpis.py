@@ -35,11 +35,14 @@ class Job:
         self.settings, self.mark = settings, directory / "paused"
 
     def start(self, *arguments, shim=True):
-        env = environment("openmpi", I_MPI_ROOT=str(self.mpi.place()))
+        env = environment("openmpi", **self.mpi.own_settings())
         if shim:
-            env.update(LD_PRELOAD=str(SHIM), SCR_FLUSH="0", **self.settings)
+            env.update(LD_PRELOAD=str(SHIM), SCR_FLUSH="0", SCR_LEARN="0",
+                       **self.settings)
         words = [*self.words, *map(str, [*LENGTH, *arguments])]
-        command = [self.mpi.launcher(), "-n", str(RANKS), *words]
+        # Intel's does not count the slots of a hostfile.
+        each = ["-ppn", "1"] if self.mpi.hydra else []
+        command = [self.mpi.launcher(), *each, "-n", str(RANKS), *words]
         return Run(self.cluster.command("exec", "--", *command), self.directory, env)
 
     def paused(self):
@@ -78,7 +81,7 @@ def loses_a_rank(mpi, words, process, **settings):
         cluster.kill_process("node2", process)
         job.ended(run)
         cluster.epilogue()
-        job.goes_on(wanted)
+        job.goes_on(wanted, f"{SEALED} is in the cache")
 
 
 def config(name):
