@@ -23,8 +23,8 @@ from scene import Prefix, checksum, restart_step  # noqa: E402
 from wheels import MPIS, PYTHON  # noqa: E402
 
 RANKS, STEPS, EVERY = 3, 50, 10  # a rank a node
-PAUSED, SEALED = 25, 20
-LENGTH = ("--steps", STEPS, "--every", EVERY, "--delay", 2)
+PAUSED, SEALED = 35, 30
+LENGTH = ("--steps", STEPS, "--every", EVERY, "--delay", 8)
 
 
 class Job:

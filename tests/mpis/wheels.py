@@ -42,7 +42,9 @@ class Mpi:
         return {**os.environ, **self.own_settings()}
 
     def own_settings(self):
-        return {"I_MPI_ROOT": str(self.place()), **dict(self.settings)}
+        """As a module of Intel's would set them: its Fortran library does not find the other one."""
+        theirs = {"LD_LIBRARY_PATH": str(self.place() / "lib")} if self.fortran else {}
+        return {"I_MPI_ROOT": str(self.place()), **theirs, **dict(self.settings)}
 
 
 # By the UCX of these wheels, a program of sends and receives hangs on virtual nodes, without us, too.
