@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One engine for every MPI: those of wheels (wheels.py), on virtual nodes. Without the shim and with
-it, a lost rank, a lost node under two simulations at once, a program that calls SCR, Fortran, and
+"""One engine for every MPI: those of wheels (wheels.py), on virtual nodes. Without the shim and
+with it, a lost rank, a lost node under two simulations at once, a program that calls SCR, Fortran, and
 mpi4py 4. Needs root.
 
 usage: mpis.py [--turns] [word of the case's name ...]

@@ -42,7 +42,7 @@ class Mpi:
         return {**os.environ, **self.own_settings()}
 
     def own_settings(self):
-        """As a module of Intel's would set them: its Fortran library does not find the other one."""
+        """What a module of it would set: Intel's Fortran library does not find the other one."""
         theirs = {"LD_LIBRARY_PATH": str(self.place() / "lib")} if self.fortran else {}
         return {"I_MPI_ROOT": str(self.place()), **theirs, **dict(self.settings)}
 
@@ -92,7 +92,7 @@ def mpi4py():
 
 
 def modules(mpi):
-    """Where Intel's are, which has some for each compiler; a compiler reads those of its release."""
+    """Where Intel's are, which has some for each compiler: one reads those of its release."""
     asked = subprocess.run(["gfortran", "-dumpversion"], text=True, capture_output=True, check=True)
     release = asked.stdout.strip().split(".")[0]
     found = (mpi.place() / "include" / "mpi" / "gfortran").glob(f"{release}.*")
