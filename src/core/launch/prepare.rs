@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::census::{excuse, meeting_place};
-use super::check::{Herald, LIMIT, Launch, Verdict, node_size, nonce};
+use super::check::{Herald, LIMIT, Launch, Verdict, handed_on, node_size, nonce};
 use super::host::{Door, Host, Surroundings};
 use super::job::{address, canonical};
 use super::required::Required;
@@ -163,6 +163,7 @@ impl Preparation {
             rank: self.rank,
             size: self.size,
             node_size: node_size(variable),
+            handed_on: handed_on(variable),
         };
         if let Verdict::Stop { reason, own } = launch.prove_whole(LIMIT, herald)? {
             let why = Error::named(messages::LAUNCH_INCOMPLETE, reason);

@@ -293,6 +293,7 @@ mod tests {
             rank,
             size,
             node_size: None,
+            handed_on: None,
         }
     }
 
