@@ -3,6 +3,8 @@
 mod circles;
 mod documents;
 mod forgotten;
+mod links;
+mod measures;
 mod messages;
 mod placement;
 mod rooms;
@@ -44,15 +46,13 @@ fn layers_point_down() {
 }
 
 #[test]
-fn rooms_of_the_session_use_those_below() {
-    let sources = source::all();
-    nothing(&rooms::arrows(&sources));
-    nothing(&rooms::sizes(&sources));
+fn files_of_the_session_are_in_rooms() {
+    nothing(&rooms::sizes(&source::all()));
 }
 
 #[test]
-fn circles_of_files_become_no_larger() {
-    nothing(&circles::too_large(&source::all()));
+fn figures_of_the_structure_only_fall() {
+    nothing(&measures::complaints(&source::all()));
 }
 
 #[test]
