@@ -14,10 +14,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::flush::{decided, finish_journal, give_up};
-use super::journal::{Journal, Mark, Published, own_folder, publish_part};
+use super::journal::{Journal, Mark, Published, publish_part};
 use super::ledger::Ledger;
 use super::newer::{Decided, leave_to_newer};
 use super::options::{Options, SYNC_BYTES};
+use super::paths::own_folder;
 use super::stage::{Stager, staged_path};
 use super::throttle::Throttle;
 use super::work::Work;

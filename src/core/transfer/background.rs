@@ -5,8 +5,6 @@
 //! `<prefix>/.scr/background/<id>/done.<rank>.scr`. Once every rank's mark is there, whoever
 //! notices first (rank 0, or the next start) writes summary and index entry.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +15,8 @@ use super::about::About;
 use super::async_flush::PublishIf;
 use super::flush::keep_window;
 use super::index::{announce, record_flushed};
-use super::journal::{Journal, Mark, OWN_MODE, own_folder};
+use super::journal::{Journal, Mark};
+use super::paths::{OWN_MODE, is_published, own_folder};
 use super::single::publish_as;
 use super::stage::staged_path;
 use super::unfinished::note_half;
@@ -337,31 +336,6 @@ pub fn background_ids(prefix: &Path) -> Result<Vec<u64>> {
     Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
 }
 
-/// Tells whether `path` is the published copy of `meta`: its size, and its time of modification,
-/// which a publish carries over; an older generation under the same name has another.
-#[must_use]
-pub fn is_published(path: &Path, meta: &FileMeta) -> bool {
-    fs::metadata(path).is_ok_and(|found| {
-        let modified = (found.mtime(), found.mtime_nsec());
-        found.len() == meta.size
-            && is_time_of(
-                modified,
-                found.ctime_nsec(),
-                (meta.mtime_seconds, meta.mtime_nanoseconds),
-            )
-    })
-}
-
-/// Whether a file that was `modified` then has the time that it was given. Where the last change of
-/// its inode, which nobody can set, is in whole seconds, so is all that the file system keeps. On
-/// others a whole second comes from whoever has set it: two generations that were written within
-/// one would be taken for each other.
-fn is_time_of(modified: (i64, i64), changed_nanoseconds: i64, given: (i64, i64)) -> bool {
-    let (seconds, nanoseconds) = modified;
-    let keeps_seconds = nanoseconds == 0 && changed_nanoseconds == 0;
-    seconds == given.0 && (keeps_seconds || nanoseconds / 1000 == given.1 / 1000)
-}
-
 /// How a wait has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
@@ -422,34 +396,5 @@ impl<'a> Awaited<'a> {
         let grows = bytes > std::mem::replace(&mut self.staged_bytes, bytes);
         let well = || self.journal.marks(Mark::Failed).is_ok_and(|failed| failed.is_empty());
         grows || (self.journal.has_plan() && well())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, SystemTime};
-
-    use super::*;
-
-    #[test]
-    fn a_whole_second_is_no_proof_where_fractions_are_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state");
-        fs::write(&path, "generation 2").unwrap();
-        let file = fs::File::options().append(true).open(&path).unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)).unwrap();
-        // Of the same size, and written in the same second.
-        let older = FileMeta {
-            size: 12,
-            mtime_seconds: 1_700_000_000,
-            mtime_nanoseconds: 987_654_321,
-            ..FileMeta::default()
-        };
-        assert!(!is_published(&path, &older));
-        assert!(is_published(&path, &FileMeta { mtime_nanoseconds: 0, ..older.clone() }));
-        assert!(is_time_of((1_700_000_000, 0), 0, (1_700_000_000, 987_654_321)));
-        assert!(!is_time_of((1_700_000_001, 0), 0, (1_700_000_000, 987_654_321)));
-        // Some keep microseconds.
-        assert!(is_time_of((7, 987_654_000), 5, (7, 987_654_321)));
     }
 }

@@ -4,13 +4,12 @@
 use std::fs;
 use std::path::Path;
 
-use super::findings::{Findings, Verdict};
-use super::index::{enter, enter_replaced, folder, index_path};
-use super::kept::place;
+use super::findings::{Findings, Verdict, wrong};
+use super::index::{enter, enter_replaced};
 use super::others::of_newer;
+use super::paths::{DROPPED_NAME, copy_place, folder, index_path};
 use super::repair::flushed_at;
 use super::replaced::find_kept;
-use super::verify::wrong;
 use crate::error::{Error, Result};
 use crate::records::{FileMeta, IndexEntry, PrefixIndex, SUMMARY_NAME, Summary, update};
 use crate::system::in_lanes;
@@ -79,7 +78,7 @@ fn look(prefix: &Path, summary: &Summary, contents: bool) -> (Verdict, Vec<Strin
 fn check_kept(prefix: &Path, summary: &Summary, contents: bool) -> Vec<String> {
     let files: Vec<&FileMeta> = summary.files.values().flatten().collect();
     let look = |at: usize| {
-        let path = match place(prefix, summary.dataset.id, &files[at].name) {
+        let path = match copy_place(prefix, summary.dataset.id, &files[at].name) {
             Ok(path) => path,
             Err(error) => return Some(error.to_string()),
         };
@@ -88,9 +87,6 @@ fn check_kept(prefix: &Path, summary: &Summary, contents: bool) -> Vec<String> {
     };
     in_lanes((LANES, &|| {}), files.len(), &look).into_iter().flatten().collect()
 }
-
-/// The summary of a dataset that a person has taken out of the index.
-pub const DROPPED_NAME: &str = "summary.scr.dropped";
 
 /// Enters dataset `id`, whose summary is on the prefix, into the index, as its flush did. Returns
 /// the entry; `None` if it is there and nothing is to be changed. Local.

@@ -13,9 +13,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::findings::is_changed;
 use super::kept::find;
 use super::options::in_turns;
-use super::verify::{is_changed, note_fault, read_summary};
+use super::verify::{note_fault, read_summary};
 use super::{about, others};
 use crate::cache::agree::agree;
 use crate::cache::disk::make_own_dir;

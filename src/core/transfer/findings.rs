@@ -4,13 +4,14 @@
 //! nothing.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
+use std::{fmt, fs};
 
+use super::paths::is_published;
 use super::removed::is_marked_removed;
-use super::verify::{Unchecked, is_changed, wrong};
 use crate::cache::Ctx;
-use crate::files::join_relative;
+use crate::error::Error;
+use crate::files::{crc32_of_file, join_relative};
 use crate::kvtree::KvTree;
 use crate::records::{FileMeta, Summary};
 
@@ -52,6 +53,35 @@ pub(super) struct Verdict {
     pub unchecked: Unchecked,
     /// All files have new times, some are shorter, and none is known to be of another state.
     pub cut_short: bool,
+}
+
+/// Files that the program wrote to the prefix itself: their contents cannot be compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unchecked {
+    /// How many.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Name of the first that was written to after the dataset was complete.
+    pub touched: Option<String>,
+}
+
+/// Why their contents were not compared.
+impl fmt::Display for Unchecked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unchecked { files, bytes, touched } = self;
+        write!(
+            f,
+            "{files} of its files ({bytes} bytes) have no checksum, since the program wrote them \
+             to the prefix itself; "
+        )?;
+        match touched {
+            Some(name) => {
+                write!(f, "{name} was written to after it was complete, by whom is not known")
+            }
+            None => f.write_str("sizes and times are right"),
+        }
+    }
 }
 
 impl Findings {
@@ -258,6 +288,45 @@ impl Verdict {
     }
 }
 
+/// Tells whether somebody has written to the file since, or replaced it.
+pub(super) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
+    let found = join_relative(prefix, &file.name).and_then(|path| {
+        let size = fs::metadata(&path).map_err(|e| Error::io("cannot look at", &path, e))?.len();
+        Ok(is_published(&path, &FileMeta { size, ..file.clone() }))
+    });
+    matches!(found, Ok(false))
+}
+
+/// Tells whether the file is what `meta` says; see [`wrong`].
+pub(super) fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
+    let length = fs::metadata(path).ok().map(|found| found.len());
+    wrong(path, length, meta, contents).is_none()
+}
+
+/// Tells what is wrong with a file that has `length` bytes now, if it is there: one sentence.
+pub(super) fn wrong(
+    path: &Path,
+    length: Option<u64>,
+    meta: &FileMeta,
+    contents: bool,
+) -> Option<String> {
+    let name = &meta.name;
+    let Some(length) = length else {
+        // The program may have deleted it before the flush that listed it.
+        return (!meta.on_prefix).then(|| format!("{name} is missing"));
+    };
+    if length < meta.size || (length > meta.size && !meta.on_prefix) {
+        let size = meta.size;
+        return Some(format!("{name} has {length} bytes, and had {size} when it was complete"));
+    }
+    let expected = meta.crc32.filter(|_| contents)?;
+    match crc32_of_file(path) {
+        Ok((_, found)) if found == expected => None,
+        Ok(_) => Some(format!("{name} has not the content that it was flushed with")),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,5 +382,15 @@ mod tests {
         let half = judged(vec![half], &[]);
         assert_eq!((half.gone, half.fault), (false, None));
         assert!(half.remark.is_some_and(|remark| remark.contains("a is wrong")));
+    }
+
+    #[test]
+    fn what_has_no_checksum_is_told_of_once_it_was_written_to() {
+        let mut unchecked = Unchecked { files: 2, bytes: 90, touched: None };
+        assert!(unchecked.to_string().ends_with("sizes and times are right"));
+        unchecked.touched = Some("d/a".into());
+        let text = unchecked.to_string();
+        assert!(text.starts_with("2 of its files (90 bytes) have no checksum"), "{text}");
+        assert!(text.contains("d/a was written to after it was complete"), "{text}");
     }
 }

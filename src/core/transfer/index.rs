@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::journal::{OWN_MODE, own_folder};
+use super::paths::{OWN_MODE, folder, folder_name, index_path, own_folder};
 use super::replaced::keep_replaced;
 use crate::cache::CatalogEntry;
 use crate::error::Result;
@@ -13,19 +13,6 @@ use crate::records::{
     Timestamp, Turn, classic, update,
 };
 use crate::system::test_pause;
-
-/// Directory of a dataset's summary, relative to the prefix's own folder.
-fn folder_name(id: u64) -> String {
-    format!("scr.dataset.{id}")
-}
-
-pub(super) fn folder(prefix: &Path, id: u64) -> PathBuf {
-    own_folder(prefix).join(folder_name(id))
-}
-
-pub(super) fn index_path(prefix: &Path) -> PathBuf {
-    own_folder(prefix).join(PrefixIndex::NAME)
-}
 
 fn flush_path(prefix: &Path) -> PathBuf {
     own_folder(prefix).join(FlushState::NAME)

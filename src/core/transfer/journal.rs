@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use super::about::About;
 use super::kept::keep;
+use super::paths::{OWN_MODE, own_folder};
 use super::stage::{publish_staged, remove_staged};
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
@@ -31,14 +32,6 @@ use crate::log;
 
 /// Name of the commit file.
 const COMMIT: &str = "commit.scr";
-
-/// Mode of directories in it (before umask): others may look, and not plant anything.
-pub(super) const OWN_MODE: u32 = 0o755;
-
-/// Returns the folder of everything that is ours on the prefix.
-pub(super) fn own_folder(prefix: &Path) -> PathBuf {
-    prefix.join(".scr")
-}
 
 fn journal_folder(prefix: &Path) -> PathBuf {
     own_folder(prefix).join("journal")

@@ -6,11 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::index::folder;
+use super::findings::is_right;
 use super::others::of_another;
+use super::paths::copy_place;
 use super::single::publish_file;
 use super::stage::{publish_staged, stage, staged_path};
-use super::verify::{is_right, read_summary};
+use super::verify::read_summary;
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, Ctx};
 use crate::comm::trees;
@@ -21,14 +22,6 @@ use crate::records::FileMeta;
 
 /// Larger ones are no pointers; a copy of each for each checkpoint would fill the file system.
 const BYTES_MAX: u64 = 1 << 20;
-
-/// Folder of the copies, in that of the dataset.
-pub(super) const FILES: &str = "files";
-
-/// Tells where the copy of a file of dataset `id` is.
-pub(super) fn place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> {
-    join_relative(&folder(prefix, id).join(FILES), name)
-}
 
 /// Keeps a copy of the staged file of `meta`, which is about to get its name.
 ///
@@ -42,14 +35,16 @@ pub(super) fn keep(prefix: &Path, part: &Catalog, meta: &FileMeta) -> Result<()>
     if !staged.exists() {
         return Ok(()); // It had its name, and so its copy, before a completion that is repeated.
     }
-    let copy = place(prefix, part.id, &meta.name)?;
+    let copy = copy_place(prefix, part.id, &meta.name)?;
     stage(&staged, &copy, part.epoch, Some(meta), CopyOptions::default())?;
     publish_staged(&copy, part.epoch).map(drop)
 }
 
 /// Finds the copy of `meta` of dataset `id`, if it is what it was.
 pub(super) fn find(prefix: &Path, id: u64, meta: &FileMeta) -> Option<PathBuf> {
-    place(prefix, id, &meta.name).ok().filter(|copy| copy.exists() && is_right(copy, meta, true))
+    copy_place(prefix, id, &meta.name)
+        .ok()
+        .filter(|copy| copy.exists() && is_right(copy, meta, true))
 }
 
 /// Makes the files that other datasets have, too, what they were with dataset `id`, which is

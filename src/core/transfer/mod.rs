@@ -18,6 +18,7 @@
 //! | `gather.rs` | the same from directories that a person has copied |
 //! | `options.rs` | what the settings say |
 //! | `about.rs` | what is said of a dataset as a whole |
+//! | `paths.rs` | where what is ours lies on the prefix |
 //! | `fetch.rs` | a dataset of the prefix into the cache |
 //! | `index.rs` | index and summaries: what is on the prefix, and whether it is whole |
 //! | `verify.rs` | whether the files on the prefix are still what the index says |
@@ -53,6 +54,7 @@ mod options;
 mod other_size;
 mod others;
 mod parts;
+mod paths;
 mod polling;
 mod removed;
 mod repair;
@@ -72,11 +74,12 @@ pub use afterwards::{Completed, Staged, ask_to_stop, complete, set_transfer_comm
 pub use async_flush::{Advance, AsyncFlush, PublishIf, Under};
 pub use background::{
     Awaited, Background, BackgroundJob, Waited, announce_background, background_ids,
-    complete_background, is_published, settle_background,
+    complete_background, settle_background,
 };
-pub use check::{Checked, DROPPED_NAME, check_files, enter_again};
+pub use check::{Checked, check_files, enter_again};
 pub use companions::Along;
 pub use fetch::{Fetched, fetch};
+pub use findings::Unchecked;
 pub use flush::{
     FlushReport, JournalReport, can_resume, flush_sync, flush_with, recover_journal, roll_back,
 };
@@ -95,6 +98,7 @@ pub use other_size::{
     stores_of_remains,
 };
 pub use parts::{copy_parts, put_parts_back, rebuild_parts};
+pub use paths::{DROPPED_NAME, is_published};
 pub use removed::{
     is_marked_removed, mark_removed, missing_since, note_removal, removals, removed_since,
     sweep_marks, unmark_removed,
@@ -106,6 +110,6 @@ pub use single::{publish_file, publish_file_if, publish_unsealed};
 pub use stage::{is_staged_name, remove_staged_below, staged_name};
 pub use underway::{Progress, Watch, flushes_under_way};
 pub use verify::{
-    Check, Unchecked, Verified, files_on_prefix, names_on_prefix, verify_on_prefix, verify_outdated,
+    Check, Verified, files_on_prefix, names_on_prefix, verify_on_prefix, verify_outdated,
 };
 pub use window::{Left, delete_datasets, forget_datasets, purge_prefix, set_aside_datasets};

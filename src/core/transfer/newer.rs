@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::about::About;
-use super::index::{folder, index_path};
+use super::paths::{folder, index_path};
 use super::stage::remove_staged;
 use super::verify::names_on_prefix;
 use crate::cache::{Catalog, Ctx};

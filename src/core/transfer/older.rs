@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::OnlyRebuild;
-use super::index::{folder, index_path, record_flushed};
+use super::index::record_flushed;
+use super::paths::{folder, index_path};
 use crate::cache::disk::describe;
 use crate::cache::{CatalogEntry, Flat, redundancy_files_of};
 use crate::error::Result;

@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::background::is_published;
-use super::index::{folder, index_path};
+use super::paths::{folder, index_path, is_published};
 use crate::cache::Ctx;
 use crate::comm::trees;
 use crate::error::Result;

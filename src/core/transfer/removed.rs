@@ -7,8 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::index::{folder, index_path};
-use super::journal::own_folder;
+use super::paths::{folder, index_path, own_folder};
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there};

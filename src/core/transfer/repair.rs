@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::index::{enter, folder, index_path};
-use super::journal::own_folder;
+use super::index::enter;
+use super::paths::{folder, index_path, own_folder};
 use super::replaced::find_kept;
 use crate::cache::sealed_id;
 use crate::error::{Error, Result};

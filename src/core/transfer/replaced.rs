@@ -16,9 +16,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::background::is_published;
-use super::index::{folder, index_path};
-use super::kept::place;
+use super::paths::{FILES, copy_place, folder, index_path, is_published};
 use crate::cache::Ctx;
 use crate::cache::agree::agree;
 use crate::error::{Error, Result};
@@ -75,7 +73,7 @@ pub(super) fn keep_replaced(prefix: &Path, index: &PrefixIndex, ids: &[u64]) -> 
 
 /// Folder of the files of dataset `id`.
 fn copies(prefix: &Path, id: u64) -> PathBuf {
-    folder(prefix, id).join(super::kept::FILES)
+    folder(prefix, id).join(FILES)
 }
 
 /// Links what is under the names of `files` into the folder of dataset `id`, durably. Says whether
@@ -84,7 +82,7 @@ fn link_all(prefix: &Path, id: u64, files: &[FileMeta]) -> Result<bool> {
     let (mut dirs, mut whole) = (BTreeSet::new(), true);
     for file in files {
         let source = join_relative(prefix, &file.name)?;
-        let link = place(prefix, id, &file.name)?;
+        let link = copy_place(prefix, id, &file.name)?;
         if !is_published(&source, file) && is_published(&link, file) {
             continue; // It was on its way back, and could not come.
         }
@@ -194,7 +192,8 @@ fn obstacle(
     damaged: bool,
 ) -> Result<Option<String>> {
     for file in files {
-        let (target, copy) = (join_relative(prefix, &file.name)?, place(prefix, id, &file.name)?);
+        let (target, copy) =
+            (join_relative(prefix, &file.name)?, copy_place(prefix, id, &file.name)?);
         let is_its = is_published(&target, file);
         if !is_its && !is_published(&copy, file) {
             return Ok(Some(format!("the copy of {} that was kept is damaged", file.name)));
@@ -241,7 +240,8 @@ pub fn finish_returns(prefix: &Path) -> Result<()> {
 fn put(prefix: &Path, id: u64, files: &[FileMeta]) -> Result<()> {
     let mut dirs = BTreeSet::new();
     for file in files {
-        let (target, copy) = (join_relative(prefix, &file.name)?, place(prefix, id, &file.name)?);
+        let (target, copy) =
+            (join_relative(prefix, &file.name)?, copy_place(prefix, id, &file.name)?);
         if copy.symlink_metadata().is_err() {
             continue; // It has its name already.
         }
@@ -259,7 +259,7 @@ fn put(prefix: &Path, id: u64, files: &[FileMeta]) -> Result<()> {
 fn take_away(prefix: &Path, newer: &Generation, files: &[FileMeta]) -> Result<()> {
     for file in newer.files.iter().filter(|file| !files.iter().any(|its| its.name == file.name)) {
         let target = join_relative(prefix, &file.name)?;
-        if is_same_file(&target, &place(prefix, newer.entry.id, &file.name)?) {
+        if is_same_file(&target, &copy_place(prefix, newer.entry.id, &file.name)?) {
             remove_file_if_there(&target)?;
         }
     }
@@ -273,7 +273,7 @@ pub(super) fn find_kept(prefix: &Path, index: &mut PrefixIndex) {
     let has_copies = |entry: &IndexEntry| {
         files_of(prefix, entry.id).is_some_and(|files| {
             let is_there = |file: &FileMeta| {
-                place(prefix, entry.id, &file.name).is_ok_and(|copy| is_published(&copy, file))
+                copy_place(prefix, entry.id, &file.name).is_ok_and(|copy| is_published(&copy, file))
             };
             !files.is_empty() && files.iter().all(is_there)
         })

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use super::journal::{OWN_MODE, own_folder};
+use super::paths::{OWN_MODE, own_folder};
 use super::stage::{is_staged_name, publish_staged, remove_staged, stage, staged_path};
 use crate::cache::disk::names_in;
 use crate::error::Result;

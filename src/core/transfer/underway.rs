@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::journal::{Journal, Mark};
+use super::paths::is_published;
 use super::stage::staged_path;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::Result;
@@ -104,7 +105,7 @@ fn bytes_there(prefix: &Path, epoch: u64, entry: &CatalogEntry) -> u64 {
     let staged = staged_path(&target, epoch).map(|staged| staged.metadata().ok());
     match staged {
         Ok(Some(found)) => found.len().min(size),
-        _ if super::is_published(&target, &entry.meta) => size,
+        _ if is_published(&target, &entry.meta) => size,
         _ => 0,
     }
 }

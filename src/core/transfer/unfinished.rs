@@ -6,10 +6,10 @@
 use std::path::Path;
 
 use super::about::About;
-use super::background::is_published;
-use super::index::{index_path, note_failure, record_flushed};
+use super::index::{note_failure, record_flushed};
 use super::journal::Journal;
 use super::newer::taken_by_newer;
+use super::paths::{index_path, is_published};
 use crate::cache::CatalogEntry;
 use crate::error::{Error, Result};
 use crate::files::join_relative;

@@ -5,10 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::background::is_published;
-use super::check::DROPPED_NAME;
-use super::index::{folder, index_path};
-use super::kept::FILES;
+use super::paths::{DROPPED_NAME, FILES, folder, index_path, is_published};
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{crc32, join_relative, remove_file_if_there, remove_tree};
