@@ -41,7 +41,7 @@ help:
 
 ## deps: install what tests need (root on Debian or Ubuntu), or print the commands
 deps:
-	@CARGO=$(CARGO) sh packaging/needs.sh $(RUST) $(if $(TESTS),all $(PACKAGES),some $(TOOLS))
+	@CARGO=$(CARGO) PYTHON=$(PYTHON) sh packaging/needs.sh $(RUST) $(if $(TESTS),all $(PACKAGES),some $(TOOLS))
 
 ## build: the shim, the engine, the scr command, and the examples for each MPI that is there
 build: deps product sim-library interfaces examples
@@ -143,8 +143,9 @@ bench: build
 	python3 tests/bench.py
 	python3 tests/apps/overhead.py
 
-# Where Python looks below PREFIX.
-PYTHON_DIR ?= $(shell $(PYTHON) -c 'import site, sys, sysconfig; at = sys.argv[1]; \
+# Where Python looks below PREFIX, if there is a Python.
+PYTHON_DIR ?= $(or $(if $(PYTHON),$(PYTHON_PLACE)),$(PREFIX)/lib/python)
+PYTHON_PLACE = $(shell $(PYTHON) -c 'import site, sys, sysconfig; at = sys.argv[1]; \
   here = [path for path in site.getsitepackages() if path.startswith(at + "/")]; \
   print(here[0] if here else sysconfig.get_path("purelib", "posix_prefix", {"base": at}))' $(PREFIX))
 

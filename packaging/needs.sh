@@ -32,26 +32,37 @@ compiles() {
 cargo_version() { "$cargo" --version 2>/dev/null | cut -d' ' -f2 | grep . || echo 0; }
 rust_is_new_enough() { printf '%s\n' "$rust" "$(cargo_version)" | sort -CV; }
 
-if [ $# -gt 0 ] && ! is_debian; then
-  if [ "$which" = all ]; then
-    echo "the tests need Debian or Ubuntu, whose packages they take; 'make build' does not"
-    exit 1
-  fi
-  echo "needed, under the names that Debian has for it: $*"
-elif [ $# -gt 0 ]; then
-  missing=
-  for package in "$@"; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
-      missing="$missing $package"
+# Whether a package is, or what does the same.
+is_there() {
+  case $1 in
+    python3-pip) "${PYTHON:-python3}" -m pip --version >/dev/null 2>&1 && return ;;
+    binutils) there objcopy && there objdump && there strip && return ;;
+  esac
+  is_debian && dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'
+}
+
+if [ "$which" = all ] && ! is_debian; then
+  echo "the tests need Debian or Ubuntu, whose packages they take; 'make build' does not"
+  exit 1
+fi
+
+missing=
+for package in "$@"; do
+  is_there "$package" || missing="$missing $package"
+done
+if [ -n "$missing" ] && is_debian && [ "$(id -u)" = 0 ]; then
+  # Their names are words.
+  # shellcheck disable=SC2086
+  install_packages $missing
+elif [ -n "$missing" ] && is_debian; then
+  echo "missing packages; as root: apt-get install --no-install-recommends$missing"
+  exit 1
+elif [ -n "$missing" ]; then
+  echo "missing programs; one of these installs them, as root:"
+  for with in "apt-get" "dnf" "zypper"; do
+    echo "  $with install$missing"
   done
-  if [ -n "$missing" ] && [ "$(id -u)" = 0 ]; then
-    # Their names are words.
-    # shellcheck disable=SC2086
-    install_packages $missing
-  elif [ -n "$missing" ]; then
-    echo "missing packages; as root: apt-get install --no-install-recommends$missing"
-    exit 1
-  fi
+  exit 1
 fi
 
 if ! compiles; then

@@ -1,4 +1,9 @@
-# Copied into a Spack repository as packages/scr/package.py.
+# Copied into a Spack repository as packages/scr/package.py. The sources are a tree of your own:
+# spack develop -p /path/of/it scr@0.1.0, in an environment of Spack's, then spack install.
+try:
+    from spack_repo.builtin.build_systems.makefile import MakefilePackage
+except ImportError:  # before Spack 1.0 it is in spack.package
+    pass
 from spack.package import *
 
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use scr_core::error::Result;
 use scr_core::launch::JobPlaces;
 use scr_core::operations::HostList;
-use scr_core::operations::run::{Real, find};
+use scr_core::operations::run::{Real, find, is_same_host};
 use scr_core::params::keys;
 use scr_core::system::unix_seconds;
 use serde_json::{Map, Value};
@@ -64,8 +64,9 @@ fn answer(args: &Args) -> Result<String> {
         end.map(|time| time.to_string()).unwrap_or_default()
     };
     let down = || {
-        let mut down = manager.down(&Real, &all);
-        down.retain(|name| all.iter().any(|host| host.name == *name));
+        let known = manager.down(&Real, &all);
+        let mut down: Vec<String> = all.iter().map(|host| host.name.clone()).collect();
+        down.retain(|name| known.iter().any(|one| is_same_host(one, name)));
         HostList::of(down).compress()
     };
     let rows: [(&str, bool, &dyn Fn() -> String); 7] = [

@@ -162,7 +162,7 @@ fn mismatch(word: &str, launcher: Launcher, mpi: Mpi, path: &Path) -> Option<Fin
     let of = match launcher {
         Launcher::OpenMpi => Mpi::OpenMpi,
         Launcher::Hydra => Mpi::Mpich,
-        Launcher::Srun | Launcher::Flux | Launcher::Other => return None,
+        Launcher::Srun | Launcher::Flux | Launcher::Pals | Launcher::Other => return None,
     };
     (of != mpi).then(|| {
         let what = format!(

@@ -45,7 +45,7 @@ pub struct Plan {
 impl Plan {
     /// Makes the plan of a cluster that is started here: its nodes see this directory, the home,
     /// and the installation of this command, also where these are below a directory of their own.
-    pub fn from_here(&self) -> Result<Plan> {
+    pub fn started_here(&self) -> Result<Plan> {
         let whole = |path: &PathBuf| {
             std::path::absolute(path).map_err(|e| Error::io("cannot find", path.as_path(), e))
         };

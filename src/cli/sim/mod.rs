@@ -135,7 +135,7 @@ fn start(state: &State, plan: &Plan) -> Result<u8> {
     if plan.nodes == 0 || plan.nodes + plan.spare > state::MAX_NODES {
         return Err(Error::Refused(format!("1 to {} nodes", state::MAX_NODES)));
     }
-    keeper::start(state, &plan.from_here()?)?;
+    keeper::start(state, &plan.started_here()?)?;
     status(state)
 }
 

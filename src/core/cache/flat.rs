@@ -47,7 +47,7 @@ impl Flat<'_> {
     ) -> Result<std::result::Result<Whole, String>> {
         let copy = work.join("copy");
         self.stage(&copy.join(format!("scr.dataset.{}", self.id)))?;
-        let found = Found::below(std::slice::from_ref(&copy), &self.dir)?;
+        let found = Found::below(std::slice::from_ref(&copy), self.dir)?;
         let mut nodes = Vec::new();
         for (number, one) in found.nodes.iter().enumerate() {
             let node = work.join(format!("node.{number}"));

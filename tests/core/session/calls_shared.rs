@@ -179,8 +179,8 @@ fn halves_of_a_file_never_replace_one_another_whatever_fails() {
     };
     let settings = ["SCR_COPY_TYPE=XOR", "SCR_FLUSH=1"];
     let steps = write_all(&Cluster::new(&settings), None).steps;
-    for rank in 0..2 {
-        for step in (0..steps[rank].len()).step_by(3) {
+    for (rank, steps) in steps.iter().enumerate() {
+        for step in (0..steps.len()).step_by(3) {
             let cluster = Cluster::new(&settings);
             let plan = Plan { rank, step, what: What::Fails(libc::EIO, true) };
             let outcome = write_all(&cluster, Some(plan));

@@ -49,7 +49,7 @@ fn throws_away(rank: &Rank) {
 fn a_file_that_was_thrown_away_before_its_checkpoint_was_sealed_does_not_come_back() {
     for lost in [None, Some('b'), Some('c')] {
         let cluster = here();
-        cluster.run("abcd", |rank| throws_away(rank)).all();
+        cluster.run("abcd", throws_away).all();
         lost.iter().for_each(|host| cluster.lose(*host));
         let names = [&file(4, 0)[..], &file(4, 1), "ckpt/step_4/extra_1.dat", &file(3, 1)];
         let found = finds(&cluster, "abcd", &names);

@@ -44,7 +44,7 @@ fn killed(cluster: &Cluster, every: u64, met: Option<&Barrier>) -> Outcome<Went>
     cluster.run(HOSTS, |rank| {
         steady(STEPS, every).killed_at(death(every)).run_and(rank, |sim| {
             if sim.step == every && rank.rank == 0 {
-                met.into_iter().for_each(|met| drop(met.wait()));
+                met.map(Barrier::wait);
             }
             rank.barrier();
         })

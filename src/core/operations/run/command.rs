@@ -19,6 +19,8 @@ pub enum Launcher {
     Srun,
     /// `flux run`, `flux submit`.
     Flux,
+    /// mpiexec of HPE's PALS, on Cray systems with PBS.
+    Pals,
     /// Any other: it is run as it is.
     Other,
 }
@@ -38,6 +40,7 @@ impl Launcher {
                 match () {
                     () if says(&["Open MPI", "OpenRTE", "PRRTE"]) => Launcher::OpenMpi,
                     () if says(&["HYDRA", "Intel(R) MPI", "MPICH"]) => Launcher::Hydra,
+                    () if is_of_pals(&told) => Launcher::Pals,
                     () => Launcher::Other,
                 }
             }
@@ -50,6 +53,7 @@ impl Launcher {
         match self {
             Launcher::OpenMpi => &["host", "H", "hostfile", "machinefile", "default-hostfile"],
             Launcher::Hydra => &["hosts", "host", "f", "hostfile", "machinefile"],
+            Launcher::Pals => &["hosts", "hostlist", "hostfile"],
             Launcher::Srun | Launcher::Flux | Launcher::Other => &[],
         }
     }
@@ -58,7 +62,7 @@ impl Launcher {
     fn rank_options(self) -> &'static [&'static str] {
         match self {
             Launcher::OpenMpi => &["n", "np", "c"],
-            Launcher::Hydra => &["n", "np"],
+            Launcher::Hydra | Launcher::Pals => &["n", "np"],
             Launcher::Srun | Launcher::Flux => &["n", "ntasks"],
             Launcher::Other => &[],
         }
@@ -131,7 +135,7 @@ impl Line {
     pub fn own_hosts(&self) -> Option<Result<String, String>> {
         let (name, value) = self.values(self.launcher.host_options()).into_iter().next()?;
         match name.as_str() {
-            "host" | "hosts" | "H" => Some(Ok(value)),
+            "host" | "hosts" | "hostlist" | "H" => Some(Ok(value)),
             _ => Some(Err(value)),
         }
     }
@@ -145,6 +149,9 @@ impl Line {
         let mut added = match self.launcher {
             Launcher::OpenMpi => vec!["--host".to_owned(), list],
             Launcher::Hydra => vec!["-hosts".to_owned(), list],
+            Launcher::Pals => {
+                vec!["--hosts".to_owned(), names(hosts).collect::<Vec<_>>().join(",")]
+            }
             Launcher::Srun if !down.is_empty() => vec![format!("--exclude={down}")],
             Launcher::Flux if !down.is_empty() => vec![format!("--requires=-host:{down}")],
             Launcher::Srun | Launcher::Flux | Launcher::Other => Vec::new(),
@@ -154,8 +161,7 @@ impl Line {
             replaced.extend(NODE_COUNT);
             added.push(format!("--nodes={count}"));
             if self.launcher == Launcher::Srun {
-                let names = hosts.iter().map(|host| host.name.clone());
-                added.push(format!("--nodelist={}", HostList::of(names).compress()));
+                added.push(format!("--nodelist={}", HostList::of(names(hosts)).compress()));
             }
         }
         let mut line = self.without(&replaced);
@@ -238,6 +244,18 @@ impl Line {
     }
 }
 
+/// Names alone: PALS takes no number of ranks behind them.
+fn names(hosts: &[Host]) -> impl Iterator<Item = String> {
+    hosts.iter().map(|host| host.name.clone())
+}
+
+/// PALS says `mpiexec version 1.2.12 revision ...`, and the same of `mpirun`, a link to it.
+fn is_of_pals(told: &str) -> bool {
+    let mut words = told.split_whitespace().skip(1);
+    words.next() == Some("version")
+        && words.next().is_some_and(|word| word.starts_with(|digit: char| digit.is_ascii_digit()))
+}
+
 /// Name of an option of these, with its value if it is in the same word (`--host=a`, `-n4`).
 fn option(word: &str, names: &[&str]) -> Option<(String, Option<String>)> {
     let bare = word.strip_prefix('-')?;
@@ -278,7 +296,7 @@ pub fn slurm_variables(around: &Environment, hosts: &[Host], has_others: bool) -
         list => drop(set(EXPORT, format!("ALL,{list}"))),
     }
     if has_others {
-        let list = HostList::of(hosts.iter().map(|host| host.name.clone())).compress();
+        let list = HostList::of(names(hosts)).compress();
         set("SLURM_JOB_NODELIST", list.clone());
         set("SLURM_NODELIST", list);
         set("SLURM_JOB_NUM_NODES", hosts.len().to_string());
@@ -307,7 +325,11 @@ mod tests {
 
     fn line(text: &str) -> Line {
         let words = words(text);
-        let launcher = Launcher::of(&words[0], || "mpirun (Open MPI) 4.1.4".to_owned());
+        let told = match words[0].as_str() {
+            "mpiexec" => "mpiexec version 1.2.12 revision b1c5c2f",
+            _ => "mpirun (Open MPI) 4.1.4",
+        };
+        let launcher = Launcher::of(&words[0], || told.to_owned());
         Line::new(launcher, &words, |word| word.starts_with("./"))
     }
 
@@ -323,6 +345,8 @@ mod tests {
         assert_eq!(of("mpiexec", "HYDRA build details:"), Launcher::Hydra);
         assert_eq!(of("mpirun", "Intel(R) MPI Library 2021"), Launcher::Hydra);
         assert_eq!(of("mpirun", ""), Launcher::Other);
+        assert_eq!(of("mpiexec", "mpiexec version 1.2.12 revision b1c5c2f"), Launcher::Pals);
+        assert_eq!(of("mpiexec", "mpiexec version unknown"), Launcher::Other);
         assert_eq!(of("srun", "never asked"), Launcher::Srun);
         assert_eq!(of("./script", ""), Launcher::Other);
     }
@@ -337,6 +361,10 @@ mod tests {
             (
                 "mpirun.mpich -f hosts -n 4 ./app -f x",
                 "mpirun.mpich -hosts n1:2,n4:2 -n 4 ./app -f x",
+            ),
+            (
+                "mpiexec -n 4 --ppn 2 --hostfile f ./app --hosts x",
+                "mpiexec --hosts n1,n4 -n 4 --ppn 2 ./app --hosts x",
             ),
             ("srun -n4 ./app", "srun --exclude=n[2-3] -n4 ./app"),
             ("flux run -n4 ./app", "flux run --requires=-host:n[2-3] -n4 ./app"),

@@ -223,7 +223,8 @@ impl Manager for Flux {
 
     fn end_time(&self, commands: &dyn Commands, now: u64) -> Option<u64> {
         let left: f64 = ask(commands, &["flux", "job", "timeleft"])?.trim().parse().ok()?;
-        Some(now + left.max(0.0) as u64)
+        // Without a limit it says "inf", or the largest number of 32 bits.
+        (left < f64::from(u32::MAX)).then(|| now + left as u64)
     }
 
     fn down(&self, commands: &dyn Commands, _: &[Host]) -> Vec<String> {
@@ -263,10 +264,8 @@ impl Manager for Pbs {
         let text = ask(commands, &["pbsnodes", "-l"]).unwrap_or_default();
         text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
     }
-
-    fn shell(&self) -> Option<Shell> {
-        Some(Shell::starter(&["pbs_tmrsh"]))
-    }
+    // How it brings a command to a node: by a remote shell, as `pbs_tmrsh` puts what the command
+    // says into the job's output, where nobody reads an answer.
 }
 
 struct Lsf {
@@ -297,11 +296,11 @@ impl Manager for Lsf {
 
     fn end_time(&self, commands: &dyn Commands, now: u64) -> Option<u64> {
         let text = ask(commands, &["bjobs", "-noheader", "-o", "time_left", &self.job])?;
-        // "1:30 L": hours and minutes; a limit (L) or an estimate (E), which binds nobody.
-        let (left, _) = text.split_once('L')?;
-        let (hours, minutes) = left.trim().split_once(':')?;
-        let minutes = 60 * hours.parse::<u64>().ok()? + minutes.trim().parse::<u64>().ok()?;
-        Some(now + 60 * minutes)
+        // "1:30 L": hours, minutes, and seconds where the site wants them; a limit (L, X) or an
+        // estimate (E), which binds nobody.
+        let left = text.trim().strip_suffix(['L', 'X'])?.trim();
+        let unit = if left.matches(':').count() == 1 { 60 } else { 1 };
+        Some(now + unit * clock(left)?)
     }
 
     fn down(&self, commands: &dyn Commands, hosts: &[Host]) -> Vec<String> {
@@ -317,7 +316,7 @@ impl Manager for Lsf {
     }
 
     fn shell(&self) -> Option<Shell> {
-        Some(Shell::starter(&["blaunch"]))
+        Some(Shell::starter(&["blaunch", "-no-shell"]))
     }
 }
 
@@ -335,9 +334,9 @@ mod tests {
     use super::*;
 
     /// Answers that were recorded, by command line.
-    struct Recorded(&'static [(&'static str, &'static str)]);
+    struct Recorded<'a>(&'a [(&'static str, &'static str)]);
 
-    impl Commands for Recorded {
+    impl Commands for Recorded<'_> {
         fn output(&self, words: &[String], _: Duration) -> Result<String> {
             let line = words.join(" ");
             let found = self.0.iter().find(|(command, _)| *command == line);
@@ -392,6 +391,10 @@ mod tests {
         assert_eq!(slots(&hosts), ["corona1", "corona2", "corona3"]);
         assert_eq!(flux.down(&answers, &hosts), ["corona2", "corona3"]);
         assert_eq!(flux.end_time(&answers, 1000), Some(4599));
+        for none in ["4294967295\n", "inf\n"] {
+            let answers = [("flux job timeleft", none)];
+            assert_eq!(flux.end_time(&Recorded(&answers), 1000), None, "{none}");
+        }
         assert!(flux.hosts(&Recorded(&[])).is_err());
     }
 
@@ -403,8 +406,10 @@ mod tests {
         let answers = Recorded(&[
             (
                 "qstat -f 12.head",
-                "Job Id: 12.head\n    resources_used.walltime = 00:10:00\n    \
-                 Resource_List.walltime = 01:00:30\n",
+                "Job Id: 12.head\n    Job_Name = heat\n    resources_used.cput = 00:35:02\n    \
+                 resources_used.walltime = 00:10:00\n    job_state = R\n    \
+                 exec_vnode = (n1:ncpus=2)+(n2:ncpus=2)+(n3:ncpus\n\t=1)\n    \
+                 Resource_List.nodect = 3\n    Resource_List.walltime = 01:00:30\n",
             ),
             ("pbsnodes -l", "n2                   down\nn9  offline broken disk\n"),
         ]);
@@ -414,20 +419,32 @@ mod tests {
         assert_eq!(slots(&hosts), ["n1:2", "n2:2", "n3:1"]);
         assert_eq!(pbs.end_time(&answers, 1000), Some(1000 + 3030));
         assert_eq!(pbs.down(&answers, &hosts), ["n2", "n9"]);
+        assert_eq!(pbs.shell(), None, "ssh, which brings the answer back");
     }
 
     #[test]
     fn lsf_tells_by_variables_bjobs_and_bhosts() {
-        let answers = Recorded(&[
-            ("bjobs -noheader -o time_left 5", "1:30 L\n"),
-            ("bhosts -w h1 h2", "HOST_NAME STATUS JL/U MAX\nh1 ok - 4\nh2 unavail - 4\n"),
-        ]);
+        let answers = Recorded(&[(
+            "bhosts -w h1 h2",
+            "HOST_NAME STATUS JL/U MAX\nh1 ok - 4\nh2 unavail - 4\n",
+        )]);
         let environment = variables(&[("LSB_JOBID", "5"), ("LSB_MCPU_HOSTS", "h1 4 h2 2")]);
         let lsf = find(&environment, None);
         let hosts = lsf.hosts(&answers).unwrap();
         assert_eq!(slots(&hosts), ["h1:4", "h2:2"]);
-        assert_eq!(lsf.end_time(&answers, 0), Some(5400));
         assert_eq!(lsf.down(&answers, &hosts), ["h2"]);
+        for (told, end) in [
+            ("1:30 L\n", Some(5400)),
+            ("0:10 X\n", Some(600)),
+            ("01:30:05 L\n", Some(5405)),
+            ("1:30 E\n", None),
+            ("-\n", None),
+        ] {
+            let answers = [("bjobs -noheader -o time_left 5", told)];
+            assert_eq!(lsf.end_time(&Recorded(&answers), 0), end, "{told}");
+        }
+        let line = lsf.shell().unwrap().command("h2", &["echo".into(), "a b".into()]);
+        assert_eq!(line, ["blaunch", "-no-shell", "h2", "echo", "a b"]);
     }
 
     #[test]

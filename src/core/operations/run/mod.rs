@@ -24,5 +24,5 @@ pub use commands::{Commands, Real};
 pub use hosts::{Host, hostfile};
 pub use latest::{Latest, latest};
 pub use manager::{Manager, Shell, find, quoted};
-pub use nodes::{Nodes, Test};
+pub use nodes::{Nodes, Test, is_same_host};
 pub use policy::{Action, End, Event, Limits, Policy, Stop};

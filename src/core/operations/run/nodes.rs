@@ -94,7 +94,8 @@ impl Nodes<'_> {
         let found: Vec<(String, String)> = std::thread::scope(|scope| {
             let look = |host: &Host| {
                 let name = host.name.clone();
-                let reason = match known.contains(&name) {
+                // Resource managers have names with and without the domain.
+                let reason = match known.iter().any(|down| is_same_host(down, &name)) {
                     true => Some(format!("{} says so", this.manager.name())),
                     false => this.fails(&name),
                 };
@@ -113,7 +114,7 @@ impl Nodes<'_> {
         let failed = |test: &Test| {
             let words: Vec<String> =
                 test.words.iter().map(|word| word.replace("{host}", host)).collect();
-            let local = test.from_here || is_same_host(host, &self.here);
+            let local = test.from_here || host == "localhost" || is_same_host(host, &self.here);
             let words = if local { words } else { self.shell.command(host, &words) };
             let mut answer = self.commands.output(&words, test.limit);
             for _ in 1..self.tries {
@@ -149,10 +150,13 @@ impl Nodes<'_> {
     }
 }
 
-/// Whether two names mean the same host; one may have its domain behind it.
-fn is_same_host(one: &str, other: &str) -> bool {
+/// Tells whether two names mean the same host; one may have its domain behind it. Addresses have
+/// none.
+#[must_use]
+pub fn is_same_host(one: &str, other: &str) -> bool {
     let short = |name: &'_ str| name.split('.').next().unwrap_or_default().to_owned();
-    one == other || one == "localhost" || (short(one) == short(other) && !short(one).is_empty())
+    let is_name = |text: &str| text.contains(|c: char| !c.is_ascii_digit());
+    one == other || (short(one) == short(other) && is_name(&short(one)))
 }
 
 #[cfg(test)]
@@ -202,6 +206,34 @@ mod tests {
         assert_eq!(up_without("n2"), "n1 n5 n3 n4 n6");
         assert_eq!(up_without("n6"), "n1 n5 n3 n4");
         assert_eq!(up_without("n1"), "n5 n3 n4");
+    }
+
+    #[test]
+    fn the_resource_managers_word_counts_whether_it_names_the_domain_or_not() {
+        struct Knows;
+        impl manager::Manager for Knows {
+            fn name(&self) -> &'static str {
+                "PBS"
+            }
+            fn hosts(&self, _: &dyn Commands) -> Result<Vec<Host>> {
+                Ok(Vec::new())
+            }
+            fn down(&self, _: &dyn Commands, _: &[Host]) -> Vec<String> {
+                vec!["n2".to_owned()]
+            }
+        }
+        let mut nodes = Nodes {
+            hosts: hostfile("n1.site\nn2.site"),
+            manager: &Knows,
+            shell: Shell::remote("ssh"),
+            commands: &Cluster::default(),
+            here: String::new(),
+            tests: Vec::new(),
+            tries: 1,
+            down: BTreeMap::new(),
+        };
+        assert_eq!(nodes.look(), [("n2.site".to_owned(), "PBS says so".to_owned())]);
+        assert!(!is_same_host("10.1.0.1", "10.1.0.2"));
     }
 
     #[test]
