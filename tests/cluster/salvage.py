@@ -253,28 +253,26 @@ def a_scavenge_that_is_killed(mpi):
         shell = scene.directory / "stalls"
         shell.write_text(
             f"#!/bin/sh\n[ $1 = node2 ] && touch {scene.mark} && exec sleep 600\n"
-            f'exec {agent(scene)} "$@"\n'
+            f'{agent(scene)} "$@"; status=$?; touch {scene.directory}/done.$1; exit $status\n'
         )
         shell.chmod(0o755)
         words = scene.cluster.command("exec", "--", SCR, "scavenge")
         run = Run(words, scene.directory, {**env, "SCR_REMOTE_SHELL": str(shell)})
         run.wait_for_file(scene.mark)
-        wait_until(lambda: has_copied(copies), "no node has copied")
+        # Nor does a copy outlive the scavenge, and write beside the next one.
+        nodes = [f"node{number}" for number in range(1, scene.cluster.nodes + 1)]
+        done = [scene.directory / f"done.{node}" for node in nodes if node != "node2"]
+        wait_until(lambda: all(one.exists() for one in done), "not all nodes have copied")
+        assert any(copies.rglob("rank_*")), scene.story
         run.process.kill()
         run.process.wait()
-        scene.mark.unlink()
+        for one in (scene.mark, *done):
+            one.unlink()
         assert copies.exists() and "checkpoint.30" not in states(scene), scene.story
         assert scavenge(scene).status == 0, scene.story
         assert states(scene) == {"checkpoint.30": "complete"}, scene.story
         assert not copies.exists() and scene.leftovers() == [], scene.story
         restart_elsewhere(scene, 30)
-
-
-def has_copied(copies):
-    try:
-        return any(copies.rglob("rank_*"))
-    except FileNotFoundError:
-        return False  # a temporary directory got its name while it was listed
 
 
 def wait_until(done, trouble):
