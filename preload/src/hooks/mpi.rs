@@ -13,8 +13,8 @@ use crate::fd::reuse;
 use crate::hooks::hidden;
 use crate::signal::guard::{self, Caller, MpiDepth, MpiFiles};
 use crate::{
-    base::message, base::messages, engine, engine::absence, engine::ending, path::canonical, path::memory,
-    signal::handlers,
+    base::message, base::messages, engine, engine::absence, engine::ending, path::canonical,
+    path::memory, signal::handlers,
 };
 
 /// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.
