@@ -137,6 +137,7 @@ lint: deps
 	$(CARGO) clippy -p scr -p scr-core -p scr-cli -p scr-preload --all-targets -- -D warnings
 	MPICC=mpicc.openmpi $(CARGO) clippy -p scr-mpi-values --all-targets --target-dir target/lint -- -D warnings
 	$(CARGO) fmt --manifest-path examples/rust/Cargo.toml --all --check
+	$(CARGO) clippy --manifest-path src/api/rust/Cargo.toml --target-dir target/lint -- -D warnings
 	MPICC=mpicc.openmpi $(CARGO) clippy --manifest-path examples/rust/Cargo.toml --target-dir target/lint -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=not/linked.a $(CARGO) check --quiet --manifest-path fuzz/Cargo.toml \
 	  --target-dir target/fuzz

@@ -1,5 +1,5 @@
-"""What `make install` leaves: programs are built from there with pkg-config, CMake and cargo, and the
-one library serves whichever MPI they bring."""
+"""What `make install` leaves: programs are built from there with pkg-config, CMake and cargo, and
+the one library serves whichever MPI they bring."""
 
 import atexit
 import os

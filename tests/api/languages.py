@@ -1,5 +1,5 @@
-"""The API from Fortran, C++, Rust and Python: the same program in each, the same answers. The programs
-are in programs/languages."""
+"""The API from Fortran, C++, Rust and Python: the same program in each, the same answers. The
+programs are in programs/languages."""
 
 import atexit
 import os

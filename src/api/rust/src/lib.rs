@@ -49,7 +49,7 @@ impl error::Error for Error {}
 /// For functions that read and write a file: `?` does with a path what it does with the file.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        io::Error::new(io::ErrorKind::Other, error)
+        io::Error::other(error)
     }
 }
 
