@@ -63,14 +63,15 @@ sim-library: deps
 # What programs that call SCR are built with, beside the library: headers, module file, package,
 # manual pages.
 interfaces: deps
-	@mkdir -p $(addprefix $(DIST)/,include lib/pkgconfig lib/cmake/scr lib/python/scr share/man share/scr)
+	@mkdir -p $(addprefix $(DIST)/,include lib/pkgconfig lib/cmake/scr lib/python/scr share/man share/scr/rust/src)
 	@cp -f src/api/include/* $(DIST)/include/
 	@if command -v $(FORTRAN) >/dev/null; then cd $(DIST)/include && $(FORTRAN) -fsyntax-only scr.f90; \
 	  else echo "no $(FORTRAN): without the module file of scr.f90"; fi
 	@cp -f src/api/package/scr.pc $(DIST)/lib/pkgconfig/
 	@cp -f src/api/package/*.cmake $(DIST)/lib/cmake/scr/
 	@cp -f src/api/python/scr/*.py $(DIST)/lib/python/scr/
-	@cp -r src/api/rust $(DIST)/share/scr/
+	@cp -f src/api/rust/Cargo.toml src/api/rust/build.rs $(DIST)/share/scr/rust/
+	@cp -f src/api/rust/src/*.rs $(DIST)/share/scr/rust/src/
 	@if [ -n "$(PYTHON)" ]; then $(PYTHON) src/api/package/manual.py docs/api.md $(DIST)/share/man; \
 	  else echo "no python3: without the manual pages of SCR's calls"; fi
 
@@ -164,7 +165,7 @@ install: build
 	$(INSTALL) $(DIST)/lib/libscr.so $(DIST)/lib/libscr_preload.so $(DESTDIR)$(PREFIX)/lib/
 	install -d $(DESTDIR)$(PREFIX)/lib/scr/sim
 	$(INSTALL) $(DIST)/lib/scr/sim/libshared_cores.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
-	cp -r config examples src/api/rust $(DESTDIR)$(PREFIX)/share/scr/
+	cp -r config examples $(DIST)/share/scr/rust $(DESTDIR)$(PREFIX)/share/scr/
 	sed -i 's|\.\./src/api/rust|../rust|' $(DESTDIR)$(PREFIX)/share/scr/examples/rust/Cargo.toml
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PYTHON_DIR)/scr
 	cp -r $(DIST)/include/. $(DESTDIR)$(PREFIX)/include/
