@@ -63,13 +63,15 @@ sim-library: deps
 # What programs that call SCR are built with, beside the library: headers, module file, package,
 # manual pages.
 interfaces: deps
-	@mkdir -p $(addprefix $(DIST)/,include lib/pkgconfig lib/cmake/scr lib/python/scr share/man)
+	@mkdir -p $(addprefix $(DIST)/,include lib/pkgconfig lib/cmake/scr lib/python/scr share/man share/scr/rust/src)
 	@cp -f src/api/include/* $(DIST)/include/
 	@if command -v $(FORTRAN) >/dev/null; then cd $(DIST)/include && $(FORTRAN) -fsyntax-only scr.f90; \
 	  else echo "no $(FORTRAN): without the module file of scr.f90"; fi
 	@cp -f src/api/package/scr.pc $(DIST)/lib/pkgconfig/
 	@cp -f src/api/package/*.cmake $(DIST)/lib/cmake/scr/
 	@cp -f src/api/python/scr/*.py $(DIST)/lib/python/scr/
+	@cp -f src/api/rust/Cargo.toml src/api/rust/build.rs $(DIST)/share/scr/rust/
+	@cp -f src/api/rust/src/*.rs $(DIST)/share/scr/rust/src/
 	@if [ -n "$(PYTHON)" ]; then $(PYTHON) src/api/package/manual.py docs/api.md $(DIST)/share/man; \
 	  else echo "no python3: without the manual pages of SCR's calls"; fi
 
@@ -85,8 +87,8 @@ examples: product interfaces
 	done; \
 	[ -n "$$built" ] || echo "no mpicc: without the examples (an MPI: apt-get install libopenmpi-dev," \
 	  "dnf install openmpi-devel, zypper install openmpi4-devel; then it has to be in PATH)"
-$(EXAMPLES)/%/built: $(wildcard examples/* src/api/include/*)
-	SCR_ROOT=$(DIST) sh examples/build.sh $(@D) $(SUFFIX)
+$(EXAMPLES)/%/built: $(wildcard examples/* examples/rust/* src/api/include/* src/api/rust/* src/api/rust/src/*)
+	SCR_ROOT=$(DIST) CARGO=$(CARGO) sh examples/build.sh $(@D) $(SUFFIX)
 	@echo $(MPICC) > $@
 
 # Opens the pages of scr report in test-full.
@@ -134,7 +136,10 @@ faults: build
 lint: deps
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy -p scr -p scr-core -p scr-cli -p scr-preload --all-targets -- -D warnings
-	MPICC=mpicc.openmpi $(CARGO) clippy -p scr-examples --all-targets --target-dir target/lint -- -D warnings
+	MPICC=mpicc.openmpi $(CARGO) clippy -p scr-mpi-values --all-targets --target-dir target/lint -- -D warnings
+	$(CARGO) fmt --manifest-path examples/rust/Cargo.toml --all --check
+	$(CARGO) clippy --manifest-path src/api/rust/Cargo.toml --target-dir target/lint -- -D warnings
+	MPICC=mpicc.openmpi $(CARGO) clippy --manifest-path examples/rust/Cargo.toml --target-dir target/lint -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=not/linked.a $(CARGO) check --quiet --manifest-path fuzz/Cargo.toml \
 	  --target-dir target/fuzz
 
@@ -161,7 +166,8 @@ install: build
 	$(INSTALL) $(DIST)/lib/libscr.so $(DIST)/lib/libscr_preload.so $(DESTDIR)$(PREFIX)/lib/
 	install -d $(DESTDIR)$(PREFIX)/lib/scr/sim
 	$(INSTALL) $(DIST)/lib/scr/sim/libshared_cores.so $(DESTDIR)$(PREFIX)/lib/scr/sim/
-	cp -r config examples $(DESTDIR)$(PREFIX)/share/scr/
+	cp -r config examples $(DIST)/share/scr/rust $(DESTDIR)$(PREFIX)/share/scr/
+	sed -i 's|\.\./src/api/rust|../rust|' $(DESTDIR)$(PREFIX)/share/scr/examples/rust/Cargo.toml
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PYTHON_DIR)/scr
 	cp -r $(DIST)/include/. $(DESTDIR)$(PREFIX)/include/
 	cp -r $(DIST)/lib/pkgconfig $(DIST)/lib/cmake $(DESTDIR)$(PREFIX)/lib/

@@ -10,6 +10,7 @@ suffix=${2:-}
 here=$(cd "$(dirname "$0")" && pwd)
 root=${SCR_ROOT:-$(cd "$here/../../.." && pwd)}
 flags="-O2 -Wall -Wextra"
+cargo=${CARGO:-cargo}
 mkdir -p "$directory/modules"
 cd "$directory"
 
@@ -49,5 +50,13 @@ if there "mpif90$suffix"; then
   scr fortran heat_scr_f "$here/heat_scr.f90"
 else
   echo "left out: heat_f77, heat_f08, heat_scr_f, there is no mpif90$suffix"
+fi
+# The crate `mpi` takes the MPI of MPICC, and does not notice another one: a target directory each.
+if there "$cargo" && SCR_ROOT=$root MPICC=mpicc$suffix "$cargo" build --quiet --release --locked \
+  --manifest-path "$here/rust/Cargo.toml" --target-dir "$PWD/rust" >rust.log 2>&1; then
+  cp -f rust/release/heat_rsmpi rust/release/heat_scr_rs .
+else
+  echo "left out: heat_rsmpi, heat_scr_rs, which need cargo, the crate mpi and its libclang" \
+    "($directory/rust.log)"
 fi
 for name in common numpy h5py scr; do cp -f "$here/heat_$name.py" .; done

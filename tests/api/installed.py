@@ -1,5 +1,5 @@
-"""What `make install` leaves: programs are built from there with pkg-config and CMake, and the one
-library serves whichever MPI they bring."""
+"""What `make install` leaves: programs are built from there with pkg-config, CMake and cargo, and
+the one library serves whichever MPI they bring."""
 
 import atexit
 import os
@@ -117,6 +117,26 @@ def python_finds_what_is_installed(here):
     got = calls.finish(here.start(1, "", command=launch, shim=False,
                                   PYTHONPATH=":".join(places[:1 + (here.mpi == "mpich")])))
     assert got.out.split() == ["v3.1.0", str(engine())], got
+
+
+@case
+def built_with_cargo(here):
+    """A program names the crate by where it is; that finds the library."""
+    crate = installed() / "share" / "scr" / "rust"
+    manifest = f"""[package]\nname = "app"\nversion = "0.1.0"\nedition = "2024"
+[[bin]]\nname = "app"\npath = "{calls.PROGRAMS / "languages" / "rust.rs"}"
+[dependencies]\nscr-api = {{ path = "{crate}" }}\n[workspace]\n"""
+    (here.prefix / "Cargo.toml").write_text(manifest)
+    examples = installed() / "share" / "scr" / "examples" / "rust"
+    shutil.copy(examples / "build.rs", here.prefix)
+    own = {name: value for name, value in os.environ.items() if name != "SCR_ROOT"}
+    got = subprocess.run([os.environ.get("CARGO", "cargo"), "build", "--quiet", "--offline"],
+                         cwd=here.prefix, text=True, capture_output=True, check=False,
+                         env={**own, "RUSTFLAGS": f"-Clinker=mpicc.{here.mpi}"})
+    assert got.returncode == 0 and not got.stderr, got
+    assert loaded(here.prefix / "target" / "debug" / "app") == engine()
+    of_examples = re.search(r'scr-api = .*"(.*)"', (examples / "Cargo.toml").read_text()).group(1)
+    assert (examples / of_examples).resolve() == crate.resolve(), of_examples
 
 
 @case

@@ -1,5 +1,5 @@
-"""The API from Fortran, C++ and Python: the same program in each, the same answers. The programs
-are in programs/languages."""
+"""The API from Fortran, C++, Rust and Python: the same program in each, the same answers. The
+programs are in programs/languages."""
 
 import atexit
 import os
@@ -40,6 +40,13 @@ def built(mpi):
         # The include files of MPI have lines that -Wall is unhappy with.
         subprocess.run([f"{wrapper}.{mpi}", *options, "-w", *common, "-o", into / source.stem,
                         source, *link], check=True)
+    crate = calls.ROOT / "src" / "api" / "rust" / "src" / "lib.rs"
+    rustc = [os.environ.get("RUSTC", "rustc"), f"-Clinker=mpicc.{mpi}", f"-L{library}",
+             f"-Clink-arg=-Wl,-rpath,{library}", "--out-dir", into]
+    subprocess.run([*rustc, "--edition=2021", "--crate-name=scr", "--crate-type=rlib", crate],
+                   check=True)
+    subprocess.run([*rustc, "--edition=2024", "--extern", f"scr={into / 'libscr.rlib'}",
+                    PROGRAMS / "rust.rs"], check=True)
     parts = [calls.ROOT / "examples" / name for name in ("heat_common.f90", "heat_scr.f90")]
     subprocess.run([f"mpif90.{mpi}", "-w", *common, "-o", into / "heat_scr", *parts, *link],
                    cwd=into, check=True)
@@ -126,6 +133,11 @@ def python(here):
 
 
 @case
+def rust(here):
+    writes_and_restarts(here, "rust")
+
+
+@case
 def python_under_the_shim(here):
     """Both doors, one session: the module takes the library that the shim has loaded."""
     got = run(here, "python.py", shim=True, SCR_CHECKPOINT_PATTERN="other/{id}/*", SCR_LEARN="0")
@@ -139,9 +151,10 @@ def one_language_reads_what_another_wrote(here):
 
 
 @case
-def examples_in_fortran_and_python(here):
+def examples_in_other_languages(here):
     """They go on from what they have written, and come to the same result."""
-    for name in ("heat_scr", "heat_scr.py"):
+    shutil.copy(calls.ROOT / "target" / "examples" / here.mpi / "heat_scr_rs", built(here.mpi))
+    for name in ("heat_scr", "heat_scr.py", "heat_scr_rs"):
         whole = run(here, name, "--steps", "40")
         shutil.rmtree(here.prefix / ".scr")
         shutil.rmtree(here.prefix / "ckpt")

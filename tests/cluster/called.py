@@ -19,6 +19,7 @@ class Called(Sample):
 
 
 C = Called("heat_scr", "ckpt/step_{step}/*")
+RUST = Called("heat_scr_rs", "ckpt/step_{step}/*")
 FORTRAN = Called("heat_scr_f", "ckpt/step_{step}/*")
 PYTHON = Called("heat_scr", "ckpt/step_{step}/*", python=True)
 
@@ -62,6 +63,11 @@ def two_nodes_lost_by_a_fortran_program_of_calls(mpi):
 @story
 def node_lost_by_a_python_program_of_calls(mpi):
     rebuilt_on_spares(PYTHON, mpi, "PARTNER", ["node1"])
+
+
+@story
+def node_lost_by_a_rust_program_of_calls(mpi):
+    rebuilt_on_spares(RUST, mpi, "XOR", ["node2"])
 
 
 @story

@@ -36,6 +36,7 @@ SAMPLES = [
     Sample("heat_cpp", "state/{step}/*"),
     Sample("heat_f77", "?.*.rst", toggles=True),
     Sample("heat_f08", "dump_{step}.*", told=True),
+    Sample("heat_rsmpi", "ckpt/step_{step}/*"),
     Sample("heat_numpy", "npy/{step}.*.npy", python=True),
     Sample("heat_h5py", "heat.{step}.h5", python=True),
 ]

@@ -272,7 +272,8 @@ LONG = ("children_change_files", "file_that_the_cache_cannot_open", "threads_on_
 
 
 # Debian's Open MPI has no sessions, and its mpi4py is built for Open MPI.
-ONLY = {"begun_by_a_session": "mpich", "killed_on_a_duplicate_of_mpi4py": "openmpi"}
+ONLY = {"begun_by_a_session": "mpich", "session_of_a_library_before_mpi_init": "mpich",
+        "killed_on_a_duplicate_of_mpi4py": "openmpi"}
 
 
 def chosen(mpis, wanted, turns):

@@ -39,7 +39,8 @@ def learn_proposes_what_comes_with_scr(mpi, _program):
     """Series, {id}, {rank}, a pointer file, temporary names, names in turn."""
     built = ROOT / "target/examples" / mpi
     programs = {name: [str(built / name)] for name in
-                ("heat_posix", "heat_stdio", "heat_cpp", "heat_f77", "heat_f08")}
+                ("heat_posix", "heat_stdio", "heat_cpp", "heat_f77", "heat_f08",
+                 "heat_rsmpi")}
     if mpi == "openmpi":
         for name in ("heat_numpy", "heat_h5py"):
             programs[name] = ["/usr/bin/python3", str(built / f"{name}.py")]

@@ -88,3 +88,16 @@ def begun_by_a_session(mpi, program):
         assert (got.status, got.out) == (want.status, want.out), f"{want}\n{got}"
         assert len(messages(got)) == 1 and "MPI_Session_init" in got.err, f"{got}"
         assert not here.cached() and data_files(here.tree()) == data_files(plain.tree()), f"{got}"
+
+
+@case
+def session_of_a_library_before_mpi_init(mpi, program):
+    """Nothing is told, and the run is served; without MPI_Init it ends where that is not to be."""
+    with place(mpi, program) as here:
+        for required in ("0", "1"):
+            got = here.run(4, "sessions", "library", SCR_LEARN="0", SCR_RESTART_REQUIRED=required)
+            assert got.status == 0 and not messages(got), f"{got}"
+            assert (here.prefix / ".scr/index.scr").exists(), f"{got}"
+        got = here.run(4, "sessions", SCR_RESTART_REQUIRED="1")
+        assert got.status != 0 and not got.line("checksum"), f"{got}"
+        assert len(messages(got)) == 1 and "SCR_RESTART_REQUIRED=1: the run" in got.err, f"{got}"

@@ -14,7 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMPILERS = ("mpicc.openmpi", "mpicc.mpich")
-TEST = [os.environ.get("CARGO", "cargo"), "test", "-p", "scr-examples", "--test", "values"]
+TEST = [os.environ.get("CARGO", "cargo"), "test", "-p", "scr-mpi-values", "--test", "values"]
 
 
 def main(wanted):

@@ -32,7 +32,7 @@ const UNSAFE: [&str; 6] =
 const HOMES: [(&str, &[&str]); 8] = [
     ("libc", &["preload/", "src/core/system/", "src/api/", "src/mpi/", "src/cli/sim/namespace.rs"]),
     ("redhook", &["preload/src/base/family.rs"]),
-    ("mpi", &["tests/mpi/"]),
+    ("mpi", &["tests/mpi/", "examples/"]),
     ("crc32fast", &["src/core/files/checksum.rs", "preload/src/fd/in_order.rs"]),
     ("rusqlite", &["src/core/events/database.rs"]),
     ("parking_lot", &["preload/src/fd/open_files.rs", "preload/"]),

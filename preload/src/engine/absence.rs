@@ -6,10 +6,12 @@ use std::ffi::CStr;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::base::message::{complain, rank};
 use crate::base::messages::{self, Id};
+use crate::signal::guard;
 
 /// Number of this launch, random: the launcher gives it, the engine's launch check reads it.
 pub(crate) const NONCE: &str = "SCR_LAUNCH_NONCE";
@@ -26,11 +28,13 @@ pub(crate) fn tell(id: Id, why: &str) {
     if leave_note(why) {
         return;
     }
+    end_where_required(why);
+    complain(id, &format!("{why}. The program runs without checkpoint caching"));
+}
+
+fn end_where_required(why: &str) {
     let prefix = prefix().filter(|prefix| is_restart_required() && has_traces(prefix));
-    let Some(prefix) = prefix else {
-        complain(id, &format!("{why}. The program runs without checkpoint caching"));
-        return;
-    };
+    let Some(prefix) = prefix else { return };
     // The launcher kills the one that speaks as soon as another one has ended.
     if rank().is_some_and(|rank| rank != "0") {
         std::thread::sleep(PATIENCE);
@@ -46,6 +50,42 @@ pub(crate) fn tell(id: Id, why: &str) {
     );
     // SAFETY: it has no preconditions. No handlers run, and no MPI: nothing has begun.
     unsafe { libc::_exit(1) }
+}
+
+/// The process that has begun a session of MPI without MPI_Init; 0: none.
+static SESSION_OF: AtomicU32 = AtomicU32::new(0);
+
+/// Notes that a session of MPI has begun, and MPI_Init has not been called. It still may: a library
+/// that the program uses can have a session of its own. So only the end of the process tells.
+pub(crate) fn session_begun() {
+    let is_off = std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0");
+    let own = std::process::id();
+    if !is_off && SESSION_OF.swap(own, Ordering::AcqRel) != own {
+        // SAFETY: a function of this library, which is never unloaded.
+        unsafe { libc::atexit(tell_of_session) };
+    }
+}
+
+/// Notes that MPI_Init was called: this is no program of sessions only.
+pub(crate) fn mpi_begun() {
+    SESSION_OF.store(0, Ordering::Release);
+}
+
+/// Ends the run where it is not to compute without SCR, before its ranks meet in a communicator of
+/// a session.
+pub(crate) fn session_computes() {
+    if SESSION_OF.load(Ordering::Acquire) == std::process::id() {
+        end_where_required("the program makes a communicator of a session of MPI without MPI_Init");
+    }
+}
+
+extern "C" fn tell_of_session() {
+    // A child that was forked has this handler, too.
+    if SESSION_OF.load(Ordering::Acquire) == std::process::id() {
+        let text = "the program began MPI by MPI_Session_init, and SCR begins at MPI_Init only. \
+                    The program ran without checkpoint caching";
+        let _: Option<()> = guard::work(|| complain(messages::SESSION_BEGUN, text));
+    }
 }
 
 /// What the engine would have read; a `.scrconf` only it can.

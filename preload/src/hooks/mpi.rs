@@ -13,8 +13,8 @@ use crate::fd::reuse;
 use crate::hooks::hidden;
 use crate::signal::guard::{self, Caller, MpiDepth, MpiFiles};
 use crate::{
-    base::message, base::messages, engine, engine::ending, path::canonical, path::memory,
-    signal::handlers,
+    base::message, base::messages, engine, engine::absence, engine::ending, path::canonical,
+    path::memory, signal::handlers,
 };
 
 /// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.
@@ -68,6 +68,8 @@ pub(super) enum Role {
     Init,
     /// MPI_Session_init.
     Session,
+    /// Makes a communicator of a session's ranks.
+    OfSession,
     /// MPI_Finalize.
     Finalize,
     /// Synchronises a communicator, which is this argument.
@@ -86,6 +88,8 @@ mpi! {
     ("Init", MPI_Init, PMPI_Init, argc argv) => Role::Init;
     ("Init_thread", MPI_Init_thread, PMPI_Init_thread, argc argv required provided) => Role::Init;
     ("Session_init", MPI_Session_init, PMPI_Session_init, info handler session) => Role::Session;
+    ("Comm_create_from_group", MPI_Comm_create_from_group, PMPI_Comm_create_from_group,
+        group tag info handler new) => Role::OfSession;
     ("Finalize", MPI_Finalize, PMPI_Finalize,) => Role::Finalize;
     // The other ranks are killed at whatever they do: nothing can be agreed on any more, and one
     // rank's part of a checkpoint, if published, would be in a restart's way. What is sealed stays.
@@ -164,6 +168,7 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
         Role::Init => return initialise(call),
         Role::Session => return begin_session(call),
         Role::Finalize => return finalise(call),
+        Role::OfSession => drop(guard::work(absence::session_computes)),
         _ if engine::active().is_none() => return call(),
         Role::Sync(comm, kind) => synchronise(arguments[comm], kind),
         Role::Note(what) => note(what, None),
@@ -236,6 +241,7 @@ fn initialise(call: impl FnOnce() -> c_int) -> c_int {
     if result == 0 && !guard::inside() && !STARTED.swap(true, Ordering::AcqRel) {
         let saved = guard::errno();
         guard::enter_thread();
+        absence::mpi_begun();
         let started = std::panic::catch_unwind(|| {
             engine::start::start();
             hidden::are_seen();
@@ -249,21 +255,13 @@ fn initialise(call: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
-/// Says that a program whose MPI does not begin by MPI_Init is not served.
 fn begin_session(call: impl FnOnce() -> c_int) -> c_int {
-    static TOLD: AtomicBool = AtomicBool::new(false);
     let result = {
         let _depth = MpiDepth::enter();
         call()
     };
-    let is_off = || std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0");
-    if result == 0
-        && !STARTED.load(Ordering::Acquire)
-        && !TOLD.swap(true, Ordering::AcqRel)
-        && !is_off()
-    {
-        let why = "the program begins MPI by MPI_Session_init, and SCR begins at MPI_Init only";
-        let _: Option<()> = guard::work(|| engine::absence::tell(messages::SESSION_BEGUN, why));
+    if result == 0 && !STARTED.load(Ordering::Acquire) {
+        let _: Option<()> = guard::work(absence::session_begun);
     }
     result
 }

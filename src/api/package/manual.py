@@ -31,7 +31,7 @@ def page(name, body):
            f"{name} \\- {escaped(summary)}", ".SH SYNOPSIS", ".nf", "#include <scr.h>", ""]
     languages = [line.strip() for line in synopsis.splitlines()]
     out += [f".B {escaped(line)}" for line in languages if line.endswith(";")]
-    for title, begin in (("Fortran", "SCR_"), ("Python", "scr.")):
+    for title, begin in (("Fortran", "SCR_"), ("Python", "scr."), ("Rust", "scr::")):
         calls = [line for line in languages if line.startswith(begin) and not line.endswith(";")]
         out += ["", f"{title}:"] * bool(calls) + [f".B {escaped(call)}" for call in calls]
     out += [".fi", ".SH DESCRIPTION"]

@@ -235,8 +235,9 @@ messages! {
         title: "MPI was begun by MPI_Session_init",
         cause: "SCR begins when the program calls MPI_Init or MPI_Init_thread, where all ranks \
              meet. A session of MPI 4 has no such moment, and no MPI_COMM_WORLD.",
-        done: "The program runs without checkpoint caching.",
-        cure: "Have the program call MPI_Init or MPI_Init_thread first; sessions are permitted \
-             beside it.",
+        done: "The program has run without checkpoint caching; this is told at its end, since \
+             MPI_Init might still have come.",
+        cure: "Have the program call MPI_Init or MPI_Init_thread, too, before it reads or writes \
+             checkpoints: sessions are permitted beside it.",
     }
 }
