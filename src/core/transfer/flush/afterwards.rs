@@ -13,13 +13,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::flush::{decided, finish_journal, give_up};
-use super::journal::{Journal, Mark, Published, publish_part};
 use super::ledger::Ledger;
-use super::newer::{Decided, leave_to_newer};
-use super::options::{Options, SYNC_BYTES};
-use super::paths::own_folder;
-use super::stage::{Stager, staged_path};
+use super::sync_flush::{decided, finish_journal, give_up};
 use super::throttle::Throttle;
 use super::work::Work;
 use crate::cache::{Catalog, CatalogEntry};
@@ -29,6 +24,11 @@ use crate::progress::{self, Total};
 use crate::records::{
     FileMeta, Record, Transfer, TransferCommand, TransferFile, update, update_or_renew,
 };
+use crate::transfer::prefix::paths::own_folder;
+use crate::transfer::publish::journal::{Journal, Mark, Published, publish_part};
+use crate::transfer::publish::newer::{Decided, leave_to_newer};
+use crate::transfer::publish::options::{Options, SYNC_BYTES};
+use crate::transfer::publish::stage::{Stager, staged_path};
 
 /// Between two looks at the transfer file for COMMAND.
 const LOOK: Duration = Duration::from_millis(200);

@@ -289,7 +289,7 @@ impl Verdict {
 }
 
 /// Tells whether somebody has written to the file since, or replaced it.
-pub(super) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
+pub(crate) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
     let found = join_relative(prefix, &file.name).and_then(|path| {
         let size = fs::metadata(&path).map_err(|e| Error::io("cannot look at", &path, e))?.len();
         Ok(is_published(&path, &FileMeta { size, ..file.clone() }))
@@ -298,7 +298,7 @@ pub(super) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
 }
 
 /// Tells whether the file is what `meta` says; see [`wrong`].
-pub(super) fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
+pub(crate) fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
     let length = fs::metadata(path).ok().map(|found| found.len());
     wrong(path, length, meta, contents).is_none()
 }

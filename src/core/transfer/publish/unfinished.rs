@@ -6,21 +6,21 @@
 use std::path::Path;
 
 use super::about::About;
-use super::index::{note_failure, record_flushed};
 use super::journal::Journal;
 use super::newer::taken_by_newer;
-use super::paths::{index_path, is_published};
 use crate::cache::CatalogEntry;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::records::{PrefixIndex, Record as _};
+use crate::transfer::prefix::index::{note_failure, record_flushed};
+use crate::transfer::prefix::paths::{index_path, is_published};
 
 /// Notes that the flush of a dataset with these files of all ranks, which had begun to give them
 /// their names, is given up. Local: rank 0 does it.
 ///
 /// # Errors
 /// If summary or index cannot be written: what tells of the flush has to stay.
-pub(super) fn note_half(prefix: &Path, about: &About, entries: &[CatalogEntry]) -> Result<()> {
+pub(crate) fn note_half(prefix: &Path, about: &About, entries: &[CatalogEntry]) -> Result<()> {
     let id = about.dataset.id;
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     let known = index.by_id(id).and_then(|entry| Some(entry.dataset.as_ref()?.epoch));
@@ -42,7 +42,7 @@ pub(super) fn note_half(prefix: &Path, about: &About, entries: &[CatalogEntry]) 
 ///
 /// # Errors
 /// As [`note_half`].
-pub(super) fn close_half(prefix: &Path, journal: &Journal) -> Result<()> {
+pub(crate) fn close_half(prefix: &Path, journal: &Journal) -> Result<()> {
     note_half_of(prefix, journal)?;
     journal.remove()
 }
@@ -51,7 +51,7 @@ pub(super) fn close_half(prefix: &Path, journal: &Journal) -> Result<()> {
 ///
 /// # Errors
 /// As [`note_half`]. Of a damaged journal nothing is known.
-pub(super) fn note_half_of(prefix: &Path, journal: &Journal) -> Result<()> {
+pub(crate) fn note_half_of(prefix: &Path, journal: &Journal) -> Result<()> {
     let read = || {
         let Some(about) = journal.committed()? else { return Ok(None) };
         let mut entries = Vec::new();

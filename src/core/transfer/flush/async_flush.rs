@@ -22,19 +22,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use super::about::About;
-use super::flush::{Announced, announce_flush, keep_window};
-use super::index::{announce, record_flushed};
-use super::journal::{Journal, Mark};
 use super::leader_sign::Sign;
 use super::ledger::{self, Ledger, Way};
-use super::options::{Options, SYNC_BYTES};
 use super::polling;
-use super::stage::{Stager, publish_staged, remove_staged, staged_path};
+use super::sync_flush::{Announced, announce_flush, keep_window};
 use super::throttle::Throttle;
 use super::turns::{self, Turn};
-use super::unfinished::close_half;
-use super::window::Left;
 use super::work::Work;
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, Ctx};
@@ -43,6 +36,13 @@ use crate::files::{CopyOptions, Durable, Together, join_relative};
 use crate::log::{self, messages};
 use crate::records::{DatasetRecord, FileMeta, Record as _, TransferFile};
 use crate::system;
+use crate::transfer::prefix::index::{announce, record_flushed};
+use crate::transfer::prefix::window::Left;
+use crate::transfer::publish::about::About;
+use crate::transfer::publish::journal::{Journal, Mark};
+use crate::transfer::publish::options::{Options, SYNC_BYTES};
+use crate::transfer::publish::stage::{Stager, publish_staged, remove_staged, staged_path};
+use crate::transfer::publish::unfinished::close_half;
 
 /// Between two looks at the prefix, at least, and at what the node's leader says.
 const LOOK: Duration = Duration::from_millis(20);
@@ -111,8 +111,8 @@ struct Job {
 
 impl AsyncFlush {
     /// Begins the flush of dataset `id`, whose files go after those of `after`, so that two flushes
-    /// of the same names cannot overtake one another. `left_out` as in [`super::flush_sync`];
-    /// `on_thread` runs first on the thread. Collective.
+    /// of the same names cannot overtake one another. `left_out` as in
+    /// [`crate::transfer::flush_sync`]; `on_thread` runs first on the thread. Collective.
     ///
     /// # Errors
     /// On all ranks if any failed; nothing is under way then.

@@ -11,16 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::about::About;
 use super::async_flush::PublishIf;
-use super::flush::keep_window;
-use super::index::{announce, record_flushed};
-use super::journal::{Journal, Mark};
-use super::paths::{OWN_MODE, is_published, own_folder};
-use super::single::publish_as;
-use super::stage::staged_path;
-use super::unfinished::note_half;
-use super::window::Left;
+use super::sync_flush::keep_window;
 use crate::cache::disk::names_in;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
@@ -29,6 +21,14 @@ use crate::kvtree::KvTree;
 use crate::log;
 use crate::records::{DatasetRecord, FileMeta};
 use crate::system;
+use crate::transfer::prefix::index::{announce, record_flushed};
+use crate::transfer::prefix::paths::{OWN_MODE, is_published, own_folder};
+use crate::transfer::prefix::window::Left;
+use crate::transfer::publish::about::About;
+use crate::transfer::publish::journal::{Journal, Mark};
+use crate::transfer::publish::single::publish_as;
+use crate::transfer::publish::stage::staged_path;
+use crate::transfer::publish::unfinished::note_half;
 
 /// First part of the name of a rank's mark: all of its files are published.
 const DONE: &str = "done";

@@ -112,7 +112,8 @@ pub fn ids_with_folder(prefix: &Path) -> Vec<u64> {
 mod tests {
     use super::*;
     use crate::records::{Dataset, DatasetKey};
-    use crate::transfer::{index::record_flushed, list_prefix};
+    use crate::transfer::list_prefix;
+    use crate::transfer::prefix::index::record_flushed;
 
     fn flushed(prefix: &Path, id: u64, captured: &str) {
         let key = DatasetKey { series: "ckpt".into(), id: captured.into(), generation: 0 };

@@ -6,12 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::findings::is_right;
-use super::others::of_another;
-use super::paths::copy_place;
 use super::single::publish_file;
 use super::stage::{publish_staged, stage, staged_path};
-use super::verify::read_summary;
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, Ctx};
 use crate::comm::trees;
@@ -19,6 +15,10 @@ use crate::error::Result;
 use crate::files::{CopyOptions, join_relative};
 use crate::kvtree::KvTree;
 use crate::records::FileMeta;
+use crate::transfer::prefix::findings::is_right;
+use crate::transfer::prefix::others::of_another;
+use crate::transfer::prefix::paths::copy_place;
+use crate::transfer::prefix::verify::read_summary;
 
 /// Larger ones are no pointers; a copy of each for each checkpoint would fill the file system.
 const BYTES_MAX: u64 = 1 << 20;
@@ -41,7 +41,7 @@ pub(super) fn keep(prefix: &Path, part: &Catalog, meta: &FileMeta) -> Result<()>
 }
 
 /// Finds the copy of `meta` of dataset `id`, if it is what it was.
-pub(super) fn find(prefix: &Path, id: u64, meta: &FileMeta) -> Option<PathBuf> {
+pub(crate) fn find(prefix: &Path, id: u64, meta: &FileMeta) -> Option<PathBuf> {
     copy_place(prefix, id, &meta.name)
         .ok()
         .filter(|copy| copy.exists() && is_right(copy, meta, true))
@@ -92,7 +92,7 @@ mod tests {
     use crate::cache::CatalogEntry;
     use crate::cache::disk::describe;
     use crate::records::DatasetKey;
-    use crate::transfer::journal::publish_part;
+    use crate::transfer::publish::journal::publish_part;
 
     fn part(id: u64, metas: &[FileMeta]) -> Catalog {
         let key = DatasetKey { series: "ckpt".into(), id: format!("{id}0"), generation: 0 };

@@ -14,11 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use super::about::About;
-use super::index::{OnPrefix, last_turn, list_prefix, record_incomplete};
-use super::newer::kept_by_newer;
-use super::shares::flush_shares;
-use super::window::Left;
 use crate::cache::agree::agree;
 use crate::cache::disk::{files_below, make_own_dir, names_in};
 use crate::cache::{
@@ -33,6 +28,11 @@ use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
 use crate::records::DatasetKey;
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
+use crate::transfer::flush::shares::flush_shares;
+use crate::transfer::prefix::index::{OnPrefix, last_turn, list_prefix, record_incomplete};
+use crate::transfer::prefix::window::Left;
+use crate::transfer::publish::about::About;
+use crate::transfer::publish::newer::kept_by_newer;
 
 /// Says whose cache it is.
 pub(super) const LAUNCH: &str = "launch.scr";
@@ -216,10 +216,10 @@ pub enum Which {
     Id(u64),
 }
 
-/// Publishes what [`copy_remains`] or [`super::gather_found`] has brought to `folder` from the
-/// nodes of a run that is gone. Returns `None` if there is nothing of a run.
-/// What cannot be had, and is newer than all else of its series, gets an entry in the index that
-/// says so. `ctx` is that of a world of one, its stores are all that may be named. Local.
+/// Publishes what [`copy_remains`] or [`crate::transfer::gather_found`] has brought to `folder`
+/// from the nodes of a run that is gone. Returns `None` if there is nothing of a run. What cannot
+/// be had, and is newer than all else of its series, gets an entry in the index that says so. `ctx`
+/// is that of a world of one, its stores are all that may be named. Local.
 ///
 /// # Errors
 /// The remains are of several runs, or something cannot be read or written.

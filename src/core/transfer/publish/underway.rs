@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::journal::{Journal, Mark};
-use super::paths::is_published;
 use super::stage::staged_path;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::Result;
 use crate::files::join_relative;
 use crate::records::FlushState;
+use crate::transfer::prefix::paths::is_published;
 
 /// Files of a flush that are looked at; of more, so many evenly chosen ones.
 const LOOKS: usize = 10_000;
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
     use crate::records::{Dataset, DatasetKey, FileMeta, Location};
-    use crate::transfer::about::About;
+    use crate::transfer::publish::about::About;
 
     #[test]
     fn a_flush_is_as_far_as_its_bytes_on_the_prefix() {

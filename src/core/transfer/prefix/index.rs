@@ -21,7 +21,7 @@ fn flush_path(prefix: &Path) -> PathBuf {
 /// Writes summary, index and flush file of a dataset whose files are all in place. One of which
 /// nothing is there (the program has deleted it, or has newer files) is not entered: nobody could
 /// restart from it, and the cache may have all of it.
-pub(super) fn record_flushed(
+pub(crate) fn record_flushed(
     prefix: &Path,
     dataset: &Dataset,
     ranks: usize,
@@ -136,7 +136,7 @@ pub fn has_datasets(prefix: &Path) -> Result<bool> {
 /// the same names is not restorable from here on. Returns the ids of those; mostly there are none,
 /// and then nothing is written. Of a series without ids their files are kept if the window of
 /// `keep` checkpoints has room for more than one.
-pub(super) fn announce(prefix: &Path, dataset: &Dataset, keep: u64) -> Result<Vec<u64>> {
+pub(crate) fn announce(prefix: &Path, dataset: &Dataset, keep: u64) -> Result<Vec<u64>> {
     let mut index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     let older = replace_older(&mut index, dataset);
     if older.is_empty() {
@@ -231,7 +231,7 @@ pub struct OnPrefix {
     pub holds_names: bool,
     /// It was complete, and a newer one has taken names of it.
     pub replaced: bool,
-    /// So it was, and its files are kept beside: see [`super::bring_back`].
+    /// So it was, and its files are kept beside: see [`crate::transfer::bring_back`].
     pub kept: bool,
     /// The run went back to before it, and this is the first that came here since.
     pub abandoned_by: Option<u64>,

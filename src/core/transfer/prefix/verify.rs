@@ -168,7 +168,7 @@ pub fn files_on_prefix(ctx: &Ctx, id: u64) -> Result<BTreeMap<usize, Vec<String>
 }
 
 /// Reads the summary on rank 0, and all get it; or tells what is wrong with it.
-pub(super) fn read_summary(ctx: &Ctx, id: u64) -> Result<std::result::Result<Summary, String>> {
+pub(crate) fn read_summary(ctx: &Ctx, id: u64) -> Result<std::result::Result<Summary, String>> {
     let own = if ctx.world.rank() == 0 { summary_tree(ctx.prefix, id) } else { KvTree::new() };
     let tree = trees::from_root(ctx.world, &own, 0)?;
     if let Some(fault) = tree.get_value("FAULT") {
@@ -189,7 +189,7 @@ fn summary_tree(prefix: &Path, id: u64) -> KvTree {
 }
 
 /// Notes the failure on rank 0, unless the index has it already.
-pub(super) fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
+pub(crate) fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
     let note = || {
         let index = PrefixIndex::read(&index_path(ctx.prefix))?.unwrap_or_default();
         match index.by_id(id) {

@@ -47,7 +47,7 @@ pub fn is_staged_name(name: &str) -> bool {
 }
 
 /// Returns the path of the staged file of `target`.
-pub(super) fn staged_path(target: &Path, epoch: u64) -> Result<PathBuf> {
+pub(crate) fn staged_path(target: &Path, epoch: u64) -> Result<PathBuf> {
     match (target.parent(), target.file_name().and_then(|name| name.to_str())) {
         (Some(dir), Some(name)) => Ok(dir.join(staged_name(name, epoch))),
         _ => Err(Error::Refused(format!("{} is not the name of a file", target.display()))),
@@ -59,7 +59,7 @@ pub(super) fn staged_path(target: &Path, epoch: u64) -> Result<PathBuf> {
 /// # Errors
 /// If it cannot be read or written, or differs from `expected`. Nothing is left then, unless what
 /// is durable is noted and another copy can go on from there.
-pub(super) fn stage(
+pub(crate) fn stage(
     source: &Path,
     target: &Path,
     epoch: u64,
@@ -97,7 +97,7 @@ fn stage_unsynced(
 /// Stages files one after another. Small ones become durable together, and so do the names of new
 /// directories.
 #[derive(Default)]
-pub(super) struct Stager {
+pub(crate) struct Stager {
     together: Together,
     /// Source and bytes of what is staged, not durable yet.
     waiting: Vec<(String, u64)>,
@@ -182,7 +182,7 @@ fn copy_checked(
 ///
 /// # Errors
 /// If neither the staged file nor the target is there, or the rename fails.
-pub(super) fn publish_staged(target: &Path, epoch: u64) -> Result<PathBuf> {
+pub(crate) fn publish_staged(target: &Path, epoch: u64) -> Result<PathBuf> {
     let staged = staged_path(target, epoch)?;
     let dir = target.parent().unwrap_or(Path::new("/")).to_path_buf();
     match fs::rename(&staged, target) {
@@ -193,7 +193,7 @@ pub(super) fn publish_staged(target: &Path, epoch: u64) -> Result<PathBuf> {
 }
 
 /// Removes the staged file of `target`, if it is there.
-pub(super) fn remove_staged(target: &Path, epoch: u64) -> Result<()> {
+pub(crate) fn remove_staged(target: &Path, epoch: u64) -> Result<()> {
     let staged = staged_path(target, epoch)?;
     remove_file_if_there(&staged)
 }

@@ -17,7 +17,7 @@ pub const TAG_JOB: &str = "JOBID";
 pub const TAG_CREATED: &str = "CREATED";
 
 /// Makes the tags of a record of `dataset`: the inverse of [`About::of_record`].
-pub(super) fn tags_of(dataset: &Dataset) -> BTreeMap<String, String> {
+pub(crate) fn tags_of(dataset: &Dataset) -> BTreeMap<String, String> {
     let mut tags = BTreeMap::new();
     if let Some(number) = dataset.checkpoint_id {
         tags.insert(TAG_CHECKPOINT.to_owned(), number.to_string());
@@ -34,7 +34,7 @@ pub(super) fn tags_of(dataset: &Dataset) -> BTreeMap<String, String> {
 
 /// A dataset and how many have a share in it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct About {
+pub(crate) struct About {
     pub dataset: Dataset,
     /// Ranks that wrote it.
     pub ranks: usize,

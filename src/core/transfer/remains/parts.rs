@@ -1,5 +1,5 @@
 //! Parts of one dataset, brought together from the nodes to be rebuilt, in the form in which
-//! [`super::publish_remains`] finds whole ones; what was damaged goes back to its node.
+//! [`crate::transfer::publish_remains`] finds whole ones; what was damaged goes back to its node.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::options::{Options, SYNC_BYTES};
-use super::stage::Stager;
 use crate::error::Result;
 use crate::records::{Transfer, TransferCommand, TransferFile, update, update_or_renew};
+use crate::transfer::publish::options::{Options, SYNC_BYTES};
+use crate::transfer::publish::stage::Stager;
 
 /// A file on its way: its source, its staged file, its size.
 pub(super) type Way = (String, PathBuf, u64);

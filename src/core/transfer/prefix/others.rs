@@ -24,7 +24,7 @@ pub(super) fn of_newer(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BTre
 /// Finds those of `names` under which the prefix has what comes from another dataset than `id`: a
 /// newer one has written the file anew, or a run that went back has found it as it was with an
 /// older one. Else somebody has changed it, to choose where to begin. Local.
-pub(super) fn of_another(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BTreeSet<String> {
+pub(crate) fn of_another(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BTreeSet<String> {
     let is_its = |other: u64, file: &FileMeta| {
         other > id || join_relative(prefix, &file.name).is_ok_and(|path| is_published(&path, file))
     };
@@ -35,7 +35,7 @@ pub(super) fn of_another(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BT
 ///
 /// # Errors
 /// Communication failed.
-pub(super) fn ask(
+pub(crate) fn ask(
     ctx: &Ctx,
     own: &BTreeSet<String>,
     look: &dyn Fn(&BTreeSet<String>) -> BTreeSet<String>,

@@ -20,11 +20,11 @@ pub struct Along {
 }
 
 /// Where files lie that are not the dataset's own: directories by name.
-pub(super) type Sources = BTreeMap<String, PathBuf>;
+pub(crate) type Sources = BTreeMap<String, PathBuf>;
 
 /// Enters what goes along into the record of the flush. A name that any rank has in a newer one is
 /// that one's. Collective.
-pub(super) fn take_along(
+pub(crate) fn take_along(
     ctx: &Ctx,
     record: &mut DatasetRecord,
     along: &[Along],

@@ -3,16 +3,6 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::about::About;
-use super::companions::{Along, Sources, take_along};
-use super::index::{announce, note_failure, record_flushed};
-use super::journal::{Gate, Journal, Published, publish_part, publish_part_if, unstage_part};
-use super::newer::{Decided, leave_as_is, leave_to_newer, taken_by_newer};
-use super::options::in_turns;
-use super::single::sweep_staged;
-use super::stage::Stager;
-use super::unfinished::note_half_of;
-use super::window::{Left, forget_deleted, trim};
 use crate::bytes::{Reader, Writer};
 use crate::cache::agree::{agree, any, from_root, twice};
 use crate::cache::{Catalog, CatalogEntry, Ctx};
@@ -22,6 +12,18 @@ use crate::kvtree::KvTree;
 use crate::log::{self, messages};
 use crate::records::{Dataset, DatasetRecord};
 use crate::system::test_pause;
+use crate::transfer::prefix::index::{announce, note_failure, record_flushed};
+use crate::transfer::prefix::window::{Left, forget_deleted, trim};
+use crate::transfer::publish::about::About;
+use crate::transfer::publish::companions::{Along, Sources, take_along};
+use crate::transfer::publish::journal::{
+    Gate, Journal, Published, publish_part, publish_part_if, unstage_part,
+};
+use crate::transfer::publish::newer::{Decided, leave_as_is, leave_to_newer, taken_by_newer};
+use crate::transfer::publish::options::in_turns;
+use crate::transfer::publish::single::sweep_staged;
+use crate::transfer::publish::stage::Stager;
+use crate::transfer::publish::unfinished::note_half_of;
 
 /// What a flush did.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -246,7 +248,7 @@ pub struct JournalReport {
     /// the journal is damaged; the index says that they failed. The other files have their names.
     pub gone: Vec<u64>,
     /// Datasets whose flush in the background was under way: begin it again
-    /// ([`super::AsyncFlush`]), and it goes on from what is written; or [`roll_back`].
+    /// ([`crate::transfer::AsyncFlush`]), and it goes on from what is written; or [`roll_back`].
     pub unfinished: Vec<u64>,
     /// Those that have left the prefix for a completed one; known to rank 0.
     pub left: Left,

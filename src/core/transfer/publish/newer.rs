@@ -6,14 +6,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::about::About;
-use super::paths::{folder, index_path};
 use super::stage::remove_staged;
-use super::verify::names_on_prefix;
 use crate::cache::{Catalog, Ctx};
 use crate::error::Result;
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
 use crate::records::{Dataset, DatasetKey, DatasetRecord, PrefixIndex, Record as _, Summary};
+use crate::transfer::prefix::paths::{folder, index_path};
+use crate::transfer::prefix::verify::names_on_prefix;
 
 /// Finds the names that a flush of dataset `id` has to leave as they are, since a newer dataset of
 /// its series has them on the prefix (a pointer file); `None` if a newer one has taken all its
@@ -44,7 +44,7 @@ pub fn kept_by_newer<'a>(
 ///
 /// # Errors
 /// If the index cannot be read.
-pub(super) fn taken_by_newer(prefix: &Path, dataset: &Dataset) -> Result<Option<BTreeSet<String>>> {
+pub(crate) fn taken_by_newer(prefix: &Path, dataset: &Dataset) -> Result<Option<BTreeSet<String>>> {
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     let mut names = BTreeSet::new();
     for entry in index.newest_first().take_while(|entry| entry.id > dataset.id) {
@@ -64,7 +64,7 @@ pub(super) fn taken_by_newer(prefix: &Path, dataset: &Dataset) -> Result<Option<
 }
 
 /// An interrupted flush that is to be completed.
-pub(super) struct Decided {
+pub(crate) struct Decided {
     /// What its commit says.
     pub about: About,
     /// Names that it leaves to newer datasets.
@@ -91,7 +91,7 @@ impl Decided {
 /// Marks the files of `record` that a flush only lists, since what the prefix has of them is not to
 /// be replaced: those that are `left_out`, by name, and those that the program has changed by
 /// itself, which are part of the dataset as they are now.
-pub(super) fn leave_as_is(
+pub(crate) fn leave_as_is(
     prefix: &Path,
     record: &mut DatasetRecord,
     left_out: &dyn Fn(&str) -> bool,
@@ -118,7 +118,7 @@ pub(super) fn leave_as_is(
 ///
 /// # Errors
 /// If it cannot be removed.
-pub(super) fn leave_to_newer(
+pub(crate) fn leave_to_newer(
     prefix: &Path,
     part: &mut Catalog,
     taken: &BTreeSet<String>,

@@ -1,5 +1,5 @@
 //! Directories that a person has copied from the nodes of a run, brought into the form in which
-//! [`super::publish_remains`] finds what `scr copy` has brought.
+//! [`crate::transfer::publish_remains`] finds what `scr copy` has brought.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -22,13 +22,13 @@ use std::path::{Path, PathBuf};
 
 use super::about::About;
 use super::kept::keep;
-use super::paths::{OWN_MODE, own_folder};
 use super::stage::{publish_staged, remove_staged};
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
 use crate::files::{Together, create_dirs, join_relative, remove_tree, sync_dir, write_ours};
 use crate::kvtree::KvTree;
 use crate::log;
+use crate::transfer::prefix::paths::{OWN_MODE, own_folder};
 
 /// Name of the commit file.
 const COMMIT: &str = "commit.scr";
@@ -46,7 +46,7 @@ const DONE: &str = "done";
 
 /// What a thread says of a flush in the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     /// All files of the node are staged.
     Staged,
     /// All files of the node have their names.
@@ -67,7 +67,7 @@ impl Mark {
 
 /// The journal of one dataset.
 #[derive(Debug, Clone)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     prefix: PathBuf,
     id: u64,
 }
@@ -253,7 +253,7 @@ impl Journal {
 
 /// How far the files of a dataset have come to their names.
 #[derive(Debug, Default)]
-pub(super) struct Published {
+pub(crate) struct Published {
     /// Files that have them.
     pub there: usize,
     /// Why one has not: it is neither staged nor published, since somebody has removed it or made
@@ -270,17 +270,17 @@ impl Published {
 
 /// Publishes a file by calling its argument, unless something newer has taken its place since; says
 /// whether it did.
-pub(super) type Gate<'a> = &'a dyn Fn(&str, &mut dyn FnMut() -> Result<()>) -> Result<bool>;
+pub(crate) type Gate<'a> = &'a dyn Fn(&str, &mut dyn FnMut() -> Result<()>) -> Result<bool>;
 
 /// Gives all staged files of `part` their final names, durably. One that is gone, as the program
 /// may have wanted, keeps no other from its name.
-pub(super) fn publish_part(prefix: &Path, part: &Catalog) -> Result<Published> {
+pub(crate) fn publish_part(prefix: &Path, part: &Catalog) -> Result<Published> {
     publish_part_if(prefix, part, &|_, publish| publish().map(|()| true))
 }
 
 /// Does what [`publish_part`] does, but not for those that `gate` holds back: their staged copies
 /// are removed.
-pub(super) fn publish_part_if(prefix: &Path, part: &Catalog, gate: Gate) -> Result<Published> {
+pub(crate) fn publish_part_if(prefix: &Path, part: &Catalog, gate: Gate) -> Result<Published> {
     let mut dirs = BTreeSet::new();
     let mut published = Published::default();
     for entry in part.entries.iter().filter(|entry| !entry.meta.on_prefix) {
@@ -318,7 +318,7 @@ fn is_final(error: &Error) -> bool {
 }
 
 /// Removes all staged files of `part`.
-pub(super) fn unstage_part(prefix: &Path, part: &Catalog) -> Result<()> {
+pub(crate) fn unstage_part(prefix: &Path, part: &Catalog) -> Result<()> {
     for entry in part.entries.iter().filter(|entry| !entry.meta.on_prefix) {
         remove_staged(&join_relative(prefix, &entry.meta.name)?, part.epoch)?;
     }

@@ -20,7 +20,7 @@ pub type Left = Vec<(u64, DatasetKey)>;
 /// never deleted. Those count that led to the current one, or to `written`: flushes by threads may
 /// end in another order, and what is newer is of a course that the run has left. Returns those that
 /// went. Local: rank 0 does it.
-pub(super) fn trim(prefix: &Path, written: &Dataset, keep: u64) -> Result<Left> {
+pub(crate) fn trim(prefix: &Path, written: &Dataset, keep: u64) -> Result<Left> {
     if keep == 0 || written.is_output {
         return Ok(Vec::new());
     }
@@ -62,7 +62,7 @@ const YOUNG: usize = 4;
 /// program has deleted all their files: it looks at a few older ones each time, so that what is
 /// left of them does not grow with the run. Numbers do not go back, since what is newer stays.
 /// Local: rank 0 does it.
-pub(super) fn forget_deleted(prefix: &Path, written: &Dataset) -> Result<()> {
+pub(crate) fn forget_deleted(prefix: &Path, written: &Dataset) -> Result<()> {
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     let current = index.current_entry().map(|entry| entry.id);
     let older = index.newest_first().filter(|entry| {
@@ -140,7 +140,7 @@ pub fn forget_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left>
 }
 
 /// Does the same for a person, who may want them back: the summaries stay under another name, by
-/// which only [`super::enter_again`] knows them.
+/// which only [`crate::transfer::enter_again`] knows them.
 ///
 /// # Errors
 /// If the index cannot be changed, or a summary cannot be renamed.
@@ -253,7 +253,7 @@ mod tests {
     use crate::cache::CatalogEntry;
     use crate::cache::disk::describe;
     use crate::records::DatasetKey;
-    use crate::transfer::index::record_flushed;
+    use crate::transfer::prefix::index::record_flushed;
     use std::fs;
 
     fn flushed(prefix: &Path, id: u64, output: bool) -> Dataset {
@@ -346,7 +346,7 @@ mod tests {
         let prefix = dir.path();
         flushed(prefix, 1, false);
         flushed(prefix, 2, false);
-        crate::transfer::index::note_failure(prefix, 2).unwrap();
+        crate::transfer::prefix::index::note_failure(prefix, 2).unwrap();
         let newest = flushed(prefix, 3, false);
         assert_eq!(ids(trim(prefix, &newest, 2)), []);
         assert_eq!(ids(trim(prefix, &newest, 1)), [2, 1]);

@@ -9,7 +9,6 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use super::paths::{OWN_MODE, own_folder};
 use super::stage::{is_staged_name, publish_staged, remove_staged, stage, staged_path};
 use crate::cache::disk::names_in;
 use crate::error::Result;
@@ -17,6 +16,7 @@ use crate::files::{CopyOptions, crc32, create_dirs, remove_file_if_there, sync_d
 use crate::records::FileMeta;
 use crate::records::text::epoch_text;
 use crate::system::random_u64;
+use crate::transfer::prefix::paths::{OWN_MODE, own_folder};
 
 /// Folder of the notes.
 fn notes_folder(prefix: &Path) -> PathBuf {
@@ -78,8 +78,8 @@ pub fn publish_file_if(
 }
 
 /// Does the same for a file whose dataset is not sealed: the staged file has a name that those who
-/// wait for it know, and see growing ([`super::Awaited`]). Its rank alone does this, one file at a
-/// time.
+/// wait for it know, and see growing ([`crate::transfer::Awaited`]). Its rank alone does this, one
+/// file at a time.
 ///
 /// # Errors
 /// As [`publish_file`].
@@ -92,7 +92,7 @@ pub fn publish_unsealed(prefix: &Path, source: &Path, target: &Path) -> Result<F
 /// Does the same under a given epoch; with `expected` (of the seal) the content is checked on the
 /// way. `publish_if` renames by calling its argument, if the file is still wanted, and says whether
 /// it was; so does the second part of the answer. Nothing staged is left of one that is not.
-pub(super) fn publish_as(
+pub(crate) fn publish_as(
     prefix: &Path,
     source: &Path,
     target: &Path,
@@ -119,7 +119,7 @@ pub(super) fn publish_as(
 
 /// Removes what an earlier launch has staged by [`publish_file`] and not published. Local: rank 0
 /// does it at the start.
-pub(super) fn sweep_staged(prefix: &Path) -> Result<()> {
+pub(crate) fn sweep_staged(prefix: &Path) -> Result<()> {
     for name in names_in(&notes_folder(prefix))? {
         let note = notes_folder(prefix).join(name);
         let staged = PathBuf::from(OsString::from_vec(fs::read(&note).unwrap_or_default()));

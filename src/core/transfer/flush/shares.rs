@@ -1,13 +1,7 @@
 //! A whole dataset to the prefix by those who have its files, whichever ranks wrote them: a run
 //! with another number of ranks, or one whose ranks run where there is no room for them.
 
-use super::about::About;
-use super::flush::{publish_staged_parts, undo};
-use super::journal::Journal;
-use super::newer::leave_as_is;
-use super::options::in_turns;
-use super::stage::stage;
-use super::window::Left;
+use super::sync_flush::{publish_staged_parts, undo};
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, CatalogEntry, Ctx, Share};
 use crate::comm::{Comm, trees};
@@ -16,13 +10,19 @@ use crate::files::join_relative;
 use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
 use crate::system::in_lanes;
+use crate::transfer::prefix::window::Left;
+use crate::transfer::publish::about::About;
+use crate::transfer::publish::journal::Journal;
+use crate::transfer::publish::newer::leave_as_is;
+use crate::transfer::publish::options::in_turns;
+use crate::transfer::publish::stage::stage;
 
 /// Publishes the dataset that `shares` make up, all ranks' together; `ranks` wrote it. Files that
 /// are `left_out`, by name, are only listed. `lanes`: threads of this rank that copy, and what each
 /// of them calls first. Returns what has left the prefix for it, known to rank 0. Collective.
 ///
 /// # Errors
-/// As [`super::flush_sync`].
+/// As [`crate::transfer::flush_sync`].
 pub fn flush_shares(
     ctx: &Ctx,
     shares: &[Share],

@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::files::join_relative;
 use crate::records::{FileMeta, PrefixIndex};
 
-/// Mode of directories of ours on the prefix (before umask): others may look, and not plant anything.
-pub(super) const OWN_MODE: u32 = 0o755;
+/// Mode of directories of ours on the prefix (before umask): others may look, and plant nothing.
+pub(crate) const OWN_MODE: u32 = 0o755;
 
 /// Returns the folder of everything that is ours on the prefix.
-pub(super) fn own_folder(prefix: &Path) -> PathBuf {
+pub(crate) fn own_folder(prefix: &Path) -> PathBuf {
     prefix.join(".scr")
 }
 
@@ -22,12 +22,12 @@ pub(super) fn folder_name(id: u64) -> String {
 }
 
 /// Returns the folder of what is ours of dataset `id`.
-pub(super) fn folder(prefix: &Path, id: u64) -> PathBuf {
+pub(crate) fn folder(prefix: &Path, id: u64) -> PathBuf {
     own_folder(prefix).join(folder_name(id))
 }
 
 /// Returns the path of the index of the prefix.
-pub(super) fn index_path(prefix: &Path) -> PathBuf {
+pub(crate) fn index_path(prefix: &Path) -> PathBuf {
     own_folder(prefix).join(PrefixIndex::NAME)
 }
 
@@ -35,7 +35,7 @@ pub(super) fn index_path(prefix: &Path) -> PathBuf {
 pub(super) const FILES: &str = "files";
 
 /// Returns where the copy of a file of dataset `id` is.
-pub(super) fn copy_place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> {
+pub(crate) fn copy_place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> {
     join_relative(&folder(prefix, id).join(FILES), name)
 }
 

@@ -5,9 +5,6 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::OnlyRebuild;
-use super::index::record_flushed;
-use super::paths::{folder, index_path};
 use crate::cache::disk::describe;
 use crate::cache::{CatalogEntry, Flat, redundancy_files_of};
 use crate::error::Result;
@@ -16,6 +13,9 @@ use crate::records::{
     classic, update,
 };
 use crate::system;
+use crate::transfer::OnlyRebuild;
+use crate::transfer::prefix::index::record_flushed;
+use crate::transfer::prefix::paths::{folder, index_path};
 
 /// Bytes that travel at a time between the threads that stand for ranks.
 const PIECE_BYTES: usize = 1 << 20;

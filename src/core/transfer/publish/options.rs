@@ -9,7 +9,7 @@ use crate::params::{Settings, keys};
 
 /// Bytes between two syncs of a file on its way in the background: what is copied once more after a
 /// crash. The copy waits for the disk at each.
-pub(super) const SYNC_BYTES: u64 = 128 << 20;
+pub(crate) const SYNC_BYTES: u64 = 128 << 20;
 
 /// How files travel between cache and prefix; the same on all ranks.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ impl Options {
     }
 
     /// Makes the options of one copy without progress.
-    pub(super) fn copy<'a>(&self) -> CopyOptions<'a> {
+    pub(crate) fn copy<'a>(&self) -> CopyOptions<'a> {
         CopyOptions {
             buffer_bytes: self.buffer_bytes,
             crc32: self.check_crc,
@@ -75,7 +75,7 @@ impl Default for Options {
 ///
 /// # Errors
 /// That of the work, or communication failed.
-pub(super) fn in_turns<T>(
+pub(crate) fn in_turns<T>(
     comm: &dyn Comm,
     width: usize,
     work: impl FnOnce() -> Result<T>,
