@@ -7,8 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::disk::names_in;
-use super::identity::LAUNCH;
-use super::layout::on_node;
+use super::names::{LAUNCH, on_node};
 use super::owner::is_made_for;
 use crate::bytes::stable_number;
 use crate::files::lease;

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::Ctx;
-use super::layout::OWN_FOLDER;
+use super::names::OWN_FOLDER;
 use super::packed::{Packer, join_lists, pack, split_lists, unpack};
 use crate::comm::Comm;
 use crate::error::{Error, Result};

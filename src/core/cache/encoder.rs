@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::layout::OWN_FOLDER;
+use super::names::OWN_FOLDER;
 use super::seal::{encode, fill_checksums, make_own_folder, measure, member_data, note_protection};
 use super::{Ctx, SealRequest, untouched};
 use crate::comm::Comm;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use super::catalog::{Catalog, CatalogEntry};
 use super::disk::{make_own_dir, matches};
 use super::found::{Found, link};
-use super::layout::{Layout, OWN_FOLDER, Store};
+use super::layout::{Layout, Store};
 use super::marker::Marker;
+use super::names::OWN_FOLDER;
 use super::owner::Owner;
 use super::{Protect, Remains, Whole};
 use crate::error::Result;
@@ -47,7 +48,7 @@ impl Flat<'_> {
     ) -> Result<std::result::Result<Whole, String>> {
         let copy = work.join("copy");
         self.stage(&copy.join(format!("scr.dataset.{}", self.id)))?;
-        let found = Found::below(std::slice::from_ref(&copy), &self.dir)?;
+        let found = Found::below(std::slice::from_ref(&copy), self.dir)?;
         let mut nodes = Vec::new();
         for (number, one) in found.nodes.iter().enumerate() {
             let node = work.join(format!("node.{number}"));

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::address::keep_own;
 use super::disk::{files_below, make_own_dir, names_in};
-use super::identity::LAUNCH;
-use super::layout::{OWN_FOLDER, sealed_id, store_of};
-use super::scatter::{is_filemap_name, read_filemaps};
+use super::layout::store_of;
+use super::names::{LAUNCH, OWN_FOLDER, is_filemap_name, sealed_id};
+use super::scatter::read_filemaps;
 use super::store::{Held, write_records};
 use super::traces::records_in;
 use crate::error::{Error, Result};

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::catalog::Catalog;
+use super::claims::claim_of;
 use super::decide::Claim;
 use super::disk::{describe, files_below, is_there};
-use super::identity::LAUNCH;
-use super::layout::{Layout, OWN_FOLDER};
-use super::rebuild::claim_of;
+use super::layout::Layout;
+use super::names::{LAUNCH, OWN_FOLDER};
 use super::scatter::read_filemaps;
 use super::seal::protection_of;
 use super::store::Held;

@@ -13,12 +13,10 @@ use std::path::{Path, PathBuf};
 
 use super::agree::{agree, agree_and_gather};
 use super::disk::{make_own_dir, names_in};
-use super::layout::sealed_id;
-use super::owner::newest_owner;
-use super::rebuild::Takeover;
+use super::names::{LAUNCH, is_filemap_name, sealed_id};
+use super::origin::newest_owner;
 use super::recover::Placement;
-use super::scatter::is_filemap_name;
-use super::sharing::StorageGroup;
+use super::shared_store::StorageGroup;
 use super::store::{Held, read_records};
 use super::{Ctx, Store, sweep};
 use crate::bytes::{Reader, Writer};
@@ -27,8 +25,19 @@ use crate::files::{remove_file_if_there, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetRecord, DatasetState, MASTER_FILEMAP};
 
-/// Name of the file.
-pub(super) const LAUNCH: &str = "launch.scr";
+/// Whose cache was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Takeover {
+    /// There was none.
+    Fresh,
+    /// An earlier launch of the same program, prefix and world size.
+    Ours,
+    /// Another one's: nothing was touched, and this launch must not cache.
+    Foreign {
+        /// Hosts that hold it.
+        hosts: Vec<String>,
+    },
+}
 
 /// What a node's leader found.
 #[derive(Clone, Copy, PartialEq)]

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use super::claims::belongs;
 use super::decide::{Claim, Decision, Verdict, decide};
 use super::health::{Fault, HeldPart, NodeState};
 use super::identity::{size_in, strange_series};
-use super::rebuild::belongs;
 use super::recover::Part;
 use super::survey::Facts;
 use crate::comm::ranks::ranks_phrase;

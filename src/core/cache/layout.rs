@@ -7,14 +7,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::address::{Address, job_dir};
+use super::names::SEALED_PREFIX;
 use super::owner::Owner;
 use crate::records::{DatasetKey, DatasetRecord};
-
-/// Folder inside a dataset directory for what is ours: redundancy files, catalog, markers.
-pub const OWN_FOLDER: &str = ".scr";
-
-/// First part of the directory name of a sealed dataset.
-const SEALED_PREFIX: &str = "scr.dataset.";
 
 /// A place that can hold datasets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,19 +135,6 @@ impl Layout {
         let sealed = self.dataset_dir(store, record.dataset_id);
         if !sealed.exists() && open.exists() { open } else { sealed }
     }
-}
-
-/// Returns where `base` is on a node whose files begin at `root`: `/`, unless several nodes live on
-/// one machine and share its file system.
-#[must_use]
-pub fn on_node(root: &Path, base: &Path) -> PathBuf {
-    root.join(base.strip_prefix("/").unwrap_or(base))
-}
-
-/// Reads the id in a sealed dataset's directory name.
-#[must_use]
-pub fn sealed_id(name: &str) -> Option<u64> {
-    name.strip_prefix(SEALED_PREFIX)?.parse().ok()
 }
 
 /// Returns the name of the store that a record's data lies in (key STORE of its descriptor).

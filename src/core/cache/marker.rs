@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::layout::OWN_FOLDER;
+use super::names::OWN_FOLDER;
 use super::{Catalog, Ctx};
 use crate::error::Result;
 use crate::kvtree::KvTree;

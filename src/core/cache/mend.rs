@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::disk::{CHUNK_BYTES, make_own_dir, matches};
 use super::health::{Damage, damage_of};
-use super::layout::{Layout, OWN_FOLDER, store_of};
+use super::layout::{Layout, store_of};
+use super::names::OWN_FOLDER;
 use super::scatter::read_filemaps;
 use super::seal::{note_protection, protection_of};
 use super::store::{Held, change_record};

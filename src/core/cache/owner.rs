@@ -2,18 +2,11 @@
 //! alone. A directory that was deleted and made anew is another prefix: nothing of the old one is
 //! taken for it.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::Layout;
-use super::address::of_others;
-use super::identity::LAUNCH;
-use super::store::all_records;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::records::{
-    DatasetRecord, DatasetState, FlushState, PrefixIdentity, PrefixIndex, Record, RunRecord,
-};
+use crate::records::{DatasetRecord, FlushState, PrefixIdentity, PrefixIndex, Record, RunRecord};
 
 /// The prefix whose caches count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,66 +58,19 @@ impl Owner {
     }
 }
 
-/// Returns the ids of what this node has of other prefixes.
-pub(crate) fn strange_ids(layout: &Layout) -> BTreeSet<u64> {
-    let strange = all_records(&layout.control_dir).filter(|(_, one)| !layout.owner.owns(one));
-    strange.map(|(_, record)| record.dataset_id).collect()
-}
-
-/// Finds the newest complete dataset of a control directory that names a prefix: its id, and which.
-#[must_use]
-pub fn newest_owner(control_dir: &Path) -> Option<(u64, PrefixIdentity)> {
-    let sealed = all_records(control_dir)
-        .map(|(_, record)| record)
-        .filter(|record| record.state == DatasetState::Prepared);
-    sealed.filter_map(|one| Some((one.dataset_id, one.prefix?))).max_by_key(|(id, _)| *id)
-}
-
-/// Tells in words for which prefix this node's cache was made, if that has another path than
-/// `prefix`. What nothing tells of counts as its own.
-#[must_use]
-pub fn other_prefix(control_dir: &Path, prefix: &Path) -> Option<String> {
-    let identity = read_identity(&control_dir.join(LAUNCH))?;
-    let (theirs, _) = identity.split_once(" | ")?;
-    (!is_of_path(&identity, prefix)).then(|| format!("its cache was made for {theirs}"))
-}
-
-/// Finds the path that the prefix with this directory `.scr` had before, if this node has a cache
-/// that was made for it there and none that was made for it here. Local.
-#[must_use]
-pub fn former_path(control_dir: &Path, state_dir: &Path) -> Option<String> {
-    if newest_owner(control_dir).is_some() {
-        return None;
-    }
-    let cached = |dir: PathBuf| {
-        let (_, owner) = newest_owner(&dir)?;
-        let identity = read_identity(&dir.join(LAUNCH))?;
-        Some((Owner::Prefix(owner), identity.split_once(" | ")?.0.to_owned()))
-    };
-    let cached: Vec<_> = of_others(control_dir).into_iter().filter_map(cached).collect();
-    let of = |state_dir: &Path| Owner::of_state_dir(state_dir).unwrap_or_default();
-    if cached.is_empty() {
-        return None; // the usual case asks nothing of the PFS
-    }
-    let own = of(state_dir);
-    let folder = state_dir.file_name()?;
-    // What a copy was made of is still there.
-    let is_gone = |path: &str| of(&Path::new(path).join(folder)) != own;
-    cached.into_iter().find(|(owner, path)| *owner == own && is_gone(path)).map(|(_, path)| path)
-}
-
 /// Tells whether the file `launch` says that its cache was made for a prefix of this path.
 pub(super) fn is_made_for(launch: &Path, prefix: &Path) -> bool {
     read_identity(launch).is_some_and(|identity| is_of_path(&identity, prefix))
 }
 
-fn read_identity(launch: &Path) -> Option<String> {
+/// Reads which launches share the cache that this file `launch` is of.
+pub(super) fn read_identity(launch: &Path) -> Option<String> {
     KvTree::read_file(launch).ok()??.get_value("IDENTITY").map(str::to_owned)
 }
 
 /// Tells whether the prefix in what a launch shares with the one whose cache it takes over is that
 /// of this path.
-fn is_of_path(identity: &str, prefix: &Path) -> bool {
+pub(super) fn is_of_path(identity: &str, prefix: &Path) -> bool {
     let rest = identity.strip_prefix(&*prefix.to_string_lossy());
     rest.is_some_and(|rest| rest.starts_with(" | "))
 }

@@ -5,18 +5,21 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::agree::{agree, agree_and_ask, any, twice};
-use super::decide::{Claim, Decision, Verdict};
-use super::disk::{is_there, make_own_dir, matches};
+use super::claims::{belongs_to_winner, goes, matches_record};
+use super::decide::{Decision, Verdict};
+use super::disk::make_own_dir;
 use super::distribute::{ADVICE, Trouble, distribute};
-use super::encoding::{self, Encoding};
 use super::evict::discard;
+use super::identity::Takeover;
 use super::identity::take_over;
-use super::layout::{Layout, OWN_FOLDER, store_of};
+use super::layout::store_of;
 use super::marker::Marker;
+use super::names::OWN_FOLDER;
+use super::protect_anew;
 use super::recover::{Case, Recovered, recover};
 use super::scatter::scatter;
 use super::seal::{protection_of, rename_sealed};
-use super::sharing::{bring_records, keep_records};
+use super::shared_store::{bring_records, keep_records};
 use super::store::Held;
 use super::survey::{Facts, Survey};
 use super::sweep::sweep;
@@ -25,20 +28,6 @@ use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord, FileMeta};
-
-/// Whose cache was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Takeover {
-    /// There was none.
-    Fresh,
-    /// An earlier launch of the same program, prefix and world size.
-    Ours,
-    /// Another one's: nothing was touched, and this launch must not cache.
-    Foreign {
-        /// Hosts that hold it.
-        hosts: Vec<String>,
-    },
-}
 
 /// A dataset that the program may restart from.
 #[derive(Debug, Clone, PartialEq)]
@@ -254,51 +243,6 @@ fn delete(ctx: &Ctx, decision: &Decision, all: &[Decision]) -> Result<()> {
     agree(ctx.world, discard(ctx, &chosen, &spared))
 }
 
-/// Puts first what goes: it may lie on a node under the name of what comes there, if two seals have
-/// the same id.
-pub(super) fn in_order(decisions: Vec<Decision>) -> Vec<Decision> {
-    let (mut first, rest): (Vec<_>, Vec<_>) =
-        decisions.into_iter().partition(|one| goes(&one.verdict));
-    first.extend(rest);
-    first
-}
-
-fn goes(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Delete(_) | Verdict::Forget)
-}
-
-/// Tells whether the directory is that of the seal of dataset `id` that is to be restored: in a
-/// store that several nodes reach, there is one directory for all seals of an id.
-pub(super) fn belongs_to_winner(dir: &Path, id: u64, decisions: &[Decision]) -> bool {
-    let wins = |one: &&Decision| one.id == id && id != 0 && one.verdict == Verdict::Restore;
-    let Some(winner) = decisions.iter().find(wins) else { return false };
-    matches!(Catalog::read(dir), Ok(Some(found)) if found.epoch == winner.epoch)
-}
-
-pub(super) fn belongs(claim: &Claim, decision: &Decision) -> bool {
-    (claim.id, claim.epoch, &claim.key) == (decision.id, decision.epoch, &decision.key)
-}
-
-pub(super) fn matches_record(record: &DatasetRecord, decision: &Decision) -> bool {
-    (record.dataset_id, record.epoch, &record.key) == (decision.id, decision.epoch, &decision.key)
-}
-
-/// Makes the claim of one record that `holder` answers for, by a look at its files. Local.
-pub(super) fn claim_of(layout: &Layout, holder: usize, (owner, record): &Held) -> Claim {
-    let dir = layout.data_dir(record);
-    let mut claim = Claim::new(*owner, holder, record);
-    let marked = |marker: Marker| claim.prepared && marker.epoch(&dir) == Some(record.epoch);
-    claim.strange = !layout.owner.owns(record);
-    (claim.confirmed, claim.offered) =
-        (claim.confirmed || marked(Marker::Confirmed), marked(Marker::Offered));
-    claim.trusted = marked(Marker::Trusted);
-    claim.present = is_there(&dir);
-    let mut files = record.files.iter().filter(|file| !file.on_prefix);
-    claim.intact = files.all(|file| matches(&dir.join(&file.name), file, false));
-    claim.encodings = Encoding::list(*owner, record, &dir);
-    claim
-}
-
 fn gather_names(ctx: &Ctx, damaged: &[PathBuf]) -> Result<Vec<String>> {
     let mut own = KvTree::new();
     for path in damaged {
@@ -370,7 +314,7 @@ fn restore(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Offered, Refuse
         |store: usize| ctx.sharing.ranks(store).iter().any(|rank| facts.holders.contains(rank));
     let renamed = agree(ctx.world, rename_sealed(ctx, chosen.id, &chosen.key, &is_here));
     let outcome = renamed.and_then(|()| {
-        agree(ctx.world, encoding::adopt(ctx, chosen, facts.encoding))?;
+        agree(ctx.world, protect_anew::adopt(ctx, chosen, facts.encoding))?;
         let trouble = distribute(ctx, chosen, &facts.rounds)?;
         let recovered = match recover(ctx, case)? {
             Ok(recovered) => recovered,

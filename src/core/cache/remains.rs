@@ -8,17 +8,18 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::claims::{belongs, belongs_to_winner, claim_of, in_order, matches_record};
 use super::decide::{Claim, Decision, Verdict, decide};
 use super::evict::directories;
 use super::identity::strangers;
 use super::layout::Layout;
-use super::rebuild::{belongs, belongs_to_winner, claim_of, in_order, matches_record};
+use super::protect_anew;
 use super::recover::{Case, Look, Part, Placement, inspect_record, plan_sets, rebuild_member};
 use super::scatter::read_filemaps;
-use super::sharing::records_in;
+use super::shared_store::records_in;
 use super::store::Held;
 use super::survey::Facts;
-use super::{Protect, Withheld, encoding};
+use super::{Protect, Withheld};
 use crate::comm::threads::ThreadWorld;
 use crate::error::{Error, Result};
 use crate::files::remove_tree;
@@ -248,7 +249,7 @@ impl Remains<'_> {
         let mut best = None;
         for (claim, (owner, record)) in copies {
             let layout = &self.nodes[claim.holder].1;
-            let record = encoding::under(layout, *owner, record.clone(), encoding)?;
+            let record = protect_anew::under(layout, *owner, record.clone(), encoding)?;
             let (record, part) = inspect_record(layout, record, encoding, Look::Content);
             if part != Part::Lost {
                 return Ok((Some(record), part));

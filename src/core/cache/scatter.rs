@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::agree::agree;
 use super::disk::names_in;
+use super::names::is_filemap_name;
 use super::store::{Held, decode_records, encode_records, read_records, write_records};
 use super::{Ctx, untouched};
 use crate::comm::words;
@@ -21,12 +22,6 @@ use crate::records::{MASTER_FILEMAP, MasterFilemap, Record, filemap_name};
 
 /// The merged file; it exists only while filemaps are being replaced.
 const MERGED: &str = "filemap_merged.scrinfo";
-
-/// Tells whether `name` is a filemap in a control directory, the list of them and the merged one
-/// included.
-pub(crate) fn is_filemap_name(name: &str) -> bool {
-    name.starts_with("filemap") && name.ends_with(".scrinfo")
-}
 
 /// Makes this node's ranks answer for all records on it: a rank for its own, and the ranks in turn
 /// for those of ranks that run elsewhere now. Returns the damaged filemaps, whose data counts as

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::disk::names_in;
 use super::layout::{Layout, store_of};
-use super::scatter::is_filemap_name;
+use super::names::is_filemap_name;
 use crate::error::{Error, Result, again};
 use crate::kvtree::KvTree;
 use crate::records::{

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Ctx;
 use super::agree::agree;
 use super::alike::{join_alike, split_alike};
+use super::claims::{belongs, claim_of, in_order};
 use super::decide::{Claim, Decision, Verdict, decide};
 use super::distribute::{Transfer, plan};
-use super::encoding;
-use super::rebuild::{belongs, claim_of, in_order};
+use super::protect_anew;
 use crate::comm::ranks::{parse_ranks, ranks_text};
 use crate::comm::trees;
 use crate::error::{Error, Result};
@@ -126,7 +126,7 @@ impl Facts {
     /// Draws the facts from the claims of one dataset in a world of `ranks`, which run on `nodes`
     /// now.
     pub fn of(claims: &[&Claim], ranks: usize, nodes: &[usize]) -> Facts {
-        let encoding = encoding::choose(claims);
+        let encoding = protect_anew::choose(claims);
         let numbers = claims.iter().flat_map(|claim| &claim.encodings).map(|one| one.number);
         let served = claims.iter().filter_map(|claim| claim.under(encoding));
         let several = served.filter(|one| one.set.len() > 1).map(|one| one.set.clone());

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::disk::{files_below, names_in};
 use super::evict::put_aside;
-use super::layout::{OWN_FOLDER, sealed_id};
 use super::marker::Marker;
+use super::names::{OWN_FOLDER, sealed_id};
 use super::seal::protection_of;
-use super::sharing::{RECORDS, StorageGroup};
+use super::shared_store::{RECORDS, StorageGroup};
 use super::{Catalog, Ctx, Evicted};
 use crate::comm::{Comm, trees};
 use crate::error::Result;

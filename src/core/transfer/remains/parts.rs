@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::other_size::{LAUNCH, OnlyRebuild, copy, node_folder, place_of, stores_of_remains};
 use crate::cache::disk::{files_below, make_own_dir, names_in};
-use crate::cache::layout::{OWN_FOLDER, store_of};
+use crate::cache::layout::store_of;
+use crate::cache::names::OWN_FOLDER;
 use crate::cache::{
     Layout, Mended, Owner, Remains, Store, is_filemap_name, mend_node, parts_of, read_records,
     redundancy_files_of, size_in, write_records,
