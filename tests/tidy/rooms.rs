@@ -8,7 +8,7 @@ use crate::source::Source;
 const SESSION: &str = "src/core/session/";
 
 /// Folders whose rooms have an order, lowest first. What is in no room is above all of them.
-const ROOMS: [(&str, &[&str]); 2] = [
+const ROOMS: [(&str, &[&str]); 4] = [
     (
         SESSION,
         &[
@@ -27,6 +27,8 @@ const ROOMS: [(&str, &[&str]); 2] = [
             "launch",
         ],
     ),
+    ("src/core/cache/", &["node", "sealing", "removal", "restart", "offline"]),
+    ("src/core/transfer/", &["prefix", "publish", "flush", "remains"]),
     ("preload/src/", &["base", "engine", "path", "fd", "signal", "child", "launcher", "hooks"]),
 ];
 

@@ -13,11 +13,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::findings::is_changed;
-use super::kept::find;
-use super::options::in_turns;
-use super::verify::{note_fault, read_summary};
-use super::{about, others};
+use super::prefix::findings::is_changed;
+use super::prefix::others;
+use super::prefix::verify::{note_fault, read_summary};
+use super::publish::about;
+use super::publish::kept::find;
+use super::publish::options::in_turns;
 use crate::cache::agree::agree;
 use crate::cache::disk::make_own_dir;
 use crate::cache::evict::discard;

@@ -151,7 +151,7 @@ impl Sim {
         Some(Restored { offer, parts })
     }
 
-    /// As `cache/on_prefix.rs` has it: what is offered would hide newer contents on the PFS, and no
+    /// As `cache/restart/on_prefix.rs` has it: what is offered would hide newer contents on the PFS, and no
     /// newer generation rests on it.
     fn is_outdated(&self, key: &DatasetKey, id: u64, parts: &[Files]) -> bool {
         let mut records = self.cluster.nodes.iter().flat_map(|node| &node.records);

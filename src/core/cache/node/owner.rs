@@ -1,0 +1,111 @@
+//! Whose caches count: those that were made for one prefix, which an identity tells, not its path
+//! alone. A directory that was deleted and made anew is another prefix: nothing of the old one is
+//! taken for it.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::records::{DatasetRecord, FlushState, PrefixIdentity, PrefixIndex, Record, RunRecord};
+
+/// The prefix whose caches count.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Owner {
+    /// Nothing tells which prefix it is: all count that are of its path.
+    #[default]
+    Anybody,
+    /// That of this identity.
+    Prefix(PrefixIdentity),
+    /// One that was made anew, and had no launch yet.
+    Nobody,
+}
+
+impl Owner {
+    /// Finds out which prefix has this directory `.scr`. Local.
+    ///
+    /// # Errors
+    /// If its identity is there and cannot be read.
+    pub fn of_state_dir(state_dir: &Path) -> Result<Owner> {
+        match PrefixIdentity::read(&state_dir.join(PrefixIdentity::NAME)) {
+            Ok(Some(identity)) => return Ok(Owner::Prefix(identity)),
+            Ok(None) | Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        // Records of a run: the identity alone was lost, or they are of a version without it.
+        let records = [PrefixIndex::NAME, FlushState::NAME, RunRecord::NAME];
+        let is_known = records.iter().any(|name| state_dir.join(name).exists());
+        Ok(if is_known { Owner::Anybody } else { Owner::Nobody })
+    }
+
+    /// Returns its identity.
+    #[must_use]
+    pub fn identity(&self) -> Option<&PrefixIdentity> {
+        match self {
+            Owner::Prefix(identity) => Some(identity),
+            Owner::Anybody | Owner::Nobody => None,
+        }
+    }
+
+    /// Tells whether what the record is of was made for this prefix. One without identity is of an
+    /// older version: its path is all that counts.
+    #[must_use]
+    pub fn owns(&self, record: &DatasetRecord) -> bool {
+        match (self, &record.prefix) {
+            (Owner::Anybody, _) | (_, None) => true,
+            (Owner::Prefix(own), Some(theirs)) => own == theirs,
+            (Owner::Nobody, Some(_)) => false,
+        }
+    }
+}
+
+/// Tells whether the file `launch` says that its cache was made for a prefix of this path.
+pub(super) fn is_made_for(launch: &Path, prefix: &Path) -> bool {
+    read_identity(launch).is_some_and(|identity| is_of_path(&identity, prefix))
+}
+
+/// Reads which launches share the cache that this file `launch` is of.
+pub(super) fn read_identity(launch: &Path) -> Option<String> {
+    KvTree::read_file(launch).ok()??.get_value("IDENTITY").map(str::to_owned)
+}
+
+/// Tells whether the prefix in what a launch shares with the one whose cache it takes over is that
+/// of this path.
+pub(super) fn is_of_path(identity: &str, prefix: &Path) -> bool {
+    let rest = identity.strip_prefix(&*prefix.to_string_lossy());
+    rest.is_some_and(|rest| rest.starts_with(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(prefix: Option<&PrefixIdentity>) -> DatasetRecord {
+        DatasetRecord { prefix: prefix.cloned(), ..DatasetRecord::default() }
+    }
+
+    #[test]
+    fn a_record_belongs_to_the_prefix_that_it_names() {
+        let (own, other) = (PrefixIdentity::random(), PrefixIdentity::random());
+        let all = [record(None), record(Some(&own)), record(Some(&other))];
+        let owns = |owner: &Owner| all.each_ref().map(|one| owner.owns(one));
+        assert_eq!(owns(&Owner::Prefix(own.clone())), [true, true, false]);
+        assert_eq!(owns(&Owner::Nobody), [true, false, false]);
+        assert_eq!(owns(&Owner::Anybody), [true; 3]);
+        let is_of = |path: &str| is_of_path("/a | b | 4 | x=y; z", Path::new(path));
+        assert_eq!(["/a | b", "/a", "/a | b | 4", "/"].map(is_of), [true, true, true, false]);
+    }
+
+    #[test]
+    fn a_prefix_is_made_anew_if_nothing_of_a_run_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = || Owner::of_state_dir(dir.path()).unwrap();
+        assert_eq!(of(), Owner::Nobody);
+        std::fs::write(dir.path().join(FlushState::NAME), b"").unwrap();
+        assert_eq!(of(), Owner::Anybody);
+        let own = PrefixIdentity::random();
+        own.write(&dir.path().join(PrefixIdentity::NAME)).unwrap();
+        assert_eq!(of(), Owner::Prefix(own));
+        std::fs::write(dir.path().join(PrefixIdentity::NAME), b"damaged").unwrap();
+        assert_eq!(of(), Owner::Anybody);
+    }
+}

@@ -1,0 +1,390 @@
+//! This rank's filemap in the control directory (000 4.2, 9.3).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::disk::names_in;
+use super::layout::{Layout, store_of};
+use super::names::is_filemap_name;
+use crate::error::{Error, Result, again};
+use crate::kvtree::KvTree;
+use crate::records::{
+    DatasetKey, DatasetRecord, DatasetState, Filemap, MASTER_FILEMAP, Record, filemap_name,
+};
+
+/// A record and the world rank whose files it describes.
+pub type Held = (usize, DatasetRecord);
+
+/// The durable records of one rank: of its own files, and, after a restart on other nodes, of files
+/// of ranks that run elsewhere now. Every change is on disk when the call returns (but see
+/// [`FilemapFile::forget`] and [`FilemapFile::note_open`]); if it fails, the old state holds, in
+/// memory too. May be used from several threads.
+#[derive(Debug)]
+pub struct FilemapFile {
+    path: PathBuf,
+    layout: Layout,
+    rank: usize,
+    held: Mutex<Vec<Held>>,
+    /// Changed with `held` locked: what of it is in memory alone.
+    begun: AtomicU8,
+}
+
+/// All that is held is written.
+const WRITTEN: u8 = 0;
+/// A dataset has begun of which nothing is written.
+const BEGUN: u8 = 1;
+/// And that was so when it was asked last.
+const WAITS: u8 = 2;
+
+impl FilemapFile {
+    /// Makes the filemap of local rank `local_rank` (its rank among those of the node), which is
+    /// `world_rank` of the world. Reads nothing: what an earlier launch left is taken over by
+    /// [`crate::cache::restart::rebuild()`].
+    #[must_use]
+    pub fn new(layout: &Layout, local_rank: usize, world_rank: usize) -> Self {
+        FilemapFile {
+            path: layout.control_dir.join(filemap_name(local_rank)),
+            layout: layout.clone(),
+            rank: world_rank,
+            held: Mutex::default(),
+            begun: AtomicU8::new(WRITTEN),
+        }
+    }
+
+    /// Notes that the first file of a dataset is about to be opened in `store`: state Open. Nothing
+    /// is written if the record is there already. After a power cut it may be as if the dataset had
+    /// not begun: the name of the record is made durable with the seal's.
+    pub fn record_open(&self, key: &DatasetKey, store: &str) -> Result<()> {
+        if self.get(key).is_some() {
+            return Ok(());
+        }
+        self.put_unnamed(self.open_record(key, store))
+    }
+
+    /// Does what [`FilemapFile::record_open`] does, but in memory alone: the record of a checkpoint
+    /// that is sealed soon is written once. Until [`FilemapFile::write_begun`] has written it, it
+    /// is after a kill as if the dataset had not begun on this rank.
+    pub fn note_open(&self, key: &DatasetKey, store: &str) {
+        let mut held = self.lock();
+        if !held.iter().any(|(owner, record)| *owner == self.rank && record.key == *key) {
+            put(self.rank, self.own(self.open_record(key, store)))(&mut held);
+            self.begun.store(BEGUN, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes the records of [`FilemapFile::note_open`] that were there, unwritten, when this was
+    /// called last. To be called now and then.
+    ///
+    /// # Errors
+    /// As [`FilemapFile::record_open`]; the next call tries again.
+    pub fn write_begun(&self) -> Result<()> {
+        let held = self.lock();
+        if self.begun.load(Ordering::Relaxed) == BEGUN {
+            self.begun.store(WAITS, Ordering::Relaxed);
+            return Ok(());
+        }
+        drop(held);
+        match self.begun.load(Ordering::Relaxed) {
+            WAITS => self.change_by(|_| {}, |map| self.replace(map)),
+            _ => Ok(()),
+        }
+    }
+
+    fn open_record(&self, key: &DatasetKey, store: &str) -> DatasetRecord {
+        let mut record = DatasetRecord {
+            key: key.clone(),
+            dir: self.layout.open_dir(store, key),
+            ..DatasetRecord::default()
+        };
+        record.descriptor.set_value("STORE", store);
+        record
+    }
+
+    /// Notes that everything of this rank's part is durable: state Prepared.
+    pub fn record_prepared(&self, record: DatasetRecord) -> Result<()> {
+        debug_assert_eq!(record.state, DatasetState::Prepared);
+        self.put_held(self.rank, record)
+    }
+
+    /// Does what [`FilemapFile::record_prepared`] does, but durable only with the next sync of the
+    /// control directory, which one rank makes for all of its node.
+    pub(crate) fn record_prepared_unnamed(&self, record: DatasetRecord) -> Result<()> {
+        debug_assert_eq!(record.state, DatasetState::Prepared);
+        self.put_unnamed(record)
+    }
+
+    /// Takes the record of `key` back to Open, before a write-open of a file of a sealed but
+    /// unconfirmed dataset returns. Nothing is written if it is Open, or unknown.
+    pub fn revoke(&self, key: &DatasetKey) -> Result<()> {
+        match self.get(key) {
+            Some(mut record) if record.state == DatasetState::Prepared => {
+                record.state = DatasetState::Open;
+                self.put_held(self.rank, record)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that the prefix has the last word on the file `name` of the dataset from now on.
+    /// Nothing is written if it is not one of the dataset's, or is known to be left.
+    pub fn leave(&self, key: &DatasetKey, name: &str) -> Result<()> {
+        match self.get(key) {
+            Some(record) if record.files.iter().any(|file| file.name == name) => {
+                self.note_left(key, name)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does what [`FilemapFile::leave`] does, also for a file of another rank: what this rank's
+    /// record says holds for all.
+    pub fn note_left(&self, key: &DatasetKey, name: &str) -> Result<()> {
+        match self.get(key) {
+            Some(mut record) => match record.left.insert(name.to_owned()) {
+                true => self.put_held(self.rank, record),
+                false => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// Adds to what the program has deleted of older datasets ([`DatasetRecord::gone`]).
+    pub fn note_gone(&self, key: &DatasetKey, gone: BTreeMap<String, u64>) -> Result<()> {
+        let Some(mut record) = self.get(key) else { return Ok(()) };
+        if gone.keys().all(|name| record.gone.contains_key(name)) {
+            return Ok(());
+        }
+        record.gone.extend(gone);
+        self.put_held(self.rank, record)
+    }
+
+    /// Changes this rank's record, if it is still there as that of the same seal.
+    pub(crate) fn amend(
+        &self,
+        sealed: &DatasetRecord,
+        edit: impl FnOnce(&mut DatasetRecord),
+    ) -> Result<()> {
+        if !self.is_sealed(sealed) {
+            return Ok(());
+        }
+        self.change(|held| {
+            let same =
+                |(owner, record): &&mut Held| *owner == self.rank && is_same_seal(record, sealed);
+            if let Some((_, record)) = held.iter_mut().find(same) {
+                edit(record);
+            }
+        })
+    }
+
+    /// Tells whether this rank's record is still there as that of the same seal.
+    pub(crate) fn is_sealed(&self, sealed: &DatasetRecord) -> bool {
+        self.find(|record| is_same_seal(record, sealed)).is_some()
+    }
+
+    /// Forgets this rank's record of `key`; its data is gone already.
+    pub fn remove(&self, key: &DatasetKey) -> Result<()> {
+        self.remove_held(&[(self.rank, key.clone())])
+    }
+
+    /// Returns this rank's record of `key`.
+    #[must_use]
+    pub fn get(&self, key: &DatasetKey) -> Option<DatasetRecord> {
+        self.find(|record| record.key == *key)
+    }
+
+    /// Returns this rank's record of dataset `id`.
+    #[must_use]
+    pub fn get_id(&self, id: u64) -> Option<DatasetRecord> {
+        self.find(|record| record.dataset_id == id)
+    }
+
+    /// Returns all records of this rank's own files, by key.
+    #[must_use]
+    pub fn records(&self) -> Vec<DatasetRecord> {
+        let own = self.lock().iter().filter(|(owner, _)| *owner == self.rank).cloned().collect();
+        let own: Vec<Held> = own;
+        own.into_iter().map(|(_, record)| record).collect()
+    }
+
+    fn find(&self, wanted: impl Fn(&DatasetRecord) -> bool) -> Option<DatasetRecord> {
+        let held = self.lock();
+        let found = held.iter().find(|(owner, record)| *owner == self.rank && wanted(record));
+        found.map(|(_, record)| record.clone())
+    }
+
+    /// Returns all records, those of other ranks' files too.
+    pub(crate) fn held(&self) -> Vec<Held> {
+        self.lock().clone()
+    }
+
+    /// Adds or replaces the record of `owner` for its key.
+    pub(crate) fn put_held(&self, owner: usize, record: DatasetRecord) -> Result<()> {
+        self.change(put(owner, self.own(record)))
+    }
+
+    /// What names no prefix was made for this one.
+    fn own(&self, mut record: DatasetRecord) -> DatasetRecord {
+        record.prefix = record.prefix.or_else(|| self.layout.owner.identity().cloned());
+        record
+    }
+
+    fn put_unnamed(&self, record: DatasetRecord) -> Result<()> {
+        self.change_by(put(self.rank, self.own(record)), |map| self.replace(map))
+    }
+
+    fn replace(&self, map: &Filemap) -> Result<()> {
+        map.to_tree().replace_file(&self.path)
+    }
+
+    /// Forgets records whose data is gone. What a newer dataset of its series has outdated goes
+    /// from the file with the next change: a write less for each checkpoint, and the next start
+    /// knows such a record by the newer one ([`crate::cache::restart::decide`]). Others go at once.
+    pub(crate) fn forget(&self, gone: &[(usize, DatasetKey)]) -> Result<()> {
+        let mut held = self.lock();
+        let is_gone = |entry: &Held| gone.contains(&(entry.0, entry.1.key.clone()));
+        let outdated = |entry: &Held| {
+            let newer = |other: &DatasetRecord| {
+                other.state == DatasetState::Prepared
+                    && other.key.series == entry.1.key.series
+                    && other.dataset_id > entry.1.dataset_id
+            };
+            held.iter().any(|other| !is_gone(other) && newer(&other.1))
+        };
+        if held.iter().filter(|entry| is_gone(entry)).all(outdated) {
+            held.retain(|entry| !is_gone(entry));
+            return Ok(());
+        }
+        drop(held);
+        self.remove_held(gone)
+    }
+
+    /// Forgets records; nothing is written if none is there.
+    pub(crate) fn remove_held(&self, gone: &[(usize, DatasetKey)]) -> Result<()> {
+        let is_gone =
+            |entry: &Held| gone.iter().any(|(owner, key)| (*owner, key) == (entry.0, &entry.1.key));
+        if !self.lock().iter().any(is_gone) {
+            return Ok(());
+        }
+        self.change(|held| held.retain(|entry| !is_gone(entry)))
+    }
+
+    /// Replaces everything; durable only with the next sync of the control directory, but never
+    /// half of it.
+    pub(super) fn replace_all_unnamed(&self, records: Vec<Held>) -> Result<()> {
+        self.change_by(|held| *held = records, |map| self.replace(map))
+    }
+
+    /// Forgets everything in memory; the file is gone already.
+    pub(crate) fn forget_all(&self) {
+        self.lock().clear();
+    }
+
+    fn change(&self, edit: impl FnOnce(&mut Vec<Held>)) -> Result<()> {
+        self.change_by(edit, |map| map.write(&self.path))
+    }
+
+    fn change_by(
+        &self,
+        edit: impl FnOnce(&mut Vec<Held>),
+        write: impl Fn(&Filemap) -> Result<()>,
+    ) -> Result<()> {
+        let mut current = self.lock();
+        let mut next = current.clone();
+        edit(&mut next);
+        next.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
+        let map = filemap_of(&next);
+        // What fails once is done again: a passing error would end caching.
+        again(|| write(&map))?;
+        *current = next;
+        self.begun.store(WRITTEN, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Held>> {
+        // The content is replaced as a whole, so a panic elsewhere cannot leave half of it.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_same_seal(record: &DatasetRecord, sealed: &DatasetRecord) -> bool {
+    record.state == DatasetState::Prepared
+        && (&record.key, record.epoch) == (&sealed.key, sealed.epoch)
+}
+
+fn put(owner: usize, record: DatasetRecord) -> impl FnOnce(&mut Vec<Held>) {
+    move |held| {
+        held.retain(|(rank, old)| (*rank, &old.key) != (owner, &record.key));
+        held.push((owner, record));
+    }
+}
+
+/// The filemap of records.
+fn filemap_of(held: &[Held]) -> Filemap {
+    let mut map = Filemap::new();
+    for (owner, record) in held {
+        map.insert(*owner, record.clone());
+    }
+    map
+}
+
+/// Makes one message of records.
+pub(crate) fn encode_records(held: &[Held]) -> KvTree {
+    filemap_of(held).to_tree()
+}
+
+/// Reads the message of [`encode_records`].
+pub(crate) fn decode_records(tree: &KvTree) -> Result<Vec<Held>> {
+    let map = Filemap::from_tree(tree).map_err(Error::Unreadable)?;
+    Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
+}
+
+/// The filemaps in a control directory.
+fn filemaps(control_dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let mut names = names_in(control_dir).unwrap_or_default();
+    names.retain(|name| is_filemap_name(name) && name != MASTER_FILEMAP);
+    names.into_iter().map(|name| control_dir.join(name)).collect::<Vec<_>>().into_iter()
+}
+
+/// Returns all records in a control directory; what cannot be read has none.
+pub(crate) fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
+    filemaps(control_dir).filter_map(|path| read_records(&path).ok()).flatten()
+}
+
+/// Finds the stores that the records in a control directory name.
+#[must_use]
+pub fn stores_in_records(control_dir: &Path) -> BTreeSet<String> {
+    let held = all_records(control_dir);
+    held.map(|(_, record)| store_of(&record).to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+/// Reads a filemap; none if it is not there.
+pub(crate) fn read_records(path: &Path) -> Result<Vec<Held>> {
+    let map = Filemap::read(path)?.unwrap_or_default();
+    Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
+}
+
+/// Makes a `change` to a rank's record in the filemaps of a node that no launch uses.
+pub(crate) fn change_record(
+    control_dir: &Path,
+    rank: usize,
+    record: &DatasetRecord,
+    change: impl Fn(&mut DatasetRecord),
+) -> Result<()> {
+    for path in filemaps(control_dir) {
+        let mut held = read_records(&path)?;
+        let is_it = |one: &&mut Held| one.0 == rank && one.1 == *record;
+        if let Some((_, found)) = held.iter_mut().find(is_it) {
+            change(found);
+            write_records(&path, &held)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a filemap durably. What fails once is done again: a passing error would end caching.
+pub(crate) fn write_records(path: &Path, held: &[Held]) -> Result<()> {
+    let map = filemap_of(held);
+    again(|| map.write(path))
+}

@@ -1,0 +1,364 @@
+//! What a node's cache holds, and what of it is not as its records say, found out on that node by a
+//! process that is none of the run's ranks. Nothing is changed.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::cache::node::disk::{describe, files_below, is_there};
+use crate::cache::node::layout::Layout;
+use crate::cache::node::names::{LAUNCH, OWN_FOLDER};
+use crate::cache::node::scatter::read_filemaps;
+use crate::cache::node::store::Held;
+use crate::cache::restart::claims::claim_of;
+use crate::cache::restart::decide::Claim;
+use crate::cache::sealing::catalog::Catalog;
+use crate::cache::sealing::seal::protection_of;
+use crate::error::{Result, again};
+use crate::files::crc32_of_file;
+use crate::kvtree::KvTree;
+use crate::progress::{self, Total};
+use crate::records::{DatasetRecord, FileMeta, files_from_list, files_to_list};
+use crate::system::in_lanes;
+
+/// Threads that read files.
+const LANES: usize = 8;
+
+/// How closely a node is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// What the records say, and whether the files are there.
+    Records,
+    /// Sizes of all files.
+    Sizes,
+    /// Their checksums, too.
+    Contents,
+}
+
+/// What is wrong with a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Damage {
+    /// It is not there.
+    Missing,
+    /// It has another size, in bytes.
+    Size(u64),
+    /// Its checksum is another one.
+    Content,
+    /// The system does not read it; its words.
+    Unreadable(String),
+}
+
+/// A file that is not as its record says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Its name in the dataset's directory; that of a program's file is the one below the prefix.
+    pub name: String,
+    /// It is a redundancy file.
+    pub redundancy: bool,
+    /// Bytes that it had when it was sealed.
+    pub bytes: u64,
+    /// What is wrong.
+    pub damage: Damage,
+}
+
+/// One rank's part of a dataset on a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeldPart {
+    /// What the record says; who holds it is a number that the asker gives.
+    pub claim: Claim,
+    /// Where the files are on the node.
+    pub dir: PathBuf,
+    /// Files that were looked at, those of redundancy included.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those that are not as the record says.
+    pub faults: Vec<Fault>,
+    /// Files of one that is not sealed, those of all ranks of the node that share its directory,
+    /// with the first of them.
+    pub unsealed: Vec<FileMeta>,
+}
+
+/// What a node has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NodeState {
+    /// The launch that left it; empty if nothing tells.
+    pub identity: String,
+    /// Parts of datasets.
+    pub parts: Vec<HeldPart>,
+    /// Records that cannot be read, a sentence for each.
+    pub damaged: Vec<String>,
+    /// Why something there is left out, since it was made for another prefix.
+    pub strange: Option<String>,
+}
+
+impl NodeState {
+    /// Looks at the node of `layout`; at dataset `id` alone, if that is given. With `unsealed`, the
+    /// files of datasets that are being written are listed, too. Local.
+    ///
+    /// # Errors
+    /// If a directory of ours cannot be read.
+    pub fn look(layout: &Layout, depth: Depth, id: Option<u64>, unsealed: bool) -> Result<Self> {
+        let mut state = NodeState::default();
+        if !layout.control_dir.is_dir() {
+            return Ok(state);
+        }
+        let launch = KvTree::read_file(layout.control_dir.join(LAUNCH));
+        match launch {
+            Ok(tree) => {
+                let tree = tree.unwrap_or_default();
+                state.identity = tree.get_value("IDENTITY").unwrap_or_default().to_owned();
+            }
+            Err(error) => state.damaged.push(error.to_string()),
+        }
+        let read = read_filemaps(&layout.control_dir)?;
+        let sentence = |path: &PathBuf| {
+            format!("{} is damaged: nothing tells whose files it named", path.display())
+        };
+        state.damaged.extend(read.damaged.iter().map(sentence));
+        let wanted = |(_, record): &Held| id.is_none_or(|id| id == record.dataset_id);
+        let (held, strange): (Vec<Held>, Vec<Held>) =
+            read.held.into_iter().filter(wanted).partition(|(_, record)| layout.owner.owns(record));
+        state.strange = strange.last().map(|(_, record)| {
+            let name = record.key.name();
+            format!("{name} was made for the directory that was there before")
+        });
+        let works: Vec<Work> = held.iter().map(|one| Work::of(layout, one, depth)).collect();
+        let bytes = works.iter().flat_map(|one| &one.files).map(|(file, _)| file.size);
+        let bytes = bytes.fold(0, u64::saturating_add);
+        let total = if depth == Depth::Contents { Some(bytes) } else { None };
+        let step = progress::step("comparing checksums", Total::Bytes(total));
+        let look = |at: usize| works[at].faults(depth);
+        let mut found = in_lanes((LANES, &|| {}), works.len(), &look);
+        drop(step);
+        forget_changed(layout, &held, &mut found)?;
+        let mut listed = BTreeSet::new();
+        for ((one, work), faults) in held.iter().zip(works).zip(found) {
+            state.parts.push(part_of(layout, one, work, faults));
+            let part = state.parts.last_mut().filter(|part| unsealed && !part.claim.prepared);
+            if let Some(part) = part.filter(|part| listed.insert(part.dir.clone())) {
+                part.unsealed = list_unsealed(&part.dir)?;
+            }
+        }
+        state.look_at_catalogs();
+        Ok(state)
+    }
+
+    /// The list of a dataset's files in its directory is ours.
+    fn look_at_catalogs(&mut self) {
+        let sealed = self.parts.iter().filter(|part| part.claim.prepared && part.claim.present);
+        let dirs: BTreeSet<&PathBuf> = sealed.map(|part| &part.dir).collect();
+        for dir in dirs {
+            match Catalog::read(dir) {
+                Ok(Some(_)) => {}
+                Ok(None) if !is_there(dir) => {}
+                Ok(None) => {
+                    self.damaged.push(format!("{} is missing", Catalog::path(dir).display()));
+                }
+                Err(error) => self.damaged.push(error.to_string()),
+            }
+        }
+    }
+
+    /// Makes the tree in which the node's state travels.
+    #[must_use]
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set_value("IDENTITY", &self.identity);
+        if let Some(strange) = &self.strange {
+            tree.set_value("STRANGE", strange);
+        }
+        for (number, what) in self.damaged.iter().enumerate() {
+            tree.child_mut("DAMAGED").set_value(number, what);
+        }
+        for (number, part) in self.parts.iter().enumerate() {
+            tree.child_mut("PART").set(format_args!("{number:08}"), part.to_tree());
+        }
+        tree
+    }
+
+    /// Reads the tree of [`NodeState::to_tree`]; `None` if a field is missing or malformed.
+    #[must_use]
+    pub fn from_tree(tree: &KvTree) -> Option<Self> {
+        let damaged = tree.child("DAMAGED");
+        let text = |key: &str| damaged.get_value(key).map(str::to_owned);
+        let parts = tree.child("PART").iter().map(|(_, part)| HeldPart::from_tree(part));
+        Some(NodeState {
+            identity: tree.get_value("IDENTITY")?.to_owned(),
+            damaged: damaged.keys().map(text).collect::<Option<_>>()?,
+            parts: parts.collect::<Option<_>>()?,
+            strange: tree.get_value("STRANGE").map(str::to_owned),
+        })
+    }
+}
+
+/// What is to be looked at of one record.
+struct Work {
+    dir: PathBuf,
+    /// With the word whether it is a redundancy file.
+    files: Vec<(FileMeta, bool)>,
+}
+
+impl Work {
+    fn of(layout: &Layout, (_, record): &Held, depth: Depth) -> Work {
+        let dir = layout.data_dir(record);
+        let mut files = Vec::new();
+        // Where another encoding is under way, files are in two places: the next start judges.
+        let settled = record.descriptor.get("BEFORE").is_none();
+        if depth != Depth::Records && is_sealed(record) {
+            let own = record.files.iter().filter(|file| !file.on_prefix);
+            files.extend(own.map(|file| (file.clone(), false)));
+            let protection = protection_of(record).into_iter().filter(|_| settled);
+            files.extend(protection.map(|file| (file, true)));
+        }
+        Work { dir, files }
+    }
+
+    fn faults(&self, depth: Depth) -> Vec<Fault> {
+        let fault = |(file, redundancy): &(FileMeta, bool)| {
+            let damage = damage_of(&self.dir.join(&file.name), file, depth == Depth::Contents)?;
+            let (name, bytes) = (file.name.clone(), file.size);
+            Some(Fault { name, redundancy: *redundancy, bytes, damage })
+        };
+        self.files.iter().filter_map(fault).collect()
+    }
+}
+
+fn is_sealed(record: &DatasetRecord) -> bool {
+    Claim::new(0, 0, record).prepared
+}
+
+/// Finds what is wrong with the file at `path`; with `content` its checksum counts.
+pub(super) fn damage_of(path: &Path, meta: &FileMeta, content: bool) -> Option<Damage> {
+    let unreadable = |error: &dyn std::fmt::Display| Damage::Unreadable(error.to_string());
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(Damage::Missing),
+        Err(error) => return Some(unreadable(&error)),
+        Ok(found) if !found.is_file() => return Some(Damage::Missing),
+        Ok(found) if found.len() != meta.size => return Some(Damage::Size(found.len())),
+        Ok(_) => {}
+    }
+    let expected = meta.crc32.filter(|_| content)?;
+    match again(|| crc32_of_file(path)) {
+        Ok((_, found)) if found == expected => None,
+        Ok(_) => Some(Damage::Content),
+        Err(error) => Some(unreadable(&error)),
+    }
+}
+
+/// A run may evict or amend what is being looked at: what has another record by now says nothing.
+fn forget_changed(layout: &Layout, held: &[Held], found: &mut [Vec<Fault>]) -> Result<()> {
+    if found.iter().all(Vec::is_empty) {
+        return Ok(());
+    }
+    let now = read_filemaps(&layout.control_dir)?.held;
+    for (one, faults) in held.iter().zip(found) {
+        if !now.contains(one) {
+            faults.clear();
+        }
+    }
+    Ok(())
+}
+
+/// The claim is made last: a directory that has gone meanwhile is not there.
+fn part_of(layout: &Layout, held: &Held, work: Work, faults: Vec<Fault>) -> HeldPart {
+    let mut claim = claim_of(layout, 0, held);
+    claim.intact &= faults.iter().all(|fault| fault.redundancy);
+    if faults.iter().any(|fault| fault.redundancy) {
+        claim.encodings.iter_mut().take(1).for_each(|one| one.protected = false);
+    }
+    let bytes = work.files.iter().fold(0, |sum: u64, (file, _)| sum.saturating_add(file.size));
+    let (dir, files) = (work.dir, work.files.len() as u64);
+    HeldPart { claim, dir, files, bytes, faults, unsealed: Vec::new() }
+}
+
+/// Finds the directories on a node in which datasets are being written.
+pub(crate) fn unsealed_dirs(layout: &Layout) -> Result<BTreeSet<PathBuf>> {
+    let held = read_filemaps(&layout.control_dir)?.held;
+    let open = held.iter().filter(|(_, record)| !is_sealed(record));
+    Ok(open.map(|(_, record)| layout.data_dir(record)).collect())
+}
+
+fn list_unsealed(dir: &Path) -> Result<Vec<FileMeta>> {
+    let names = files_below(dir)?.into_iter().filter(|name| !name.starts_with(OWN_FOLDER));
+    // Gone since the listing, or no text.
+    let meta = |name: PathBuf| describe(&dir.join(&name), name.to_str()?).ok();
+    Ok(names.filter_map(meta).collect())
+}
+
+impl HeldPart {
+    fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set("CLAIM", self.claim.to_tree());
+        tree.set_value("DIR", self.dir.display());
+        tree.set_value("FILES", self.files);
+        tree.set_value("BYTES", self.bytes);
+        for (number, fault) in self.faults.iter().enumerate() {
+            tree.child_mut("FAULT").set(format_args!("{number:08}"), fault.to_tree());
+        }
+        if !self.unsealed.is_empty() {
+            tree.set("UNSEALED", files_to_list(&self.unsealed));
+        }
+        tree
+    }
+
+    fn from_tree(tree: &KvTree) -> Option<Self> {
+        let faults = tree.child("FAULT").iter().map(|(_, fault)| Fault::from_tree(fault));
+        Some(HeldPart {
+            claim: Claim::from_tree(tree.get("CLAIM")?)?,
+            dir: tree.get_value("DIR")?.into(),
+            files: tree.get_u64("FILES")?,
+            bytes: tree.get_u64("BYTES")?,
+            faults: faults.collect::<Option<_>>()?,
+            unsealed: files_from_list(tree.child("UNSEALED"))?,
+        })
+    }
+}
+
+impl Fault {
+    fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set_value("FILE", &self.name);
+        tree.set_flag("REDUNDANCY", self.redundancy);
+        tree.set_value("SIZE", self.bytes);
+        match &self.damage {
+            Damage::Missing => tree.set_flag("MISSING", true),
+            Damage::Size(found) => tree.set_value("FOUND", found),
+            Damage::Content => tree.set_flag("CONTENT", true),
+            Damage::Unreadable(why) => tree.set_value("WHY", why),
+        }
+        tree
+    }
+
+    fn from_tree(tree: &KvTree) -> Option<Self> {
+        let damage = match (tree.get_value("FOUND"), tree.get_value("WHY")) {
+            (Some(found), _) => Damage::Size(found.parse().ok()?),
+            (_, Some(why)) => Damage::Unreadable(why.to_owned()),
+            _ if tree.get_flag("MISSING") => Damage::Missing,
+            _ if tree.get_flag("CONTENT") => Damage::Content,
+            _ => return None,
+        };
+        Some(Fault {
+            name: tree.get_value("FILE")?.to_owned(),
+            redundancy: tree.get_flag("REDUNDANCY"),
+            bytes: tree.get_u64("SIZE")?,
+            damage,
+        })
+    }
+
+    /// Tells what is wrong, without the name: "ends after 10 of 20 bytes".
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let bytes = self.bytes;
+        match &self.damage {
+            Damage::Missing => format!("is missing ({bytes} bytes)"),
+            Damage::Size(found) if *found < bytes => {
+                format!("ends after {found} of {bytes} bytes")
+            }
+            Damage::Size(found) => format!("has {found} bytes instead of {bytes}"),
+            Damage::Content => {
+                format!("has another checksum than when it was sealed ({bytes} bytes)")
+            }
+            Damage::Unreadable(why) => format!("cannot be read: {why}"),
+        }
+    }
+}

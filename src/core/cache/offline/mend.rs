@@ -1,0 +1,324 @@
+//! Damaged files of a node's cache, replaced by files that were rebuilt elsewhere. A file that is
+//! right is never touched; what takes the place of another is what the node's own record says.
+
+use std::fs::{File, Permissions};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::health::{Damage, damage_of};
+use crate::cache::node::disk::{CHUNK_BYTES, make_own_dir, matches};
+use crate::cache::node::layout::{Layout, store_of};
+use crate::cache::node::names::OWN_FOLDER;
+use crate::cache::node::scatter::read_filemaps;
+use crate::cache::node::store::{Held, change_record};
+use crate::cache::sealing::seal::{note_protection, protection_of};
+use crate::error::{Error, Result};
+use crate::files::{
+    CopyOptions, copy_file, join_relative, open_own, read_own, remove_file_if_there, replace,
+    sync_dir,
+};
+use crate::kvtree::KvTree;
+use crate::records::{DatasetState, FileMeta};
+use crate::redundancy::Protection;
+
+/// Parts of a file that are told; the last one ends with the last difference.
+const RANGES_MAX: usize = 8;
+/// Differences that are less apart are told as one.
+const GAP: u64 = 4096;
+
+/// A file that was put in place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Put {
+    /// World rank whose it is.
+    pub rank: usize,
+    /// Its name in the dataset's directory.
+    pub name: String,
+    /// The bytes that were wrong or missing: first, and the one behind the last. None for a
+    /// redundancy file, which was made anew.
+    pub ranges: Vec<(u64, u64)>,
+}
+
+/// A damaged file that stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// World rank whose it is.
+    pub rank: usize,
+    /// Its name in the dataset's directory.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What was done on a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mended {
+    /// Files that are right now.
+    pub put: Vec<Put>,
+    /// Files that are not.
+    pub left: Vec<Left>,
+}
+
+/// Reads the records of the sealed dataset `id` on a node, with the directories of their files.
+pub(crate) fn parts_of(layout: &Layout, id: u64) -> Result<Vec<(Held, PathBuf)>> {
+    let mut held = read_filemaps(&layout.control_dir)?.held;
+    held.retain(|(_, one)| one.dataset_id == id && one.state == DatasetState::Prepared);
+    let with_dir = |one: Held| {
+        let dir = layout.data_dir(&one.1);
+        (one, dir)
+    };
+    Ok(held.into_iter().map(with_dir).collect())
+}
+
+/// What was rebuilt: the records that have come of it, since what it has made of redundancy files,
+/// whose heads name nodes and times, is new; and by store the directory of the files.
+pub(crate) type Rebuilt<'a> = (&'a [Held], &'a dyn Fn(&str) -> PathBuf);
+
+/// Replaces each damaged file of dataset `id` on this node by the rebuilt one. Local.
+///
+/// # Errors
+/// If the records cannot be read. What happens to a file is told with it.
+pub(crate) fn mend_node(layout: &Layout, id: u64, rebuilt: Rebuilt<'_>) -> Result<Mended> {
+    let mut mended = Mended::default();
+    for (held, dir) in parts_of(layout, id)? {
+        let (rank, record) = &held;
+        let from = rebuilt.1(store_of(record));
+        for file in record.files.iter().filter(|file| !file.on_prefix) {
+            let Some(damage) = damage_of(&dir.join(&file.name), file, true) else { continue };
+            let name = file.name.clone();
+            match put(&from, &dir, file, Some(&damage)) {
+                Ok(ranges) => mended.put.push(Put { rank: *rank, name, ranges }),
+                Err(error) => mended.left.push(Left { rank: *rank, name, why: error.to_string() }),
+            }
+        }
+        let known = protection_of(record);
+        let is_damaged = |file: &FileMeta| damage_of(&dir.join(&file.name), file, true).is_some();
+        if known.iter().any(is_damaged) {
+            mend_protection(layout, &held, &from, &dir, rebuilt.0, &mut mended);
+        }
+    }
+    Ok(mended)
+}
+
+/// Puts a rank's redundancy files in place, then their sizes and checksums into its record: a kill
+/// in between leaves files that count as lost, as they did before.
+fn mend_protection(
+    layout: &Layout,
+    (rank, record): &Held,
+    from: &Path,
+    dir: &Path,
+    rebuilt: &[Held],
+    mended: &mut Mended,
+) {
+    let same = |(owner, other): &&Held| {
+        (owner, other.dataset_id, other.epoch) == (rank, record.dataset_id, record.epoch)
+    };
+    let known = protection_of(record);
+    let new = rebuilt.iter().find(same).map(|(_, one)| protection_of(one)).unwrap_or_default();
+    let is_right = |file: &FileMeta| {
+        known.contains(file) && damage_of(&dir.join(&file.name), file, true).is_none()
+    };
+    let (mut done, mut failed) = (Vec::new(), None);
+    for file in new.iter().filter(|file| !is_right(file)) {
+        match put(from, dir, file, None) {
+            Ok(_) => done.push(file.name.clone()),
+            Err(error) => failed = Some(error),
+        }
+    }
+    let failed = failed.map_or_else(
+        || {
+            change_record(&layout.control_dir, *rank, record, |changed| {
+                let protection = Protection { files: new.clone(), ..Protection::default() };
+                note_protection(changed, &protection);
+            })
+        },
+        Err,
+    );
+    if new.is_empty() || failed.is_err() {
+        let missing = || "it was not rebuilt".to_owned();
+        let why = failed.err().map_or_else(missing, |error| error.to_string());
+        let name = known.first().map(|file| file.name.clone()).unwrap_or_default();
+        mended.left.push(Left { rank: *rank, name, why });
+        return;
+    }
+    let put = |name| Put { rank: *rank, name, ranges: Vec::new() };
+    mended.put.extend(done.into_iter().map(put));
+}
+
+/// Puts one file in place: a copy is compared before it gets the name. Gives what was wrong with a
+/// file of the program, of which `damage` is known.
+fn put(
+    from: &Path,
+    dir: &Path,
+    file: &FileMeta,
+    damage: Option<&Damage>,
+) -> Result<Vec<(u64, u64)>> {
+    let (source, target) = (join_relative(from, &file.name)?, join_relative(dir, &file.name)?);
+    if file.crc32.is_none() || !matches(&source, file, true) {
+        return Err(Error::Refused("it was not rebuilt as its record says".into()));
+    }
+    let ranges = match damage {
+        None => Vec::new(),
+        Some(Damage::Missing | Damage::Unreadable(_)) => vec![(0, file.size)],
+        Some(Damage::Size(_) | Damage::Content) => differences(&target, &source)?,
+    };
+    let own = dir.join(OWN_FOLDER);
+    make_own_dir(&own)?;
+    let temporary = own.join(format!("mend.{}", std::process::id()));
+    let placed = place(&source, &temporary, &target, file, damage.is_none());
+    if placed.is_err() {
+        // What went wrong is told; the temporary goes with the dataset at the latest.
+        let _ = remove_file_if_there(&temporary);
+    }
+    placed.map(|()| ranges)
+}
+
+fn place(
+    source: &Path,
+    temporary: &Path,
+    target: &Path,
+    file: &FileMeta,
+    redundancy: bool,
+) -> Result<()> {
+    copy_file(source, temporary, CopyOptions::default())?;
+    if !matches(temporary, file, true) {
+        return Err(Error::corrupt(temporary, "the copy is not what was rebuilt"));
+    }
+    let opened = open_own(temporary, File::options().write(true));
+    let given = opened.and_then(|copy| match redundancy {
+        true => {
+            copy.set_permissions(Permissions::from_mode(file.mode & 0o7777))?;
+            copy.sync_all()
+        }
+        false => file.give_to(&copy),
+    });
+    given.map_err(|error| Error::io("cannot set the mode of", temporary, error))?;
+    let parent = target.parent().unwrap_or(target);
+    make_own_dir(parent)?;
+    replace(temporary, target).map_err(|error| Error::io("cannot replace", target, error))?;
+    sync_dir(parent)
+}
+
+/// In what parts two files differ; what one of them lacks is a difference.
+fn differences(one: &Path, other: &Path) -> Result<Vec<(u64, u64)>> {
+    let open = |path: &Path| read_own(path).map_err(|e| Error::io("cannot open", path, e));
+    let (mut a, mut b) = (open(one)?, open(other)?);
+    let (mut left, mut right) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
+    let (mut at, mut found) = (0_u64, Vec::<(u64, u64)>::new());
+    loop {
+        let fill = |file: &mut File, buffer: &mut Vec<u8>, path: &Path| {
+            let mut read = 0;
+            while read < buffer.len() {
+                match file.read(&mut buffer[read..]) {
+                    Ok(0) => break,
+                    Ok(count) => read += count,
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(Error::io("cannot read", path, error)),
+                }
+            }
+            Ok(read)
+        };
+        let (first, second) = (fill(&mut a, &mut left, one)?, fill(&mut b, &mut right, other)?);
+        let both = first.min(second);
+        let differs = (0..both).filter(|byte| left[*byte] != right[*byte]);
+        differs.for_each(|byte| note(&mut found, at + byte as u64, at + byte as u64 + 1));
+        let most = first.max(second) as u64;
+        if both as u64 != most {
+            note(&mut found, at + both as u64, at + most);
+        }
+        if most == 0 {
+            return Ok(found);
+        }
+        at += most;
+    }
+}
+
+fn note(found: &mut Vec<(u64, u64)>, begin: u64, end: u64) {
+    let full = found.len() == RANGES_MAX;
+    match found.last_mut() {
+        Some(last) if full || begin - last.1 <= GAP => last.1 = end,
+        _ => found.push((begin, end)),
+    }
+}
+
+impl Mended {
+    /// Makes the tree in which what was done travels.
+    #[must_use]
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        for (number, one) in self.put.iter().enumerate() {
+            let entry = tree.child_mut("PUT").child_mut(format_args!("{number:08}"));
+            entry.set_value("RANK", one.rank);
+            entry.set_value("FILE", &one.name);
+            for (number, (begin, end)) in one.ranges.iter().enumerate() {
+                entry.child_mut("RANGE").set_value(number, format_args!("{begin}-{end}"));
+            }
+        }
+        for (number, one) in self.left.iter().enumerate() {
+            let entry = tree.child_mut("LEFT").child_mut(format_args!("{number:08}"));
+            entry.set_value("RANK", one.rank);
+            entry.set_value("FILE", &one.name);
+            entry.set_value("WHY", &one.why);
+        }
+        tree
+    }
+
+    /// Reads the tree of [`Mended::to_tree`]; `None` if a field is missing or malformed.
+    #[must_use]
+    pub fn from_tree(tree: &KvTree) -> Option<Mended> {
+        let range = |ranges: &KvTree, key: &str| {
+            let (begin, end) = ranges.get_value(key)?.split_once('-')?;
+            Some((begin.parse().ok()?, end.parse().ok()?))
+        };
+        let put = |entry: &KvTree| {
+            let ranges = entry.child("RANGE");
+            Some(Put {
+                rank: entry.parse("RANK")?,
+                name: entry.get_value("FILE")?.to_owned(),
+                ranges: ranges.keys().map(|key| range(ranges, key)).collect::<Option<_>>()?,
+            })
+        };
+        let left = |entry: &KvTree| {
+            Some(Left {
+                rank: entry.parse("RANK")?,
+                name: entry.get_value("FILE")?.to_owned(),
+                why: entry.get_value("WHY")?.to_owned(),
+            })
+        };
+        Some(Mended {
+            put: tree.child("PUT").iter().map(|(_, one)| put(one)).collect::<Option<_>>()?,
+            left: tree.child("LEFT").iter().map(|(_, one)| left(one)).collect::<Option<_>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn parts_that_differ_are_told_as_few_ranges() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, other) = (dir.path().join("a"), dir.path().join("b"));
+        let right = vec![7; 3 * CHUNK_BYTES];
+        let mut wrong = right.clone();
+        for at in [5, 9, CHUNK_BYTES + 1, 3 * CHUNK_BYTES - 1] {
+            wrong[at] ^= 1;
+        }
+        let told = |bytes: &[u8]| {
+            fs::write(&one, bytes).unwrap();
+            fs::write(&other, &right).unwrap();
+            differences(&one, &other).unwrap()
+        };
+        let (chunk, end) = (CHUNK_BYTES as u64, 3 * CHUNK_BYTES as u64);
+        assert_eq!(told(&right), []);
+        assert_eq!(told(&wrong), [(5, 10), (chunk + 1, chunk + 2), (end - 1, end)]);
+        assert_eq!(told(&right[..100]), [(100, end)]);
+        assert_eq!(told(&[]), [(0, end)]);
+        let many: Vec<u8> = (0..end).map(|at| 7 + u8::from(at % 10_000 == 0)).collect();
+        let ranges = told(&many);
+        assert_eq!((ranges.len(), ranges[7].1), (RANGES_MAX, (end - 1) / 10_000 * 10_000 + 1));
+    }
+}

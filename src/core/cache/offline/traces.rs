@@ -1,0 +1,179 @@
+//! The records of a dataset, put together from what its directory holds: the catalog, and the lists
+//! in the redundancy files. For a copy of a node's cache without its control directory.
+//!
+//! Only a dataset that was sealed has a directory with its id, and by then all ranks had prepared
+//! it. What was changed since has other sizes or checksums than the lists say, and counts as lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::cache::node::disk::matches;
+use crate::cache::node::store::Held;
+use crate::cache::sealing::catalog::Catalog;
+use crate::cache::sealing::seal::note_protection;
+use crate::comm::ranks::{parse_ranks, ranks_text};
+use crate::error::{Error, Result};
+use crate::records::{DatasetRecord, DatasetState, FileMeta};
+use crate::redundancy::{Protection, Trace, find_redundancy};
+
+/// What a directory tells of its dataset.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Dataset id.
+    pub id: u64,
+    /// Ranks of the run; 0 if nothing tells.
+    pub ranks: usize,
+    /// Records of the ranks that have files here.
+    pub held: Vec<Held>,
+}
+
+/// Where data lies of which no record says it.
+const STORE: &str = "found";
+
+/// Looks at the dataset in `dir`; `None` if nothing tells which one it is. Local.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub(super) fn records_in(dir: &Path) -> Result<Option<Told>> {
+    let catalog = match Catalog::read(dir) {
+        Err(Error::Corrupt { .. }) => None,
+        read => read?,
+    };
+    let mut traces = find_redundancy(dir)?;
+    let seal = catalog.as_ref().map(|catalog| (catalog.id, catalog.epoch));
+    let Some(seal) = seal.or_else(|| traces.first().map(|one| (one.id, one.epoch))) else {
+        return Ok(None);
+    };
+    traces.retain(|one| (one.id, one.epoch) == seal);
+    let known = Known { dir, catalog: catalog.as_ref(), traces: &traces };
+    let ranks = traces.first().map_or(0, |one| one.world_size);
+    Ok(Some(Told { id: seal.0, ranks, held: known.records(seal) }))
+}
+
+struct Known<'a> {
+    dir: &'a Path,
+    catalog: Option<&'a Catalog>,
+    traces: &'a [Trace],
+}
+
+impl Known<'_> {
+    fn records(&self, (id, epoch): (u64, u64)) -> Vec<Held> {
+        let Some(base) = self.base(id, epoch) else { return Vec::new() };
+        let mut parts: BTreeMap<usize, (Vec<FileMeta>, Vec<FileMeta>)> = BTreeMap::new();
+        for trace in self.traces {
+            match trace.scheme {
+                "PARTNER" => {
+                    for keeper in self.keepers(trace) {
+                        let own = || (self.files_of(keeper), Vec::new());
+                        parts.entry(keeper).or_insert_with(own).1.extend(trace.files.clone());
+                    }
+                }
+                _ => {
+                    let own = (self.with_checksums(trace), trace.files.clone());
+                    parts.insert(trace.list.world_rank, own);
+                }
+            }
+        }
+        let entries = self.catalog.iter().flat_map(|catalog| &catalog.entries);
+        let owners: BTreeSet<usize> = entries.map(|entry| entry.rank).collect();
+        for rank in owners {
+            if !parts.contains_key(&rank) && self.has_files_of(rank) == Some(true) {
+                // Its redundancy file is what is lost: one that is nowhere stands for it.
+                let lost = FileMeta { name: ".scr/lost".into(), size: 1, ..FileMeta::default() };
+                parts.insert(rank, (self.files_of(rank), vec![lost]));
+            }
+        }
+        let record = |(rank, (files, own)): (usize, (Vec<FileMeta>, Vec<FileMeta>))| {
+            let mut record = DatasetRecord { expect: files.len() as u64, files, ..base.clone() };
+            record.tags = self.tags_of(rank).unwrap_or(record.tags);
+            let set = self.set_of(rank).unwrap_or_default();
+            record.descriptor.set_value("MEMBERS", ranks_text(&set));
+            note_protection(&mut record, &Protection { files: own, ..Protection::default() });
+            (rank, record)
+        };
+        parts.into_iter().map(record).collect()
+    }
+
+    /// What all records have in common: series, descriptor, tags are those in the neighbours'
+    /// copies. Without redundancy files nothing tells them.
+    fn base(&self, id: u64, epoch: u64) -> Option<DatasetRecord> {
+        let copies =
+            self.traces.iter().filter_map(|one| DatasetRecord::from_tree(&one.list.record));
+        let mut base = copies.into_iter().next().or_else(|| self.bare_base())?;
+        if let Some(catalog) = self.catalog {
+            base.key = catalog.key.clone();
+        }
+        (base.dataset_id, base.epoch, base.state) = (id, epoch, DatasetState::Prepared);
+        if base.descriptor.get_value("STORE").unwrap_or_default().is_empty() {
+            base.descriptor.set_value("STORE", STORE);
+        }
+        // A protection for another placement was under way: this is of which the files are.
+        base.descriptor.remove("BEFORE");
+        Some(base)
+    }
+
+    /// The tags in the rank's own record, if that is here: the time of its seal is its own.
+    fn tags_of(&self, rank: usize) -> Option<BTreeMap<String, String>> {
+        let own = self.traces.iter().find(|trace| trace.list.world_rank == rank)?;
+        DatasetRecord::from_tree(&own.list.record).map(|record| record.tags)
+    }
+
+    /// The same where the neighbours keep no copies: version 1.1 had none.
+    fn bare_base(&self) -> Option<DatasetRecord> {
+        let mut base = DatasetRecord { key: self.catalog?.key.clone(), ..DatasetRecord::default() };
+        base.descriptor.set_value("TYPE", self.traces.first()?.scheme);
+        Some(base)
+    }
+
+    /// The files on a parity file's list, with the catalog's checksums where that has none.
+    fn with_checksums(&self, trace: &Trace) -> Vec<FileMeta> {
+        let known = self.files_of(trace.list.world_rank);
+        let with = |file: &FileMeta| {
+            let same = known.iter().find(|one| one.name == file.name && file.crc32.is_none());
+            FileMeta { crc32: file.crc32.or(same.and_then(|one| one.crc32)), ..file.clone() }
+        };
+        trace.list.files.iter().map(with).collect()
+    }
+
+    fn set_of(&self, rank: usize) -> Option<Vec<usize>> {
+        let sets = self.traces.iter().map(set_of_trace);
+        sets.into_iter().find(|set| set.contains(&rank))
+    }
+
+    fn files_of(&self, rank: usize) -> Vec<FileMeta> {
+        let catalog = self.catalog.iter();
+        catalog.flat_map(|catalog| catalog.files_of_rank(rank)).cloned().collect()
+    }
+
+    /// Whether the rank's files are here; `None` if it has none in the cache.
+    fn has_files_of(&self, rank: usize) -> Option<bool> {
+        let files = self.files_of(rank);
+        let mut cached = files.iter().filter(|file| !file.on_prefix).peekable();
+        cached.peek()?;
+        Some(cached.all(|file| matches(&self.dir.join(&file.name), file, false)))
+    }
+
+    /// The ranks here that keep these copies: right neighbours of the rank whose files they are.
+    fn keepers(&self, trace: &Trace) -> Vec<usize> {
+        let set = set_of_trace(trace);
+        let Some(at) = set.iter().position(|rank| *rank == trace.list.world_rank) else {
+            return Vec::new();
+        };
+        let record = DatasetRecord::from_tree(&trace.list.record);
+        let copies = record.and_then(|one| one.descriptor.parse("SET_FAILURES")).unwrap_or(1_usize);
+        let near = 1..=copies.min(set.len().saturating_sub(1));
+        let right = near.map(|distance| set[(at + distance) % set.len()]);
+        // One without files leaves no sign but this one.
+        right.filter(|rank| self.has_files_of(*rank) != Some(false)).collect()
+    }
+}
+
+/// The set that a trace is of, in set order.
+fn set_of_trace(trace: &Trace) -> Vec<usize> {
+    if !trace.group.is_empty() {
+        return trace.group.clone();
+    }
+    let record = DatasetRecord::from_tree(&trace.list.record);
+    let members = record.as_ref().and_then(|record| record.descriptor.get_value("MEMBERS"));
+    parse_ranks(members.unwrap_or_default())
+}

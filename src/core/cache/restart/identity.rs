@@ -1,0 +1,278 @@
+//! Which launch a cache belongs to: `launch.scr` in each node's control directory, and in each
+//! store that several nodes share.
+//!
+//! ```text
+//! VERSION / 1
+//! IDENTITY / <prefix, world size, patterns, as one line>
+//! ```
+//! It is there before the first record, so a control directory without it holds nothing of value.
+//! Patterns may come, go or change as long as the cache has nothing that they have matched: what
+//! the program has written by calls of SCR belongs to none.
+
+use std::path::{Path, PathBuf};
+
+use super::recover::Placement;
+use crate::bytes::{Reader, Writer};
+use crate::cache::node::agree::{agree, agree_and_gather};
+use crate::cache::node::disk::{make_own_dir, names_in};
+use crate::cache::node::names::{LAUNCH, is_filemap_name, sealed_id};
+use crate::cache::node::origin::newest_owner;
+use crate::cache::node::store::{Held, read_records};
+use crate::cache::removal::sweep;
+use crate::cache::sealing::shared_store::StorageGroup;
+use crate::cache::{Ctx, Store};
+use crate::error::{Error, Result};
+use crate::files::{remove_file_if_there, remove_tree, sync_dir};
+use crate::kvtree::KvTree;
+use crate::records::{DatasetRecord, DatasetState, MASTER_FILEMAP};
+
+/// Whose cache was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Takeover {
+    /// There was none.
+    Fresh,
+    /// An earlier launch of the same program, prefix and world size.
+    Ours,
+    /// Another one's: nothing was touched, and this launch must not cache.
+    Foreign {
+        /// Hosts that hold it.
+        hosts: Vec<String>,
+    },
+}
+
+/// What a node's leader found.
+#[derive(Clone, Copy, PartialEq)]
+enum Found {
+    Nothing,
+    Ours,
+    Foreign,
+    Unreadable,
+    Worthless,
+}
+
+/// Finds out whose cache lies on the nodes. If it is ours or nobody's, every node carries our tag
+/// afterwards. Returns where the ranks are, too. Collective.
+pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<(Takeover, Placement)> {
+    let found = if ctx.is_node_leader() { look(ctx, identity) } else { Ok(Found::Nothing) };
+    let leader = ctx.node_ranks.first().copied().unwrap_or(ctx.world.rank());
+    let answer = |found: Found| {
+        Writer::new().byte(found as u8).word(leader as u64).raw(ctx.host.as_bytes()).take()
+    };
+    let (mut all, mut placement) = (Vec::new(), Placement { nodes: vec![], hosts: vec![] });
+    for bytes in agree_and_gather(ctx.world, found.map(answer))? {
+        let mut answer = Reader::new(&bytes);
+        all.push(answer.byte());
+        placement.nodes.push(answer.size().unwrap_or_default());
+        placement.hosts.push(answer.rest_text().unwrap_or_default());
+    }
+    let hosts_with = |wanted: Found| -> Vec<String> {
+        let both = all.iter().zip(&placement.hosts);
+        both.filter(|one| *one.0 == Some(wanted as u8)).map(|one| one.1.clone()).collect()
+    };
+    let ours = !hosts_with(Found::Ours).is_empty();
+    let mut foreign = hosts_with(Found::Foreign);
+    if !ours {
+        // A damaged tag among ours is a node's mishap: epochs and checksums judge its data. Without
+        // any readable tag of ours nothing tells whose data it is.
+        foreign.extend(hosts_with(Found::Unreadable));
+    }
+    if !foreign.is_empty() {
+        return Ok((Takeover::Foreign { hosts: foreign }, placement));
+    }
+    let tagged = if ctx.is_node_leader() { write_tags(ctx, identity) } else { Ok(()) };
+    agree(ctx.world, tagged)?;
+    Ok((if ours { Takeover::Ours } else { Takeover::Fresh }, placement))
+}
+
+fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
+    let control = &ctx.layout.control_dir;
+    let mut found = judge_node(control, identity)?;
+    if found == Found::Worthless {
+        let groups = ctx.storage_groups();
+        clear(ctx, &groups[0])?;
+        found = Found::Nothing;
+    }
+    // Those who lead a shared store look at its tag, too: the nodes may all be new.
+    for store in shared_and_led(ctx) {
+        // What series they are of is in the records of nodes that may be gone.
+        let has_datasets = |_: Option<&str>| {
+            let names = names_in(&store.cache_dir);
+            names.map_or(true, |names| names.iter().any(|name| sealed_id(name).is_some()))
+        };
+        let there = judge(&store.cache_dir.join(LAUNCH), identity, &has_datasets)?;
+        found = match there {
+            Found::Foreign => Found::Foreign,
+            Found::Ours if found == Found::Nothing => Found::Ours,
+            _ => found,
+        };
+    }
+    Ok(found)
+}
+
+/// Whose cache this is, by its tag. `has_value`: whether it has a dataset of that series; of any.
+fn judge(path: &Path, identity: &str, has_value: &dyn Fn(Option<&str>) -> bool) -> Result<Found> {
+    let tree = match KvTree::read_file(path) {
+        Ok(None) => return Ok(Found::Nothing),
+        Ok(Some(tree)) => tree,
+        Err(Error::Corrupt { .. }) if has_value(None) => return Ok(Found::Unreadable),
+        Err(Error::Corrupt { .. }) => return Ok(Found::Worthless),
+        Err(other) => return Err(other),
+    };
+    let there = tree.get_value("IDENTITY").unwrap_or_default();
+    Ok(match strange_series(there, identity) {
+        _ if there == identity => Found::Ours,
+        Some(strange) if strange.iter().any(|series| has_value(Some(series))) => Found::Foreign,
+        Some(_) => Found::Ours,
+        None if has_value(None) => Found::Foreign,
+        None => Found::Worthless,
+    })
+}
+
+/// The same of the node with this control directory.
+fn judge_node(control: &Path, identity: &str) -> Result<Found> {
+    judge(&control.join(LAUNCH), identity, &|series| {
+        holds(control, |record| series.is_none_or(|series| record.key.series == series))
+    })
+}
+
+/// Finds the series of the run `there` that this one does not have, or has with other patterns;
+/// `None` if the runs differ in more than that.
+pub(crate) fn strange_series<'a>(there: &'a str, identity: &str) -> Option<Vec<&'a str>> {
+    let (their_run, theirs) = there.rsplit_once(" | ")?;
+    let (our_run, ours) = identity.rsplit_once(" | ")?;
+    let ours: Vec<&str> = ours.split("; ").collect();
+    let strange = theirs.split("; ").filter(|one| !one.is_empty() && !ours.contains(one));
+    let name = |one: &'a str| one.split_once('=').map_or(one, |(name, _)| name);
+    (their_run == our_run).then(|| strange.map(name).collect())
+}
+
+/// Shared stores that this rank acts on.
+fn shared_and_led<'a>(ctx: &'a Ctx) -> impl Iterator<Item = &'a Store> {
+    let led = ctx.led_stores().into_iter();
+    led.filter(|store| ctx.sharing.is_shared(ctx.layout.store_index(&store.name)))
+}
+
+/// Tells whether anything on the node of this control directory could be restarted from. Local. A
+/// launch that ended before its first seal leaves nothing that is worth keeping others out for.
+/// What cannot be read may be worth it.
+pub fn holds_value(control: &Path) -> bool {
+    holds(control, |_| true)
+}
+
+/// Whether the node has such a record that was prepared, or any that cannot be read.
+fn holds(control: &Path, of: impl Fn(&DatasetRecord) -> bool) -> bool {
+    let Ok(names) = names_in(control) else { return true };
+    names.iter().filter(|name| is_filemap_name(name) && *name != MASTER_FILEMAP).any(|name| {
+        let sealed = |(_, record): &Held| record.state == DatasetState::Prepared && of(record);
+        read_records(&control.join(name)).map_or(true, |held| held.iter().any(sealed))
+    })
+}
+
+/// An identity without its number of ranks, and that number.
+fn split_size(identity: &str) -> Option<(String, usize)> {
+    let parts: Vec<&str> = identity.split(" | ").collect();
+    let at = parts.iter().position(|part| part.parse::<usize>().is_ok())?;
+    let size = parts[at].parse().ok()?;
+    let rest: Vec<&str> =
+        parts.iter().enumerate().filter(|one| one.0 != at).map(|one| *one.1).collect();
+    Some((rest.join(" | "), size))
+}
+
+/// Returns the number of ranks in an identity.
+pub(crate) fn size_in(identity: &str) -> Option<usize> {
+    split_size(identity).map(|(_, size)| size)
+}
+
+/// Finds the identity of the run that left this node's cache, if it differs from `identity` in the
+/// number of ranks only. On node leaders; others have none. Local.
+pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
+    let own = split_size(identity)?;
+    // What was made for another prefix is left alone.
+    let newest = newest_owner(&ctx.layout.control_dir);
+    if newest.is_some_and(|(_, prefix)| ctx.layout.owner.identity() != Some(&prefix)) {
+        return None;
+    }
+    let differs = |path: PathBuf| {
+        let tree = KvTree::read_file(path).ok()??;
+        let there = tree.get_value("IDENTITY")?.to_owned();
+        let (rest, size) = split_size(&there)?;
+        let same = strange_series(&rest, &own.0)?.is_empty();
+        (same && size != own.1).then_some(there)
+    };
+    let mut tags = vec![path(ctx)];
+    tags.extend(shared_and_led(ctx).map(|store| store.cache_dir.join(LAUNCH)));
+    let found = tags.into_iter().find_map(differs);
+    found.filter(|_| ctx.is_node_leader())
+}
+
+/// Finds, of nodes with these control directories, those that do not belong to the run `identity`.
+/// Local.
+pub(crate) fn strangers<'a>(control_dirs: &[&'a Path], identity: &str) -> Result<Vec<&'a Path>> {
+    let look = |dir: &&'a Path| Ok((*dir, judge_node(dir, identity)?));
+    let found: Vec<(&Path, Found)> = control_dirs.iter().map(look).collect::<Result<_>>()?;
+    let ours = found.iter().any(|(_, found)| *found == Found::Ours);
+    let strange = |found| found == Found::Foreign || (found == Found::Unreadable && !ours);
+    Ok(found.into_iter().filter(|(_, found)| strange(*found)).map(|(dir, _)| dir).collect())
+}
+
+/// Drops the cache of this node (`mine`, on its leader) and of the shared stores. Collective.
+pub(crate) fn drop_other_size(ctx: &Ctx, mine: bool) -> Result<()> {
+    ctx.in_storage_groups(|group| {
+        group.comm.barrier()?;
+        if group.leads() && mine { clear(ctx, group) } else { Ok(()) }
+    })
+}
+
+/// The tags that are not there yet.
+fn write_tags(ctx: &Ctx, identity: &str) -> Result<()> {
+    make_own_dir(&ctx.layout.control_dir)?;
+    let mut tree = KvTree::new();
+    tree.set_value("VERSION", 1);
+    tree.set_value("IDENTITY", identity);
+    let shared = shared_and_led(ctx).map(|store| store.cache_dir.join(LAUNCH));
+    for path in std::iter::once(path(ctx)).chain(shared) {
+        if !matches!(KvTree::read_file(&path), Ok(Some(found)) if found == tree) {
+            tree.write_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn path(ctx: &Ctx) -> PathBuf {
+    ctx.layout.control_dir.join(LAUNCH)
+}
+
+/// Empties the cache once everything of value is on the prefix, so that the next launch starts
+/// afresh, whatever its identity, and reads the prefix. Collective over the ranks that share a
+/// store.
+pub fn finish(ctx: &Ctx) -> Result<()> {
+    ctx.in_storage_groups(|group| {
+        // The others may still look at what goes.
+        group.comm.barrier()?;
+        if group.leads() { clear(ctx, group) } else { Ok(()) }
+    })?;
+    ctx.filemap.forget_all();
+    Ok(())
+}
+
+/// Data, then records, then the tag: a kill in between leaves a cache that is still ours.
+fn clear(ctx: &Ctx, group: &StorageGroup) -> Result<()> {
+    for store in group.stores.iter().map(|index| &ctx.layout.stores[*index]) {
+        for name in names_in(&store.cache_dir)? {
+            if sweep::goes_with_datasets(&name) {
+                remove_tree(&store.cache_dir.join(name))?;
+            }
+        }
+        remove_file_if_there(&store.cache_dir.join(LAUNCH))?;
+    }
+    let control = &ctx.layout.control_dir;
+    let names = names_in(control)?;
+    if group.is_shared || names.is_empty() {
+        return Ok(());
+    }
+    for name in names.iter().filter(|name| is_filemap_name(name)) {
+        remove_file_if_there(&control.join(name))?;
+    }
+    sync_dir(control)?;
+    remove_file_if_there(&path(ctx))
+}

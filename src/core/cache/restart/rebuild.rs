@@ -1,0 +1,386 @@
+//! The restart: what an earlier launch left in the cache is brought back (001 `scr_cache_rebuild`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::claims::{belongs_to_winner, goes, matches_record};
+use super::decide::{Decision, Verdict};
+use super::distribute::{ADVICE, Trouble, distribute};
+use super::identity::Takeover;
+use super::identity::take_over;
+use super::protect_anew;
+use super::recover::{Case, Recovered, recover};
+use super::survey::{Facts, Survey};
+use crate::cache::node::agree::{agree, agree_and_ask, any, twice};
+use crate::cache::node::disk::make_own_dir;
+use crate::cache::node::layout::store_of;
+use crate::cache::node::names::OWN_FOLDER;
+use crate::cache::node::scatter::scatter;
+use crate::cache::node::store::Held;
+use crate::cache::removal::evict::discard;
+use crate::cache::removal::sweep::sweep;
+use crate::cache::sealing::marker::Marker;
+use crate::cache::sealing::seal::{protection_of, rename_sealed};
+use crate::cache::sealing::shared_store::{bring_records, keep_records};
+use crate::cache::{Catalog, Ctx, NodeCatalog, Share};
+use crate::comm::trees;
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::records::{DatasetKey, DatasetRecord, FileMeta};
+
+/// A dataset that the program may restart from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offered {
+    /// Dataset id.
+    pub id: u64,
+    /// Series, captured id, generation.
+    pub key: DatasetKey,
+    /// Epoch of its seal.
+    pub epoch: u64,
+    /// Whether it was confirmed.
+    pub confirmed: bool,
+    /// Directory on this node.
+    pub dir: PathBuf,
+    /// Store name.
+    pub store: String,
+    /// This rank's files.
+    pub files: Vec<FileMeta>,
+    /// Names of which the prefix has the last word, as this rank's record has them: the program has
+    /// deleted or changed them there since the seal.
+    pub left: BTreeSet<String>,
+    /// See [`DatasetRecord::gone`].
+    pub gone: BTreeMap<String, u64>,
+    /// Bytes of this rank's redundancy files.
+    pub redundancy_bytes: u64,
+    /// All files.
+    pub catalog: NodeCatalog,
+    /// World ranks whose files were lost and are rebuilt.
+    pub rebuilt: Vec<usize>,
+    /// World ranks whose files came from another node's cache.
+    pub moved: Vec<usize>,
+    /// It was not in the cache: it has come from the prefix.
+    pub fetched: bool,
+    /// Whether the redundancy was applied anew on the new placement.
+    pub reencoded: bool,
+    /// Why it is whole but not protected, if so: a second loss would be final.
+    pub unprotected: Option<String>,
+    /// Scheme: "XOR", ...
+    pub scheme: String,
+    /// Seconds for this dataset.
+    pub seconds: f64,
+}
+
+impl Offered {
+    /// Tells whether none of its files is in the cache.
+    #[must_use]
+    pub fn is_on_prefix(&self) -> bool {
+        self.catalog.is_on_prefix()
+    }
+
+    /// Returns when its newest file was written, nanoseconds since 1970.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        let time = |file: FileMeta| {
+            let seconds = u64::try_from(file.mtime_seconds).unwrap_or(0);
+            let nanoseconds = u64::try_from(file.mtime_nanoseconds).unwrap_or(0);
+            seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+        };
+        self.catalog.entries().map(|entry| time(entry.meta)).max().unwrap_or(0)
+    }
+
+    /// Tells whether the file `name` is one of its files.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        !self.catalog.named(name).is_empty()
+    }
+
+    /// Tells whether it has files in the directory `dir` or below.
+    #[must_use]
+    pub fn holds(&self, dir: &str) -> bool {
+        self.catalog.below(dir).next().is_some()
+    }
+}
+
+/// A dataset that is not offered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Withheld {
+    /// Dataset id; 0 if it was never sealed.
+    pub id: u64,
+    /// Series, captured id, generation.
+    pub key: DatasetKey,
+    /// Why, in words for a person.
+    pub reason: String,
+    /// World ranks of which no node of this launch has a record.
+    pub absent: Vec<usize>,
+    /// Gone from the cache already (it can never become whole). If false it stays until the
+    /// caller evicts it, which may happen once a newer one is confirmed.
+    pub deleted: bool,
+    /// It is whole all the same.
+    pub stranded: Option<Stranded>,
+    /// The cache has its part, but files on the prefix are not what was sealed
+    /// ([`crate::cache::withhold_spoiled`]).
+    pub spoiled: bool,
+}
+
+/// A dataset all of whose files are on the nodes present, but cannot come to where their ranks run:
+/// the nodes have no room for what comes beside what has to stay until it has arrived elsewhere. It
+/// can be published from where it is ([`crate::transfer::flush_shares`]).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stranded {
+    /// The first rank's trouble, one sentence.
+    pub why: String,
+    /// The files that this rank answers for.
+    pub shares: Vec<Share>,
+}
+
+/// What [`rebuild`] found and did; the same on all ranks but for directories and own files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RebuildReport {
+    /// Whose cache it was.
+    pub takeover: Takeover,
+    /// What can be restarted from, lowest id first.
+    pub offered: Vec<Offered>,
+    /// What cannot.
+    pub withheld: Vec<Withheld>,
+    /// Id and key of what was made for another prefix; it stays until the caller evicts it.
+    pub strange: Vec<(u64, DatasetKey)>,
+    /// Filemaps that are damaged, with their hosts; the files that they named count as lost.
+    pub damaged: Vec<String>,
+    /// Largest id ever seen in the cache; 0 if none.
+    pub highest_id: u64,
+    /// Seconds for everything.
+    pub seconds: f64,
+}
+
+/// Takes over the cache: scatters the filemaps, brings each dataset's files to where their owners
+/// now run, rebuilds lost ones, verifies, and protects anew. `identity` is what a launch must share
+/// with the one that left the cache: prefix, world size, patterns, as one line of text.
+///
+/// Collective. An interrupted rebuild can be repeated; so is one that a file error has ended, once:
+/// that may be passing, and without the cache the run would go on from an older checkpoint.
+///
+/// # Errors
+/// If communication fails, or a control directory cannot be read or written. A dataset that cannot
+/// be restored is no error.
+pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
+    twice(|| rebuild_once(ctx, identity))
+}
+
+fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
+    let start = Instant::now();
+    let (takeover, placement) = take_over(ctx, identity)?;
+    let mut report = RebuildReport {
+        takeover,
+        offered: Vec::new(),
+        withheld: Vec::new(),
+        strange: Vec::new(),
+        damaged: Vec::new(),
+        highest_id: 0,
+        seconds: 0.0,
+    };
+    if matches!(report.takeover, Takeover::Foreign { .. }) {
+        return Ok(report);
+    }
+    let scattered = scatter(ctx);
+    let (damaged, any_damaged) =
+        agree_and_ask(ctx.world, scattered, |damaged| !damaged.is_empty())?;
+    bring_records(ctx)?;
+    let survey = Survey::gather(ctx, &placement.nodes)?;
+    report.highest_id = survey.highest_id;
+    let facts = survey.decisions.iter().map(|(_, facts)| facts.clone().unwrap_or_default());
+    let facts: Vec<Facts> = facts.collect();
+    let decisions: Vec<Decision> = survey.decisions.into_iter().map(|(one, _)| one).collect();
+    for (decision, facts) in decisions.iter().zip(&facts) {
+        if goes(&decision.verdict) {
+            delete(ctx, decision, &decisions)?;
+        }
+        let outcome = match &decision.verdict {
+            Verdict::Restore => {
+                let case = Case { chosen: decision, facts, placement: &placement };
+                match restore(ctx, &case)? {
+                    // What has failed may have been passing, but for a lack of room.
+                    Err(refused) if !refused.no_room => restore(ctx, &case)?,
+                    done => done,
+                }
+            }
+            Verdict::Strange => {
+                report.strange.push((decision.id, decision.key.clone()));
+                continue;
+            }
+            Verdict::Withhold(why) | Verdict::Delete(why) => Err(Refused::because(why.clone())),
+            Verdict::Forget => continue,
+        };
+        match outcome {
+            Ok(offered) => report.offered.push(offered),
+            Err(Refused { reason, stranded, .. }) => report.withheld.push(Withheld {
+                id: decision.id,
+                key: decision.key.clone(),
+                reason,
+                absent: decision.absent.clone(),
+                deleted: matches!(decision.verdict, Verdict::Delete(_)),
+                stranded,
+                spoiled: false,
+            }),
+        }
+    }
+    report.withheld.sort_by_key(|one| one.id);
+    if any_damaged {
+        report.damaged = gather_names(ctx, &damaged)?;
+    } else {
+        // Files whose filemap was damaged have no name any more; they stay for a person to look at.
+        let ids: Vec<u64> = report.offered.iter().map(|offered| offered.id).collect();
+        agree(ctx.world, sweep(ctx, &ids))?;
+    }
+    report.seconds = start.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// Removes what is left of a dataset. Collective.
+fn delete(ctx: &Ctx, decision: &Decision, all: &[Decision]) -> Result<()> {
+    let chosen = |record: &DatasetRecord| matches_record(record, decision);
+    let spared = |dir: &Path| belongs_to_winner(dir, decision.id, all);
+    agree(ctx.world, discard(ctx, &chosen, &spared))
+}
+
+fn gather_names(ctx: &Ctx, damaged: &[PathBuf]) -> Result<Vec<String>> {
+    let mut own = KvTree::new();
+    for path in damaged {
+        own.child_mut(format_args!("{} on {}", path.display(), ctx.host));
+    }
+    let all = trees::all_gather(ctx.world, &own)?;
+    Ok(all.iter().flat_map(KvTree::keys).map(str::to_owned).collect())
+}
+
+/// Why a dataset is not offered.
+struct Refused {
+    /// In words for a person.
+    reason: String,
+    stranded: Option<Stranded>,
+    /// Nodes have no room for what was to come to them.
+    no_room: bool,
+}
+
+impl Refused {
+    fn because(reason: String) -> Refused {
+        Refused { reason, stranded: None, no_room: false }
+    }
+}
+
+/// Why nothing came of [`recover`], which says `reason`. Collective.
+fn refused(
+    ctx: &Ctx,
+    &Case { chosen, facts, .. }: &Case,
+    reason: String,
+    trouble: Option<Trouble>,
+) -> Result<Refused> {
+    let no_room = any(ctx.world, trouble.as_ref().is_some_and(|trouble| trouble.no_room))?;
+    let own = trouble.map(|trouble| trouble.why).unwrap_or_default();
+    let all = ctx.world.all_gather(own.as_bytes())?;
+    let Some(first) = all.iter().find(|why| !why.is_empty()) else {
+        return Ok(Refused::because(reason));
+    };
+    let why = String::from_utf8_lossy(first).into_owned();
+    let advice = if no_room { format!("; {ADVICE}") } else { String::new() };
+    // One that may not be complete must not take the names of an older one on the prefix.
+    let safe = chosen.confirmed || !chosen.key.id.is_empty();
+    let shares = if no_room && safe { shares_of(ctx, chosen, facts) } else { None };
+    let stranded = shares.map(|shares| Stranded { why: why.clone(), shares });
+    Ok(Refused { reason: format!("{reason} ({why}{advice})"), stranded, no_room })
+}
+
+/// What this rank answers for, if some rank has the files of each rank; `None` on all ranks if not.
+fn shares_of(ctx: &Ctx, chosen: &Decision, facts: &Facts) -> Option<Vec<Share>> {
+    if !facts.whole {
+        return None;
+    }
+    let me = Some(ctx.world.rank());
+    let held = ctx.filemap.held().into_iter();
+    let wanted = held
+        .filter(|(owner, record)| matches_record(record, chosen) && facts.holder_of(*owner) == me);
+    let share = |(owner, record): Held| {
+        let dir = ctx.layout.data_dir(&record);
+        Share { owner, record: DatasetRecord { dir, ..record } }
+    };
+    Some(wanted.map(share).collect())
+}
+
+/// Brings one dataset back. The inner error says why not. Collective.
+fn restore(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Offered, Refused>> {
+    let start = Instant::now();
+    let Case { chosen, facts, .. } = case;
+    // An open directory of that key may be of another seal where nobody answers for this one.
+    let is_here =
+        |store: usize| ctx.sharing.ranks(store).iter().any(|rank| facts.holders.contains(rank));
+    let renamed = agree(ctx.world, rename_sealed(ctx, chosen.id, &chosen.key, &is_here));
+    let outcome = renamed.and_then(|()| {
+        agree(ctx.world, protect_anew::adopt(ctx, chosen, facts.encoding))?;
+        let trouble = distribute(ctx, chosen, &facts.rounds)?;
+        let recovered = match recover(ctx, case)? {
+            Ok(recovered) => recovered,
+            Err(reason) => return refused(ctx, case, reason, trouble).map(Err),
+        };
+        let catalog = complete_folders(ctx, chosen, &recovered)?;
+        Ok(Ok((recovered, catalog)))
+    });
+    let (recovered, catalog) = match outcome {
+        Ok(Ok(found)) => found,
+        Ok(Err(refused)) => return Ok(Err(refused)),
+        Err(Error::Comm(what)) => return Err(Error::Comm(what)),
+        Err(other) => return Ok(Err(Refused::because(other.to_string()))),
+    };
+    let record = recovered.record;
+    let moved = facts.rounds.iter().flatten().map(|transfer| transfer.to);
+    Ok(Ok(Offered {
+        id: chosen.id,
+        key: chosen.key.clone(),
+        epoch: chosen.epoch,
+        confirmed: chosen.confirmed,
+        dir: record.dir.clone(),
+        store: store_of(&record).to_owned(),
+        scheme: record.descriptor.get_value("TYPE").unwrap_or_default().to_owned(),
+        redundancy_bytes: protection_of(&record).iter().map(|file| file.size).sum(),
+        files: record.files,
+        left: record.left,
+        gone: record.gone,
+        catalog,
+        moved: moved.filter(|rank| !recovered.rebuilt.contains(rank)).collect(),
+        rebuilt: recovered.rebuilt,
+        fetched: false,
+        reencoded: recovered.reencoded,
+        unprotected: recovered.unprotected,
+        seconds: start.elapsed().as_secs_f64(),
+    }))
+}
+
+/// Sees to it that every node has the catalog, and the marker of what the dataset is from now on.
+/// Collective.
+fn complete_folders(ctx: &Ctx, chosen: &Decision, recovered: &Recovered) -> Result<NodeCatalog> {
+    let files = &recovered.record.files;
+    let about = (chosen.id, chosen.epoch, &chosen.key);
+    let own = store_of(&recovered.record);
+    let complete = |whole: &Catalog| {
+        ctx.led_stores().into_iter().try_for_each(|store| {
+            let dir = ctx.layout.dataset_dir(&store.name, chosen.id);
+            let is_wanted = store.name == own || dir.exists();
+            if is_wanted { complete_folder(&dir, chosen, whole) } else { Ok(()) }
+        })
+    };
+    let whole = Catalog::gather_on_leaders(ctx, about, files)
+        .and_then(|whole| whole.iter().try_for_each(complete).map(|()| whole));
+    let catalog = agree(ctx.world, NodeCatalog::share(ctx, whole))?;
+    keep_records(ctx, &recovered.record)?;
+    Ok(catalog)
+}
+
+fn complete_folder(dir: &Path, chosen: &Decision, catalog: &Catalog) -> Result<()> {
+    make_own_dir(&dir.join(OWN_FOLDER))?;
+    if !matches!(Catalog::read(dir), Ok(Some(found)) if found == *catalog) {
+        catalog.write(dir)?;
+    }
+    let marker = if chosen.confirmed { Marker::Confirmed } else { Marker::Offered };
+    if marker.epoch(dir) != Some(chosen.epoch) {
+        marker.write(dir, chosen.epoch)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! What a start has offered is compared while the program runs: in small steps, so that nobody
+//! waits for it. Files that are right are remembered (`untouched.rs`), so that the next start need
+//! not read them; if one is damaged, the next start still compares all of them.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+
+use crate::cache::node::disk::CHUNK_BYTES;
+use crate::cache::node::untouched::{self, Known};
+use crate::cache::sealing::seal::protection_of;
+use crate::cache::{Ctx, FilemapFile};
+use crate::error::Result;
+use crate::files::{Crc32, read_own};
+use crate::records::{DatasetRecord, FileMeta};
+
+/// The work of one rank that is left.
+pub struct Recheck {
+    parts: VecDeque<Part>,
+    buffer: Vec<u8>,
+}
+
+/// One dataset.
+struct Part {
+    record: DatasetRecord,
+    dir: PathBuf,
+    waiting: VecDeque<FileMeta>,
+    reading: Option<Reading>,
+    known: Known,
+    is_right: bool,
+}
+
+/// A file of which a part has been read.
+struct Reading {
+    file: File,
+    meta: FileMeta,
+    /// As it was before the first byte was read.
+    identity: String,
+    inode: u64,
+    bytes: u64,
+    crc32: Crc32,
+}
+
+/// A file that is not what was sealed.
+#[derive(Debug)]
+pub struct Damaged {
+    /// The record of the rank whose file it is.
+    pub record: DatasetRecord,
+    /// Where it lies.
+    pub path: PathBuf,
+}
+
+impl Recheck {
+    /// Collects what the start has offered of this rank. Local.
+    #[must_use]
+    pub fn of(ctx: &Ctx) -> Self {
+        let unread = |record: &DatasetRecord| {
+            // Where other nodes reach it, this node cannot tell who has touched it.
+            untouched::is_offered(record) && !ctx.sharing.is_shared(ctx.store_index(record))
+        };
+        let records = ctx.filemap.records().into_iter().filter(unread);
+        let parts: VecDeque<Part> = records.map(|record| Part::new(ctx, record)).collect();
+        let buffer = if parts.is_empty() { Vec::new() } else { vec![0; CHUNK_BYTES] };
+        Recheck { parts, buffer }
+    }
+
+    /// Tells whether nothing is left to be done.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Reads up to 1 MiB. Gives a file that has turned out to be damaged.
+    ///
+    /// # Errors
+    /// If what was found cannot be recorded; the next start compares the files once more.
+    pub fn step(&mut self, filemap: &FilemapFile) -> Result<Option<Damaged>> {
+        let Some(part) = self.parts.front_mut() else { return Ok(None) };
+        let found = part.step(&mut self.buffer, filemap);
+        if part.is_over() {
+            let part = self.parts.pop_front();
+            part.map_or(Ok(()), |part| part.record_known(filemap))?;
+        }
+        Ok(found)
+    }
+}
+
+impl Part {
+    fn new(ctx: &Ctx, record: DatasetRecord) -> Part {
+        let dir = ctx.layout.data_dir(&record);
+        let own = record.files.iter().filter(|file| untouched::is_large(file)).cloned();
+        let redundancy = protection_of(&record).into_iter().filter(untouched::is_large);
+        let mut known = Known::default();
+        let mut waiting: VecDeque<FileMeta> = own.collect();
+        for file in redundancy {
+            match untouched::identity(&dir.join(&file.name)) {
+                // It is compared before it serves.
+                Some(identity) if untouched::is_untouched(&record, &dir, &file) => {
+                    known.insert(&file, identity);
+                }
+                _ => waiting.push_back(file),
+            }
+        }
+        Part { record, dir, waiting, reading: None, known, is_right: true }
+    }
+
+    fn is_over(&self) -> bool {
+        self.waiting.is_empty() && self.reading.is_none()
+    }
+
+    fn step(&mut self, buffer: &mut [u8], filemap: &FilemapFile) -> Option<Damaged> {
+        let reading = self.reading.take().or_else(|| self.open_next())?;
+        match reading.go_on(buffer) {
+            Progress::More(reading) => {
+                self.reading = Some(reading);
+                None
+            }
+            Progress::End(reading) => self.compare(reading, filemap),
+            Progress::Failed => {
+                self.is_right = false;
+                None
+            }
+        }
+    }
+
+    fn open_next(&mut self) -> Option<Reading> {
+        let meta = self.waiting.pop_front()?;
+        let path = self.dir.join(&meta.name);
+        let identity = untouched::identity(&path);
+        let opened = read_own(&path).and_then(|file| Ok((file.metadata()?.ino(), file)));
+        let (Some(identity), Ok((inode, file))) = (identity, opened) else {
+            // It has been evicted, or the next start will find what is wrong.
+            self.is_right = false;
+            return None;
+        };
+        Some(Reading { file, meta, identity, inode, bytes: 0, crc32: Crc32::new() })
+    }
+
+    fn compare(&mut self, reading: Reading, filemap: &FilemapFile) -> Option<Damaged> {
+        let path = self.dir.join(&reading.meta.name);
+        let is_right = reading.bytes == reading.meta.size
+            && reading.meta.crc32.is_none_or(|crc32| crc32 == reading.crc32.value());
+        if is_right {
+            if untouched::identity(&path).as_ref() == Some(&reading.identity) {
+                self.known.insert(&reading.meta, reading.identity);
+            }
+            return None;
+        }
+        self.is_right = false;
+        // What was evicted meanwhile may have become another file, and what the program amends has
+        // another record by now.
+        let is_there =
+            std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.ino() == reading.inode);
+        let counts = is_there && filemap.is_sealed(&self.record);
+        counts.then(|| Damaged { record: self.record.clone(), path })
+    }
+
+    /// The files have been compared, so the next start need not read them.
+    fn record_known(self, filemap: &FilemapFile) -> Result<()> {
+        if !self.is_right {
+            return Ok(());
+        }
+        filemap.amend(&self.record, |record| self.known.note(&mut record.descriptor))
+    }
+}
+
+/// How far the reading of a file has come.
+enum Progress {
+    More(Reading),
+    End(Reading),
+    Failed,
+}
+
+impl Reading {
+    fn go_on(mut self, buffer: &mut [u8]) -> Progress {
+        match self.file.read(buffer) {
+            Ok(0) => Progress::End(self),
+            Ok(count) => {
+                self.crc32.update(&buffer[..count]);
+                self.bytes += count as u64;
+                Progress::More(self)
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Progress::More(self),
+            Err(_) => Progress::Failed,
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! At a restart: what is lost of one dataset is rebuilt by its scheme, and protected anew where the
+//! placement of the ranks asks for it (001 `scr_reddesc_recover`).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::decide::Decision;
+use super::protect_anew::encode_again;
+use super::survey::Facts;
+use crate::cache::node::agree::{agree, any, any_of};
+use crate::cache::node::disk::{make_own_dir, matches};
+use crate::cache::node::layout::{Layout, store_of};
+use crate::cache::node::names::OWN_FOLDER;
+use crate::cache::node::untouched;
+use crate::cache::removal::sweep;
+use crate::cache::sealing::encoding;
+use crate::cache::sealing::seal::{member_data, note_protection, protection_of};
+use crate::cache::{Ctx, Protect};
+use crate::comm::ranks::{parse_ranks, ranks_phrase, ranks_text};
+use crate::error::{Error, Result};
+use crate::records::{DatasetRecord, DatasetState, FileMeta};
+use crate::redundancy::{MemberData, Protection, RedundancySet, Survivor};
+
+/// What is known of the ranks of the present launch.
+pub(crate) struct Placement {
+    /// For each world rank the world rank of its node's leader.
+    pub nodes: Vec<usize>,
+    /// For each world rank its host.
+    pub hosts: Vec<String>,
+}
+
+/// A dataset that is to be recovered, the same on all ranks.
+pub(crate) struct Case<'a> {
+    /// Its id and epoch.
+    pub chosen: &'a Decision,
+    /// What the records said before anything was moved.
+    pub facts: &'a Facts,
+    /// Where the ranks are.
+    pub placement: &'a Placement,
+}
+
+/// What has become of a dataset.
+pub(super) struct Recovered {
+    /// This rank's record.
+    pub record: DatasetRecord,
+    /// World ranks whose files were rebuilt.
+    pub rebuilt: Vec<usize>,
+    /// Whether all redundancy files were made anew.
+    pub reencoded: bool,
+    /// Why the dataset is whole but not protected, if so.
+    pub unprotected: Option<String>,
+}
+
+/// The state of one rank's part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    /// The program's files are right, redundancy files are not all there.
+    Unprotected,
+    Lost,
+}
+
+/// Rebuilds what is lost. The outer error is one of communication; the inner sentence says why the
+/// dataset cannot be had. Collective; both are the same on all ranks.
+pub(super) fn recover(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Recovered, String>> {
+    let parts = gather_parts(ctx, inspect(ctx, case, Look::Sizes).1)?;
+    let trusted = comparing_sets(ctx, case, &parts);
+    let mut outcome = attempt(ctx, case, &trusted, Look::Touched)?;
+    let unread = outcome.is_err() && any(ctx.world, has_redundancy(ctx, case))?;
+    if unread || outcome.is_err() && !trusted.is_empty() {
+        // It may be that what was not looked at is damaged. Nothing of that set was changed.
+        outcome = attempt(ctx, case, &[], Look::Content)?;
+    }
+    if let Ok(recovered) = &mut outcome {
+        // What the first attempt has brought back was there for the second.
+        recovered.rebuilt.extend(lost(&parts));
+        recovered.rebuilt.sort_unstable();
+        recovered.rebuilt.dedup();
+    }
+    Ok(outcome)
+}
+
+/// The ranks of sets that have something to rebuild and compare, while they do, all that is there:
+/// a look at it before would be a second reading of all files, a quarter of the time that a restart
+/// after a lost node takes.
+fn comparing_sets(ctx: &Ctx, case: &Case, parts: &[Part]) -> Vec<usize> {
+    match (ctx.protection.scheme(&case.facts.scheme), plan_sets(case.facts, parts)) {
+        (Some(scheme), Ok(rounds)) if scheme.compares_on_the_way() => {
+            rounds.into_iter().flatten().flatten().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether this rank's record names redundancy files.
+fn has_redundancy(ctx: &Ctx, case: &Case) -> bool {
+    ctx.filemap.get_id(case.chosen.id).is_some_and(|record| !protection_of(&record).is_empty())
+}
+
+fn lost(parts: &[Part]) -> impl Iterator<Item = usize> {
+    (0..parts.len()).filter(|rank| parts[*rank] == Part::Lost)
+}
+
+/// As [`recover`]; what the `trusted` ranks have is not looked at before the rebuild, what others
+/// have is by `look`.
+fn attempt(
+    ctx: &Ctx,
+    case: &Case,
+    trusted: &[usize],
+    look: Look,
+) -> Result<std::result::Result<Recovered, String>> {
+    let me = ctx.world.rank();
+    let all_read = look == Look::Content;
+    let look = if trusted.contains(&me) { Look::Sizes } else { look };
+    let (mut record, part) = inspect(ctx, case, look);
+    let parts = gather_parts(ctx, part)?;
+    let rebuilt = lost(&parts).collect();
+    let rounds = match plan_sets(case.facts, &parts) {
+        Ok(rounds) => rounds,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let planned = rounds.iter().flatten().any(|set| set.contains(&me));
+    let mut must_encode = part == Part::Unprotected && !planned;
+    for round in &rounds {
+        let own_set = round.iter().find(|set| set.contains(&me));
+        let needed = own_set.is_some_and(|s| s.iter().any(|rank| parts[*rank] == Part::Lost));
+        let mut outcome = rebuild_round(ctx, case, round, &mut record, part, look);
+        let failed = matches!(&outcome, Err(error) if !matches!(error, Error::Comm(_)));
+        if failed && !needed && all_read {
+            // Nothing but redundancy is lost, and that can be made anew from the files.
+            must_encode = true;
+            outcome = Ok(());
+        }
+        if let Some(reason) = common_reason(ctx, outcome)? {
+            return Ok(Err(reason));
+        }
+    }
+    let is_spread = |it: &DatasetRecord| ctx.protection.is_spread(&it.descriptor, &members(it));
+    must_encode |= !record.as_ref().is_some_and(is_spread);
+    let [missing, must_encode] = any_of(ctx.world, [record.is_none(), must_encode])?;
+    let Some(record) = record.filter(|_| !missing) else {
+        return Ok(Err("a rank still has no record of it after the rebuild".into()));
+    };
+    let mut recovered = Recovered { record, rebuilt, reencoded: false, unprotected: None };
+    if must_encode {
+        // What is encoded is compared before; the old redundancy could bring it back.
+        if any(ctx.world, !all_read && !untouched_are_right(&recovered.record))? {
+            return Ok(Err("files of it are damaged".into()));
+        }
+        match encode_again(ctx, &recovered.record, case.facts.newest) {
+            Ok(record) => (recovered.record, recovered.reencoded) = (record, true),
+            Err(Error::Comm(what)) => return Err(Error::Comm(what)),
+            Err(reason) => recovered.unprotected = Some(reason.to_string()),
+        }
+    }
+    if recovered.unprotected.is_none() {
+        release_leftovers(ctx, case)?;
+    }
+    Ok(Ok(recovered))
+}
+
+/// Reads what was taken for what it was.
+fn untouched_are_right(record: &DatasetRecord) -> bool {
+    let dir = &record.dir;
+    let unread = record.files.iter().filter(|file| untouched::is_untouched(record, dir, file));
+    unread.into_iter().all(|file| matches(&dir.join(&file.name), file, true))
+}
+
+/// The first rank's sentence about why it failed, the same on all ranks; `None` if all went well.
+fn common_reason(ctx: &Ctx, outcome: Result<()>) -> Result<Option<String>> {
+    let sentence = match outcome {
+        Ok(()) => String::new(),
+        Err(Error::Comm(what)) => return Err(Error::Comm(what)),
+        Err(Error::Unrecoverable(what)) => what,
+        Err(other) => format!("rank {}: {other}", ctx.world.rank()),
+    };
+    if !any(ctx.world, !sentence.is_empty())? {
+        return Ok(None);
+    }
+    let all = ctx.world.all_gather(sentence.as_bytes())?;
+    let first = all.iter().find(|bytes| !bytes.is_empty());
+    Ok(first.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+}
+
+/// How closely files are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Whether they have their recorded size.
+    Sizes,
+    /// The checksum, too, of those that are not known to be untouched.
+    Touched,
+    /// The checksum of all of them.
+    Content,
+}
+
+/// This rank's record of the dataset, checked against the files.
+fn inspect(ctx: &Ctx, case: &Case, look: Look) -> (Option<DatasetRecord>, Part) {
+    let own = ctx.filemap.get_id(case.chosen.id);
+    let Some(record) = own.filter(|record| record.epoch == case.chosen.epoch) else {
+        return (None, Part::Lost);
+    };
+    let (record, part) = inspect_record(ctx.layout, record, case.facts.encoding, look);
+    (Some(record), part)
+}
+
+/// Gives a record the directory that its data is in, and checks it against the files. Local.
+pub(crate) fn inspect_record(
+    layout: &Layout,
+    record: DatasetRecord,
+    encoding: u64,
+    look: Look,
+) -> (DatasetRecord, Part) {
+    let dir = layout.data_dir(&record);
+    let record = DatasetRecord { dir: dir.clone(), ..record };
+    let mut program = record.files.iter().filter(|file| !file.on_prefix);
+    let right = |file: &FileMeta| {
+        let content = match look {
+            Look::Sizes => false,
+            Look::Touched => !untouched::is_untouched(&record, &dir, file),
+            Look::Content => true,
+        };
+        matches(&dir.join(&file.name), file, content)
+    };
+    let part = if !program.all(right) {
+        Part::Lost
+    } else if encoding::number(&record) == encoding && protection_of(&record).iter().all(right) {
+        Part::Whole
+    } else {
+        Part::Unprotected
+    };
+    (record, part)
+}
+
+fn gather_parts(ctx: &Ctx, own: Part) -> Result<Vec<Part>> {
+    let code = match own {
+        Part::Whole => 0,
+        Part::Unprotected => 1,
+        Part::Lost => 2,
+    };
+    let all = ctx.world.all_gather(&[code])?;
+    let decode = |bytes: &Vec<u8>| match bytes.first() {
+        Some(0) => Part::Whole,
+        Some(1) => Part::Unprotected,
+        _ => Part::Lost,
+    };
+    Ok(all.iter().map(decode).collect())
+}
+
+/// Plans the sets that have something to rebuild, in rounds of disjoint ones. Pure. The error is
+/// the reason why a rank's files cannot come back.
+pub(crate) fn plan_sets(
+    facts: &Facts,
+    parts: &[Part],
+) -> std::result::Result<Vec<Vec<Vec<usize>>>, String> {
+    let mut wanted: BTreeSet<&[usize]> = BTreeSet::new();
+    let mut hopeless = Vec::new();
+    for (rank, part) in parts.iter().enumerate().filter(|(_, part)| **part != Part::Whole) {
+        match facts.sets.iter().find(|set| set.contains(&rank)) {
+            Some(set) => drop(wanted.insert(set)),
+            None if *part == Part::Lost => hopeless.push(rank),
+            None => {}
+        }
+    }
+    if !hopeless.is_empty() {
+        let scheme = &facts.scheme;
+        return Err(format!(
+            "the files of {} are lost and {scheme} keeps no copy on other nodes",
+            ranks_phrase(&hopeless)
+        ));
+    }
+    let mut rounds: Vec<Vec<Vec<usize>>> = Vec::new();
+    for set in wanted {
+        let overlaps =
+            |round: &Vec<Vec<usize>>| round.iter().flatten().any(|rank| set.contains(rank));
+        match rounds.iter().position(|round| !overlaps(round)) {
+            Some(free) => rounds[free].push(set.to_vec()),
+            None => rounds.push(vec![set.to_vec()]),
+        }
+    }
+    Ok(rounds)
+}
+
+/// Rebuilds the sets of one round, all at the same time. Collective over the world; the outcome is
+/// that of this rank's set.
+fn rebuild_round(
+    ctx: &Ctx,
+    case: &Case,
+    round: &[Vec<usize>],
+    record: &mut Option<DatasetRecord>,
+    part: Part,
+    look: Look,
+) -> Result<()> {
+    let me = ctx.world.rank();
+    let mine = round.iter().position(|set| set.contains(&me));
+    let color = mine.map_or(-1, |index| index as i64);
+    let place = mine.and_then(|index| round[index].iter().position(|rank| *rank == me));
+    let comm = ctx.world.split(color, place.unwrap_or(0) as i64)?;
+    let (Some(comm), Some(index)) = (comm, mine) else { return Ok(()) };
+    let world_ranks = round[index].clone();
+    let set = RedundancySet {
+        comm: comm.into(),
+        hosts: world_ranks.iter().map(|rank| case.placement.hosts[*rank].clone()).collect(),
+        group_id: world_ranks.iter().copied().min().unwrap_or(me),
+        failures: case.facts.failures,
+        world_size: ctx.world.size(),
+        piece_bytes: ctx.protection.piece_bytes(),
+        world_ranks,
+    };
+    let keep = |record: &DatasetRecord| ctx.filemap.put_held(me, record.clone());
+    let known = (record.as_ref(), part, look);
+    *record = Some(rebuild_member(ctx.layout, ctx.protection, case, &set, known, &keep)?);
+    Ok(())
+}
+
+/// Does the part of one member, whose record is `known`; `keep` makes the new one durable.
+/// Collective over the set.
+pub(crate) fn rebuild_member(
+    layout: &Layout,
+    protection: &dyn Protect,
+    case: &Case,
+    set: &RedundancySet,
+    (known, part, look): (Option<&DatasetRecord>, Part, Look),
+    keep: &dyn Fn(&DatasetRecord) -> Result<()>,
+) -> Result<DatasetRecord> {
+    let (chosen, type_name) = (case.chosen, &case.facts.scheme);
+    let store = layout.stand_in(known.map_or(&case.facts.store, store_of)).to_owned();
+    let dir = known.map(|record| record.dir.clone());
+    let dir = dir.unwrap_or_else(|| layout.dataset_dir(&store, chosen.id));
+    // A rank that cannot even make a directory would leave the others waiting in the scheme.
+    let ready = make_own_dir(&dir.join(OWN_FOLDER)).and_then(|()| {
+        let unknown = || Error::Missing(format!("no redundancy scheme is called \"{type_name}\""));
+        protection.scheme(type_name).ok_or_else(unknown)
+    });
+    let scheme = agree(&*set.comm, ready)?;
+    let survivor = Survivor {
+        dir: dir.clone(),
+        id: chosen.id,
+        epoch: chosen.epoch,
+        data: known.filter(|_| part != Part::Lost).map(member_data),
+        protection: known
+            .filter(|_| part == Part::Whole)
+            .map(|record| Protection { files: protection_of(record), ..Protection::default() }),
+        compared: look == Look::Content,
+    };
+    let (data, protection) = scheme.rebuild(set, &survivor)?;
+    let finished = record_of(case, &data, &protection, &dir).and_then(|mut record| {
+        record.descriptor.set_value("STORE", &store);
+        record.descriptor.set_value("MEMBERS", ranks_text(&set.world_ranks));
+        record.descriptor.set_value("ENCODING", case.facts.encoding);
+        keep(&record)?;
+        Ok(record)
+    });
+    agree(&*set.comm, finished)
+}
+
+/// The record of what came back, which is checked.
+fn record_of(
+    case: &Case,
+    data: &MemberData,
+    protection: &Protection,
+    dir: &Path,
+) -> Result<DatasetRecord> {
+    let parsed = match data.record.is_empty() {
+        true => Some(bare_record(case, data)),
+        false => DatasetRecord::from_tree(&data.record),
+    };
+    let mut record = parsed.ok_or_else(|| {
+        Error::Unrecoverable("the neighbour's copy of a record cannot be read".into())
+    })?;
+    record.dir = dir.to_path_buf();
+    // The neighbour's copy of the record was made before the checksums were known.
+    record.files = data.files.clone();
+    note_protection(&mut record, protection);
+    if !untouched::is_offered(&record) {
+        untouched::offer(&mut record);
+    }
+    // Their content was compared with the recorded checksums: that of a file which was there before
+    // the rebuild, that of a restored one on its way. Reading all of it once more cost a quarter of
+    // a restart after a lost node.
+    for file in record.files.iter().filter(|file| !file.on_prefix) {
+        if !matches(&dir.join(&file.name), file, false) {
+            return Err(Error::Unrecoverable(format!(
+                "{} does not have its recorded size after the rebuild",
+                file.name
+            )));
+        }
+    }
+    Ok(record)
+}
+
+/// The record of a rank whose neighbours keep no copy of one: version 1.1 had none.
+fn bare_record(case: &Case, data: &MemberData) -> DatasetRecord {
+    let mut record = DatasetRecord {
+        key: case.chosen.key.clone(),
+        dataset_id: case.chosen.id,
+        epoch: case.chosen.epoch,
+        state: DatasetState::Prepared,
+        expect: data.files.len() as u64,
+        ..DatasetRecord::default()
+    };
+    record.descriptor.set_value("TYPE", &case.facts.scheme);
+    record
+}
+
+/// World ranks of a record's redundancy set.
+fn members(record: &DatasetRecord) -> Vec<usize> {
+    parse_ranks(record.descriptor.get_value("MEMBERS").unwrap_or_default())
+}
+
+/// Forgets records of ranks that now have their files elsewhere, and removes what this node no
+/// longer needs of the dataset. Data first, record after. Collective.
+fn release_leftovers(ctx: &Ctx, case: &Case) -> Result<()> {
+    let chosen = case.chosen;
+    agree(ctx.world, sweep::tidy_dataset(ctx, chosen.id))?;
+    let me = ctx.world.rank();
+    let same =
+        |record: &DatasetRecord| (record.dataset_id, record.epoch) == (chosen.id, chosen.epoch);
+    let held = ctx.filemap.held();
+    let gone = held.iter().filter(|(owner, record)| *owner != me && same(record));
+    let gone: Vec<_> = gone.map(|(owner, record)| (*owner, record.key.clone())).collect();
+    agree(ctx.world, ctx.filemap.remove_held(&gone))
+}

@@ -1,0 +1,344 @@
+//! A flush by threads whose program has gone: brought to its end by one process on each node, from
+//! the node's transfer file and cache (000 section 9.7, `scr_transfer`).
+//!
+//! [`stage_node`] does what the threads of the node's ranks would have done: it copies what is not
+//! written yet and leaves the node's mark in the journal. Whoever finds the marks of all nodes
+//! there, [`complete`]s: the next start would, too.
+//!
+//! With more nodes than `SCR_FLUSH_WIDTH` they share so many lanes, one node at a time in each:
+//! they may come in any order, so whoever has the lock on the lane's file on the prefix copies.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::ledger::Ledger;
+use super::sync_flush::{decided, finish_journal, give_up};
+use super::throttle::Throttle;
+use super::work::Work;
+use crate::cache::{Catalog, CatalogEntry};
+use crate::error::{Error, Result};
+use crate::files::{CopyOptions, Durable, FileLock, join_relative};
+use crate::progress::{self, Total};
+use crate::records::{
+    FileMeta, Record, Transfer, TransferCommand, TransferFile, update, update_or_renew,
+};
+use crate::transfer::prefix::paths::own_folder;
+use crate::transfer::publish::journal::{Journal, Mark, Published, publish_part};
+use crate::transfer::publish::newer::{Decided, leave_to_newer};
+use crate::transfer::publish::options::{Options, SYNC_BYTES};
+use crate::transfer::publish::stage::{Stager, staged_path};
+
+/// Between two looks at the transfer file for COMMAND.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What [`stage_node`] did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Staged {
+    /// Files that were copied.
+    pub files: u64,
+    /// It was asked to stop (COMMAND STOP or EXIT), as a new launch does.
+    pub stopped: bool,
+    /// What could not be copied, a sentence for each dataset.
+    pub troubles: Vec<String>,
+}
+
+/// What [`complete`] found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Completed {
+    /// Names of datasets that are on the prefix now, with summary and index entry.
+    pub done: Vec<String>,
+    /// Names of datasets of which other nodes have files to copy, and how many nodes.
+    pub waiting: Vec<(String, usize)>,
+    /// Journals that are damaged, a sentence for each; the next start settles them.
+    pub troubles: Vec<String>,
+}
+
+/// Asks a process that does [`stage_node`] on this node to leave it to the caller, until its next
+/// flush. Local.
+///
+/// # Errors
+/// The transfer file cannot be changed.
+pub fn ask_to_stop(control_dir: &Path) -> Result<()> {
+    set_transfer_command(control_dir, TransferCommand::Stop).map(drop)
+}
+
+/// Tells a process that does [`stage_node`] on this node what to do; false if there is no transfer
+/// file, so that there is nothing to do. Local.
+///
+/// # Errors
+/// The transfer file cannot be changed.
+pub fn set_transfer_command(control_dir: &Path, command: TransferCommand) -> Result<bool> {
+    let path = control_dir.join(TransferFile::NAME);
+    if !path.exists() {
+        return Ok(false);
+    }
+    let change = |all: &mut TransferFile| {
+        all.command = command;
+        Ok(())
+    };
+    update_or_renew(&path, change).map(|()| true)
+}
+
+/// Copies what this node has on its way to `prefix`, going on from what is written; with `limited`
+/// within the limits that the transfer file tells, as long as COMMAND there is RUN, and always with
+/// no more than `SCR_FLUSH_WIDTH` nodes at a time. No rank of the node may be alive. Local.
+///
+/// # Errors
+/// Transfer file or journal cannot be read or changed.
+pub fn stage_node(
+    prefix: &Path,
+    control_dir: &Path,
+    options: &Options,
+    limited: bool,
+) -> Result<Staged> {
+    let path = control_dir.join(TransferFile::NAME);
+    let mut staged = Staged::default();
+    let Some(mut known) = TransferFile::read(&path)? else { return Ok(staged) };
+    if known.files.is_empty() {
+        return Ok(staged);
+    }
+    if known.command != TransferCommand::Run {
+        staged.stopped = true;
+        return Ok(staged);
+    }
+    if !limited {
+        (known.bandwidth, known.percent) = (0.0, 0.0);
+    }
+    for id in Journal::ids(prefix)? {
+        let journal = Journal::new(prefix, id);
+        let parts = journal.parts()?;
+        let rate = known.bandwidth / parts.len().max(1) as f64;
+        let mut node = Node { prefix, path: &path, options, looked: None };
+        for (index, name) in parts.iter().enumerate() {
+            let part = match journal.read_part(name) {
+                // Its node's files are not known; the next start gives the flush up.
+                Err(error @ Error::Corrupt { .. }) => {
+                    staged.troubles.push(format!("dataset {id}: {error}"));
+                    continue;
+                }
+                read => read?,
+            };
+            let Some(files) = node.own_files(&part, &known)? else { continue };
+            let _turn = node.wait_for_turn(index, parts.len())?;
+            let work = Work::begin(Throttle::new(rate, known.percent));
+            match node.copy(&part, files, work) {
+                Ok(count) => staged.files += count,
+                Err(_) if node.is_stopped() => {
+                    staged.stopped = true;
+                    return Ok(staged);
+                }
+                Err(error) => {
+                    staged.troubles.push(format!("dataset {id}: {error}"));
+                    continue;
+                }
+            }
+            if let Some(leader) = leader_of(name) {
+                journal.mark(Mark::Staged, leader, "")?;
+            }
+        }
+    }
+    Ok(staged)
+}
+
+/// World rank of the leader in the name of a part.
+fn leader_of(name: &str) -> Option<usize> {
+    name.strip_prefix("part.")?.strip_suffix(".scr")?.parse().ok()
+}
+
+/// A file to copy: what the seal said of it, its source, and how far it has come.
+type OnItsWay<'a> = (&'a FileMeta, String, Transfer);
+
+/// The node that this process is on.
+struct Node<'a> {
+    prefix: &'a Path,
+    path: &'a Path,
+    options: &'a Options,
+    /// When the transfer file was last read for COMMAND, and whether that was not RUN.
+    looked: Option<(Instant, bool)>,
+}
+
+impl Node<'_> {
+    /// The files of `part` with their sources, if it is this node's: then all are in the transfer
+    /// file. A node that has nothing to copy is anybody's.
+    fn own_files<'p>(
+        &self,
+        part: &'p Catalog,
+        known: &TransferFile,
+    ) -> Result<Option<Vec<OnItsWay<'p>>>> {
+        let mut files = Vec::new();
+        let copied = part.entries.iter().filter(|entry| !entry.meta.on_prefix);
+        let by_destination: HashMap<&str, _> =
+            known.files.iter().map(|entry| (&*entry.1.destination, entry)).collect();
+        for (entry, destination) in copied.zip(destinations(self.prefix, part)?) {
+            let found = by_destination.get(&*destination).copied();
+            let Some((source, transfer)) = found else { return Ok(None) };
+            files.push((&entry.meta, source.clone(), transfer.clone()));
+        }
+        Ok(Some(files))
+    }
+
+    /// Waits until no other node of this one's lane copies, or until it is stopped.
+    fn wait_for_turn(&mut self, index: usize, nodes: usize) -> Result<Option<FileLock>> {
+        let lanes = self.options.flush_width;
+        if nodes <= lanes {
+            return Ok(None);
+        }
+        let lane = own_folder(self.prefix).join(format!("transfer.{}", index % lanes));
+        while !self.is_stopped() {
+            match FileLock::acquire(&lane, Duration::ZERO) {
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::TimedOut => {
+                    std::thread::sleep(LOOK);
+                }
+                taken => return taken.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    fn copy(&mut self, part: &Catalog, files: Vec<OnItsWay<'_>>, mut work: Work) -> Result<u64> {
+        let mut ledger = Ledger::new(self.path);
+        let copied = self.copy_files(part, files, &mut work, &mut ledger);
+        // Stopped, too: whoever is next goes on from there.
+        let noted = ledger.write();
+        copied.and_then(|count| noted.map(|()| count))
+    }
+
+    fn copy_files(
+        &mut self,
+        part: &Catalog,
+        files: Vec<OnItsWay<'_>>,
+        work: &mut Work,
+        ledger: &mut Ledger<'_>,
+    ) -> Result<u64> {
+        let (mut count, mut stager) = (0, Stager::default());
+        let bytes = files.iter().map(|(meta, ..)| meta.size).sum();
+        let _step = progress::step("copying to the prefix", Total::Bytes(Some(bytes)));
+        for (meta, source, transfer) in files {
+            self.heed_stop()?;
+            let there = Path::new(&transfer.destination).metadata().ok().map(|one| one.len());
+            if transfer.is_complete() && there == Some(meta.size) {
+                progress::add_bytes(meta.size);
+                continue;
+            }
+            let target = join_relative(self.prefix, &meta.name)?;
+            let buffer_bytes = work.piece(self.options.buffer_bytes);
+            let crc32 = self.options.check_crc;
+            let mut progress = |bytes: u64| work.moved(bytes, || self.heed_stop().map(|()| true));
+            let mut note = |bytes: u64| ledger.set(&source, bytes);
+            let how = CopyOptions {
+                buffer_bytes,
+                crc32,
+                progress: Some(&mut progress),
+                resume_at: transfer.written.unwrap_or(0).min(there.unwrap_or(0)),
+                durable: Some(Durable { every_bytes: SYNC_BYTES, note: &mut note }),
+                ..CopyOptions::default()
+            };
+            stager.stage(Path::new(&source), &target, part.epoch, meta, how)?;
+            ledger.note(&mut stager)?;
+            work.moved(0, || self.heed_stop().map(|()| true))?;
+            count += 1;
+        }
+        stager.finish()?;
+        ledger.note(&mut stager)?;
+        Ok(count)
+    }
+
+    fn heed_stop(&mut self) -> Result<()> {
+        if self.is_stopped() { Err(Error::Stopped) } else { Ok(()) }
+    }
+
+    fn is_stopped(&mut self) -> bool {
+        match self.looked {
+            Some((when, stop)) if stop || when.elapsed() < LOOK => stop,
+            _ => {
+                let known = TransferFile::read(self.path).ok().flatten();
+                let stop = known.is_some_and(|known| known.command != TransferCommand::Run);
+                self.looked = Some((Instant::now(), stop));
+                stop
+            }
+        }
+    }
+}
+
+/// Publishes and records what all nodes have staged; then takes off this node's transfer file what
+/// no journal knows any more. Nobody else may be at work on the journal: the caller holds the
+/// prefix. Local.
+///
+/// # Errors
+/// Journal, index or a file on the prefix cannot be read or changed.
+pub fn complete(prefix: &Path, control_dir: &Path, options: &Options) -> Result<Completed> {
+    let mut completed = Completed::default();
+    let mut wanted = BTreeSet::new();
+    for id in Journal::ids(prefix)? {
+        match complete_one(prefix, id, options, &mut completed) {
+            Ok(destinations) => wanted.extend(destinations),
+            Err(error @ Error::Corrupt { .. }) => {
+                completed.troubles.push(format!("dataset {id}: {error}"));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    let path = control_dir.join(TransferFile::NAME);
+    if path.exists() && completed.troubles.is_empty() {
+        update(&path, |all: &mut TransferFile| {
+            all.files.retain(|_, one| wanted.contains(&one.destination));
+            Ok(())
+        })?;
+    }
+    Ok(completed)
+}
+
+/// [`complete`] for one dataset; returns where files of it are still to be staged.
+fn complete_one(
+    prefix: &Path,
+    id: u64,
+    options: &Options,
+    completed: &mut Completed,
+) -> Result<Vec<String>> {
+    let journal = Journal::new(prefix, id);
+    let names = journal.parts()?;
+    let parts: Vec<Catalog> =
+        names.iter().map(|name| journal.read_part(name)).collect::<Result<_>>()?;
+    let Some(Decided { about, taken }) = decided(prefix, &journal, options.prefix_size)? else {
+        if let Some(plan) = journal.planned()? {
+            let missing = parts.len().saturating_sub(journal.count(Mark::Staged)?);
+            completed.waiting.push((plan.dataset.name, missing));
+        }
+        let destinations: Vec<Vec<String>> =
+            parts.iter().map(|part| destinations(prefix, part)).collect::<Result<_>>()?;
+        return Ok(destinations.concat());
+    };
+    if let Some(error) = journal.missing_parts(&about, parts.len()) {
+        return Err(error);
+    }
+    let mut of_seal = parts;
+    of_seal.retain(|part| part.epoch == about.dataset.epoch);
+    let mut published = Published::default();
+    for part in &mut of_seal {
+        leave_to_newer(prefix, part, &taken)?;
+        published = published.and(publish_part(prefix, part)?);
+    }
+    if published.there == 0 && published.gone.is_some() {
+        give_up(prefix, &journal, id)?;
+        return Ok(Vec::new());
+    }
+    let entries = of_seal.into_iter().flat_map(|part| part.entries).collect();
+    let keep = published.gone.is_none().then_some(options.prefix_size);
+    finish_journal(prefix, &journal, &about, entries, keep)?;
+    if keep.is_some() {
+        completed.done.push(about.dataset.name);
+    }
+    Ok(Vec::new())
+}
+
+/// Where the files of `part` are staged.
+fn destinations(prefix: &Path, part: &Catalog) -> Result<Vec<String>> {
+    let copied = part.entries.iter().filter(|entry| !entry.meta.on_prefix);
+    let destination = |entry: &CatalogEntry| {
+        let target = join_relative(prefix, &entry.meta.name)?;
+        Ok(staged_path(&target, part.epoch)?.display().to_string())
+    };
+    copied.map(destination).collect()
+}

@@ -1,0 +1,488 @@
+//! A whole dataset to the prefix while the program goes on: a thread of each rank copies, no
+//! communication after the begin.
+//!
+//! 1. [`AsyncFlush::begin`], collective: the journal says what each node will stage; so does the
+//!    node's transfer file (000 section 9.7), whose WRITTEN counts what is durable.
+//! 2. Each thread stages its rank's files, within the limits of bandwidth and time.
+//! 3. When all of a node are staged, its leader's thread marks that in the journal; when all nodes
+//!    are, rank 0 ([`AsyncFlush::advance`], called from time to time) commits.
+//!    Only leaders look at the prefix; ranks of a node hear of one another by a [`Sign`].
+//! 4. Each thread gives its files their final names; after the last one of a node its leader takes
+//!    all off the transfer file and marks the node as published; rank 0 writes summary and index.
+//!
+//! A start after a crash completes what is committed or staged everywhere, and goes on from WRITTEN
+//! with what is not.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use super::leader_sign::Sign;
+use super::ledger::{self, Ledger, Way};
+use super::polling;
+use super::sync_flush::{Announced, announce_flush, keep_window};
+use super::throttle::Throttle;
+use super::turns::{self, Turn};
+use super::work::Work;
+use crate::cache::agree::agree;
+use crate::cache::{Catalog, Ctx};
+use crate::error::{Error, Result};
+use crate::files::{CopyOptions, Durable, Together, join_relative};
+use crate::log::{self, messages};
+use crate::records::{DatasetRecord, FileMeta, Record as _, TransferFile};
+use crate::system;
+use crate::transfer::prefix::index::{announce, record_flushed};
+use crate::transfer::prefix::window::Left;
+use crate::transfer::publish::about::About;
+use crate::transfer::publish::journal::{Journal, Mark};
+use crate::transfer::publish::options::{Options, SYNC_BYTES};
+use crate::transfer::publish::stage::{Stager, publish_staged, remove_staged, staged_path};
+use crate::transfer::publish::unfinished::close_half;
+
+/// Between two looks at the prefix, at least, and at what the node's leader says.
+const LOOK: Duration = Duration::from_millis(20);
+/// For each node, so that all together look no oftener than 10,000 times a second.
+const LOOK_PER_NODE: Duration = Duration::from_micros(100);
+
+/// Publishes a file by calling its argument, unless the program has deleted or replaced it since;
+/// says whether it did.
+pub type PublishIf = Box<dyn Fn(&str, &mut dyn FnMut() -> Result<()>) -> Result<bool> + Send>;
+
+/// How far a flush has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Advance {
+    /// Under way.
+    Pending,
+    /// On the prefix, with summary and index.
+    Done,
+    /// A file could not be written; why.
+    Failed(String),
+}
+
+/// Names a flush that is under way.
+pub struct Under(Arc<Job>);
+
+/// A flush that is under way; one on each rank.
+pub struct AsyncFlush {
+    job: Arc<Job>,
+    thread: Option<JoinHandle<()>>,
+    /// What rank 0 has come to.
+    outcome: Option<Advance>,
+    /// What has left the prefix for it (`SCR_PREFIX_SIZE`); known to rank 0.
+    pub left: Left,
+}
+
+struct Job {
+    /// World rank.
+    rank: usize,
+    record: DatasetRecord,
+    /// Directory of the data on this node.
+    dir: PathBuf,
+    /// World rank of the node's leader, if this rank is it.
+    leads: Option<usize>,
+    /// World ranks of this node that have files to copy.
+    writers: Vec<usize>,
+    /// What the node copies, for its leader.
+    node_files: Vec<Way>,
+    about: About,
+    prefix: PathBuf,
+    transfer_file: PathBuf,
+    journal: Journal,
+    /// Where the node's leader leaves its signs.
+    control: PathBuf,
+    /// Between two looks of a leader at the prefix.
+    look: Duration,
+    options: Options,
+    /// Whom this rank waits for, so that no more than `SCR_FLUSH_WIDTH` copy at a time.
+    turn: Turn,
+    stop: AtomicBool,
+    /// The program waits: no limits any more.
+    hurry: AtomicBool,
+    /// All of this rank's files have their final names.
+    finished: AtomicBool,
+    /// This rank has failed, and its mark that says so cannot be written either.
+    unheard: AtomicBool,
+}
+
+impl AsyncFlush {
+    /// Begins the flush of dataset `id`, whose files go after those of `after`, so that two flushes
+    /// of the same names cannot overtake one another. `left_out` as in
+    /// [`crate::transfer::flush_sync`]; `on_thread` runs first on the thread. Collective.
+    ///
+    /// # Errors
+    /// On all ranks if any failed; nothing is under way then.
+    pub fn begin(
+        ctx: &Ctx,
+        id: u64,
+        left_out: &dyn Fn(&str) -> bool,
+        after: Option<Under>,
+        on_thread: impl FnOnce() + Send + 'static,
+        publish_if: PublishIf,
+    ) -> Result<AsyncFlush> {
+        let Announced { record, part, about, journal, .. } =
+            announce_flush(ctx, id, &[], left_out)?;
+        let copied = record.files.iter().filter(|file| !file.on_prefix);
+        let turn = turns::gather(ctx, copied.map(|file| file.size).sum())?;
+        let nodes = ctx.world.size() / ctx.node.size().max(1);
+        let dir = ctx.layout.data_dir(&record);
+        let (writers, node_files) = node_files(ctx, &part, &dir)?;
+        let job = Arc::new(Job {
+            rank: ctx.world.rank(),
+            dir,
+            leads: ctx.is_node_leader().then(|| ctx.world.rank()),
+            writers,
+            node_files,
+            about,
+            prefix: ctx.prefix.to_path_buf(),
+            transfer_file: ctx.layout.control_dir.join(TransferFile::NAME),
+            journal,
+            control: ctx.layout.control_dir.clone(),
+            look: LOOK.max(LOOK_PER_NODE * nodes as u32),
+            options: ctx.transfer,
+            turn,
+            record,
+            stop: AtomicBool::new(false),
+            hurry: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
+            unheard: AtomicBool::new(false),
+        });
+        let planned = if ctx.world.rank() == 0 { job.journal.plan(&job.about) } else { Ok(()) };
+        let planned = planned.and_then(|()| job.clear_signs());
+        agree(ctx.world, planned.and_then(|()| job.enter()))?;
+        let before = after.map(|Under(job)| job);
+        let work = job.clone();
+        let body = move || {
+            on_thread();
+            system::block_signals();
+            work.run(before.as_deref(), &publish_if);
+        };
+        let (thread, started) = match Builder::new().name("scr-flush".into()).spawn(body) {
+            Ok(thread) => (Some(thread), Ok(())),
+            Err(e) => (None, Err(Error::Process(format!("cannot start a thread: {e}")))),
+        };
+        let mut begun = AsyncFlush { job, thread, outcome: None, left: Left::new() };
+        if let Err(error) = agree(ctx.world, started) {
+            // It must not go on beside whatever the ranks do instead.
+            begun.halt_thread();
+            let _ = begun.job.leave();
+            return Err(error);
+        }
+        Ok(begun)
+    }
+
+    /// Tells whether it is not known yet how it ends.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.outcome.is_none()
+    }
+
+    /// Returns what [`AsyncFlush::advance`] has come to.
+    #[must_use]
+    pub fn outcome(&self) -> Advance {
+        self.outcome.clone().unwrap_or(Advance::Pending)
+    }
+
+    /// Commits what is staged everywhere, and records what is published everywhere. For rank 0,
+    /// from time to time. Local.
+    pub fn advance(&mut self) -> Advance {
+        if !self.is_pending() {
+            return self.outcome();
+        }
+        let found = self.job.advance(&mut self.left);
+        let found = found.unwrap_or_else(|error| Advance::Failed(error.to_string()));
+        self.outcome = Some(found.clone()).filter(|found| *found != Advance::Pending);
+        found
+    }
+
+    /// Returns the handle for the next one, which has to come after it.
+    #[must_use]
+    pub fn under(&self) -> Under {
+        Under(self.job.clone())
+    }
+
+    /// Notes that the program waits for it: limits do not hold any more.
+    pub fn hurry(&self) {
+        self.job.hurry.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether this rank has failed, and nothing on the prefix tells rank 0 of it.
+    #[must_use]
+    pub fn is_unheard(&self) -> bool {
+        self.job.unheard.load(Ordering::Relaxed)
+    }
+
+    /// Makes this rank's part stop within a few megabytes. What is staged stays, for a later start.
+    pub fn stop(mut self) {
+        self.halt_thread();
+    }
+
+    fn halt_thread(&mut self) {
+        self.job.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Stopped is what was wanted.
+            let _ = thread.join();
+        }
+        // A stale one is cleared by the next flush of the dataset.
+        let _ = self.job.clear_signs();
+    }
+
+    /// Gives it up after a failure: nothing staged of it is left on the prefix. Collective.
+    ///
+    /// # Errors
+    /// Communication failed.
+    pub fn abandon(mut self, ctx: &Ctx) -> Result<()> {
+        self.halt_thread();
+        let job = &self.job;
+        let removed = job.own_files().try_for_each(|file| {
+            remove_staged(&join_relative(&job.prefix, &file.name)?, job.record.epoch)
+        });
+        let removed = removed.and_then(|()| job.leave());
+        match agree(ctx.world, removed) {
+            Ok(()) if ctx.world.rank() == 0 => drop(close_half(ctx.prefix, &job.journal)),
+            Err(error @ Error::Comm(_)) => return Err(error),
+            _ => {} // What cannot be removed now the next start removes.
+        }
+        Ok(())
+    }
+}
+
+impl Job {
+    fn own_files(&self) -> impl Iterator<Item = &FileMeta> {
+        self.record.files.iter().filter(|file| !file.on_prefix)
+    }
+
+    fn key(&self, file: &FileMeta) -> String {
+        self.dir.join(&file.name).display().to_string()
+    }
+
+    /// Enters the node's files into the transfer file; what an earlier launch has written of them
+    /// counts. For the node's leader.
+    fn enter(&self) -> Result<()> {
+        ledger::enter(&self.transfer_file, &self.options, &self.node_files)
+    }
+
+    /// Takes the node's files off the transfer file. For the node's leader.
+    fn leave(&self) -> Result<()> {
+        ledger::leave(&self.transfer_file, &self.node_files)
+    }
+
+    fn run(&self, before: Option<&Job>, publish_if: &PublishIf) {
+        // Rank 0 hears of it by the journal and tells it, unless that is what fails.
+        if let Err(error) = self.take_part(before, publish_if)
+            && !self.stopped()
+            && let Err(why) = self.journal.mark(Mark::Failed, self.rank, &error.to_string())
+        {
+            self.unheard.store(true, Ordering::Relaxed);
+            log::warn_once(
+                messages::FLUSH_DELAYED,
+                format_args!("rank {}: {error}; {why}", self.rank),
+            );
+        }
+    }
+
+    fn take_part(&self, before: Option<&Job>, publish_if: &PublishIf) -> Result<()> {
+        let turn = || Ok(before.is_none_or(|before| before.is_over()));
+        if !self.wait(self.options.pause, turn)? {
+            return Ok(());
+        }
+        if self.leads.is_none() && self.own_files().next().is_none() {
+            self.finished.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        if !self.wait_for_turn()? {
+            return Ok(());
+        }
+        self.stage_own()?;
+        self.publish_all(publish_if)
+    }
+
+    fn wait_for_turn(&self) -> Result<bool> {
+        if let Some(leader) = self.turn.node_before {
+            let staged = || self.journal.is_marked(Mark::Staged, leader);
+            if !self.wait_for_sign(Sign::Turn, staged)? {
+                return Ok(false);
+            }
+        }
+        let Some(rank) = self.turn.rank_before else { return Ok(true) };
+        self.wait(LOOK, || self.is_given(Sign::Staged(rank)))
+    }
+
+    /// Waits until `come`, which looks at the prefix, is true: the node's leader looks, and gives
+    /// the others its sign. `false` if it was stopped.
+    fn wait_for_sign(&self, sign: Sign, come: impl Fn() -> Result<bool>) -> Result<bool> {
+        if self.leads.is_none() {
+            return self.wait(LOOK, || self.is_given(sign));
+        }
+        let given = || self.give(sign).map(|()| true);
+        Ok(self.wait(self.look, come)? && self.wait(self.look, given)?)
+    }
+
+    fn give(&self, sign: Sign) -> Result<()> {
+        sign.give(&self.control, self.record.dataset_id)
+    }
+
+    fn is_given(&self, sign: Sign) -> Result<bool> {
+        sign.is_given(&self.control, self.record.dataset_id)
+    }
+
+    /// Waits until every rank of the node that has files has given its sign. For the node's leader.
+    fn wait_for_node(&self, sign: impl Fn(usize) -> Sign) -> Result<bool> {
+        for rank in &self.writers {
+            if !self.wait(self.options.pause, || self.is_given(sign(*rank)))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Removes the signs of this flush, or of an earlier attempt. For the node's leader.
+    fn clear_signs(&self) -> Result<()> {
+        if self.leads.is_none() {
+            return Ok(());
+        }
+        Sign::clear(&self.control, self.record.dataset_id)
+    }
+
+    fn is_over(&self) -> bool {
+        self.finished.load(Ordering::Relaxed) || self.stopped()
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits for an event; `false` if it was stopped. Fails if it could never be seen.
+    fn wait(&self, pause: Duration, come: impl Fn() -> Result<bool>) -> Result<bool> {
+        polling::wait(pause, || self.stopped(), come)
+    }
+
+    fn stage_own(&self) -> Result<()> {
+        let mut ledger = Ledger::new(&self.transfer_file);
+        let staged = self.stage_files(&mut ledger);
+        match staged {
+            Ok(()) => self.give(Sign::Staged(self.rank)),
+            // Stopped, too: the next launch goes on from there.
+            Err(error) => ledger.write().and(Err(error)),
+        }
+    }
+
+    fn stage_files(&self, ledger: &mut Ledger<'_>) -> Result<()> {
+        let rate = self.options.bytes_per_second as f64 * self.turn.share;
+        let mut work = Work::begin(Throttle::new(rate, self.options.percent));
+        let is_limited = || Ok(!self.stopped() && !self.hurry.load(Ordering::Relaxed));
+        let known = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
+        let mut stager = Stager::default();
+        for file in self.own_files() {
+            let key = self.key(file);
+            let written = known.files.get(&key).and_then(|entry| entry.written).unwrap_or(0);
+            let buffer_bytes = work.piece(self.options.buffer_bytes);
+            let mut progress = |bytes: u64| {
+                work.moved(bytes, is_limited)?;
+                if self.stopped() { Err(Error::Stopped) } else { Ok(()) }
+            };
+            let mut durable = |written: u64| ledger.set(&key, written);
+            let how = CopyOptions {
+                buffer_bytes,
+                crc32: self.options.check_crc,
+                progress: Some(&mut progress),
+                resume_at: written,
+                durable: Some(Durable { every_bytes: SYNC_BYTES, note: &mut durable }),
+                pace: Some(self.options.flushed),
+                ..CopyOptions::default()
+            };
+            let target = join_relative(&self.prefix, &file.name)?;
+            stager.stage(&self.dir.join(&file.name), &target, self.record.epoch, file, how)?;
+            ledger.note(&mut stager)?;
+            // The last sync is work, too.
+            work.moved(0, is_limited)?;
+        }
+        stager.finish()?;
+        ledger.note(&mut stager)
+    }
+
+    fn publish_all(&self, publish_if: &PublishIf) -> Result<()> {
+        if let Some(leader) = self.leads {
+            if !self.wait_for_node(Sign::Staged)? {
+                return Ok(());
+            }
+            ledger::complete(&self.transfer_file, &self.node_files)?;
+            self.journal.mark(Mark::Staged, leader, "")?;
+        }
+        let committed = || Ok(self.journal.committed()?.is_some());
+        if !self.wait_for_sign(Sign::Commit, committed)? {
+            return Ok(());
+        }
+        let mut dirs = BTreeSet::new();
+        for file in self.own_files() {
+            let target = join_relative(&self.prefix, &file.name)?;
+            let mut publish = || {
+                dirs.insert(publish_staged(&target, self.record.epoch)?);
+                Ok(())
+            };
+            if !publish_if(&file.name, &mut publish)? {
+                remove_staged(&target, self.record.epoch)?;
+            }
+        }
+        // Not while the caller of `publish_if` keeps the program waiting.
+        Together::default().finish_with(dirs)?;
+        self.give(Sign::Named(self.rank))?;
+        self.finished.store(true, Ordering::Relaxed);
+        if let Some(leader) = self.leads
+            && self.wait_for_node(Sign::Named)?
+        {
+            self.leave()?;
+            self.clear_signs()?;
+            self.journal.mark(Mark::Published, leader, "")?;
+        }
+        Ok(())
+    }
+
+    fn advance(&self, left: &mut Left) -> Result<Advance> {
+        if let Some(why) = self.journal.marks(Mark::Failed)?.into_iter().next() {
+            return Ok(Advance::Failed(why));
+        }
+        let nodes = self.journal.parts()?;
+        if self.journal.committed()?.is_none() {
+            if self.journal.count(Mark::Staged)? < nodes.len() {
+                return Ok(Advance::Pending);
+            }
+            announce(&self.prefix, &self.about.dataset, self.options.prefix_size)?;
+            self.journal.commit(&self.about)?;
+        }
+        if self.journal.count(Mark::Published)? < nodes.len() {
+            return Ok(Advance::Pending);
+        }
+        let mut entries = Vec::new();
+        for name in nodes {
+            entries.extend(self.journal.read_part(&name)?.entries);
+        }
+        entries.sort_by_key(|entry| entry.rank);
+        let dataset = self.about.over(&entries);
+        record_flushed(&self.prefix, &dataset, self.about.ranks, &entries)?;
+        self.journal.remove()?;
+        *left = keep_window(&self.prefix, &dataset, self.options.prefix_size);
+        Ok(Advance::Done)
+    }
+}
+
+/// The ranks of this node that have files to copy, and for its leader these files; `dir` is where
+/// those of this rank are. Collective over the node.
+fn node_files(ctx: &Ctx, part: &Catalog, dir: &Path) -> Result<(Vec<usize>, Vec<Way>)> {
+    let dirs = ctx.node.all_gather(dir.as_os_str().as_bytes())?;
+    let copied = || part.entries.iter().filter(|entry| !entry.meta.on_prefix);
+    let writers: BTreeSet<usize> = copied().map(|entry| entry.rank).collect();
+    let mut files = Vec::new();
+    for entry in copied().filter(|_| ctx.is_node_leader()) {
+        let of = ctx.node_ranks.iter().position(|rank| *rank == entry.rank);
+        let dir = of.and_then(|of| dirs.get(of)).map(|dir| Path::new(OsStr::from_bytes(dir)));
+        let source = dir.unwrap_or(Path::new("")).join(&entry.meta.name).display().to_string();
+        let staged = staged_path(&join_relative(ctx.prefix, &entry.meta.name)?, part.epoch)?;
+        files.push((source, staged, entry.meta.size));
+    }
+    Ok((writers.into_iter().collect(), files))
+}

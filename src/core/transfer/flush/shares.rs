@@ -1,0 +1,106 @@
+//! A whole dataset to the prefix by those who have its files, whichever ranks wrote them: a run
+//! with another number of ranks, or one whose ranks run where there is no room for them.
+
+use super::sync_flush::{publish_staged_parts, undo};
+use crate::cache::agree::agree;
+use crate::cache::{Catalog, CatalogEntry, Ctx, Share};
+use crate::comm::{Comm, trees};
+use crate::error::{Error, Result};
+use crate::files::join_relative;
+use crate::kvtree::KvTree;
+use crate::progress::{self, Total};
+use crate::system::in_lanes;
+use crate::transfer::prefix::window::Left;
+use crate::transfer::publish::about::About;
+use crate::transfer::publish::journal::Journal;
+use crate::transfer::publish::newer::leave_as_is;
+use crate::transfer::publish::options::in_turns;
+use crate::transfer::publish::stage::stage;
+
+/// Publishes the dataset that `shares` make up, all ranks' together; `ranks` wrote it. Files that
+/// are `left_out`, by name, are only listed. `lanes`: threads of this rank that copy, and what each
+/// of them calls first. Returns what has left the prefix for it, known to rank 0. Collective.
+///
+/// # Errors
+/// As [`crate::transfer::flush_sync`].
+pub fn flush_shares(
+    ctx: &Ctx,
+    shares: &[Share],
+    ranks: usize,
+    left_out: &dyn Fn(&str) -> bool,
+    lanes: (usize, &(dyn Fn() + Sync)),
+) -> Result<Left> {
+    let about = common_about(ctx, shares, ranks)?;
+    let mut shares = shares.to_vec();
+    shares.iter_mut().for_each(|share| leave_as_is(ctx.prefix, &mut share.record, left_out));
+    let shares = &shares[..];
+    let own = catalog_of(&about, shares);
+    let part = gather(ctx.node, &own)?;
+    let journal = Journal::new(ctx.prefix, about.dataset.id);
+    agree(ctx.world, if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) })?;
+    let announced = match ctx.is_node_leader() {
+        true => journal.write_part(ctx.world.rank(), &part, &about),
+        false => Ok(()),
+    };
+    agree(ctx.world, announced)?;
+    let stage = || stage_shares(ctx, shares, lanes);
+    let staged = in_turns(ctx.world, ctx.transfer.flush_width, stage);
+    if let Err(error) = agree(ctx.world, staged) {
+        undo(ctx, &journal, &own, &error)?;
+        return Err(error);
+    }
+    let entries = gather(ctx.world, &own)?.entries;
+    let gate = |_: &str, publish: &mut dyn FnMut() -> Result<()>| publish().map(|()| true);
+    publish_staged_parts(ctx, &journal, &about, (&own, &entries), &gate).map(|(_, left)| left)
+}
+
+/// What the dataset is, as the first rank that has a share of it knows. Collective.
+fn common_about(ctx: &Ctx, shares: &[Share], ranks: usize) -> Result<About> {
+    let own = shares.first().map(|share| About::of_record(&share.record, ranks));
+    let own = own.map(|about| about.to_tree().encode()).unwrap_or_default();
+    let all = ctx.world.all_gather(&own)?;
+    let first = all.iter().find(|bytes| !bytes.is_empty());
+    let about = first.and_then(|bytes| About::from_tree(&KvTree::decode(bytes).ok()?));
+    about.ok_or_else(|| Error::Missing("nobody has a file of the dataset".into()))
+}
+
+fn catalog_of(about: &About, shares: &[Share]) -> Catalog {
+    let of_share = |share: &Share| {
+        let rank = share.owner;
+        share.record.files.clone().into_iter().map(move |meta| CatalogEntry { rank, meta })
+    };
+    let mut entries: Vec<CatalogEntry> = shares.iter().flat_map(of_share).collect();
+    entries.sort_by_key(|entry| entry.rank);
+    let dataset = &about.dataset;
+    Catalog { id: dataset.id, epoch: dataset.epoch, key: dataset.key.clone(), entries }
+}
+
+/// What all ranks of `comm` have. Collective.
+fn gather(comm: &dyn Comm, own: &Catalog) -> Result<Catalog> {
+    let mut all = Catalog { entries: Vec::new(), ..own.clone() };
+    for theirs in trees::all_gather(comm, &own.to_tree())? {
+        let unreadable = || Error::Unreadable("a rank's list of files cannot be read".into());
+        let theirs = Catalog::from_tree(&theirs).ok_or_else(unreadable)?;
+        all.entries.extend(theirs.entries);
+    }
+    all.entries.sort_by_key(|entry| entry.rank);
+    Ok(all)
+}
+
+fn stage_shares(ctx: &Ctx, shares: &[Share], lanes: (usize, &(dyn Fn() + Sync))) -> Result<()> {
+    let mut files = Vec::new();
+    for share in shares {
+        let wanted = share.record.files.iter().filter(|file| !file.on_prefix);
+        files.extend(wanted.map(|file| (&share.record, file)));
+    }
+    let bytes = files.iter().map(|(_, file)| file.size).sum();
+    let _step = progress::step("copying to the prefix", Total::Bytes(Some(bytes)));
+    let (prefix, options) = (ctx.prefix, ctx.transfer);
+    let stage_one = |at: usize| {
+        let (record, file) = files[at];
+        let target = join_relative(prefix, &file.name)?;
+        let source = record.dir.join(&file.name);
+        stage(&source, &target, record.epoch, Some(file), options.copy()).map(drop)
+    };
+    in_lanes(lanes, files.len(), &stage_one).into_iter().collect()
+}

@@ -1,0 +1,474 @@
+//! What is on the prefix: summaries and index.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::paths::{OWN_MODE, folder, folder_name, index_path, own_folder};
+use super::replaced::keep_replaced;
+use crate::cache::CatalogEntry;
+use crate::error::Result;
+use crate::files::{create_dirs, join_relative};
+use crate::records::{
+    Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, Location, PrefixIndex, Record, Summary,
+    Timestamp, Turn, classic, update,
+};
+use crate::system::test_pause;
+
+fn flush_path(prefix: &Path) -> PathBuf {
+    own_folder(prefix).join(FlushState::NAME)
+}
+
+/// Writes summary, index and flush file of a dataset whose files are all in place. One of which
+/// nothing is there (the program has deleted it, or has newer files) is not entered: nobody could
+/// restart from it, and the cache may have all of it.
+pub(crate) fn record_flushed(
+    prefix: &Path,
+    dataset: &Dataset,
+    ranks: usize,
+    entries: &[CatalogEntry],
+) -> Result<()> {
+    let is_there = |entry: &CatalogEntry| {
+        join_relative(prefix, &entry.meta.name).is_ok_and(|path| path.symlink_metadata().is_ok())
+    };
+    if !entries.is_empty() && !entries.iter().any(is_there) {
+        return update(&flush_path(prefix), |state: &mut FlushState| {
+            state.unset(dataset.id, Location::Flushing);
+            Ok(())
+        });
+    }
+    let dir = folder(prefix, dataset.id);
+    create_dirs(&dir, OWN_MODE)?;
+    let mut files: BTreeMap<usize, Vec<FileMeta>> = BTreeMap::new();
+    for entry in entries {
+        files.entry(entry.rank).or_default().push(entry.meta.clone());
+    }
+    let summary = Summary { dataset: dataset.clone(), ranks: ranks as u64, files };
+    summary.write_to(&dir)?;
+    classic::take_over(&index_path(prefix))?;
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        enter(index, dataset, Timestamp::now());
+        Ok(())
+    })?;
+    update(&flush_path(prefix), |state: &mut FlushState| {
+        state.unset(dataset.id, Location::Flushing);
+        state.set(dataset.id, Location::Prefix);
+        Ok(())
+    })
+}
+
+/// Enters a dataset of which not everything could be saved. Nobody restarts from it; a person sees
+/// that it was there.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn record_incomplete(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
+    let dataset = Dataset { id, name: key.name(), key: key.clone(), ..Dataset::default() };
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        if index.by_id(id).is_none() {
+            index.insert(IndexEntry {
+                id,
+                dir: folder_name(id),
+                dataset: Some(dataset),
+                ..IndexEntry::default()
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Makes the flush file say that just `cached` are in cache and just `flushing` on their way; each
+/// in cache has its name there once it is complete. Nothing is written where it says so already.
+///
+/// # Errors
+/// If it cannot be read or written.
+pub fn record_places(
+    prefix: &Path,
+    cached: &BTreeMap<u64, Option<String>>,
+    flushing: &BTreeMap<u64, Option<(u64, u64)>>,
+) -> Result<()> {
+    let path = flush_path(prefix);
+    let in_cache: BTreeSet<u64> = cached.keys().copied().collect();
+    let on_its_way: BTreeSet<u64> = flushing.keys().copied().collect();
+    let wanted = [(Location::Cache, &in_cache), (Location::Flushing, &on_its_way)];
+    let change = |state: &mut FlushState| {
+        for (place, ids) in wanted {
+            state.at(place).difference(ids).for_each(|id| state.unset(*id, place));
+            ids.iter().for_each(|id| state.set(*id, place));
+        }
+        let named = cached.iter().filter_map(|(id, name)| Some((id, name.as_ref()?)));
+        named.for_each(|(id, name)| state.set_name(*id, name));
+        let progress = flushing.iter().filter_map(|(id, progress)| Some((id, (*progress)?)));
+        progress.for_each(|(id, (done, of))| state.set_progress(*id, done, of));
+    };
+    let before = FlushState::read(&path)?.unwrap_or_default();
+    let mut after = before.clone();
+    change(&mut after);
+    if after == before {
+        return Ok(());
+    }
+    update(&path, |state: &mut FlushState| {
+        change(state);
+        Ok(())
+    })
+}
+
+/// Returns the complete datasets that are in the cache and not on the prefix, by the flush file: id
+/// and name. Local: rank 0 reads.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn list_in_cache(prefix: &Path) -> Result<Vec<(u64, String)>> {
+    let state = FlushState::read(&flush_path(prefix))?.unwrap_or_default();
+    Ok(state.unflushed().filter_map(|id| Some((id, state.name(id)?.to_owned()))).collect())
+}
+
+/// Tells whether a run has left complete datasets here, or has recorded some that only its cache
+/// had. Local.
+///
+/// # Errors
+/// If the index or the flush file cannot be read.
+pub fn has_datasets(prefix: &Path) -> Result<bool> {
+    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    Ok(index.newest_first().any(|entry| entry.complete) || !list_in_cache(prefix)?.is_empty())
+}
+
+/// Notes that files of `dataset` are about to take their names one by one: an older dataset with
+/// the same names is not restorable from here on. Returns the ids of those; mostly there are none,
+/// and then nothing is written. Of a series without ids their files are kept if the window of
+/// `keep` checkpoints has room for more than one.
+pub(crate) fn announce(prefix: &Path, dataset: &Dataset, keep: u64) -> Result<Vec<u64>> {
+    let mut index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let older = replace_older(&mut index, dataset);
+    if older.is_empty() {
+        return Ok(Vec::new());
+    }
+    let kept = if keep > 1 { keep_replaced(prefix, &index, &older) } else { Vec::new() };
+    test_pause("replaced.linked");
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        let replaced = replace_older(index, dataset);
+        for id in replaced.iter().filter(|id| kept.contains(id)) {
+            if let Some(entry) = index.by_id_mut(*id) {
+                entry.kept = true;
+            }
+        }
+        Ok(replaced)
+    })
+}
+
+/// Marks datasets of the same series and captured id as replaced. Pure.
+fn replace_older(index: &mut PrefixIndex, dataset: &Dataset) -> Vec<u64> {
+    let same_names =
+        |old: &DatasetKey| (&old.series, &old.id) == (&dataset.key.series, &dataset.key.id);
+    let older = index.newest_first().filter(|entry| {
+        let key = entry.dataset.as_ref().map(|dataset| &dataset.key);
+        entry.id < dataset.id && entry.replaced_by.is_none() && key.is_some_and(same_names)
+    });
+    let replaced: Vec<u64> = older.map(|entry| entry.id).collect();
+    for id in &replaced {
+        if let Some(entry) = index.by_id_mut(*id) {
+            entry.replaced_by = Some(dataset.id);
+        }
+    }
+    replaced
+}
+
+/// Marks whatever a newer dataset of the index has replaced, after one has come out of order. Pure.
+pub(super) fn enter_replaced(index: &mut PrefixIndex) {
+    let complete = index.newest_first().filter(|entry| entry.complete);
+    let mut datasets: Vec<Dataset> = complete.filter_map(|entry| entry.dataset.clone()).collect();
+    datasets.reverse();
+    for dataset in &datasets {
+        replace_older(index, dataset);
+    }
+}
+
+/// Enters a dataset into the index. Pure.
+pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) {
+    replace_older(index, dataset);
+    let dir = folder_name(dataset.id);
+    let before = index.by_id(dataset.id).cloned().unwrap_or_default();
+    index.insert(IndexEntry {
+        id: dataset.id,
+        dir: dir.clone(),
+        complete: true,
+        flushed: Some(now),
+        // Failures of an earlier copy say nothing about this one.
+        failed: Default::default(),
+        replaced_by: None,
+        abandoned_by: None,
+        kept: false,
+        dataset: Some(dataset.clone()),
+        fetched: before.fetched,
+        // It is the same dataset, wherever it is read.
+        refused: before.refused,
+    });
+    let before = index.current_entry().map(|current| current.id).or(index.returned_to());
+    let newest = before.is_none_or(|before| before <= dataset.id)
+        && !index.turn.is_some_and(|turn| turn.leaves(dataset.id));
+    let restarts = dataset.checkpoint_id.is_some() || !dataset.is_output;
+    if newest && restarts {
+        index.abandon_before(dataset.id);
+        index.set_current(&dir);
+    }
+}
+
+/// A dataset on the prefix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnPrefix {
+    /// Dataset id.
+    pub id: u64,
+    /// Series, captured id, generation.
+    pub key: DatasetKey,
+    /// Complete, not failed since, not replaced by a newer one under the same names.
+    pub restorable: bool,
+    /// Marked as current in the index.
+    pub current: bool,
+    /// The number of its checkpoint, if it is one.
+    pub checkpoint_id: Option<u64>,
+    /// Its name in the index, such as `ckpt.20`.
+    pub name: String,
+    /// It was complete when it came here, and no newer one has taken its files' names.
+    pub holds_names: bool,
+    /// It was complete, and a newer one has taken names of it.
+    pub replaced: bool,
+    /// So it was, and its files are kept beside: see [`crate::transfer::bring_back`].
+    pub kept: bool,
+    /// The run went back to before it, and this is the first that came here since.
+    pub abandoned_by: Option<u64>,
+    /// The program could not restart from it.
+    pub refused: bool,
+}
+
+/// Returns all datasets that the index knows, newest first; empty without an index. Local: rank 0
+/// reads.
+///
+/// # Errors
+/// If the index is damaged, of a newer version, or cannot be read.
+pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
+    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let current = index.current_entry().map(|entry| entry.id);
+    let describe = |entry: &IndexEntry| OnPrefix {
+        id: entry.id,
+        key: entry.dataset.as_ref().map(|dataset| dataset.key.clone()).unwrap_or_default(),
+        restorable: entry.is_restorable(),
+        current: current == Some(entry.id),
+        checkpoint_id: entry.dataset.as_ref().and_then(|dataset| dataset.checkpoint_id),
+        name: entry.dataset.as_ref().map(|dataset| dataset.name.clone()).unwrap_or_default(),
+        holds_names: entry.complete && entry.replaced_by.is_none(),
+        replaced: entry.complete && entry.replaced_by.is_some(),
+        kept: entry.is_kept(),
+        abandoned_by: entry.abandoned_by,
+        refused: entry.refused,
+    };
+    Ok(index.newest_first().map(describe).collect())
+}
+
+/// Notes in the index that a launch is about to restart from dataset `id`. Local: rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_attempt(prefix: &Path, id: u64) -> Result<()> {
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        if let Some(entry) = index.by_id_mut(id) {
+            entry.fetched.insert(Timestamp::now());
+        }
+        Ok(())
+    })
+}
+
+/// Notes in the index that a launch restarts from dataset `id`, which becomes the current one.
+/// Local: rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_success(prefix: &Path, id: u64) -> Result<()> {
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        index.accept(id);
+        if let Some(dir) = index.by_id(id).map(|entry| entry.dir.clone()) {
+            index.set_current(&dir);
+        }
+        Ok(())
+    })
+}
+
+/// Notes in the index that a launch went back to dataset `id`, which only the cache has: what comes
+/// next follows that one. Local: rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_return(prefix: &Path, id: u64) -> Result<()> {
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        index.accept(id);
+        index.return_to(id);
+        Ok(())
+    })
+}
+
+/// Returns the dataset of [`note_return`], while nothing has become current since. Local: rank 0
+/// reads.
+///
+/// # Errors
+/// If the index is damaged or cannot be read.
+pub fn returned_to(prefix: &Path) -> Result<Option<u64>> {
+    Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.returned_to()))
+}
+
+/// Notes in the index that a launch goes back, or that it is where it was before it did. Local:
+/// rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_turn(prefix: &Path, turn: Option<Turn>) -> Result<()> {
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        index.turn = turn;
+        Ok(())
+    })
+}
+
+/// Returns what the last [`note_turn`] has noted. Local: rank 0 reads.
+///
+/// # Errors
+/// If the index is damaged or cannot be read.
+pub fn last_turn(prefix: &Path) -> Result<Option<Turn>> {
+    Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.turn))
+}
+
+/// Notes a failure in the index, so that later starts do not offer the dataset. Local: rank 0 does
+/// it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_failure(prefix: &Path, id: u64) -> Result<()> {
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        let was_current = index.current_entry().is_some_and(|entry| entry.id == id);
+        if let Some(entry) = index.by_id_mut(id) {
+            entry.failed.insert(Timestamp::now());
+        }
+        if was_current {
+            index.clear_current();
+        }
+        Ok(())
+    })
+}
+
+/// Notes in the index that the program could not restart from dataset `id`, which may be in the
+/// cache only: later starts do not offer it, until the user chooses it. Local: rank 0 does it.
+///
+/// # Errors
+/// If the index cannot be read or written.
+pub fn note_refusal(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
+    record_incomplete(prefix, id, key)?;
+    note_failure(prefix, id)?;
+    update(&index_path(prefix), |index: &mut PrefixIndex| {
+        if let Some(entry) = index.by_id_mut(id) {
+            entry.refused = true;
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dataset(id: u64, series: &str, captured: &str) -> Dataset {
+        let key = DatasetKey { series: series.into(), id: captured.into(), generation: id };
+        Dataset { id, name: format!("{series}.{id}"), key, complete: true, ..Dataset::default() }
+    }
+
+    #[test]
+    fn a_rewritten_series_leaves_one_restorable_entry() {
+        let mut index = PrefixIndex::default();
+        let now = Timestamp::from_unix_seconds(5);
+        enter(&mut index, &dataset(1, "state", ""), now);
+        enter(&mut index, &dataset(2, "ckpt", "10"), now);
+        enter(&mut index, &dataset(3, "ckpt", "20"), now);
+        assert_eq!(replace_older(&mut index.clone(), &dataset(4, "state", "")), [1]);
+        enter(&mut index, &dataset(4, "state", ""), now);
+        assert_eq!(index.current(), Some("scr.dataset.4"));
+        let restorable = index.newest_first().filter(|entry| entry.is_restorable());
+        assert_eq!(restorable.map(|entry| entry.id).collect::<Vec<_>>(), [4, 3, 2]);
+        // Output alone is nothing to restart from.
+        let output = Dataset { is_output: true, ..dataset(5, "viz", "10") };
+        enter(&mut index, &output, now);
+        assert_eq!(index.current(), Some("scr.dataset.4"));
+        enter(&mut index, &Dataset { id: 6, checkpoint_id: Some(1), ..output }, now);
+        assert_eq!(index.current(), Some("scr.dataset.6"));
+    }
+
+    #[test]
+    fn what_a_run_has_left_is_marked_until_it_is_chosen_again() {
+        let (mut index, now) = (PrefixIndex::default(), Timestamp::from_unix_seconds(5));
+        let add = |index: &mut PrefixIndex, id: u64| {
+            enter(index, &dataset(id, "ckpt", &id.to_string()), now);
+        };
+        (1..=4).for_each(|id| add(&mut index, id));
+        enter(&mut index, &Dataset { is_output: true, ..dataset(5, "viz", "1") }, now);
+        let abandoned = |index: &PrefixIndex| {
+            let all: Vec<_> = index.newest_first().map(|entry| entry.abandoned_by).collect();
+            all.into_iter().rev().collect::<Vec<_>>()
+        };
+        assert_eq!(abandoned(&index), [None; 5], "a course without a turn");
+        index.set_current("scr.dataset.2");
+        add(&mut index, 6);
+        let turned = [None, None, Some(6), Some(6), None, None];
+        assert_eq!(abandoned(&index), turned);
+        add(&mut index, 7);
+        assert_eq!(abandoned(&index)[..6], turned);
+        // Back to what was left, and on from there.
+        index.set_current("scr.dataset.3");
+        add(&mut index, 8);
+        let again = [None, None, None, Some(6), None, Some(8), Some(8), None];
+        assert_eq!(abandoned(&index), again);
+        assert_eq!(PrefixIndex::from_tree(&index.to_tree()), Ok(index));
+    }
+
+    #[test]
+    fn what_follows_a_return_to_the_cache_is_current_and_newer_ones_are_left() {
+        let (mut index, now) = (PrefixIndex::default(), Timestamp::from_unix_seconds(5));
+        let add = |index: &mut PrefixIndex, id: u64| {
+            enter(index, &dataset(id, "ckpt", &id.to_string()), now);
+        };
+        [3, 4].into_iter().for_each(|id| add(&mut index, id));
+        index.return_to(2);
+        assert_eq!((index.current(), index.returned_to()), (None, Some(2)));
+        assert_eq!(PrefixIndex::from_tree(&index.to_tree()), Ok(index.clone()));
+        let mut further = index.clone();
+        // It comes itself: the newer ones stay newer than the current one.
+        add(&mut index, 2);
+        assert_eq!((index.current(), index.returned_to()), (Some("scr.dataset.2"), None));
+        // One that follows it comes first: those between are left.
+        add(&mut further, 5);
+        assert_eq!((further.current(), further.returned_to()), (Some("scr.dataset.5"), None));
+        assert_eq!(further.by_id(3).unwrap().abandoned_by, Some(5));
+    }
+
+    #[test]
+    fn what_was_left_in_the_cache_does_not_become_current_when_it_comes() {
+        let (mut index, now) = (PrefixIndex::default(), Timestamp::from_unix_seconds(5));
+        index.turn = Some(Turn { to: 2, from: 4 });
+        for (id, current) in [(3, None), (2, Some(2)), (4, Some(2)), (5, Some(5))] {
+            enter(&mut index, &dataset(id, "ckpt", &id.to_string()), now);
+            assert_eq!(index.current_entry().map(|entry| entry.id), current, "{id}");
+        }
+        assert_eq!(PrefixIndex::from_tree(&index.to_tree()), Ok(index));
+    }
+
+    #[test]
+    fn attempts_and_failures_are_noted() {
+        let prefix = tempfile::tempdir().unwrap();
+        assert!(list_prefix(prefix.path()).unwrap().is_empty());
+        for made in [dataset(1, "a", "1"), dataset(2, "b", "1"), dataset(3, "a", "2")] {
+            record_flushed(prefix.path(), &made, 2, &[]).unwrap();
+        }
+        note_failure(prefix.path(), 3).unwrap();
+        let listed = list_prefix(prefix.path()).unwrap();
+        assert!(listed.iter().all(|dataset| !dataset.current));
+        note_attempt(prefix.path(), 2).unwrap();
+        assert!(!list_prefix(prefix.path()).unwrap()[1].current);
+        note_success(prefix.path(), 2).unwrap();
+        assert!(list_prefix(prefix.path()).unwrap()[1].current);
+        let restorable = listed.iter().filter(|dataset| dataset.restorable);
+        assert_eq!(restorable.map(|one| one.id).collect::<Vec<_>>(), [2, 1]);
+    }
+}

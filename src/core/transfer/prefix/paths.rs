@@ -1,0 +1,97 @@
+//! Where what is ours lies on the prefix, and whether a file there is the one that was published.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::error::Result;
+use crate::files::join_relative;
+use crate::records::{FileMeta, PrefixIndex};
+
+/// Mode of directories of ours on the prefix (before umask): others may look, and plant nothing.
+pub(crate) const OWN_MODE: u32 = 0o755;
+
+/// Returns the folder of everything that is ours on the prefix.
+pub(crate) fn own_folder(prefix: &Path) -> PathBuf {
+    prefix.join(".scr")
+}
+
+/// Directory of a dataset's summary, relative to the prefix's own folder.
+pub(super) fn folder_name(id: u64) -> String {
+    format!("scr.dataset.{id}")
+}
+
+/// Returns the folder of what is ours of dataset `id`.
+pub(crate) fn folder(prefix: &Path, id: u64) -> PathBuf {
+    own_folder(prefix).join(folder_name(id))
+}
+
+/// Returns the path of the index of the prefix.
+pub(crate) fn index_path(prefix: &Path) -> PathBuf {
+    own_folder(prefix).join(PrefixIndex::NAME)
+}
+
+/// Folder of copies of files, in that of their dataset.
+pub(super) const FILES: &str = "files";
+
+/// Returns where the copy of a file of dataset `id` is.
+pub(crate) fn copy_place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> {
+    join_relative(&folder(prefix, id).join(FILES), name)
+}
+
+/// The summary of a dataset that a person has taken out of the index.
+pub const DROPPED_NAME: &str = "summary.scr.dropped";
+
+/// Tells whether `path` is the published copy of `meta`: its size, and its time of modification,
+/// which a publish carries over; an older generation under the same name has another.
+#[must_use]
+pub fn is_published(path: &Path, meta: &FileMeta) -> bool {
+    fs::metadata(path).is_ok_and(|found| {
+        let modified = (found.mtime(), found.mtime_nsec());
+        found.len() == meta.size
+            && is_time_of(
+                modified,
+                found.ctime_nsec(),
+                (meta.mtime_seconds, meta.mtime_nanoseconds),
+            )
+    })
+}
+
+/// Whether a file that was `modified` then has the time that it was given. Where the last change of
+/// its inode, which nobody can set, is in whole seconds, so is all that the file system keeps. On
+/// others a whole second comes from whoever has set it: two generations that were written within
+/// one would be taken for each other.
+fn is_time_of(modified: (i64, i64), changed_nanoseconds: i64, given: (i64, i64)) -> bool {
+    let (seconds, nanoseconds) = modified;
+    let keeps_seconds = nanoseconds == 0 && changed_nanoseconds == 0;
+    seconds == given.0 && (keeps_seconds || nanoseconds / 1000 == given.1 / 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn a_whole_second_is_no_proof_where_fractions_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state");
+        fs::write(&path, "generation 2").unwrap();
+        let file = fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)).unwrap();
+        // Of the same size, and written in the same second.
+        let older = FileMeta {
+            size: 12,
+            mtime_seconds: 1_700_000_000,
+            mtime_nanoseconds: 987_654_321,
+            ..FileMeta::default()
+        };
+        assert!(!is_published(&path, &older));
+        assert!(is_published(&path, &FileMeta { mtime_nanoseconds: 0, ..older.clone() }));
+        assert!(is_time_of((1_700_000_000, 0), 0, (1_700_000_000, 987_654_321)));
+        assert!(!is_time_of((1_700_000_001, 0), 0, (1_700_000_000, 987_654_321)));
+        // Some keep microseconds.
+        assert!(is_time_of((7, 987_654_000), 5, (7, 987_654_321)));
+    }
+}

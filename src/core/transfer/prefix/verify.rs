@@ -1,0 +1,225 @@
+//! Whether the files of a dataset on the prefix are still what its summary says.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::findings::{Findings, Unchecked, Verdict};
+use super::index::note_failure;
+use super::others::of_newer;
+use super::paths::{folder, index_path};
+use crate::cache::Ctx;
+use crate::cache::agree::agree;
+use crate::comm::trees;
+use crate::error::{Error, Result};
+use crate::kvtree::KvTree;
+use crate::params::{Settings, keys};
+use crate::records::{FileMeta, PrefixIndex, Record, Summary};
+
+/// How thoroughly [`verify_on_prefix`] looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// Sizes.
+    Sizes,
+    /// Contents too.
+    Contents,
+    /// Contents if a rank's share of the dataset has at most this many bytes, else sizes.
+    ContentsUpTo(u64),
+}
+
+/// Contents of what the program does not restart from, as the cache has it or a newer one, are read
+/// if a rank's share of it is no larger than this.
+const CONTENT_BYTES_MAX: u64 = 16 << 20;
+
+impl Check {
+    /// Returns how thoroughly what is not copied is looked at: in full what the program `restarts`
+    /// from. Of the rest whoever sets SCR_CRC_ON_FLUSH=1 himself wants every byte read, however
+    /// long it takes.
+    pub fn of(settings: &Settings, restarts: bool) -> Check {
+        let wanted = restarts || settings.is_chosen(keys::CRC_ON_FLUSH.param.name);
+        match (settings.get(keys::CRC_ON_FLUSH), wanted) {
+            (false, _) => Check::Sizes,
+            (true, false) => Check::ContentsUpTo(CONTENT_BYTES_MAX),
+            (true, true) => Check::Contents,
+        }
+    }
+}
+
+/// Outcome of [`verify_on_prefix`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Verified {
+    /// Names of the dataset's files, relative to the prefix.
+    pub names: Vec<String>,
+    /// What is wrong, one sentence; `None` if all is well, or nothing of the dataset is left.
+    pub fault: Option<String>,
+    /// Nothing of the dataset is left: somebody has deleted all its files, or has written all of
+    /// them anew without us. What lies there now is not for us to judge.
+    pub gone: bool,
+    /// Somebody has written all its files anew, in whatever size; a copy that was cut short on its
+    /// way is damage.
+    pub anew: bool,
+    /// What is not as the summary says and nobody is kept from reading, one sentence.
+    pub remark: Option<String>,
+    /// What has no checksum.
+    pub unchecked: Unchecked,
+}
+
+/// Checks dataset `id` on the prefix against its summary, each rank a share of the files. A fault
+/// is recorded in the index, and the names tell what to hide from the program. A file that a newer
+/// dataset lists too (a pointer file) may differ, one without the id in its name may have been
+/// changed by somebody who chooses where to begin, and one that the program wrote to the prefix
+/// itself may have grown, or gone; in a series without ids it may even have been written anew by
+/// half. Collective.
+///
+/// # Errors
+/// If communication fails, or the index cannot be written. A damaged summary is a fault.
+pub fn verify_on_prefix(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
+    verify(ctx, id, check, |file| file.on_prefix)
+}
+
+/// Does the same for one that the program does not start from, since the cache has a newer one of
+/// its series. Without ids the program may have written again whatever has come to the prefix: it
+/// finds there what it would find without us. Collective.
+///
+/// # Errors
+/// As [`verify_on_prefix`].
+pub fn verify_outdated(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
+    verify(ctx, id, check, |_| true)
+}
+
+/// Without ids, files of which `may_change` says so may have changed.
+fn verify(
+    ctx: &Ctx,
+    id: u64,
+    check: Check,
+    may_change: impl Fn(&FileMeta) -> bool,
+) -> Result<Verified> {
+    let summary = match read_summary(ctx, id)? {
+        Ok(summary) => summary,
+        Err(fault) => {
+            note_fault(ctx, id)?;
+            return Ok(Verified { fault: Some(fault), ..Verified::default() });
+        }
+    };
+    let names: Vec<String> =
+        summary.files.values().flatten().map(|file| file.name.clone()).collect();
+    let contents = match check {
+        Check::Sizes => false,
+        Check::Contents => true,
+        Check::ContentsUpTo(most) => bytes_of(&summary) / ctx.world.size().max(1) as u64 <= most,
+    };
+    let mut verdict = compare(ctx, &summary, contents, &may_change)?;
+    if verdict.cut_short && !contents {
+        // Contents tell a copy of it from the files of another state, some of which are smaller.
+        verdict = compare(ctx, &summary, true, &may_change)?;
+    }
+    if verdict.fault.is_some() {
+        note_fault(ctx, id)?;
+    }
+    let Verdict { fault, gone, anew, remark, unchecked, .. } = verdict;
+    Ok(Verified { names, fault, gone, anew, remark, unchecked })
+}
+
+fn bytes_of(summary: &Summary) -> u64 {
+    let files = summary.files.values().flatten();
+    files.fold(0, |sum: u64, file| sum.saturating_add(file.size))
+}
+
+/// Each rank looks at its share; rank 0, which alone reads other summaries, judges. Collective.
+fn compare(
+    ctx: &Ctx,
+    summary: &Summary,
+    contents: bool,
+    may_change: &dyn Fn(&FileMeta) -> bool,
+) -> Result<Verdict> {
+    let own = Findings::of_share(ctx, summary, contents, may_change);
+    let report = (own != Findings::default()).then(|| (0, own.to_tree().encode()));
+    let mut all = Findings::default();
+    for (_, bytes) in ctx.world.sparse_exchange(report.into_iter().collect())? {
+        all.add(Findings::from_tree(&KvTree::decode(&bytes)?));
+    }
+    let mut answer = KvTree::new();
+    if ctx.world.rank() == 0 {
+        let others = of_newer(ctx.prefix, summary.dataset.id, &all.suspects());
+        let files = summary.files.values().map(Vec::len).sum();
+        answer = all.judge(files, &others).to_tree();
+    }
+    Ok(Verdict::from_tree(&trees::from_root(ctx.world, &answer, 0)?))
+}
+
+/// Returns the names of the files of dataset `id`, relative to the prefix; none if its summary
+/// cannot be read. Collective.
+///
+/// # Errors
+/// If communication fails.
+pub fn names_on_prefix(ctx: &Ctx, id: u64) -> Result<Vec<String>> {
+    let summary = read_summary(ctx, id)?.unwrap_or_default();
+    Ok(summary.files.into_values().flatten().map(|file| file.name).collect())
+}
+
+/// Returns the names of the files of dataset `id` on the prefix, by the rank that wrote them.
+/// Collective.
+///
+/// # Errors
+/// If communication fails, or the dataset has no summary that can be read.
+pub fn files_on_prefix(ctx: &Ctx, id: u64) -> Result<BTreeMap<usize, Vec<String>>> {
+    let summary = read_summary(ctx, id)?.map_err(Error::Unreadable)?;
+    let names = |files: Vec<FileMeta>| files.into_iter().map(|file| file.name).collect();
+    Ok(summary.files.into_iter().map(|(rank, files)| (rank, names(files))).collect())
+}
+
+/// Reads the summary on rank 0, and all get it; or tells what is wrong with it.
+pub(crate) fn read_summary(ctx: &Ctx, id: u64) -> Result<std::result::Result<Summary, String>> {
+    let own = if ctx.world.rank() == 0 { summary_tree(ctx.prefix, id) } else { KvTree::new() };
+    let tree = trees::from_root(ctx.world, &own, 0)?;
+    if let Some(fault) = tree.get_value("FAULT") {
+        return Ok(Err(fault.to_owned()));
+    }
+    Summary::from_tree(&tree).map(Ok).map_err(Error::Unreadable)
+}
+
+/// The summary's tree, or FAULT.
+fn summary_tree(prefix: &Path, id: u64) -> KvTree {
+    let mut fault = KvTree::new();
+    match Summary::read_from(&folder(prefix, id)) {
+        Ok(Some(summary)) => return summary.to_tree(),
+        Ok(None) => fault.set_value("FAULT", format_args!("its summary is missing")),
+        Err(error) => fault.set_value("FAULT", error),
+    };
+    fault
+}
+
+/// Notes the failure on rank 0, unless the index has it already.
+pub(crate) fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
+    let note = || {
+        let index = PrefixIndex::read(&index_path(ctx.prefix))?.unwrap_or_default();
+        match index.by_id(id) {
+            Some(entry) if entry.is_restorable() => note_failure(ctx.prefix, id),
+            _ => Ok(()),
+        }
+    };
+    agree(ctx.world, if ctx.world.rank() == 0 { note() } else { Ok(()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::{Inputs, load};
+
+    #[test]
+    fn contents_are_read_as_far_as_somebody_wants() {
+        let check = |value: Option<&str>, restarts| {
+            let value = value.map(|value| ("SCR_CRC_ON_FLUSH".to_string(), value.to_string()));
+            let inputs = Inputs {
+                environment: &value.into_iter().collect(),
+                working_directory: Path::new("/nowhere"),
+                system_file: Path::new("/nowhere/scr.conf"),
+                program: &[],
+            };
+            Check::of(&load(&inputs).unwrap(), restarts)
+        };
+        assert_eq!(check(None, true), Check::Contents);
+        assert_eq!(check(None, false), Check::ContentsUpTo(CONTENT_BYTES_MAX));
+        assert_eq!(check(Some("1"), false), Check::Contents);
+        assert_eq!([true, false].map(|it| check(Some("0"), it)), [Check::Sizes, Check::Sizes]);
+    }
+}

@@ -1,0 +1,87 @@
+//! What index and summary say of a dataset as a whole, from what a rank's record knows.
+
+use std::collections::BTreeMap;
+
+use crate::cache::CatalogEntry;
+use crate::kvtree::KvTree;
+use crate::records::{Dataset, DatasetRecord};
+use crate::system;
+
+/// Tag of a record: number among the checkpoints.
+pub const TAG_CHECKPOINT: &str = "CKPT";
+/// Tag of a record: 1 for output, which stays on the prefix; with a number it is a checkpoint, too.
+pub const TAG_OUTPUT: &str = "OUTPUT";
+/// Tag of a record: the job that wrote it.
+pub const TAG_JOB: &str = "JOBID";
+/// Tag of a record: seconds since 1970 of its seal.
+pub const TAG_CREATED: &str = "CREATED";
+
+/// Makes the tags of a record of `dataset`: the inverse of [`About::of_record`].
+pub(crate) fn tags_of(dataset: &Dataset) -> BTreeMap<String, String> {
+    let mut tags = BTreeMap::new();
+    if let Some(number) = dataset.checkpoint_id {
+        tags.insert(TAG_CHECKPOINT.to_owned(), number.to_string());
+    }
+    if dataset.is_output {
+        tags.insert(TAG_OUTPUT.to_owned(), "1".to_owned());
+    }
+    if !dataset.job_id.is_empty() {
+        tags.insert(TAG_JOB.to_owned(), dataset.job_id.clone());
+    }
+    tags.insert(TAG_CREATED.to_owned(), dataset.created_seconds.to_string());
+    tags
+}
+
+/// A dataset and how many have a share in it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct About {
+    pub dataset: Dataset,
+    /// Ranks that wrote it.
+    pub ranks: usize,
+    /// Parts of the journal of its flush; 0 where that is not known.
+    pub parts: usize,
+}
+
+impl About {
+    /// Makes it of `record`: all but the numbers of files and bytes, which [`About::over`] fills
+    /// in.
+    pub fn of_record(record: &DatasetRecord, ranks: usize) -> About {
+        let tag = |name: &str| record.tags.get(name).cloned().unwrap_or_default();
+        let key = &record.key;
+        let dataset = Dataset {
+            id: record.dataset_id,
+            name: key.name(),
+            key: key.clone(),
+            epoch: record.epoch,
+            user: system::user_name(),
+            job_id: tag(TAG_JOB),
+            created_seconds: tag(TAG_CREATED).parse().unwrap_or_else(|_| system::unix_seconds()),
+            checkpoint_id: tag(TAG_CHECKPOINT).parse().ok(),
+            is_output: tag(TAG_OUTPUT) == "1",
+            files: 0,
+            bytes: 0,
+            complete: true,
+        };
+        About { dataset, ranks, parts: 0 }
+    }
+
+    /// Returns the dataset with the numbers of `entries`, all files of all ranks.
+    pub fn over(&self, entries: &[CatalogEntry]) -> Dataset {
+        let bytes = entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.meta.size));
+        Dataset { files: entries.len() as u64, bytes, ..self.dataset.clone() }
+    }
+
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set("DATASET", self.dataset.to_tree());
+        tree.set_value("RANKS", self.ranks);
+        tree.set_value("PARTS", self.parts);
+        tree
+    }
+
+    pub fn from_tree(tree: &KvTree) -> Option<About> {
+        let dataset = Dataset::from_tree(tree.get("DATASET")?)?;
+        let parts = tree.parse("PARTS").unwrap_or(0);
+        Some(About { dataset, ranks: tree.parse("RANKS")?, parts })
+    }
+}

@@ -1,0 +1,139 @@
+//! What newer datasets have on the prefix already: a flush of an older one must not write over it.
+
+use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::about::About;
+use super::stage::remove_staged;
+use crate::cache::{Catalog, Ctx};
+use crate::error::Result;
+use crate::files::join_relative;
+use crate::kvtree::KvTree;
+use crate::records::{Dataset, DatasetKey, DatasetRecord, PrefixIndex, Record as _, Summary};
+use crate::transfer::prefix::paths::{folder, index_path};
+use crate::transfer::prefix::verify::names_on_prefix;
+
+/// Finds the names that a flush of dataset `id` has to leave as they are, since a newer dataset of
+/// its series has them on the prefix (a pointer file); `None` if a newer one has taken all its
+/// names. `there` is what can be restored from the prefix, the same on all ranks. Collective.
+///
+/// # Errors
+/// If communication fails.
+pub fn kept_by_newer<'a>(
+    ctx: &Ctx,
+    id: u64,
+    key: &DatasetKey,
+    there: impl Iterator<Item = (u64, &'a DatasetKey)>,
+) -> Result<Option<BTreeSet<String>>> {
+    let newer = there.filter(|(other, of)| *other > id && of.series == key.series);
+    let newer: Vec<(u64, &DatasetKey)> = newer.collect();
+    if newer.iter().any(|(_, of)| of.id == key.id) {
+        return Ok(None);
+    }
+    let mut names = BTreeSet::new();
+    for (other, _) in newer {
+        names.extend(names_on_prefix(ctx, other)?);
+    }
+    Ok(Some(names))
+}
+
+/// Does the same for one whose flush was interrupted, by what the index says: the run may have gone
+/// on after an error, and newer ones may have come. Local.
+///
+/// # Errors
+/// If the index cannot be read.
+pub(crate) fn taken_by_newer(prefix: &Path, dataset: &Dataset) -> Result<Option<BTreeSet<String>>> {
+    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let mut names = BTreeSet::new();
+    for entry in index.newest_first().take_while(|entry| entry.id > dataset.id) {
+        let key = entry.dataset.as_ref().map(|newer| &newer.key);
+        let Some(key) = key.filter(|key| key.series == dataset.key.series) else { continue };
+        if !entry.complete || entry.replaced_by.is_some() {
+            continue;
+        }
+        if key.id == dataset.key.id {
+            return Ok(None);
+        }
+        let summary = Summary::read_from(&folder(prefix, entry.id)).ok().flatten();
+        let files = summary.into_iter().flat_map(|summary| summary.files.into_values().flatten());
+        names.extend(files.map(|file| file.name));
+    }
+    Ok(Some(names))
+}
+
+/// An interrupted flush that is to be completed.
+pub(crate) struct Decided {
+    /// What its commit says.
+    pub about: About,
+    /// Names that it leaves to newer datasets.
+    pub taken: BTreeSet<String>,
+}
+
+impl Decided {
+    /// Makes a tree of ABOUT, and TAKEN with the names: what rank 0 tells the others.
+    pub fn to_tree(&self) -> KvTree {
+        let mut tree = KvTree::new();
+        tree.set("ABOUT", self.about.to_tree());
+        self.taken.iter().for_each(|name| tree.child_mut("TAKEN").set_flag(name, true));
+        tree
+    }
+
+    /// Reads what [`Decided::to_tree`] makes; `None` if a field is missing or malformed.
+    pub fn from_tree(tree: &KvTree) -> Option<Self> {
+        let about = About::from_tree(tree.get("ABOUT")?)?;
+        let taken = tree.child("TAKEN").into_iter().map(|(name, _)| name.to_string()).collect();
+        Some(Decided { about, taken })
+    }
+}
+
+/// Marks the files of `record` that a flush only lists, since what the prefix has of them is not to
+/// be replaced: those that are `left_out`, by name, and those that the program has changed by
+/// itself, which are part of the dataset as they are now.
+pub(crate) fn leave_as_is(
+    prefix: &Path,
+    record: &mut DatasetRecord,
+    left_out: &dyn Fn(&str) -> bool,
+) {
+    for file in record.files.iter_mut().filter(|file| !file.on_prefix) {
+        let is_changed = record.left.contains(&file.name);
+        if !is_changed && !left_out(&file.name) {
+            continue;
+        }
+        // What the prefix has, if anything, is not what was sealed.
+        (file.on_prefix, file.crc32) = (true, None);
+        let Ok(path) = join_relative(prefix, &file.name) else { continue };
+        // An attempt that was cut off has staged it, perhaps; what cannot go is hidden.
+        let _ = remove_staged(&path, record.epoch);
+        if let Some(now) = path.metadata().ok().filter(|now| is_changed && now.is_file()) {
+            file.size = now.len();
+        }
+    }
+}
+
+/// Removes what is staged of these names: they are only listed, like other files on the prefix. So
+/// is a file without id of which the prefix has one that was written later: a pointer that the
+/// program has put there by itself since.
+///
+/// # Errors
+/// If it cannot be removed.
+pub(crate) fn leave_to_newer(
+    prefix: &Path,
+    part: &mut Catalog,
+    taken: &BTreeSet<String>,
+) -> Result<()> {
+    for entry in part.entries.iter_mut().filter(|entry| !entry.meta.on_prefix) {
+        let target = join_relative(prefix, &entry.meta.name)?;
+        let sealed = (entry.meta.mtime_seconds, entry.meta.mtime_nanoseconds);
+        let is_later = |now: Metadata| (now.mtime(), now.mtime_nsec()) > sealed;
+        let is_shared = part.key.is_shared_name(&entry.meta.name);
+        let is_outdated = || is_shared && target.symlink_metadata().is_ok_and(is_later);
+        if !taken.contains(&entry.meta.name) && !is_outdated() {
+            continue;
+        }
+        remove_staged(&target, part.epoch)?;
+        (entry.meta.on_prefix, entry.meta.crc32) = (true, None);
+    }
+    Ok(())
+}

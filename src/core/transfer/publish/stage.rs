@@ -1,0 +1,302 @@
+//! One file on its way to the prefix: staged beside its target, synced, renamed.
+//!
+//! Staging in the target's own directory makes ownership, ACLs, striping and quotas come out as if
+//! the program had created the file there, and the rename cannot cross file systems.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::files::{
+    CopyOptions, Together, copy_unsynced, crc32, create_dirs, remove_file_if_there,
+};
+use crate::records::FileMeta;
+use crate::records::text::{epoch_text, parse_epoch};
+
+/// Between the target's name and the epoch.
+const MARK: &str = ".scr-";
+/// Digits of an epoch.
+const EPOCH_DIGITS: usize = 16;
+/// A file below this size becomes durable together with others.
+const SMALL_BYTES: u64 = 1 << 20;
+/// Longest file name of common file systems, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Returns the name under which a file called `name` is staged: `.<name>.scr-<epoch>`. A name too
+/// long for that is cut and gets its own checksum, so that two long names stay apart.
+#[must_use]
+pub fn staged_name(name: &str, epoch: u64) -> String {
+    let tail = format!("{MARK}{}", epoch_text(epoch));
+    if 1 + name.len() + tail.len() <= NAME_BYTES_MAX {
+        return format!(".{name}{tail}");
+    }
+    let own = format!("~{:08x}", crc32(name.as_bytes()));
+    let room = NAME_BYTES_MAX - 1 - own.len() - tail.len();
+    let cut = (0..=room).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+    format!(".{}{own}{tail}", &name[..cut])
+}
+
+/// Tells whether a file name is that of a staged file: to be hidden from the program's listings.
+#[must_use]
+pub fn is_staged_name(name: &str) -> bool {
+    let Some(at) = name.len().checked_sub(EPOCH_DIGITS) else { return false };
+    let Some((head, epoch)) = name.split_at_checked(at) else { return false };
+    let epoch_is_one = parse_epoch(epoch).is_some();
+    epoch_is_one && head.len() > MARK.len() + 1 && head.starts_with('.') && head.ends_with(MARK)
+}
+
+/// Returns the path of the staged file of `target`.
+pub(crate) fn staged_path(target: &Path, epoch: u64) -> Result<PathBuf> {
+    match (target.parent(), target.file_name().and_then(|name| name.to_str())) {
+        (Some(dir), Some(name)) => Ok(dir.join(staged_name(name, epoch))),
+        _ => Err(Error::Refused(format!("{} is not the name of a file", target.display()))),
+    }
+}
+
+/// Copies `source` into the staged file of `target`, durably, and checks it against `expected`.
+///
+/// # Errors
+/// If it cannot be read or written, or differs from `expected`. Nothing is left then, unless what
+/// is durable is noted and another copy can go on from there.
+pub(crate) fn stage(
+    source: &Path,
+    target: &Path,
+    epoch: u64,
+    expected: Option<&FileMeta>,
+    how: CopyOptions<'_>,
+) -> Result<FileMeta> {
+    if let Some(parent) = target.parent() {
+        create_dirs(parent, 0o777)?;
+    }
+    let (meta, file) = stage_unsynced(source, target, epoch, expected, how)?;
+    let synced = file.sync_all();
+    synced.map_err(|error| Error::io("cannot sync", target, error))?;
+    Ok(meta)
+}
+
+/// Does what [`stage`] does in a directory that is there, not durably yet.
+fn stage_unsynced(
+    source: &Path,
+    target: &Path,
+    epoch: u64,
+    expected: Option<&FileMeta>,
+    how: CopyOptions<'_>,
+) -> Result<(FileMeta, File)> {
+    let staged = staged_path(target, epoch)?;
+    let resumable = how.durable.is_some();
+    let outcome = copy_checked(source, &staged, expected, how);
+    let goes_on = |error: &Error| resumable && !matches!(error, Error::Corrupt { .. });
+    if outcome.as_ref().is_err_and(|error| !goes_on(error)) {
+        // The copy's error is what a person needs.
+        let _ = fs::remove_file(&staged);
+    }
+    outcome
+}
+
+/// Stages files one after another. Small ones become durable together, and so do the names of new
+/// directories.
+#[derive(Default)]
+pub(crate) struct Stager {
+    together: Together,
+    /// Source and bytes of what is staged, not durable yet.
+    waiting: Vec<(String, u64)>,
+    /// The same of those that are durable.
+    durable: Vec<(String, u64)>,
+}
+
+impl Stager {
+    /// Does what [`stage`] does; a small file may not be durable before [`Stager::finish`].
+    ///
+    /// # Errors
+    /// As [`stage`].
+    pub fn stage(
+        &mut self,
+        source: &Path,
+        target: &Path,
+        epoch: u64,
+        expected: &FileMeta,
+        how: CopyOptions<'_>,
+    ) -> Result<()> {
+        if let Some(parent) = target.parent() {
+            self.together.create_dirs(parent, 0o777)?;
+        }
+        let (_, file) = stage_unsynced(source, target, epoch, Some(expected), how)?;
+        let one = (source.display().to_string(), expected.size);
+        if expected.size >= SMALL_BYTES {
+            file.sync_all().map_err(|error| Error::io("cannot sync", target, error))?;
+            self.durable.push(one);
+            return Ok(());
+        }
+        self.waiting.push(one);
+        if self.together.add(file, target)? {
+            self.durable.append(&mut self.waiting);
+        }
+        Ok(())
+    }
+
+    /// Makes durable what is not yet.
+    ///
+    /// # Errors
+    /// If a file cannot be synced.
+    pub fn finish(&mut self) -> Result<()> {
+        self.together.finish()?;
+        self.durable.append(&mut self.waiting);
+        Ok(())
+    }
+
+    /// Returns source and bytes of files that have become durable since the last time.
+    pub fn take_durable(&mut self) -> Vec<(String, u64)> {
+        std::mem::take(&mut self.durable)
+    }
+}
+
+fn copy_checked(
+    source: &Path,
+    staged: &Path,
+    expected: Option<&FileMeta>,
+    how: CopyOptions<'_>,
+) -> Result<(FileMeta, File)> {
+    let (pace, resumed, begin) = (how.pace, how.resume_at, Instant::now());
+    let (copied, file) = copy_unsynced(source, staged, how)?;
+    if let Some(pace) = pace {
+        pace.note(copied.bytes.saturating_sub(resumed), begin.elapsed());
+    }
+    let name = expected.map_or("", |meta| &meta.name);
+    let found = crate::cache::disk::describe(staged, name)?;
+    let found = FileMeta { crc32: copied.crc32, ..found };
+    let Some(expected) = expected else { return Ok((found, file)) };
+    let unknown = expected.crc32.is_none() || found.crc32.is_none();
+    let same_content = unknown || expected.crc32 == found.crc32;
+    if expected.size != found.size || !same_content {
+        return Err(Error::corrupt(source, "it is not what it was when the dataset was sealed"));
+    }
+    Ok((found, file))
+}
+
+/// Gives the staged file its final name. A file that was renamed before is fine: a repeated
+/// completion finds its work done. A symbolic link of that name is replaced: a program that opens
+/// one writes to what it leads to by itself, so this file has come by a rename over it, or after
+/// its deletion, and what it leads to may be somebody's input. The caller syncs the directory that
+/// is returned.
+///
+/// # Errors
+/// If neither the staged file nor the target is there, or the rename fails.
+pub(crate) fn publish_staged(target: &Path, epoch: u64) -> Result<PathBuf> {
+    let staged = staged_path(target, epoch)?;
+    let dir = target.parent().unwrap_or(Path::new("/")).to_path_buf();
+    match fs::rename(&staged, target) {
+        Ok(()) => Ok(dir),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && target.is_file() => Ok(dir),
+        Err(e) => Err(Error::io("cannot publish", target, e)),
+    }
+}
+
+/// Removes the staged file of `target`, if it is there.
+pub(crate) fn remove_staged(target: &Path, epoch: u64) -> Result<()> {
+    let staged = staged_path(target, epoch)?;
+    remove_file_if_there(&staged)
+}
+
+/// Removes all that is staged in the directory `dir` and below it. What cannot be removed stays.
+pub fn remove_staged_below(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_staged_below(&entry.path());
+        } else if entry.file_name().to_str().is_some_and(is_staged_name) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Durable;
+
+    #[test]
+    fn what_is_stopped_goes_on_from_what_is_durable() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, target) = (dir.path().join("source"), dir.path().join("target"));
+        let content: Vec<u8> = (0..5000u32).map(|n| n as u8).collect();
+        fs::write(&source, &content).unwrap();
+        let staged = dir.path().join(staged_name("target", 7));
+        let expected = crate::cache::disk::describe(&source, "target").unwrap();
+        // Stops after some bytes; says how many were moved and what was noted.
+        let copy = |expected: &FileMeta, resume_at, stop_at, notes: bool| {
+            let (mut moved, mut noted) = (0, 0);
+            let mut progress = |bytes| {
+                moved += bytes;
+                if moved < stop_at { Ok(()) } else { Err(Error::Stopped) }
+            };
+            let mut note = |bytes| {
+                noted = bytes;
+                Ok(())
+            };
+            let durable = notes.then_some(Durable { every_bytes: 1000, note: &mut note });
+            let how = CopyOptions { buffer_bytes: 500, resume_at, durable, ..Default::default() };
+            let how = CopyOptions { progress: Some(&mut progress), ..how };
+            (stage(&source, &target, 7, Some(expected), how).is_ok(), moved, noted)
+        };
+        assert_eq!(copy(&expected, 0, 2500, true), (false, 2500, 2000));
+        assert!(staged.exists());
+        assert_eq!(copy(&expected, 2000, u64::MAX, true), (true, 3000, 5000));
+        assert_eq!(fs::read(&staged).unwrap(), content);
+        let other = FileMeta { size: 1, ..expected.clone() };
+        assert!(!copy(&other, 0, u64::MAX, true).0 && !staged.exists(), "damaged");
+        assert!(!copy(&expected, 0, 2500, false).0 && !staged.exists(), "nothing noted");
+    }
+
+    #[test]
+    fn small_files_are_durable_when_all_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut stager = Stager::default();
+        let mut stage_one = |name: &str, bytes: u64| {
+            let (source, target) = (dir.path().join(name), dir.path().join(format!("to/{name}")));
+            File::create(&source).and_then(|file| file.set_len(bytes)).unwrap();
+            let meta = crate::cache::disk::describe(&source, name).unwrap();
+            stager.stage(&source, &target, 7, &meta, CopyOptions::default()).unwrap();
+            stager.take_durable()
+        };
+        assert_eq!(stage_one("small", 10), []);
+        let source = |name: &str| dir.path().join(name).display().to_string();
+        assert_eq!(stage_one("large", SMALL_BYTES), [(source("large"), SMALL_BYTES)]);
+        let together: Vec<usize> = (0..200).map(|at| stage_one(&at.to_string(), 0).len()).collect();
+        assert!(together.iter().all(|count| *count == 0 || *count > 50), "{together:?}");
+        assert!(together.iter().sum::<usize>() > 100, "few are held open at a time");
+        assert_eq!(stage_one("one more", 1), []);
+        stager.finish().unwrap();
+        assert_eq!(stager.take_durable().last(), Some(&(source("one more"), 1)));
+    }
+
+    #[test]
+    fn what_is_staged_in_a_tree_goes_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let (top, other) = (dir.path().join("top"), dir.path().join("other"));
+        for folder in [&top.join("a"), &other] {
+            fs::create_dir_all(folder).unwrap();
+            for name in ["file", &staged_name("file", 7)] {
+                fs::write(folder.join(name), "").unwrap();
+            }
+        }
+        std::os::unix::fs::symlink(&other, top.join("link")).unwrap();
+        remove_staged_below(&top);
+        remove_staged_below(&top.join("missing"));
+        let left = |dir: &Path| fs::read_dir(dir).unwrap().count();
+        assert_eq!((left(&top.join("a")), left(&top), left(&other)), (1, 2, 2));
+        assert!(top.join("a/file").exists());
+    }
+
+    #[test]
+    fn staged_names_are_recognised_and_fit() {
+        let name = staged_name("rank_0.dat", 0xab);
+        assert_eq!(name, ".rank_0.dat.scr-00000000000000ab");
+        assert!(is_staged_name(&name));
+        for other in ["rank_0.dat", ".scr-00000000000000ab", ".a.scr-xyz", "", "\u{e9}"] {
+            assert!(!is_staged_name(other), "{other}");
+        }
+        let long = "\u{e9}".repeat(127);
+        let (one, two) = (staged_name(&format!("{long}a"), 1), staged_name(&format!("{long}b"), 1));
+        assert!(one.len() <= NAME_BYTES_MAX && one != two && is_staged_name(&one));
+    }
+}
