@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use scr_core::cache::{
     self, Address, Ctx, FilemapFile, Layout, Offered, Owner, Prepared, Protect, RebuildReport,
@@ -38,6 +39,8 @@ pub struct Launch<'a> {
     hosts: Vec<String>,
     kill: Option<(usize, usize)>,
     transfer: Options,
+    /// What all its ranks have and no other launch: a dead one's looks at stores are not its own.
+    number: u64,
 }
 
 impl Cluster {
@@ -123,7 +126,9 @@ impl Cluster {
     /// Rank i runs on the i-th of `hosts`, which are letters.
     pub fn launch(&self, hosts: &str) -> Launch<'_> {
         let hosts = hosts.chars().map(String::from).collect();
-        Launch { cluster: self, hosts, kill: None, transfer: Options::default() }
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Launch { cluster: self, hosts, kill: None, transfer: Options::default(), number }
     }
 
     /// Restarts on `hosts` and checks the content of everything that is offered.
@@ -186,7 +191,7 @@ impl Launch<'_> {
             fs::create_dir_all(&store.cache_dir).unwrap();
         }
         let meet = || world.barrier();
-        let (sharing, ()) = Sharing::observe(world, node_ranks[0], &layout, 7, meet)?;
+        let (sharing, ()) = Sharing::observe(world, node_ranks[0], &layout, self.number, meet)?;
         let filemap = FilemapFile::new(&layout, node.rank(), me);
         let protection =
             Sets { world: world.split(0, me as i64)?.unwrap(), hosts: self.hosts.clone() };

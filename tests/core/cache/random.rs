@@ -115,3 +115,12 @@ proptest! {
         history(&acts, scheme, node_count);
     }
 }
+
+#[test]
+fn a_death_while_ranks_look_who_shares_stores_loses_nothing() {
+    let act = |style, rotate, kill, confirm| Act { style, rotate, kill, lose: None, confirm };
+    for call in 0..60 {
+        let dies = act(0, 2, Some((0, call)), false);
+        history(&[act(0, 0, None, true), dies, act(2, 2, None, false)], "XOR", 2);
+    }
+}

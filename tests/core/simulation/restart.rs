@@ -151,8 +151,8 @@ impl Sim {
         Some(Restored { offer, parts })
     }
 
-    /// As `cache/restart/on_prefix.rs` has it: what is offered would hide newer contents on the PFS, and no
-    /// newer generation rests on it.
+    /// As `cache/restart/on_prefix.rs` has it: what is offered would hide newer contents on the
+    /// PFS, and no newer generation rests on it.
     fn is_outdated(&self, key: &DatasetKey, id: u64, parts: &[Files]) -> bool {
         let mut records = self.cluster.nodes.iter().flat_map(|node| &node.records);
         let series = &self.style.series[key.series];

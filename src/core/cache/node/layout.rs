@@ -40,7 +40,7 @@ pub struct Layout {
 
 impl Layout {
     /// Makes the layout for base directories as the settings give them, on a node whose files begin
-    /// at `root` (see [`on_node`]).
+    /// at `root` (see [`super::names::on_node`]).
     #[must_use]
     pub fn new(
         root: &Path,

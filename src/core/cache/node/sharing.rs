@@ -116,7 +116,7 @@ impl Sharing {
         self.any
     }
 
-    /// The ranks of store `index`, if they are on several nodes.
+    /// Returns the ranks of store `index`, if they are on several nodes.
     pub(crate) fn comm(&self, index: usize) -> Option<&dyn Comm> {
         self.stores.get(index)?.comm.as_deref()
     }

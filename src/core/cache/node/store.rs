@@ -41,7 +41,7 @@ const WAITS: u8 = 2;
 impl FilemapFile {
     /// Makes the filemap of local rank `local_rank` (its rank among those of the node), which is
     /// `world_rank` of the world. Reads nothing: what an earlier launch left is taken over by
-    /// [`crate::cache::restart::rebuild()`].
+    /// [`crate::cache::rebuild()`].
     #[must_use]
     pub fn new(layout: &Layout, local_rank: usize, world_rank: usize) -> Self {
         FilemapFile {

@@ -1,4 +1,4 @@
-//! Cached checkpoints whose files on the prefix are not what was sealed (`cache/restart/on_prefix.rs`).
+//! Cached checkpoints whose files on the prefix are not as sealed (`cache/restart/on_prefix.rs`).
 
 use crate::cache::{RebuildReport, Withheld, withhold_spoiled};
 use crate::error::Result;

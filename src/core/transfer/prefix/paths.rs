@@ -16,7 +16,7 @@ pub(crate) fn own_folder(prefix: &Path) -> PathBuf {
     prefix.join(".scr")
 }
 
-/// Directory of a dataset's summary, relative to the prefix's own folder.
+/// Returns the directory of what is ours of a dataset, relative to our own on the prefix.
 pub(super) fn folder_name(id: u64) -> String {
     format!("scr.dataset.{id}")
 }
