@@ -8,15 +8,16 @@ use std::process::Command;
 
 /// A machine that has a few of the usual programs, no dpkg and no apt-get, and the scripts given.
 fn asks(scripts: &[(&str, &str)], wanted: &[&str]) -> (bool, String) {
-    let bin = tempfile::tempdir().unwrap();
+    let bin = tempfile::tempdir().expect("a directory");
     for name in ["mktemp", "rm", "cut", "grep", "sort", "id"] {
         let place = ["/usr/bin", "/bin"].map(|dir| Path::new(dir).join(name));
-        symlink(place.iter().find(|path| path.exists()).unwrap(), bin.path().join(name)).unwrap();
+        let found = place.iter().find(|path| path.exists()).expect(name);
+        symlink(found, bin.path().join(name)).expect("a link");
     }
     for (name, text) in scripts {
         let path = bin.path().join(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a script");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/needs.sh");
     let told = Command::new("/bin/sh")
@@ -25,9 +26,9 @@ fn asks(scripts: &[(&str, &str)], wanted: &[&str]) -> (bool, String) {
         .env_clear()
         .env("PATH", bin.path())
         .output()
-        .unwrap();
+        .expect("a shell");
     let text = [told.stdout, told.stderr].concat();
-    (told.status.success(), String::from_utf8(text).unwrap())
+    (told.status.success(), String::from_utf8(text).expect("text"))
 }
 
 const CC: (&str, &str) = ("cc", "exit 0");
