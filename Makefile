@@ -176,7 +176,8 @@ install: build
 	install -d $(DESTDIR)$(PREFIX)/share/modules/modulefiles/scr
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PYTHON_DIR@|$(PYTHON_DIR)|' \
 	  packaging/modulefiles/scr > $(DESTDIR)$(PREFIX)/share/modules/modulefiles/scr/$(VERSION)
-	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+	@# Who became root by a plain su has no sbin in PATH.
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then PATH=$$PATH:/usr/sbin:/sbin ldconfig; fi
 
 # What runs on any Linux is linked by zig, which knows what each version of the C library has. For
 # another machine: TRIPLE=aarch64-unknown-linux-gnu OBJCOPY=aarch64-linux-gnu-objcopy

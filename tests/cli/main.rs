@@ -17,6 +17,7 @@ mod job;
 mod json;
 mod log;
 mod manual;
+mod needs;
 mod progress;
 mod refused;
 mod report;

@@ -117,6 +117,12 @@ fn object_base(address: usize) -> usize {
     object_info(address).map_or(0, |info| info.dli_fbase as usize)
 }
 
+/// Returns how many bytes a page of memory has: 4096, or on aarch64 up to 65536.
+pub(crate) fn page_bytes() -> usize {
+    // SAFETY: sysconf has no preconditions.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
 /// What a call of a symbol that does not exist returns; `errno` is ENOSYS.
 pub(crate) trait Missing {
     /// The value.

@@ -18,6 +18,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::base::real::page_bytes;
 use crate::engine::abi::{Engine, PATH_BYTES};
 use crate::fd::in_order::{self, Course};
 use crate::signal::guard;
@@ -159,12 +160,11 @@ pub(crate) fn correct(fd: c_int, found: &mut libc::stat) {
         return;
     }
     if let Some(bytes) = in_order::bytes_so_far(fd) {
+        let page = page_bytes() as u64;
         found.st_size = bytes.cast_signed();
-        found.st_blocks = bytes.div_ceil(PAGE_BYTES).cast_signed() * (PAGE_BYTES / 512) as i64;
+        found.st_blocks = (bytes.next_multiple_of(page) / 512).cast_signed();
     }
 }
-
-const PAGE_BYTES: u64 = 4096;
 
 /// Tells whether a file that was opened with these flags at `fd` may be one.
 pub(crate) fn fits(fd: c_int, flags: c_int) -> bool {

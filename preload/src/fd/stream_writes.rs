@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use libc::FILE;
 
+use crate::base::real::page_bytes;
 use crate::fd::in_order::{self, At};
 use crate::{fd::changes, fd::failing_store, signal::guard};
 
@@ -83,8 +84,7 @@ fn address(name: &CStr) -> Option<usize> {
 
 /// Stores into memory that may be read-only.
 fn set(word: &AtomicUsize, value: usize) {
-    // SAFETY: sysconf has no preconditions.
-    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    let page = page_bytes();
     let address = std::ptr::from_ref(word) as usize;
     let Some(writable) = is_writable(address) else { return };
     let start = (address / page * page) as *mut c_void;

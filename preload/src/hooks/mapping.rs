@@ -8,6 +8,7 @@ use std::ffi::{c_int, c_void};
 use libc::{off_t, size_t};
 
 use crate::base::family::interpose;
+use crate::base::real::page_bytes;
 use crate::engine::abi::Engine;
 use crate::engine::ask::{Outcome, handle};
 use crate::fd::open_files::{self, Claim};
@@ -94,9 +95,7 @@ fn with_engine(job: impl FnOnce(&Engine)) {
 }
 
 fn page_up(length: usize) -> usize {
-    // SAFETY: sysconf has no preconditions.
-    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
-    length.checked_next_multiple_of(page).unwrap_or(length)
+    length.checked_next_multiple_of(page_bytes()).unwrap_or(length)
 }
 
 unsafe fn munmap(real: Munmap, address: usize, length: size_t) -> c_int {
