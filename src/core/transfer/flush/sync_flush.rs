@@ -19,7 +19,9 @@ use crate::transfer::publish::companions::{Along, Sources, take_along};
 use crate::transfer::publish::journal::{
     Gate, Journal, Published, publish_part, publish_part_if, unstage_part,
 };
-use crate::transfer::publish::newer::{Decided, leave_as_is, leave_to_newer, taken_by_newer};
+use crate::transfer::publish::newer::{
+    Decided, is_written_anew, leave_as_is, leave_to_newer, taken_by_newer,
+};
 use crate::transfer::publish::options::in_turns;
 use crate::transfer::publish::single::sweep_staged;
 use crate::transfer::publish::stage::Stager;
@@ -340,13 +342,17 @@ pub fn roll_back(ctx: &Ctx, id: u64) -> Result<()> {
 
 /// Decides whether a flush is to be completed: it is committed, or is staged everywhere and gets
 /// its commit now; but not if a newer one has taken its names meanwhile, since the run went on
-/// after an error. `keep` as in [`announce`].
+/// after an error, or the program has written them anew. `keep` as in [`announce`].
 pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Option<Decided>> {
     let committed = journal.committed()?;
     let is_committed = committed.is_some();
     let staged = if is_committed { None } else { journal.staged_plan()? };
     let Some(about) = committed.or(staged) else { return Ok(None) };
-    let Some(taken) = taken_by_newer(prefix, &about.dataset)? else {
+    let taken = match is_written_anew(prefix, journal, &about.dataset)? {
+        true => None,
+        false => taken_by_newer(prefix, &about.dataset)?,
+    };
+    let Some(taken) = taken else {
         journal.revoke()?;
         return Ok(None);
     };

@@ -1,14 +1,14 @@
 //! What newer datasets have on the prefix already: a flush of an older one must not write over it.
 
 use std::collections::BTreeSet;
-use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::about::About;
+use super::journal::Journal;
 use super::stage::remove_staged;
-use crate::cache::{Catalog, Ctx};
-use crate::error::Result;
+use crate::cache::{Catalog, CatalogEntry, Ctx};
+use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
 use crate::records::{Dataset, DatasetKey, DatasetRecord, PrefixIndex, Record as _, Summary};
@@ -112,6 +112,37 @@ pub(crate) fn leave_as_is(
     }
 }
 
+/// Tells whether a file of a dataset whose flush was interrupted, and not one that others have, too,
+/// has later content on the prefix: the program has written the next generation there by itself,
+/// and the older files would go over it, or stand beside it. The cache still has them. Local.
+///
+/// # Errors
+/// A part of the journal cannot be read; a damaged one is left to who completes the flush.
+pub(crate) fn is_written_anew(prefix: &Path, journal: &Journal, dataset: &Dataset) -> Result<bool> {
+    for name in journal.parts()? {
+        let part = match journal.read_part(&name) {
+            Err(Error::Corrupt { .. }) => continue,
+            part => part?,
+        };
+        let is_own = |entry: &&CatalogEntry| {
+            !entry.meta.on_prefix && !part.key.is_shared_name(&entry.meta.name)
+        };
+        let mut own = part.entries.iter().filter(is_own);
+        if part.epoch == dataset.epoch && own.any(|entry| is_later(prefix, entry)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Tells whether the prefix has something under the name of `entry` that was written after that was
+/// sealed.
+fn is_later(prefix: &Path, entry: &CatalogEntry) -> bool {
+    let Ok(target) = join_relative(prefix, &entry.meta.name) else { return false };
+    let sealed = (entry.meta.mtime_seconds, entry.meta.mtime_nanoseconds);
+    target.symlink_metadata().is_ok_and(|now| (now.mtime(), now.mtime_nsec()) > sealed)
+}
+
 /// Removes what is staged of these names: they are only listed, like other files on the prefix. So
 /// is a file without id of which the prefix has one that was written later: a pointer that the
 /// program has put there by itself since.
@@ -124,14 +155,11 @@ pub(crate) fn leave_to_newer(
     taken: &BTreeSet<String>,
 ) -> Result<()> {
     for entry in part.entries.iter_mut().filter(|entry| !entry.meta.on_prefix) {
-        let target = join_relative(prefix, &entry.meta.name)?;
-        let sealed = (entry.meta.mtime_seconds, entry.meta.mtime_nanoseconds);
-        let is_later = |now: Metadata| (now.mtime(), now.mtime_nsec()) > sealed;
         let is_shared = part.key.is_shared_name(&entry.meta.name);
-        let is_outdated = || is_shared && target.symlink_metadata().is_ok_and(is_later);
-        if !taken.contains(&entry.meta.name) && !is_outdated() {
+        if !taken.contains(&entry.meta.name) && !(is_shared && is_later(prefix, entry)) {
             continue;
         }
+        let target = join_relative(prefix, &entry.meta.name)?;
         remove_staged(&target, part.epoch)?;
         (entry.meta.on_prefix, entry.meta.crc32) = (true, None);
     }
