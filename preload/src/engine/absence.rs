@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use crate::base::message::{complain, rank};
 use crate::base::messages::{self, Id};
-use crate::signal::guard;
 
 /// Number of this launch, random: the launcher gives it, the engine's launch check reads it.
 pub(crate) const NONCE: &str = "SCR_LAUNCH_NONCE";
@@ -56,13 +55,14 @@ fn end_where_required(why: &str) {
 static SESSION_OF: AtomicU32 = AtomicU32::new(0);
 
 /// Notes that a session of MPI has begun, and MPI_Init has not been called. It still may: a library
-/// that the program uses can have a session of its own. So only the end of the process tells.
-pub(crate) fn session_begun() {
+/// that the program uses can have a session of its own. So only the end of the process tells:
+/// `at_the_end` calls [`tell_of_session`].
+pub(crate) fn session_begun(at_the_end: extern "C" fn()) {
     let is_off = std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0");
     let own = std::process::id();
     if !is_off && SESSION_OF.swap(own, Ordering::AcqRel) != own {
         // SAFETY: a function of this library, which is never unloaded.
-        unsafe { libc::atexit(tell_of_session) };
+        unsafe { libc::atexit(at_the_end) };
     }
 }
 
@@ -79,12 +79,13 @@ pub(crate) fn session_computes() {
     }
 }
 
-extern "C" fn tell_of_session() {
+/// Tells at the end of a process that all of it was without MPI_Init.
+pub(crate) fn tell_of_session() {
     // A child that was forked has this handler, too.
     if SESSION_OF.load(Ordering::Acquire) == std::process::id() {
         let text = "the program began MPI by MPI_Session_init, and SCR begins at MPI_Init only. \
                     The program ran without checkpoint caching";
-        let _: Option<()> = guard::work(|| complain(messages::SESSION_BEGUN, text));
+        complain(messages::SESSION_BEGUN, text);
     }
 }
 

@@ -261,7 +261,7 @@ fn begin_session(call: impl FnOnce() -> c_int) -> c_int {
         call()
     };
     if result == 0 && !STARTED.load(Ordering::Acquire) {
-        let _: Option<()> = guard::work(absence::session_begun);
+        let _: Option<()> = guard::work(|| absence::session_begun(at_the_end));
     }
     result
 }
@@ -278,4 +278,8 @@ fn finalise(call: impl FnOnce() -> c_int) -> c_int {
     ending::set_finalized();
     note(event::FINALIZE_END, None);
     result
+}
+
+extern "C" fn at_the_end() {
+    let _: Option<()> = guard::work(absence::tell_of_session);
 }

@@ -417,7 +417,7 @@ mod tests {
         let mut all = [0, 1, 2].map(|rank| launch(base.path(), rank, 3));
         fs::write(base.path().join("file"), "").unwrap();
         all[2].prefix_state = base.path().join("file/.scr");
-        // A quarter of it is how long a rank that cannot report is waited for: a busy machine's stall.
+        // A quarter of it is how long a busy machine may keep a rank from reporting.
         let verdicts = prove(&all, Duration::from_secs(12));
         let reasons = told(&verdicts);
         assert_eq!(reasons.len(), 2, "{verdicts:?}");

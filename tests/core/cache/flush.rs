@@ -287,26 +287,6 @@ fn a_commit_of_which_a_file_was_removed_has_failed_and_leaves_nothing_staged() {
     assert!(!cluster.prefix().join(".scr/journal/1").exists());
 }
 
-#[test]
-fn a_commit_of_which_the_program_has_written_a_file_anew_is_not_completed() {
-    let cluster = Cluster::new();
-    let staged = killed_before_the_renames(&cluster, "abc");
-    // The next generation could not be cached: it is where the program has put it.
-    let target = |path: &PathBuf| {
-        let (name, _) =
-            path.file_name().unwrap().to_str().unwrap()[1..].split_once(".scr-").unwrap();
-        path.with_file_name(name)
-    };
-    let newer = target(staged.last().unwrap());
-    fs::write(&newer, "the next generation").unwrap();
-    let outcome = cluster.launch("abc").run(|ctx| transfer::recover_journal(ctx).unwrap());
-    let expected = JournalReport { rolled_back: vec![1], ..JournalReport::default() };
-    assert_eq!(outcome.results[1], Some(expected));
-    assert_eq!(files_below(&cluster.prefix().join("ckpt")), std::slice::from_ref(&newer));
-    assert_eq!(fs::read_to_string(&newer).unwrap(), "the next generation");
-    assert!(list_prefix(&cluster.prefix()).unwrap().iter().all(|one| !one.restorable));
-}
-
 /// The job of each rank's helper thread.
 pub(super) fn job(ctx: &cache::Ctx, id: u64) -> BackgroundJob {
     let record: DatasetRecord = ctx.filemap.get_id(id).unwrap();

@@ -2,6 +2,7 @@
 //! never takes the mixture for a checkpoint, and never writes an older one over a newer one.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use scr_core::cache::{self, Ctx};
@@ -13,7 +14,7 @@ use scr_core::transfer::{
 
 use super::background::{is_over, until};
 use super::cluster::{Cluster, IDENTITY, seal_files};
-use super::flush::{files_below, job};
+use super::flush::{files_below, job, killed_before_the_renames};
 use super::generations::{back, collective, flushed, listed, names, those_of};
 
 /// The first `count` files get their names; that of the next one cannot be given.
@@ -173,4 +174,24 @@ fn nor_does_it_when_a_process_on_the_node_completes_it() {
     };
     let (_, done) = overtaken(["10", "20"], complete);
     assert_eq!(done.unwrap().done, ["ckpt.10"]);
+}
+
+#[test]
+fn a_commit_of_which_the_program_has_written_a_file_anew_is_not_completed() {
+    let cluster = Cluster::new();
+    let staged = killed_before_the_renames(&cluster, "abc");
+    // The next generation could not be cached: it is where the program has put it.
+    let target = |path: &PathBuf| {
+        let (name, _) =
+            path.file_name().unwrap().to_str().unwrap()[1..].split_once(".scr-").unwrap();
+        path.with_file_name(name)
+    };
+    let newer = target(staged.last().unwrap());
+    fs::write(&newer, "the next generation").unwrap();
+    let outcome = cluster.launch("abc").run(|ctx| transfer::recover_journal(ctx).unwrap());
+    let expected = JournalReport { rolled_back: vec![1], ..JournalReport::default() };
+    assert_eq!(outcome.results[1], Some(expected));
+    assert_eq!(files_below(&cluster.prefix().join("ckpt")), std::slice::from_ref(&newer));
+    assert_eq!(fs::read_to_string(&newer).unwrap(), "the next generation");
+    assert!(list_prefix(&cluster.prefix()).unwrap().iter().all(|one| !one.restorable));
 }

@@ -112,9 +112,9 @@ pub(crate) fn leave_as_is(
     }
 }
 
-/// Tells whether a file of a dataset whose flush was interrupted, and not one that others have, too,
-/// has later content on the prefix: the program has written the next generation there by itself,
-/// and the older files would go over it, or stand beside it. The cache still has them. Local.
+/// Tells whether a file of a dataset whose flush was interrupted, and not one that others have,
+/// too, has later content on the prefix: the program has written the next generation there by
+/// itself, and the older files would go over it, or beside it. The cache still has them. Local.
 ///
 /// # Errors
 /// A part of the journal cannot be read; a damaged one is left to who completes the flush.
