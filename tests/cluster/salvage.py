@@ -7,7 +7,7 @@ import time
 
 from cluster import LIMIT_SECONDS, SCR, Run
 from samples import environment
-from scene import LENGTH, Prefix, Scene
+from scene import LENGTH, NODES, Prefix, Scene
 from stories import POSIX, story
 
 SETTINGS = {"SCR_FLUSH": "0", "SCR_LEARN": "0", "SCR_JOB_ID": "gone"}
@@ -260,8 +260,8 @@ def a_scavenge_that_is_killed(mpi):
         run = Run(words, scene.directory, {**env, "SCR_REMOTE_SHELL": str(shell)})
         run.wait_for_file(scene.mark)
         # Nor does a copy outlive the scavenge, and write beside the next one.
-        nodes = [f"node{number}" for number in range(1, scene.cluster.nodes + 1)]
-        done = [scene.directory / f"done.{node}" for node in nodes if node != "node2"]
+        asked = [number for number in range(1, NODES + 1) if number != 2]
+        done = [scene.directory / f"done.node{number}" for number in asked]
         wait_until(lambda: all(one.exists() for one in done), "not all nodes have copied")
         assert any(copies.rglob("rank_*")), scene.story
         run.process.kill()
