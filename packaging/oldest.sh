@@ -7,7 +7,8 @@ set -eu
 version=$1
 shift
 for file in "$@"; do
-  asked=$(objdump -T "$file" | grep '\*UND\*' || true)
+  table=$(objdump -T "$file") # what it cannot read is an error
+  asked=$(echo "$table" | grep '\*UND\*' || true)
   newest=$(echo "$asked" | grep -o 'GLIBC_[0-9.]*' | cut -d_ -f2 | sort -Vu | tail -1)
   if ! printf '%s\n' "$newest" "$version" | sort -CV; then
     echo "$file needs glibc $newest, not $version:"
