@@ -10,6 +10,7 @@
 //! | `paces.rs` | how fast each node seals and flushes |
 //! | `passed.rs` | what went straight to the prefix, and why |
 //! | `unmatched.rs` | names that no pattern matches |
+//! | `watchdog.rs` | whether the run gets on |
 
 pub(crate) mod deleted;
 pub(crate) mod log_places;
@@ -18,5 +19,6 @@ pub(crate) mod passed;
 pub(crate) mod run_book;
 pub(crate) mod tally;
 pub(crate) mod unmatched;
+pub(crate) mod watchdog;
 
 pub use log_places::{log_database, log_sinks, log_text};

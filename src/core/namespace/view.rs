@@ -52,6 +52,8 @@ pub struct View {
     /// What other ranks have deleted, as they tell: files, directories.
     pub(super) deleted_by: ByOthers,
     pub(super) gone_by: ByOthers,
+    /// The program has deleted something since this was asked last.
+    thrown_away: bool,
     /// What the other ranks of the node are to be told.
     pub(super) news: Vec<Notice>,
     /// What other nodes are to be told.
@@ -274,7 +276,13 @@ impl View {
             self.deleted.insert(name.to_string());
         }
         self.far.changed = true;
+        self.thrown_away = true;
         self.news.push(Notice::Deleted(name.to_string()));
+    }
+
+    /// Tells whether this rank has deleted something since this was asked last.
+    pub fn take_thrown_away(&mut self) -> bool {
+        std::mem::take(&mut self.thrown_away)
     }
 
     /// Notes that the program made `name` again, and tells the other ranks of the node.

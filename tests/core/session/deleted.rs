@@ -94,8 +94,9 @@ fn a_flag_that_was_deleted_after_the_seal_does_not_come_back() {
 }
 
 /// The third checkpoint lacks the flag of the two before, so that nothing says that it is complete;
-/// before and after its seal files of the first go. Then the program is killed.
-fn thins(rank: &Rank) {
+/// before and after its seal files of the first go. Then the program is killed, `settled` or at the
+/// next collective.
+fn thins(rank: &Rank, settled: bool) {
     for step in 1..=3 {
         put(rank, step);
         if rank.rank == 0 {
@@ -111,16 +112,19 @@ fn thins(rank: &Rank) {
         rank.files.unlink(&file(1, 1)).unwrap();
         rank.files.unlink(&file(1, 2)).unwrap();
     }
-    rank.calm();
+    match settled {
+        true => rank.calm(),
+        false => drop(rank.all_max(0).unwrap()),
+    }
 }
 
 #[test]
 fn what_was_deleted_of_older_checkpoints_stays_so_when_the_newest_is_not_known_to_be_complete() {
     // Where the first is on the prefix, and where it is in the cache.
-    for learn in [1, 0] {
+    for (learn, settled) in [(1, true), (0, true), (1, false), (0, false)] {
         for put_back in [false, true] {
             let cluster = place(&["SCR_COPY_TYPE=XOR", PATTERN, &format!("SCR_LEARN={learn}")]);
-            cluster.run("abcd", thins).all();
+            cluster.run("abcd", |rank| thins(rank, settled)).all();
             if put_back {
                 std::fs::write(cluster.prefix().join(file(1, 1)), "by hand").unwrap();
             }

@@ -152,12 +152,17 @@ impl FilemapFile {
 
     /// Adds to what the program has deleted of older datasets ([`DatasetRecord::gone`]).
     pub fn note_gone(&self, key: &DatasetKey, gone: BTreeMap<String, u64>) -> Result<()> {
-        let Some(mut record) = self.get(key) else { return Ok(()) };
-        if gone.keys().all(|name| record.gone.contains_key(name)) {
+        let knows = |record: DatasetRecord| gone.keys().all(|name| record.gone.contains_key(name));
+        if self.get(key).is_none_or(knows) {
             return Ok(());
         }
-        record.gone.extend(gone);
-        self.put_held(self.rank, record)
+        // Another thread may change the record meanwhile.
+        self.change(|held| {
+            let is_own = |(owner, record): &&mut Held| *owner == self.rank && record.key == *key;
+            if let Some((_, record)) = held.iter_mut().find(is_own) {
+                record.gone.extend(gone);
+            }
+        })
     }
 
     /// Changes this rank's record, if it is still there as that of the same seal.

@@ -34,6 +34,7 @@ impl Session {
         let agreement = state.machine.pass(stream, kind, monotonic_ms());
         self.grant_idle(&state, stream, carries);
         drop(state);
+        self.note_thrown_away();
         if agreement == Carries::Nothing {
             return;
         }
@@ -127,7 +128,7 @@ impl Session {
             let outcome = self.perform(links, &step)?;
             self.state().machine.done(&step, outcome);
         }
-        self.note_thrown_away();
+        self.note_gone_of_older();
         self.heed_fall_back();
         self.tell_stray();
         self.tell_uncached();

@@ -140,8 +140,16 @@ impl Session {
         gone
     }
 
-    /// Notes that of what is sealed, lest a restart brings it back.
+    /// Notes what the program has deleted since the last time: it may be a while until the ranks
+    /// confer, and a death in between would bring it back.
     pub(in crate::session) fn note_thrown_away(&self) {
+        if self.state().view.take_thrown_away() {
+            self.note_gone_of_older();
+        }
+    }
+
+    /// Notes that of what is sealed, lest a restart brings it back.
+    pub(in crate::session) fn note_gone_of_older(&self) {
         let newest = self.state().machine.newest_sealed();
         for key in newest {
             let gone = self.gone_before(&key);

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::runtime::Session;
+use crate::account::watchdog::{Progress, Watchdog};
 use crate::cache::{Damaged, Recheck};
 use crate::events::Event;
 use crate::log::{self, messages};
-use crate::params::{Settings, Source, keys};
 use crate::session::flush::serving::Served;
 use crate::system::block_signals;
 
@@ -23,52 +23,11 @@ const COMMIT_PERIOD: Duration = Duration::from_millis(50);
 const STEP_MIB: usize = 4;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// `SCR_WATCHDOG`: ends a run that hangs, so that it can be restarted.
-struct Watchdog {
-    limit: Duration,
-    limit_on_prefix: Duration,
-    seen: Progress,
-    since: Instant,
-}
-
-/// What tells that a run is getting on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Progress {
-    newest: u64,
-    to_prefix: bool,
-}
-
-impl Watchdog {
-    /// The limit that the run has exceeded, if it has.
-    fn look(&mut self, now: Progress) -> Option<Duration> {
-        if self.seen != now {
-            self.seen = now;
-            self.since = Instant::now();
-        }
-        let limit = if now.to_prefix { self.limit_on_prefix } else { self.limit };
-        (self.since.elapsed() > limit).then_some(limit)
-    }
-}
-
-/// Whoever gives a time means it; SCR_WATCHDOG=0 is the word against it.
-fn is_watched(settings: &Settings) -> bool {
-    let is_default = settings.source(keys::WATCHDOG.param.name) == Source::Default;
-    is_default || settings.get(keys::WATCHDOG)
-}
-
 impl Session {
     /// On rank 0, if the user wants it.
     fn watchdog(&self) -> Option<Watchdog> {
-        let settings = &self.site.settings;
-        let limit = settings.get_optional(keys::WATCHDOG_TIMEOUT)?;
-        let on_prefix = settings.get_optional(keys::WATCHDOG_TIMEOUT_PFS);
-        let wanted = is_watched(settings) && self.site.rank == 0;
-        wanted.then(|| Watchdog {
-            limit,
-            limit_on_prefix: on_prefix.unwrap_or(limit),
-            seen: self.progress(),
-            since: Instant::now(),
-        })
+        let watchdog = Watchdog::new(&self.site.settings, self.progress());
+        watchdog.filter(|_| self.site.rank == 0)
     }
 
     /// The run does not get on.
@@ -174,6 +133,7 @@ impl Session {
                 }
                 drop(self.end_lent());
                 self.write_begun_records();
+                self.note_thrown_away();
                 self.publish_overdue();
                 self.serve_wanted(&mut served);
                 self.tell_published();
