@@ -133,13 +133,12 @@ impl Session {
                 }
                 drop(self.end_lent());
                 self.write_begun_records();
-                self.note_thrown_away();
                 self.publish_overdue();
                 self.serve_wanted(&mut served);
                 self.tell_published();
                 self.advance_flushes();
                 self.record_places();
-                self.record_run_in_time();
+                self.record_in_time();
             }
         };
         let name = "scr-helper".to_string();
