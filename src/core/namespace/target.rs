@@ -10,9 +10,7 @@ use std::path::Path;
 use super::view::Place;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
-use crate::system::{
-    Attributes, clear_acl, copy_default_acl, is_denied, set_user_attributes, thread_id,
-};
+use crate::system::{Attributes, clear_acl, copy_default_acl, is_denied, set_user_attributes};
 
 /// What lies at a path on the PFS, as far as a write-open cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,29 +85,13 @@ pub fn make_parents(dir: &Path, name: &str) -> Result<()> {
 pub fn make_parents_like(prefix: &Path, dir: &Path, name: &str) -> Result<()> {
     let (place, like) = (dir.join(name), prefix.join(name));
     let (Some(place), Some(like)) = (place.parent(), like.parent()) else { return Ok(()) };
-    let give = |to: &Path| {
-        let given = copy_default_acl(like, to);
-        given.map_err(|e| Error::io("cannot give its default ACL to", to, e))
-    };
-    if place == dir {
-        return make_parents(dir, name).and_then(|()| give(place));
+    let made = fs::DirBuilder::new().mode(0o700).create(place);
+    let is_there = made.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists);
+    // Another rank of the node may have made it just now, and not come to give it its ACL.
+    if !(is_there && place != dir && place.is_dir()) {
+        make_parents(dir, name)?;
     }
-    if place.is_dir() {
-        return Ok(());
-    }
-    let Some(above) = Path::new(name).parent().and_then(Path::to_str) else { return Ok(()) };
-    make_parents_like(prefix, dir, above)?;
-    // Another rank of the node makes a file there as soon as it has its name.
-    let own = place.with_extension(format!("{}-{:x}.new", std::process::id(), thread_id()));
-    let named = |()| fs::rename(&own, place).map_err(|e| Error::io("cannot make", place, e));
-    let made = fs::DirBuilder::new().mode(0o700).create(&own);
-    let made = made.map_err(|e| Error::io("cannot create the directory", &own, e));
-    let done = made.and_then(|()| give(&own)).and_then(named);
-    if done.is_err() {
-        let _ = fs::remove_dir(&own);
-    }
-    // It may have been there first, with a file in it.
-    if place.is_dir() { Ok(()) } else { done }
+    copy_default_acl(like, place).map_err(|e| Error::io("cannot give its default ACL to", place, e))
 }
 
 /// Makes an empty file with the permission bits and the attributes of the one that it stands for.
