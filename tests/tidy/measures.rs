@@ -75,7 +75,7 @@ const TODAY: [(&str, usize); 51] = [
     ("src/core/records, files", 20),
     ("src/core/redundancy, circle of files", 21),
     ("src/core/session, circle of files", 69),
-    ("src/core/session, links up", 59),
+    ("src/core/session, links up", 51),
     ("src/core/system, circle of files", 17),
     ("src/core/system, files", 21),
 ];

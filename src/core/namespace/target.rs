@@ -77,21 +77,43 @@ pub fn make_parents(dir: &Path, name: &str) -> Result<()> {
         .map_err(|e| Error::io("cannot create the directory", &parent, e))
 }
 
+/// Bits of a directory that has come to be, and not to its default ACL: the sticky one means
+/// nothing where all files are of one user.
+const WAITS_FOR_ACL: u32 = 0o1000;
+
 /// Makes the directories that `name` needs below `dir` so that a file which the program makes there
-/// gets the rights that it would have below `prefix`.
+/// gets the rights that it would have below `prefix`. Ranks of a node do that at the same time:
+/// whoever finds a directory that still waits for its ACL gives it by himself.
 ///
 /// # Errors
 /// The file system refuses, or has no default ACLs where the prefix has one.
 pub fn make_parents_like(prefix: &Path, dir: &Path, name: &str) -> Result<()> {
     let (place, like) = (dir.join(name), prefix.join(name));
     let (Some(place), Some(like)) = (place.parent(), like.parent()) else { return Ok(()) };
-    let made = fs::DirBuilder::new().mode(0o700).create(place);
-    let is_there = made.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists);
-    // Another rank of the node may have made it just now, and not come to give it its ACL.
-    if !(is_there && place != dir && place.is_dir()) {
-        make_parents(dir, name)?;
+    let failed = |error| Error::io("cannot create the directory", place, error);
+    let give = || {
+        let given = copy_default_acl(like, place);
+        given.map_err(|e| Error::io("cannot give its default ACL to", place, e))
+    };
+    if place == dir {
+        return make_parents(dir, name).and_then(|()| give());
     }
-    copy_default_acl(like, place).map_err(|e| Error::io("cannot give its default ACL to", place, e))
+    let make = || fs::DirBuilder::new().mode(0o700 | WAITS_FOR_ACL).create(place);
+    let mut made = make();
+    if made.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        let above = name.rsplit_once('/').map_or("", |(above, _)| above);
+        make_parents_like(prefix, dir, above)?;
+        made = make();
+    }
+    if let Err(error) = made {
+        let found = place.metadata().ok().filter(fs::Metadata::is_dir);
+        let Some(found) = found else { return Err(failed(error)) };
+        if found.mode() & WAITS_FOR_ACL == 0 {
+            return Ok(());
+        }
+    }
+    give()?;
+    fs::set_permissions(place, fs::Permissions::from_mode(0o700)).map_err(failed)
 }
 
 /// Makes an empty file with the permission bits and the attributes of the one that it stands for.

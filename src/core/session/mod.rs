@@ -3,8 +3,8 @@
 //! | room | job |
 //! |---|---|
 //! | `program/` | programs that call SCR themselves |
-//! | `rank/` | the session of one rank: its state, and its helper thread |
-//! | `launch/` | the collective start |
+//! | `rank/` | the session of one rank: its state |
+//! | `launch/` | the collective start, and the helper thread of a rank |
 //! | `restart/` | what an earlier launch left, and how the program goes on with it |
 //! | `prefix/` | checkpoints that a start finds on the prefix: which to trust, to fetch, to hide |
 //! | `stores/` | where a dataset lies on a node, and what happens where it finds no room |

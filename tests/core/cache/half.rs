@@ -2,7 +2,7 @@
 //! never takes the mixture for a checkpoint, and never writes an older one over a newer one.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use scr_core::cache::{self, Ctx};
@@ -176,22 +176,33 @@ fn nor_does_it_when_a_process_on_the_node_completes_it() {
     assert_eq!(done.unwrap().done, ["ckpt.10"]);
 }
 
+/// Where the file staged at `path` is to come.
+fn target(path: &Path) -> PathBuf {
+    let staged = path.file_name().unwrap().to_str().unwrap();
+    path.with_file_name(staged[1..].split_once(".scr-").unwrap().0)
+}
+
 #[test]
 fn a_commit_of_which_the_program_has_written_a_file_anew_is_not_completed() {
-    let cluster = Cluster::new();
-    let staged = killed_before_the_renames(&cluster, "abc");
-    // The next generation could not be cached: it is where the program has put it.
-    let target = |path: &PathBuf| {
-        let (name, _) =
-            path.file_name().unwrap().to_str().unwrap()[1..].split_once(".scr-").unwrap();
-        path.with_file_name(name)
-    };
-    let newer = target(staged.last().unwrap());
-    fs::write(&newer, "the next generation").unwrap();
-    let outcome = cluster.launch("abc").run(|ctx| transfer::recover_journal(ctx).unwrap());
-    let expected = JournalReport { rolled_back: vec![1], ..JournalReport::default() };
-    assert_eq!(outcome.results[1], Some(expected));
-    assert_eq!(files_below(&cluster.prefix().join("ckpt")), std::slice::from_ref(&newer));
-    assert_eq!(fs::read_to_string(&newer).unwrap(), "the next generation");
-    assert!(list_prefix(&cluster.prefix()).unwrap().iter().all(|one| !one.restorable));
+    // Whether another file has got its name before the death.
+    for half in [false, true] {
+        let cluster = Cluster::new();
+        let staged = killed_before_the_renames(&cluster, "abc");
+        if half {
+            fs::rename(&staged[0], target(&staged[0])).unwrap();
+        }
+        // The next generation could not be cached: it is where the program has put it.
+        let newer = target(staged.last().unwrap());
+        fs::write(&newer, "the next generation").unwrap();
+        let outcome = cluster.launch("abc").run(|ctx| transfer::recover_journal(ctx).unwrap());
+        let expected = JournalReport { rolled_back: vec![1], ..JournalReport::default() };
+        assert_eq!(outcome.results[1], Some(expected));
+        assert_eq!(fs::read_to_string(&newer).unwrap(), "the next generation");
+        let files = files_below(&cluster.prefix().join("ckpt"));
+        assert_eq!(files.len(), 1 + usize::from(half), "nothing is staged: {files:?}");
+        // No start takes the file that has its name for the program's own.
+        let listed = list_prefix(&cluster.prefix()).unwrap();
+        assert!(listed.iter().all(|one| !one.restorable), "{listed:?}");
+        assert_eq!(listed.iter().any(|one| one.holds_names), half, "{listed:?}");
+    }
 }

@@ -186,19 +186,29 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_spare_node_stands_in_where_one_was_lost() {
-        let manager = manager::find(&Environment::new(), None);
-        let mut nodes = Nodes {
-            hosts: hostfile("n[1-6]"),
-            manager: &*manager,
+    /// These hosts, each reached by ssh, and no test of them.
+    fn nodes<'a>(
+        hosts: &str,
+        manager: &'a dyn manager::Manager,
+        commands: &'a dyn Commands,
+    ) -> Nodes<'a> {
+        Nodes {
+            hosts: hostfile(hosts),
+            manager,
             shell: Shell::remote("ssh"),
-            commands: &Cluster::default(),
+            commands,
             here: String::new(),
             tests: Vec::new(),
             tries: 1,
             down: BTreeMap::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn a_spare_node_stands_in_where_one_was_lost() {
+        let manager = manager::find(&Environment::new(), None);
+        let cluster = Cluster::default();
+        let mut nodes = nodes("n[1-6]", &*manager, &cluster);
         let mut up_without = |host: &str| {
             nodes.mark(host, "lost");
             nodes.healthy(4).into_iter().map(|host| host.name).collect::<Vec<_>>().join(" ")
@@ -222,16 +232,8 @@ mod tests {
                 vec!["n2".to_owned()]
             }
         }
-        let mut nodes = Nodes {
-            hosts: hostfile("n1.site\nn2.site"),
-            manager: &Knows,
-            shell: Shell::remote("ssh"),
-            commands: &Cluster::default(),
-            here: String::new(),
-            tests: Vec::new(),
-            tries: 1,
-            down: BTreeMap::new(),
-        };
+        let cluster = Cluster::default();
+        let mut nodes = nodes("n1.site\nn2.site", &Knows, &cluster);
         assert_eq!(nodes.look(), [("n2.site".to_owned(), "PBS says so".to_owned())]);
         assert!(!is_same_host("10.1.0.1", "10.1.0.2"));
     }
@@ -242,14 +244,10 @@ mod tests {
         let manager = manager::find(&Environment::new(), None);
         let limit = Duration::from_secs(1);
         let mut nodes = Nodes {
-            hosts: hostfile("n[1-4]"),
-            manager: &*manager,
-            shell: Shell::remote("ssh"),
-            commands: &cluster,
             here: "n1.site".to_owned(),
             tests: vec![Test::ping(limit), Test::echo(limit)],
             tries: 2,
-            down: BTreeMap::new(),
+            ..nodes("n[1-4]", &*manager, &cluster)
         };
         nodes.mark("n4", "it is excluded");
         assert_eq!(nodes.look(), []);

@@ -33,8 +33,11 @@ impl Session {
         let had_turn = state.machine.has_turn(stream);
         let agreement = state.machine.pass(stream, kind, monotonic_ms());
         self.grant_idle(&state, stream, carries);
+        let deletes = state.view.take_thrown_away();
         drop(state);
-        self.note_thrown_away();
+        if deletes {
+            self.note_gone_of_older();
+        }
         if agreement == Carries::Nothing {
             return;
         }

@@ -73,10 +73,8 @@ impl Session {
         all.redundancy.iter().filter(|scheme| scheme.enabled).map(one).collect()
     }
 
-    /// Writes what the program has deleted, and the run's record, if something has changed and the
-    /// last time is a while ago. Local.
-    pub(in crate::session) fn record_in_time(&self) {
-        self.note_thrown_away();
+    /// Writes the record, if something has changed and the last time is a while ago. Local.
+    pub(in crate::session) fn record_run_in_time(&self) {
         if self.events.run.is_due() {
             self.record_run();
         }

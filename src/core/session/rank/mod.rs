@@ -1,4 +1,4 @@
-//! The session of one rank: its state, and its helper thread.
+//! The session of one rank: its state.
 //!
 //! | file | job |
 //! |---|---|
@@ -8,10 +8,8 @@
 //! | `checksums.rs` | checksums that were taken while the program wrote |
 //! | `publish.rs` | one file to the prefix by itself, for a reason |
 //! | `publishing.rs` | threads that give files their names on the PFS, while the program goes on |
-//! | `helper.rs` | files without a sync point |
 
 mod checksums;
-pub(super) mod helper;
 pub(super) mod hooked;
 pub(super) mod known;
 pub(super) mod publish;

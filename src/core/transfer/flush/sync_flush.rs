@@ -349,7 +349,7 @@ pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Opt
     let staged = if is_committed { None } else { journal.staged_plan()? };
     let Some(about) = committed.or(staged) else { return Ok(None) };
     let taken = match is_written_anew(prefix, journal, &about.dataset)? {
-        true => None,
+        true => note_half_of(prefix, journal).map(|()| None)?,
         false => taken_by_newer(prefix, &about.dataset)?,
     };
     let Some(taken) = taken else {

@@ -4,12 +4,12 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::runtime::Session;
 use crate::account::watchdog::{Progress, Watchdog};
 use crate::cache::{Damaged, Recheck};
 use crate::events::Event;
 use crate::log::{self, messages};
 use crate::session::flush::serving::Served;
+use crate::session::rank::runtime::Session;
 use crate::system::block_signals;
 
 /// How often it looks.
@@ -133,12 +133,13 @@ impl Session {
                 }
                 drop(self.end_lent());
                 self.write_begun_records();
+                self.note_thrown_away();
                 self.publish_overdue();
                 self.serve_wanted(&mut served);
                 self.tell_published();
                 self.advance_flushes();
                 self.record_places();
-                self.record_in_time();
+                self.record_run_in_time();
             }
         };
         let name = "scr-helper".to_string();
