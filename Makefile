@@ -88,7 +88,7 @@ examples: product interfaces
 	[ -n "$$built" ] || echo "no mpicc: without the examples (an MPI: apt-get install libopenmpi-dev," \
 	  "dnf install openmpi-devel, zypper install openmpi4-devel; then it has to be in PATH)"
 $(EXAMPLES)/%/built: $(wildcard examples/* examples/rust/* src/api/include/* src/api/rust/* src/api/rust/src/*)
-	SCR_ROOT=$(DIST) CARGO=$(CARGO) sh examples/build.sh $(@D) $(SUFFIX)
+	SCR_ROOT=$(DIST) CARGO=$(CARGO) CARGO_TARGET_DIR=$(CURDIR)/target/rust sh examples/build.sh $(@D) $(SUFFIX)
 	@echo $(MPICC) > $@
 
 # Opens the pages of scr report in test-full.

@@ -51,10 +51,16 @@ if there "mpif90$suffix"; then
 else
   echo "left out: heat_f77, heat_f08, heat_scr_f, there is no mpif90$suffix"
 fi
-# The crate `mpi` takes the MPI of MPICC, and does not notice another one: a target directory each.
-if there "$cargo" && SCR_ROOT=$root MPICC=mpicc$suffix "$cargo" build --quiet --release --locked \
-  --manifest-path "$here/rust/Cargo.toml" --target-dir "$PWD/rust" >rust.log 2>&1; then
-  cp -f rust/release/heat_rsmpi rust/release/heat_scr_rs .
+rust() {
+  # The crate `mpi` takes the MPI of MPICC, and does not notice another one; the rest serves both.
+  "$cargo" clean --quiet --release --manifest-path "$here/rust/Cargo.toml" -p mpi-sys &&
+    SCR_ROOT=$root MPICC=mpicc$suffix "$cargo" build --quiet --release --locked \
+      --manifest-path "$here/rust/Cargo.toml"
+}
+CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/rust}
+export CARGO_TARGET_DIR
+if there "$cargo" && rust >rust.log 2>&1; then
+  cp -f "$CARGO_TARGET_DIR/release/heat_rsmpi" "$CARGO_TARGET_DIR/release/heat_scr_rs" .
 else
   echo "left out: heat_rsmpi, heat_scr_rs, which need cargo, the crate mpi and its libclang" \
     "($directory/rust.log)"
