@@ -26,7 +26,7 @@ const FILES_MAX: usize = 13;
 /// A struct with more of them has several matters of which each should be one.
 const FLAGS_MAX: usize = 4;
 
-const TODAY: [(&str, usize); 51] = [
+const TODAY: &[(&str, usize)] = &[
     ("fields of State", 23),
     ("files with methods of Session", 86),
     ("flags of Claim", 7),
