@@ -7,8 +7,8 @@
 //!
 //! [`Streams::begin`]: crate::streams::Streams::begin
 
-use super::machine::Machine;
 use super::matters::encodings::Stage;
+use super::parts::Machine;
 use super::state::agreement::{OWN, WORDS, stride};
 use super::terms::config::{BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS};
 use super::terms::steps::Next;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::conference::adopt::adopted;
-use super::machine::Machine;
+use super::parts::Machine;
 use super::state::dataset::Phase;
 use super::state::file::{Deleted, LocalFile};
 use super::state::shared::{DatasetState, FAILURES_MAX, Routing};

@@ -4,7 +4,7 @@
 use super::conference::doubts::Doubt;
 use super::conference::votes::Conference;
 use super::conference::{adopt, evict, flush, seal};
-use super::machine::Machine;
+use super::parts::Machine;
 use super::state::shared::{DatasetState, SharedDataset, SharedSeries};
 use super::terms::steps::Step;
 

@@ -4,7 +4,7 @@
 //! Every rank begins and completes them, also one that has no file; between the two the dataset
 //! counts as open, and once complete on all ranks it is sealed and confirmed by one conference.
 
-use super::machine::Machine;
+use super::parts::Machine;
 use super::state::dataset::{Explicit, Phase, Standing};
 use super::state::file::OnPfs;
 use super::state::shared::DatasetState;

@@ -2,8 +2,8 @@
 //!
 //! Nothing here communicates or waits; the answers follow from what this rank knows.
 
-use super::machine::Machine;
 use super::matters::unsealed::set_published;
+use super::parts::Machine;
 use super::prefix::places::set_on_prefix;
 use super::state::dataset::{Phase, Standing};
 use super::state::file::{LocalFile, OnPfs};

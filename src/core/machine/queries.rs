@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::machine::Machine;
 use super::matters::{others, telling, unsealed};
+use super::parts::Machine;
 use super::prefix::{places, reasons};
 use super::state::dataset::Standing;
 use super::state::shared::{DatasetState, Routing, SharedDataset};

@@ -1,7 +1,7 @@
 //! The program takes names away.
 
-use super::machine::Machine;
 use super::matters::deletions::{Tombstone, deletes_too_early};
+use super::parts::Machine;
 use super::state::dataset::{LocalDataset, Phase, Standing};
 use super::state::file::{Deleted, LocalFile};
 use super::terms::answers::{Deletion, Gone};

@@ -1,6 +1,6 @@
 //! The program gives files and directories other names.
 
-use super::machine::Machine;
+use super::parts::Machine;
 use super::removing::Removal;
 use super::state::dataset::{LocalDataset, Standing};
 use super::state::file::NameFacts;

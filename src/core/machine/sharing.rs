@@ -1,7 +1,7 @@
 //! Other ranks, or children of this one, have to do with its files.
 
-use super::machine::Machine;
 use super::matters::others::Contested;
+use super::parts::Machine;
 use super::state::dataset::{Phase, Standing};
 use super::state::file::Deleted;
 use super::terms::answers::{Intent, Placement, Withdrawn};

@@ -128,8 +128,8 @@ impl NamesToTell {
 /// Does what `Machine::visible` does.
 pub fn visible(ledger: &MachineLedger) -> Vec<(DatasetKey, Vec<(String, bool)>)> {
     let datasets = ledger.in_progress_here().map(|dataset| {
-        let there =
-            dataset.files.iter().filter(|(_, file)| file.on_prefix.is_none() && !file.is_deleted());
+        let there = dataset.files.iter();
+        let there = there.filter(|(_, file)| file.on_prefix.is_none() && !file.is_deleted());
         let files = there.map(|(name, file)| (name.clone(), file.open == 0));
         (dataset.key.clone(), files.collect())
     });
