@@ -5,7 +5,7 @@ use crate::machine::terms::{
     DatasetKey, FileRef, MachineConfig, Report, SeriesConfig, SeriesReport,
 };
 
-/// What rank 0 knows, of two on two nodes, of a series that is cached.
+/// Returns what rank 0 of two on two nodes knows of a series that is cached.
 pub fn ledger(has_id: bool) -> MachineLedger {
     let series = SeriesConfig { learn: false, ..SeriesConfig::new("state", has_id) };
     MachineLedger::new(MachineConfig::new(0, vec![0, 1], vec![series]), &[], 0)
@@ -17,7 +17,7 @@ pub fn file(id: &str, name: &str) -> FileRef {
     FileRef { series: 0, id, name: name.to_string(), masked, temporary: false }
 }
 
-/// The rank writes the file into the dataset, and closes it.
+/// Writes the file into the dataset, and closes it.
 pub fn write(ledger: &mut MachineLedger, key: &DatasetKey, file: &FileRef, now_ms: u64) {
     ledger.tick(now_ms);
     let count = ledger.agreement.count;
@@ -29,7 +29,7 @@ pub fn write(ledger: &mut MachineLedger, key: &DatasetKey, file: &FileRef, now_m
     (held.open, held.bytes, held.closed_ms, held.closed_before) = (0, 10, now_ms, Some(count + 1));
 }
 
-/// All ranks know of the dataset, which is the next one.
+/// Lets all ranks know of the dataset, the next one.
 pub fn share(ledger: &mut MachineLedger, key: &DatasetKey, state: DatasetState) {
     let mut dataset = SharedDataset::new(key.clone());
     let all = &mut ledger.shared.series[key.series].datasets;
@@ -43,7 +43,7 @@ pub fn share(ledger: &mut MachineLedger, key: &DatasetKey, state: DatasetState) 
     };
 }
 
-/// Reports of both ranks, with these news of rank 1.
+/// Returns reports of both ranks, with these news of rank 1.
 pub fn reports(news: SeriesReport) -> Vec<Report> {
     let of = |news| Report { series: vec![news], ..Report::default() };
     vec![of(SeriesReport::default()), of(news)]
