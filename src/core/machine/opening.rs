@@ -180,6 +180,7 @@ impl Machine {
         self.ledger.agreement.changed(if floating || (known && !revoke) { 1 } else { 2 });
         Placed { key, begin, revoke, on_prefix, joined: false }
     }
+
     /// Notes that the PFS has the file under its own name.
     pub fn moved_to_prefix(&mut self, key: &DatasetKey, name: &str, reason: Reason) {
         self.set_on_prefix(key, name, Some(reason));
@@ -194,6 +195,7 @@ impl Machine {
         set_on_prefix(&mut self.ledger, key, name, on_prefix);
         self.telling.note_name();
     }
+
     /// Finds the closed files in cache that wait for a seal for too long, in the order in which
     /// they must reach the PFS: the helper thread copies each there under its own name, then calls
     /// [`Machine::published`]; after a failure it tries none of the others. Until the next
@@ -221,6 +223,7 @@ impl Machine {
             set_published(&mut self.ledger, key, &file.name, OnPfs::Coming);
         }
     }
+
     /// Notes that this rank reads a file that it did not write. While learning, call it for every
     /// such file; later only for those that lie in the cache of another node.
     pub fn read_elsewhere(&mut self, file: &FileRef) {
@@ -231,6 +234,7 @@ impl Machine {
     pub fn mark_unsafe(&mut self, file: &FileRef, why: Why) {
         self.watch.mark_unsafe(&mut self.ledger, file, why);
     }
+
     /// Takes the files of the template out of the datasets for good: those that were sealed stay
     /// sealed, but are not flushed any more. The caller has brought what the cache held to the PFS.
     pub fn silence(&mut self, series: usize, template: u64) -> Vec<LeftAlone> {

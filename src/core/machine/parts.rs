@@ -4,17 +4,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::conference::doubts::Doubt;
 use super::conference::votes::Conference;
-use super::matters::deletions::Deletions;
-use super::matters::encodings::Encodings;
-use super::matters::keeping::Keeping;
-use super::matters::lacking::Lacking;
-use super::matters::logs::Logs;
-use super::matters::others::{Others, Overheard};
-use super::matters::rotations::Rotations;
-use super::matters::telling::NamesToTell;
-use super::matters::trust::Trust;
-use super::matters::unsealed::Unsealed;
-use super::matters::watch::NameWatch;
+use super::matters::{
+    Deletions, Encodings, Keeping, Lacking, Logs, NameWatch, NamesToTell, Others, Overheard,
+    Rotations, Trust, Unsealed,
+};
 use super::prefix::left_out::LeftOut;
 use super::prefix::reasons::Reasons;
 use super::state::{
@@ -220,6 +213,7 @@ impl Machine {
     pub fn called_by(&mut self, thread: u64) {
         self.ledger.caller = thread;
     }
+
     /// Says whether this rank can encode beside the program from now on: it has a processor for it,
     /// or is to do so in slices.
     pub fn set_aside(&mut self, able: bool) {

@@ -40,6 +40,7 @@ impl Machine {
     pub fn cached_bytes(&self, key: &DatasetKey) -> u64 {
         self.ledger.cached_bytes(key)
     }
+
     /// Tells whether the dataset is not sealed yet, as this rank must treat it.
     #[must_use]
     pub fn is_in_progress(&self, key: &DatasetKey) -> bool {
@@ -53,6 +54,7 @@ impl Machine {
     pub fn goes_with_cached(&self, file: &FileRef) -> bool {
         reasons::goes_with_cached(&self.ledger, file)
     }
+
     /// Tells what became of a dataset; `None` if it has gone, or never was.
     #[must_use]
     pub fn state_of(&self, key: &DatasetKey) -> Option<DatasetState> {
@@ -70,6 +72,7 @@ impl Machine {
     pub fn next_id(&self) -> u64 {
         self.ledger.shared.next_id
     }
+
     /// Tells whether the program has touched the dataset on this rank since the last report, or
     /// could not.
     #[must_use]
@@ -125,6 +128,7 @@ impl Machine {
     ) -> Vec<(DatasetKey, Vec<String>)> {
         self.left_out().files_along(along, head)
     }
+
     /// Tells when this rank last opened, closed or changed a file of the dataset, ms, if it has
     /// begun to write it.
     #[must_use]
@@ -132,12 +136,14 @@ impl Machine {
         let dataset = self.ledger.own(key).filter(|dataset| dataset.begun);
         dataset.map(|dataset| dataset.changed_ms)
     }
+
     /// Tells why this rank's file of a dataset is on the prefix; `None`: it is in the cache, or
     /// unknown.
     #[must_use]
     pub fn reason_of(&self, key: &DatasetKey, name: &str) -> Option<Reason> {
         self.ledger.file(key, name)?.on_prefix
     }
+
     /// Returns the number in series that the dataset has, or will have if those before it are
     /// sealed: from it follow store and redundancy descriptor. The seal settles any difference.
     #[must_use]
@@ -173,6 +179,7 @@ impl Machine {
         let file = self.ledger.file(key, name);
         file.is_some_and(|file| file.open == 0 && file.on_prefix.is_none() && !file.is_deleted())
     }
+
     /// Finds the names that ranks of different nodes have in their caches, with those ranks;
     /// `names` are what each rank has.
     #[must_use]
@@ -187,6 +194,7 @@ impl Machine {
         ranks.retain(|_, all| all.iter().any(|rank| node(rank) != node(&all[0])));
         ranks
     }
+
     /// Returns the names of files of older datasets that the program has deleted, as far as this
     /// rank knows: a run that begins with `key` is not to have them.
     #[must_use]
@@ -199,11 +207,13 @@ impl Machine {
     pub fn newest_sealed(&self) -> Vec<DatasetKey> {
         self.ledger.newest_sealed()
     }
+
     /// Tells whether anything is being encoded beside the program; the same on all ranks.
     #[must_use]
     pub fn encodes(&self) -> bool {
         self.encodings.encodes()
     }
+
     /// Tells whether others write such files, too, or have begun to write this one, which this rank
     /// has in `of`: no private copy of it could be put together with what they write.
     #[must_use]
@@ -224,6 +234,7 @@ impl Machine {
     pub fn is_left_behind(&self, file: &FileRef) -> bool {
         others::is_left_behind(&self.ledger, file)
     }
+
     /// Tells whether the program is about to begin the second checkpoint after one since which it
     /// has passed no sync point. That one goes to the PFS before ([`Machine::overdue_before`]), and
     /// so do those that follow: a crash must not cost more than one.
@@ -253,6 +264,7 @@ impl Machine {
     pub fn is_unheard(&self, now_ms: u64) -> bool {
         unsealed::is_unheard(&self.ledger, now_ms)
     }
+
     /// Templates, with their series, that this rank has still to leave alone.
     #[must_use]
     pub fn restless_ahead(&self) -> Vec<(usize, u64)> {
@@ -264,11 +276,13 @@ impl Machine {
     pub fn is_silenced(&self, series: usize, template: u64) -> bool {
         self.logs.is_silenced(series, template)
     }
+
     /// Tells why no file of the series is cached, with the file of this rank that is the reason.
     #[must_use]
     pub fn unprotected(&self, series: usize) -> Option<(Why, &str)> {
         self.watch.unprotected(series)
     }
+
     /// Tells whether the ranks tell one another of names now, after an agreement, before or after
     /// what follows from it; the same on all. Of deletions before: what is sealed cannot be told
     /// from what the deletion meant.

@@ -157,11 +157,13 @@ impl Machine {
         self.ledger.agreement.changed(if revoke { 2 } else { 1 });
         revoke
     }
+
     /// Deletions whose time has come: the helper thread carries them out. A pointer file goes with
     /// the last file of its checkpoint, if there is a newer one.
     pub fn overdue_deletions(&mut self, now_ms: u64) -> Vec<Gone> {
         self.deletions.overdue_deletions(&mut self.ledger, now_ms)
     }
+
     /// Notes that the program has deleted a name on this rank, or made it again. `false`: nobody is
     /// to hear.
     pub fn note_deletions(&mut self) -> bool {

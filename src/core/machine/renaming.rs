@@ -73,6 +73,7 @@ impl Machine {
             self.watch.learn_new_name(to);
         }
     }
+
     /// Notes that a directory has been renamed, by whichever rank: this rank's file `old` of a
     /// dataset in progress is called `new` from now on. `on_prefix`: why the PFS has it, if it has.
     /// Gives whether its record must be revoked; `None`: there is no such file.

@@ -163,6 +163,7 @@ impl Machine {
     pub fn forget_near(&mut self) {
         self.others.forget_near();
     }
+
     /// Settles who keeps these `files`, because of which the seal of `key` has come to nothing. The
     /// first rank keeps a file that all have alike, and the seal is tried again; with another one
     /// the dataset is given up. Later files of these names go to the PFS.

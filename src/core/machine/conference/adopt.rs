@@ -60,6 +60,7 @@ fn move_files(
     let revoke = has_files && target.is_some_and(|target| target.prepared);
     Step::Adopt { from, into, files, begin, revoke }
 }
+
 /// Notes that the files of `from` belong to `into` from now on.
 pub fn adopted(ledger: &mut MachineLedger, from: &DatasetKey, into: &DatasetKey) {
     let local = &mut ledger.series[from.series];

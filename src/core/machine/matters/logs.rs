@@ -285,7 +285,7 @@ mod tests {
             let (mut ledger, mut logs) = (ledger(has_id), Logs::new(1, &[]));
             let (key, log) = (DatasetKey::new(0, "", 0), file("", "log"));
             write(&mut ledger, &key, &log, 1);
-            let found = (1..).find(|time| {
+            let found = (1..100).find(|time| {
                 ledger.agreement.count += 1;
                 assert!(!logs.expect_append(&ledger, &log, Intent::APPEND));
                 let bytes = 10 + u64::from(*time);

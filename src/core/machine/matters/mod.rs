@@ -27,3 +27,15 @@ pub mod telling;
 pub mod trust;
 pub mod unsealed;
 pub mod watch;
+
+pub use deletions::Deletions;
+pub use encodings::Encodings;
+pub use keeping::Keeping;
+pub use lacking::Lacking;
+pub use logs::Logs;
+pub use others::{Others, Overheard};
+pub use rotations::Rotations;
+pub use telling::NamesToTell;
+pub use trust::Trust;
+pub use unsealed::Unsealed;
+pub use watch::NameWatch;

@@ -24,9 +24,10 @@ pub struct Explicit {
 }
 
 /// How far this rank's part of a dataset is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Phase {
     /// Being written, known to be in progress elsewhere, or amended.
+    #[default]
     Open,
     /// This rank voted for its seal. `confirms`: a write from now on belongs to the next
     /// generation, since the others may already count it as complete.
@@ -43,7 +44,7 @@ pub enum Phase {
 }
 
 /// This rank's part of a dataset.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LocalDataset {
     pub key: DatasetKey,
     /// This rank has written to it, so it has a durable record.
@@ -83,26 +84,7 @@ pub struct LocalDataset {
 
 impl LocalDataset {
     pub fn new(key: DatasetKey, now_ms: u64) -> Self {
-        LocalDataset {
-            key,
-            begun: false,
-            begun_ms: 0,
-            order: 0,
-            phase: Phase::Open,
-            prepared: false,
-            sealed_at: None,
-            changes: 0,
-            touched: false,
-            touched_ms: now_ms,
-            changed_ms: now_ms,
-            files: BTreeMap::new(),
-            invalid: None,
-            refused: BTreeMap::new(),
-            replaced: Vec::new(),
-            abandoned: BTreeSet::new(),
-            returns: false,
-            explicit: None,
-        }
+        LocalDataset { key, touched_ms: now_ms, changed_ms: now_ms, ..LocalDataset::default() }
     }
 
     /// Tells whether the program has begun it, and it is a checkpoint of its own.
@@ -172,6 +154,7 @@ impl LocalDataset {
         (entry.on_prefix, entry.keeps_copy) = (on_prefix, false);
         entry.joined = false;
     }
+
     pub fn is_unsealed(&self) -> bool {
         self.phase == Phase::Open && self.begun
     }

@@ -3,9 +3,10 @@
 use crate::machine::terms::{Reason, kind_hash, name_hash};
 
 /// How a file of a dataset without id was begun, as far as learning needs it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Begun {
     /// Not cut short: the program changes it in place at each checkpoint.
+    #[default]
     InPlace,
     /// Made anew, as it may be at each checkpoint.
     Anew,
@@ -15,8 +16,9 @@ pub enum Begun {
 }
 
 /// Whether the PFS has a file's content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum OnPfs {
+    #[default]
     No,
     /// A thread brings it, in its turn.
     Coming,
@@ -24,8 +26,9 @@ pub enum OnPfs {
 }
 
 /// Whether the program has deleted a file; a sealed dataset keeps it nonetheless.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Deleted {
+    #[default]
     No,
     Yes,
     /// Before an agreement could come for it; the PFS is to see both, in due time.
@@ -35,7 +38,7 @@ pub enum Deleted {
 }
 
 /// What the name of a file says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NameFacts {
     /// [`name_hash`] of it with the id masked.
     pub masked: u64,
@@ -55,7 +58,7 @@ impl NameFacts {
 }
 
 /// A file of a dataset on this rank.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LocalFile {
     pub named: NameFacts,
     /// Opens for writing that are not closed.
@@ -85,22 +88,7 @@ pub struct LocalFile {
 
 impl LocalFile {
     pub fn new(named: NameFacts, on_prefix: Option<Reason>) -> Self {
-        LocalFile {
-            named,
-            open: 0,
-            open_since: 0,
-            on_prefix,
-            keeps_copy: false,
-            deleted: Deleted::No,
-            moved: false,
-            bytes: 0,
-            closed_ms: 0,
-            closed_before: None,
-            published: OnPfs::No,
-            outlived: false,
-            joined: false,
-            begun: Begun::InPlace,
-        }
+        LocalFile { named, on_prefix, ..LocalFile::default() }
     }
 
     /// Tells whether the program does not see it any more.
@@ -130,6 +118,7 @@ impl LocalFile {
     pub fn is_waiting(&self) -> bool {
         self.named.temporary && self.open == 0 && !self.is_deleted()
     }
+
     /// Tells whether it is closed, and its content is in the cache alone.
     pub fn is_pending(&self) -> bool {
         self.open == 0

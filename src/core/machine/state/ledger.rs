@@ -80,6 +80,7 @@ impl MachineLedger {
         let files = self.own(key).into_iter().flat_map(|one| &one.files);
         files.filter(|(_, file)| file.on_prefix.is_none()).map(|(_, file)| file.bytes).sum()
     }
+
     /// Returns this rank's part of the dataset.
     pub fn own(&self, key: &DatasetKey) -> Option<&LocalDataset> {
         self.series[key.series].find(key)
@@ -154,6 +155,7 @@ impl MachineLedger {
         };
         takes.then_some(&newest.key)
     }
+
     /// Tells whether a checkpoint went on after a sync point: its file was made anew, changed in
     /// place, and is made anew once more.
     pub fn went_on(&self, file: &FileRef) -> bool {
@@ -162,11 +164,13 @@ impl MachineLedger {
         let held = holder.and_then(|holder| holder.files.get(&file.name));
         held.is_some_and(|held| held.begun == Begun::GoesOn)
     }
+
     /// Returns this rank's entry of a shared dataset, made if need be.
     pub fn local_mut(&mut self, key: &DatasetKey) -> &mut LocalDataset {
         let clock_ms = self.clock_ms;
         self.series[key.series].entry(key, clock_ms)
     }
+
     /// Tells whether a later dataset of the series has begun in this launch.
     pub fn is_followed(&self, index: usize, at: usize) -> bool {
         let mut later = self.shared.series[index].datasets[at + 1..].iter();
@@ -182,12 +186,14 @@ impl MachineLedger {
                 one.state == DatasetState::Dropped && one.failing.spilled && one.key.same_group(key)
             })
     }
+
     /// Tells whether what the program keeps of the series has to reach the PFS, as long as it does.
     /// Without ids each checkpoint has the names of the one before.
     pub fn is_kept_series(&self, index: usize) -> bool {
         let rule = &self.config.series[index];
         rule.keeps && rule.has_id
     }
+
     /// Returns the datasets in progress that this rank knows of, floating ones apart.
     pub fn in_progress(&self) -> impl Iterator<Item = &LocalDataset> {
         let all = self.series.iter().flat_map(|series| series.datasets.iter());
@@ -195,6 +201,7 @@ impl MachineLedger {
             !self.is_floating(&dataset.key) && self.status(&dataset.key) == Standing::Open
         })
     }
+
     /// Returns the datasets that are open on this rank, floating ones included.
     pub fn in_progress_here(&self) -> impl Iterator<Item = &LocalDataset> {
         let all = self.series.iter().flat_map(|series| series.datasets.iter());
@@ -206,6 +213,7 @@ impl MachineLedger {
         let nodes = &self.config.nodes;
         nodes.iter().all(|node| *node == nodes[0])
     }
+
     /// Returns the index of the store of the dataset with this number in its series.
     pub fn store_of(&self, series: usize, number: u64) -> usize {
         self.config.series[series].places.store(number)
@@ -216,6 +224,7 @@ impl MachineLedger {
         let rule = &self.config.series[series];
         rule.places.sizes.get(store).copied().unwrap_or(rule.cache_size).max(1)
     }
+
     /// Does what `Machine::id_of` does.
     pub fn id_of(&self, key: &DatasetKey) -> u64 {
         self.shared.find(key).map_or(0, |dataset| dataset.id)
@@ -264,6 +273,7 @@ impl MachineLedger {
     pub fn is_marker(&self, file: &FileRef) -> bool {
         file.id.is_none() && self.config.series[file.series].has_id
     }
+
     pub fn has_older(&self, file: &FileRef) -> bool {
         let mut datasets = self.series[file.series].datasets.iter();
         datasets.any(|dataset| dataset.files.contains_key(&file.name))
@@ -274,6 +284,7 @@ impl MachineLedger {
         let dataset = self.series[file.series].find(&key);
         dataset.and_then(|dataset| dataset.files.get(&file.name)).map_or(0, |file| file.open)
     }
+
     /// Tells for how long this rank has not touched any file of the series, ms.
     pub fn quiet_ms(&self, series: usize) -> u64 {
         let touched = self.series[series].datasets.iter().map(|dataset| dataset.touched_ms);

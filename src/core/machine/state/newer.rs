@@ -29,6 +29,7 @@ impl MachineLedger {
         let mut newer = datasets.skip_while(|dataset| dataset.key != *key).skip(1);
         !self.config.series[key.series].has_id && newer.any(|newer| newer.holds(name))
     }
+
     /// Tells whether a newer dataset has the pointer file, too: that one has the last word.
     pub fn is_older_pointer(&self, key: &DatasetKey, name: &str) -> bool {
         let datasets = &self.series[key.series].datasets;

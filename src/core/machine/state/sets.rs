@@ -72,6 +72,7 @@ impl MachineLedger {
             oldest.open_files() > 0 || !ready
         })
     }
+
     /// Tells whether this rank's part of a dataset without id has all files that the last complete
     /// one had: those that a checkpoint lacks while it is being written get their last names then.
     /// `None`: there is nothing to compare it with.

@@ -40,9 +40,10 @@ impl Routing {
 }
 
 /// How far a dataset has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DatasetState {
     /// In progress, or amended since its seal.
+    #[default]
     Open,
     /// Sealed, not known to be complete.
     Provisional,
@@ -53,7 +54,7 @@ pub enum DatasetState {
 }
 
 /// A dataset as all ranks know it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SharedDataset {
     /// Its key.
     pub key: DatasetKey,
@@ -119,21 +120,7 @@ impl SharedDataset {
     }
 
     pub(in crate::machine) fn new(key: DatasetKey) -> Self {
-        SharedDataset {
-            key,
-            id: 0,
-            number: 0,
-            turn: 0,
-            state: DatasetState::Open,
-            restored: false,
-            due: false,
-            flushed: false,
-            on_prefix: false,
-            seals: Seals::default(),
-            failing: Failing::default(),
-            word: ProgramWord::default(),
-            told: SealedNews::default(),
-        }
+        SharedDataset { key, ..SharedDataset::default() }
     }
 }
 
@@ -154,7 +141,7 @@ pub struct SharedSeries {
 }
 
 /// The state that all ranks share, but for what belongs to one matter.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SharedState {
     pub series: Vec<SharedSeries>,
     pub next_id: u64,
@@ -189,14 +176,7 @@ impl SharedState {
                 learned: false,
             }
         });
-        SharedState {
-            series: series.collect(),
-            next_id: 1,
-            turns: 0,
-            seals_tried: 0,
-            spills: 0,
-            fallen_back: false,
-        }
+        SharedState { series: series.collect(), next_id: 1, ..SharedState::default() }
     }
 
     /// Notes that one more dataset could not be sealed in the cache.

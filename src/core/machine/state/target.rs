@@ -73,6 +73,7 @@ impl MachineLedger {
         let written = |held: &LocalFile| !held.named.bare && !held.is_past(self.agreement.count);
         own.is_some_and(|own| own.files.values().any(written))
     }
+
     /// Tells whether what the program does to such a file now is part of a checkpoint that this
     /// rank has begun.
     pub fn goes_with_next(&self, file: &FileRef) -> bool {
