@@ -18,14 +18,14 @@ impl Machine {
         output: bool,
         now_ms: u64,
     ) -> DatasetKey {
-        self.ledger.tick(now_ms);
-        let after = self.ledger.series[series].left.after_evicted(id);
-        let newest = self.ledger.newest(series, id);
+        self.facts.tick(now_ms);
+        let after = self.facts.series[series].left.after_evicted(id);
+        let newest = self.facts.newest(series, id);
         let generation = newest.map_or(after, |newest| after.max(newest.generation + 1));
         let key = DatasetKey::new(series, id, generation);
-        self.ledger.begins += 1;
-        let order = self.ledger.begins;
-        let dataset = self.ledger.series[series].entry(&key, now_ms);
+        self.facts.begins += 1;
+        let order = self.facts.begins;
+        let dataset = self.facts.series[series].entry(&key, now_ms);
         dataset.begun = true;
         dataset.begun_ms = now_ms;
         dataset.order = order;
@@ -41,18 +41,18 @@ impl Machine {
         keep: Option<Reason>,
         now_ms: u64,
     ) -> Placed {
-        self.ledger.tick(now_ms);
+        self.facts.tick(now_ms);
         self.put(file, key.clone(), keep)
     }
 
     /// Notes the program's word that its files in `key` are written; the sizes of all of them are
     /// known.
     pub fn complete_explicit(&mut self, key: &DatasetKey, sizes: &[(String, u64)], now_ms: u64) {
-        self.ledger.tick(now_ms);
+        self.facts.tick(now_ms);
         for (name, bytes) in sizes {
             self.write_closed(key, name, *bytes, now_ms);
         }
-        let Some(dataset) = self.ledger.own_mut(key) else { return };
+        let Some(dataset) = self.facts.own_mut(key) else { return };
         if let Some(explicit) = &mut dataset.explicit {
             explicit.complete = true;
         }
@@ -66,13 +66,13 @@ impl Machine {
     /// longer, and leaves the cache when a newer one is complete. All ranks call this alike,
     /// outside of conferences.
     pub fn reject(&mut self, key: &DatasetKey) {
-        if matches!(self.ledger.status(key), Standing::Open) {
+        if matches!(self.facts.status(key), Standing::Open) {
             return;
         }
-        if let Some(dataset) = self.ledger.shared.find_mut(key) {
+        if let Some(dataset) = self.facts.shared.find_mut(key) {
             dataset.state = DatasetState::Dropped;
         }
-        if let Some(dataset) = self.ledger.own_mut(key) {
+        if let Some(dataset) = self.facts.own_mut(key) {
             dataset.phase = Phase::Dropped;
         }
     }

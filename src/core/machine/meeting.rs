@@ -17,23 +17,23 @@ use super::terms::{
 impl Machine {
     /// Makes this rank's part of a conference; `entropy` are fresh random bits.
     pub fn report(&mut self, entropy: u64, now_ms: u64) -> Report {
-        self.ledger.tick(now_ms);
-        self.logs.find_open_over(&mut self.ledger);
+        self.facts.tick(now_ms);
+        self.logs.find_open_over(&mut self.facts);
         let mut report = Report {
             entropy,
             digest: self.digest(),
             halt: self.halt,
-            ending: self.ledger.ending,
-            fallen_back: self.ledger.falls_back,
+            ending: self.facts.ending,
+            fallen_back: self.facts.falls_back,
             scarce: self.scarce,
             aside: self.encodings.able,
             series: self.series_reports(),
             datasets: Vec::new(),
             sealed: Vec::new(),
         };
-        for (index, series) in self.ledger.series.iter().enumerate() {
+        for (index, series) in self.facts.series.iter().enumerate() {
             for (at, dataset) in series.datasets.iter().enumerate() {
-                let status = self.ledger.status(&dataset.key);
+                let status = self.facts.status(&dataset.key);
                 if matches!(status, Standing::Open | Standing::Provisional) {
                     report.datasets.push(self.dataset_report(index, at));
                 }
@@ -42,22 +42,22 @@ impl Machine {
                 }
             }
         }
-        for dataset in self.ledger.series.iter_mut().flat_map(|series| &mut series.datasets) {
+        for dataset in self.facts.series.iter_mut().flat_map(|series| &mut series.datasets) {
             dataset.touched = false;
             dataset.replaced.clear();
         }
-        self.ledger.agreement.reported();
+        self.facts.agreement.reported();
         report
     }
 
     fn series_reports(&mut self) -> Vec<SeriesReport> {
         let empty = set_hash(&BTreeSet::new());
-        let count = self.ledger.series.len();
+        let count = self.facts.series.len();
         let report = |index: usize| {
-            let datasets = self.ledger.series[index].datasets.iter();
-            let writes_nothing = !self.ledger.shared.series[index].rewrites
-                && self.ledger.expected_set(index, datasets) == Some(empty);
-            let series = &mut self.ledger.series[index];
+            let datasets = self.facts.series[index].datasets.iter();
+            let writes_nothing = !self.facts.shared.series[index].rewrites
+                && self.facts.expected_set(index, datasets) == Some(empty);
+            let series = &mut self.facts.series[index];
             let mut report = SeriesReport {
                 writes_nothing,
                 interval_ms: std::mem::take(&mut series.interval_ms),
@@ -75,7 +75,7 @@ impl Machine {
     }
 
     fn dataset_report(&self, series: usize, at: usize) -> DatasetReport {
-        let dataset = &self.ledger.series[series].datasets[at];
+        let dataset = &self.facts.series[series].datasets[at];
         let count = |files: usize| u32::try_from(files).unwrap_or(u32::MAX);
         DatasetReport {
             key: dataset.key.clone(),
@@ -84,37 +84,37 @@ impl Machine {
             on_prefix: count(
                 dataset.files.values().filter(|file| file.on_prefix.is_some()).count(),
             ),
-            bytes: self.ledger.cached_bytes(&dataset.key),
+            bytes: self.facts.cached_bytes(&dataset.key),
             encoding: self.encodings.report(dataset),
             begun: dataset.begun,
             order: dataset.order,
-            sealed: self.ledger.status(&dataset.key) == Standing::Provisional,
+            sealed: self.facts.status(&dataset.key) == Standing::Provisional,
             set: SetReport {
-                complete: self.ledger.looks_complete(dataset),
-                covers: trust::covers_last(&self.ledger, dataset),
-                settled: self.ledger.is_settled(dataset),
-                lacks: lacking::lacks(&self.ledger, series, at),
+                complete: self.facts.looks_complete(dataset),
+                covers: trust::covers_last(&self.facts, dataset),
+                settled: self.facts.is_settled(dataset),
+                lacks: lacking::lacks(&self.facts, series, at),
             },
             word: ProgramWord {
                 output: dataset.explicit.is_some_and(|explicit| explicit.output),
                 abandoned: !dataset.abandoned.is_empty(),
             },
-            quiet_ms: self.ledger.quiet_ms(series),
+            quiet_ms: self.facts.quiet_ms(series),
             since_begun_ms: match dataset.begun {
-                true => self.ledger.clock_ms.saturating_sub(dataset.begun_ms),
+                true => self.facts.clock_ms.saturating_sub(dataset.begun_ms),
                 false => 0,
             },
-            followed: self.ledger.has_successor(&dataset.key),
+            followed: self.facts.has_successor(&dataset.key),
             invalid: dataset.why_invalid().cloned(),
             replaced: dataset.replaced.clone(),
-            after: self.ledger.is_floating(&dataset.key).then(|| self.before(dataset)).flatten(),
+            after: self.facts.is_floating(&dataset.key).then(|| self.before(dataset)).flatten(),
             returns: dataset.returns,
         }
     }
 
     /// The newest dataset that has files of the same names from this rank.
     fn before(&self, floating: &LocalDataset) -> Option<DatasetKey> {
-        let mut datasets = self.ledger.series[floating.key.series].datasets.iter().rev();
+        let mut datasets = self.facts.series[floating.key.series].datasets.iter().rev();
         let newest = datasets.find(|dataset| {
             dataset.key != floating.key
                 && dataset.files.keys().any(|name| floating.files.contains_key(name))
@@ -123,12 +123,12 @@ impl Machine {
     }
 
     fn sealed_report(&self, series: usize, at: usize) -> Option<SealedReport> {
-        let datasets = &self.ledger.series[series].datasets;
+        let datasets = &self.facts.series[series].datasets;
         let dataset = &datasets[at];
-        let shared = self.ledger.shared.find(&dataset.key)?;
+        let shared = self.facts.shared.find(&dataset.key)?;
         let newer = |same_group: bool| {
             datasets[at + 1..].iter().filter(move |newer| {
-                self.ledger.status(&newer.key) == Standing::Confirmed
+                self.facts.status(&newer.key) == Standing::Confirmed
                     && (!same_group || newer.key.same_group(&dataset.key))
             })
         };
@@ -147,7 +147,7 @@ impl Machine {
                 .any(|file| matches!(file.deleted, Deleted::Yes | Deleted::Early)),
             live: bare.any(|(name, _)| !newer(false).any(|newer| newer.files.contains_key(name))),
             held: kept().any(|(name, _)| !newer(true).any(|newer| newer.files.contains_key(name))),
-            kept: self.ledger.is_kept_series(series)
+            kept: self.facts.is_kept_series(series)
                 && kept()
                     .any(|(name, _)| !newer(false).any(|newer| newer.files.contains_key(name))),
         };
@@ -158,12 +158,12 @@ impl Machine {
     /// in what must be equal; agreements have ended on all of them.
     pub fn confer(&mut self, reports: &[Report]) -> bool {
         let digest = self.digest();
-        if reports.len() != self.ledger.config.world_size()
+        if reports.len() != self.facts.config.world_size()
             || reports.iter().any(|report| {
-                report.digest != digest || report.series.len() != self.ledger.config.series.len()
+                report.digest != digest || report.series.len() != self.facts.config.series.len()
             })
         {
-            self.ledger.agreement.disable();
+            self.facts.agreement.disable();
             return false;
         }
         let mut conference = Conference {
@@ -174,36 +174,37 @@ impl Machine {
             aside: reports.iter().all(|report| report.aside),
             ..Conference::default()
         };
-        self.ledger.shared.fallen_back |= reports.iter().any(|report| report.fallen_back);
-        for series in 0..self.ledger.config.series.len() {
-            entry::take_series_news(&mut self.ledger, series, reports);
-            self.watch.listen(&mut self.ledger, series, reports);
+        self.facts.shared.fallen_back |= reports.iter().any(|report| report.fallen_back);
+        for series in 0..self.facts.config.series.len() {
+            entry::take_series_news(&mut self.facts, series, reports);
+            self.watch.listen(&mut self.facts, series, reports);
             let distance = reports.iter().filter_map(|report| report.series[series].distance);
-            self.keeping.note_distance(&mut self.ledger, series, distance.max());
-            let new = entry::meet(&mut self.ledger, series, reports, &mut conference);
-            new.iter().for_each(|key| self.keeping.note_course(&mut self.ledger, key));
+            self.keeping.note_distance(&mut self.facts, series, distance.max());
+            let new = entry::meet(&mut self.facts, series, reports, &mut conference);
+            new.iter().for_each(|key| self.keeping.note_course(&mut self.facts, key));
         }
-        entry::number_begins(&mut self.ledger, reports);
-        entry::take_sealed_news(&mut self.ledger, reports);
+        entry::number_begins(&mut self.facts, reports);
+        entry::take_sealed_news(&mut self.facts, reports);
         self.doubts.iter_mut().for_each(Doubt::reported);
-        self.lacking.take_lacks(&self.ledger, reports);
-        let restless = self.logs.listen_loud(&mut self.ledger, reports);
-        self.heard = Overheard { restless, ..self.others.listen(&mut self.ledger, reports) };
+        self.lacking.take_lacks(&self.facts, reports);
+        let restless = self.logs.listen_loud(&mut self.facts, reports);
+        self.heard = Overheard { restless, ..self.others.listen(&mut self.facts, reports) };
         self.heard.revived.iter().for_each(|name| self.deletions.revive_name(name));
-        for index in 0..self.ledger.config.series.len() {
-            for at in 0..self.ledger.shared.series[index].datasets.len() {
-                let key = self.ledger.shared.series[index].datasets[at].key.clone();
+        for index in 0..self.facts.config.series.len() {
+            for at in 0..self.facts.shared.series[index].datasets.len() {
+                let dataset = &self.facts.shared.series[index].datasets[at];
+                if dataset.state != DatasetState::Open {
+                    continue;
+                }
+                let key = dataset.key.clone();
                 let mut vote = Vote::of(&key, reports);
                 vote.invalid =
-                    vote.invalid.or_else(|| others::overwritten(&self.ledger, &key, reports));
-                let dataset = &mut self.ledger.shared.series[index].datasets[at];
-                if dataset.state == DatasetState::Open {
-                    dataset.word.abandoned = vote.abandoned;
-                    conference.votes.insert(key, vote);
-                }
+                    vote.invalid.or_else(|| others::overwritten(&self.facts, &key, reports));
+                self.facts.shared.series[index].datasets[at].word.abandoned = vote.abandoned;
+                conference.votes.insert(key, vote);
             }
         }
-        conference.quiet = self.trust.quiet_enough(&self.ledger, reports);
+        conference.quiet = self.trust.quiet_enough(&self.facts, reports);
         self.telling.left_over =
             !conference.floating.is_empty() || !conference.returning.is_empty();
         self.end_conferences += u32::from(conference.ending);

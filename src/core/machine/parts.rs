@@ -11,14 +11,14 @@ use super::matters::{
 use super::prefix::left_out::LeftOut;
 use super::prefix::reasons::Reasons;
 use super::state::{
-    DatasetState, LocalDataset, LocalFile, MachineLedger, NameFacts, Phase, SharedDataset,
+    DatasetState, LocalDataset, LocalFile, NameFacts, Phase, RunFacts, SharedDataset,
 };
 use super::terms::{DatasetKey, Knowledge, MachineConfig, Reason, RestoredFiles, Resumed};
 
 /// See the module's head.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    pub(super) ledger: MachineLedger,
+    pub(super) facts: RunFacts,
     pub(super) deletions: Deletions,
     pub(super) encodings: Encodings,
     pub(super) keeping: Keeping,
@@ -67,7 +67,7 @@ impl Machine {
             halt: 0,
             scarce: false,
             end_conferences: 0,
-            ledger: MachineLedger::new(config, knowledge, now_ms),
+            facts: RunFacts::new(config, knowledge, now_ms),
         }
     }
 
@@ -75,13 +75,13 @@ impl Machine {
     pub fn resume(&mut self, resumed: &Resumed) {
         let decision = &resumed.decision;
         let last_id = decision.last_id.max(resumed.last_id);
-        self.ledger.shared.next_id = last_id + 1;
+        self.facts.shared.next_id = last_id + 1;
         for (series, number) in resumed.last_numbers.iter().enumerate() {
-            self.ledger.shared.series[series].next_number = number + 1;
+            self.facts.shared.series[series].next_number = number + 1;
         }
         for (series, id, number) in &resumed.listed {
-            if self.ledger.config.series[*series].has_id {
-                self.ledger.series[*series].left.note_left(id, *number);
+            if self.facts.config.series[*series].has_id {
+                self.facts.series[*series].left.note_left(id, *number);
             }
         }
         for rejected in &decision.rejected {
@@ -93,9 +93,9 @@ impl Machine {
         }
         for (index, offer) in decision.offered.iter().enumerate() {
             let mut dataset = SharedDataset::new(offer.key.clone());
-            let series = &mut self.ledger.shared.series[offer.key.series];
+            let series = &mut self.facts.shared.series[offer.key.series];
             series.next_number = series.next_number.max(offer.number + 1);
-            let rule = &self.ledger.config.series[offer.key.series];
+            let rule = &self.facts.config.series[offer.key.series];
             dataset.id = offer.id;
             dataset.number = offer.number;
             dataset.restored = true;
@@ -114,15 +114,15 @@ impl Machine {
             };
             self.restore(dataset, Phase::Sealed, resumed.own.get(index));
         }
-        for (series, local) in self.ledger.shared.series.iter_mut().zip(&mut self.ledger.series) {
+        for (series, local) in self.facts.shared.series.iter_mut().zip(&mut self.facts.series) {
             series.datasets.sort_by_key(|dataset| dataset.id);
             let floating = series.datasets.iter().filter(|dataset| dataset.key.id.is_empty());
             let last = floating.map(|dataset| dataset.key.generation + 1).max();
             local.floating = last.unwrap_or(0);
         }
         self.keeping.resume_course(resumed);
-        for series in &mut self.ledger.series {
-            let order = &self.ledger.shared.series;
+        for series in &mut self.facts.series {
+            let order = &self.facts.shared.series;
             series.datasets.sort_by_key(|dataset| {
                 let shared = &order[dataset.key.series].datasets;
                 shared.iter().position(|other| other.key == dataset.key)
@@ -132,12 +132,12 @@ impl Machine {
 
     fn restore(&mut self, dataset: SharedDataset, phase: Phase, own: Option<&RestoredFiles>) {
         let series = dataset.key.series;
-        if self.ledger.shared.find(&dataset.key).is_some() {
+        if self.facts.shared.find(&dataset.key).is_some() {
             // Rejected in cache, but offered from the PFS: one entry, the offered one.
-            self.ledger.shared.series[series].datasets.retain(|other| other.key != dataset.key);
-            self.ledger.series[series].datasets.retain(|other| other.key != dataset.key);
+            self.facts.shared.series[series].datasets.retain(|other| other.key != dataset.key);
+            self.facts.series[series].datasets.retain(|other| other.key != dataset.key);
         }
-        let mut local = LocalDataset::new(dataset.key.clone(), self.ledger.clock_ms);
+        let mut local = LocalDataset::new(dataset.key.clone(), self.facts.clock_ms);
         local.begun = true;
         local.phase = phase;
         local.prepared = phase == Phase::Sealed;
@@ -151,14 +151,14 @@ impl Machine {
                 keeps_copy: is_left(name) && !on_prefix,
                 moved: is_left(name),
                 bytes: *bytes,
-                closed_ms: self.ledger.clock_ms,
+                closed_ms: self.facts.clock_ms,
                 closed_before: Some(0),
                 ..LocalFile::new(NameFacts::of(name, masked, false), reason)
             };
             local.files.insert(name.clone(), file);
         }
-        self.ledger.series[series].datasets.push(local);
-        self.ledger.shared.series[series].datasets.push(dataset);
+        self.facts.series[series].datasets.push(local);
+        self.facts.shared.series[series].datasets.push(dataset);
     }
 
     /// Asks that the job halts (any rank may; 0 withdraws).
@@ -169,8 +169,8 @@ impl Machine {
     /// Notes that this rank cannot use the cache any more: its new files go to the PFS, and those
     /// of all ranks from the next agreement on.
     pub fn fall_back(&mut self) {
-        if !std::mem::replace(&mut self.ledger.falls_back, true) {
-            self.ledger.agreement.changed(2);
+        if !std::mem::replace(&mut self.facts.falls_back, true) {
+            self.facts.agreement.changed(2);
         }
     }
 
@@ -183,25 +183,25 @@ impl Machine {
     /// [`Machine::fall_back`], or several datasets in a row could not be sealed in the cache.
     #[must_use]
     pub fn has_fallen_back(&self) -> bool {
-        self.ledger.shared.fallen_back
+        self.facts.shared.fallen_back
     }
 
     /// Notes that the program is in MPI_Finalize: the conference that follows seals, confirms and
     /// flushes; one more follows if [`Machine::ends_again`] says so.
     pub fn begin_end(&mut self, now_ms: u64) {
-        self.ledger.tick(now_ms);
-        self.ledger.ending = true;
+        self.facts.tick(now_ms);
+        self.facts.ending = true;
     }
 
     /// Notes that the process ends, perhaps without a conference: what is closed waits for no
     /// agreement.
     pub fn begin_exit(&mut self) {
-        self.ledger.exiting = true;
+        self.facts.exiting = true;
     }
 
     /// Notes that the end's conference is over; nothing is routed any more.
     pub fn end(&mut self) {
-        self.ledger.ended = true;
+        self.facts.ended = true;
     }
 
     /// Takes what the conference that has just begun told of other ranks' doings.
@@ -211,7 +211,7 @@ impl Machine {
 
     /// Notes that the events that follow come from this thread of the program.
     pub fn called_by(&mut self, thread: u64) {
-        self.ledger.caller = thread;
+        self.facts.caller = thread;
     }
 
     /// Says whether this rank can encode beside the program from now on: it has a processor for it,
@@ -228,7 +228,7 @@ impl Machine {
     /// Returns what is known of the series on this rank, to be stored.
     #[must_use]
     pub fn knowledge(&self, series: usize) -> Knowledge {
-        let (shared, local) = (&self.ledger.shared.series[series], &self.ledger.series[series]);
+        let (shared, local) = (&self.facts.shared.series[series], &self.facts.series[series]);
         let mut knowledge = Knowledge {
             files: local.known,
             settle_ms: shared.settle_ms,
@@ -249,7 +249,7 @@ impl Machine {
     pub(super) fn digest(&self) -> u64 {
         // DefaultHasher::new has fixed keys: equal states give equal digests on all ranks.
         let mut hasher = DefaultHasher::new();
-        (&self.ledger.shared, &self.lacking, &self.trust, &self.doubts).hash(&mut hasher);
+        (&self.facts.shared, &self.lacking, &self.trust, &self.doubts).hash(&mut hasher);
         (self.encodings.shared(), self.keeping.habits(), self.watch.shared()).hash(&mut hasher);
         self.logs.shared().for_each(|templates| templates.hash(&mut hasher));
         hasher.finish()
@@ -257,11 +257,11 @@ impl Machine {
 
     /// Judges where a new file goes.
     pub(super) fn reasons(&self) -> Reasons<'_> {
-        Reasons { ledger: &self.ledger, watch: &self.watch, unsealed: &self.unsealed }
+        Reasons { facts: &self.facts, watch: &self.watch, unsealed: &self.unsealed }
     }
 
     /// Judges what a flush writes.
     pub(super) fn left_out(&self) -> LeftOut<'_> {
-        LeftOut { ledger: &self.ledger, logs: &self.logs }
+        LeftOut { facts: &self.facts, logs: &self.logs }
     }
 }

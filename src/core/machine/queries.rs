@@ -12,39 +12,39 @@ impl Machine {
     /// Tells whether any dataset is known, of this launch or an earlier one, wherever it is; the
     /// same on all ranks.
     pub fn knows_datasets(&self) -> bool {
-        let all = (0..self.ledger.config.series.len()).any(|at| !self.datasets(at).is_empty());
-        all || self.ledger.shared.next_id > 1
+        let all = (0..self.facts.config.series.len()).any(|at| !self.datasets(at).is_empty());
+        all || self.facts.shared.next_id > 1
     }
 
     /// Returns the sealed datasets and those known to be in progress, oldest first.
     #[must_use]
     pub fn datasets(&self, series: usize) -> &[SharedDataset] {
-        &self.ledger.shared.series[series].datasets
+        &self.facts.shared.series[series].datasets
     }
 
     /// Tells where the files of the series go.
     #[must_use]
     pub fn routing(&self, series: usize) -> Routing {
-        self.ledger.shared.series[series].routing
+        self.facts.shared.series[series].routing
     }
 
     /// Returns the largest size that a file of this masked name had so far on this rank, bytes; 0
     /// if unknown.
     #[must_use]
     pub fn expected_bytes(&self, series: usize, masked: &str) -> u64 {
-        self.ledger.series[series].sizes.get(&name_hash(masked)).copied().unwrap_or(0)
+        self.facts.series[series].sizes.get(&name_hash(masked)).copied().unwrap_or(0)
     }
 
     /// Counts the bytes of this rank's closed files of a dataset that lie in cache.
     #[must_use]
     pub fn cached_bytes(&self, key: &DatasetKey) -> u64 {
-        self.ledger.cached_bytes(key)
+        self.facts.cached_bytes(key)
     }
 
     /// Tells whether the dataset is not sealed yet, as this rank must treat it.
     #[must_use]
     pub fn is_in_progress(&self, key: &DatasetKey) -> bool {
-        self.ledger.status(key) == Standing::Open
+        self.facts.status(key) == Standing::Open
     }
 
     /// Tells whether a pointer file names a checkpoint of which this rank, or one that has not
@@ -52,53 +52,53 @@ impl Machine {
     /// outlive them if a node is lost.
     #[must_use]
     pub fn goes_with_cached(&self, file: &FileRef) -> bool {
-        reasons::goes_with_cached(&self.ledger, file)
+        reasons::goes_with_cached(&self.facts, file)
     }
 
     /// Tells what became of a dataset; `None` if it has gone, or never was.
     #[must_use]
     pub fn state_of(&self, key: &DatasetKey) -> Option<DatasetState> {
-        self.ledger.shared.find(key).map(|dataset| dataset.state)
+        self.facts.shared.find(key).map(|dataset| dataset.state)
     }
 
     /// Tells whether the program calls the dataset output.
     #[must_use]
     pub fn is_output(&self, key: &DatasetKey) -> bool {
-        self.ledger.shared.find(key).is_some_and(|dataset| dataset.word.output)
+        self.facts.shared.find(key).is_some_and(|dataset| dataset.word.output)
     }
 
     /// Returns the number that the next dataset gets.
     #[must_use]
     pub fn next_id(&self) -> u64 {
-        self.ledger.shared.next_id
+        self.facts.shared.next_id
     }
 
     /// Tells whether the program has touched the dataset on this rank since the last report, or
     /// could not.
     #[must_use]
     pub fn is_touched(&self, key: &DatasetKey) -> bool {
-        let own = self.ledger.own(key);
+        let own = self.facts.own(key);
         own.is_some_and(|dataset| dataset.touched || dataset.why_invalid().is_some())
     }
 
     /// Tells when this rank began to write the dataset, ms, if it did.
     #[must_use]
     pub fn begun_ms(&self, key: &DatasetKey) -> Option<u64> {
-        let dataset = self.ledger.own(key).filter(|dataset| dataset.begun);
+        let dataset = self.facts.own(key).filter(|dataset| dataset.begun);
         dataset.map(|dataset| dataset.begun_ms)
     }
 
     /// Returns the dataset's number; 0 if it has none.
     #[must_use]
     pub fn id_of(&self, key: &DatasetKey) -> u64 {
-        self.ledger.id_of(key)
+        self.facts.id_of(key)
     }
 
     /// Returns this rank's files of a dataset, by name; also those that the program has deleted
     /// since they were complete.
     #[must_use]
     pub fn seal_files(&self, key: &DatasetKey) -> Vec<SealFile> {
-        self.ledger.seal_files(key)
+        self.facts.seal_files(key)
     }
 
     /// Tells whether a flush of the dataset must not write this file of ours: the program's
@@ -133,7 +133,7 @@ impl Machine {
     /// begun to write it.
     #[must_use]
     pub fn changed_ms(&self, key: &DatasetKey) -> Option<u64> {
-        let dataset = self.ledger.own(key).filter(|dataset| dataset.begun);
+        let dataset = self.facts.own(key).filter(|dataset| dataset.begun);
         dataset.map(|dataset| dataset.changed_ms)
     }
 
@@ -141,34 +141,34 @@ impl Machine {
     /// unknown.
     #[must_use]
     pub fn reason_of(&self, key: &DatasetKey, name: &str) -> Option<Reason> {
-        self.ledger.file(key, name)?.on_prefix
+        self.facts.file(key, name)?.on_prefix
     }
 
     /// Returns the number in series that the dataset has, or will have if those before it are
     /// sealed: from it follow store and redundancy descriptor. The seal settles any difference.
     #[must_use]
     pub fn number_of(&self, key: &DatasetKey) -> u64 {
-        places::number_of(&self.ledger, &self.encodings, key)
+        places::number_of(&self.facts, &self.encodings, key)
     }
 
     /// Does what [`Machine::number_of`] does for the dataset that a write of `file` would go to.
     #[must_use]
     pub fn number_for(&self, file: &FileRef) -> u64 {
-        self.number_of(&self.ledger.target(file))
+        self.number_of(&self.facts.target(file))
     }
 
     /// Tells whether what the dataset has of this rank's file lies on the PFS, as its record is to
     /// say; `None` if it does not have the file (any more).
     #[must_use]
     pub fn lies_on_prefix(&self, key: &DatasetKey, name: &str) -> Option<bool> {
-        let file = self.ledger.file(key, name)?;
+        let file = self.facts.file(key, name)?;
         Some(file.on_prefix.is_some() && !file.keeps_copy)
     }
 
     /// Tells whether of some file of the dataset this rank's newest content is in the cache.
     #[must_use]
     pub fn has_cached(&self, key: &DatasetKey) -> bool {
-        let own = self.ledger.own(key);
+        let own = self.facts.own(key);
         own.is_some_and(|own| own.files.values().any(|file| file.on_prefix.is_none()))
     }
 
@@ -176,7 +176,7 @@ impl Machine {
     /// thread of the program may have opened or deleted it since.
     #[must_use]
     pub fn is_spilled(&self, key: &DatasetKey, name: &str) -> bool {
-        let file = self.ledger.file(key, name);
+        let file = self.facts.file(key, name);
         file.is_some_and(|file| file.open == 0 && file.on_prefix.is_none() && !file.is_deleted())
     }
 
@@ -190,7 +190,7 @@ impl Machine {
         {
             ranks.entry(name).or_default().push(rank);
         }
-        let node = |rank: &usize| self.ledger.config.nodes[*rank];
+        let node = |rank: &usize| self.facts.config.nodes[*rank];
         ranks.retain(|_, all| all.iter().any(|rank| node(rank) != node(&all[0])));
         ranks
     }
@@ -199,13 +199,13 @@ impl Machine {
     /// rank knows: a run that begins with `key` is not to have them.
     #[must_use]
     pub fn gone_before(&self, key: &DatasetKey) -> BTreeSet<String> {
-        self.deletions.gone_before(&self.ledger, key)
+        self.deletions.gone_before(&self.facts, key)
     }
 
     /// Returns the newest sealed dataset of each series.
     #[must_use]
     pub fn newest_sealed(&self) -> Vec<DatasetKey> {
-        self.ledger.newest_sealed()
+        self.facts.newest_sealed()
     }
 
     /// Tells whether anything is being encoded beside the program; the same on all ranks.
@@ -218,11 +218,8 @@ impl Machine {
     /// has in `of`: no private copy of it could be put together with what they write.
     #[must_use]
     pub fn is_shared(&self, file: &FileRef, of: &DatasetKey) -> bool {
-        let held = self.ledger.series[file.series]
-            .find(of)
-            .and_then(|dataset| dataset.files.get(&file.name));
         self.watch.why(file.series, name_hash(&file.masked)).is_some()
-            || held.is_some_and(|held| held.moved)
+            || self.facts.file(of, &file.name).is_some_and(|held| held.moved)
     }
 
     /// Tells whether, as far as is known here, only the PFS has the file, as part of a dataset that
@@ -232,7 +229,7 @@ impl Machine {
     /// file there names.)
     #[must_use]
     pub fn is_left_behind(&self, file: &FileRef) -> bool {
-        others::is_left_behind(&self.ledger, file)
+        others::is_left_behind(&self.facts, file)
     }
 
     /// Tells whether the program is about to begin the second checkpoint after one since which it
@@ -240,14 +237,14 @@ impl Machine {
     /// so do those that follow: a crash must not cost more than one.
     #[must_use]
     pub fn outruns(&self, file: &FileRef) -> bool {
-        self.unsealed.outruns(&self.ledger, file)
+        self.unsealed.outruns(&self.facts, file)
     }
 
     /// Finds the closed files of the dataset `key`, not sealed, that a rank of another node waits
     /// for: as [`Machine::overdue`], at once. Pointer files come last.
     #[must_use]
     pub fn wanted(&self, key: &DatasetKey) -> Vec<Overdue> {
-        unsealed::wanted(&self.ledger, key)
+        unsealed::wanted(&self.facts, key)
     }
 
     /// Finds the sealed datasets that the PFS does not have and that it is to have at the end,
@@ -255,14 +252,14 @@ impl Machine {
     /// keeps. The same on all ranks.
     #[must_use]
     pub fn unsaved(&self) -> Vec<DatasetKey> {
-        unsealed::unsaved(&self.ledger)
+        unsealed::unsaved(&self.facts)
     }
 
     /// Tells whether there was no agreement for so long that files are overdue; later ones may
     /// still come.
     #[must_use]
     pub fn is_unheard(&self, now_ms: u64) -> bool {
-        unsealed::is_unheard(&self.ledger, now_ms)
+        unsealed::is_unheard(&self.facts, now_ms)
     }
 
     /// Templates, with their series, that this rank has still to leave alone.
@@ -288,14 +285,14 @@ impl Machine {
     /// from what the deletion meant.
     #[must_use]
     pub fn tells_names(&self, before_conference: bool) -> bool {
-        self.telling.tells_names(&self.ledger, before_conference)
+        self.telling.tells_names(&self.facts, before_conference)
     }
 
     /// Returns, by dataset, this rank's files in cache that are not sealed, and whether they are
     /// closed.
     #[must_use]
     pub fn visible(&self) -> Vec<(DatasetKey, Vec<(String, bool)>)> {
-        telling::visible(&self.ledger)
+        telling::visible(&self.facts)
     }
 
     /// Finds a file without id of this rank that is in the cache alone, with its series, if it
@@ -303,7 +300,7 @@ impl Machine {
     /// are complete. It may name one of them, but belongs to none, and would be lost in a crash.
     #[must_use]
     pub fn stray(&self) -> Option<(usize, &str)> {
-        telling::stray(&self.ledger)
+        telling::stray(&self.facts)
     }
 }
 

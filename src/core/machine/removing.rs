@@ -41,23 +41,23 @@ impl Machine {
     /// Takes an unlink of a file by the program. Whatever the answer, the name is absent for it
     /// from now on.
     pub fn deleted(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
-        self.ledger.tick(now_ms);
+        self.facts.tick(now_ms);
         self.delete(file, Removal::Unlink)
     }
 
     /// Takes a rename of a file by the program to a name that is none of ours. The old one is
     /// absent from now on.
     pub fn renamed_out(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
-        self.ledger.tick(now_ms);
+        self.facts.tick(now_ms);
         self.delete(file, Removal::Away)
     }
 
     /// Notes that the program has moved the directory of a file: the PFS has it under its new name,
     /// and the old one is absent. Like [`Machine::deleted`], but no flush brings the old name back.
     pub fn moved_away(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
-        self.ledger.tick(now_ms);
+        self.facts.tick(now_ms);
         let deletion = self.delete(file, Removal::Away);
-        self.ledger.series[file.series].note_moved(&file.name);
+        self.facts.series[file.series].note_moved(&file.name);
         self.others.tell_moved(file);
         deletion
     }
@@ -65,13 +65,13 @@ impl Machine {
     /// Makes the name absent from now on.
     pub(super) fn delete(&mut self, file: &FileRef, removal: Removal<'_>) -> Deletion {
         self.telling.note_name();
-        self.keeping.note_given_up(&self.ledger, file, removal.into_key());
-        let caches = self.ledger.keeps_any(file.series) && !self.ledger.is_passive();
+        self.keeping.note_given_up(&self.facts, file, removal.into_key());
+        let caches = self.facts.keeps_any(file.series) && !self.facts.is_passive();
         let unlinks = matches!(removal, Removal::Unlink) && caches;
-        let amends = unlinks && self.ledger.is_marker(file) && !self.ledger.goes_with_next(file);
+        let amends = unlinks && self.facts.is_marker(file) && !self.facts.goes_with_next(file);
         let mut course = Removed { amends, ..Removed::default() };
-        for at in (0..self.ledger.series[file.series].datasets.len()).rev() {
-            if self.ledger.series[file.series].datasets[at].holds(&file.name) {
+        for at in (0..self.facts.series[file.series].datasets.len()).rev() {
+            if self.facts.series[file.series].datasets[at].holds(&file.name) {
                 self.delete_from(file, at, removal, &mut course);
             }
         }
@@ -79,7 +79,7 @@ impl Machine {
         // A file of unknown origin on the PFS may be all that the program has to restart from.
         if answer.is_none() && caches {
             answer = Some(Deletion::Deferred);
-            self.others.tell_deleted(&mut self.ledger, file);
+            self.others.tell_deleted(&mut self.facts, file);
             if amends {
                 self.deletions.note_unlinked(file);
                 amended = true;
@@ -88,7 +88,7 @@ impl Machine {
         if holder.is_some() || answer == Some(Deletion::Deferred) || amends {
             // A dataset that has the file says when it may go; else any that is confirmed next.
             let waits = holder.is_none() && !amended;
-            let above = if waits { self.ledger.shared.newest_confirmed(file.series) } else { 0 };
+            let above = if waits { self.facts.shared.newest_confirmed(file.series) } else { 0 };
             let name = file.name.clone();
             self.deletions.bury(file.series, Tombstone { name, above, holder, early_ms });
         }
@@ -96,24 +96,24 @@ impl Machine {
     }
 
     fn delete_from(&mut self, file: &FileRef, at: usize, how: Removal<'_>, course: &mut Removed) {
-        let dataset = &self.ledger.series[file.series].datasets[at];
-        let (key, status) = (dataset.key.clone(), self.ledger.status(&dataset.key));
-        let (open, complete) = (status == Standing::Open, self.ledger.is_complete(dataset));
-        let kept = open && self.ledger.is_kept_of(file, at, how.into_key());
-        let goes_on = how.into_key().is_some_and(|into| self.ledger.goes_on(file, &key, into));
+        let dataset = &self.facts.series[file.series].datasets[at];
+        let (key, status) = (dataset.key.clone(), self.facts.status(&dataset.key));
+        let (open, complete) = (status == Standing::Open, self.facts.is_complete(dataset));
+        let kept = open && self.facts.is_kept_of(file, at, how.into_key());
+        let goes_on = how.into_key().is_some_and(|into| self.facts.goes_on(file, &key, into));
         // If no agreement comes, the PFS is to see it before it goes.
         let early = kept
-            || (open && !goes_on && deletes_too_early(&self.ledger, file.series, at, &file.name));
+            || (open && !goes_on && deletes_too_early(&self.facts, file.series, at, &file.name));
         let amends = !open && std::mem::take(&mut course.amends);
-        let id = self.ledger.id_of(&key);
+        let id = self.facts.id_of(&key);
         if open && !early {
             let revoke = self.remove_from(file, at, goes_on);
             let answer = if revoke { Deletion::NowAfterRevoke } else { Deletion::Now };
             course.answer.get_or_insert(answer);
             return;
         }
-        let newest_confirmed = self.ledger.shared.newest_confirmed(file.series);
-        let dataset = &mut self.ledger.series[file.series].datasets[at];
+        let newest_confirmed = self.facts.shared.newest_confirmed(file.series);
+        let dataset = &mut self.facts.series[file.series].datasets[at];
         if let Some(held) = dataset.files.get_mut(&file.name) {
             held.deleted = match (early, amends) {
                 (true, _) => Deleted::Early,
@@ -125,26 +125,26 @@ impl Machine {
             dataset.abandoned.insert(file.name.clone());
         }
         if early {
-            course.early_ms = Some(self.ledger.clock_ms);
+            course.early_ms = Some(self.facts.clock_ms);
         }
         course.answer.get_or_insert(Deletion::Deferred);
         if amends {
             self.deletions.note_amended(file, id);
             course.amended = true;
-            self.ledger.agreement.changed(2);
+            self.facts.agreement.changed(2);
             return;
         }
         course.holder.get_or_insert(key);
         if (complete || !open) && id < newest_confirmed {
-            self.ledger.agreement.changed(1);
+            self.facts.agreement.changed(1);
         }
     }
 
     /// Takes the file out of a dataset that is to be sealed without it; tells whether its record
     /// has to be revoked.
     fn remove_from(&mut self, file: &FileRef, at: usize, goes_on: bool) -> bool {
-        let (count, marker) = (self.ledger.agreement.count, self.ledger.is_marker(file));
-        let datasets = &mut self.ledger.series[file.series].datasets;
+        let (count, marker) = (self.facts.agreement.count, self.facts.is_marker(file));
+        let datasets = &mut self.facts.series[file.series].datasets;
         let followed = datasets[at + 1..].iter().any(LocalDataset::is_successor);
         let dataset = &mut datasets[at];
         let gives_up = |held: LocalFile| held.is_past(count) || followed;
@@ -153,20 +153,20 @@ impl Machine {
         }
         let revoke = std::mem::take(&mut dataset.prepared);
         dataset.phase = Phase::Open;
-        dataset.touch(self.ledger.clock_ms);
-        self.ledger.agreement.changed(if revoke { 2 } else { 1 });
+        dataset.touch(self.facts.clock_ms);
+        self.facts.agreement.changed(if revoke { 2 } else { 1 });
         revoke
     }
 
     /// Deletions whose time has come: the helper thread carries them out. A pointer file goes with
     /// the last file of its checkpoint, if there is a newer one.
     pub fn overdue_deletions(&mut self, now_ms: u64) -> Vec<Gone> {
-        self.deletions.overdue_deletions(&mut self.ledger, now_ms)
+        self.deletions.overdue_deletions(&mut self.facts, now_ms)
     }
 
     /// Notes that the program has deleted a name on this rank, or made it again. `false`: nobody is
     /// to hear.
     pub fn note_deletions(&mut self) -> bool {
-        self.telling.note_deletions(&self.ledger)
+        self.telling.note_deletions(&self.facts)
     }
 }

@@ -17,10 +17,10 @@ impl Machine {
         keep: Option<Reason>,
         now_ms: u64,
     ) -> Renamed {
-        self.ledger.tick(now_ms);
-        let open = from.map_or(0, |file| self.ledger.open_count(file));
-        let to = to.filter(|to| !self.ledger.is_passive() && !self.logs.is_left_alone(to));
-        let into = to.map(|to| self.rotations.target_of_rename(&self.ledger, from, to));
+        self.facts.tick(now_ms);
+        let open = from.map_or(0, |file| self.facts.open_count(file));
+        let to = to.filter(|to| !self.facts.is_passive() && !self.logs.is_left_alone(to));
+        let into = to.map(|to| self.rotations.target_of_rename(&self.facts, from, to));
         if let Some((from, to)) = from.zip(to) {
             self.learn_new_name(from, to);
         }
@@ -29,20 +29,20 @@ impl Machine {
         let placement = match to.zip(into) {
             Some((to, into)) => {
                 // What would be there anyhow, or since a cache fails, says nothing of the program.
-                let fails = self.ledger.falls_back || self.ledger.shared.fallen_back;
+                let fails = self.facts.falls_back || self.facts.shared.fallen_back;
                 let stays = self.reasons().stays_on_prefix(to);
                 let spoils = keep.is_some() && stays.is_none() && !fails;
-                if spoils && to.masked == to.name && self.ledger.has_older(to) {
+                if spoils && to.masked == to.name && self.facts.has_older(to) {
                     // Its older versions are gone: no roll-back is consistent.
-                    self.watch.mark_unsafe(&mut self.ledger, to, Why::Stays);
+                    self.watch.mark_unsafe(&mut self.facts, to, Why::Stays);
                 }
                 let keep = keep.map(|keep| stays.unwrap_or(keep));
-                self.watch.note_rewrite(&self.ledger, to, &into);
+                self.watch.note_rewrite(&self.facts, to, &into);
                 let placed = self.put(to, into, keep);
-                self.ledger.note_anew(&placed.key, to, true);
+                self.facts.note_anew(&placed.key, to, true);
                 if open == 0 {
                     self.write_closed(&placed.key, &to.name, bytes, now_ms);
-                } else if let Some(dataset) = self.ledger.series[to.series].find_mut(&placed.key)
+                } else if let Some(dataset) = self.facts.series[to.series].find_mut(&placed.key)
                     && let Some(file) = dataset.files.get_mut(&to.name)
                 {
                     file.open += open - 1; // those of the replaced file will be closed, too
@@ -59,16 +59,16 @@ impl Machine {
     /// if the cache is lost, that is all there is. Nor may it leave its old name there before the
     /// checkpoint is safe that has it under the new one.
     fn learn_new_name(&mut self, from: &FileRef, to: &FileRef) {
-        let cached = |key: &DatasetKey| !self.ledger.file_is_on_prefix(key, &from.name);
-        let routing = self.ledger.shared.series[from.series].routing;
+        let cached = |key: &DatasetKey| !self.facts.file_is_on_prefix(key, &from.name);
+        let routing = self.facts.shared.series[from.series].routing;
         let known = self
-            .ledger
+            .facts
             .holder(from)
-            .is_some_and(|(key, _)| cached(&key) || !self.watch.is_new(&self.ledger, from));
+            .is_some_and(|(key, _)| cached(&key) || !self.watch.is_new(&self.facts, from));
         if known
             && routing.caches()
             && from.series == to.series
-            && !self.ledger.config.series[to.series].has_id
+            && !self.facts.config.series[to.series].has_id
         {
             self.watch.learn_new_name(to);
         }
@@ -85,12 +85,12 @@ impl Machine {
         on_prefix: Option<Reason>,
         now_ms: u64,
     ) -> Option<bool> {
-        self.ledger.tick(now_ms);
-        if self.ledger.status(key) != Standing::Open {
+        self.facts.tick(now_ms);
+        if self.facts.status(key) != Standing::Open {
             return None;
         }
-        let clock_ms = self.ledger.clock_ms;
-        let dataset = self.ledger.own_mut(key)?;
+        let clock_ms = self.facts.clock_ms;
+        let dataset = self.facts.own_mut(key)?;
         if dataset.files.get(old).is_none_or(|file| file.is_deleted()) {
             return None;
         }
@@ -102,7 +102,7 @@ impl Machine {
         dataset.files.entry(new.name.clone()).or_insert(file);
         let revoke = std::mem::take(&mut dataset.prepared);
         dataset.touch(clock_ms);
-        self.ledger.agreement.changed(2);
+        self.facts.agreement.changed(2);
         self.telling.note_name();
         Some(revoke)
     }
@@ -111,7 +111,7 @@ impl Machine {
     /// directory.
     pub fn note_move(&mut self) {
         self.telling.note_move();
-        self.ledger.agreement.changed(2);
+        self.facts.agreement.changed(2);
     }
 
     /// Finds this rank's files that wait in vain: the series' next checkpoint has begun, or the run
@@ -120,10 +120,10 @@ impl Machine {
     #[must_use]
     pub fn left_behind(&self) -> Vec<LeftBehind> {
         let mut found = Vec::new();
-        for (index, series) in self.ledger.series.iter().enumerate() {
+        for (index, series) in self.facts.series.iter().enumerate() {
             for (at, dataset) in series.datasets.iter().enumerate() {
                 let waiting = dataset.files.iter().filter(|(_, file)| file.is_waiting());
-                if self.ledger.status(&dataset.key) != Standing::Open || !self.is_over(index, at) {
+                if self.facts.status(&dataset.key) != Standing::Open || !self.is_over(index, at) {
                     continue;
                 }
                 found.extend(waiting.map(|(name, file)| LeftBehind {
@@ -138,24 +138,24 @@ impl Machine {
 
     /// Nobody renames directories of this rank's dataset at `at` any more.
     fn is_over(&self, series: usize, at: usize) -> bool {
-        let datasets = &self.ledger.series[series].datasets;
+        let datasets = &self.facts.series[series].datasets;
         let later =
-            |later: &LocalDataset| later.is_successor() && !self.ledger.is_floating(&later.key);
-        let shared = &self.ledger.shared.series[series].datasets;
+            |later: &LocalDataset| later.is_successor() && !self.facts.is_floating(&later.key);
+        let shared = &self.facts.shared.series[series].datasets;
         let known = shared.iter().position(|known| known.key == datasets[at].key);
-        self.ledger.ending
+        self.facts.ending
             || datasets[at + 1..].iter().any(later)
-            || known.is_some_and(|known| self.ledger.is_followed(series, known))
+            || known.is_some_and(|known| self.facts.is_followed(series, known))
     }
 
     /// Takes the file out of its dataset: the PFS has it.
     pub fn withdrawn(&mut self, key: &DatasetKey, name: &str) {
-        let clock_ms = self.ledger.clock_ms;
-        if let Some(dataset) = self.ledger.own_mut(key)
+        let clock_ms = self.facts.clock_ms;
+        if let Some(dataset) = self.facts.own_mut(key)
             && dataset.files.remove(name).is_some()
         {
             dataset.touch(clock_ms);
-            self.ledger.agreement.changed(1);
+            self.facts.agreement.changed(1);
             self.telling.note_name();
         }
     }
@@ -163,7 +163,7 @@ impl Machine {
     /// Keeps how the program renames its directories, which all ranks have heard.
     pub fn learn_directory(&mut self, series: usize, template: &str) {
         let _ = self.learn_temporary(series, template); // those of files are many
-        self.ledger.shared.series[series].learned = true;
+        self.facts.shared.series[series].learned = true;
     }
 }
 

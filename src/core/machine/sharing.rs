@@ -19,20 +19,20 @@ impl Machine {
         intent: Intent,
         now_ms: u64,
     ) -> Placement {
-        self.others.tell_begun(&self.ledger, file);
-        if self.ledger.is_passive() || (intent.rewrites() && self.ledger.target(file) != *of) {
+        self.others.tell_begun(&self.facts, file);
+        if self.facts.is_passive() || (intent.rewrites() && self.facts.target(file) != *of) {
             return self.write_open(file, intent, now_ms);
         }
-        self.ledger.tick(now_ms);
-        self.watch.mark_unsafe(&mut self.ledger, file, Why::Writers);
-        self.others.tell_taken(&mut self.ledger, file);
+        self.facts.tick(now_ms);
+        self.watch.mark_unsafe(&mut self.facts, file, Why::Writers);
+        self.others.tell_taken(&mut self.facts, file);
         Placement::Dataset(self.place(file, Some(Reason::Shared)))
     }
 
     /// Notes that a private copy of this rank is on the PFS now, in the place of what was there.
     pub fn replaced_on_prefix(&mut self, key: &DatasetKey, name: &str) {
-        let count = self.ledger.agreement.count;
-        if let Some(dataset) = self.ledger.own_mut(key) {
+        let count = self.facts.agreement.count;
+        if let Some(dataset) = self.facts.own_mut(key) {
             dataset.replaced.push((name.to_string(), count));
         }
     }
@@ -41,13 +41,13 @@ impl Machine {
     /// Nobody knows when it will be done, so the PFS has the file and no dataset in progress; one
     /// that is complete keeps its version. The others hear of it.
     pub fn changed_by_child(&mut self, file: &FileRef, now_ms: u64) -> Vec<Withdrawn> {
-        self.ledger.tick(now_ms);
-        self.others.tell_revived(&mut self.ledger, file);
+        self.facts.tick(now_ms);
+        self.others.tell_revived(&mut self.facts, file);
         self.deletions.revive(file.series, &file.name);
-        let datasets = self.ledger.series[file.series].datasets.iter();
+        let datasets = self.facts.series[file.series].datasets.iter();
         let sealed: Vec<bool> =
-            datasets.map(|dataset| self.ledger.status(&dataset.key) != Standing::Open).collect();
-        let datasets = self.ledger.series[file.series].datasets.iter_mut();
+            datasets.map(|dataset| self.facts.status(&dataset.key) != Standing::Open).collect();
+        let datasets = self.facts.series[file.series].datasets.iter_mut();
         let mut withdrawn = Vec::new();
         for (dataset, sealed) in datasets.zip(sealed) {
             let Some(held) = dataset.files.get_mut(&file.name) else { continue };
@@ -65,31 +65,31 @@ impl Machine {
             let revoke = std::mem::take(&mut dataset.prepared);
             withdrawn.push(Withdrawn { key: dataset.key.clone(), revoke });
         }
-        self.others.tell_taken(&mut self.ledger, file);
+        self.others.tell_taken(&mut self.facts, file);
         withdrawn
     }
 
     /// Takes a change of a file that another rank of this node has put into a dataset in progress:
     /// both write to it. That rank answers for it; here it is known while it is open.
     pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
-        if self.ledger.is_passive() || self.ledger.status(of) != Standing::Open {
+        if self.facts.is_passive() || self.facts.status(of) != Standing::Open {
             return self.take_over(file, of, Intent::UPDATE, now_ms);
         }
-        self.ledger.tick(now_ms);
+        self.facts.tick(now_ms);
         let mut placed = self.put(file, of.clone(), None);
-        let held = self.ledger.series[file.series].find_mut(of);
+        let held = self.facts.series[file.series].find_mut(of);
         if let Some(held) = held.and_then(|held| held.files.get_mut(&file.name)) {
             held.joined = !placed.is_on_prefix();
             placed.joined = held.joined;
         }
-        self.others.tell_joined(&mut self.ledger, file);
+        self.others.tell_joined(&mut self.facts, file);
         Placement::Dataset(placed)
     }
 
     /// Notes that a child of this rank opens a file, too, that is open on it in the dataset `of`:
     /// one more to be closed.
     pub fn lent(&mut self, of: &DatasetKey, name: &str) {
-        let file = self.ledger.file_mut(of, name);
+        let file = self.facts.file_mut(of, name);
         if let Some(file) = file.filter(|file| file.open > 0) {
             file.open += 1;
         }
@@ -98,7 +98,7 @@ impl Machine {
     /// Notes that another rank of the node has just deleted this file, whoever wrote it: it was
     /// written before, although no sync point says so.
     pub fn deleted_just_now(&mut self, file: &FileRef) {
-        self.ledger.series[file.series].held(&file.name).for_each(|file| file.outlived = true);
+        self.facts.series[file.series].held(&file.name).for_each(|file| file.outlived = true);
     }
 
     /// Notes that another rank of the node has just begun to write this file on the PFS: no flush
@@ -106,7 +106,7 @@ impl Machine {
     /// there. Gives the datasets in progress of which that is true.
     pub fn taken_just_now(&mut self, file: &FileRef) -> Vec<DatasetKey> {
         let mut in_progress = Vec::new();
-        for dataset in &mut self.ledger.series[file.series].datasets {
+        for dataset in &mut self.facts.series[file.series].datasets {
             let Some(held) = dataset.files.get_mut(&file.name) else { continue };
             if dataset.phase != Phase::Open {
                 held.moved = true;
@@ -123,10 +123,10 @@ impl Machine {
     /// has taken away before. The dataset that has the new one goes on with that, which the other
     /// rank answers for: its key is returned. Older ones keep what they have.
     pub fn made_just_now(&mut self, file: &FileRef) -> Option<DatasetKey> {
-        let into = file.id.is_some().then(|| self.ledger.target(file));
+        let into = file.id.is_some().then(|| self.facts.target(file));
         self.deletions.revive(file.series, &file.name);
         self.others.note_made_near(file);
-        let series = &mut self.ledger.series[file.series];
+        let series = &mut self.facts.series[file.series];
         let (into, mut given_away) = (into?, None);
         for dataset in series.datasets.iter_mut().filter(|one| one.explicit.is_none()) {
             let goes_on = dataset.key == into;
@@ -145,8 +145,8 @@ impl Machine {
             if dataset.phase == Phase::Sealed {
                 dataset.phase = Phase::Open; // the other rank has opened it again
             }
-            dataset.touch(self.ledger.clock_ms);
-            self.ledger.agreement.changed(1);
+            dataset.touch(self.facts.clock_ms);
+            self.facts.agreement.changed(1);
             given_away = Some(into.clone());
         }
         given_away
@@ -171,10 +171,10 @@ impl Machine {
         for Contested { file, ranks, spoiled } in files {
             let (name, bare) = (name_hash(&file.masked), file.masked == file.name);
             let mark = UnsafeName { name, bare, why: Why::Writers };
-            self.watch.note_unsafe(&mut self.ledger, key.series, &mark);
-            self.watch.find_marked(&self.ledger, key.series);
-            let keeps = ranks[0] == self.ledger.config.rank;
-            let own = self.ledger.own_mut(key).filter(|_| !keeps);
+            self.watch.note_unsafe(&mut self.facts, key.series, &mark);
+            self.watch.find_marked(&self.facts, key.series);
+            let keeps = ranks[0] == self.facts.config.rank;
+            let own = self.facts.own_mut(key).filter(|_| !keeps);
             match (spoiled, &mut self.conference) {
                 (None, _) => drop(own.and_then(|own| own.files.remove(&file.name))),
                 (Some(why), Some(conference)) => {
@@ -184,6 +184,6 @@ impl Machine {
                 (Some(_), None) => {}
             }
         }
-        self.ledger.agreement.changed(1);
+        self.facts.agreement.changed(1);
     }
 }

@@ -1,35 +1,31 @@
 //! Files that turn out to belong to another dataset than the one they were written into.
 
 use super::votes::{Conference, Stray};
-use crate::machine::state::{MachineLedger, Phase};
+use crate::machine::state::{Phase, RunFacts};
 use crate::machine::terms::{DatasetKey, Step};
 
 /// Gives files without id to the newest dataset, if it can still take them.
-pub fn adopt(ledger: &MachineLedger, index: usize, conference: &mut Conference) -> Option<Step> {
+pub fn adopt(facts: &RunFacts, index: usize, conference: &mut Conference) -> Option<Step> {
     let floating = conference.floating.remove(&index)?;
-    let into = ledger.newest_taker(index)?.clone();
+    let into = facts.newest_taker(index)?.clone();
     if floating.after.contains(&into) {
         return None; // its successor has not begun yet
     }
-    let local = &ledger.series[index];
+    let local = &facts.series[index];
     let mut open = local.datasets.iter().filter(|dataset| dataset.phase == Phase::Open);
-    let from = open.find(|own| ledger.is_floating(&own.key) && !own.files.is_empty());
+    let from = open.find(|own| facts.is_floating(&own.key) && !own.files.is_empty());
     let from = from.map_or_else(|| DatasetKey::new(index, "", 0), |own| own.key.clone());
-    Some(move_files(ledger, from, into, &floating, conference))
+    Some(move_files(facts, from, into, &floating, conference))
 }
 
 /// Takes back what was written to the next generation because of a vote that came to nothing, once
 /// it is closed; until then the dataset is not complete.
-pub fn take_back(
-    ledger: &MachineLedger,
-    index: usize,
-    conference: &mut Conference,
-) -> Option<Step> {
+pub fn take_back(facts: &RunFacts, index: usize, conference: &mut Conference) -> Option<Step> {
     while let Some(into) = conference.returning.keys().find(|key| key.series == index).cloned() {
         let stray = conference.returning.remove(&into).unwrap_or_default();
         if stray.open == 0 || conference.ending {
             let from = DatasetKey { generation: into.generation + 1, ..into.clone() };
-            return Some(move_files(ledger, from, into, &stray, conference));
+            return Some(move_files(facts, from, into, &stray, conference));
         }
         conference.tried.insert(into);
     }
@@ -37,7 +33,7 @@ pub fn take_back(
 }
 
 fn move_files(
-    ledger: &MachineLedger,
+    facts: &RunFacts,
     from: DatasetKey,
     into: DatasetKey,
     stray: &Stray,
@@ -50,7 +46,7 @@ fn move_files(
         vote.files += stray.files;
         vote.on_prefix += stray.on_prefix;
     }
-    let local = &ledger.series[into.series];
+    let local = &facts.series[into.series];
     let own = local.find(&from);
     let kept = own.into_iter().flat_map(|own| &own.files);
     let files: Vec<String> = kept.map(|(name, _)| name.clone()).collect();
@@ -62,8 +58,8 @@ fn move_files(
 }
 
 /// Notes that the files of `from` belong to `into` from now on.
-pub fn adopted(ledger: &mut MachineLedger, from: &DatasetKey, into: &DatasetKey) {
-    let local = &mut ledger.series[from.series];
+pub fn adopted(facts: &mut RunFacts, from: &DatasetKey, into: &DatasetKey) {
+    let local = &mut facts.series[from.series];
     let Some(at) = local.datasets.iter().position(|dataset| dataset.key == *from) else {
         return;
     };
@@ -74,8 +70,8 @@ pub fn adopted(ledger: &mut MachineLedger, from: &DatasetKey, into: &DatasetKey)
     if floating.files.is_empty() && floating.refused.is_empty() {
         return;
     }
-    let clock_ms = ledger.clock_ms;
-    let target = ledger.local_mut(into);
+    let clock_ms = facts.clock_ms;
+    let target = facts.local_mut(into);
     target.begun = true;
     target.prepared = false;
     target.phase = Phase::Open;
@@ -85,5 +81,5 @@ pub fn adopted(ledger: &mut MachineLedger, from: &DatasetKey, into: &DatasetKey)
     target.abandoned.extend(floating.abandoned);
     target.invalid = target.invalid.take().or(floating.invalid);
     target.refused.extend(floating.refused);
-    ledger.agreement.changed(1);
+    facts.agreement.changed(1);
 }

@@ -1,7 +1,7 @@
 //! Whether the program still sees files of a dataset that only the cache has: what the last reports
 //! say of that may be out of date, and then the next ones are waited for, once.
 
-use crate::machine::state::{MachineLedger, SharedDataset};
+use crate::machine::state::{RunFacts, SharedDataset};
 
 /// What is in doubt in a series; equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -20,9 +20,9 @@ impl Doubt {
     }
 
     /// Waits for the next reports.
-    pub fn wait(&mut self, ledger: &mut MachineLedger) {
+    pub fn wait(&mut self, facts: &mut RunFacts) {
         self.waits = true;
-        ledger.agreement.changed(1);
+        facts.agreement.changed(1);
     }
 
     /// Tells whether it is unknown if the program still sees files of the dataset that only the
@@ -36,19 +36,19 @@ impl Doubt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::state::testing::ledger;
+    use crate::machine::state::testing::facts;
     use crate::machine::terms::DatasetKey;
 
     #[test]
     fn what_is_in_doubt_is_waited_for_once() {
-        let mut ledger = ledger(true);
+        let mut facts = facts(true);
         let mut dataset = SharedDataset::new(DatasetKey::new(0, "1", 0));
         dataset.told.live = true;
         let mut doubt = Doubt::default();
         assert!(!doubt.is_unsure(&dataset), "nothing newer");
         doubt.confirms = true;
         assert!(doubt.is_unsure(&dataset));
-        doubt.wait(&mut ledger);
+        doubt.wait(&mut facts);
         doubt.reported();
         doubt.confirms = true;
         assert!(!doubt.is_unsure(&dataset), "it has waited");

@@ -4,38 +4,38 @@
 use super::doubts::Doubt;
 use super::flush::flush;
 use super::votes::Conference;
-use crate::machine::state::{DatasetState, MachineLedger, SharedDataset};
+use crate::machine::state::{DatasetState, RunFacts, SharedDataset};
 use crate::machine::terms::{OutputSeries, Step};
 
 /// Finds what leaves the cache next.
 pub fn evict(
-    ledger: &mut MachineLedger,
+    facts: &mut RunFacts,
     doubt: &mut Doubt,
     index: usize,
     conference: &mut Conference,
 ) -> Option<Step> {
-    let rule = ledger.config.series[index].clone();
-    for at in 0..ledger.shared.series[index].datasets.len() {
-        let series = &ledger.shared.series[index];
+    let rule = facts.config.series[index].clone();
+    for at in 0..facts.shared.series[index].datasets.len() {
+        let series = &facts.shared.series[index];
         let dataset = &series.datasets[at];
         let confirmed = dataset.state == DatasetState::Confirmed;
         let written = rule.output == OutputSeries::Only && confirmed && dataset.flushed;
         if !written && !series.newer_confirmed(at) {
             continue;
         }
-        let store = ledger.store_of(index, dataset.number);
-        let beside = |other: &SharedDataset| ledger.store_of(index, other.number) == store;
+        let store = facts.store_of(index, dataset.number);
+        let beside = |other: &SharedDataset| facts.store_of(index, other.number) == store;
         let joins = rule.joins_generations();
         let newer = series.confirmed_after(at, joins, &|_| true);
         let in_store = series.confirmed_after(at, joins, &beside);
-        let replaced = joins && !dataset.told.held && has_newer_generation(ledger, index, at);
+        let replaced = joins && !dataset.told.held && has_newer_generation(facts, index, at);
         let out = match dataset.state {
             DatasetState::Open => false,
             DatasetState::Dropped => true,
             DatasetState::Provisional => dataset.is_second_rate(),
             DatasetState::Confirmed => {
                 written
-                    || in_store >= ledger.kept_in(index, store)
+                    || in_store >= facts.kept_in(index, store)
                     || replaced
                     || (dataset.told.deleted_from && newer >= 1)
             }
@@ -44,11 +44,11 @@ pub fn evict(
             continue;
         }
         let offered = dataset.state != DatasetState::Dropped;
-        if offered && ledger.is_kept_series(index) && dataset.is_kept() {
+        if offered && facts.is_kept_series(index) && dataset.is_kept() {
             continue; // until the program has deleted it, or it is on the PFS
         }
         if offered && (dataset.seals.fresh || doubt.is_unsure(dataset)) {
-            doubt.wait(ledger);
+            doubt.wait(facts);
             continue;
         }
         let mut older = series.datasets[..at].iter();
@@ -61,8 +61,8 @@ pub fn evict(
         }
         if offered && dataset.told.live && !dataset.flushed {
             // It holds the only copy of files that the program still sees: to the PFS first.
-            ledger.shared.series[index].datasets[at].due = true;
-            if let Some(step) = flush(ledger, doubt, index, conference) {
+            facts.shared.series[index].datasets[at].due = true;
+            if let Some(step) = flush(facts, doubt, index, conference) {
                 return Some(step);
             }
             continue;
@@ -75,8 +75,8 @@ pub fn evict(
     None
 }
 
-fn has_newer_generation(ledger: &MachineLedger, index: usize, at: usize) -> bool {
-    let datasets = &ledger.shared.series[index].datasets;
+fn has_newer_generation(facts: &RunFacts, index: usize, at: usize) -> bool {
+    let datasets = &facts.shared.series[index].datasets;
     datasets[at + 1..].iter().any(|newer| {
         newer.state == DatasetState::Confirmed && newer.key.same_group(&datasets[at].key)
     })

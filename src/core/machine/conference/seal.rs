@@ -4,12 +4,12 @@ use super::votes::{Conference, Readiness, Vote};
 use crate::machine::matters::encodings::{Encodings, PlannedSeal};
 use crate::machine::matters::trust::Trust;
 use crate::machine::prefix::places::number_at;
-use crate::machine::state::{DatasetState, MachineLedger};
+use crate::machine::state::{DatasetState, RunFacts};
 use crate::machine::terms::{CompleteBy, SealPlan, Step};
 
 /// What a seal changes.
 pub struct Sealing<'a> {
-    pub ledger: &'a mut MachineLedger,
+    pub facts: &'a mut RunFacts,
     pub encodings: &'a mut Encodings,
     pub trust: &'a mut Trust,
 }
@@ -20,19 +20,19 @@ pub fn seal_or_drop(
     index: usize,
     conference: &mut Conference,
 ) -> Option<Step> {
-    let has_id = parts.ledger.config.series[index].has_id;
-    for at in 0..parts.ledger.shared.series[index].datasets.len() {
-        let ledger = &*parts.ledger;
-        let dataset = &ledger.shared.series[index].datasets[at];
+    let has_id = parts.facts.config.series[index].has_id;
+    for at in 0..parts.facts.shared.series[index].datasets.len() {
+        let facts = &*parts.facts;
+        let dataset = &facts.shared.series[index].datasets[at];
         if dataset.state != DatasetState::Open {
             continue;
         }
         let key = dataset.key.clone();
         let vote = conference.votes.get(&key).cloned().unwrap_or_default();
         if let Some(planned) = parts.encodings.planned(&key) {
-            let followed = vote.followed || ledger.is_followed(index, at);
-            let over = followed || conference.closes() || ledger.shared.fallen_back;
-            let once = ledger.config.series[index].complete == CompleteBy::FirstSeal;
+            let followed = vote.followed || facts.is_followed(index, at);
+            let over = followed || conference.closes() || facts.shared.fallen_back;
+            let once = facts.config.series[index].complete == CompleteBy::FirstSeal;
             let confirmed = followed || once;
             let confirmed = confirms(&vote, conference, confirmed);
             return after_encoding(planned, over, confirmed, &vote, conference); // later ones wait
@@ -48,15 +48,15 @@ pub fn seal_or_drop(
             }
             // What is left of a checkpoint that the program gave up while no agreement came.
             let leftover = has_id && conference.ending && vote.abandoned;
-            if leftover && ledger.is_followed(index, at) {
+            if leftover && facts.is_followed(index, at) {
                 continue; // spilled: sealed, it might be offered instead of a newer one
             }
-            let fails = dataset.is_failing() || ledger.is_rest(&key);
+            let fails = dataset.is_failing() || facts.is_rest(&key);
             if fails && dataset.failing.spilled {
                 conference.tried.insert(key.clone());
                 return Some(Step::GiveUp { key });
             }
-            if vote.files > 0 && !fails && may_seal(ledger, index, at, &vote, conference) {
+            if vote.files > 0 && !fails && may_seal(facts, index, at, &vote, conference) {
                 let plan = seal(parts, index, at, &vote, conference);
                 return Some(aside_if_it_pays(parts, at, plan, &vote, conference));
             }
@@ -72,7 +72,7 @@ pub fn seal_or_drop(
 }
 
 fn may_seal(
-    ledger: &MachineLedger,
+    facts: &RunFacts,
     index: usize,
     at: usize,
     vote: &Vote,
@@ -81,7 +81,7 @@ fn may_seal(
     vote.readiness > Readiness::Writes
         || conference.ending
         || vote.followed
-        || ledger.is_followed(index, at)
+        || facts.is_followed(index, at)
 }
 
 /// Tells whether the seal confirms, too.
@@ -97,27 +97,27 @@ fn seal(
     vote: &Vote,
     conference: &Conference,
 ) -> SealPlan {
-    let ledger = &mut *parts.ledger;
-    ledger.shared.seals_tried += 1;
-    let followed = vote.followed || ledger.is_followed(index, at);
-    let number = number_at(ledger, index, at);
-    let series = &mut ledger.shared.series[index];
+    let facts = &mut *parts.facts;
+    facts.shared.seals_tried += 1;
+    let followed = vote.followed || facts.is_followed(index, at);
+    let number = number_at(facts, index, at);
+    let series = &mut facts.shared.series[index];
     let dataset = &mut series.datasets[at];
     let resealed = dataset.seals.count > 0;
     parts.trust.note_seal(&dataset.key, vote.since_begun_ms, vote.covers);
     if dataset.id == 0 {
         // It keeps the id if the seal fails: its directory may have that name by then, and some
         // rank a record. No other dataset ever has it.
-        dataset.id = ledger.shared.next_id;
-        ledger.shared.next_id += 1;
+        dataset.id = facts.shared.next_id;
+        facts.shared.next_id += 1;
     }
     if !resealed {
         dataset.number = number;
     }
     // Mixed so that no two seals of any launch have the same epoch; rank 0's bits are random.
-    let tried = ledger.shared.seals_tried.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let tried = facts.shared.seals_tried.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let epoch = (conference.entropy ^ tried).max(1);
-    let seals_once = ledger.config.series[index].complete == CompleteBy::FirstSeal;
+    let seals_once = facts.config.series[index].complete == CompleteBy::FirstSeal;
     SealPlan {
         key: dataset.key.clone(),
         id: dataset.id,
@@ -130,11 +130,11 @@ fn seal(
 }
 
 /// Finds the next sealed dataset of a series that is complete.
-pub fn confirm(ledger: &MachineLedger, index: usize, conference: &mut Conference) -> Option<Step> {
-    for at in 0..ledger.shared.series[index].datasets.len() {
-        let dataset = &ledger.shared.series[index].datasets[at];
+pub fn confirm(facts: &RunFacts, index: usize, conference: &mut Conference) -> Option<Step> {
+    for at in 0..facts.shared.series[index].datasets.len() {
+        let dataset = &facts.shared.series[index].datasets[at];
         let ours = dataset.state == DatasetState::Provisional && !dataset.is_second_rate();
-        let over = conference.closes() || ledger.is_followed(index, at);
+        let over = conference.closes() || facts.is_followed(index, at);
         if ours && over && conference.confirm_tried.insert(dataset.key.clone()) {
             return Some(Step::Confirm { key: dataset.key.clone(), id: dataset.id });
         }
@@ -150,14 +150,14 @@ fn aside_if_it_pays(
     vote: &Vote,
     conference: &mut Conference,
 ) -> Step {
-    let (ledger, key) = (&*parts.ledger, plan.key.clone());
-    let is_large = ledger.config.aside_bytes.is_some_and(|least| vote.bytes >= least);
-    let followed = vote.followed || ledger.is_followed(key.series, at);
-    let over = followed || conference.closes() || ledger.shared.fallen_back;
+    let (facts, key) = (&*parts.facts, plan.key.clone());
+    let is_large = facts.config.aside_bytes.is_some_and(|least| vote.bytes >= least);
+    let followed = vote.followed || facts.is_followed(key.series, at);
+    let over = followed || conference.closes() || facts.shared.fallen_back;
     let is_calm = conference.aside && !over && !parts.encodings.is_failing();
-    let fits = is_large && !plan.on_prefix && !ledger.config.series[key.series].is_explicit();
+    let fits = is_large && !plan.on_prefix && !facts.config.series[key.series].is_explicit();
     let is_first = conference.encode_tried.insert(key.clone());
-    let fails = ledger.shared.series[key.series].datasets[at].failing.tries > 0;
+    let fails = facts.shared.series[key.series].datasets[at].failing.tries > 0;
     if is_calm && fits && is_first && !fails {
         parts.encodings.plan(&plan);
         return Step::Encode(plan);

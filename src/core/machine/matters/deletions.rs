@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::state::{Deleted, LocalDataset, MachineLedger, Standing};
+use crate::machine::state::{Deleted, LocalDataset, RunFacts, Standing};
 use crate::machine::terms::{DatasetKey, FileRef, Gone, SeriesReport};
 
 /// A deletion by the program that is not real yet.
@@ -83,23 +83,23 @@ impl Deletions {
 
     /// Takes it back that the program has unlinked a file, which it makes again before others have
     /// heard of that.
-    pub fn take_back_amendment(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
+    pub fn take_back_amendment(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let own = &mut self.series[file.series];
         own.unlinked.retain(|name| *name != file.name);
         if !own.amended.iter().any(|(name, _)| *name == file.name) {
             return;
         }
         own.amended.retain(|(name, _)| *name != file.name);
-        let held = ledger.series[file.series].held(&file.name);
+        let held = facts.series[file.series].held(&file.name);
         held.filter(|held| held.deleted == Deleted::Amended).for_each(|held| {
             held.deleted = Deleted::Yes;
         });
     }
 
     /// Does what `Machine::gone_before` does.
-    pub fn gone_before(&self, ledger: &MachineLedger, key: &DatasetKey) -> BTreeSet<String> {
+    pub fn gone_before(&self, facts: &RunFacts, key: &DatasetKey) -> BTreeSet<String> {
         let (local, shared) =
-            (&ledger.series[key.series], &ledger.shared.series[key.series].datasets);
+            (&facts.series[key.series], &facts.shared.series[key.series].datasets);
         let place = |key: &DatasetKey| shared.iter().position(|one| one.key == *key);
         let Some(at) = place(key) else { return BTreeSet::new() };
         let is_older =
@@ -113,10 +113,10 @@ impl Deletions {
 
     /// Finds the deletions that may become real, since a newer dataset is confirmed; when the
     /// program is `ending`, all of them.
-    pub fn passed(&self, ledger: &MachineLedger, index: usize, ending: bool) -> Vec<String> {
-        let newest = ledger.shared.newest_confirmed(index);
+    pub fn passed(&self, facts: &RunFacts, index: usize, ending: bool) -> Vec<String> {
+        let newest = facts.shared.newest_confirmed(index);
         let is_past = |holder: &DatasetKey| {
-            ledger.id_of(holder) < newest && ledger.status(holder) != Standing::Open
+            facts.id_of(holder) < newest && facts.status(holder) != Standing::Open
         };
         let passed = self.series[index].tombstones.iter().filter(|tombstone| {
             ending || (tombstone.above < newest && tombstone.holder.as_ref().is_none_or(is_past))
@@ -125,15 +125,15 @@ impl Deletions {
     }
 
     /// Does what `Machine::overdue_deletions` does.
-    pub fn overdue_deletions(&mut self, ledger: &mut MachineLedger, now_ms: u64) -> Vec<Gone> {
-        ledger.tick(now_ms);
-        if ledger.ending {
+    pub fn overdue_deletions(&mut self, facts: &mut RunFacts, now_ms: u64) -> Vec<Gone> {
+        facts.tick(now_ms);
+        if facts.ending {
             return Vec::new(); // the end's conference does it, when all else is written
         }
-        let wait_ms = ledger.config.unsealed_ms * 3;
-        let agreed_ms = ledger.agreement.agreed_ms();
+        let wait_ms = facts.config.unsealed_ms * 3;
+        let agreed_ms = facts.agreement.agreed_ms();
         let mut gone = Vec::new();
-        for (series, own) in ledger.series.iter_mut().zip(&mut self.series) {
+        for (series, own) in facts.series.iter_mut().zip(&mut self.series) {
             let unsealed = series.datasets.iter().filter(|dataset| dataset.is_unsealed());
             let unsealed: BTreeSet<DatasetKey> =
                 unsealed.map(|dataset| dataset.key.clone()).collect();
@@ -194,29 +194,29 @@ fn take_deleted(
 /// Tells whether a file that the program deletes of the dataset at `at`, which is not sealed
 /// yet, goes too early: there is a newer one, which may be in the cache of the ranks still, and
 /// be lost with it.
-pub fn deletes_too_early(ledger: &MachineLedger, series: usize, at: usize, name: &str) -> bool {
-    let datasets = &ledger.series[series].datasets;
+pub fn deletes_too_early(facts: &RunFacts, series: usize, at: usize, name: &str) -> bool {
+    let datasets = &facts.series[series].datasets;
     let closed = datasets[at].files.get(name).is_some_and(|file| file.open == 0);
     let followed = datasets[at + 1..].iter().any(LocalDataset::is_successor);
-    closed && !ledger.is_passive() && followed
+    closed && !facts.is_passive() && followed
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::machine::state::DatasetState;
-    use crate::machine::state::testing::{file, ledger, share, write};
+    use crate::machine::state::testing::{facts, file, share, write};
 
     #[test]
     fn a_deletion_is_real_once_something_newer_is_complete() {
         let key = |id: &str| DatasetKey::new(0, id, 0);
-        let mut ledger = ledger(true);
+        let mut facts = facts(true);
         for (id, state) in [
             ("1", DatasetState::Confirmed),
             ("2", DatasetState::Confirmed),
             ("3", DatasetState::Provisional),
         ] {
-            share(&mut ledger, &key(id), state);
+            share(&mut facts, &key(id), state);
         }
         // The newest complete one is number 2. The dataset that has the file, the number that it
         // waits for; whether it is real.
@@ -231,22 +231,22 @@ mod tests {
             let mut deletions = Deletions::new(1);
             let (name, holder) = ("a".to_string(), holder.map(key));
             deletions.bury(0, Tombstone { name, above, holder, early_ms: None });
-            assert_eq!(!deletions.passed(&ledger, 0, false).is_empty(), real, "{deletions:?}");
-            assert_eq!(deletions.passed(&ledger, 0, true), ["a"], "at the end all are");
+            assert_eq!(!deletions.passed(&facts, 0, false).is_empty(), real, "{deletions:?}");
+            assert_eq!(deletions.passed(&facts, 0, true), ["a"], "at the end all are");
             deletions.revive(0, "a");
-            assert!(deletions.passed(&ledger, 0, true).is_empty(), "it is there again");
+            assert!(deletions.passed(&facts, 0, true).is_empty(), "it is there again");
         }
     }
 
     #[test]
     fn what_is_made_again_was_not_taken_out_of_a_complete_dataset() {
-        let (mut ledger, mut deletions) = (ledger(true), Deletions::new(1));
+        let (mut facts, mut deletions) = (facts(true), Deletions::new(1));
         let (key, flag) = (DatasetKey::new(0, "1", 0), file("", "flag"));
-        write(&mut ledger, &key, &flag, 1);
-        ledger.file_mut(&key, "flag").unwrap().deleted = Deleted::Amended;
+        write(&mut facts, &key, &flag, 1);
+        facts.file_mut(&key, "flag").unwrap().deleted = Deleted::Amended;
         deletions.note_amended(&flag, 1);
-        deletions.take_back_amendment(&mut ledger, &flag);
-        assert_eq!(ledger.file(&key, "flag").unwrap().deleted, Deleted::Yes);
+        deletions.take_back_amendment(&mut facts, &flag);
+        assert_eq!(facts.file(&key, "flag").unwrap().deleted, Deleted::Yes);
         let mut report = SeriesReport::default();
         deletions.report(0, &mut report);
         assert_eq!(report, SeriesReport::default(), "nobody is to hear of it");

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::state::{LocalDataset, MachineLedger};
+use crate::machine::state::{LocalDataset, RunFacts};
 use crate::machine::terms::{DatasetKey, EncodingReport, Outcome, SealPlan};
 
 /// Encodings beside the program in a row that fail before no further one is tried.
@@ -98,13 +98,13 @@ impl Encodings {
     }
 
     /// Notes whether this rank's part has begun.
-    pub fn encode_done(&mut self, ledger: &MachineLedger, key: &DatasetKey, outcome: Outcome) {
+    pub fn encode_done(&mut self, facts: &RunFacts, key: &DatasetKey, outcome: Outcome) {
         if outcome != Outcome::Done {
             self.end_encoding(key);
             self.note_encoding(true, outcome);
             return;
         }
-        let own = ledger.own(key);
+        let own = facts.own(key);
         let still = |own: &LocalDataset| !own.touched && own.open_files() == 0;
         let changes = own.map_or(Some(0), |own| still(own).then_some(own.changes));
         self.own.insert(key.clone(), OwnPart { well: None, changes });
@@ -129,10 +129,10 @@ impl Encodings {
     }
 
     /// Returns this rank's word in an agreement.
-    pub fn encoding_word(&self, ledger: &MachineLedger) -> i64 {
+    pub fn encoding_word(&self, facts: &RunFacts) -> i64 {
         let word = |(key, own): (&DatasetKey, &OwnPart)| match own.well {
             Some(false) => IS_WAITED_FOR,
-            _ if ledger.has_successor(key) => IS_WAITED_FOR,
+            _ if facts.has_successor(key) => IS_WAITED_FOR,
             None => GOES,
             Some(true) => 0,
         };
@@ -166,7 +166,7 @@ impl Encodings {
 mod tests {
     use super::*;
     use crate::machine::state::DatasetState;
-    use crate::machine::state::testing::{file, ledger, share, write};
+    use crate::machine::state::testing::{facts, file, share, write};
 
     #[test]
     fn a_rank_says_how_far_it_is() {
@@ -178,24 +178,23 @@ mod tests {
             (None, true, IS_WAITED_FOR),
         ];
         for (well, followed, word) in rows {
-            let (mut ledger, mut encodings) = (ledger(true), Encodings::default());
+            let (mut facts, mut encodings) = (facts(true), Encodings::default());
             let key = DatasetKey::new(0, "1", 0);
-            write(&mut ledger, &key, &file("1", "s1"), 1);
-            ledger.local_mut(&key).touched = false;
-            share(&mut ledger, &key, DatasetState::Open);
-            encodings.encode_done(&ledger, &key, Outcome::Done);
+            write(&mut facts, &key, &file("1", "s1"), 1);
+            facts.local_mut(&key).touched = false;
+            share(&mut facts, &key, DatasetState::Open);
+            encodings.encode_done(&facts, &key, Outcome::Done);
             well.into_iter().for_each(|well| encodings.encoded(&key, well));
-            let own =
-                |ledger: &MachineLedger, all: &Encodings| all.report(ledger.own(&key).unwrap());
+            let own = |facts: &RunFacts, all: &Encodings| all.report(facts.own(&key).unwrap());
             let failed = well == Some(false);
             let expected = EncodingReport { encoded: well.is_some(), failed, spoiled: false };
-            assert_eq!(own(&ledger, &encodings), expected);
+            assert_eq!(own(&facts, &encodings), expected);
             if followed {
-                write(&mut ledger, &DatasetKey::new(0, "2", 0), &file("2", "s2"), 2);
+                write(&mut facts, &DatasetKey::new(0, "2", 0), &file("2", "s2"), 2);
             }
-            assert_eq!(encodings.encoding_word(&ledger), word, "{well:?} {followed}");
-            write(&mut ledger, &key, &file("1", "s1"), 3);
-            assert!(own(&ledger, &encodings).spoiled, "it was written to");
+            assert_eq!(encodings.encoding_word(&facts), word, "{well:?} {followed}");
+            write(&mut facts, &key, &file("1", "s1"), 3);
+            assert!(own(&facts, &encodings).spoiled, "it was written to");
         }
     }
 

@@ -4,7 +4,7 @@
 //! that for as long as this program was seen to take. What is there for longer is kept by the
 //! program, and flushed in the background before its place is needed.
 
-use crate::machine::state::{DatasetState, MachineLedger, Standing};
+use crate::machine::state::{DatasetState, RunFacts, Standing};
 use crate::machine::terms::{DatasetKey, FileRef, Habit, Knowledge, RecentIds, Resumed};
 
 /// The matter of how long the program keeps its checkpoints, by series.
@@ -38,17 +38,12 @@ impl Keeping {
     }
 
     /// Notes that the program deletes a file of a checkpoint that it had written, or moves it away.
-    pub fn note_given_up(
-        &mut self,
-        ledger: &MachineLedger,
-        file: &FileRef,
-        into: Option<&DatasetKey>,
-    ) {
+    pub fn note_given_up(&mut self, facts: &RunFacts, file: &FileRef, into: Option<&DatasetKey>) {
         let Some(id) = &file.id else { return };
-        let newest = ledger.newest(file.series, id);
+        let newest = facts.newest(file.series, id);
         let same = into.zip(newest.as_ref()).is_some_and(|(into, newest)| into.same_group(newest));
-        let unfinished = newest.is_some_and(|newest| ledger.status(&newest) == Standing::Open);
-        if same || unfinished || ledger.ending {
+        let unfinished = newest.is_some_and(|newest| facts.status(&newest) == Standing::Open);
+        if same || unfinished || facts.ending {
             return;
         }
         let seen = &mut self.distances[file.series];
@@ -56,13 +51,13 @@ impl Keeping {
     }
 
     /// Notes that all know of a checkpoint that has begun.
-    pub fn note_course(&mut self, ledger: &mut MachineLedger, key: &DatasetKey) {
+    pub fn note_course(&mut self, facts: &mut RunFacts, key: &DatasetKey) {
         if key.id.is_empty() {
             return;
         }
         // At distance 0 it is a late part of what it replaces.
         let replaced = self.courses[key.series].begun(&key.id).filter(|newer| *newer > 0);
-        self.note_distance(ledger, key.series, replaced);
+        self.note_distance(facts, key.series, replaced);
     }
 
     /// Begins with the checkpoints that the restart and the prefix's index know.
@@ -77,31 +72,26 @@ impl Keeping {
     }
 
     /// Learns from what the ranks have seen, the same on all.
-    pub fn note_distance(
-        &mut self,
-        ledger: &mut MachineLedger,
-        series: usize,
-        distance: Option<u64>,
-    ) {
-        if !ledger.is_kept_series(series) {
+    pub fn note_distance(&mut self, facts: &mut RunFacts, series: usize, distance: Option<u64>) {
+        if !facts.is_kept_series(series) {
             return;
         }
-        let shared = &mut ledger.shared.series[series];
+        let shared = &mut facts.shared.series[series];
         let habit = &mut self.habits[series];
         shared.learned |= distance.is_some_and(|distance| habit.given_up(distance));
     }
 
     /// Makes due what the program keeps for longer than was its habit, the oldest first; what has
     /// to go, since some rank has no room for two more like it, before that.
-    pub fn make_kept_due(&mut self, ledger: &mut MachineLedger, index: usize, scarce: bool) {
-        if !ledger.is_kept_series(index) {
+    pub fn make_kept_due(&mut self, facts: &mut RunFacts, index: usize, scarce: bool) {
+        if !facts.is_kept_series(index) {
             return;
         }
-        let joins = ledger.config.series[index].joins_generations();
-        for at in 0..ledger.shared.series[index].datasets.len() {
-            let series = &ledger.shared.series[index];
+        let joins = facts.config.series[index].joins_generations();
+        for at in 0..facts.shared.series[index].datasets.len() {
+            let series = &facts.shared.series[index];
             let dataset = &series.datasets[at];
-            let places = ledger.kept_in(index, ledger.store_of(index, dataset.number));
+            let places = facts.kept_in(index, facts.store_of(index, dataset.number));
             let newer = series.confirmed_after(at, joins, &|_| true);
             let sealed = dataset.state == DatasetState::Confirmed || dataset.is_second_rate();
             let waits = sealed && dataset.is_kept() && !dataset.due;
@@ -110,7 +100,7 @@ impl Keeping {
             if !waits || !(outlived || (scarce && newer > 0 && !coming)) {
                 continue;
             }
-            let series = &mut ledger.shared.series[index];
+            let series = &mut facts.shared.series[index];
             series.datasets[at].due = true;
             series.learned |= outlived && self.habits[index].outlived();
         }
@@ -120,7 +110,7 @@ impl Keeping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::state::testing::{file, ledger, share};
+    use crate::machine::state::testing::{facts, file, share};
 
     #[test]
     fn what_is_kept_for_longer_than_its_program_was_seen_to_take_is_due() {
@@ -131,30 +121,30 @@ mod tests {
             (Some(0), &[true, true, true, false]),
         ];
         for (distance, expected) in rows {
-            let mut ledger = ledger(true);
-            (ledger.config.series[0].keeps, ledger.config.series[0].flush_every) = (true, 0);
+            let mut facts = facts(true);
+            (facts.config.series[0].keeps, facts.config.series[0].flush_every) = (true, 0);
             let mut keeping = Keeping::new(1, &[]);
             for id in ["1", "2", "3", "4"] {
-                share(&mut ledger, &DatasetKey::new(0, id, 0), DatasetState::Confirmed);
+                share(&mut facts, &DatasetKey::new(0, id, 0), DatasetState::Confirmed);
             }
-            ledger.shared.series[0].datasets.iter_mut().for_each(|one| one.told.kept = true);
-            keeping.note_distance(&mut ledger, 0, distance);
-            keeping.make_kept_due(&mut ledger, 0, false);
-            let due = ledger.shared.series[0].datasets.iter().map(|one| one.due);
+            facts.shared.series[0].datasets.iter_mut().for_each(|one| one.told.kept = true);
+            keeping.note_distance(&mut facts, 0, distance);
+            keeping.make_kept_due(&mut facts, 0, false);
+            let due = facts.shared.series[0].datasets.iter().map(|one| one.due);
             assert_eq!(due.collect::<Vec<_>>(), expected, "{distance:?}");
         }
     }
 
     #[test]
     fn only_files_of_checkpoints_that_are_over_tell_a_distance() {
-        let (mut ledger, mut keeping) = (ledger(true), Keeping::new(1, &[]));
+        let (mut facts, mut keeping) = (facts(true), Keeping::new(1, &[]));
         for (id, state) in [("1", DatasetState::Confirmed), ("2", DatasetState::Open)] {
-            share(&mut ledger, &DatasetKey::new(0, id, 0), state);
-            keeping.note_course(&mut ledger, &DatasetKey::new(0, id, 0));
+            share(&mut facts, &DatasetKey::new(0, id, 0), state);
+            keeping.note_course(&mut facts, &DatasetKey::new(0, id, 0));
         }
-        keeping.note_given_up(&ledger, &file("2", "s2"), None);
+        keeping.note_given_up(&facts, &file("2", "s2"), None);
         assert_eq!(keeping.take_distance(0), None, "it is in progress");
-        keeping.note_given_up(&ledger, &file("1", "s1"), None);
+        keeping.note_given_up(&facts, &file("1", "s1"), None);
         assert_eq!((keeping.take_distance(0), keeping.take_distance(0)), (Some(1), None));
     }
 }

@@ -5,23 +5,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::{DatasetState, LocalDataset, MachineLedger, Standing};
+use crate::machine::state::{DatasetState, LocalDataset, RunFacts, Standing};
 use crate::machine::terms::{DatasetKey, DatasetReport, Report};
 
 /// Tells whether this rank has fewer files of a kind in its dataset at `at` than in the newest
 /// complete one before it. What the program says itself is complete is not asked.
-pub fn lacks(ledger: &MachineLedger, series: usize, at: usize) -> bool {
-    let datasets = &ledger.series[series].datasets;
+pub fn lacks(facts: &RunFacts, series: usize, at: usize) -> bool {
+    let datasets = &facts.series[series].datasets;
     let own = &datasets[at];
-    if ledger.config.series[series].is_explicit() || ledger.is_floating(&own.key) {
+    if facts.config.series[series].is_explicit() || facts.is_floating(&own.key) {
         return false;
     }
-    let joins = ledger.config.series[series].joins_generations();
+    let joins = facts.config.series[series].joins_generations();
     let same = |one: &LocalDataset, key: &DatasetKey| {
         one.key == *key || (joins && one.key.same_group(key))
     };
     let older = datasets[..at].iter().rev().filter(|one| !same(one, &own.key));
-    let mut complete = older.filter(|one| ledger.status(&one.key) == Standing::Confirmed);
+    let mut complete = older.filter(|one| facts.status(&one.key) == Standing::Confirmed);
     let Some(before) = complete.next() else { return false };
     let kinds = |key: &DatasetKey| {
         let parts = datasets[..=at].iter().filter(|one| same(one, key));
@@ -45,9 +45,9 @@ pub struct Lacking {
 impl Lacking {
     /// Takes what the ranks say of datasets that are not confirmed. One that has not heard of it
     /// has no file in it.
-    pub fn take_lacks(&mut self, ledger: &MachineLedger, reports: &[Report]) {
-        for (index, series) in ledger.shared.series.iter().enumerate() {
-            if ledger.config.series[index].is_explicit() {
+    pub fn take_lacks(&mut self, facts: &RunFacts, reports: &[Report]) {
+        for (index, series) in facts.shared.series.iter().enumerate() {
+            if facts.config.series[index].is_explicit() {
                 continue;
             }
             let waiting = series.datasets.iter().filter(|dataset| {
@@ -68,11 +68,11 @@ impl Lacking {
     }
 
     /// Makes the newest complete dataset before that of `key` due, if that lacks names.
-    pub fn make_whole_one_due(&self, ledger: &mut MachineLedger, key: &DatasetKey) {
+    pub fn make_whole_one_due(&self, facts: &mut RunFacts, key: &DatasetKey) {
         if !self.datasets.contains(key) {
             return;
         }
-        let datasets = &mut ledger.shared.series[key.series].datasets;
+        let datasets = &mut facts.shared.series[key.series].datasets;
         let own = datasets.iter().position(|dataset| dataset.key == *key);
         let mut older = datasets[..own.unwrap_or(0)].iter_mut().rev();
         let whole = older.find(|one| {
@@ -92,7 +92,7 @@ impl Lacking {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::state::testing::{file, ledger, reports, share, write};
+    use crate::machine::state::testing::{facts, file, reports, share, write};
     use crate::machine::terms::SeriesReport;
 
     #[test]
@@ -105,29 +105,29 @@ mod tests {
             (&["part.3", "part.4"], true),
         ];
         for (names, expected) in rows {
-            let mut ledger = ledger(false);
+            let mut facts = facts(false);
             let keys = [0, 1].map(|generation| DatasetKey::new(0, "", generation));
             for (key, names) in keys.iter().zip([&["part.1", "part.2", "head"][..], names]) {
-                names.iter().for_each(|name| write(&mut ledger, key, &file("", name), 1));
+                names.iter().for_each(|name| write(&mut facts, key, &file("", name), 1));
             }
-            share(&mut ledger, &keys[0], DatasetState::Confirmed);
-            assert_eq!(lacks(&ledger, 0, 1), expected, "{names:?}");
+            share(&mut facts, &keys[0], DatasetState::Confirmed);
+            assert_eq!(lacks(&facts, 0, 1), expected, "{names:?}");
         }
     }
 
     #[test]
     fn the_one_before_what_lacks_files_goes_to_the_prefix() {
         for writes_nothing in [false, true] {
-            let (mut ledger, mut lacking) = (ledger(false), Lacking::default());
+            let (mut facts, mut lacking) = (facts(false), Lacking::default());
             let keys = [0, 1].map(|generation| DatasetKey::new(0, "", generation));
-            share(&mut ledger, &keys[0], DatasetState::Confirmed);
-            share(&mut ledger, &keys[1], DatasetState::Provisional);
+            share(&mut facts, &keys[0], DatasetState::Confirmed);
+            share(&mut facts, &keys[1], DatasetState::Provisional);
             let news = SeriesReport { writes_nothing, ..SeriesReport::default() };
             let mut both = reports(news.clone());
             both[0].series = vec![news];
-            lacking.take_lacks(&ledger, &both); // neither has heard of it
-            lacking.make_whole_one_due(&mut ledger, &keys[1]);
-            assert_eq!(ledger.shared.series[0].datasets[0].due, !writes_nothing);
+            lacking.take_lacks(&facts, &both); // neither has heard of it
+            lacking.make_whole_one_due(&mut facts, &keys[1]);
+            assert_eq!(facts.shared.series[0].datasets[0].due, !writes_nothing);
         }
     }
 }

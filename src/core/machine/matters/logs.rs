@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::{LocalDataset, MachineLedger, Standing};
+use crate::machine::state::{LocalDataset, RunFacts, Standing};
 use crate::machine::terms::{DatasetKey, FileRef, Intent, Knowledge, LeftAlone, Report, name_hash};
 
 /// Checkpoints that begin while a file stays open.
@@ -99,58 +99,47 @@ impl Logs {
 
     /// Notes that the program is about to change `file` in place, or to write it anew.
     /// `true`: a checkpoint of which nothing else is known yet goes on in it after a sync point.
-    pub fn expect_append(
-        &mut self,
-        ledger: &MachineLedger,
-        file: &FileRef,
-        intent: Intent,
-    ) -> bool {
-        let has_id = ledger.config.series[file.series].has_id;
+    pub fn expect_append(&mut self, facts: &RunFacts, file: &FileRef, intent: Intent) -> bool {
+        let has_id = facts.config.series[file.series].has_id;
         if intent.rewrites() {
             let appended = self.series[file.series].appends.remove(&file.name);
             let inside = appended.is_some_and(|appended| appended.unexplained > 0);
-            let inside = inside || ledger.went_on(file);
-            return inside && !has_id && ledger.shared.series[file.series].routing.watches();
+            let inside = inside || facts.went_on(file);
+            return inside && !has_id && facts.shared.series[file.series].routing.watches();
         }
         let matters = match (has_id, &file.id) {
             (false, _) => intent.appends,
             (true, None) => true,
-            (true, Some(id)) => Self::is_outdated(ledger, file.series, id),
+            (true, Some(id)) => Self::is_outdated(facts, file.series, id),
         };
         if matters {
-            let size = Self::holder_bytes(ledger, file);
+            let size = Self::holder_bytes(facts, file);
             self.series[file.series].appends.entry(file.name.clone()).or_default().size = size;
         }
         false
     }
 
-    fn holder_bytes(ledger: &MachineLedger, file: &FileRef) -> Option<u64> {
-        let mut datasets = ledger.series[file.series].datasets.iter().rev();
+    fn holder_bytes(facts: &RunFacts, file: &FileRef) -> Option<u64> {
+        let mut datasets = facts.series[file.series].datasets.iter().rev();
         let holder = datasets.find(|dataset| dataset.holds(&file.name))?;
         holder.files.get(&file.name).map(|held| held.bytes)
     }
 
     /// A later checkpoint than that of `id` has begun.
-    fn is_outdated(ledger: &MachineLedger, series: usize, id: &str) -> bool {
-        let mut datasets = ledger.series[series].datasets.iter().rev();
-        let newest = datasets.find(|dataset| !ledger.is_floating(&dataset.key));
+    fn is_outdated(facts: &RunFacts, series: usize, id: &str) -> bool {
+        let mut datasets = facts.series[series].datasets.iter().rev();
+        let newest = datasets.find(|dataset| !facts.is_floating(&dataset.key));
         newest.is_some_and(|newest| {
-            let restored = ledger.shared.find(&newest.key).is_some_and(|shared| shared.restored);
+            let restored = facts.shared.find(&newest.key).is_some_and(|shared| shared.restored);
             newest.key.id != id && !restored
         })
     }
 
     /// Notes that the file was closed, with `bytes` bytes.
-    pub fn note_append(
-        &mut self,
-        ledger: &mut MachineLedger,
-        key: &DatasetKey,
-        name: &str,
-        bytes: u64,
-    ) {
-        let count = ledger.agreement.count;
-        let has_id = ledger.config.series[key.series].has_id;
-        let local = &ledger.series[key.series];
+    pub fn note_append(&mut self, facts: &mut RunFacts, key: &DatasetKey, name: &str, bytes: u64) {
+        let count = facts.agreement.count;
+        let has_id = facts.config.series[key.series].has_id;
+        let local = &facts.series[key.series];
         let begun = local.begun;
         let Some(file) = local.find(key).and_then(|dataset| dataset.files.get(name)) else {
             return;
@@ -169,15 +158,15 @@ impl Logs {
         appends.unexplained += u32::from(!explained);
         let most = if has_id { APPENDS_MAX } else { APPENDS_MAX_WITHOUT_ID };
         if appends.unexplained > most {
-            self.report_loud(ledger, key.series, name.to_string(), template);
+            self.report_loud(facts, key.series, name.to_string(), template);
         }
     }
 
     /// Finds the files that stay open while checkpoints come and go.
-    pub fn find_open_over(&mut self, ledger: &mut MachineLedger) {
+    pub fn find_open_over(&mut self, facts: &mut RunFacts) {
         let mut found = Vec::new();
-        for (index, series) in ledger.series.iter().enumerate() {
-            let open = |dataset: &&LocalDataset| ledger.status(&dataset.key) == Standing::Open;
+        for (index, series) in facts.series.iter().enumerate() {
+            let open = |dataset: &&LocalDataset| facts.status(&dataset.key) == Standing::Open;
             for (name, file) in series.datasets.iter().filter(open).flat_map(|one| &one.files) {
                 if file.open > 0 && series.begun - file.open_since >= OPEN_OVER {
                     found.push((index, name.clone(), file.named.masked));
@@ -185,32 +174,26 @@ impl Logs {
             }
         }
         found.into_iter().for_each(|(series, name, template)| {
-            self.report_loud(ledger, series, name, template);
+            self.report_loud(facts, series, name, template);
         });
     }
 
-    fn report_loud(
-        &mut self,
-        ledger: &mut MachineLedger,
-        series: usize,
-        name: String,
-        template: u64,
-    ) {
+    fn report_loud(&mut self, facts: &mut RunFacts, series: usize, name: String, template: u64) {
         let own = &mut self.series[series];
         let news = &mut own.news;
         if !own.templates.contains(&template) && !news.iter().any(|(_, other)| *other == template) {
             news.push((name, template));
-            ledger.agreement.changed(1);
+            facts.agreement.changed(1);
         }
     }
 
     /// Takes in which files the ranks have found restless; the same on all of them.
-    pub fn listen_loud(&mut self, ledger: &mut MachineLedger, reports: &[Report]) -> Vec<Restless> {
+    pub fn listen_loud(&mut self, facts: &mut RunFacts, reports: &[Report]) -> Vec<Restless> {
         let mut heard = Vec::new();
         for (series, news) in reports.iter().flat_map(|report| report.series.iter().enumerate()) {
             for (name, template) in &news.restless {
                 if self.series[series].templates.insert(*template) {
-                    ledger.shared.series[series].learned = true;
+                    facts.shared.series[series].learned = true;
                     heard.push(Restless { series, name: name.clone(), template: *template });
                 }
             }
@@ -229,16 +212,16 @@ impl Logs {
     /// Does what `Machine::silence` does.
     pub fn silence(
         &mut self,
-        ledger: &mut MachineLedger,
+        facts: &mut RunFacts,
         series: usize,
         template: u64,
     ) -> Vec<LeftAlone> {
         let open: Vec<DatasetKey> = {
-            let open = ledger.series[series].datasets.iter();
-            let open = open.filter(|dataset| ledger.status(&dataset.key) == Standing::Open);
+            let open = facts.series[series].datasets.iter();
+            let open = open.filter(|dataset| facts.status(&dataset.key) == Standing::Open);
             open.map(|dataset| dataset.key.clone()).collect()
         };
-        let local = &mut ledger.series[series];
+        let local = &mut facts.series[series];
         let mut gone = Vec::new();
         for dataset in local.datasets.iter_mut().filter(|dataset| open.contains(&dataset.key)) {
             let mut names = Vec::new();
@@ -255,7 +238,7 @@ impl Logs {
         }
         self.series[series].silenced.insert(template);
         self.series[series].appends.clear();
-        ledger.agreement.changed(1);
+        facts.agreement.changed(1);
         gone
     }
 
@@ -275,22 +258,22 @@ impl Logs {
 mod tests {
     use super::*;
     use crate::machine::state::DatasetState;
-    use crate::machine::state::testing::{file, ledger, reports, share, write};
+    use crate::machine::state::testing::{facts, file, reports, share, write};
     use crate::machine::terms::SeriesReport;
 
     #[test]
     fn a_file_that_grows_at_sync_points_beside_no_checkpoint_is_never_quiet() {
         // Whether the series has ids; how often it grows until it is found.
         for (has_id, times) in [(true, APPENDS_EACH + APPENDS_MAX + 1), (false, 3)] {
-            let (mut ledger, mut logs) = (ledger(has_id), Logs::new(1, &[]));
+            let (mut facts, mut logs) = (facts(has_id), Logs::new(1, &[]));
             let (key, log) = (DatasetKey::new(0, "", 0), file("", "log"));
-            write(&mut ledger, &key, &log, 1);
+            write(&mut facts, &key, &log, 1);
             let found = (1..100).find(|time| {
-                ledger.agreement.count += 1;
-                assert!(!logs.expect_append(&ledger, &log, Intent::APPEND));
+                facts.agreement.count += 1;
+                assert!(!logs.expect_append(&facts, &log, Intent::APPEND));
                 let bytes = 10 + u64::from(*time);
-                logs.note_append(&mut ledger, &key, "log", bytes);
-                ledger.file_mut(&key, "log").unwrap().bytes = bytes;
+                logs.note_append(&mut facts, &key, "log", bytes);
+                facts.file_mut(&key, "log").unwrap().bytes = bytes;
                 !logs.series[0].news.is_empty()
             });
             assert_eq!(found, Some(times), "{has_id}");
@@ -299,19 +282,19 @@ mod tests {
 
     #[test]
     fn what_all_have_heard_of_is_left_alone_once_this_rank_can() {
-        let (mut ledger, mut logs) = (ledger(true), Logs::new(1, &[]));
+        let (mut facts, mut logs) = (facts(true), Logs::new(1, &[]));
         let (key, log) = (DatasetKey::new(0, "1", 0), file("", "log"));
-        write(&mut ledger, &key, &log, 1);
-        share(&mut ledger, &key, DatasetState::Open);
+        write(&mut facts, &key, &log, 1);
+        share(&mut facts, &key, DatasetState::Open);
         let template = name_hash("log");
         let news = SeriesReport { restless: vec![("log".into(), template)], ..Default::default() };
         for heard in [1, 0] {
-            assert_eq!(logs.listen_loud(&mut ledger, &reports(news.clone())).len(), heard);
+            assert_eq!(logs.listen_loud(&mut facts, &reports(news.clone())).len(), heard);
         }
         assert_eq!(logs.restless_ahead(), [(0, template)]);
         assert!(!logs.is_left_alone(&log));
-        assert_eq!(logs.silence(&mut ledger, 0, template)[0].names, ["log"]);
+        assert_eq!(logs.silence(&mut facts, 0, template)[0].names, ["log"]);
         assert!(logs.is_left_alone(&log) && logs.restless_ahead().is_empty());
-        assert!(ledger.file(&key, "log").is_none());
+        assert!(facts.file(&key, "log").is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::logs::Restless;
 use crate::comm::ranks::ranks_phrase;
-use crate::machine::state::{DatasetState, LocalFile, MachineLedger, Phase, SharedDataset};
+use crate::machine::state::{DatasetState, LocalFile, Phase, RunFacts, SharedDataset};
 use crate::machine::terms::{
     DatasetKey, DatasetReport, FileRef, Report, SeriesReport, UnsafeName, Why, name_hash,
 };
@@ -96,20 +96,20 @@ impl Others {
     }
 
     /// Tells the others that this rank begins to write a file of another one.
-    pub fn tell_begun(&mut self, ledger: &MachineLedger, file: &FileRef) {
+    pub fn tell_begun(&mut self, facts: &RunFacts, file: &FileRef) {
         let begun = &mut self.series[file.series].news.begun;
         if !begun.iter().any(|(name, _)| *name == file.name) {
-            begun.push((file.name.clone(), ledger.agreement.count));
+            begun.push((file.name.clone(), facts.agreement.count));
         }
     }
 
     /// Tells the others that the PFS has the newest content of a file from this rank. Even while
     /// files are open: until it knows, the one that has written it reads its own copy.
-    pub fn tell_taken(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
+    pub fn tell_taken(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let taken = &mut self.series[file.series].news.taken;
         taken.retain(|(name, _)| *name != file.name);
-        taken.push((file.name.clone(), ledger.agreement.count));
-        ledger.agreement.changed(2);
+        taken.push((file.name.clone(), facts.agreement.count));
+        facts.agreement.changed(2);
     }
 
     /// Tells the others that a file that this rank has just told to be deleted has moved with its
@@ -123,10 +123,10 @@ impl Others {
 
     /// Tells, and lets all ranks act on it together, that another rank of the node writes the file,
     /// too: until then the writers of the next such file must find one another in the cache.
-    pub fn tell_joined(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
+    pub fn tell_joined(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let joined = &mut self.series[file.series].joined;
         joined.insert(name_hash(&file.masked), file.masked == file.name);
-        ledger.agreement.changed(1);
+        facts.agreement.changed(1);
     }
 
     /// Notes that another rank of the node has made the file: no deletion of it is told that nobody
@@ -143,34 +143,34 @@ impl Others {
 
     /// Tells the others that this rank deletes a file that it does not hold: whoever holds it must
     /// know.
-    pub fn tell_deleted(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
-        let count = ledger.agreement.count;
+    pub fn tell_deleted(&mut self, facts: &mut RunFacts, file: &FileRef) {
+        let count = facts.agreement.count;
         self.series[file.series].news.deleted.push((file.name.clone(), count));
-        ledger.agreement.changed(2);
+        facts.agreement.changed(2);
     }
 
     /// Tells the others that this rank writes a file again, if another one has deleted it: that
     /// rank must know.
-    pub fn tell_revived(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
+    pub fn tell_revived(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let series = &mut self.series[file.series];
         if series.deleted_elsewhere.remove(&file.name) {
             series.news.revived.push(file.name.clone());
-            ledger.agreement.changed(2);
+            facts.agreement.changed(2);
         }
     }
 
     /// Takes in what the others' reports say of this rank's files, and of those that it deleted.
-    pub fn listen(&mut self, ledger: &mut MachineLedger, reports: &[Report]) -> Overheard {
+    pub fn listen(&mut self, facts: &mut RunFacts, reports: &[Report]) -> Overheard {
         let mut heard =
-            Overheard { amended: listen_amended(ledger, reports), ..Overheard::default() };
-        let own = ledger.config.rank;
+            Overheard { amended: listen_amended(facts, reports), ..Overheard::default() };
+        let own = facts.config.rank;
         let others = reports.iter().enumerate().filter(|(rank, _)| *rank != own);
         let news = others.flat_map(|(rank, report)| {
             report.series.iter().enumerate().map(move |(index, news)| (rank, index, news))
         });
         for (rank, index, news) in news {
-            let near = ledger.config.nodes[rank] == ledger.config.nodes[own];
-            let (local, others) = (&mut ledger.series[index], &mut self.series[index]);
+            let near = facts.config.nodes[rank] == facts.config.nodes[own];
+            let (local, others) = (&mut facts.series[index], &mut self.series[index]);
             for name in &news.revived {
                 if near && others.made_near.remove(name) {
                     continue; // known when it happened; it may have been deleted since
@@ -196,10 +196,10 @@ impl Others {
                 } else {
                     // Written after that deletion, or at the same time.
                     others.news.revived.push(name.clone());
-                    ledger.agreement.changed(2);
+                    facts.agreement.changed(2);
                 }
             }
-            give_away(ledger, index, news, &mut heard);
+            give_away(facts, index, news, &mut heard);
         }
         heard
     }
@@ -216,11 +216,11 @@ impl Others {
 /// is lost. The catalog cannot tell, since both have it on the PFS. (Ranks of a node do such
 /// things one after the other.)
 pub fn overwritten(
-    ledger: &MachineLedger,
+    facts: &RunFacts,
     key: &DatasetKey,
     reports: &[Report],
 ) -> Option<(usize, String)> {
-    let nodes = &ledger.config.nodes;
+    let nodes = &facts.config.nodes;
     let of_key = |report: &&DatasetReport| report.key == *key;
     reports.iter().enumerate().find_map(|(rank, report)| {
         let replaced = &report.datasets.iter().find(of_key)?.replaced;
@@ -236,9 +236,9 @@ pub fn overwritten(
 }
 
 /// Does what `Machine::is_left_behind` does.
-pub fn is_left_behind(ledger: &MachineLedger, file: &FileRef) -> bool {
+pub fn is_left_behind(facts: &RunFacts, file: &FileRef) -> bool {
     let Some(id) = &file.id else { return false };
-    let (shared, local) = (&ledger.shared.series[file.series], &ledger.series[file.series]);
+    let (shared, local) = (&facts.shared.series[file.series], &facts.series[file.series]);
     let safe = |newer: &SharedDataset| {
         newer.state == DatasetState::Confirmed && newer.flushed && !newer.told.deleted_from
     };
@@ -248,11 +248,11 @@ pub fn is_left_behind(ledger: &MachineLedger, file: &FileRef) -> bool {
         && !local.datasets.iter().any(|dataset| dataset.key.id == *id)
 }
 
-fn listen_amended(ledger: &MachineLedger, reports: &[Report]) -> Vec<(DatasetKey, String)> {
+fn listen_amended(facts: &RunFacts, reports: &[Report]) -> Vec<(DatasetKey, String)> {
     let news = reports.iter().flat_map(|report| report.series.iter().enumerate());
     let all = news.flat_map(|(index, news)| news.amended.iter().map(move |one| (index, one)));
     let keyed = all.filter_map(|(index, (name, id))| {
-        let dataset = ledger.shared.series[index].datasets.iter().find(|one| one.id == *id)?;
+        let dataset = facts.shared.series[index].datasets.iter().find(|one| one.id == *id)?;
         Some((dataset.key.clone(), name.clone()))
     });
     keyed.collect()
@@ -260,14 +260,9 @@ fn listen_amended(ledger: &MachineLedger, reports: &[Report]) -> Vec<(DatasetKey
 
 /// What another rank has taken over. A dataset that is complete keeps its version of the file,
 /// for a restart from it; one in progress has it from that rank.
-fn give_away(
-    ledger: &mut MachineLedger,
-    series: usize,
-    news: &SeriesReport,
-    heard: &mut Overheard,
-) {
+fn give_away(facts: &mut RunFacts, series: usize, news: &SeriesReport, heard: &mut Overheard) {
     for (name, count) in &news.taken {
-        let datasets = &mut ledger.series[series].datasets;
+        let datasets = &mut facts.series[series].datasets;
         let newer = |file: &LocalFile| {
             file.open > 0 || file.closed_before.is_some_and(|sync| sync > *count)
         };
@@ -277,7 +272,7 @@ fn give_away(
         heard.taken.push(name.clone());
         for dataset in datasets {
             let Some(file) = dataset.files.get_mut(name) else { continue };
-            let shared = ledger.shared.find(&dataset.key).map(|shared| shared.state);
+            let shared = facts.shared.find(&dataset.key).map(|shared| shared.state);
             let sealed = shared.is_some_and(|state| state != DatasetState::Open);
             if dataset.explicit.is_some() && !sealed {
                 continue; // the program says by calls what is in it
@@ -295,22 +290,22 @@ fn give_away(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::state::testing::{file, ledger, reports, share, write};
+    use crate::machine::state::testing::{facts, file, reports, share, write};
 
     #[test]
     fn what_was_written_before_it_was_taken_away_is_gone_and_what_came_later_is_there() {
         // Sync points that the other rank had passed; whether the file counts as older.
         for (count, older) in [(0, false), (1, true)] {
-            let (mut ledger, mut others) = (ledger(true), Others::new(1));
+            let (mut facts, mut others) = (facts(true), Others::new(1));
             let key = DatasetKey::new(0, "1", 0);
-            write(&mut ledger, &key, &file("1", "s1"), 1);
+            write(&mut facts, &key, &file("1", "s1"), 1);
             let deleted = vec![("s1".to_string(), count)];
             let news = SeriesReport { deleted, ..SeriesReport::default() };
-            let heard = others.listen(&mut ledger, &reports(news));
+            let heard = others.listen(&mut facts, &reports(news));
             assert_eq!(heard.deleted, if older { vec!["s1"] } else { vec![] });
             let revived = others.take_news(0).revived;
             assert_eq!(revived, if older { vec![] } else { vec!["s1"] }, "that rank must know");
-            others.tell_revived(&mut ledger, &file("1", "s1"));
+            others.tell_revived(&mut facts, &file("1", "s1"));
             assert_eq!(others.take_news(0).revived.len(), usize::from(older), "written again");
         }
     }
@@ -318,15 +313,15 @@ mod tests {
     #[test]
     fn a_complete_dataset_keeps_its_version_of_what_another_rank_changes() {
         for (state, dropped) in [(DatasetState::Confirmed, 0), (DatasetState::Open, 1)] {
-            let (mut ledger, mut others) = (ledger(true), Others::new(1));
+            let (mut facts, mut others) = (facts(true), Others::new(1));
             let key = DatasetKey::new(0, "1", 0);
-            write(&mut ledger, &key, &file("1", "s1"), 1);
-            share(&mut ledger, &key, state);
+            write(&mut facts, &key, &file("1", "s1"), 1);
+            share(&mut facts, &key, state);
             let taken = vec![("s1".to_string(), 1)];
             let news = SeriesReport { taken, ..SeriesReport::default() };
-            let heard = others.listen(&mut ledger, &reports(news));
+            let heard = others.listen(&mut facts, &reports(news));
             assert_eq!((heard.taken.len(), heard.dropped.len()), (1, dropped), "{state:?}");
-            let keeps = ledger.file(&key, "s1").is_some_and(|held| held.keeps_copy && held.moved);
+            let keeps = facts.file(&key, "s1").is_some_and(|held| held.keeps_copy && held.moved);
             assert_eq!(keeps, dropped == 0);
         }
     }

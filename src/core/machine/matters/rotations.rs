@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::state::{LocalDataset, LocalFile, MachineLedger, Standing};
+use crate::machine::state::{LocalDataset, LocalFile, RunFacts, Standing};
 use crate::machine::terms::{DatasetKey, FileRef, name_hash};
 use crate::patterns::Template;
 
@@ -30,14 +30,14 @@ impl Rotations {
 
     pub fn target_of_rename(
         &self,
-        ledger: &MachineLedger,
+        facts: &RunFacts,
         from: Option<&FileRef>,
         to: &FileRef,
     ) -> DatasetKey {
-        let key = ledger.target(to);
+        let key = facts.target(to);
         match from {
             Some(from)
-                if Self::is_moved_aside(ledger, from, to, &key) || self.leads(ledger, &key, to) =>
+                if Self::is_moved_aside(facts, from, to, &key) || self.leads(facts, &key, to) =>
             {
                 DatasetKey { generation: key.generation + 1, ..key }
             }
@@ -48,33 +48,28 @@ impl Rotations {
     /// The file is one of the checkpoint `key`, which is over: the program makes room for its next
     /// one. Of the first ones of a series nothing is known but that it has been quiet, and what
     /// names look like.
-    fn is_moved_aside(
-        ledger: &MachineLedger,
-        from: &FileRef,
-        to: &FileRef,
-        key: &DatasetKey,
-    ) -> bool {
-        let holder = ledger.holder(from).filter(|(holder, _)| holder == key);
-        let Some((_, status)) = holder.filter(|_| !ledger.config.series[to.series].has_id) else {
+    fn is_moved_aside(facts: &RunFacts, from: &FileRef, to: &FileRef, key: &DatasetKey) -> bool {
+        let holder = facts.holder(from).filter(|(holder, _)| holder == key);
+        let Some((_, status)) = holder.filter(|_| !facts.config.series[to.series].has_id) else {
             return false;
         };
-        let over = || match ledger.is_full(key) {
+        let over = || match facts.is_full(key) {
             Some(full) => full,
             None => status == Standing::Provisional && !loses_decoration(from, to),
         };
-        ledger.written_before(key, from) && over()
+        facts.written_before(key, from) && over()
     }
 
     /// Tells whether, without ids, the program begins the checkpoint after `newest` with this file.
-    pub fn leads(&self, ledger: &MachineLedger, newest: &DatasetKey, file: &FileRef) -> bool {
-        let local = &ledger.series[newest.series];
-        let count = ledger.agreement.count;
+    pub fn leads(&self, facts: &RunFacts, newest: &DatasetKey, file: &FileRef) -> bool {
+        let local = &facts.series[newest.series];
+        let count = facts.agreement.count;
         let is_over = |dataset: &LocalDataset| {
             !dataset.holds(&file.name) && dataset.files.values().all(|file| file.is_past(count))
         };
         self.leaders[newest.series].contains(&name_hash(&file.masked))
             && local.find(newest).is_some_and(is_over)
-            && ledger.is_full_but(newest, &self.leaders[newest.series]) != Some(false)
+            && facts.is_full_but(newest, &self.leaders[newest.series]) != Some(false)
     }
 
     /// Notes that the checkpoint `next` begins. What the one before got long after the rest of it
@@ -82,10 +77,10 @@ impl Rotations {
     /// it will be from the next one on. (With a sync point since it could be the last part of the
     /// one before, of a program that takes as long for a part as for the way to its next
     /// checkpoint.)
-    pub fn note_leaders(&mut self, ledger: &MachineLedger, next: &DatasetKey) {
+    pub fn note_leaders(&mut self, facts: &RunFacts, next: &DatasetKey) {
         const TIMES_NEARER: u64 = 2;
-        let (local, count) = (&ledger.series[next.series], ledger.agreement.count);
-        if ledger.config.series[next.series].has_id || local.find(next).is_some() {
+        let (local, count) = (&facts.series[next.series], facts.agreement.count);
+        if facts.config.series[next.series].has_id || local.find(next).is_some() {
             return;
         }
         let Some(dataset) = next.before().and_then(|before| local.find(&before)) else { return };
@@ -93,7 +88,7 @@ impl Rotations {
         files.sort_by_key(|file| file.closed_ms);
         let is_late = |pair: &[&LocalFile]| {
             let (rest, late) = (pair[0], pair[1]);
-            let near_ms = ledger.clock_ms.saturating_sub(late.closed_ms);
+            let near_ms = facts.clock_ms.saturating_sub(late.closed_ms);
             let far_ms = late.closed_ms.saturating_sub(rest.closed_ms);
             rest.is_past(count)
                 && (late.open == 0 && !late.is_past(count))
@@ -113,24 +108,24 @@ fn loses_decoration(from: &FileRef, to: &FileRef) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::state::testing::{file, ledger, write};
+    use crate::machine::state::testing::{facts, file, write};
 
     #[test]
     fn what_comes_long_after_the_rest_and_just_before_the_next_one_leads_it() {
         // When the last file of a checkpoint is written, and the next one begins, after the rest.
         for (late_ms, next_ms, leads) in [(100, 110, true), (100, 151, false), (100, 150, true)] {
-            let (mut ledger, mut rotations) = (ledger(false), Rotations::new(1));
+            let (mut facts, mut rotations) = (facts(false), Rotations::new(1));
             let keys = [0, 1].map(|generation| DatasetKey::new(0, "", generation));
-            write(&mut ledger, &keys[0], &file("", "s"), 0);
-            ledger.agreement.count += 1;
-            write(&mut ledger, &keys[0], &file("", "s.old"), late_ms);
-            ledger.tick(next_ms);
-            rotations.note_leaders(&ledger, &keys[1]);
-            write(&mut ledger, &keys[1], &file("", "s"), next_ms);
-            ledger.agreement.count += 1;
+            write(&mut facts, &keys[0], &file("", "s"), 0);
+            facts.agreement.count += 1;
+            write(&mut facts, &keys[0], &file("", "s.old"), late_ms);
+            facts.tick(next_ms);
+            rotations.note_leaders(&facts, &keys[1]);
+            write(&mut facts, &keys[1], &file("", "s"), next_ms);
+            facts.agreement.count += 1;
             let row = (late_ms, next_ms);
-            assert_eq!(rotations.leads(&ledger, &keys[1], &file("", "s.old")), leads, "{row:?}");
-            assert!(!rotations.leads(&ledger, &keys[1], &file("", "other")));
+            assert_eq!(rotations.leads(&facts, &keys[1], &file("", "s.old")), leads, "{row:?}");
+            assert!(!rotations.leads(&facts, &keys[1], &file("", "other")));
         }
     }
 }

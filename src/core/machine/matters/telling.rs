@@ -1,7 +1,7 @@
 //! What ranks of other nodes are to see of this rank's files before their dataset is sealed, and
 //! when they are told (DESIGN section 5: from the next agreement on).
 
-use crate::machine::state::{MachineLedger, SharedSeries};
+use crate::machine::state::{RunFacts, SharedSeries};
 use crate::machine::terms::DatasetKey;
 
 /// Complete checkpoints of another series after which a file that floats is not just early.
@@ -69,9 +69,9 @@ impl NamesToTell {
     }
 
     /// Does what `Machine::note_deletions` does.
-    pub fn note_deletions(&mut self, ledger: &MachineLedger) -> bool {
+    pub fn note_deletions(&mut self, facts: &RunFacts) -> bool {
         self.news = self.news.max(ToTell::Names);
-        !ledger.is_on_one_node()
+        !facts.is_on_one_node()
     }
 
     /// Notes that all ranks are to hear at the next agreement that this one has renamed a
@@ -97,23 +97,23 @@ impl NamesToTell {
 
     /// Returns the word of an agreement that says how many datasets are in progress, and what this
     /// rank has to tell.
-    pub fn take_word(&mut self, ledger: &MachineLedger) -> u64 {
+    pub fn take_word(&mut self, facts: &RunFacts) -> u64 {
         self.asked = self.news;
-        self.take_news(ledger).to_word(ledger.in_progress().count() as u64)
+        self.take_news(facts).to_word(facts.in_progress().count() as u64)
     }
 
-    fn take_news(&mut self, ledger: &MachineLedger) -> ToTell {
+    fn take_news(&mut self, facts: &RunFacts) -> ToTell {
         match std::mem::take(&mut self.news) {
             ToTell::Moves => ToTell::Moves,
-            _ if ledger.is_on_one_node() => ToTell::None,
-            ToTell::Files if ledger.in_progress_here().next().is_none() => ToTell::None,
+            _ if facts.is_on_one_node() => ToTell::None,
+            ToTell::Files if facts.in_progress_here().next().is_none() => ToTell::None,
             news => news,
         }
     }
 
     /// Does what `Machine::tells_names` does.
-    pub fn tells_names(&self, ledger: &MachineLedger, before_conference: bool) -> bool {
-        let open = || ledger.shared.series.iter().any(|series| series.open().next().is_some());
+    pub fn tells_names(&self, facts: &RunFacts, before_conference: bool) -> bool {
+        let open = || facts.shared.series.iter().any(|series| series.open().next().is_some());
         let left = || self.due.confers && (open() || self.left_over);
         match (self.due.news, before_conference) {
             (ToTell::None, _) | (ToTell::Files, true) => false,
@@ -126,8 +126,8 @@ impl NamesToTell {
 }
 
 /// Does what `Machine::visible` does.
-pub fn visible(ledger: &MachineLedger) -> Vec<(DatasetKey, Vec<(String, bool)>)> {
-    let datasets = ledger.in_progress_here().map(|dataset| {
+pub fn visible(facts: &RunFacts) -> Vec<(DatasetKey, Vec<(String, bool)>)> {
+    let datasets = facts.in_progress_here().map(|dataset| {
         let there = dataset.files.iter();
         let there = there.filter(|(_, file)| file.on_prefix.is_none() && !file.is_deleted());
         let files = there.map(|(name, file)| (name.clone(), file.open == 0));
@@ -137,18 +137,18 @@ pub fn visible(ledger: &MachineLedger) -> Vec<(DatasetKey, Vec<(String, bool)>)>
 }
 
 /// Does what `Machine::stray` does.
-pub fn stray(ledger: &MachineLedger) -> Option<(usize, &str)> {
+pub fn stray(facts: &RunFacts) -> Option<(usize, &str)> {
     let sealed = |series: &SharedSeries| {
         let own = series.datasets.iter().filter(|one| one.seals.count > 0 && !one.restored);
         own.count() >= STRAY_AFTER
     };
-    if !ledger.shared.series.iter().any(sealed) {
+    if !facts.shared.series.iter().any(sealed) {
         return None;
     }
-    let lacks = |key: &DatasetKey| ledger.shared.series[key.series].datasets.is_empty();
-    let mut floating = ledger
+    let lacks = |key: &DatasetKey| facts.shared.series[key.series].datasets.is_empty();
+    let mut floating = facts
         .in_progress_here()
-        .filter(|dataset| ledger.is_floating(&dataset.key) && lacks(&dataset.key));
+        .filter(|dataset| facts.is_floating(&dataset.key) && lacks(&dataset.key));
     floating.find_map(|dataset| {
         let (name, _) = dataset.files.iter().find(|(_, file)| file.is_pending())?;
         Some((dataset.key.series, name.as_str()))
@@ -159,7 +159,7 @@ pub fn stray(ledger: &MachineLedger) -> Option<(usize, &str)> {
 mod tests {
     use super::*;
     use crate::machine::state::DatasetState;
-    use crate::machine::state::testing::{file, ledger, share, write};
+    use crate::machine::state::testing::{facts, file, share, write};
 
     #[test]
     fn names_are_told_when_and_as_often_as_it_takes() {
@@ -174,18 +174,18 @@ mod tests {
             (ToTell::Moves, true, true, true, true),
         ];
         for (news, confers, leaves, before, after) in rows {
-            let (mut ledger, mut telling) = (ledger(true), NamesToTell::default());
+            let (mut facts, mut telling) = (facts(true), NamesToTell::default());
             let key = DatasetKey::new(0, "1", 0);
-            write(&mut ledger, &key, &file("1", "s1"), 1);
-            share(&mut ledger, &key, DatasetState::Open);
+            write(&mut facts, &key, &file("1", "s1"), 1);
+            share(&mut facts, &key, DatasetState::Open);
             telling.news = news;
-            let word = i64::try_from(telling.take_word(&ledger)).unwrap();
+            let word = i64::try_from(telling.take_word(&facts)).unwrap();
             assert_eq!(word & 0xffff_ffff, 1, "datasets in progress");
             telling.agreed(word, confers);
             if !leaves {
-                ledger.shared.series[0].datasets[0].state = DatasetState::Provisional;
+                facts.shared.series[0].datasets[0].state = DatasetState::Provisional;
             }
-            let told = [true, false].map(|first| telling.tells_names(&ledger, first));
+            let told = [true, false].map(|first| telling.tells_names(&facts, first));
             assert_eq!(told, [before, after], "{news:?} {confers} {leaves}");
             telling.postponed();
             assert_eq!(telling.news, news, "still to be told");

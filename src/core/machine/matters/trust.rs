@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::{DatasetState, LocalDataset, MachineLedger, SharedDataset, Standing};
+use crate::machine::state::{DatasetState, LocalDataset, RunFacts, SharedDataset, Standing};
 use crate::machine::terms::{DatasetKey, Report, Step};
 
 /// What matters of a dataset's last seal.
@@ -47,11 +47,11 @@ impl Trust {
     /// to be left alone before it is; equal on all ranks.
     fn trustable<'a>(
         &self,
-        ledger: &'a MachineLedger,
+        facts: &'a RunFacts,
         series: usize,
     ) -> Option<(&'a SharedDataset, u64)> {
-        let settle_ms = ledger.shared.series[series].settle_ms;
-        let datasets = &ledger.shared.series[series].datasets;
+        let settle_ms = facts.shared.series[series].settle_ms;
+        let datasets = &facts.shared.series[series].datasets;
         let is_open = |one: &SharedDataset| one.state == DatasetState::Open;
         let newest = datasets.last().filter(|_| !datasets.iter().any(is_open))?;
         let sealed = newest.state == DatasetState::Provisional && !newest.is_second_rate();
@@ -62,35 +62,34 @@ impl Trust {
 
     /// Tells after how much agreed time without a conference, ms, one may find a dataset to be
     /// trusted.
-    pub fn trust_due_ms(&self, ledger: &MachineLedger) -> Option<u64> {
-        let due =
-            (0..ledger.shared.series.len()).filter_map(|series| self.trustable(ledger, series));
+    pub fn trust_due_ms(&self, facts: &RunFacts) -> Option<u64> {
+        let due = (0..facts.shared.series.len()).filter_map(|series| self.trustable(facts, series));
         due.map(|(_, quiet_ms)| quiet_ms).min()
     }
 
     /// Finds the datasets that all ranks have left alone for long enough.
-    pub fn quiet_enough(&self, ledger: &MachineLedger, reports: &[Report]) -> Vec<DatasetKey> {
+    pub fn quiet_enough(&self, facts: &RunFacts, reports: &[Report]) -> Vec<DatasetKey> {
         let quiet = |series: usize| {
-            let (dataset, quiet_ms) = self.trustable(ledger, series)?;
+            let (dataset, quiet_ms) = self.trustable(facts, series)?;
             let all = reports.iter().all(|report| {
                 let own = report.datasets.iter().find(|own| own.key == dataset.key);
                 own.is_some_and(|own| own.sealed && own.quiet_ms >= quiet_ms)
             });
             all.then(|| dataset.key.clone())
         };
-        (0..ledger.shared.series.len()).filter_map(quiet).collect()
+        (0..facts.shared.series.len()).filter_map(quiet).collect()
     }
 
     /// Trusts the next dataset of the series among those that are `quiet`.
     pub fn trust(
         &mut self,
-        ledger: &MachineLedger,
+        facts: &RunFacts,
         index: usize,
         quiet: &mut Vec<DatasetKey>,
     ) -> Option<Step> {
         let at = quiet.iter().position(|key| key.series == index)?;
         let key = quiet.remove(at);
-        let dataset = ledger.shared.find(&key)?;
+        let dataset = facts.shared.find(&key)?;
         if dataset.state != DatasetState::Provisional {
             return None; // confirmed just now
         }
@@ -102,20 +101,20 @@ impl Trust {
 
 /// Tells whether this rank's part of a dataset has all names that the ones before it have, so
 /// that it may be as complete as they.
-pub fn covers_last(ledger: &MachineLedger, dataset: &LocalDataset) -> bool {
+pub fn covers_last(facts: &RunFacts, dataset: &LocalDataset) -> bool {
     let series = dataset.key.series;
-    let datasets = ledger.series[series].datasets.iter();
+    let datasets = facts.series[series].datasets.iter();
     let older = datasets.take_while(|other| other.key != dataset.key);
-    let older = older.filter(|other| ledger.status(&other.key) != Standing::Dropped);
+    let older = older.filter(|other| facts.status(&other.key) != Standing::Dropped);
     let names: BTreeSet<u64> = older.flat_map(LocalDataset::names).collect();
     let own = dataset.names();
-    names.is_empty() || (!ledger.shared.series[series].rewrites && names.is_subset(&own))
+    names.is_empty() || (!facts.shared.series[series].rewrites && names.is_subset(&own))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::state::testing::{ledger, share};
+    use crate::machine::state::testing::{facts, share};
     use crate::machine::terms::DatasetReport;
 
     #[test]
@@ -130,20 +129,20 @@ mod tests {
             (1, true, [50, 50], true),
         ];
         for (took_ms, covers, quiet_ms, trusted) in rows {
-            let (mut ledger, mut trust) = (ledger(false), Trust::default());
+            let (mut facts, mut trust) = (facts(false), Trust::default());
             let key = DatasetKey::new(0, "", 0);
-            share(&mut ledger, &key, DatasetState::Provisional);
-            assert_eq!(trust.trust_due_ms(&ledger), None, "nothing is known of its seal");
+            share(&mut facts, &key, DatasetState::Provisional);
+            assert_eq!(trust.trust_due_ms(&facts), None, "nothing is known of its seal");
             trust.note_seal(&key, took_ms, covers);
             let of = |quiet_ms| {
                 let (key, sealed) = (key.clone(), true);
                 let own = DatasetReport { key, sealed, quiet_ms, ..DatasetReport::default() };
                 Report { datasets: vec![own], ..Report::default() }
             };
-            let mut quiet = trust.quiet_enough(&ledger, &quiet_ms.map(of));
+            let mut quiet = trust.quiet_enough(&facts, &quiet_ms.map(of));
             assert_eq!(!quiet.is_empty(), trusted, "{took_ms} {covers} {quiet_ms:?}");
-            assert_eq!(trust.trust(&ledger, 0, &mut quiet).is_some(), trusted);
-            assert_eq!(trust.trust_due_ms(&ledger).is_some(), covers && !trusted);
+            assert_eq!(trust.trust(&facts, 0, &mut quiet).is_some(), trusted);
+            assert_eq!(trust.trust_due_ms(&facts).is_some(), covers && !trusted);
         }
     }
 }

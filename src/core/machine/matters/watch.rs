@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::{DatasetState, MachineLedger, Routing, SharedDataset};
+use crate::machine::state::{DatasetState, Routing, RunFacts, SharedDataset};
 use crate::machine::terms::{
     DatasetKey, FileRef, Knowledge, MachineConfig, Reason, Report, SeriesReport, UnsafeName, Why,
     kind_hash, name_hash,
@@ -116,8 +116,8 @@ impl NameWatch {
     }
 
     /// Does what `Machine::read_elsewhere` does.
-    pub fn read_elsewhere(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
-        let shared = &ledger.shared.series[file.series];
+    pub fn read_elsewhere(&mut self, facts: &mut RunFacts, file: &FileRef) {
+        let shared = &facts.shared.series[file.series];
         let begun = |dataset: &&SharedDataset| !dataset.restored;
         if !shared.datasets.iter().any(|dataset| begun(&dataset)) {
             return; // a restart reads what earlier launches wrote
@@ -129,47 +129,47 @@ impl NameWatch {
         let own = &mut self.series[file.series];
         if learning && !own.written.contains(&name) && !own.news.read.contains(&(name, bare)) {
             own.news.read.push((name, bare));
-            ledger.agreement.changed(1);
+            facts.agreement.changed(1);
         } else if !learning && !known {
-            self.mark_unsafe(ledger, file, Why::Readers);
+            self.mark_unsafe(facts, file, Why::Readers);
         }
     }
 
     /// Does what `Machine::mark_unsafe` does.
-    pub fn mark_unsafe(&mut self, ledger: &mut MachineLedger, file: &FileRef, why: Why) {
+    pub fn mark_unsafe(&mut self, facts: &mut RunFacts, file: &FileRef, why: Why) {
         let marked = &mut self.series[file.series].news.unsafe_names;
         let name = name_hash(&file.masked);
         if !marked.iter().any(|mark| mark.name == name) {
             marked.push(UnsafeName { name, bare: file.masked == file.name, why });
         }
-        ledger.agreement.changed(1);
+        facts.agreement.changed(1);
     }
 
     /// Takes in what the ranks have seen of the names of a series.
-    pub fn listen(&mut self, ledger: &mut MachineLedger, index: usize, reports: &[Report]) {
+    pub fn listen(&mut self, facts: &mut RunFacts, index: usize, reports: &[Report]) {
         for (rank, report) in reports.iter().enumerate() {
             let news = &report.series[index];
             for mark in &news.unsafe_names {
-                self.note_unsafe(ledger, index, mark);
+                self.note_unsafe(facts, index, mark);
             }
             let names = &mut self.shared[index];
             names.written.extend(news.written.iter().map(|name| (*name, rank)));
             names.read.extend(news.read.iter().map(|(name, bare)| (*name, rank, *bare)));
         }
-        if ledger.shared.series[index].routing != Routing::Prefix {
-            for mark in find_unsafe(&self.shared[index], &ledger.config.nodes) {
-                self.note_unsafe(ledger, index, &mark);
+        if facts.shared.series[index].routing != Routing::Prefix {
+            for mark in find_unsafe(&self.shared[index], &facts.config.nodes) {
+                self.note_unsafe(facts, index, &mark);
             }
         }
-        self.find_marked(ledger, index);
+        self.find_marked(facts, index);
     }
 
     /// Finds the name of the file for which the series stays on the PFS: a rank that has it tells
     /// it.
-    pub fn find_marked(&mut self, ledger: &MachineLedger, index: usize) {
+    pub fn find_marked(&mut self, facts: &RunFacts, index: usize) {
         let (shared, own) = (&self.shared[index], &mut self.series[index]);
         let Some(mark) = shared.marked.as_ref().filter(|_| own.marked.is_none()) else { return };
-        let files = ledger.series[index].datasets.iter().flat_map(|dataset| &dataset.files);
+        let files = facts.series[index].datasets.iter().flat_map(|dataset| &dataset.files);
         let mut named = files.filter(|(_, file)| file.named.masked == mark.name);
         own.marked = named.next().map(|(name, _)| name.clone());
     }
@@ -182,16 +182,16 @@ impl NameWatch {
 
     /// Notes that a full set of files does not mean that a checkpoint is complete: one of its files
     /// is written again after a sync point, or could have been.
-    pub fn note_rewrite(&mut self, ledger: &MachineLedger, file: &FileRef, target: &DatasetKey) {
+    pub fn note_rewrite(&mut self, facts: &RunFacts, file: &FileRef, target: &DatasetKey) {
         if file.id.is_none() {
             return;
         }
-        let dataset = ledger.series[file.series].find(target);
+        let dataset = facts.series[file.series].find(target);
         let held = dataset.and_then(|dataset| dataset.files.get(&file.name));
         let written = held.is_some_and(|file| file.open == 0 && file.bytes > 0);
-        let same = ledger.written_before(target, file) || (written && ledger.is_aside());
-        let newest = ledger.shared.series[file.series].datasets.last();
-        let last = ledger.series[file.series].datasets.last();
+        let same = facts.written_before(target, file) || (written && facts.is_aside());
+        let newest = facts.shared.series[file.series].datasets.last();
+        let last = facts.series[file.series].datasets.last();
         let continued = newest.is_some_and(|newest| {
             !newest.restored
                 && newest.state == DatasetState::Confirmed
@@ -204,8 +204,8 @@ impl NameWatch {
     }
 
     /// Tells whether nobody has seen yet how the program treats files of this kind.
-    pub fn is_new(&self, ledger: &MachineLedger, file: &FileRef) -> bool {
-        ledger.config.series[file.series].learn
+    pub fn is_new(&self, facts: &RunFacts, file: &FileRef) -> bool {
+        facts.config.series[file.series].learn
             && !self.series[file.series].kinds.contains(&kind_hash(&file.masked))
     }
 
@@ -227,8 +227,8 @@ impl NameWatch {
     }
 
     /// Notes that files of that name go to the PFS.
-    pub fn note_unsafe(&mut self, ledger: &mut MachineLedger, index: usize, mark: &UnsafeName) {
-        let (names, series) = (&mut self.shared[index], &mut ledger.shared.series[index]);
+    pub fn note_unsafe(&mut self, facts: &mut RunFacts, index: usize, mark: &UnsafeName) {
+        let (names, series) = (&mut self.shared[index], &mut facts.shared.series[index]);
         series.learned |= !names.stay.contains_key(&mark.name);
         names.stay.entry(mark.name).or_insert(mark.why);
         if mark.bare && series.routing != Routing::Prefix {
@@ -264,7 +264,7 @@ fn find_unsafe(shared: &SharedNames, nodes: &[usize]) -> Vec<UnsafeName> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::state::testing::{file, ledger, reports};
+    use crate::machine::state::testing::{facts, file, reports};
 
     #[test]
     fn several_writers_or_readers_on_other_nodes_keep_a_name_on_the_prefix() {
@@ -278,30 +278,30 @@ mod tests {
             (&[(0, true, false), (1, false, true)], Some(Why::Readers)),
         ];
         for (ranks, expected) in rows {
-            let mut ledger = ledger(true);
-            ledger.shared.series[0].routing = Routing::Learning;
-            let mut watch = NameWatch::new(&ledger.config, &[]);
+            let mut facts = facts(true);
+            facts.shared.series[0].routing = Routing::Learning;
+            let mut watch = NameWatch::new(&facts.config, &[]);
             let mut all = reports(SeriesReport::default());
             for (rank, writes, reads) in ranks {
                 let news = &mut all[*rank].series[0];
                 news.written.extend(writes.then_some(name));
                 news.read.extend(reads.then_some((name, false)));
             }
-            watch.listen(&mut ledger, 0, &all);
+            watch.listen(&mut facts, 0, &all);
             assert_eq!(watch.why(0, name), expected, "{ranks:?}");
-            assert!(ledger.shared.series[0].routing == Routing::Learning, "it has an id");
+            assert!(facts.shared.series[0].routing == Routing::Learning, "it has an id");
         }
     }
 
     #[test]
     fn a_name_without_id_keeps_its_whole_series_there() {
-        let mut ledger = ledger(false);
-        let mut watch = NameWatch::new(&ledger.config, &[]);
-        watch.mark_unsafe(&mut ledger, &file("", "s"), Why::Stays);
+        let mut facts = facts(false);
+        let mut watch = NameWatch::new(&facts.config, &[]);
+        watch.mark_unsafe(&mut facts, &file("", "s"), Why::Stays);
         let mut news = SeriesReport::default();
         watch.report(0, &mut news);
-        watch.listen(&mut ledger, 0, &reports(news));
-        assert_eq!(ledger.shared.series[0].routing, Routing::Prefix);
+        watch.listen(&mut facts, 0, &reports(news));
+        assert_eq!(facts.shared.series[0].routing, Routing::Prefix);
         assert_eq!(watch.unprotected(0), None, "this rank has no such file");
         let mut known = Knowledge::default();
         watch.store(0, &mut known);

@@ -1,12 +1,12 @@
 //! What a flush leaves out, and what it takes along of older datasets.
 
 use crate::machine::matters::logs::Logs;
-use crate::machine::state::{Deleted, LocalFile, MachineLedger, OnPfs, SharedDataset, Standing};
+use crate::machine::state::{Deleted, LocalFile, OnPfs, RunFacts, SharedDataset, Standing};
 use crate::machine::terms::DatasetKey;
 
 /// Judges what a flush writes.
 pub struct LeftOut<'a> {
-    pub ledger: &'a MachineLedger,
+    pub facts: &'a RunFacts,
     pub logs: &'a Logs,
 }
 
@@ -19,7 +19,7 @@ impl LeftOut<'_> {
     /// Does what `Machine::is_left_out_now` does.
     pub fn is_left_out_now(&self, key: &DatasetKey, name: &str) -> bool {
         self.is_gone(key, name)
-            || self.ledger.has_newer(key, name, OnPfs::There)
+            || self.facts.has_newer(key, name, OnPfs::There)
             || self.is_replaced(key, name)
     }
 
@@ -29,12 +29,11 @@ impl LeftOut<'_> {
         along: &[DatasetKey],
         head: &DatasetKey,
     ) -> Vec<(DatasetKey, Vec<String>)> {
-        let datasets = &self.ledger.series[head.series].datasets;
+        let datasets = &self.facts.series[head.series].datasets;
         let end = datasets.iter().position(|dataset| dataset.key == *head);
         let until = &datasets[..end.map_or(datasets.len(), |end| end + 1)];
-        let counts = |key: &DatasetKey| {
-            along.contains(key) || self.ledger.status(key) == Standing::Confirmed
-        };
+        let counts =
+            |key: &DatasetKey| along.contains(key) || self.facts.status(key) == Standing::Confirmed;
         let names = |key: &DatasetKey| {
             let from = until.iter().skip_while(|dataset| dataset.key != *key);
             let newer = from.clone().skip(1).filter(|newer| counts(&newer.key));
@@ -48,21 +47,20 @@ impl LeftOut<'_> {
     }
 
     fn is_withdrawn(&self, key: &DatasetKey, name: &str) -> bool {
-        self.is_gone(key, name) || self.ledger.has_newer_on_prefix(key, name)
+        self.is_gone(key, name) || self.facts.has_newer_on_prefix(key, name)
     }
 
     fn is_gone(&self, key: &DatasetKey, name: &str) -> bool {
-        let id = self.ledger.id_of(key);
-        let file = self.ledger.file(key, name);
+        let id = self.facts.id_of(key);
+        let file = self.facts.file(key, name);
         let deleted = file.is_some_and(LocalFile::is_deleted);
         let moved = file.is_some_and(|file| file.moved || file.deleted == Deleted::Amended);
         let silenced =
             file.is_some_and(|file| self.logs.is_silenced(key.series, file.named.masked));
         let outdated = || {
-            id < self.ledger.shared.newest_confirmed(key.series)
-                && !self.ledger.is_remade(key, name)
+            id < self.facts.shared.newest_confirmed(key.series) && !self.facts.is_remade(key, name)
         };
-        let real = deleted && (self.ledger.ending || outdated());
+        let real = deleted && (self.facts.ending || outdated());
         moved || silenced || real
     }
 
@@ -70,15 +68,15 @@ impl LeftOut<'_> {
     /// and a newer confirmed one has this, or at the end any newer one a pointer file: that comes
     /// to the PFS in any case, and what the older one names is not whole.
     fn is_replaced(&self, key: &DatasetKey, name: &str) -> bool {
-        let datasets = &self.ledger.series[key.series].datasets;
+        let datasets = &self.facts.series[key.series].datasets;
         let newer = datasets.iter().skip_while(|dataset| dataset.key != *key).skip(1);
-        let mut newer = newer.filter(|newer| self.ledger.status(&newer.key) == Standing::Confirmed);
-        let has_id = self.ledger.config.series[key.series].has_id;
+        let mut newer = newer.filter(|newer| self.facts.status(&newer.key) == Standing::Confirmed);
+        let has_id = self.facts.config.series[key.series].has_id;
         let partial = |shared: &SharedDataset| {
             shared.is_second_rate() || (has_id && shared.told.deleted_from)
         };
         let replaced = newer.any(|newer| newer.files.contains_key(name));
-        self.ledger.shared.find(key).is_some_and(partial)
-            && (replaced || (self.ledger.ending && self.ledger.is_older_pointer(key, name)))
+        self.facts.shared.find(key).is_some_and(partial)
+            && (replaced || (self.facts.ending && self.facts.is_older_pointer(key, name)))
     }
 }

@@ -3,12 +3,12 @@
 use super::places::is_overfull;
 use crate::machine::matters::unsealed::Unsealed;
 use crate::machine::matters::watch::NameWatch;
-use crate::machine::state::{LocalDataset, MachineLedger, Routing};
+use crate::machine::state::{LocalDataset, Routing, RunFacts};
 use crate::machine::terms::{DatasetKey, FileRef, Reason, name_hash};
 
 /// Judges where a new file goes.
 pub struct Reasons<'a> {
-    pub ledger: &'a MachineLedger,
+    pub facts: &'a RunFacts,
     pub watch: &'a NameWatch,
     pub unsealed: &'a Unsealed,
 }
@@ -17,52 +17,52 @@ impl Reasons<'_> {
     /// Tells why a new open of `file` in the dataset `key` goes to the prefix; `None`: to the
     /// cache.
     pub fn reason_for(&self, file: &FileRef, key: &DatasetKey) -> Option<Reason> {
-        let ledger = self.ledger;
-        let own = ledger.file(key, &file.name);
+        let facts = self.facts;
+        let own = facts.file(key, &file.name);
         if let Some(reason) = own.and_then(|own| own.on_prefix) {
             return Some(reason);
         }
-        if ledger.is_open_in_cache(key, &file.name) {
+        if facts.is_open_in_cache(key, &file.name) {
             return None;
         }
         let stays = self.stays_on_prefix(file);
         if stays.is_some() {
             return stays;
         }
-        if self.unsealed.is_out_of_reach(ledger, file, key) {
+        if self.unsealed.is_out_of_reach(facts, file, key) {
             return Some(Reason::NoAgreement);
         }
-        let spilled = ledger.shared.find(key).is_some_and(|dataset| dataset.failing.prefix_only);
-        (spilled || ledger.is_rest(key)).then_some(Reason::Unsealable)
+        let spilled = facts.shared.find(key).is_some_and(|dataset| dataset.failing.prefix_only);
+        (spilled || facts.is_rest(key)).then_some(Reason::Unsealable)
     }
 
     /// Tells why new files of that name go to the prefix, if they do.
     pub fn stays_on_prefix(&self, file: &FileRef) -> Option<Reason> {
-        let ledger = self.ledger;
-        match ledger.shared.series[file.series].routing {
+        let facts = self.facts;
+        match facts.shared.series[file.series].routing {
             Routing::Learning => return Some(Reason::Watched),
             Routing::Prefix => return Some(self.watch.why_series_stays(file)),
             Routing::Cache | Routing::Trial => {}
         }
-        if (ledger.shared.fallen_back || ledger.falls_back) && !goes_with_cached(ledger, file) {
+        if (facts.shared.fallen_back || facts.falls_back) && !goes_with_cached(facts, file) {
             return Some(Reason::FallenBack);
         }
         if let Some(why) = self.watch.why(file.series, name_hash(&file.masked)) {
             return Some(Reason::Learned(why));
         }
-        if self.watch.is_new(ledger, file) {
+        if self.watch.is_new(facts, file) {
             return Some(Reason::Watched);
         }
-        is_overfull(ledger, file.series).then_some(Reason::WaitsForFlush)
+        is_overfull(facts, file.series).then_some(Reason::WaitsForFlush)
     }
 }
 
 /// Does what `Machine::goes_with_cached` does.
-pub fn goes_with_cached(ledger: &MachineLedger, file: &FileRef) -> bool {
-    if file.id.is_some() || !ledger.config.series[file.series].has_id || ledger.is_passive() {
+pub fn goes_with_cached(facts: &RunFacts, file: &FileRef) -> bool {
+    if file.id.is_some() || !facts.config.series[file.series].has_id || facts.is_passive() {
         return false;
     }
-    let own = ledger.series[file.series].find(&ledger.target(file));
+    let own = facts.series[file.series].find(&facts.target(file));
     let cached = |own: &LocalDataset| own.files.values().any(|file| file.on_prefix.is_none());
-    !ledger.shared.fallen_back || own.is_some_and(cached)
+    !facts.shared.fallen_back || own.is_some_and(cached)
 }

@@ -5,7 +5,7 @@
 //! | `file.rs`, `dataset.rs`, `series.rs` | this rank's own part |
 //! | `shared.rs` | what is equal on all ranks |
 //! | `agreement.rs` | the account of sync points |
-//! | `ledger.rs` | all of it, with what is asked of it most |
+//! | `facts.rs` | all of it, with what is asked of it most |
 //! | `target.rs` | which dataset a write belongs to |
 //! | `sets.rs` | whether a dataset has all its files |
 //! | `newer.rs` | which content of a name is the newest |
@@ -13,9 +13,9 @@
 
 mod agreement;
 mod dataset;
+mod facts;
 mod file;
 mod ids;
-mod ledger;
 mod newer;
 mod series;
 mod sets;
@@ -26,7 +26,7 @@ pub mod testing;
 
 pub use agreement::{OWN, WORDS, stride};
 pub use dataset::{Explicit, LocalDataset, Phase, Standing};
+pub use facts::RunFacts;
 pub use file::{Deleted, LocalFile, NameFacts, OnPfs};
-pub use ledger::MachineLedger;
 pub use series::LocalSeries;
 pub use shared::{DatasetState, FAILURES_MAX, Routing, SharedDataset, SharedSeries};

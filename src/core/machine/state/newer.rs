@@ -1,10 +1,10 @@
 //! Which content of a name is the newest, and where that is.
 
+use super::facts::RunFacts;
 use super::file::OnPfs;
-use super::ledger::MachineLedger;
 use crate::machine::terms::DatasetKey;
 
-impl MachineLedger {
+impl RunFacts {
     /// Tells whether the PFS holds a newer content of the file from this rank, or a thread brings
     /// it: what `key` holds must not replace it.
     pub fn has_newer_on_prefix(&self, key: &DatasetKey, name: &str) -> bool {

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::dataset::{LocalDataset, Phase};
-use super::ledger::MachineLedger;
+use super::facts::RunFacts;
 use super::shared::DatasetState;
 use crate::machine::terms::{DatasetKey, FileRef};
 
-impl MachineLedger {
+impl RunFacts {
     /// Tells whether this rank's files are those of the last confirmed dataset of the series, or
     /// the program has said that they are all.
     pub fn is_complete(&self, dataset: &LocalDataset) -> bool {

@@ -1,12 +1,12 @@
 //! Which dataset a write belongs to.
 
 use super::dataset::{Phase, Standing};
+use super::facts::RunFacts;
 use super::file::{Begun, LocalFile};
-use super::ledger::MachineLedger;
 use super::shared::Routing;
 use crate::machine::terms::{DatasetKey, FileRef, Intent};
 
-impl MachineLedger {
+impl RunFacts {
     /// Tells which dataset a change of `file` belongs to.
     pub fn target(&self, file: &FileRef) -> DatasetKey {
         let series = file.series;

@@ -1,14 +1,14 @@
 //! What a rank may know, for tests of single matters.
 
-use super::{DatasetState, MachineLedger, Phase, SharedDataset};
+use super::{DatasetState, Phase, RunFacts, SharedDataset};
 use crate::machine::terms::{
     DatasetKey, FileRef, MachineConfig, Report, SeriesConfig, SeriesReport,
 };
 
 /// Returns what rank 0 of two on two nodes knows of a series that is cached.
-pub fn ledger(has_id: bool) -> MachineLedger {
+pub fn facts(has_id: bool) -> RunFacts {
     let series = SeriesConfig { learn: false, ..SeriesConfig::new("state", has_id) };
-    MachineLedger::new(MachineConfig::new(0, vec![0, 1], vec![series]), &[], 0)
+    RunFacts::new(MachineConfig::new(0, vec![0, 1], vec![series]), &[], 0)
 }
 
 pub fn file(id: &str, name: &str) -> FileRef {
@@ -18,10 +18,10 @@ pub fn file(id: &str, name: &str) -> FileRef {
 }
 
 /// Writes the file into the dataset, and closes it.
-pub fn write(ledger: &mut MachineLedger, key: &DatasetKey, file: &FileRef, now_ms: u64) {
-    ledger.tick(now_ms);
-    let count = ledger.agreement.count;
-    let dataset = ledger.local_mut(key);
+pub fn write(facts: &mut RunFacts, key: &DatasetKey, file: &FileRef, now_ms: u64) {
+    facts.tick(now_ms);
+    let count = facts.agreement.count;
+    let dataset = facts.local_mut(key);
     dataset.begun = true;
     dataset.open_file(file, None, 0);
     dataset.touch(now_ms);
@@ -30,13 +30,13 @@ pub fn write(ledger: &mut MachineLedger, key: &DatasetKey, file: &FileRef, now_m
 }
 
 /// Lets all ranks know of the dataset, the next one.
-pub fn share(ledger: &mut MachineLedger, key: &DatasetKey, state: DatasetState) {
+pub fn share(facts: &mut RunFacts, key: &DatasetKey, state: DatasetState) {
     let mut dataset = SharedDataset::new(key.clone());
-    let all = &mut ledger.shared.series[key.series].datasets;
+    let all = &mut facts.shared.series[key.series].datasets;
     (dataset.state, dataset.id) = (state, all.len() as u64 + 1);
     dataset.seals.count = u32::from(state != DatasetState::Open);
     all.push(dataset);
-    ledger.local_mut(key).phase = match state {
+    facts.local_mut(key).phase = match state {
         DatasetState::Open => Phase::Open,
         DatasetState::Dropped => Phase::Dropped,
         DatasetState::Provisional | DatasetState::Confirmed => Phase::Sealed,

@@ -9,7 +9,7 @@ use crate::machine::terms::{DatasetKey, FileRef, Knowledge, MachineConfig, SealF
 
 /// What one rank knows. `shared` is equal on all of them.
 #[derive(Debug, Clone)]
-pub struct MachineLedger {
+pub struct RunFacts {
     pub config: MachineConfig,
     pub shared: SharedState,
     pub series: Vec<LocalSeries>,
@@ -29,7 +29,7 @@ pub struct MachineLedger {
     pub caller: u64,
 }
 
-impl MachineLedger {
+impl RunFacts {
     pub fn new(config: MachineConfig, knowledge: &[Knowledge], now_ms: u64) -> Self {
         let series = (0..config.series.len()).map(|index| {
             let known = knowledge.get(index).cloned().unwrap_or_default();
@@ -40,7 +40,7 @@ impl MachineLedger {
                 ..LocalSeries::default()
             }
         });
-        MachineLedger {
+        RunFacts {
             shared: SharedState::new(&config, knowledge),
             series: series.collect(),
             agreement: Agreement::new(now_ms),
