@@ -1,51 +1,101 @@
 //! The life of a launch: start, name space, datasets, agreements, the end.
 //!
-//! | room | job |
-//! |---|---|
-//! | `program/` | programs that call SCR themselves |
-//! | `rank/` | the session of one rank: its state |
-//! | `launch/` | the collective start, and the helper thread of a rank |
-//! | `restart/` | what an earlier launch left, and how the program goes on with it |
-//! | `prefix/` | checkpoints that a start finds on the prefix: which to trust, to fetch, to hide |
-//! | `stores/` | where a dataset lies on a node, and what happens where it finds no room |
-//! | `names/` | calls that name a file: open, rename, unlink, link, and look-ups |
-//! | `handles/` | files that are open, in this rank and in processes that it has started |
-//! | `updates/` | what ranks of a node and of the job tell each other of names |
-//! | `conference/` | sync points: the agreement, and what a conference decides, done |
-//! | `flush/` | datasets on their way to the prefix |
-//! | `ending/` | when a run is to end, and its end |
-//! | `report/` | what a launch tells of itself |
+//! Each room has one owner, a struct with the state that is its own; an owner asks those of the
+//! rooms above it in this table, never one below.
+//!
+//! | room | owner | job |
+//! |---|---|---|
+//! | `rank/` | `Rank` | what a rank knows of itself, and says |
+//! | `node/` | `Node` | the state, as the ranks of a node see it at once |
+//! | `report/` | `Report` | what a launch tells of itself |
+//! | `stores/` | `Stores` | where a dataset lies on a node, and what happens where it finds no room |
+//! | `updates/` | `Updates` | what ranks of other nodes tell each other of names |
+//! | `contents/` | `Contents` | where names lead, and the steps that change it |
+//! | `unsealed/` | `Unsealed` | files that no agreement comes for |
+//! | `handles/` | `Handles` | files that are open |
+//! | `names/` | `Names` | calls that name a file: open, rename, unlink, link, and look-ups |
+//! | `flush/` | `Flusher` | datasets on their way to the prefix |
+//! | `halt/` | `Halt` | conditions under which the run is to end |
+//! | `conference/` | `Conference` | sync points: the agreement, and what a conference decides, done |
+//! | `ending/` | `Ending` | the end of a run |
+//! | `prefix/` | `Inspector` | checkpoints that a start finds on the prefix: which to trust, to fetch, to hide |
+//! | `restart/` | `Restorer` | what an earlier launch left, and how the program goes on with it |
+//! | `program/` | `Program` | programs that call SCR themselves |
+//! | `door/`, `launch/` | `Session` | all of them; the start, and the threads of a rank |
 
 mod conference;
+mod contents;
+mod door;
 mod ending;
 mod flush;
+mod halt;
 mod handles;
 mod launch;
 mod names;
+mod node;
 mod prefix;
 mod program;
 mod rank;
 mod report;
 mod restart;
 mod stores;
+mod unsealed;
 mod updates;
 /// The contract with children of a rank, compiled into the shim, too.
 #[allow(dead_code, reason = "each side uses its half of the contract")]
 #[path = "../../../preload/src/child/wire.rs"]
 mod wire;
 
-use std::time::Duration;
+use std::sync::Arc;
+
+use conference::Conference;
+use contents::Contents;
+use door::children::Counter;
+use ending::Ending;
+use flush::Flusher;
+use handles::Handles;
+use names::Names;
+use node::Node;
+use rank::Rank;
+use stores::Stores;
+use unsealed::Unsealed;
 
 use crate::bytes;
+use crate::files::lease::Lease;
 
 pub use crate::handles::TOKEN_LAZY;
+pub use crate::launch::Door;
 pub use crate::launch::program_setting;
-pub use crate::launch::{Alias, Arrival, Door, Herald, Host, Required, Surroundings};
+pub use crate::launch::{Alias, Arrival, Herald, Host, Required, Surroundings};
 pub use crate::machine::{Call, Need, NeedLimits, ProgramState};
 pub use crate::namespace::{Answer, Attributes, Entry};
-pub use program::{Consent, FILENAME_MAX, Flags};
-pub use rank::hooked::Note;
-pub use rank::runtime::Session;
+pub use door::hooked::Note;
+pub use program::{Consent, FILENAME_MAX, Flags, Program};
 
-/// Longest wait of an open for a file of another node to reach the prefix.
-const REMOTE_DEADLINE: Duration = Duration::from_secs(60);
+/// The session of one rank: its owners, of which the shim and programs that call SCR ask what is
+/// theirs.
+pub struct Session {
+    /// What the rank knows of itself.
+    pub rank: Arc<Rank>,
+    /// The state.
+    pub node: Arc<Node>,
+    /// Where files lie on this node.
+    pub stores: Arc<Stores>,
+    contents: Arc<Contents>,
+    /// Files that no agreement comes for.
+    pub unsealed: Arc<Unsealed>,
+    /// Files that are open.
+    pub handles: Arc<Handles>,
+    /// Calls that name a file.
+    pub names: Arc<Names>,
+    flush: Arc<Flusher>,
+    /// What all ranks agree on.
+    pub conference: Arc<Conference>,
+    /// Sync points at which the run may end, and its end.
+    pub ending: Arc<Ending>,
+    /// Calls of SCR.
+    pub program: Program,
+    counter: Counter,
+    /// Locks, held for the life of the process.
+    _leases: Vec<Lease>,
+}

@@ -19,7 +19,8 @@ use crate::machine::{DatasetKey, Outcome, SealPlan};
 use crate::namespace::{self as ns, OnPrefix};
 use crate::records::{self, FileMeta};
 use crate::redundancy::RedundancySet;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::conference::Conference;
+use crate::session::node::State;
 use crate::system::{self, has_kernel_queues};
 use crate::transfer::about;
 
@@ -109,7 +110,7 @@ impl Encoders {
     }
 }
 
-impl Session {
+impl Conference {
     /// Tells the machine which of this rank's encodings have ended.
     pub(in crate::session) fn note_encoded(&self, state: &mut State) {
         for (key, one) in self.encoders.all().iter() {
@@ -130,7 +131,7 @@ impl Session {
     /// Tells whether a checkpoint is being encoded beside the program; the same on all ranks at a
     /// sync point.
     pub fn is_encoding(&self) -> bool {
-        self.state().machine.encodes()
+        self.node.state().machine.encodes()
     }
 
     /// Begins to encode beside the program. Collective.
@@ -145,12 +146,12 @@ impl Session {
             let of_slices = ways.slices.as_ref().map(|_| SLICE_BYTES);
             let piece_bytes = of_slices.unwrap_or(asked.set.piece_bytes);
             let request = asked.request(plan);
-            Ok((EncoderJob::new(&links.ctx(&self.site), &request, comm, piece_bytes)?, ways))
+            Ok((EncoderJob::new(&links.ctx(&self.rank.site), &request, comm, piece_bytes)?, ways))
         });
         match started {
             Err(error @ Error::Comm(_)) => Err(error),
             Err(error) => {
-                if self.site.rank == 0 {
+                if self.rank.site.rank == 0 {
                     log::warn_once(
                         messages::NOT_ASIDE,
                         format_args!(
@@ -162,7 +163,7 @@ impl Session {
                 Ok(Outcome::Failed)
             }
             Ok((job, ways)) => {
-                let host = self.site.host.clone();
+                let host = self.rank.site.host.clone();
                 let (begin, end) = self.spare.enter();
                 let enter = move || {
                     system::block_signals();
@@ -210,7 +211,7 @@ impl Session {
             slices.close();
         }
         if let Err(error) = self.await_encoder(one).1 {
-            let (rank, title) = (self.site.rank, self.title(key));
+            let (rank, title) = (self.rank.site.rank, self.rank.title(key));
             log::message(1, format_args!("rank {rank}: {title}: {error}"));
         }
     }
@@ -218,7 +219,7 @@ impl Session {
     /// Waits for a thread, with no lock held.
     fn await_encoder(&self, one: UnderWay) -> (Asked, Result<Encoded>) {
         let period = if one.ways.slices.is_some() { CARRY } else { LOOK };
-        let outcome = self.site.host.outside(|| one.encoder.wait(period, || one.advance()));
+        let outcome = self.rank.site.host.outside(|| one.encoder.wait(period, || one.advance()));
         // After a failure members may be at different places of what they have said.
         if let (Ok(_), Some(link)) = (&outcome, one.ways.link) {
             *self.encoders.kept() = Some((one.asked.set.world_ranks.clone(), link));
@@ -240,8 +241,8 @@ impl Session {
         let Some(one) = under_way else { return Ok((self.ask(links, plan)?, None)) };
         let (waits, begun) = (one.encoder.ended().is_none(), one.begun);
         let (asked, encoded) = self.await_encoder(one);
-        if self.site.rank == 0 {
-            let (title, seconds) = (self.title(&plan.key), begun.elapsed().as_secs_f64());
+        if self.rank.site.rank == 0 {
+            let (title, seconds) = (self.rank.title(&plan.key), begun.elapsed().as_secs_f64());
             let waited = if waits { ", the end of it with the program waiting" } else { "" };
             let text = format!("{title} was encoded beside the program for {seconds:.3} s{waited}");
             log::message(1, text);
@@ -250,8 +251,8 @@ impl Session {
     }
 
     fn ask(&self, links: &Links, plan: &SealPlan) -> Result<Asked> {
-        self.give_back_late(&plan.key);
-        let selected = self.descriptor(plan.key.series, plan.number);
+        self.stores.give_back_late(&plan.key);
+        let selected = self.stores.descriptor(plan.key.series, plan.number);
         let mut wish = selected.to_tree("", None);
         if links.sharing.any() && selected.scheme == SchemeKind::Partner {
             // In a shared store two copies of one file would have the same place.
@@ -259,32 +260,32 @@ impl Session {
         }
         let (set, descriptor) = links.sets.choose(&wish)?;
         let (store, files) = self.own_files(&plan.key, plan.number);
-        let (key, tags) = (self.record_key(&plan.key), self.tags(plan));
-        let gone = self.gone_before(&plan.key);
+        let (key, tags) = (self.rank.record_key(&plan.key), self.tags(plan));
+        let gone = self.contents.gone_before(&plan.key);
         Ok(Asked { key, store, files, tags, gone, set, descriptor })
     }
 
     /// What index and summary say of the dataset.
     fn tags(&self, plan: &SealPlan) -> BTreeMap<String, String> {
-        let series = &self.series.series()[plan.key.series];
+        let series = &self.rank.series.series()[plan.key.series];
         let mut tags = BTreeMap::new();
         if series.checkpoint {
             tags.insert(about::TAG_CHECKPOINT.to_string(), plan.number.to_string());
         }
-        if series.output || self.state().machine.is_output(&plan.key) {
+        if series.output || self.node.state().machine.is_output(&plan.key) {
             tags.insert(about::TAG_OUTPUT.to_string(), "1".to_string());
         }
-        let (_, job) = self.site.layout.user_and_job();
+        let (_, job) = self.rank.site.layout.user_and_job();
         tags.insert(about::TAG_JOB.to_string(), job);
         tags.insert(about::TAG_CREATED.to_string(), system::unix_seconds().to_string());
         tags
     }
 
     fn own_files(&self, key: &DatasetKey, number: u64) -> (String, Vec<FileMeta>) {
-        let mut state = self.state();
+        let mut state = self.node.state();
         let State { holdings, machine, view, checksums, .. } = &mut *state;
         let Some(holding) = holdings.get(key) else {
-            return (self.store_of_number(key.series, number), Vec::new());
+            return (self.stores.store_of_number(key.series, number), Vec::new());
         };
         let dir = view.layer(key).map(|layer| layer.dir.as_path());
         let meta = |name: &String| {
@@ -296,7 +297,8 @@ impl Session {
         };
         // What another process has removed from the PFS is not waited for.
         let gone = |file: &FileMeta| {
-            file.on_prefix && ns::on_prefix(&self.site.on_prefix(&file.name)) == OnPrefix::Absent
+            file.on_prefix
+                && ns::on_prefix(&self.rank.site.on_prefix(&file.name)) == OnPrefix::Absent
         };
         let files = holding.files.iter().filter_map(meta).filter(|file| !gone(file));
         let mut files: Vec<_> = files.collect();

@@ -9,23 +9,24 @@ use crate::log::{self, messages};
 use crate::machine::{DatasetKey, DatasetState};
 use crate::namespace::{self as ns, OnPrefix, Remote, SHADOWS};
 use crate::params::keys;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::conference::Conference;
+use crate::session::node::State;
 
-impl Session {
+impl Conference {
     /// Removes the dataset of `key` from this node. Collective over the node.
     ///
     /// # Errors
     /// Communication failed.
     pub(in crate::session) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
-        self.stop_background(id);
-        self.write_given_up(key);
-        let ctx = links.ctx(&self.site);
-        if self.site.settings.get(keys::CRC_ON_DELETE) {
+        self.flush.stop_background(id);
+        self.report.write_given_up(key);
+        let ctx = links.ctx(&self.rank.site);
+        if self.rank.site.settings.get(keys::CRC_ON_DELETE) {
             self.check_before_deletion(&ctx, key, id);
         }
         let gone = {
-            let mut state = self.state();
-            self.keep_spares(&mut state, &ctx, key, id);
+            let mut state = self.node.state();
+            self.stores.keep_spares(&mut state, &ctx, key, id);
             let gone = self.leave_evicted_names(&mut state, key);
             self.keep_opened(&mut state, key);
             state.view.remove(key);
@@ -33,22 +34,22 @@ impl Session {
             gone
         };
         let outcome = match id {
-            0 => cache::drop_open(&ctx, &self.record_key(key)),
+            0 => cache::drop_open(&ctx, &self.rank.record_key(key)),
             _ => cache::set_aside(&ctx, id).map(|evicted| self.evicted.add(evicted)),
         };
         match outcome {
             Err(error @ Error::Comm(_)) => return Err(error),
-            Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
+            Err(error) => log::message(1, format_args!("rank {}: {error}", self.rank.site.rank)),
             Ok(()) => {
                 let note = if self.is_given_up(key) { GIVEN_UP } else { "" };
-                self.dataset_event("EVICTED", key, id, |event| event.note(note));
+                self.rank.dataset_event("EVICTED", key, id, |event| event.note(note));
             }
         }
         // Not before: a rank of the node that heard of it would leave names of deleted files.
-        let mut state = self.state();
+        let mut state = self.node.state();
         for name in gone.iter().filter(|name| state.view.is_deleted(name)).collect::<Vec<_>>() {
             // Else a flushed copy waits for the deletion, too.
-            if ns::on_prefix(&self.site.on_prefix(name)) == OnPrefix::Absent {
+            if ns::on_prefix(&self.rank.site.on_prefix(name)) == OnPrefix::Absent {
                 state.view.settle_in(key, name);
             }
         }
@@ -58,12 +59,12 @@ impl Session {
     /// Tells whether the dataset leaves the cache because the program has deleted it, or written it
     /// anew: where its word counts, nothing else makes one leave that was not flushed.
     fn is_given_up(&self, key: &DatasetKey) -> bool {
-        let state = self.state();
+        let state = self.node.state();
         let mut all = state.machine.datasets(key.series).iter();
         let unflushed = all.any(|one| {
             one.key == *key && one.id != 0 && one.state != DatasetState::Dropped && !one.flushed
         });
-        unflushed && self.site.keeps(&self.series.series()[key.series])
+        unflushed && self.rank.site.keeps(&self.rank.series.series()[key.series])
     }
 
     /// `SCR_CRC_ON_DELETE`: damage in node-local storage that nobody would have noticed.
@@ -79,10 +80,10 @@ impl Session {
                     format_args!(
                         "rank {}: {} of {} has not the content that it was sealed with: the \
                          storage of node {} is not to be trusted",
-                        self.site.rank,
+                        self.rank.site.rank,
                         path.display(),
-                        self.title(key),
-                        self.site.node_name
+                        self.rank.title(key),
+                        self.rank.site.node_name
                     ),
                 );
             }
@@ -93,10 +94,10 @@ impl Session {
     /// whether it has changed them. A name costs nothing, unlike a copy.
     fn keep_opened(&self, state: &mut State, key: &DatasetKey) {
         let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else { return };
-        let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
+        let folder =
+            self.rank.site.layout.cache_dir(&self.stores.store_for(state, key)).join(SHADOWS);
         for name in state.tokens.readers_of(key) {
-            state.shadows += 1;
-            let kept = folder.join(format!("kept.{}.{}", self.site.rank, state.shadows));
+            let kept = folder.join(format!("kept.{}", self.handles.copy_number()));
             let made = ns::make_parents(&folder, "x")
                 .and_then(|()| ns::remove(&kept))
                 .is_ok_and(|()| std::fs::hard_link(dir.join(&name), &kept).is_ok());

@@ -1,6 +1,9 @@
 //! Flushes in the background: that which a restart begins, and those of `SCR_FLUSH_ASYNC`; their
 //! completion, and their end before the data go.
 
+use crate::session::rank::lock;
+use std::collections::BTreeMap;
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -11,7 +14,7 @@ use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome};
 use crate::params::keys;
 use crate::records::DatasetRecord;
-use crate::session::rank::runtime::Session;
+use crate::session::flush::Flusher;
 use crate::transfer::{
     Advance, AsyncFlush, Background, BackgroundJob, PublishIf, background_ids, can_resume,
     complete_background, roll_back, settle_background,
@@ -23,25 +26,25 @@ const WAIT: Duration = Duration::from_millis(2);
 /// Looks at it until the ranks tell one another who has failed.
 const LOOKS: usize = 50;
 
-impl Session {
+impl Flusher {
     /// Notes that the flush of dataset `id` is over; `why` is the reason if it failed. Whoever sees
     /// it first says it.
     pub(in crate::session) fn flush_ended(&self, id: u64, why: Option<&str>) {
-        let begun = self.flushes_begun().remove(&id);
+        let begun = self.rank.flushes_begun().remove(&id);
         let Some((key, begun)) = begun else { return };
         let left = self.flushes().get_mut(&id).map(|flush| std::mem::take(&mut flush.left));
         let what = if why.is_none() { "FLUSH_END" } else { "FLUSH_FAILED" };
-        self.dataset_event(what, &key, id, |mut event| {
+        self.rank.dataset_event(what, &key, id, |mut event| {
             event.seconds = Some(begun.elapsed().as_secs_f64());
-            event.size = self.logs().then(|| self.size_logged(&key)).flatten();
+            event.size = self.rank.logs().then(|| self.size_logged(&key)).flatten();
             event.note(why.unwrap_or_default())
         });
-        self.log_left(&left.unwrap_or_default());
+        self.rank.log_left(&left.unwrap_or_default());
     }
 
     /// Files and bytes of a dataset, by its catalog on this node.
     fn size_logged(&self, key: &DatasetKey) -> Option<(u64, u64)> {
-        let dir = self.state().view.layer(key).map(|layer| layer.dir.clone())?;
+        let dir = self.node.state().view.layer(key).map(|layer| layer.dir.clone())?;
         let catalog = Catalog::read(&dir).ok().flatten()?;
         Some((catalog.entries.len() as u64, catalog.bytes()))
     }
@@ -63,16 +66,20 @@ impl Session {
 
     /// Enters into the index, on rank 0, what all ranks have published. Local.
     pub(in crate::session) fn tell_published(&self) {
-        if self.site.rank != 0 {
+        if self.rank.site.rank != 0 {
             return;
         }
-        let ids = background_ids(&self.site.prefix).unwrap_or_default();
+        let ids = background_ids(&self.rank.site.prefix).unwrap_or_default();
         for id in ids {
-            match complete_background(&self.site.prefix, id, self.site.transfer.prefix_size) {
+            match complete_background(
+                &self.rank.site.prefix,
+                id,
+                self.rank.site.transfer.prefix_size,
+            ) {
                 Ok(Some(left)) => {
-                    self.log_wanted(id);
-                    self.log_left(&left);
-                    self.settle_wanted(id);
+                    self.rank.log_wanted(id);
+                    self.rank.log_left(&left);
+                    self.updates.settle_wanted(id);
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -85,10 +92,10 @@ impl Session {
     /// Enters into the index what all ranks of an earlier launch have published, before anybody
     /// reads that; what it has not published everywhere is not waited for. For rank 0.
     pub(in crate::session) fn settle_background(&self) {
-        match settle_background(&self.site.prefix, self.site.transfer.prefix_size) {
+        match settle_background(&self.rank.site.prefix, self.rank.site.transfer.prefix_size) {
             Ok(entered) => entered.into_iter().for_each(|(id, left)| {
-                self.log_wanted(id);
-                self.log_left(&left);
+                self.rank.log_wanted(id);
+                self.rank.log_left(&left);
             }),
             Err(error) => log::message(1, format_args!("{error}")),
         }
@@ -106,7 +113,7 @@ impl Session {
         {
             log::warn_once(
                 messages::FLUSH_DELAYED,
-                format_args!("rank {}: dataset {id}: {error}", self.site.rank),
+                format_args!("rank {}: dataset {id}: {error}", self.rank.site.rank),
             );
         }
         links.world.barrier()?;
@@ -117,11 +124,11 @@ impl Session {
     /// Tells whether a flush of this dataset is made in the background, and need not be waited for
     /// yet: the user wants that, or it comes of what the program keeps. The same on all ranks.
     pub(in crate::session) fn flushes_async(&self, key: &DatasetKey) -> bool {
-        let number = self.state().machine.number_of(key);
-        let store = self.site.descriptors.store(self.descriptor(key.series, number));
-        let keeps = self.site.keeps(&self.series.series()[key.series]);
-        let wanted = keeps || store.flushes_async(&self.site.settings);
-        wanted && !self.finishing.load(Ordering::Relaxed)
+        let number = self.node.state().machine.number_of(key);
+        let store = self.rank.site.descriptors.store(self.stores.descriptor(key.series, number));
+        let keeps = self.rank.site.keeps(&self.rank.series.series()[key.series]);
+        let wanted = keeps || store.flushes_async(&self.rank.site.settings);
+        wanted && !self.rank.finishing.load(Ordering::Relaxed)
     }
 
     /// Tells whether a flush by threads waits for rank 0 to commit or record it.
@@ -132,7 +139,7 @@ impl Session {
     /// Commits and records what is ready, on rank 0, one after the other: a newer one replaces only
     /// what is recorded, or the window could not keep it. Local.
     pub(in crate::session) fn advance_flushes(&self) {
-        if self.site.rank != 0 {
+        if self.rank.site.rank != 0 {
             return;
         }
         let mut flushes = self.flushes();
@@ -147,7 +154,7 @@ impl Session {
         drop(flushes);
         for id in ended {
             self.flush_ended(id, None);
-            self.settle_wanted(id);
+            self.updates.settle_wanted(id);
         }
     }
 
@@ -168,38 +175,38 @@ impl Session {
                 Ok(()) => Ok(Some(Outcome::Touched)),
                 Err(error @ Error::Comm(_)) => Err(error),
                 Err(error) => {
-                    self.tell(
+                    self.rank.tell(
                         messages::FLUSH_DELAYED,
-                        format_args!("{}: {error}; it is flushed at once", self.title(key)),
+                        format_args!("{}: {error}; it is flushed at once", self.rank.title(key)),
                     );
                     Ok(None)
                 }
             };
         }
-        let waits = self.finishing.load(Ordering::Relaxed);
+        let waits = self.rank.finishing.load(Ordering::Relaxed);
         match self.look_at_flush(links, id, waits)? {
             Advance::Pending => Ok(Some(Outcome::Touched)),
             Advance::Done => {
                 self.flush_ended(id, None);
                 self.flushes().remove(&id);
-                if let Some(holding) = self.state().holdings.get_mut(key) {
+                if let Some(holding) = self.node.state().holdings.get_mut(key) {
                     holding.flushed = true;
                 }
                 Ok(Some(Outcome::Done))
             }
             Advance::Failed(why) => {
                 self.flush_ended(id, Some(&why));
-                self.tell(
+                self.rank.tell(
                     messages::FLUSH_DELAYED,
                     format_args!(
                         "{} could not be written to {} in the background: {why}; it is tried again",
-                        self.title(key),
-                        self.site.prefix.display()
+                        self.rank.title(key),
+                        self.rank.site.prefix.display()
                     ),
                 );
                 let flush = self.flushes().remove(&id);
                 if let Some(flush) = flush {
-                    flush.abandon(&links.ctx(&self.site))?;
+                    flush.abandon(&links.ctx(&self.rank.site))?;
                 }
                 Ok(None)
             }
@@ -219,16 +226,16 @@ impl Session {
                 continue;
             };
             self.flush_ended(older, Some(&why));
-            self.tell(
+            self.rank.tell(
                 messages::FLUSH_DELAYED,
                 format_args!(
                     "dataset {older} could not be written to {} in the background: {why}",
-                    self.site.prefix.display()
+                    self.rank.site.prefix.display()
                 ),
             );
             let flush = self.flushes().remove(&older);
             if let Some(flush) = flush {
-                flush.abandon(&links.ctx(&self.site))?;
+                flush.abandon(&links.ctx(&self.rank.site))?;
             }
         }
         Ok(())
@@ -246,7 +253,7 @@ impl Session {
         along: &[DatasetKey],
     ) -> Result<bool> {
         let own = {
-            let machine = &self.state().machine;
+            let machine = &self.node.state().machine;
             let mut files = machine.seal_files(key).into_iter();
             let mut older = machine.files_along(along, key).into_iter();
             files.any(|file| !machine.is_left_out(key, &file.name))
@@ -263,32 +270,32 @@ impl Session {
         key: &DatasetKey,
         id: u64,
     ) -> Result<()> {
-        let left_out = |name: &str| self.state().machine.is_left_out(key, name);
-        let host = self.site.host.clone();
+        let left_out = |name: &str| self.node.state().machine.is_left_out(key, name);
+        let host = self.rank.site.host.clone();
         let enter = move || host.enter_thread();
         let publish_if = self.publish_if(key);
         let before = {
             let flushes = self.flushes();
-            if !self.site.settings.is_chosen(keys::FLUSH_ASYNC_BW.param.name) {
+            if !self.rank.site.settings.is_chosen(keys::FLUSH_ASYNC_BW.param.name) {
                 // The next one waits already: the places of these are needed soon.
                 flushes.values().for_each(AsyncFlush::hurry);
             }
             // Of newer ones it brings no name: they may be under way since before it was due.
             flushes.range(..id).next_back().map(|(_, flush)| flush.under())
         };
-        let ctx = links.ctx(&self.site);
+        let ctx = links.ctx(&self.rank.site);
         let begun = AsyncFlush::begin(&ctx, id, &left_out, before, enter, publish_if)?;
         self.flushes().insert(id, begun);
-        self.flush_begun(key, id);
+        self.rank.flush_begun(key, id);
         // No flush of an older one may come after it, whichever is over first.
-        self.state().machine.flush_begun(key);
+        self.node.state().machine.flush_begun(key);
         Ok(())
     }
 
     /// Makes what publishes files of `key` for a thread: none that the program has deleted, or that
     /// the prefix has a newer content of.
     pub(in crate::session) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
-        let (state, of) = (self.state.clone(), key.clone());
+        let (state, of) = (self.node.state.clone(), key.clone());
         Box::new(move |name, publish| state.publish(&of, name, publish))
     }
 
@@ -298,7 +305,7 @@ impl Session {
             self.flushes().values().for_each(AsyncFlush::hurry);
         }
         loop {
-            let mut found = match self.site.rank {
+            let mut found = match self.rank.site.rank {
                 0 => self.advance_of(id, if waits { LOOKS } else { 1 }),
                 _ => Vec::new(),
             };
@@ -352,17 +359,17 @@ impl Session {
         flushed: &[u64],
     ) -> Result<()> {
         for id in unfinished {
-            let ctx = links.ctx(&self.site);
+            let ctx = links.ctx(&self.rank.site);
             let offered = report.offered.iter().find(|one| one.id == *id);
             let goes_on = match offered.filter(|_| !flushed.contains(id)) {
                 Some(offered) => can_resume(&ctx, *id, offered.epoch)?,
                 None => false,
             };
-            let key = offered.and_then(|one| self.machine_key(&one.key));
+            let key = offered.and_then(|one| self.rank.machine_key(&one.key));
             match key.filter(|_| goes_on) {
                 Some(key) => match self.begin_flush(links, &key, *id) {
                     Err(error @ Error::Comm(_)) => return Err(error),
-                    Err(error) => self.tell(
+                    Err(error) => self.rank.tell(
                         messages::FLUSH_DELAYED,
                         format_args!("dataset {id}: {error}; flushed later"),
                     ),
@@ -382,12 +389,22 @@ impl Session {
     ) -> Result<Background> {
         let job = BackgroundJob {
             record,
-            rank: self.site.rank,
-            world_size: self.site.size,
-            prefix: self.site.prefix.clone(),
-            width: self.site.transfer.flush_width,
+            rank: self.rank.site.rank,
+            world_size: self.rank.site.size,
+            prefix: self.rank.site.prefix.clone(),
+            width: self.rank.site.transfer.flush_width,
         };
-        let host = self.site.host.clone();
+        let host = self.rank.site.host.clone();
         Background::start(job, move || host.enter_thread(), self.publish_if(key))
+    }
+
+    /// Locks the flush in the background, with the dataset's id.
+    pub(in crate::session) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
+        lock(&self.background)
+    }
+
+    /// Flushes by threads, by dataset.
+    pub(in crate::session) fn flushes(&self) -> MutexGuard<'_, BTreeMap<u64, AsyncFlush>> {
+        lock(&self.flushes)
     }
 }

@@ -14,7 +14,7 @@ use crate::events::Event;
 use crate::log;
 use crate::machine::{DatasetState, SharedDataset};
 use crate::records::{Nodes, Record as _};
-use crate::session::rank::runtime::Session;
+use crate::session::flush::Flusher;
 use crate::transfer::{Watch, record_places};
 
 /// Between two looks at how far flushes have come.
@@ -64,20 +64,20 @@ impl PlacesTold {
     }
 }
 
-impl Session {
+impl Flusher {
     /// Brings the flush file up to date, if something has changed since it was last done. For rank
     /// 0; local.
     pub(in crate::session) fn record_places(&self) {
-        if self.site.rank != 0 {
+        if self.rank.site.rank != 0 {
             return;
         }
         let mut now = self.find_places();
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.look(&self.site.prefix, &mut now);
+        places.look(&self.rank.site.prefix, &mut now);
         if places.told.as_ref() == Some(&now) {
             return;
         }
-        match record_places(&self.site.prefix, &now.cached, &now.flushing) {
+        match record_places(&self.rank.site.prefix, &now.cached, &now.flushing) {
             Ok(()) => places.told = Some(now),
             Err(error) => log::message(1, format_args!("{error}; tried again later")),
         }
@@ -91,13 +91,13 @@ impl Session {
         report: &mut RebuildReport,
         events: Vec<Event>,
     ) {
-        self.sweep_wanted();
-        if self.site.rank == 0 {
-            self.sweep_meetings();
+        self.updates.sweep_wanted();
+        if self.rank.site.rank == 0 {
+            self.rank.sweep_meetings();
             // What a run that was killed has left there; ours is the lease.
-            let _ = std::fs::remove_dir_all(self.site.fallback_dir());
-            self.begin_log(hosts);
-            events.into_iter().for_each(|event| self.event(|| event));
+            let _ = std::fs::remove_dir_all(self.rank.site.fallback_dir());
+            self.rank.begin_log(hosts);
+            events.into_iter().for_each(|event| self.rank.event(|| event));
             self.settle_background();
             self.record_nodes(hosts, report);
         }
@@ -106,9 +106,9 @@ impl Session {
     /// Writes the nodes file (000 section 9.6): where this launch runs. Of what lies on nodes of
     /// earlier ones, where it has no rank, `report` tells from now on the names of those nodes.
     fn record_nodes(&self, hosts: &[String], report: &mut RebuildReport) {
-        let path = self.site.state_dir().join(Nodes::NAME);
+        let path = self.rank.site.state_dir().join(Nodes::NAME);
         let before = Nodes::read(&path).ok().flatten();
-        let (_, job) = self.site.layout.user_and_job();
+        let (_, job) = self.rank.site.layout.user_and_job();
         let mut now = Nodes::of_launch(hosts, &job);
         let mut former = before.clone().unwrap_or_default();
         former.hosts.retain(|host, _| !now.hosts.contains_key(host));
@@ -132,15 +132,15 @@ impl Session {
     fn find_places(&self) -> Places {
         let mut flushing: BTreeMap<_, _> = self.flushes().keys().map(|id| (*id, None)).collect();
         flushing.extend(self.background().as_ref().map(|(id, _)| (*id, None)));
-        let state = self.state();
+        let state = self.node.state();
         let sealed = |one: &&SharedDataset| {
             let kept = matches!(one.state, DatasetState::Provisional | DatasetState::Confirmed);
             kept && one.id > 0 && !one.on_prefix && state.view.layer(&one.key).is_some()
         };
-        let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
+        let all = (0..self.rank.series.series().len()).flat_map(|at| state.machine.datasets(at));
         let named = |one: &SharedDataset| {
             let complete = one.state == DatasetState::Confirmed;
-            (one.id, complete.then(|| self.record_key(&one.key).name()))
+            (one.id, complete.then(|| self.rank.record_key(&one.key).name()))
         };
         let cached: BTreeMap<_, _> = all.filter(sealed).map(named).collect();
         flushing.retain(|id, _| cached.contains_key(id));

@@ -9,7 +9,7 @@ use crate::files::{create_dirs, remove_tree};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Reason};
 use crate::records::{self, DatasetState};
-use crate::session::rank::runtime::Session;
+use crate::session::flush::Flusher;
 
 /// Between two looks of a node at the prefix.
 const LOOK: Duration = Duration::from_secs(2);
@@ -25,21 +25,21 @@ pub(in crate::session) struct Served {
     asked: BTreeMap<DatasetKey, Instant>,
 }
 
-impl Session {
+impl Flusher {
     /// Begins to write what somebody has asked for. For the helper thread.
     pub(in crate::session) fn serve_wanted(&self, served: &mut Served) {
-        if self.site.leads_node && served.looked.is_none_or(|last| last.elapsed() >= LOOK) {
+        if self.rank.site.leads_node && served.looked.is_none_or(|last| last.elapsed() >= LOOK) {
             served.looked = Some(Instant::now());
             if let Err(error) = self.repeat_wanted() {
-                log::message(1, format_args!("rank {}: {error}", self.site.rank));
+                log::message(1, format_args!("rank {}: {error}", self.rank.site.rank));
             }
         }
-        let names = names_in(&self.wanted_here()).unwrap_or_default();
+        let names = names_in(&self.updates.wanted_here()).unwrap_or_default();
         let key = |name: &String| records::DatasetKey::from_directory_name(name);
-        let keys = names.iter().filter_map(|name| self.machine_key(&key(name)?));
+        let keys = names.iter().filter_map(|name| self.rank.machine_key(&key(name)?));
         let mut ids: BTreeSet<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
         for key in keys {
-            let id = self.state().holdings.get(&key).map_or(0, |holding| holding.id);
+            let id = self.node.state().holdings.get(&key).map_or(0, |holding| holding.id);
             match id {
                 0 => self.publish_wanted(&key, served),
                 id => drop(ids.insert(id)), // sealed since
@@ -51,7 +51,7 @@ impl Session {
         }
         for id in ids {
             if let Err(error) = self.begin_wanted(id, served) {
-                let rank = self.site.rank;
+                let rank = self.rank.site.rank;
                 log::warn_once(
                     messages::REQUEST_FAILED,
                     format_args!("rank {rank}: dataset {id}: {error}"),
@@ -65,16 +65,16 @@ impl Session {
     pub(in crate::session) fn publish_wanted(&self, key: &DatasetKey, served: &mut Served) {
         let asked = served.asked.entry(key.clone()).or_insert_with(Instant::now);
         let pointers = asked.elapsed() >= LOOK * 2;
-        let wanted = self.state().machine.wanted(key);
+        let wanted = self.node.state().machine.wanted(key);
         let mut now = wanted.iter().filter(|one| pointers || !one.last);
-        now.all(|one| self.publish_unsealed_file(one, Reason::Wanted));
+        now.all(|one| self.unsealed.publish_unsealed_file(one, Reason::Wanted));
     }
 
     /// Makes the node's folder say what that on the prefix says.
     pub(in crate::session) fn repeat_wanted(&self) -> Result<()> {
         // A look at a folder that is not there is all that this costs, mostly.
-        let there = names_in(&self.wanted_folder())?;
-        let here = self.wanted_here();
+        let there = names_in(&self.updates.wanted_folder())?;
+        let here = self.updates.wanted_here();
         let known = names_in(&here)?;
         for name in there.iter().filter(|name| !known.contains(name)) {
             create_dirs(&here.join(name), 0o700)?;
@@ -82,9 +82,9 @@ impl Session {
         for name in known.iter().filter(|name| !there.contains(name)) {
             remove_tree(&here.join(name))?;
         }
-        if self.site.rank == 0 {
+        if self.rank.site.rank == 0 {
             there.iter().filter(|name| self.is_answered(name)).for_each(|name| {
-                let _ = remove_tree(&self.wanted_folder().join(name));
+                let _ = remove_tree(&self.updates.wanted_folder().join(name));
             });
         }
         Ok(())
@@ -93,8 +93,8 @@ impl Session {
     /// Tells whether what is asked for by its key is sealed by now, or gone.
     pub(in crate::session) fn is_answered(&self, request: &str) -> bool {
         let Some(key) = records::DatasetKey::from_directory_name(request) else { return false };
-        let Some(key) = self.machine_key(&key) else { return true };
-        let state = self.state();
+        let Some(key) = self.rank.machine_key(&key) else { return true };
+        let state = self.node.state();
         let sealed = state.holdings.get(&key).is_some_and(|holding| holding.id != 0);
         let known = state.machine.datasets(key.series).iter().any(|one| one.key == key);
         sealed || (state.view.layer(&key).is_none() && !known)
@@ -102,9 +102,9 @@ impl Session {
 
     /// Begins with dataset `id`, unless this rank has, or must wait for something else to end.
     pub(in crate::session) fn begin_wanted(&self, id: u64, served: &mut Served) -> Result<()> {
-        let record = self.site.filemap.get_id(id);
+        let record = self.rank.site.filemap.get_id(id);
         let Some(record) = record else { return Ok(()) };
-        let Some(key) = self.machine_key(&record.key) else { return Ok(()) };
+        let Some(key) = self.rank.machine_key(&record.key) else { return Ok(()) };
         if record.state != DatasetState::Prepared {
             self.publish_wanted(&key, served); // it was opened again
             return Ok(());
@@ -126,7 +126,7 @@ impl Session {
         if let Some((of, Err(error))) = running.take().map(|(of, ended)| (of, ended.finish())) {
             log::warn_once(
                 messages::REQUEST_FAILED,
-                format_args!("rank {}: dataset {of}: {error}", self.site.rank),
+                format_args!("rank {}: dataset {of}: {error}", self.rank.site.rank),
             );
         }
         *running = Some((id, self.begin_background(record, &key)?));

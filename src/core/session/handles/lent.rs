@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use crate::handles::{Room, Tracked, Way};
 use crate::log::{self, messages};
 use crate::namespace::Place;
-use crate::session::rank::runtime::{Session, State};
-use crate::session::updates::neighbours::Locked;
+use crate::session::handles::Handles;
+use crate::session::node::Locked;
+use crate::session::node::State;
+use crate::session::rank::lock;
 use crate::system::has_writers;
 
 /// The child opens the file as soon as it has the answer, if it lives.
@@ -51,39 +53,38 @@ impl State {
     }
 }
 
-impl Session {
+impl Handles {
     /// Notes that the process `child` opens the file that `token` stands for, too. After the end
     /// nothing waits for it any more.
     pub(in crate::session) fn lend(&self, state: &mut State, token: u64, child: i32) {
-        let Some(twin) = state.tokens.get(token).filter(|_| !self.is_ended()).cloned() else {
+        let Some(twin) = state.tokens.get(token).filter(|_| !self.rank.is_ended()).cloned() else {
             return;
         };
         state.machine.lent(&twin.key, &twin.name);
         state.doubt(&twin.name);
         let token = state.tokens.issue(Tracked { room: Room::default(), ..twin });
-        state.lent.push(Lent::new(token, child));
+        lock(&self.lent).push(Lent::new(token, child));
     }
 
     /// Takes back what no child writes any more. Returns the state as it is then.
     pub(in crate::session) fn end_lent(&self) -> Locked<'_> {
-        let mut state = self.state_to_look();
-        if state.lent.is_empty() {
+        let state = self.node.state_to_look();
+        let is_over = |one: &mut Lent| !one.is_new() && !state.is_written(one.token);
+        let over = lock(&self.lent).extract_if(.., is_over).collect::<Vec<_>>();
+        if over.is_empty() {
             return state;
         }
-        let (last, over): (Vec<_>, Vec<_>) = std::mem::take(&mut state.lent)
-            .into_iter()
-            .partition(|lent_one| lent_one.is_new() || state.is_written(lent_one.token));
-        state.lent = last;
         drop(state);
         over.iter().for_each(|lent_one| _ = self.closed(lent_one.token));
-        self.state_to_look()
+        self.node.state_to_look()
     }
 
     /// Waits for children that are about to open a file, or to end: the run ends.
     pub(in crate::session) fn await_lent(&self) {
         let begun = Instant::now();
         loop {
-            if self.end_lent().lent.is_empty() || begun.elapsed() > 2 * GRACE {
+            drop(self.end_lent());
+            if lock(&self.lent).is_empty() || begun.elapsed() > 2 * GRACE {
                 return;
             }
             std::thread::sleep(PAUSE);
@@ -92,9 +93,9 @@ impl Session {
 
     /// Takes back what children still write, as it is: the engine has ended.
     pub(in crate::session) fn end_all_lent(&self) {
-        let lent = std::mem::take(&mut self.state().lent);
+        let lent = std::mem::take(&mut *lock(&self.lent));
         for lent_one in lent {
-            let state = self.state();
+            let state = self.node.state();
             let name = state.tokens.get(lent_one.token).map(|one| one.name.clone());
             let written = state.is_written(lent_one.token);
             drop(state);
@@ -104,8 +105,8 @@ impl Session {
                     format_args!(
                         "rank {}: a child still writes {name}; what it writes from now on does not \
                      reach {}. Wait for it before the rank ends",
-                        self.site.rank,
-                        self.site.prefix.display()
+                        self.rank.site.rank,
+                        self.rank.site.prefix.display()
                     ),
                 );
             }

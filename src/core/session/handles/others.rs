@@ -3,16 +3,17 @@
 
 use std::path::Path;
 
-use super::co_writers::{Change, Standing};
 use crate::error::Result;
 use crate::handles::{Base, Room, Tracked, Way, stamp};
 use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::namespace::{Answer, Claim, Found, Intent, Manner, Place};
-use crate::session::rank::runtime::{Session, State};
-use crate::session::updates::neighbours::Locked;
+use crate::session::contents::co_writers::{Change, Standing};
+use crate::session::handles::Handles;
+use crate::session::node::Locked;
+use crate::session::node::State;
 use crate::system::monotonic_ms;
 
-impl Session {
+impl Handles {
     /// Opens `file`, which another rank has written into the cached dataset `of`. `None`: it has
     /// changed meanwhile.
     pub(in crate::session) fn open_of_another<'a>(
@@ -27,9 +28,9 @@ impl Session {
         let wish = intent.as_wish(found.exists);
         let name = file.name.as_str();
         state.checksums.doubt(name);
-        let mut origin = self.site.on_prefix(name);
+        let mut origin = self.rank.site.on_prefix(name);
         if !intent.truncate {
-            state = match self.bring_near(state, name, &mut found) {
+            state = match self.contents.bring_near(state, name, &mut found) {
                 Ok(state) => state,
                 Err(answer) => return Some(answer),
             };
@@ -48,7 +49,7 @@ impl Session {
             false => state.machine.take_over(file, of, wish, monotonic_ms()),
         };
         if let Placement::Dataset(placed) = placement {
-            return self.put_into(state, name, placed, &found, intent, Room::default());
+            return self.contents.put_into(state, name, placed, &found, intent, Room::default());
         }
         let mut enter = |state: &mut State| {
             state.view.tell_on_prefix(name);
@@ -56,11 +57,11 @@ impl Session {
             Ok(())
         };
         let claim = Claim { name: name.to_string(), on_prefix: true, rename: None };
-        match self.bring_to_prefix(&mut state, claim, &found, intent, &mut enter) {
+        match self.contents.bring_to_prefix(&mut state, claim, &found, intent, &mut enter) {
             Ok(true) => Some(Answer::PASS),
             Ok(false) => None,
             Err(error) => {
-                self.tell_unpublished(name, &origin, &error);
+                self.rank.tell_unpublished(name, &origin, &error);
                 Some(Answer::Fail(libc::EIO))
             }
         }
@@ -103,7 +104,7 @@ impl Session {
         let Placement::Dataset(placed) = placement else {
             return self.publish_copy(state, change).map(drop);
         };
-        self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
+        self.stores.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
         let size = here.metadata().map_or(0, |found| found.len());
         match self.publish_copy(state, Change { key: Some(&placed.key), ..change })? {
             Standing::Free => {
@@ -111,7 +112,7 @@ impl Session {
                 state.machine.write_closed(&placed.key, name, size, now);
             }
             Standing::Gone => state.machine.open_failed(&placed.key, name, now),
-            Standing::Taken => self.give_up_change(state, file, Some(&placed)),
+            Standing::Taken => self.contents.give_up_change(state, file, Some(&placed)),
         }
         Ok(())
     }

@@ -5,7 +5,6 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::co_writers::{Change, Naming, Standing};
 use crate::account::tally::Count;
 use crate::cache::Setback;
 use crate::error::{Error, Result};
@@ -14,11 +13,14 @@ use crate::handles::{Tracked, Way};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place, SHADOWS};
+use crate::session::contents::co_writers::{Change, Naming, Standing};
+use crate::session::handles::Handles;
+use crate::session::node::State;
+use crate::session::rank::lock;
 use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
-impl Session {
+impl Handles {
     /// Gives the program its own copy of a sealed file, which stays, until it is known whether it
     /// changes it.
     pub(in crate::session) fn copy_up(
@@ -28,7 +30,7 @@ impl Session {
         from: &DatasetKey,
         origin: PathBuf,
     ) -> Answer {
-        let base = self.begin_copy(state, name, &origin);
+        let base = self.contents.begin_copy(state, name, &origin);
         match self.private_copy(state, from, name, &origin) {
             Ok(copy) => {
                 let way = Way::Shadow { copy: copy.clone(), origin, base };
@@ -36,7 +38,7 @@ impl Session {
                 Answer::Redirect { path: copy, token }
             }
             Err(error) => {
-                self.complain(messages::OPERATION_FAILED, &error);
+                self.rank.complain(messages::OPERATION_FAILED, &error);
                 Answer::Fail(error.errno())
             }
         }
@@ -51,16 +53,16 @@ impl Session {
         name: &str,
         origin: &Path,
     ) -> Result<PathBuf> {
-        state.shadows += 1;
-        let number = format!("{}.{}", self.site.rank, state.shadows);
-        let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
-        if !state.kept_out.contains(name) {
+        let number = self.copy_number();
+        let folder =
+            self.rank.site.layout.cache_dir(&self.stores.store_for(state, key)).join(SHADOWS);
+        if !lock(&self.stores.kept_out).contains(name) {
             match copy_into(&folder, &number, origin) {
                 Ok(copy) => return Ok(copy),
-                Err(error) => self.setbacks.met(Setback::of(&folder, &error)),
+                Err(error) => self.stores.setbacks.met(Setback::of(&folder, &error)),
             }
         }
-        copy_into(&self.site.fallback_dir(), &number, origin)
+        copy_into(&self.rank.site.fallback_dir(), &number, origin)
     }
 
     /// Settles the close of the last descriptor on a private copy: unchanged it is thrown away.
@@ -81,7 +83,10 @@ impl Session {
         self.let_go(state, Some(origin));
         if let Err(error) = outcome {
             let text = format!("the change of {} could not be kept: {error}", tracked.name);
-            log::warn_once(messages::CHANGE_LOST, format_args!("rank {}: {text}", self.site.rank));
+            log::warn_once(
+                messages::CHANGE_LOST,
+                format_args!("rank {}: {text}", self.rank.site.rank),
+            );
             state.machine.failed(&tracked.key, &text, monotonic_ms());
         }
         state.co_writers.remove(&tracked.name);
@@ -96,16 +101,18 @@ impl Session {
         changed: bool,
     ) -> Result<()> {
         let (name, now) = (change.name, monotonic_ms());
-        let Some(file) = self.file_ref(name) else { return Ok(()) };
+        let Some(file) = self.rank.file_ref(name) else { return Ok(()) };
         let size = change.copy.metadata().map_or(0, |found| found.len());
         match state.machine.copy_up_closed(&file, changed, now) {
             Placement::Dataset(placed) => match self.keep_copy(state, change, &placed) {
                 Ok((Standing::Free, on_prefix)) => {
-                    self.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
+                    self.rank.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
                     state.machine.write_closed(&placed.key, name, size, now);
                 }
                 Ok((Standing::Gone, _)) => state.machine.open_failed(&placed.key, name, now),
-                Ok((Standing::Taken, _)) => self.give_up_change(state, &file, Some(&placed)),
+                Ok((Standing::Taken, _)) => {
+                    self.contents.give_up_change(state, &file, Some(&placed))
+                }
                 Err(error) => {
                     state.machine.open_failed(&placed.key, name, now);
                     return Err(error);
@@ -126,16 +133,16 @@ impl Session {
         placed: &Placed,
     ) -> Result<(Standing, bool)> {
         let (name, change) = (change.name, Change { key: Some(&placed.key), ..change });
-        if self.begin_in_cache(state, placed, name) {
+        if self.stores.begin_in_cache(state, placed, name) {
             match self.keep_in_cache(state, change, &placed.key) {
                 Ok(standing) => return Ok((standing, false)),
-                Err(error) => self.set_back(state, &placed.key, name, &error),
+                Err(error) => self.stores.set_back(state, &placed.key, name, &error),
             }
         }
         match self.publish_copy(state, change) {
             // The program was told that it has written it: a flush can try again.
             Err(error) => {
-                log::message(1, format_args!("rank {}: {error}; cached", self.site.rank));
+                log::message(1, format_args!("rank {}: {error}; cached", self.rank.site.rank));
                 let standing = self.keep_in_cache(state, change, &placed.key)?;
                 state.machine.kept_in_cache(&placed.key, name);
                 Ok((standing, false))
@@ -166,9 +173,13 @@ impl Session {
             true => copy.to_path_buf(),
             // What is done in turn is a rename.
             false => {
-                state.shadows += 1;
-                let number = format!("{}.{}", self.site.rank, state.shadows);
-                let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
+                let number = self.copy_number();
+                let folder = self
+                    .rank
+                    .site
+                    .layout
+                    .cache_dir(&self.stores.store_for(state, key))
+                    .join(SHADOWS);
                 copy_into(&folder, &number, copy)?
             }
         };
@@ -178,7 +189,7 @@ impl Session {
             Err(error) if error.kind() == ErrorKind::NotFound && target.exists() => Ok(()),
             done => done.map_err(|error| Error::io("cannot rename", &near, error)),
         };
-        let kept = self.adopt_in_turn(state, change, naming, &mut put);
+        let kept = self.contents.adopt_in_turn(state, change, naming, &mut put);
         if near != copy {
             let _ = ns::remove(&near);
         }
@@ -192,19 +203,19 @@ impl Session {
         change: Change<'_>,
     ) -> Result<Standing> {
         let Change { name, key, .. } = change;
-        let target = self.site.on_prefix(name);
+        let target = self.rank.site.on_prefix(name);
         let mut standing = Standing::Free;
         let reason = key.and_then(|key| state.machine.reason_of(key, name));
         let reason = reason.unwrap_or(Reason::Evicted);
         let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
             let naming = Naming { from: staged, to: &target, on_prefix: true };
-            standing = self.adopt_in_turn(state, change, naming, publish)?;
+            standing = self.contents.adopt_in_turn(state, change, naming, publish)?;
             Ok(standing == Standing::Free)
         };
         let one = Single { source: change.copy, target: &target, reason };
-        self.publish(one, Gate::InTurn(&mut in_turn))?;
-        if let (Standing::Taken, None, Some(file)) = (standing, key, self.file_ref(name)) {
-            self.give_up_change(state, &file, None);
+        self.rank.publish(one, Gate::InTurn(&mut in_turn))?;
+        if let (Standing::Taken, None, Some(file)) = (standing, key, self.rank.file_ref(name)) {
+            self.contents.give_up_change(state, &file, None);
         }
         Ok(standing)
     }
@@ -213,7 +224,8 @@ impl Session {
     /// that are open on it. `false`: it cannot, since the file would lie on the PFS.
     pub(in crate::session) fn adopt_shadows(&self, state: &mut State, name: &str) -> bool {
         let (tokens, now) = (state.tokens.shadows_of(name), monotonic_ms());
-        let (Some(file), Some(copy)) = (self.file_ref(name), state.tokens.shadow_of(name).cloned())
+        let (Some(file), Some(copy)) =
+            (self.rank.file_ref(name), state.tokens.shadow_of(name).cloned())
         else {
             return false;
         };
@@ -228,12 +240,12 @@ impl Session {
         let on_prefix = match self.keep_copy(state, change, &placed) {
             Ok((Standing::Free, on_prefix)) => on_prefix,
             Ok(_) => {
-                self.give_up_change(state, &file, Some(&placed));
+                self.contents.give_up_change(state, &file, Some(&placed));
                 return false;
             }
             Err(error) => {
                 state.machine.open_failed(&placed.key, name, now);
-                self.complain(messages::OPERATION_FAILED, &error);
+                self.rank.complain(messages::OPERATION_FAILED, &error);
                 return false;
             }
         };
@@ -268,7 +280,7 @@ impl Session {
     /// Settles a single call on the path that `token` stands for: nothing stays open. Returns where
     /// the file is.
     pub(in crate::session) fn settle_change(&self, token: u64) -> Option<PathBuf> {
-        let mut state = self.state();
+        let mut state = self.node.state();
         let tracked = state.tokens.take(token)?;
         let now = monotonic_ms();
         if let Some(copy) = state.tokens.shadow_of(&tracked.name) {
@@ -278,10 +290,10 @@ impl Session {
             let (name, base) = (tracked.name.as_str(), base.as_ref());
             let change = Change { name, key: None, copy, base };
             if let Err(error) = self.adopt_copy(&mut state, change, true) {
-                self.complain(messages::CHANGE_LOST, &error);
+                self.rank.complain(messages::CHANGE_LOST, &error);
             }
         } else if tracked.way != Way::Temporary {
-            let size = self.size_of(&state, &tracked);
+            let size = self.rank.size_of(&state, &tracked);
             state.machine.write_closed(&tracked.key, &tracked.name, size, now);
         }
         match state.view.place(&tracked.name) {
@@ -305,7 +317,7 @@ impl Session {
         name: &str,
         copy: &Path,
     ) -> Result<()> {
-        let target = self.site.on_prefix(name);
+        let target = self.rank.site.on_prefix(name);
         if state.view.place(name) == Place::Prefix && ns::on_prefix(&target) == OnPrefix::Absent {
             return Ok(()); // deleted meanwhile
         }

@@ -8,16 +8,17 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::machine::Reason;
 use crate::namespace::{self as ns, Answer, Intent, Place};
+use crate::session::names::Names;
+use crate::session::node::State;
 use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
 
-impl Session {
+impl Names {
     /// Opens such a file.
     pub(in crate::session) fn open_called(&self, name: &str, intent: Intent) -> Answer {
         if !intent.may_change {
             return self.open_for_reading(name);
         }
-        if self.is_child() {
+        if self.rank.is_child() {
             return Answer::PASS;
         }
         if intent.exclusive {
@@ -29,7 +30,7 @@ impl Session {
         {
             return failed;
         }
-        let mut state = self.state_to_change(&[name]);
+        let mut state = self.node.state_to_change(&[name]);
         let done = self.hand_over(&mut state, name, !intent.truncate);
         done.map_or_else(|error| Answer::Fail(error.errno()), |()| Answer::PASS)
     }
@@ -41,7 +42,7 @@ impl Session {
         name: &str,
         path: &Path,
     ) -> Option<Answer> {
-        if self.is_child() || !self.is_called(state, name) {
+        if self.rank.is_child() || !self.contents.is_called(state, name) {
             return None;
         }
         if !ns::may_create(path) {
@@ -65,7 +66,7 @@ impl Session {
         to: Option<&str>,
     ) -> Result<()> {
         for (name, keeps) in [(from, true), (to, false)] {
-            if let Some(name) = name.filter(|name| self.is_called(state, name)) {
+            if let Some(name) = name.filter(|name| self.contents.is_called(state, name)) {
                 self.hand_over(state, name, keeps)?;
             }
         }
@@ -74,14 +75,14 @@ impl Session {
 
     /// From now on `name` is what the PFS has; with `keeps`, that is what the cache has now.
     fn hand_over(&self, state: &mut State, name: &str, keeps: bool) -> Result<()> {
-        let target = self.site.on_prefix(name);
+        let target = self.rank.site.on_prefix(name);
         match state.view.place(name) {
-            Place::Cached(_, here) if keeps && !self.has_the_same(name, &here) => {
-                let dir = target.parent().unwrap_or(&self.site.prefix);
+            Place::Cached(_, here) if keeps && !self.rank.has_the_same(name, &here) => {
+                let dir = target.parent().unwrap_or(&self.rank.site.prefix);
                 std::fs::create_dir_all(dir)
                     .map_err(|e| Error::io("cannot create the directory", dir, e))?;
                 let reason = Reason::ChangedApart;
-                self.publish(Single { source: &here, target: &target, reason }, Gate::Open)?;
+                self.rank.publish(Single { source: &here, target: &target, reason }, Gate::Open)?;
             }
             Place::Elsewhere(..) if keeps => {
                 let error = std::io::Error::from_raw_os_error(libc::EXDEV);
@@ -95,9 +96,9 @@ impl Session {
     /// Leaves the last word on `name` to the PFS: for this run, its other ranks, and those that
     /// follow.
     pub(in crate::session) fn leave_called(&self, state: &mut State, name: &str) -> Result<()> {
-        self.leave_to_prefix(state, name)?;
+        self.contents.leave_to_prefix(state, name)?;
         state.view.leave_alone(name);
-        self.note_left(state, name);
+        self.node.note_left(state, name);
         Ok(())
     }
 }

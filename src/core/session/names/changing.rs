@@ -3,16 +3,18 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::intake::take_in;
 use crate::error::Result;
 use crate::handles::Way;
 use crate::log::messages;
 use crate::machine::{self, Deletion, Placed, Placement, Reason, Why};
 use crate::namespace::{self as ns, Answer, Manner, Place};
+use crate::session::contents::intake::take_in;
+use crate::session::names::Names;
+use crate::session::node::State;
+use crate::session::node::moves::is_open;
 use crate::session::rank::known::file_ref;
+use crate::session::rank::lock;
 use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
-use crate::session::updates::moves::is_open;
 use crate::system::monotonic_ms;
 
 /// A cached file that is renamed.
@@ -24,7 +26,7 @@ struct Old<'a> {
     deletion: Option<Deletion>,
 }
 
-impl Session {
+impl Names {
     /// Answers chmod, chown, utime, truncate by path: like a write-open that keeps the content.
     pub fn change(&self, path: &Path) -> Answer {
         let answer = self.open_as(path, libc::O_WRONLY, Manner::Changing);
@@ -36,30 +38,30 @@ impl Session {
         }
         // The call that follows is a single one: nothing stays open. A shadow becomes the file
         // at once, since there is no close at which it could be compared.
-        let place = self.settle_change(token);
+        let place = self.handles.settle_change(token);
         place.map_or(Answer::PASS, Answer::at)
     }
 
     /// Answers unlink of `path`.
     pub fn unlink(&self, path: &Path) -> Answer {
-        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        let Some(name) = self.rank.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        self.heed_link(&[path]);
-        self.wake_path(path);
-        let mut state = self.state_to_change(&[name]);
+        self.stores.heed_link(&[path]);
+        self.handles.wake_path(path);
+        let mut state = self.node.state_to_change(&[name]);
         if let Some(answer) = self.unlink_called(&mut state, name, path) {
             return answer;
         }
-        if !self.concerns(&state, name) || self.is_child() {
+        if !self.contents.concerns(&state, name) || self.rank.is_child() {
             return Answer::PASS;
         }
         if let Some(answer) = unlink_rules(&state, name, path) {
             return answer;
         }
         drop(state);
-        let mut state = self.turn_on(&[name]);
+        let mut state = self.node.turn_on(&[name]);
         if let Some(answer) = unlink_rules(&state, name, path) {
             return answer;
         }
@@ -77,17 +79,17 @@ impl Session {
             }
             _ => {}
         }
-        let file = self.file_ref(name);
+        let file = self.rank.file_ref(name);
         let deletion = file.map_or(Deletion::Now, |file| state.deleted_at(&file, &place));
-        match self.delete(&mut state, name, &place, deletion) {
+        match self.contents.delete(&mut state, name, &place, deletion) {
             Ok(()) => {
                 let shadows = state.tokens.shadows_of(name);
-                self.forget_shadows(&mut state, &shadows);
+                self.handles.forget_shadows(&mut state, &shadows);
                 Answer::Done
             }
             Err(error) => {
                 drop(state);
-                self.give_up_routing(&error.to_string());
+                self.stores.give_up_routing(&error.to_string());
                 Answer::Fail(libc::EIO)
             }
         }
@@ -95,8 +97,11 @@ impl Session {
 
     /// Answers rename; either name may lie outside the prefix.
     pub fn rename(&self, from: &Path, to: &Path) -> Answer {
-        let names = (self.name_of(from), self.name_of(to));
-        if self.is_child() || names.0.is_some_and(ns::is_ours) || names.1.is_some_and(ns::is_ours) {
+        let names = (self.rank.name_of(from), self.rank.name_of(to));
+        if self.rank.is_child()
+            || names.0.is_some_and(ns::is_ours)
+            || names.1.is_some_and(ns::is_ours)
+        {
             return Answer::PASS;
         }
         if let Some(name) = names.0
@@ -104,19 +109,19 @@ impl Session {
         {
             return self.rename_dir(name, from, to);
         }
-        self.heed_link(&[from, to]);
-        self.wake_path(from);
-        self.wake_path(to);
+        self.stores.heed_link(&[from, to]);
+        self.handles.wake_path(from);
+        self.handles.wake_path(to);
         let both: Vec<_> = names.0.into_iter().chain(names.1).collect();
-        let mut state = self.state_to_change(&both);
+        let mut state = self.node.state_to_change(&both);
         if let Err(error) = self.hand_over_both(&mut state, names.0, names.1) {
             return Answer::Fail(error.errno());
         }
-        if !both.iter().any(|name| self.concerns(&state, name)) {
-            names.1.into_iter().for_each(|name| self.note_unmatched(name));
+        if !both.iter().any(|name| self.contents.concerns(&state, name)) {
+            names.1.into_iter().for_each(|name| self.report.note_unmatched(name));
             return Answer::PASS;
         }
-        let Some(state) = self.bring_all_near(state, names.0) else {
+        let Some(state) = self.contents.bring_all_near(state, names.0) else {
             return Answer::Fail(libc::EXDEV);
         };
         // Two looks at what others may rename meanwhile do not tell whether it is one file.
@@ -125,10 +130,10 @@ impl Session {
             return answer;
         }
         drop(state);
-        let mut state = self.turn_on(&both);
+        let mut state = self.node.turn_on(&both);
         self.rename_in_turn(&mut state, (from, to), names).unwrap_or_else(|error| {
             drop(state);
-            self.complain(messages::OPERATION_FAILED, &error);
+            self.rank.complain(messages::OPERATION_FAILED, &error);
             Answer::Fail(error.errno())
         })
     }
@@ -146,7 +151,7 @@ impl Session {
         }
         if let Some(name) = names.0
             && !state.tokens.shadows_of(name).is_empty()
-            && !self.adopt_shadows(state, name)
+            && !self.handles.adopt_shadows(state, name)
         {
             return Ok(Answer::Fail(libc::EXDEV));
         }
@@ -160,13 +165,13 @@ impl Session {
             (Place::Private(here), _) => {
                 self.rename_private(state, names.0.unwrap_or_default(), here, to)?
             }
-            (_, Some(name)) if self.match_name(name).is_some() => {
+            (_, Some(name)) if self.rank.match_name(name).is_some() => {
                 self.rename_into(state, names.0, from, name, &source)?
             }
             _ => self.rename_out(state, names.0, (from, to), &source)?,
         };
         if !matches!(answer, Answer::Fail(_)) {
-            self.forget_shadows(state, &replaced);
+            self.handles.forget_shadows(state, &replaced);
             of_another.into_iter().for_each(|name| state.view.delete(name));
         }
         Ok(answer)
@@ -185,23 +190,23 @@ impl Session {
                 return Ok(Answer::Fail(error.raw_os_error().unwrap_or(libc::EIO)));
             }
             if let Some(name) = name {
-                self.forget(state, name);
+                self.contents.forget(state, name);
             }
-            self.replace_private(state, to);
+            self.contents.replace_private(state, to);
             return Ok(Answer::Done);
         };
         if state.tokens.count(name) > 0 {
-            let (here, key) = (here.clone(), self.file_ref(name));
+            let (here, key) = (here.clone(), self.rank.file_ref(name));
             return self.rename_out_open(state, name, key, &here, to);
         }
         let one = Single { source: here, target: to, reason: Reason::RenamedOut };
-        self.publish(one, Gate::Open)?;
-        self.replace_private(state, to);
-        let deletion = match self.file_ref(name) {
+        self.rank.publish(one, Gate::Open)?;
+        self.contents.replace_private(state, to);
+        let deletion = match self.rank.file_ref(name) {
             Some(file) => state.machine.renamed_out(&file, monotonic_ms()),
             None => Deletion::Now,
         };
-        self.delete(state, name, source, deletion)?;
+        self.contents.delete(state, name, source, deletion)?;
         Ok(Answer::Done)
     }
 
@@ -215,19 +220,20 @@ impl Session {
         to: &str,
         source: &Place,
     ) -> Result<Answer> {
-        let Some(matched) = self.match_name(to) else { return Ok(Answer::PASS) };
-        self.unmatched.matches();
-        let together = name.is_some_and(|name| state.together.remove(name));
+        let Some(matched) = self.rank.match_name(to) else { return Ok(Answer::PASS) };
+        self.report.unmatched.matches();
+        let together = name.is_some_and(|name| lock(&self.together).remove(name));
         if let (Some(name), Place::Prefix, false) = (name, source, together) {
             self.learn_template(state, name, to, matched.series);
         }
-        let old = name.and_then(|name| self.leaving(state, name));
+        let old = name.and_then(|name| self.contents.leaving(name));
         let cached = matches!(source, Place::Cached(..));
         let new = file_ref(to, &matched);
         let real = if let Place::Cached(_, here) = source { here } else { from };
         let bytes = real.metadata().map_or(0, |found| found.len());
-        let routed = self.is_routing() || state.machine.goes_with_cached(&new);
-        let joins = if cached { Ok(true) } else { self.can_take_in(state, name, from, &new) };
+        let routed = self.rank.is_routing() || state.machine.goes_with_cached(&new);
+        let joins =
+            if cached { Ok(true) } else { self.contents.can_take_in(state, name, from, &new) };
         let keep = match joins {
             _ if !routed => Some(Reason::FallenBack),
             _ if together => Some(Reason::OpenedTogether),
@@ -237,7 +243,7 @@ impl Session {
         if together {
             state.machine.mark_unsafe(&new, Why::Writers);
         }
-        let has_room = cached || (keep.is_none() && self.takes_now(state, joins, &new));
+        let has_room = cached || (keep.is_none() && self.contents.takes_now(state, joins, &new));
         let now = monotonic_ms();
         let renamed = state.machine.renamed(old.as_ref(), Some(&new), bytes, keep, now);
         let placed = match renamed.to {
@@ -247,7 +253,7 @@ impl Session {
                 Placed { on_prefix: Some(Reason::NoRoom), ..placed }
             }
             _ if cached => {
-                return self.rename_out(state, name, (from, &self.site.on_prefix(to)), source);
+                return self.rename_out(state, name, (from, &self.rank.site.on_prefix(to)), source);
             }
             _ => return Ok(Answer::PASS),
         };
@@ -276,11 +282,11 @@ impl Session {
         // What its descriptors still write is the file's under its new name.
         let open = state.tokens.writer(name).is_some();
         let put = |target: &Path| ns::move_and_keep(open, keep, here, target);
-        if !self.put_in_cache(state, placed, to, put) {
+        if !self.stores.put_in_cache(state, placed, to, put) {
             return self.rename_onto_prefix(state, old, to, &placed.key);
         }
-        self.replace_private(state, &self.site.on_prefix(to));
-        self.after_move(state, key, name, deletion);
+        self.contents.replace_private(state, &self.rank.site.on_prefix(to));
+        self.contents.after_move(state, key, name, deletion);
         state.tokens.rename(name, to, &placed.key);
         state.enter_file(&placed.key, to, false);
         Ok(Answer::Done)
@@ -296,19 +302,21 @@ impl Session {
         placed: &Placed,
     ) -> Result<Answer> {
         let bytes = from.metadata().map_or(0, |found| found.len());
-        let cached = self.put_in_cache(state, placed, to, |target| take_in(from, target));
-        if name.is_none_or(|name| self.match_name(name).is_none()) {
+        let cached = self.stores.put_in_cache(state, placed, to, |target| take_in(from, target));
+        if name.is_none_or(|name| self.rank.match_name(name).is_none()) {
             // What matched before has been counted.
-            self.count_named(state.machine.reason_of(&placed.key, to), to, bytes);
+            self.contents.count_named(state.machine.reason_of(&placed.key, to), to, bytes);
         }
         if !cached {
             return self.rename_on_prefix(state, name, from, to, &placed.key);
         }
         match name.zip(deletion) {
-            Some((name, deletion)) => self.delete(state, name, &Place::Prefix, deletion)?,
+            Some((name, deletion)) => {
+                self.contents.delete(state, name, &Place::Prefix, deletion)?
+            }
             None => ns::remove(from)?,
         }
-        self.replace_private(state, &self.site.on_prefix(to));
+        self.contents.replace_private(state, &self.rank.site.on_prefix(to));
         state.enter_file(&placed.key, to, false);
         Ok(Answer::Done)
     }
@@ -325,10 +333,10 @@ impl Session {
         if let Some(name) = name {
             state.tokens.rename(name, to, key);
         }
-        let target = self.site.on_prefix(to);
+        let target = self.rank.site.on_prefix(to);
         std::fs::rename(from, &target)
             .map_err(|e| crate::error::Error::io("cannot rename", from, e))?;
-        self.replace_private(state, &target);
+        self.contents.replace_private(state, &target);
         state.enter_file(key, to, true);
         Ok(Answer::Done)
     }
@@ -345,14 +353,14 @@ impl Session {
         let Old { name, key, here, deletion } = *old;
         let reason = state.machine.reason_of(target, to).unwrap_or(Reason::StoreFailed);
         if state.tokens.count(name) > 0 {
-            self.keep_private(state, here, to, deletion == Some(Deletion::Deferred))?;
-            self.after_move(state, key, name, deletion);
+            self.contents.keep_private(state, here, to, deletion == Some(Deletion::Deferred))?;
+            self.contents.after_move(state, key, name, deletion);
             state.tokens.rename_as(name, to, target, &Way::OnPrefix);
         } else {
-            let one = Single { source: here, target: &self.site.on_prefix(to), reason };
-            self.publish(one, Gate::Open)?;
+            let one = Single { source: here, target: &self.rank.site.on_prefix(to), reason };
+            self.rank.publish(one, Gate::Open)?;
             let source = Place::Cached(key.clone(), here.to_path_buf());
-            self.delete(state, name, &source, deletion.unwrap_or(Deletion::Now))?;
+            self.contents.delete(state, name, &source, deletion.unwrap_or(Deletion::Now))?;
         }
         state.enter_file(target, to, true);
         Ok(Answer::Done)
@@ -361,21 +369,21 @@ impl Session {
     /// Answers rmdir of `path`: a directory that files keep which wait for their deletion goes with
     /// the last of them.
     pub fn rmdir(&self, path: &Path) -> Answer {
-        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        let Some(name) = self.rank.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        let mut state = self.state();
+        let mut state = self.node.state();
         if let Some(answer) = self.rmdir_rules(&mut state, name) {
             return answer;
         }
         drop(state);
-        let mut state = self.turn_on(&[name]);
+        let mut state = self.node.turn_on(&[name]);
         if let Some(answer) = self.rmdir_rules(&mut state, name) {
             return answer;
         }
         state.view.remove_dir(name);
-        self.site.host.names_changed();
+        self.rank.site.host.names_changed();
         Answer::Done
     }
 
@@ -384,7 +392,7 @@ impl Session {
         if state.view.is_removed_dir(name) {
             return Some(Answer::Fail(libc::ENOENT));
         }
-        let shown = ns::entries(&state.view, &self.site.prefix, name);
+        let shown = ns::entries(&state.view, &self.rank.site.prefix, name);
         if shown.iter().any(|entry| !entry.hide) {
             return Some(Answer::Fail(libc::ENOTEMPTY));
         }

@@ -9,44 +9,46 @@ use crate::files::remove_empty_dirs;
 use crate::log::messages;
 use crate::machine::{Deletion, Reason, Why};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::names::Names;
+use crate::session::node::State;
+use crate::session::rank::lock;
 use crate::system::monotonic_ms;
 use crate::transfer::remove_staged_below;
 
-impl Session {
+impl Names {
     /// Answers link or symlink of `target` as `path`.
     pub fn link(&self, target: &Path, path: &Path, symbolic: bool) -> Answer {
         if symbolic {
             self.give_way(path);
             return Answer::PASS;
         }
-        let names = (self.name_of(target), self.name_of(path));
-        self.wake_path(target);
-        let mut state = self.state();
+        let names = (self.rank.name_of(target), self.rank.name_of(path));
+        self.handles.wake_path(target);
+        let mut state = self.node.state();
         if let Err(error) = self.hand_over_both(&mut state, names.0, None) {
             return Answer::Fail(error.errno());
         }
-        let ours = |name: &&str| self.concerns(&state, name);
+        let ours = |name: &&str| self.contents.concerns(&state, name);
         let (old, new) = (names.0.filter(ours), names.1.filter(ours));
-        if new.is_some_and(|name| self.match_name(name).is_some()) {
-            self.unmatched.matches();
+        if new.is_some_and(|name| self.rank.match_name(name).is_some()) {
+            self.report.unmatched.matches();
         }
         if let Some(answer) = link_rules(&state, (old, new), target, path) {
             return answer;
         }
-        let Some(state) = self.bring_all_near(state, old) else {
+        let Some(state) = self.contents.bring_all_near(state, old) else {
             return Answer::Fail(libc::EPERM);
         };
         drop(state);
         let both: Vec<&str> = old.into_iter().chain(new).collect();
-        let mut state = self.turn_on(&both);
+        let mut state = self.node.turn_on(&both);
         if let Some(answer) = link_rules(&state, (old, new), target, path) {
             return answer;
         }
         let source = old.map_or(Place::Prefix, |name| state.view.place(name));
         let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
-        let at = old.map_or_else(|| target.to_path_buf(), |name| self.site.on_prefix(name));
-        let busy = self.is_child() && source != Place::Prefix;
+        let at = old.map_or_else(|| target.to_path_buf(), |name| self.rank.site.on_prefix(name));
+        let busy = self.rank.is_child() && source != Place::Prefix;
         if busy
             || !old.is_none_or(|name| self.put_on_prefix(&mut state, name, &source, Reason::Linked))
         {
@@ -73,17 +75,17 @@ impl Session {
     /// Clears `path`, where something that is no regular file is about to be made: what the program
     /// has deleted there gives way. The datasets that have it go without it; none has what comes.
     pub(in crate::session) fn give_way(&self, path: &Path) {
-        let Some(name) = self.name_of(path) else { return };
-        let mut state = self.state();
-        if !self.concerns(&state, name) || state.view.place(name) != Place::Deleted {
+        let Some(name) = self.rank.name_of(path) else { return };
+        let mut state = self.node.state();
+        if !self.contents.concerns(&state, name) || state.view.place(name) != Place::Deleted {
             return;
         }
-        let at = self.site.on_prefix(name);
+        let at = self.rank.site.on_prefix(name);
         let is_in_the_way = ns::on_prefix(&at) != OnPrefix::Absent && !at.is_dir();
         let removed = if is_in_the_way { ns::remove(&at) } else { Ok(()) };
-        if let Err(error) = removed.and_then(|()| self.leave_to_prefix(&mut state, name)) {
+        if let Err(error) = removed.and_then(|()| self.contents.leave_to_prefix(&mut state, name)) {
             drop(state);
-            self.complain(messages::NOT_MOVED, &error);
+            self.rank.complain(messages::NOT_MOVED, &error);
         }
     }
 
@@ -91,14 +93,14 @@ impl Session {
     /// is one that several ranks write. What this rank has cached of it is on the PFS before, where
     /// all find it.
     pub fn shared_open(&self, path: &Path) {
-        let Some(name) = self.name_of(path).filter(|_| !self.is_child()) else { return };
-        let mut state = self.state();
-        let Some(file) = self.file_ref(name) else {
+        let Some(name) = self.rank.name_of(path).filter(|_| !self.rank.is_child()) else { return };
+        let mut state = self.node.state();
+        let Some(file) = self.rank.file_ref(name) else {
             // The others would not see a temporary file of this rank.
             if state.tokens.count(name) == 0 {
-                self.publish_private(&mut state, name);
+                self.contents.publish_private(&mut state, name);
             }
-            state.together.insert(name.to_string());
+            lock(&self.together).insert(name.to_string());
             return;
         };
         state.machine.mark_unsafe(&file, Why::Writers);
@@ -113,8 +115,9 @@ impl Session {
     /// Renames the directory `from`, which is `name` below the prefix. The files in it that are
     /// cached are on the PFS before it moves.
     pub(in crate::session) fn rename_dir(&self, name: &str, from: &Path, to: &Path) -> Answer {
-        self.wake(|one| one.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
-        let state = self.state();
+        self.handles
+            .wake(|one| one.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
+        let state = self.node.state();
         if state.view.is_removed_dir(name) {
             return Answer::Fail(libc::ENOENT);
         }
@@ -123,9 +126,9 @@ impl Session {
         }
         drop(state);
         self.give_way(to);
-        let new_dir = self.name_of(to);
+        let new_dir = self.rank.name_of(to);
         let both: Vec<&str> = [name].into_iter().chain(new_dir).collect();
-        let state = self.turn_on(&both);
+        let state = self.node.turn_on(&both);
         // Another rank may have been there before.
         if state.view.is_removed_dir(name) || !from.is_dir() {
             return Answer::Fail(libc::ENOENT);
@@ -133,8 +136,8 @@ impl Session {
         if let Some(answer) = self.dir_rename_rules(&state, name, to) {
             return answer;
         }
-        new_dir.into_iter().for_each(|to| self.note_names_moved(name, to));
-        let state = match new_dir.filter(|_| !self.is_child()) {
+        new_dir.into_iter().for_each(|to| self.report.note_names_moved(name, to));
+        let state = match new_dir.filter(|_| !self.rank.is_child()) {
             Some(last) => match self.rename_waiting(state, name, last, from, to) {
                 Ok(answer) => return answer,
                 Err(state) => state,
@@ -143,10 +146,10 @@ impl Session {
         };
         let names = state.view.names_below(name);
         let covers = new_dir.is_some_and(|dir| !state.view.names_below(dir).is_empty());
-        if (names.is_empty() && !covers) || self.is_child() {
+        if (names.is_empty() && !covers) || self.rank.is_child() {
             return Answer::PASS;
         }
-        let Some(mut state) = self.bring_all_near(state, &names) else {
+        let Some(mut state) = self.contents.bring_all_near(state, &names) else {
             return Answer::Fail(libc::EXDEV);
         };
         let places: Vec<(String, Place)> = names
@@ -163,13 +166,13 @@ impl Session {
             return Answer::Fail(libc::EXDEV);
         }
         if let Some(Err(error)) = new_dir.map(|dir| self.clear(&mut state, dir)) {
-            self.complain(messages::OPERATION_FAILED, &error);
+            self.rank.complain(messages::OPERATION_FAILED, &error);
         }
         if let Err(errno) = move_on_prefix(from, to) {
             return Answer::Fail(errno);
         }
         self.move_names(&mut state, name, new_dir, &places);
-        self.site.host.names_changed();
+        self.rank.site.host.names_changed();
         Answer::Done
     }
 
@@ -186,7 +189,7 @@ impl Session {
         for (old, place) in places {
             let new = moved(old);
             if let Err(error) = self.move_name(state, old, new.as_deref(), place) {
-                self.complain(messages::OPERATION_FAILED, &error);
+                self.rank.complain(messages::OPERATION_FAILED, &error);
             }
         }
         let deleted = places.iter().filter(|(_, place)| *place == Place::Deleted);
@@ -204,13 +207,13 @@ impl Session {
     fn clear(&self, state: &mut State, dir: &str) -> Result<()> {
         let below = format!("{dir}/");
         for name in state.view.names_below(dir) {
-            let waits = ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
+            let waits = ns::on_prefix(&self.rank.site.on_prefix(&name)) != OnPrefix::Absent;
             if waits && state.view.place(&name) == Place::Deleted {
-                self.delete(state, &name, &Place::Prefix, Deletion::Now)?;
+                self.contents.delete(state, &name, &Place::Prefix, Deletion::Now)?;
             }
         }
-        remove_staged_below(&self.site.on_prefix(dir));
-        remove_empty_dirs(&self.site.on_prefix(dir));
+        remove_staged_below(&self.rank.site.on_prefix(dir));
+        remove_empty_dirs(&self.rank.site.on_prefix(dir));
         let dirs: Vec<String> = state.view.removed_dirs().map(str::to_string).collect();
         for gone in dirs.iter().filter(|gone| *gone == dir || gone.starts_with(&below)) {
             state.view.settle_dir(gone);
@@ -222,7 +225,7 @@ impl Session {
     /// deleted or moved away before; but for those that were `deleted` where it comes from.
     fn uncover(&self, state: &mut State, dir: &str, deleted: &BTreeSet<String>) {
         for name in state.view.names_below(dir).difference(deleted).cloned().collect::<Vec<_>>() {
-            let is_there = || ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
+            let is_there = || ns::on_prefix(&self.rank.site.on_prefix(&name)) != OnPrefix::Absent;
             if state.view.place(&name) == Place::Deleted && is_there() {
                 state.view.revive(&name);
                 self.enter_from_prefix(state, &name, Reason::DirectoryMoved);
@@ -232,13 +235,13 @@ impl Session {
 
     /// What is in the way of a directory that is about to become `to`, where the PFS has nothing.
     fn dir_rename_rules(&self, state: &State, from: &str, to: &Path) -> Option<Answer> {
-        let to_name = self.name_of(to)?;
+        let to_name = self.rank.name_of(to)?;
         let inside = to_name.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
         if from == to_name || inside {
             return Some(Answer::PASS);
         }
         if to.is_dir() && !state.view.is_removed_dir(to_name) {
-            let shown = ns::entries(&state.view, &self.site.prefix, to_name);
+            let shown = ns::entries(&state.view, &self.rank.site.prefix, to_name);
             let hides = |found: &std::ffi::OsStr| {
                 shown.iter().any(|one| one.hide && found == one.name.as_str())
             };
@@ -278,7 +281,7 @@ impl Session {
         new: Option<&str>,
         place: &Place,
     ) -> Result<()> {
-        if self.is_called(state, old) {
+        if self.contents.is_called(state, old) {
             return self.leave_called(state, old);
         }
         match place {
@@ -302,11 +305,11 @@ impl Session {
             }
             _ => {}
         }
-        let deletion = match self.file_ref(old) {
+        let deletion = match self.rank.file_ref(old) {
             Some(file) => state.machine.moved_away(&file, monotonic_ms()),
             None => Deletion::Now,
         };
-        let done = self.delete(state, old, place, deletion);
+        let done = self.contents.delete(state, old, place, deletion);
         if state.view.place(old) != Place::Prefix {
             state.view.delete(old);
         }

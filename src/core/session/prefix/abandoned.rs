@@ -13,7 +13,7 @@ use crate::cache::{Offered, RebuildReport};
 use crate::files::{has_no_file, remove_empty_dirs};
 use crate::namespace as ns;
 use crate::patterns::Match;
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 use crate::transfer::mark_removed;
 
 /// Files of a checkpoint on the prefix that are looked at to know when it was written.
@@ -60,7 +60,7 @@ impl Newest<'_> {
     }
 }
 
-impl Session {
+impl Inspector {
     /// Removes directories beside those of the newest checkpoint in the cache, or of the one
     /// that is read on the prefix if there is none, that carry another
     /// id, are younger than its files and have no file in them; and what a rename has left. For
@@ -70,7 +70,7 @@ impl Session {
         report: &RebuildReport,
         in_place: Option<&InPlace>,
     ) {
-        self.take_back_moves(report);
+        self.names.take_back_moves(report);
         let Some(newest) = self.newest(report, in_place) else { return };
         let Some(written) = newest.written else { return };
         for (dir, (series, id)) in self.siblings(&newest) {
@@ -79,8 +79,8 @@ impl Session {
                 .is_ok_and(|found| (found.mtime(), found.mtime_nsec()) >= written);
             if is_younger && has_no_file(&dir) {
                 // No word of the user, if a node comes back that has its files.
-                let series = &self.series.series()[series].name;
-                let _ = mark_removed(&self.site.prefix, series, &id);
+                let series = &self.rank.series.series()[series].name;
+                let _ = mark_removed(&self.rank.site.prefix, series, &id);
                 remove_empty_dirs(&dir);
             }
         }
@@ -98,7 +98,7 @@ impl Session {
 
     fn newest_in_place<'a>(&self, found: &'a InPlace) -> Newest<'a> {
         let some = found.names.iter().take(LOOKED_AT_MAX);
-        let times = some.filter_map(|name| self.site.on_prefix(name).symlink_metadata().ok());
+        let times = some.filter_map(|name| self.rank.site.on_prefix(name).symlink_metadata().ok());
         Newest {
             captured: &found.captured,
             names: found.names.iter().map(Cow::from).collect(),
@@ -110,7 +110,7 @@ impl Session {
     fn siblings(&self, newest: &Newest) -> BTreeMap<PathBuf, (usize, String)> {
         let mut found = BTreeMap::new();
         for one in self.id_parts(newest, false) {
-            let parent = self.site.on_prefix(&one.parent);
+            let parent = self.rank.site.on_prefix(&one.parent);
             let Ok(entries) = read_dir(&parent) else { continue };
             for entry in entries.flatten() {
                 let Ok(own) = entry.file_name().into_string() else { continue };
@@ -129,7 +129,7 @@ impl Session {
         let mut seen = BTreeSet::new();
         let mut parts = Vec::new();
         for name in newest.names.iter().map(|name| &**name) {
-            let Some(matched) = self.match_name(name) else { continue };
+            let Some(matched) = self.rank.match_name(name) else { continue };
             let dir = own_dirs(name, &matched.masked).next();
             let Some(own) = dir.or(files.then_some(name)) else { continue };
             let parent = ns::parent(own);
@@ -151,7 +151,7 @@ impl Session {
     /// Returns the id that `own` carries as the same part of a path of the same series.
     pub(in crate::session) fn other_id<'a>(&self, part: &IdPart, own: &'a str) -> Option<&'a str> {
         let id = own.strip_prefix(&part.before)?.strip_suffix(&part.after)?;
-        let other = self.match_name(&part.matched.masked.replace("{id}", id))?;
+        let other = self.rank.match_name(&part.matched.masked.replace("{id}", id))?;
         (other.series == part.matched.series && other.id.as_deref() == Some(id)).then_some(id)
     }
 }

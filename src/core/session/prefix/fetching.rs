@@ -9,7 +9,7 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::params::keys;
 use crate::restart::index::Listed;
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 use crate::transfer::{self, Fetched};
 
 /// What became of it.
@@ -22,16 +22,16 @@ pub(in crate::session) enum Fetching {
     Fault(String),
 }
 
-impl Session {
+impl Inspector {
     /// Tells how a checkpoint that is on the prefix is protected in the cache; `None` if the
     /// settings want it to stay where it is. The same on all ranks.
     pub(in crate::session) fn fetched_as(&self, one: &Listed) -> Option<&RedundancyDesc> {
-        let settings = &self.site.settings;
+        let settings = &self.rank.site.settings;
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
             return None;
         }
-        let output = self.series.series().get(one.series?)?.output;
-        let selected = self.site.descriptors.select(one.checkpoint?, output);
+        let output = self.rank.series.series().get(one.series?)?.output;
+        let selected = self.rank.site.descriptors.select(one.checkpoint?, output);
         (!selected.bypass).then_some(selected)
     }
 
@@ -51,19 +51,21 @@ impl Session {
         else {
             return Ok(Fetching::InPlace);
         };
-        let (ctx, store) = (links.ctx(&self.site), self.store_of_number(series, number));
-        let capacity = self.site.layout.store(&store).and_then(|one| self.capacity_of(one));
+        let (ctx, store) =
+            (links.ctx(&self.rank.site), self.stores.store_of_number(series, number));
+        let capacity =
+            self.rank.site.layout.store(&store).and_then(|one| self.stores.capacity_of(one));
         let store = (store.as_str(), capacity.unwrap_or(u64::MAX));
         match transfer::fetch(&ctx, one.id, store, &descriptor.to_tree("", None))? {
             Fetched::Fault(fault) => Ok(Fetching::Fault(fault)),
             Fetched::InPlace(why) => {
-                self.mention(format_args!("{} is read where it is: {why}", one.name));
+                self.rank.mention(format_args!("{} is read where it is: {why}", one.name));
                 Ok(Fetching::InPlace)
             }
             Fetched::Cached(offered) => {
                 let (bytes, seconds) = (offered.catalog.cached_bytes(), offered.seconds);
-                let from = self.site.prefix.display();
-                self.mention(format_args!(
+                let from = self.rank.site.prefix.display();
+                self.rank.mention(format_args!(
                     "{} is fetched from {from} into the cache: {bytes} bytes, {seconds:.2} s",
                     one.name
                 ));
@@ -83,8 +85,8 @@ impl Session {
         note: impl FnOnce(&Path, u64) -> Result<()>,
         id: u64,
     ) {
-        if self.site.rank == 0
-            && let Err(error) = note(&self.site.prefix, id)
+        if self.rank.site.rank == 0
+            && let Err(error) = note(&self.rank.site.prefix, id)
         {
             log::warn_once(
                 messages::INDEX_NOT_UPDATED,

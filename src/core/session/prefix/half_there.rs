@@ -12,9 +12,9 @@ use crate::kvtree::KvTree;
 use crate::launch::site::Links;
 use crate::records::FileMeta;
 use crate::restart::index::Index;
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 
-impl Session {
+impl Inspector {
     /// Adds those names to what is hidden. Collective.
     pub(in crate::session) fn hide_halves(
         &self,
@@ -32,7 +32,7 @@ impl Session {
             let having = links.world.all_gather(&[u8::from(catalog.is_some())])?;
             let Some(root) = having.iter().position(|has| has == &[1]) else { continue };
             let mut tree = KvTree::new();
-            if let Some(catalog) = catalog.filter(|_| root == self.site.rank) {
+            if let Some(catalog) = catalog.filter(|_| root == self.rank.site.rank) {
                 for name in self.part_on_prefix(&catalog, one.spoiled) {
                     tree.child_mut(name);
                 }
@@ -46,8 +46,9 @@ impl Session {
 
     /// What this rank's node has of a dataset that is withheld.
     fn catalog_of(&self, one: &Withheld) -> Option<Catalog> {
-        let record = self.site.filemap.get_id(one.id).filter(|record| record.key == one.key)?;
-        let found = Catalog::read(&self.site.layout.data_dir(&record)).ok().flatten()?;
+        let record =
+            self.rank.site.filemap.get_id(one.id).filter(|record| record.key == one.key)?;
+        let found = Catalog::read(&self.rank.site.layout.data_dir(&record)).ok().flatten()?;
         (found.id == one.id && found.key == one.key).then_some(found)
     }
 
@@ -61,7 +62,7 @@ impl Session {
         let is_there = |file: &FileMeta| {
             let time = (file.mtime_seconds, file.mtime_nanoseconds);
             let changed = spoiled && file.on_prefix && !catalog.key.is_shared_name(&file.name);
-            self.site.on_prefix(&file.name).symlink_metadata().is_ok_and(|found| {
+            self.rank.site.on_prefix(&file.name).symlink_metadata().is_ok_and(|found| {
                 let same = found.len() == file.size && (found.mtime(), found.mtime_nsec()) == time;
                 changed || same
             })
@@ -70,7 +71,7 @@ impl Session {
         let there: Vec<&str> =
             files.clone().filter(|file| is_there(file)).map(|it| &*it.name).collect();
         let is_absent =
-            |file: &FileMeta| self.site.on_prefix(&file.name).symlink_metadata().is_err();
+            |file: &FileMeta| self.rank.site.on_prefix(&file.name).symlink_metadata().is_err();
         let is_part = match spoiled {
             true => files.clone().any(is_absent), // else somebody may have written all of it anew
             false => there.len() < catalog.entries.len(),

@@ -14,7 +14,7 @@ use crate::launch::site::Links;
 use crate::log::messages;
 use crate::machine::Rejected;
 use crate::namespace::{self as ns, HiddenDir};
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 use crate::transfer::put_back;
 
 /// What a restart leaves out.
@@ -36,7 +36,7 @@ pub(in crate::session) struct Hidden {
     pub restart: u64,
 }
 
-impl Session {
+impl Inspector {
     /// Puts back files as they were with the checkpoint `id`, which the program reads where it is.
     /// Collective.
     pub(in crate::session) fn put_back(
@@ -45,16 +45,16 @@ impl Session {
         id: u64,
         hidden: &mut Hidden,
     ) -> Result<()> {
-        match put_back(&links.ctx(&self.site), id) {
+        match put_back(&links.ctx(&self.rank.site), id) {
             Err(error @ Error::Comm(_)) => return Err(error),
-            Err(error) => self.tell(
+            Err(error) => self.rank.tell(
                 messages::PUT_BACK_FAILED,
                 format_args!("{error}; it is not what it was with dataset {id}"),
             ),
             Ok((restored, changed)) => {
                 if !changed.is_empty() {
                     let files = changed.join(", ");
-                    self.tell(
+                    self.rank.tell(
                         messages::PUT_BACK,
                         format_args!("{files}: again as it was with dataset {id}"),
                     );
@@ -77,7 +77,7 @@ impl Session {
             return Ok(());
         }
         let mut tree = KvTree::new();
-        if self.site.rank == 0 {
+        if self.rank.site.rank == 0 {
             for (name, dir) in self.hidden_dirs(&hidden.names, report) {
                 let entry = tree.child_mut(name);
                 entry.set_value("SECONDS", dir.mtime.0);
@@ -85,11 +85,11 @@ impl Session {
             }
         }
         let tree = trees::from_root(links.world.as_ref(), &tree, 0)?;
-        let mut state = self.state();
+        let mut state = self.node.state();
         for (name, entry) in tree.iter() {
             let time = |key: &str| entry.get_i64(key).unwrap_or(0);
             let mtime = (time("SECONDS"), time("NANOSECONDS"));
-            let path = self.site.on_prefix(name);
+            let path = self.rank.site.on_prefix(name);
             state.view.hide_dir(name, HiddenDir { path, mtime });
         }
         hidden.names.iter().for_each(|name| state.view.hide(name));
@@ -105,13 +105,13 @@ impl Session {
     ) -> BTreeMap<String, HiddenDir> {
         let mut wanted = BTreeSet::new();
         for name in names {
-            let Some(matched) = self.match_name(name) else { continue };
+            let Some(matched) = self.rank.match_name(name) else { continue };
             wanted.extend(own_dirs(name, &matched.masked).map(str::to_string));
         }
         let mut dirs: BTreeMap<String, HiddenDir> = BTreeMap::new();
         // The innermost first: an outer one may have nothing but those.
         for dir in wanted.into_iter().rev() {
-            let path = self.site.on_prefix(&dir);
+            let path = self.rank.site.on_prefix(&dir);
             let (Ok(found), Ok(entries)) = (path.metadata(), path.read_dir()) else { continue };
             let is_hidden = |entry: std::io::Result<std::fs::DirEntry>| {
                 let name = entry.ok()?.file_name().into_string().ok()?;

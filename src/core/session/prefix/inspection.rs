@@ -13,10 +13,10 @@ use crate::launch::site::Links;
 use crate::log::messages;
 use crate::params::keys;
 use crate::restart::index::Listed;
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 use crate::transfer::{Check, Verified, note_attempt, verify_on_prefix, verify_outdated};
 
-impl Session {
+impl Inspector {
     pub(in crate::session) fn log_look(
         &self,
         one: &Listed,
@@ -25,7 +25,7 @@ impl Session {
         report: &RebuildReport,
         begin: Instant,
     ) {
-        self.event(|| {
+        self.rank.event(|| {
             let fault = match found.gone {
                 true => "its files are gone",
                 false => found.fault.as_deref().unwrap_or_default(),
@@ -52,19 +52,22 @@ impl Session {
         if let Some(remark) = &found.remark {
             let text = format!("{} (dataset {}): {remark}", one.name, one.id);
             match restarts {
-                true => {
-                    self.tell(messages::NOT_CHECKED, format_args!("{text}; it is offered as it is"))
-                }
-                false => self.mention(text),
+                true => self
+                    .rank
+                    .tell(messages::NOT_CHECKED, format_args!("{text}; it is offered as it is")),
+                false => self.rank.mention(text),
             }
         }
-        if found.unchecked.files == 0 || !restarts || !self.site.settings.get(keys::CRC_ON_FLUSH) {
+        if found.unchecked.files == 0
+            || !restarts
+            || !self.rank.site.settings.get(keys::CRC_ON_FLUSH)
+        {
             return;
         }
         let text = format!("{} (dataset {}): {}", one.name, one.id, found.unchecked);
         match found.unchecked.touched {
-            Some(_) => self.tell(messages::NOT_CHECKED, text),
-            None => self.mention(text),
+            Some(_) => self.rank.tell(messages::NOT_CHECKED, text),
+            None => self.rank.mention(text),
         }
     }
 
@@ -81,8 +84,8 @@ impl Session {
         if let Some(found) = self.look_at_spoiled(links, one, report)? {
             return Ok(found);
         }
-        let ctx = links.ctx(&self.site);
-        let contents = Check::of(&self.site.settings, restarts);
+        let ctx = links.ctx(&self.rank.site);
+        let contents = Check::of(&self.rank.site.settings, restarts);
         if restarts {
             self.note_fetch(note_attempt, one.id);
         }

@@ -15,3 +15,18 @@ pub(super) mod half_there;
 pub(super) mod hiding;
 pub(super) mod inspection;
 pub(super) mod spoiled;
+
+use std::sync::Arc;
+
+use crate::session::names::Names;
+use crate::session::node::Node;
+use crate::session::rank::Rank;
+use crate::session::stores::Stores;
+
+/// Looks at checkpoints on the prefix.
+pub(in crate::session) struct Inspector {
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) stores: Arc<Stores>,
+    pub(super) names: Arc<Names>,
+}

@@ -5,10 +5,10 @@ use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::messages;
 use crate::restart::index::{Index, Listed, newest_left};
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 use crate::transfer::{Verified, names_on_prefix};
 
-impl Session {
+impl Inspector {
     /// Takes them out of what is offered; the index does not have them either. Files that no
     /// pattern matches any more, or that are never quiet, belong to no checkpoint. Collective.
     ///
@@ -20,17 +20,17 @@ impl Session {
         report: &mut RebuildReport,
         known: &mut Index,
     ) -> Result<()> {
-        let counts = |name: &str| self.match_name(name).is_some();
-        let rewritten = withhold_spoiled(&links.ctx(&self.site), report, &counts)?;
+        let counts = |name: &str| self.rank.match_name(name).is_some();
+        let rewritten = withhold_spoiled(&links.ctx(&self.rank.site), report, &counts)?;
         known.flushed.retain(|id| spoiled(report, *id).is_none());
         for (id, name) in rewritten {
             let Some(one) = report.offered.iter().find(|one| one.id == id) else { continue };
             if newest_left(&one.key.series, report, known) == id {
-                self.tell(messages::REWRITTEN, format_args!(
+                self.rank.tell(messages::REWRITTEN, format_args!(
                     "{} (dataset {id}): {} was written to after the checkpoint was complete; if \
                      that was for a newer one, they do not fit together",
                     one.key.title(),
-                    self.site.on_prefix(&name).display()
+                    self.rank.site.on_prefix(&name).display()
                 ));
             }
         }
@@ -48,7 +48,7 @@ impl Session {
         report: &RebuildReport,
     ) -> Result<Option<Verified>> {
         let Some(withheld) = spoiled(report, one.id) else { return Ok(None) };
-        let names = names_on_prefix(&links.ctx(&self.site), one.id)?;
+        let names = names_on_prefix(&links.ctx(&self.rank.site), one.id)?;
         Ok(Some(Verified { names, fault: Some(withheld.reason.clone()), ..Verified::default() }))
     }
 
@@ -60,7 +60,7 @@ impl Session {
         what: &str,
     ) {
         if spoiled(report, one.id).is_none() {
-            self.tell(
+            self.rank.tell(
                 messages::PREFIX_DAMAGED,
                 format_args!("{} (dataset {}): {what}", one.name, one.id),
             );

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::error::{Error, Result};
 use crate::machine::Call;
-use crate::session::Session;
+use crate::session::program::Program;
 
 /// What a rank brings to a call of all ranks.
 #[derive(Debug)]
@@ -18,18 +18,18 @@ pub struct Consent<'a> {
     pub arguments: &'a [u8],
 }
 
-impl Session {
+impl Program {
     /// Compares what the ranks call, and fails on all if it fails on one. One allreduce; more only
     /// if the ranks differ. Collective.
     ///
     /// # Errors
     /// The same on all ranks: the first one's error, or that they differ; or communication failed.
     pub fn consent(&self, consent: &Consent<'_>) -> Result<()> {
-        self.site.host.inside(|| self.consent_inside(consent))
+        self.rank.site.host.inside(|| self.consent_inside(consent))
     }
 
     fn consent_inside(&self, consent: &Consent<'_>) -> Result<()> {
-        let links = self.links().ok_or_else(no_communication)?;
+        let links = self.rank.links().ok_or_else(no_communication)?;
         let call = i64::from(consent.call as u8);
         let mut hasher = DefaultHasher::new();
         consent.arguments.hash(&mut hasher);

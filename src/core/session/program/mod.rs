@@ -18,8 +18,8 @@ mod restarting;
 mod writing;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use consent::Consent;
 pub use writing::{FILENAME_MAX, Flags};
@@ -30,22 +30,33 @@ use writing::Writing;
 
 use crate::log::messages;
 use crate::restart::candidates::Begin;
+use crate::session::conference::Conference;
+use crate::session::ending::Ending;
+use crate::session::flush::Flusher;
+use crate::session::halt::Halt;
+use crate::session::node::Node;
+use crate::session::prefix::Inspector;
+use crate::session::rank::{Rank, lock};
+use crate::session::report::Report;
+use crate::session::stores::Stores;
 
-/// What the program has told us.
-#[derive(Debug, Default)]
-pub(super) struct Program {
-    /// It has called SCR_Init.
-    in_use: AtomicBool,
-    /// And that has started the session: there is no shim.
-    starts: AtomicBool,
+/// A program that calls SCR.
+pub struct Program {
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) report: Arc<Report>,
+    pub(super) stores: Arc<Stores>,
+    pub(super) flush: Arc<Flusher>,
+    pub(super) halt: Arc<Halt>,
+    pub(super) conference: Arc<Conference>,
+    pub(super) ending: Arc<Ending>,
+    pub(super) prefix: Arc<Inspector>,
     /// What goes on; no lock is held while a step communicates.
-    progress: Mutex<Progress>,
-    /// Files below the prefix that it writes or has written through us: no pattern matches them.
-    claimed: Mutex<BTreeSet<String>>,
+    pub(super) progress: Mutex<Progress>,
 }
 
 #[derive(Debug, Default)]
-struct Progress {
+pub(super) struct Progress {
     writing: Option<Writing>,
     /// What SCR_Have_restart has offered.
     offered: Option<Candidate>,
@@ -58,60 +69,44 @@ struct Progress {
 
 impl Program {
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.progress)
     }
 
-    fn claimed(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells whether the program has called SCR_Init.
-    pub fn is_in_use(&self) -> bool {
-        self.in_use.load(Ordering::Relaxed)
-    }
-
-    /// Tells whether the program has the say over this file; no pattern matches it.
-    pub fn has_claimed(&self, name: &str) -> bool {
-        self.is_in_use() && self.claimed().contains(name)
-    }
-}
-
-impl super::Session {
     /// Notes that the program has called SCR_Init; `late` are its settings, if the session was
     /// there before.
     pub fn use_by_program(&self, late: Option<&[String]>) {
-        self.program.in_use.store(true, Ordering::Relaxed);
-        self.unmatched.matches();
+        self.rank.calls.in_use.store(true, Ordering::Relaxed);
+        self.report.unmatched.matches();
         match late {
-            Some([first, ..]) => self.tell(messages::CONFIG_TOO_LATE, format_args!(
+            Some([first, ..]) => self.rank.tell(messages::CONFIG_TOO_LATE, format_args!(
                 "SCR_Config({first}) comes too late: under the shim settings are read in MPI_Init. \
                  They are to be in the config file or the environment"
             )),
             Some([]) => {}
-            None => self.program.starts.store(true, Ordering::Relaxed),
+            None => self.rank.calls.starts.store(true, Ordering::Relaxed),
         }
     }
 
     /// Ends the session that the program has started, since it has called SCR_Finalize. One of the
     /// shim goes on to MPI_Finalize.
     pub fn finish_program(&self) {
-        if self.program.starts.load(Ordering::Relaxed) {
-            self.finish();
+        if self.rank.calls.starts.load(Ordering::Relaxed) {
+            self.ending.finish();
         }
     }
 
     /// Tells whether this rank speaks for all, where all have the same to say.
     pub fn speaks(&self) -> bool {
-        self.site.rank == 0
+        self.rank.site.rank == 0
     }
 
     /// Returns this rank's number in the world.
     pub fn rank(&self) -> usize {
-        self.site.rank
+        self.rank.site.rank
     }
 
     /// Returns the settings in force.
     pub fn settings(&self) -> &crate::params::Settings {
-        &self.site.settings
+        &self.rank.site.settings
     }
 }

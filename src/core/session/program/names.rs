@@ -6,7 +6,7 @@ use super::writing::FILENAME_MAX;
 use crate::error::{Error, Result};
 use crate::files::{normalize, relative_to};
 use crate::namespace as ns;
-use crate::session::Session;
+use crate::session::program::Program;
 
 /// Makes the name of a dataset one that index, commands and directories can have: one line, no
 /// slashes, no leading dot.
@@ -34,22 +34,22 @@ pub(super) fn dataset_name(given: &str) -> Result<String> {
     Ok(name)
 }
 
-impl Session {
+impl Program {
     /// Finds the name below the prefix of a path as the program gives it: absolute, or relative to
     /// where it is now; symbolic links on the way may lead there.
     pub(super) fn name_below_prefix(&self, path: &Path) -> Result<String> {
         let here = std::env::current_dir()
             .map_err(|e| Error::io("cannot find the working directory", ".", e))?;
         let whole = normalize(path, &here);
-        let found = relative_to(&whole, &self.site.prefix)
-            .or_else(|| relative_to(&resolve(&whole)?, &self.site.prefix));
+        let found = relative_to(&whole, &self.rank.site.prefix)
+            .or_else(|| relative_to(&resolve(&whole)?, &self.rank.site.prefix));
         match found {
             Some(name) if !ns::is_ours(&name) => Ok(name),
             Some(name) => Err(Error::Refused(format!("{name} is a name of SCR's own files"))),
             None => Err(Error::Refused(format!(
                 "{} is not below the prefix directory {} (SCR_PREFIX)",
                 whole.display(),
-                self.site.prefix.display()
+                self.rank.site.prefix.display()
             ))),
         }
     }

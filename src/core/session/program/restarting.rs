@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log;
 use crate::machine::DatasetKey;
-use crate::session::Session;
+use crate::session::program::Program;
 use crate::transfer::{files_on_prefix, note_attempt, note_success};
 
 /// What the program reads.
@@ -22,16 +22,16 @@ pub(super) struct Reading {
     files: BTreeMap<String, (PathBuf, bool)>,
 }
 
-impl Session {
+impl Program {
     /// Begins a restart: the program is about to read the checkpoint that it was offered. Returns
     /// its name. Collective.
     ///
     /// # Errors
     /// None was offered, its files are not known, or communication failed.
     pub fn start_restart(&self) -> Result<String> {
-        let links = self.links().ok_or_else(no_communication)?;
-        self.site.host.inside(|| {
-            let offered = self.program.progress().offered.clone();
+        let links = self.rank.links().ok_or_else(no_communication)?;
+        self.rank.site.host.inside(|| {
+            let offered = self.progress().offered.clone();
             let Some(candidate) = offered else {
                 return Err(Error::Missing("SCR_Have_restart has not offered any".to_string()));
             };
@@ -40,23 +40,23 @@ impl Session {
                 None => self.files_to_read(&links, candidate.id)?,
             };
             if candidate.on_prefix {
-                self.note_fetch(note_attempt, candidate.id);
+                self.prefix.note_fetch(note_attempt, candidate.id);
             }
             let name = candidate.name.clone();
-            self.program.progress().reading = Some(Reading { candidate, files });
+            self.progress().reading = Some(Reading { candidate, files });
             Ok(name)
         })
     }
 
     fn cached_files(&self, key: &DatasetKey, on_prefix: bool) -> BTreeMap<String, (PathBuf, bool)> {
-        let state = self.state();
+        let state = self.node.state();
         let Some(layer) = state.view.layer(key) else { return BTreeMap::new() };
         let mut files = BTreeMap::new();
         let catalog = Catalog::read(&layer.dir).ok().flatten();
         for entry in catalog.into_iter().flat_map(|catalog| catalog.entries) {
             let (here, there) =
-                (layer.dir.join(&entry.meta.name), self.site.on_prefix(&entry.meta.name));
-            let own = entry.rank == self.site.rank;
+                (layer.dir.join(&entry.meta.name), self.rank.site.on_prefix(&entry.meta.name));
+            let own = entry.rank == self.rank.site.rank;
             // Those of other nodes can be read where the prefix has them.
             let elsewhere = !own && on_prefix && !here.exists();
             let path = if entry.meta.on_prefix || elsewhere { there } else { here };
@@ -65,7 +65,7 @@ impl Session {
         let own = state.holdings.get(key).into_iter().flat_map(|holding| &holding.files);
         for name in own {
             let path = match state.machine.lies_on_prefix(key, name) {
-                Some(true) => self.site.on_prefix(name),
+                Some(true) => self.rank.site.on_prefix(name),
                 _ => layer.dir.join(name),
             };
             files.insert(name.clone(), (path, true));
@@ -74,13 +74,13 @@ impl Session {
     }
 
     fn files_to_read(&self, links: &Links, id: u64) -> Result<BTreeMap<String, (PathBuf, bool)>> {
-        let by_rank = files_on_prefix(&links.ctx(&self.site), id)?;
+        let by_rank = files_on_prefix(&links.ctx(&self.rank.site), id)?;
         let place = |(rank, files): (usize, Vec<String>)| {
-            let own = rank == self.site.rank;
+            let own = rank == self.rank.site.rank;
             files.into_iter().map(move |name| (name, own))
         };
         let all = by_rank.into_iter().flat_map(place);
-        Ok(all.map(|(name, own)| (name.clone(), (self.site.on_prefix(&name), own))).collect())
+        Ok(all.map(|(name, own)| (name.clone(), (self.rank.site.on_prefix(&name), own))).collect())
     }
 
     /// Tells where the program is to read the file that it has written as `name`: its path, or the
@@ -90,7 +90,7 @@ impl Session {
     /// The checkpoint has no such file, or has two, or it is on another node only.
     pub fn route_input(&self, name: &Path) -> Result<PathBuf> {
         let below = self.name_below_prefix(name).ok();
-        let progress = self.program.progress();
+        let progress = self.progress();
         let Some(reading) = &progress.reading else {
             return Err(Error::Missing("no checkpoint is being read".to_string()));
         };
@@ -106,7 +106,7 @@ impl Session {
             "{} of {title} is not on this node: a rank of another one wrote it, and it is not \
              on {} yet",
             name.display(),
-            self.site.prefix.display()
+            self.rank.site.prefix.display()
         )))
     }
 
@@ -116,15 +116,15 @@ impl Session {
     /// # Errors
     /// The same on all ranks: some rank could not read it, or communication failed.
     pub fn complete_restart(&self, valid: bool) -> Result<()> {
-        let links = self.links().ok_or_else(no_communication)?;
-        self.site.host.inside(|| {
-            let reading = self.program.progress().reading.take();
+        let links = self.rank.links().ok_or_else(no_communication)?;
+        self.rank.site.host.inside(|| {
+            let reading = self.progress().reading.take();
             let Some(Reading { candidate, .. }) = reading else {
                 return Err(Error::Missing("no checkpoint is being read".to_string()));
             };
             // The first rank that could not is named.
-            let size = self.site.size as i64;
-            let mut word = [if valid { 0 } else { size - self.site.rank as i64 }];
+            let size = self.rank.site.size as i64;
+            let mut word = [if valid { 0 } else { size - self.rank.site.rank as i64 }];
             links.world.all_max(&mut word)?;
             let name = &candidate.name;
             if word[0] != 0 {
@@ -135,9 +135,9 @@ impl Session {
                 )));
             }
             if candidate.on_prefix {
-                self.note_fetch(note_success, candidate.id);
+                self.prefix.note_fetch(note_success, candidate.id);
             }
-            if self.site.rank == 0 {
+            if self.rank.site.rank == 0 {
                 log::message(1, format_args!("the run goes on from {name}"));
             }
             Ok(())

@@ -1,20 +1,21 @@
 //! What a rank knows of itself, and of a name; nothing here waits, or needs the state.
 
-use std::collections::BTreeMap;
+use crate::error::Result;
+use crate::session::rank::lock;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
 
-use super::runtime::{Session, State};
 use crate::handles::{Tracked, Way};
 use crate::launch::site::Links;
-use crate::machine::{DatasetKey, FileRef, Need};
+use crate::machine::{DatasetKey, FileRef, Outcome};
 use crate::namespace as ns;
 use crate::patterns::Match;
 use crate::records;
-use crate::transfer::{AsyncFlush, Background};
+use crate::session::node::State;
+use crate::session::rank::Rank;
 
-impl Session {
+impl Rank {
     /// Returns the program's directory, symlinks resolved.
     pub fn prefix(&self) -> &Path {
         &self.site.prefix
@@ -26,7 +27,7 @@ impl Session {
     }
 
     pub(in crate::session) fn match_name(&self, name: &str) -> Option<Match> {
-        if self.program.has_claimed(name) {
+        if self.calls.has_claimed(name) {
             return None;
         }
         let waiting = self
@@ -54,13 +55,13 @@ impl Session {
         Some(DatasetKey::new(series, key.id.clone(), key.generation))
     }
 
-    /// Returns what people call the dataset of a record; `None` as [`Session::machine_key`].
+    /// Returns what people call the dataset of a record; `None` as [`Rank::machine_key`].
     pub(in crate::session) fn title_of(&self, key: &records::DatasetKey) -> Option<String> {
         self.machine_key(key).map(|key| self.title(&key))
     }
 
     pub(in crate::session) fn links(&self) -> Option<Arc<Links>> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.links).clone()
     }
 
     pub(in crate::session) fn is_child(&self) -> bool {
@@ -110,16 +111,6 @@ impl Session {
         of_calls.map(named).collect()
     }
 
-    /// Locks the flush in the background, with the dataset's id.
-    pub(in crate::session) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
-        self.background.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Flushes by threads, by dataset.
-    pub(in crate::session) fn flushes(&self) -> MutexGuard<'_, BTreeMap<u64, AsyncFlush>> {
-        self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Tells where the PFS is to have the file `name`, when no agreement comes: one that waits in a
     /// directory that another rank has renamed belongs where that is now.
     pub(in crate::session) fn on_prefix_now(&self, name: &str) -> PathBuf {
@@ -135,9 +126,11 @@ impl Session {
         }
     }
 
-    /// Locks what the decision rests on; rank 0's counts.
-    pub(in crate::session) fn need(&self) -> MutexGuard<'_, Need> {
-        self.need.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Finds the worst of all ranks' outcomes.
+    pub(in crate::session) fn all_agree(&self, links: &Links, own: Outcome) -> Result<Outcome> {
+        let mut word = [own.to_word()];
+        links.world.all_max(&mut word)?;
+        Ok(Outcome::from_word(word[0]))
     }
 }
 

@@ -6,12 +6,11 @@
 
 use std::path::Path;
 
-use super::runtime::{Session, State};
 use crate::cache::disk::describe;
 use crate::error::Result;
 use crate::events::Event;
-use crate::log::messages;
-use crate::machine::{DatasetKey, Reason};
+use crate::machine::Reason;
+use crate::session::rank::Rank;
 use crate::transfer::{is_published, publish_file, publish_file_if, publish_unsealed};
 
 /// Renames the copy, at the first argument, by calling the second; says whether it has.
@@ -39,7 +38,7 @@ pub(in crate::session) struct Single<'a> {
     pub reason: Reason,
 }
 
-impl Session {
+impl Rank {
     /// Brings a file to the prefix: staged beside its place, synced, renamed as `gate` says. Local.
     /// Returns whether it has its name.
     ///
@@ -84,37 +83,5 @@ impl Session {
     pub(in crate::session) fn has_the_same(&self, name: &str, here: &Path) -> bool {
         let target = self.site.on_prefix(name);
         describe(here, name).is_ok_and(|meta| is_published(&target, &meta))
-    }
-
-    /// Notes in the record of each dataset of calls that has `name` from this rank that the prefix
-    /// has the last word on it. If it cannot, a crash undoes what the program has done.
-    pub(in crate::session) fn note_left(&self, state: &State, name: &str) {
-        let series = self.series.series();
-        for key in state.holdings.keys().filter(|key| series[key.series].explicit) {
-            if let Err(error) = self.site.filemap.leave(&self.record_key(key), name) {
-                self.complain(messages::RECORD_NOT_WRITTEN, &error);
-            }
-        }
-    }
-
-    /// Notes that the program has deleted `name` of the complete dataset `key`: in the record of
-    /// the rank that has the file, and on each node, so that no loss of one brings it back.
-    pub(in crate::session) fn note_gone(&self, state: &State, key: &DatasetKey, name: &str) {
-        let leads =
-            || self.links().is_some_and(|it| it.node_ranks.first() == Some(&self.site.rank));
-        let own = state.holdings.get(key).is_some_and(|holding| holding.files.contains(name));
-        if (own || leads())
-            && let Err(error) = self.site.filemap.note_left(&self.record_key(key), name)
-        {
-            self.complain(messages::RECORD_NOT_WRITTEN, &error);
-        }
-    }
-}
-
-impl State {
-    /// Notes that the prefix has this rank's file of `key`, which stays in that dataset.
-    pub fn now_on_prefix(&mut self, key: &DatasetKey, name: &str, reason: Reason) {
-        self.machine.moved_to_prefix(key, name, reason);
-        self.enter_file(key, name, true);
     }
 }

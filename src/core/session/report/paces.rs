@@ -4,12 +4,12 @@ use crate::account::paces::{Paces, split};
 use crate::comm::words;
 use crate::error::Result;
 use crate::launch::site::Links;
-use crate::session::rank::runtime::Session;
+use crate::session::report::Report;
 
-impl Session {
+impl Report {
     fn paces(&self) -> Paces {
         let ([seal_bytes, seal], [flush_bytes, flush]) =
-            (self.tally.sealed.words(), self.site.transfer.flushed.words());
+            (self.rank.tally.sealed.words(), self.rank.site.transfer.flushed.words());
         [seal_bytes, seal, flush_bytes, flush]
     }
 
@@ -19,10 +19,10 @@ impl Session {
         report
     }
 
-    /// Takes off all ranks' reports what [`Session::with_paces`] has added.
+    /// Takes off all ranks' reports what [`Report::with_paces`] has added.
     pub(in crate::session) fn take_paces<'a>(&self, gathered: &'a [Vec<u8>]) -> Vec<&'a [u8]> {
         let (reports, paces): (Vec<_>, Vec<Paces>) = gathered.iter().map(|all| split(all)).unzip();
-        self.events.run.move_at(&paces);
+        self.rank.events.run.move_at(&paces);
         reports
     }
 
@@ -32,7 +32,7 @@ impl Session {
     /// # Errors
     /// Communication failed.
     pub(in crate::session) fn gather_paces(&self, links: &Links) -> Result<()> {
-        self.events.run.move_at(&words::all_gather(links.world.as_ref(), self.paces())?);
+        self.rank.events.run.move_at(&words::all_gather(links.world.as_ref(), self.paces())?);
         Ok(())
     }
 }

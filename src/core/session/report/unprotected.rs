@@ -10,13 +10,13 @@ use crate::account::unmatched::SILENCE;
 use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
-use crate::session::rank::runtime::Session;
+use crate::session::report::Report;
 
-impl Session {
+impl Report {
     /// Notes that the program writes `name`, or gives a file that name: no pattern matches it.
     pub(in crate::session) fn note_unmatched(&self, name: &str) {
         // One that is left alone since it is never quiet does match.
-        match self.unmatched.is_watching() && self.series.match_path(name).is_some() {
+        match self.unmatched.is_watching() && self.rank.series.match_path(name).is_some() {
             true => self.unmatched.matches(),
             false => self.unmatched.note(name),
         }
@@ -25,8 +25,8 @@ impl Session {
     /// Tells, once, that the program writes a file whose `path` would match, but is no text: such
     /// files stay on the PFS.
     pub(in crate::session) fn tell_unnameable(&self, path: &Path) {
-        let Ok(name) = path.strip_prefix(&self.site.prefix) else { return };
-        let matched = self.series.match_path(&name.to_string_lossy());
+        let Ok(name) = path.strip_prefix(&self.rank.site.prefix) else { return };
+        let matched = self.rank.series.match_path(&name.to_string_lossy());
         if name.to_str().is_some() || matched.is_none() {
             return;
         }
@@ -36,7 +36,7 @@ impl Session {
             format_args!(
                 "{name:?} matches a pattern, but its name is not UTF-8 text, which SCR's records \
                  need: such files are not cached, they are written straight to {}",
-                self.site.prefix.display()
+                self.rank.site.prefix.display()
             ),
         );
     }
@@ -57,10 +57,10 @@ impl Session {
         let names = self.unmatched.names();
         let own = match self.unmatched.is_matched() {
             true => None,
-            false => self.series.nearest(names.iter().map(String::as_str)),
+            false => self.rank.series.nearest(names.iter().map(String::as_str)),
         };
         // The best score, and of those that have it the lowest rank.
-        let (rank, size) = (self.site.rank as i64, self.site.size as i64);
+        let (rank, size) = (self.rank.site.rank as i64, self.rank.site.size as i64);
         let bid = own.as_ref().map_or(-1, |own| i64::from(own.score) * size + (size - 1 - rank));
         let mut words = [i64::from(self.unmatched.is_matched()), bid];
         links.world.all_max(&mut words)?;
@@ -73,20 +73,20 @@ impl Session {
         if best >= 0 {
             let teller = size - 1 - best % size;
             links.world.broadcast(&mut text, teller as usize)?;
-        } else if self.state().machine.knows_datasets() {
+        } else if self.node.state().machine.knows_datasets() {
             // It went on from a checkpoint, and wrote nothing at all.
             return Ok(());
         }
-        if self.site.rank == 0 {
+        if self.rank.site.rank == 0 {
             let nearest = String::from_utf8_lossy(&text);
-            self.events.run.change(|record| record.unmatched = Some(nearest.to_string()));
+            self.rank.events.run.change(|record| record.unmatched = Some(nearest.to_string()));
             self.say_unprotected(&nearest);
         }
         Ok(())
     }
 
     fn say_unprotected(&self, nearest: &str) {
-        let prefix = self.site.prefix.display();
+        let prefix = self.rank.site.prefix.display();
         let written = match nearest {
             "" => format!("the program wrote no file below {prefix} (SCR_PREFIX)"),
             nearest => format!(
@@ -98,16 +98,16 @@ impl Session {
             messages::NOTHING_MATCHED,
             format_args!(
                 "no checkpoint was protected: {written}. In force: {}; {}. {SILENCE}",
-                self.series.in_force(),
-                self.site.settings.user_file
+                self.rank.series.in_force(),
+                self.rank.site.settings.user_file
             ),
         );
     }
 
     /// Other patterns matched: those with a placeholder of another tool are in vain all the same.
     fn tell_placeholders(&self) {
-        if self.site.rank == 0 {
-            let told = self.series.placeholders();
+        if self.rank.site.rank == 0 {
+            let told = self.rank.series.placeholders();
             told.iter().for_each(|text| log::warn(messages::PLACEHOLDER, text));
         }
     }

@@ -11,10 +11,10 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::params::keys;
 use crate::restart::index::Index;
-use crate::session::rank::runtime::Session;
+use crate::session::restart::Restorer;
 use crate::transfer::{flush_sync, kept_by_newer};
 
-impl Session {
+impl Restorer {
     /// Obeys `SCR_FLUSH_ON_RESTART`, `SCR_GLOBAL_RESTART`, `SCR_DISTRIBUTE=0`: what the prefix does
     /// not have is written there; then the cache is dropped if that is wanted, so that the program
     /// reads the prefix. Collective.
@@ -27,24 +27,25 @@ impl Session {
         report: &mut RebuildReport,
         known: &mut Index,
     ) -> Result<()> {
-        let settings = &self.site.settings;
+        let settings = &self.rank.site.settings;
         let drops = !settings.get(keys::DISTRIBUTE) || settings.get(keys::GLOBAL_RESTART);
         if !drops && !settings.get(keys::FLUSH_ON_RESTART) {
             return Ok(());
         }
         for offered in self.worth_flushing(links, report, known)? {
-            let ctx = links.ctx(&self.site);
+            let ctx = links.ctx(&self.rank.site);
             let Some(one) = report.offered.iter().find(|one| one.id == offered) else { continue };
             let Some(kept) = kept_by_newer(&ctx, offered, &one.key, known.restorable())? else {
                 continue;
             };
-            let key = self.machine_key(&one.key);
+            let key = self.rank.machine_key(&one.key);
             if let Some(key) = &key {
-                self.dataset_event("FLUSH_BEGIN", key, offered, |event| event.note("at the start"));
+                self.rank
+                    .dataset_event("FLUSH_BEGIN", key, offered, |event| event.note("at the start"));
             }
             let flushed = flush_sync(&ctx, offered, &|name| kept.contains(name));
             if let Some(key) = &key {
-                self.log_flush(key, offered, &flushed);
+                self.flush.log_flush(key, offered, &flushed);
             }
             match flushed {
                 Ok(_) => {
@@ -53,11 +54,11 @@ impl Session {
                 }
                 Err(error @ Error::Comm(_)) => return Err(error),
                 Err(error) => {
-                    self.tell(
+                    self.rank.tell(
                         messages::NOT_FLUSHED,
                         format_args!(
                             "dataset {offered} cannot be written to {}: {error}; the cache stays",
-                            self.site.prefix.display()
+                            self.rank.site.prefix.display()
                         ),
                     );
                     return Ok(());
@@ -65,12 +66,14 @@ impl Session {
             }
         }
         if drops {
-            agree(links.world.as_ref(), cache::finish(&links.ctx(&self.site)))?;
-            self.event(|| Event::new("CLEARED").note("the cache: the program reads the prefix"));
+            agree(links.world.as_ref(), cache::finish(&links.ctx(&self.rank.site)))?;
+            self.rank
+                .event(|| Event::new("CLEARED").note("the cache: the program reads the prefix"));
             let highest_id = report.highest_id;
-            *report = cache::rebuild(&links.ctx(&self.site), &self.identity)?;
+            *report = cache::rebuild(&links.ctx(&self.rank.site), &self.rank.identity)?;
             report.highest_id = report.highest_id.max(highest_id);
-            let again = Index::read(links.world.as_ref(), &self.site, &self.series, None)?;
+            let again =
+                Index::read(links.world.as_ref(), &self.rank.site, &self.rank.series, None)?;
             *known = again;
         }
         Ok(())
@@ -78,9 +81,9 @@ impl Session {
 
     fn tell_written(&self, report: &RebuildReport, id: u64) {
         let one = report.offered.iter().find(|one| one.id == id);
-        let key = one.and_then(|one| self.machine_key(&one.key));
-        if let (0, Some(key)) = (self.site.rank, key) {
-            let (title, prefix) = (self.title(&key), self.site.prefix.display());
+        let key = one.and_then(|one| self.rank.machine_key(&one.key));
+        if let (0, Some(key)) = (self.rank.site.rank, key) {
+            let (title, prefix) = (self.rank.title(&key), self.rank.site.prefix.display());
             log::message(1, format_args!("{title} is written to {prefix} before the program runs"));
         }
     }
@@ -93,7 +96,7 @@ impl Session {
         report: &RebuildReport,
         known: &Index,
     ) -> Result<Vec<u64>> {
-        let every = self.site.settings.get(keys::FLUSH);
+        let every = self.rank.site.settings.get(keys::FLUSH);
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
         let stays = |one: &&Offered| !self.is_left(known, one.id);
         for one in report.offered.iter().filter(stays) {
@@ -102,8 +105,8 @@ impl Session {
         }
         let numbers = self.numbers(links, report)?;
         let wanted = |(one, (number, output, _)): (&Offered, (u64, bool, bool))| {
-            let output =
-                output || self.machine_key(&one.key).is_some_and(|key| self.is_output(key.series));
+            let output = output
+                || self.rank.machine_key(&one.key).is_some_and(|key| self.is_output(key.series));
             let due = output || (every > 0 && number > 0 && number.is_multiple_of(every));
             let is_newest = newest.get(one.key.series.as_str()) == Some(&one.id);
             let there = known.flushed.contains(&one.id) || one.is_on_prefix();
@@ -114,7 +117,7 @@ impl Session {
     }
 
     fn is_output(&self, series: usize) -> bool {
-        self.series.series().get(series).is_some_and(|series| series.output)
+        self.rank.series.series().get(series).is_some_and(|series| series.output)
     }
 
     /// Obeys `SCR_RESTART_REQUIRED`: better no run than one that begins from an older state.
@@ -123,18 +126,19 @@ impl Session {
         links: &Links,
         lost: Option<String>,
     ) -> Result<()> {
-        let Some(lost) = lost.filter(|_| self.site.settings.get(keys::RESTART_REQUIRED)) else {
+        let Some(lost) = lost.filter(|_| self.rank.site.settings.get(keys::RESTART_REQUIRED))
+        else {
             return Ok(());
         };
-        self.tell(messages::RESTART_REQUIRED, format_args!(
+        self.rank.tell(messages::RESTART_REQUIRED, format_args!(
             "SCR_RESTART_REQUIRED=1: the run ends before it computes, since {lost} cannot be had \
              again; without the setting it would go on from what is left"
         ));
         let note = format!("SCR_RESTART_REQUIRED=1: {lost} cannot be had again");
-        self.event(|| Event::new("HALT").note(note));
-        self.end_run("EXIT");
-        self.end_log("EXIT");
+        self.rank.event(|| Event::new("HALT").note(note));
+        self.flush.end_run("EXIT");
+        self.rank.end_log("EXIT");
         links.world.barrier()?;
-        self.site.host.end_process(1)
+        self.rank.site.host.end_process(1)
     }
 }

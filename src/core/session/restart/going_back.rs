@@ -17,14 +17,15 @@ use crate::records::{DatasetKey, Turn};
 use crate::restart::index::Index;
 use crate::restart::plan::Restart;
 use crate::session::prefix::hiding::Hidden;
-use crate::session::rank::runtime::Session;
+use crate::session::rank::lock;
+use crate::session::restart::Restorer;
 use crate::transfer::{forget_datasets, note_turn};
 
-impl Session {
+impl Restorer {
     /// Tells whether an earlier start has left the dataset for an older one, and the user does not
     /// choose anew.
     pub(in crate::session) fn is_left(&self, index: &Index, id: u64) -> bool {
-        let chooses = self.site.settings.get_optional(keys::CURRENT).is_some();
+        let chooses = self.rank.site.settings.get_optional(keys::CURRENT).is_some();
         !chooses && index.turn.is_some_and(|turn| turn.leaves(id))
     }
 
@@ -40,15 +41,15 @@ impl Session {
         report: &RebuildReport,
         hidden: &mut Hidden,
     ) -> Result<()> {
-        let Some(current) = self.site.settings.get_optional(keys::CURRENT) else {
+        let Some(current) = self.rank.site.settings.get_optional(keys::CURRENT) else {
             return Ok(());
         };
         let Some(limit) = self.find_current(&current, &restart.index, report) else {
-            self.tell(
+            self.rank.tell(
                 messages::CURRENT_UNKNOWN,
                 format_args!(
                     "SCR_CURRENT={current} is neither in the cache nor in the index of {}: ignored",
-                    self.site.prefix.display()
+                    self.rank.site.prefix.display()
                 ),
             );
             return Ok(());
@@ -59,10 +60,10 @@ impl Session {
         for one in restart.kept_for_chosen() {
             self.bring_back(links, &one, &mut restart.index, false)?;
         }
-        if self.site.settings.get(keys::DROP_AFTER_CURRENT) {
+        if self.rank.site.settings.get(keys::DROP_AFTER_CURRENT) {
             // While it is known that they have written its pointer files anew.
-            self.put_back(links, limit, hidden)?;
-            self.forget_newer(&links.ctx(&self.site), limit)?;
+            self.prefix.put_back(links, limit, hidden)?;
+            self.forget_newer(&links.ctx(&self.rank.site), limit)?;
         }
         restart.index.in_cache.retain(|(id, _)| *id <= limit);
         Ok(())
@@ -79,8 +80,8 @@ impl Session {
             return;
         }
         index.turn = turn;
-        if self.site.rank == 0
-            && let Err(error) = note_turn(&self.site.prefix, turn)
+        if self.rank.site.rank == 0
+            && let Err(error) = note_turn(&self.rank.site.prefix, turn)
         {
             log::warn_once(
                 messages::INDEX_NOT_UPDATED,
@@ -101,10 +102,10 @@ impl Session {
         restart.index.in_cache.retain(|(id, _)| !turn.leaves(*id));
         let (left, stay) = std::mem::take(&mut report.withheld)
             .into_iter()
-            .partition(|one| turn.leaves(one.id) && self.machine_key(&one.key).is_some());
+            .partition(|one| turn.leaves(one.id) && self.rank.machine_key(&one.key).is_some());
         report.withheld = stay;
         for one in left.into_iter().filter(|one| !one.deleted) {
-            let Some(key) = self.machine_key(&one.key) else { continue };
+            let Some(key) = self.rank.machine_key(&one.key) else { continue };
             hidden.rejected.push(Rejected { key, id: one.id });
         }
     }
@@ -122,14 +123,14 @@ impl Session {
             listed.filter(|id| restart.wishes.chosen != Some(*id)).collect();
         restart.index.in_cache.retain(|(id, _)| !refused.contains(id));
         restart.cached.retain(|one| !refused.contains(&one.id));
-        let (out, stay) = std::mem::take(&mut report.offered)
-            .into_iter()
-            .partition(|one| refused.contains(&one.id) && self.machine_key(&one.key).is_some());
+        let (out, stay) = std::mem::take(&mut report.offered).into_iter().partition(|one| {
+            refused.contains(&one.id) && self.rank.machine_key(&one.key).is_some()
+        });
         report.offered = stay;
         for one in out {
-            let Some(key) = self.machine_key(&one.key) else { continue };
+            let Some(key) = self.rank.machine_key(&one.key) else { continue };
             let name = one.key.name();
-            self.tell(
+            self.rank.tell(
                 messages::REFUSED_BEFORE,
                 format_args!(
                     "{name} is in the cache, but the program could not restart from it: it is not \
@@ -138,7 +139,7 @@ impl Session {
             );
             let mut listed = restart.index.listed.iter().filter(|listed| listed.id == one.id);
             if !listed.any(|listed| listed.holds_names) {
-                self.state().out_of_reach.push((key.series, one.id));
+                lock(&self.ending.out_of_reach).push((key.series, one.id));
             }
             hidden.rejected.push(Rejected { key, id: one.id });
         }
@@ -146,13 +147,13 @@ impl Session {
 
     /// `SCR_DROP_AFTER_CURRENT`. Collective.
     fn forget_newer(&self, ctx: &Ctx, limit: u64) -> Result<()> {
-        let newer = match self.site.rank {
+        let newer = match self.rank.site.rank {
             0 => forget_datasets(ctx.prefix, &|id| id > limit),
             _ => Ok(Vec::new()),
         };
         for (id, key) in agree(ctx.world, newer)? {
             let note = "its files stay (SCR_DROP_AFTER_CURRENT)";
-            self.event(|| Event::new("FORGOTTEN").dataset(id, key.title()).note(note));
+            self.rank.event(|| Event::new("FORGOTTEN").dataset(id, key.title()).note(note));
         }
         Ok(())
     }

@@ -13,10 +13,10 @@ use crate::log::messages;
 use crate::namespace as ns;
 use crate::namespace::Answer;
 use crate::session::prefix::abandoned::{IdPart, InPlace};
-use crate::session::rank::runtime::Session;
+use crate::session::restart::Restorer;
 use crate::transfer::staged_name;
 
-impl Session {
+impl Restorer {
     /// Links that a pattern names, and that lead to a checkpoint of the series which cannot be
     /// seen, lead to the one that the program begins with; all do if the user has `chosen` that.
     /// For rank 0, once everything is in view.
@@ -26,8 +26,8 @@ impl Session {
         in_place: Option<&InPlace>,
         chosen: bool,
     ) {
-        let Some(newest) = self.newest(report, in_place) else { return };
-        let parts = self.id_parts(&newest, true);
+        let Some(newest) = self.prefix.newest(report, in_place) else { return };
+        let parts = self.prefix.id_parts(&newest, true);
         let parents = parts.iter().flat_map(|part| Path::new(&part.parent).ancestors());
         let dirs: BTreeSet<&str> = parents.filter_map(Path::to_str).collect();
         for name in dirs.into_iter().flat_map(|dir| self.links_in(dir)) {
@@ -37,23 +37,25 @@ impl Session {
 
     /// Names of links in a directory of the prefix that a pattern without an id names.
     fn links_in(&self, dir: &str) -> Vec<String> {
-        let Ok(entries) = read_dir(self.site.on_prefix(dir)) else { return Vec::new() };
+        let Ok(entries) = read_dir(self.rank.site.on_prefix(dir)) else { return Vec::new() };
         let links = entries.flatten().filter(|one| one.file_type().is_ok_and(|it| it.is_symlink()));
         let name = |file: String| if dir.is_empty() { file } else { format!("{dir}/{file}") };
         let names = links.filter_map(|one| one.file_name().into_string().ok()).map(name);
-        names.filter(|name| self.match_name(name).is_some_and(|it| it.is_companion())).collect()
+        names
+            .filter(|name| self.rank.match_name(name).is_some_and(|it| it.is_companion()))
+            .collect()
     }
 
     fn repoint(&self, name: &str, parts: &[IdPart], captured: &str, chosen: bool) {
-        let link = self.site.on_prefix(name);
+        let link = self.rank.site.on_prefix(name);
         let Ok(text) = read_link(&link) else { return };
         let Some(text) = text.to_str() else { return };
-        let goal = self.site.on_prefix(ns::parent(name)).join(text);
+        let goal = self.rank.site.on_prefix(ns::parent(name)).join(text);
         if !chosen && self.sees(&goal) {
             return;
         }
         let other = text.split('/').rev().find_map(|own| {
-            parts.iter().find_map(|part| Some((own, part, self.other_id(part, own)?)))
+            parts.iter().find_map(|part| Some((own, part, self.prefix.other_id(part, own)?)))
         });
         let Some((own, part, _)) = other.filter(|(_, _, id)| *id != captured) else { return };
         let (head, tail) = text.rsplit_once(own).unwrap_or_default();
@@ -64,7 +66,7 @@ impl Session {
         let made = remove_file_if_there(&staged).is_ok()
             && symlink(&new, &staged).and_then(|()| rename(&staged, &link)).is_ok();
         match made {
-            true => self.tell(
+            true => self.rank.tell(
                 messages::LINK_TURNED,
                 format_args!("{name} led to {text}, and leads to {new} now"),
             ),
@@ -73,7 +75,7 @@ impl Session {
     }
 
     fn sees(&self, path: &Path) -> bool {
-        match self.lookup(path) {
+        match self.names.lookup(path) {
             Answer::Fail(_) => false,
             Answer::Redirect { .. } | Answer::Known(_) => true,
             _ => path.exists(),

@@ -23,3 +23,24 @@ pub(super) mod removed;
 pub(super) mod restore;
 pub(super) mod stranded;
 pub(super) mod telling;
+
+use std::sync::Arc;
+
+use crate::session::contents::Contents;
+use crate::session::ending::Ending;
+use crate::session::flush::Flusher;
+use crate::session::names::Names;
+use crate::session::node::Node;
+use crate::session::prefix::Inspector;
+use crate::session::rank::Rank;
+
+/// Takes over what an earlier launch has left.
+pub(in crate::session) struct Restorer {
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) contents: Arc<Contents>,
+    pub(super) names: Arc<Names>,
+    pub(super) flush: Arc<Flusher>,
+    pub(super) ending: Arc<Ending>,
+    pub(super) prefix: Arc<Inspector>,
+}

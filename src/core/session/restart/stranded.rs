@@ -12,10 +12,10 @@ use crate::records::DatasetRecord;
 use crate::restart::index::Index;
 use crate::restart::plan::Restart;
 use crate::restart::verdict::Verdict;
-use crate::session::rank::runtime::Session;
+use crate::session::restart::Restorer;
 use crate::transfer::{Left, flush_shares, kept_by_newer};
 
-impl Session {
+impl Restorer {
     /// Publishes what the plan says, from the nodes that have it; its copies in the cache go, and
     /// the nodes have room again. Collective.
     ///
@@ -36,7 +36,7 @@ impl Session {
                 Ok(left) => {
                     any = true;
                     report.withheld.remove(at);
-                    self.log_left(&left);
+                    self.rank.log_left(&left);
                 }
                 Err(error @ Error::Comm(_)) => return Err(error),
                 Err(error) => {
@@ -46,35 +46,36 @@ impl Session {
                 }
             }
             let chosen = |record: &DatasetRecord| record.dataset_id == id;
-            agree(links.world.as_ref(), discard(&links.ctx(&self.site), &chosen, &|_| false))?;
+            agree(links.world.as_ref(), discard(&links.ctx(&self.rank.site), &chosen, &|_| false))?;
         }
         if any {
-            restart.index = Index::read(links.world.as_ref(), &self.site, &self.series, None)?;
+            restart.index =
+                Index::read(links.world.as_ref(), &self.rank.site, &self.rank.series, None)?;
         }
         Ok(())
     }
 
     fn publish_one(&self, links: &Links, one: &Withheld, known: &Index) -> Result<Left> {
-        let (ctx, stranded) = (links.ctx(&self.site), one.stranded.as_ref());
+        let (ctx, stranded) = (links.ctx(&self.rank.site), one.stranded.as_ref());
         let (Some(stranded), Some(kept)) =
             (stranded, kept_by_newer(&ctx, one.id, &one.key, known.restorable())?)
         else {
             return Err(Error::Refused("a newer one has its names".into()));
         };
         let kept = |name: &str| kept.contains(name);
-        let left = flush_shares(&ctx, &stranded.shares, self.site.size, &kept, (1, &|| ()))?;
-        let key = self.machine_key(&one.key);
-        let title = key.map_or_else(|| one.key.series.clone(), |key| self.title(&key));
+        let left = flush_shares(&ctx, &stranded.shares, self.rank.site.size, &kept, (1, &|| ()))?;
+        let key = self.rank.machine_key(&one.key);
+        let title = key.map_or_else(|| one.key.series.clone(), |key| self.rank.title(&key));
         let note = "the nodes have no room to move it";
-        self.event(|| Event::new("PUBLISHED").dataset(one.id, one.key.title()).note(note));
-        if self.site.rank == 0 {
+        self.rank.event(|| Event::new("PUBLISHED").dataset(one.id, one.key.title()).note(note));
+        if self.rank.site.rank == 0 {
             log::warn(
                 messages::NO_ROOM_TO_MOVE,
                 format_args!(
                     "{title} (dataset {}) is written to {} before the program runs, which costs \
                      time: {}",
                     one.id,
-                    self.site.prefix.display(),
+                    self.rank.site.prefix.display(),
                     stranded.why
                 ),
             );

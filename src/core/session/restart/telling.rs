@@ -10,10 +10,10 @@ use crate::params::keys;
 use crate::records::DatasetRecord;
 use crate::restart::index::{Index, newest_left, newest_vanished, vanished_in_words};
 use crate::session::prefix::hiding::Hidden;
-use crate::session::rank::runtime::Session;
+use crate::session::restart::Restorer;
 use crate::transfer::JournalReport;
 
-impl Session {
+impl Restorer {
     /// Tells what the cache has given and what it has not. On rank 0.
     pub(in crate::session) fn tell_offers(
         &self,
@@ -32,7 +32,7 @@ impl Session {
         }
         self.tell_lost(report, known, hidden);
         self.tell_strange(report);
-        let chosen = self.site.settings.get_optional(keys::CURRENT).is_some();
+        let chosen = self.rank.site.settings.get_optional(keys::CURRENT).is_some();
         self.repoint_links(report, hidden.in_place.as_ref(), chosen);
         self.tell_former_groups(report);
         self.tell_offered(report, elapsed);
@@ -46,13 +46,13 @@ impl Session {
         let (lost, past): (Vec<_>, Vec<_>) = known
             .lost(report)
             .partition(|one| !one.spoiled || one.id > newest_left(&one.key.series, report, known));
-        self.describe_lost(&past).into_iter().for_each(|line| self.mention(line));
+        self.describe_lost(&past).into_iter().for_each(|line| self.rank.mention(line));
         let mut lines = self.describe_lost(&lost);
         lines.extend(vanished_in_words(report, known));
-        let goes_on = !self.site.settings.get(keys::RESTART_REQUIRED);
+        let goes_on = !self.rank.site.settings.get(keys::RESTART_REQUIRED);
         let begins = known.listed.iter().find(|one| goes_on && hidden.restart == one.id);
         if let (Some(last), Some(one)) = (lines.last_mut(), begins) {
-            let prefix = self.site.prefix.display();
+            let prefix = self.rank.site.prefix.display();
             last.push_str(&format!("; the run goes on from {}, which {prefix} has", one.name));
         }
         lines.iter().for_each(|line| log::warn(messages::LOST, line));
@@ -61,7 +61,7 @@ impl Session {
     /// What the cache has of a prefix that is gone.
     fn tell_strange(&self, report: &RebuildReport) {
         let Some((newest, key)) = report.strange.last() else { return };
-        let title = self.title_of(key).unwrap_or_else(|| key.series.clone());
+        let title = self.rank.title_of(key).unwrap_or_else(|| key.series.clone());
         log::warn(
             messages::PREFIX_ANEW,
             format_args!(
@@ -69,7 +69,7 @@ impl Session {
                  directory that was {} before, and this one was made anew. A start with \
                  SCR_CACHE_ADOPT=1 begins with it after all; it goes when this run has completed \
                  a checkpoint, or with SCR_CACHE_PURGE=1",
-                self.site.prefix.display()
+                self.rank.site.prefix.display()
             ),
         );
     }
@@ -93,15 +93,16 @@ impl Session {
     }
 
     fn title_withheld(&self, withheld: &Withheld) -> String {
-        let title = self.title_of(&withheld.key);
+        let title = self.rank.title_of(&withheld.key);
         let title = title.unwrap_or_else(|| withheld.key.series.clone());
         format!("{title} (dataset {})", withheld.id)
     }
 
     /// What was protected across groups that the settings do not have any more.
     fn tell_former_groups(&self, report: &RebuildReport) {
-        let records = report.offered.iter().filter_map(|one| self.site.filemap.get_id(one.id));
-        let former = |record: DatasetRecord| self.site.descriptors.former_group(&record.descriptor);
+        let records = report.offered.iter().filter_map(|one| self.rank.site.filemap.get_id(one.id));
+        let former =
+            |record: DatasetRecord| self.rank.site.descriptors.former_group(&record.descriptor);
         let groups: BTreeSet<String> = records.filter_map(former).collect();
         for group in groups {
             log::warn(
@@ -116,14 +117,16 @@ impl Session {
 
     fn tell_offered(&self, report: &RebuildReport, elapsed: Duration) {
         let Some(newest) = report.offered.iter().rfind(|one| !one.fetched) else { return };
-        let Some(key) = self.machine_key(&newest.key) else { return };
+        let Some(key) = self.rank.machine_key(&newest.key) else { return };
         let list = |ranks: &[usize]| {
             let texts: Vec<String> = ranks.iter().map(ToString::to_string).collect();
             texts.join(", ")
         };
-        let title = self.title(&key);
+        let title = self.rank.title(&key);
         let mut text = match newest.is_on_prefix() {
-            true => format!("{title} is on {}, and not in the cache", self.site.prefix.display()),
+            true => {
+                format!("{title} is on {}, and not in the cache", self.rank.site.prefix.display())
+            }
             false => format!("{title} is in the cache"),
         };
         if !newest.rebuilt.is_empty() {
@@ -147,10 +150,10 @@ impl Session {
             for id in ids {
                 let listed = known.listed.iter().find(|one| one.id == *id);
                 let title = listed.map(|one| one.key.title()).unwrap_or_default();
-                self.event(|| Event::new(what).dataset(*id, title).note(note));
+                self.rank.event(|| Event::new(what).dataset(*id, title).note(note));
             }
         }
-        self.log_left(&report.left);
+        self.rank.log_left(&report.left);
     }
 
     /// Logs what the start has found in the cache.
@@ -159,7 +162,7 @@ impl Session {
             if !one.rebuilt.is_empty() {
                 let note = format!("{}: ranks {:?}", one.scheme, one.rebuilt);
                 let event = Event::new("REBUILD").dataset(one.id, one.key.title());
-                self.event(|| event.seconds(one.seconds).note(note));
+                self.rank.event(|| event.seconds(one.seconds).note(note));
             }
             let note = match (&one.unprotected, one.moved.is_empty()) {
                 (Some(why), _) => format!("not protected: {why}"),
@@ -168,15 +171,15 @@ impl Session {
             };
             let (files, bytes) = one.catalog.size();
             let event = Event::new("OFFERED").dataset(one.id, one.key.title()).size(files, bytes);
-            self.event(|| event.seconds(one.seconds).note(note));
+            self.rank.event(|| event.seconds(one.seconds).note(note));
         }
         for one in known.lost(report) {
             let event = Event::new("WITHHELD").dataset(one.id, one.key.title());
-            self.event(|| event.note(one.reason.clone()));
+            self.rank.event(|| event.note(one.reason.clone()));
         }
         if let Some((id, name)) = newest_vanished(report, known) {
             let event = Event::new("WITHHELD").dataset(id, name);
-            self.event(|| event.note("no node of this job has anything of it"));
+            self.rank.event(|| event.note("no node of this job has anything of it"));
         }
     }
 }

@@ -5,13 +5,14 @@ use crate::descriptors::RedundancyDesc;
 use crate::error::Result;
 use crate::machine::DatasetKey;
 use crate::namespace as ns;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::node::State;
+use crate::session::stores::Stores;
 
-impl Session {
+impl Stores {
     /// Returns the descriptor of the dataset with this number.
     pub(in crate::session) fn descriptor(&self, series: usize, number: u64) -> &RedundancyDesc {
-        let output = self.series.series().get(series).is_some_and(|one| one.output);
-        self.site.descriptor(output, number)
+        let output = self.rank.series.series().get(series).is_some_and(|one| one.output);
+        self.rank.site.descriptor(output, number)
     }
 
     /// Returns the name of the store for the files of `key`: where its first file on this rank
@@ -40,16 +41,22 @@ impl Session {
 
     /// Returns this rank's share of what the user says that a store has, bytes.
     pub(in crate::session) fn capacity_of(&self, store: &Store) -> Option<u64> {
-        let mut described = self.site.descriptors.stores.iter();
+        let mut described = self.rank.site.descriptors.stores.iter();
         let described = described.find(|one| one.base.as_os_str() == store.name.as_str());
         Some(described?.capacity_bytes? / self.sharers(store))
     }
 
     /// Counts the ranks that share a store, as many for each live launch of the job; at least 1.
     pub(in crate::session) fn sharers(&self, store: &Store) -> u64 {
-        let index = self.site.layout.store_index(&store.name);
-        let ranks = self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node);
-        ranks.max(1).saturating_mul(self.launches.alive(&self.site.layout.control_dir))
+        let index = self.rank.site.layout.store_index(&store.name);
+        let ranks = self
+            .rank
+            .site
+            .store_sharers
+            .get(index)
+            .copied()
+            .unwrap_or(self.rank.site.ranks_on_node);
+        ranks.max(1).saturating_mul(self.launches.alive(&self.rank.site.layout.control_dir))
     }
 
     /// Notes what the first byte that is written changes; what takes a promise back is durable when
@@ -61,21 +68,21 @@ impl Session {
         begin: bool,
         revoke: bool,
     ) -> Result<()> {
-        let record = self.record_key(key);
+        let record = self.rank.record_key(key);
         let store = self.store_for(state, key);
         if begin {
-            self.write_begun(key);
+            self.report.write_begun(key);
         }
         if begin || state.view.layer(key).is_none() {
-            let dir = self.site.layout.open_dir(&store, &record);
+            let dir = self.rank.site.layout.open_dir(&store, &record);
             // Who puts a file there makes it, too, and hears if that fails.
             let _ = ns::make_parents(&dir, "x");
             state.view.begin(ns::Layer::new(key.clone(), dir));
             state.holdings.entry(key.clone()).or_default().store.clone_from(&store);
-            self.site.filemap.note_open(&record, &store);
+            self.rank.site.filemap.note_open(&record, &store);
         }
         if revoke {
-            self.site.filemap.revoke(&record)?;
+            self.rank.site.filemap.revoke(&record)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //!
 //! The file of a program shows no content but its own. So only such files are written over others
 //! that the program has written from start to end the last time, as the door says
-//! ([`Session::written`](crate::session::rank::runtime::Session)), and the door goes on to see to
+//! ([`Stores::written`](crate::session::rank::runtime::Session)), and the door goes on to see to
 //! it (`preload/src/fd/reuse.rs`). They are kept only while memory is plenty.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,9 @@ use crate::handles::{Tracked, Way};
 use crate::log;
 use crate::machine::DatasetKey;
 use crate::params::keys;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::node::State;
+use crate::session::rank::lock;
+use crate::session::stores::Stores;
 use crate::system::{has_kernel_queues, is_open_elsewhere, user_attributes_at};
 
 /// Smaller files gain nothing.
@@ -43,7 +45,7 @@ pub struct Pages {
     kept: u64,
 }
 
-impl Session {
+impl Stores {
     /// Opens, for the token's descriptor `fd`, which is on a new and empty file, one with old
     /// content to be written over. Returns its descriptor, -1: there is none.
     pub fn reuse(&self, token: u64, fd: i32) -> i32 {
@@ -56,32 +58,34 @@ impl Session {
     /// Where the token's file lies and how many bytes it will have, if it can be written over
     /// another one.
     fn wanted_pages(&self, token: u64) -> Option<(&Store, u64)> {
-        let state = self.state_to_look();
+        let state = self.node.state_to_look();
         let one = state.tokens.get(token).filter(|one| one.way == Way::Cached && !one.doubted)?;
         let room = one.room;
-        if state.pages.kept == 0 || room.wanted || room.reserved > 0 {
+        if lock(&self.pages).kept == 0 || room.wanted || room.reserved > 0 {
             return None;
         }
-        let file = self.file_ref(&one.name).filter(|_| state.tokens.count(&one.name) == 1)?;
+        let file = self.rank.file_ref(&one.name).filter(|_| state.tokens.count(&one.name) == 1)?;
         let bytes = state.machine.expected_bytes(file.series, &file.masked);
-        let known = state.pages.in_order.contains(&(file.series, file.masked));
-        let store = self.site.layout.store(&self.store_for(&state, &one.key))?;
+        let known = lock(&self.pages).in_order.contains(&(file.series, file.masked));
+        let store = self.rank.site.layout.store(&self.store_for(&state, &one.key))?;
         drop(state);
         let fits = known && bytes >= BYTES_MIN && in_memory(store) && !has_kernel_queues();
         fits.then_some((store, bytes))
     }
 
     /// Learns from a close whether the file was written from start to end.
-    pub(in crate::session) fn learn_order(&self, state: &mut State, tracked: &Tracked) {
-        let of_cache = tracked.way == Way::Cached && self.site.settings.get(keys::CACHE_REUSE);
-        let Some(file) = Some(&tracked.name).filter(|_| of_cache).and_then(|it| self.file_ref(it))
+    pub(in crate::session) fn learn_order(&self, tracked: &Tracked) {
+        let of_cache = tracked.way == Way::Cached && self.rank.site.settings.get(keys::CACHE_REUSE);
+        let Some(file) =
+            Some(&tracked.name).filter(|_| of_cache).and_then(|it| self.rank.file_ref(it))
         else {
             return;
         };
         let name = (file.series, file.masked);
+        let in_order = &mut lock(&self.pages).in_order;
         match tracked.in_order {
-            true => state.pages.in_order.insert(name),
-            false => state.pages.in_order.remove(&name),
+            true => in_order.insert(name),
+            false => in_order.remove(&name),
         };
     }
 
@@ -94,19 +98,20 @@ impl Session {
         key: &DatasetKey,
         left: u64,
     ) -> BTreeSet<String> {
-        if !self.site.settings.get(keys::CACHE_REUSE) || state.pages.unused >= UNUSED_MAX {
+        let mut pages = lock(&self.pages);
+        if !self.rank.site.settings.get(keys::CACHE_REUSE) || pages.unused >= UNUSED_MAX {
             return BTreeSet::new();
         }
-        if state.pages.kept > 0 {
-            let all_there = self.spares(store).bytes() >= state.pages.kept;
-            state.pages.unused = if all_there { state.pages.unused + 1 } else { 0 };
+        if pages.kept > 0 {
+            let all_there = self.spares(store).bytes() >= pages.kept;
+            pages.unused = if all_there { pages.unused + 1 } else { 0 };
         }
         // What the program has open gets a second name where it is.
         let open = state.tokens.readers_of(key);
         let size = |name: &str| Some(state.view.layer(key)?.dir.join(name).metadata().ok()?.len());
         let wanted = |name: &String| {
-            let file = self.file_ref(name)?;
-            let known = state.pages.in_order.contains(&(file.series, file.masked));
+            let file = self.rank.file_ref(name)?;
+            let known = pages.in_order.contains(&(file.series, file.masked));
             let bytes = size(name).filter(|bytes| known && *bytes >= BYTES_MIN)?;
             Some((name.clone(), bytes))
         };
@@ -115,14 +120,14 @@ impl Session {
         let (names, sizes): (BTreeSet<String>, Vec<u64>) = files.filter_map(wanted).unzip();
         let bytes: u64 = sizes.iter().sum();
         let fits = left / PLENTY >= bytes && in_memory(store);
-        state.pages.kept = if fits { bytes } else { 0 };
+        pages.kept = if fits { bytes } else { 0 };
         if fits { names } else { BTreeSet::new() }
     }
 
     /// Gives up what is left of spares, and what was lent, at the end.
     pub(in crate::session) fn end_spares(&self, store: &Store) {
         if let Err(error) = self.spares(store).end() {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+            log::message(1, format_args!("rank {}: {error}", self.rank.site.rank));
         }
     }
 }

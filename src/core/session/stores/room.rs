@@ -17,7 +17,9 @@ use crate::machine::{DatasetKey, FileRef};
 use crate::namespace::Place;
 use crate::records::FileMeta;
 use crate::redundancy::Spares;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::node::State;
+use crate::session::rank::lock;
+use crate::session::stores::Stores;
 use crate::system::{allocated, release_excess, reserve, space};
 
 /// Room is plenty if this rank's part of it is so many times what its open files are going to take.
@@ -35,11 +37,11 @@ struct Left {
     in_memory: bool,
 }
 
-impl Session {
+impl Stores {
     /// Tells whether the store can take a file that is as large as it was last time, and how that
     /// is to be made sure.
     pub(in crate::session) fn has_room(&self, state: &State, file: &FileRef) -> Option<Room> {
-        if !self.is_routing() && !state.machine.goes_with_cached(file) {
+        if !self.rank.is_routing() && !state.machine.goes_with_cached(file) {
             return None;
         }
         let number = state.machine.number_for(file);
@@ -48,7 +50,7 @@ impl Session {
             return None;
         }
         let expected = state.machine.expected_bytes(file.series, &file.masked);
-        let store = self.site.layout.store(&descriptor.base.display().to_string())?;
+        let store = self.rank.site.layout.store(&descriptor.base.display().to_string())?;
         let open = state.tokens.all().map(|(_, one)| one.room.expected);
         let wanted = open.fold(expected, u64::saturating_add);
         let beside = self.overhead(file.series, number).of(expected);
@@ -95,7 +97,7 @@ impl Session {
 
     fn overhead(&self, series: usize, number: u64) -> Overhead {
         let index = self.descriptor(series, number).index;
-        self.site.overheads.get(index).copied().unwrap_or(Overhead::NONE)
+        self.rank.site.overheads.get(index).copied().unwrap_or(Overhead::NONE)
     }
 
     /// What this rank may still take of the store, of which it wants so many bytes; `None` if that
@@ -121,7 +123,7 @@ impl Session {
     /// Tells whether a store that this rank keeps datasets in has no room for two more like the
     /// largest of them, besides those that wait there for the program to delete them.
     pub(in crate::session) fn is_scarce(&self, state: &State) -> bool {
-        if !self.series.series().iter().any(|series| self.site.keeps(series)) {
+        if !self.rank.series.series().iter().any(|series| self.rank.site.keeps(series)) {
             return false;
         }
         let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
@@ -131,7 +133,7 @@ impl Session {
             *known = bytes.max(*known);
         }
         largest.into_iter().any(|(name, bytes)| {
-            let (store, wanted) = (self.site.layout.store(name), bytes.saturating_mul(2));
+            let (store, wanted) = (self.rank.site.layout.store(name), bytes.saturating_mul(2));
             let left = store.and_then(|store| self.left(state, store, wanted));
             left.is_some_and(|left| left.bytes < wanted)
         })
@@ -148,7 +150,7 @@ impl Session {
         id: u64,
     ) {
         let Some(holding) = state.holdings.get(key) else { return };
-        let Some(store) = self.site.layout.store(&holding.store) else { return };
+        let Some(store) = self.rank.site.layout.store(&holding.store) else { return };
         let like_it = state.machine.cached_bytes(key).saturating_add(holding.redundancy_bytes);
         let fits = |left: &Left| left.bytes.saturating_sub(holding.redundancy_bytes) >= like_it;
         let left = self.left(state, store, like_it);
@@ -161,36 +163,36 @@ impl Session {
             false => self.spares(store).clear(),
         };
         if let Err(error) = done {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+            log::message(1, format_args!("rank {}: {error}", self.rank.site.rank));
         }
     }
 
     /// Gives up the spares, since there is better use for the room that they take.
     pub(in crate::session) fn give_up_spares(&self, store: &Store) {
         if let Err(error) = self.spares(store).clear() {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+            log::message(1, format_args!("rank {}: {error}", self.rank.site.rank));
         }
     }
 
     /// Removes now what is left of datasets that were evicted: the room is needed.
     fn remove_evicted(&self, store: &Store) {
         if let Err(error) = cache::remove_evicted(&store.cache_dir) {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+            log::message(1, format_args!("rank {}: {error}", self.rank.site.rank));
         }
     }
 
     pub(super) fn spares(&self, store: &Store) -> Spares {
-        Spares::beside(&store.cache_dir.join("x"), self.site.rank)
+        Spares::beside(&store.cache_dir.join("x"), self.rank.site.rank)
     }
 
     /// Reserves what the file of `token`, which is open now, is expected to take, if it is to be.
     /// `false`: there is no room after all, or another rank of the node has taken the file to the
     /// PFS before anybody could see that it is written here, too.
     pub(in crate::session) fn set_aside(&self, token: u64, fd: i32) -> bool {
-        let mut state = self.state_to_look();
-        let State { tokens, kept_out, view, .. } = &mut *state;
+        let mut state = self.node.state_to_look();
+        let State { tokens, view, .. } = &mut *state;
         let Some(one) = tokens.get(token) else { return true };
-        kept_out.remove(&one.name);
+        lock(&self.kept_out).remove(&one.name);
         if one.way == Way::Cached && view.is_taken(&one.key, &one.name) {
             return false;
         }
@@ -204,13 +206,13 @@ impl Session {
     pub fn reserve(&self, token: u64, fd: i32, offset: u64, bytes: u64) -> bool {
         let in_store = |one: &Tracked| match &one.way {
             Way::Cached | Way::Temporary => true,
-            Way::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
+            Way::Shadow { copy, .. } => !copy.starts_with(self.rank.site.fallback_dir()),
             Way::OnPrefix | Way::Lazy { .. } => false,
         };
-        let state = self.state_to_look();
+        let state = self.node.state_to_look();
         let Some(one) = state.tokens.get(token).filter(|one| in_store(one)) else { return true };
         let name = self.store_for(&state, &one.key);
-        let Some(store) = self.site.layout.store(&name) else { return true };
+        let Some(store) = self.rank.site.layout.store(&name) else { return true };
         let Some(left) = self.left(&state, store, bytes) else { return false };
         if left.bytes <= bytes.saturating_sub(allocated(fd).unwrap_or(0)) {
             self.setbacks.met(Setback::NoRoom(store.cache_dir.clone()));
@@ -225,14 +227,14 @@ impl Session {
         let done = reserve(fd, offset, bytes);
         let full = |kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
         if done.as_ref().is_err_and(|error| full(error.kind())) {
-            let state = self.state_to_look();
+            let state = self.node.state_to_look();
             if let Some(one) = state.tokens.get(token) {
                 let name = self.store_for(&state, &one.key);
-                self.setbacks.met(Setback::full(self.site.layout.cache_dir(&name)));
+                self.setbacks.met(Setback::full(self.rank.site.layout.cache_dir(&name)));
             }
             return false;
         }
-        if let Some(one) = self.state_to_look().tokens.get_mut(token) {
+        if let Some(one) = self.node.state_to_look().tokens.get_mut(token) {
             one.room.wanted = false;
             // A file system that cannot reserve leaves it at what was found free.
             if done.is_ok() {
@@ -261,18 +263,15 @@ impl Session {
         };
         let unused = path.metadata().is_ok_and(|found| found.len() < reserved);
         if unused && !release(&path) && tracked.way == Way::Cached {
-            state.late.push((tracked.key.clone(), tracked.name.clone()));
+            lock(&self.late).push((tracked.key.clone(), tracked.name.clone()));
         }
     }
 
     /// Gives back, before a seal, what could not be given back at the close, since a child still
     /// had the file.
     pub(in crate::session) fn give_back_late(&self, key: &DatasetKey) {
-        let mut state = self.state();
-        let (ready, later) =
-            std::mem::take(&mut state.late).into_iter().partition(|(of, _)| of == key);
-        state.late = later;
-        let ready: Vec<(DatasetKey, String)> = ready;
+        let state = self.node.state();
+        let ready = lock(&self.late).extract_if(.., |(of, _)| of == key).collect::<Vec<_>>();
         for (_, name) in ready {
             if let Some(layer) = state.view.layer(key) {
                 release(&layer.dir.join(name));

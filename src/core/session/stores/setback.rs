@@ -13,14 +13,16 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, OnPrefix, Place};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::node::State;
+use crate::session::rank::lock;
+use crate::session::stores::Stores;
 use crate::system::monotonic_ms;
 
 fn reason(name: &str, errno: i32) -> String {
     format!("opening {name} failed: {}", std::io::Error::from_raw_os_error(errno))
 }
 
-impl Session {
+impl Stores {
     /// Lets one rank tell, once, why files of the dataset are on the PFS and not in the cache.
     /// Collective only if files are there, which all ranks see in the catalog.
     ///
@@ -36,7 +38,7 @@ impl Session {
         if !catalog.has_files_on_prefix() || setbacks.is_told() {
             return Ok(());
         }
-        let own = self.site.rank as i64;
+        let own = self.rank.site.rank as i64;
         let setback = setbacks.first();
         let mut teller = [if setback.is_some() { own } else { -1 }];
         links.world.all_max(&mut teller)?;
@@ -51,7 +53,7 @@ impl Session {
     }
 
     fn warn_of(&self, setback: &Setback, title: &str) {
-        let (node, prefix) = (&self.site.node_name, self.site.prefix.display());
+        let (node, prefix) = (&self.rank.site.node_name, self.rank.site.prefix.display());
         match setback {
             Setback::NoRoom(place) => log::warn(
                 messages::NO_ROOM,
@@ -88,7 +90,7 @@ impl Session {
         error: &Error,
     ) {
         let store = self.store_for(state, key);
-        let setback = Setback::of(self.site.layout.cache_dir(&store), error);
+        let setback = Setback::of(self.rank.site.layout.cache_dir(&store), error);
         state.machine.moved_to_prefix(key, name, setback.reason());
         self.setbacks.met(setback);
     }
@@ -138,16 +140,16 @@ impl Session {
     /// Takes word that the real open for a token failed with `errno`. `true`: the file has another
     /// place now, and the program's open is to be asked for once more.
     pub(in crate::session) fn not_opened(&self, token: u64, errno: i32) -> bool {
-        let mut state = self.state();
+        let mut state = self.node.state();
         let Some(tracked) = state.tokens.take(token) else { return false };
         let name = tracked.name.as_str();
-        let first = !state.kept_out.remove(name);
+        let first = !lock(&self.kept_out).remove(name);
         let again = first && !is_about_the_file(errno) && self.is_in_store(&tracked);
         if again {
             let error = Error::io("cannot open", name, std::io::Error::from_raw_os_error(errno));
             let store = self.store_for(&state, &tracked.key);
-            self.setbacks.met(Setback::of(self.site.layout.cache_dir(&store), &error));
-            state.kept_out.insert(name.to_string());
+            self.setbacks.met(Setback::of(self.rank.site.layout.cache_dir(&store), &error));
+            lock(&self.kept_out).insert(name.to_string());
         }
         match &tracked.way {
             Way::Shadow { copy, .. } => {
@@ -176,7 +178,7 @@ impl Session {
         let twin = state.tokens.writer(name).filter(|_| again && tracked.way == Way::Cached);
         drop(state);
         // What is open already is one file for all: it goes along.
-        twin.into_iter().for_each(|twin| self.site.host.move_out(twin));
+        twin.into_iter().for_each(|twin| self.rank.site.host.move_out(twin));
         again
     }
 
@@ -184,7 +186,7 @@ impl Session {
     pub(in crate::session) fn is_in_store(&self, tracked: &Tracked) -> bool {
         match &tracked.way {
             Way::Cached | Way::Temporary => true,
-            Way::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
+            Way::Shadow { copy, .. } => !copy.starts_with(self.rank.site.fallback_dir()),
             Way::Lazy { kept, .. } => kept.is_none(),
             Way::OnPrefix => false,
         }
@@ -194,7 +196,7 @@ impl Session {
     /// dataset lacks this file. A directory that is missing is not its last word, and what is no
     /// file is none of the dataset.
     pub(in crate::session) fn note_refusal(&self, state: &mut State, file: &FileRef, wish: Intent) {
-        let path = self.site.on_prefix(&file.name);
+        let path = self.rank.site.on_prefix(&file.name);
         let is_other = ns::on_prefix(&path) == OnPrefix::Other;
         if is_other || !path.parent().is_some_and(Path::is_dir) {
             return;
@@ -209,10 +211,10 @@ impl Session {
     /// Takes word that a cached file could not be opened to be read: if the PFS has the same, it is
     /// read there.
     pub(in crate::session) fn unreadable(&self, path: &Path) {
-        let Some(name) = self.name_of(path) else { return };
-        let mut state = self.state();
+        let Some(name) = self.rank.name_of(path) else { return };
+        let mut state = self.node.state();
         if let Place::Cached(_, here) = state.view.place(name)
-            && self.has_the_same(name, &here)
+            && self.rank.has_the_same(name, &here)
         {
             state.view.moved_to_prefix(name);
         }
@@ -221,13 +223,13 @@ impl Session {
     /// Sends new files to the PFS from now on, those of all ranks from the next agreement on; what
     /// is cached stays readable, agreements go on.
     pub fn give_up_routing(&self, reason: &str) {
-        self.fall_back(&mut self.state(), reason);
+        self.fall_back(&mut self.node.state(), reason);
     }
 
     /// Does what [`Self::give_up_routing`] does, for who has the state at hand.
     pub(in crate::session) fn fall_back(&self, state: &mut State, reason: &str) {
         if self.stop_routing(reason) {
-            let (site, prefix) = (&self.site, self.site.prefix.display());
+            let (site, prefix) = (&self.rank.site, self.rank.site.prefix.display());
             log::warn_once(
                 messages::CACHE_GIVEN_UP,
                 format_args!(
@@ -242,9 +244,9 @@ impl Session {
 
     /// Stops the routing of this rank. False: it had stopped before.
     pub(in crate::session) fn stop_routing(&self, reason: &str) -> bool {
-        let stops = self.routing.swap(false, Ordering::Relaxed);
+        let stops = self.rank.routing.swap(false, Ordering::Relaxed);
         if stops {
-            self.event(|| Event::new("FALLBACK").note(reason));
+            self.rank.event(|| Event::new("FALLBACK").note(reason));
         }
         stops
     }

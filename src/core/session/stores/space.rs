@@ -13,18 +13,19 @@ use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::handles::{Room, Tracked, Way};
 use crate::namespace::{self as ns, Place};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::node::State;
+use crate::session::stores::Stores;
 use crate::system::{monotonic_ms, test_pause};
 
-impl Session {
+impl Stores {
     /// Notes that a call on the file of `token` met `errno` in the store.
     pub(in crate::session) fn met(&self, token: u64, errno: i32) {
-        let state = self.state();
+        let state = self.node.state();
         if let Some(one) = state.tokens.get(token).filter(|one| self.is_in_store(one)) {
             let source = std::io::Error::from_raw_os_error(errno);
             let error = Error::io("cannot write", &one.name, source);
             let store = self.store_for(&state, &one.key);
-            self.setbacks.met(Setback::of(self.site.layout.cache_dir(&store), &error));
+            self.setbacks.met(Setback::of(self.rank.site.layout.cache_dir(&store), &error));
         }
     }
 
@@ -42,7 +43,7 @@ impl Session {
     /// Tries to bring the file to the PFS, and opens it there as `fd` is. `None`: the file is on
     /// the PFS already, and that refuses.
     pub(in crate::session) fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
-        let mut state = self.state();
+        let mut state = self.node.state();
         let Some(tracked) = state.tokens.get(token).cloned() else { return Ok(None) };
         if let Way::Shadow { copy, .. } = &tracked.way {
             let copy = self.evacuate_shadow(&mut state, copy)?;
@@ -64,7 +65,7 @@ impl Session {
         if let Some(source) = &source {
             self.copy_out(source, &tracked.name, false)?;
         }
-        let file = open_alike(fd, &self.site.on_prefix(&tracked.name))?;
+        let file = open_alike(fd, &self.rank.site.on_prefix(&tracked.name))?;
         test_pause("move.copied");
         if let Some(one) = state.tokens.get_mut(token) {
             (one.way, one.room) = (Way::OnPrefix, Room::default());
@@ -88,7 +89,7 @@ impl Session {
     /// and what the next fsync says of it is true. What is read from the device instead is its own
     /// word: an error here, or what it keeps.
     fn copy_out(&self, source: &Path, name: &str, sync: bool) -> Result<()> {
-        let target = self.site.on_prefix(name);
+        let target = self.rank.site.on_prefix(name);
         let was_there = target.symlink_metadata().is_ok();
         let options = CopyOptions { crc32: false, sync, ..CopyOptions::default() };
         let copied = copy_file(source, &target, options).map(drop);
@@ -102,7 +103,7 @@ impl Session {
     /// be removed.
     fn moved_out(&self, state: &mut State, tracked: &Tracked, source: &Path) {
         if state.view.take_private(&tracked.name).is_none() {
-            self.tally.one(Count::FellBack);
+            self.rank.tally.one(Count::FellBack);
             state.now_on_prefix(&tracked.key, &tracked.name, Reason::NoRoom);
         }
         let _ = ns::remove(source);
@@ -110,7 +111,7 @@ impl Session {
 
     /// A private copy goes on as one on the PFS, for all descriptors that share it. Returns where.
     fn evacuate_shadow(&self, state: &mut State, copy: &Path) -> Result<PathBuf> {
-        let fallback_dir = self.site.fallback_dir();
+        let fallback_dir = self.rank.site.fallback_dir();
         if copy.starts_with(&fallback_dir) {
             // Either another descriptor on it was here before, or the PFS is full, too.
             return Ok(copy.to_path_buf());
@@ -127,7 +128,7 @@ impl Session {
     /// Distrusts the file of `token`, which is not sure to be durable where it is: it goes to the
     /// PFS at its close. `false`: it is not in the cache.
     pub(in crate::session) fn distrust(&self, token: u64) -> bool {
-        let mut state = self.state();
+        let mut state = self.node.state();
         let Some(one) = state.tokens.get_mut(token) else { return false };
         let in_cache = self.is_in_store(one) && !matches!(one.way, Way::Lazy { .. });
         one.distrusted |= in_cache;

@@ -15,9 +15,10 @@ use crate::log;
 use crate::machine::DatasetKey;
 use crate::namespace::{Files, Layer, Message, Notice, Remote, ToldElsewhere};
 use crate::records::{self, FileMeta, files_from_list, files_to_list};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::node::State;
+use crate::session::updates::Updates;
 
-impl Session {
+impl Updates {
     /// Tells all ranks what each has to tell, if it is time for it. Collective.
     ///
     /// # Errors
@@ -27,7 +28,7 @@ impl Session {
         links: &Links,
         before_conference: bool,
     ) -> Result<()> {
-        let mut state = self.state();
+        let mut state = self.node.state();
         if !state.machine.tells_names(before_conference) {
             return Ok(());
         }
@@ -42,7 +43,7 @@ impl Session {
     /// # Errors
     /// Communication failed.
     pub(in crate::session) fn tell_moves(&self, links: &Links) -> Result<()> {
-        let mut state = self.state();
+        let mut state = self.node.state();
         let mut untold = [i64::from(!state.moves.untold.is_empty())];
         untold[0] |= i64::from(!state.moves.learned.is_empty());
         let mut own = Message(KvTree::new());
@@ -68,7 +69,7 @@ impl Session {
         if heard.is_empty() && !moves {
             return Ok(());
         }
-        let mut state = self.state();
+        let mut state = self.node.state();
         let any_deleted = heard.iter().any(|(_, news)| news.0.contains("DELETED"));
         let made_here = if any_deleted { made_here(&state) } else { BTreeSet::new() };
         for (rank, news) in &heard {
@@ -82,7 +83,7 @@ impl Session {
         });
         state.moves.told = own.moves().last().map_or(state.moves.told, |one| one.number);
         drop(state);
-        self.site.host.names_changed();
+        self.rank.site.host.names_changed();
         Ok(())
     }
 
@@ -116,7 +117,7 @@ impl Session {
             let mut tree = Message(KvTree::new());
             tree.0.set("THERE", files_to_list(&there));
             tree.names("GONE", gone);
-            news.0.child_mut("DSET").set(self.record_key(key).directory_name(), tree.0);
+            news.0.child_mut("DSET").set(self.rank.record_key(key).directory_name(), tree.0);
         }
         let deleted: BTreeSet<String> = state.view.deleted().map(str::to_string).collect();
         let far = state.view.take_far_news();
@@ -130,12 +131,12 @@ impl Session {
     }
 
     fn hear_of_moves(&self, state: &mut State, rank: usize, news: &Message) {
-        if rank != self.site.rank {
-            news.moves().iter().for_each(|one| self.hear_of_move(state, rank, one));
+        if rank != self.rank.site.rank {
+            news.moves().iter().for_each(|one| self.node.hear_of_move(state, rank, one));
         }
         for (series, texts) in news.0.child("LEARNED") {
             let Ok(series) = series.parse() else { continue };
-            texts.keys().for_each(|text| self.learn_directory(state, series, text));
+            texts.keys().for_each(|text| self.node.learn_directory(state, series, text));
         }
     }
 
@@ -157,11 +158,11 @@ impl Session {
     fn hear_of_files(&self, state: &mut State, rank: usize, news: &Message, own: &Message) {
         for (name, tree) in news.0.child("DSET") {
             let key = records::DatasetKey::from_directory_name(name);
-            let Some(key) = key.and_then(|key| self.machine_key(&key)) else { continue };
+            let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { continue };
             let there = files_from_list(tree.child("THERE")).unwrap_or_default();
             if !there.is_empty() && state.view.layer(&key).is_none() {
-                let store = self.store_for(state, &key);
-                let dir = self.site.layout.open_dir(&store, &self.record_key(&key));
+                let store = self.stores.store_for(state, &key);
+                let dir = self.rank.site.layout.open_dir(&store, &self.rank.record_key(&key));
                 state.view.put(Layer::new(key.clone(), dir));
             }
             for (name, _) in tree.child("GONE") {
@@ -171,7 +172,7 @@ impl Session {
                 let name = meta.name.clone();
                 let deleted =
                     state.view.is_deleted(&name) && !own.0.child("DELETED").contains(&name);
-                if let Some(file) = self.file_ref(&name).filter(|_| deleted) {
+                if let Some(file) = self.rank.file_ref(&name).filter(|_| deleted) {
                     // It had heard of the deletion.
                     state.machine.made_elsewhere(&file);
                     state.view.revive(&name);

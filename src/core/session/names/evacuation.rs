@@ -9,10 +9,11 @@ use crate::error::{Error, Result};
 use crate::handles::{Tracked, Way, stamp};
 use crate::log::messages;
 use crate::namespace::{Answer, Intent, Manner, Place};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::names::Names;
+use crate::session::node::State;
 use crate::session::stores::space::{descriptor_info, open_alike};
 
-impl Session {
+impl Names {
     /// Moves what is written so far to the PFS: a call on the file of `token` met a store that is
     /// full or fails, or the file is never quiet. Returns a new descriptor with the same access
     /// mode and offset as `fd`; -1 if that is impossible, so that its dataset is invalid.
@@ -24,30 +25,30 @@ impl Session {
     /// `errno` is what the call met; 0 if it met nothing.
     pub fn evacuate(&self, token: u64, fd: i32, errno: i32) -> i32 {
         if errno != 0 {
-            self.met(token, errno);
+            self.stores.met(token, errno);
         }
         if fd < 0 {
-            return if self.distrust(token) { 0 } else { -1 };
+            return if self.stores.distrust(token) { 0 } else { -1 };
         }
         let woken = self.wake_lazy(token, fd);
         let moved = woken.and_then(|file| match file {
             Some(file) => Ok(Some(file)),
-            None => self.try_evacuate(token, fd),
+            None => self.stores.try_evacuate(token, fd),
         });
         match moved {
             Ok(Some(file)) => file.into_raw_fd(),
             Ok(None) => -1,
             Err(error) => {
-                let mut state = self.state();
+                let mut state = self.node.state();
                 match state.tokens.get(token).cloned() {
                     Some(one) if matches!(one.way, Way::Cached | Way::Shadow { .. }) => {
-                        self.tell_unmoved(&mut state, &one, &error);
+                        self.stores.tell_unmoved(&mut state, &one, &error);
                     }
                     Some(one) => {
                         let what = format!("{} cannot be moved out of the cache", one.name);
-                        self.complain(messages::NOT_MOVED, &format_args!("{what}: {error}"));
+                        self.rank.complain(messages::NOT_MOVED, &format_args!("{what}: {error}"));
                     }
-                    None => self.complain(messages::NOT_MOVED, &error),
+                    None => self.rank.complain(messages::NOT_MOVED, &error),
                 }
                 -1
             }
@@ -58,14 +59,14 @@ impl Session {
     /// is about to be made. `None` if `token` is not a reader of a sealed copy.
     pub(in crate::session) fn wake_lazy(&self, token: u64, fd: i32) -> Result<Option<File>> {
         let name = {
-            let mut state = self.state();
+            let mut state = self.node.state();
             match state.tokens.get(token).cloned() {
                 Some(mut tracked @ Tracked { way: Way::Lazy { .. }, .. }) => {
                     if state.view.place(&tracked.name) == Place::Deleted {
                         state.tokens.orphan_readers(&tracked.name);
                         tracked = state.tokens.get(token).cloned().unwrap_or(tracked);
                     }
-                    if tracked.is_orphan() || self.is_evicted(&state, &tracked) {
+                    if tracked.is_orphan() || self.handles.is_evicted(&state, &tracked) {
                         return self.wake_alone(&mut state, token, fd, tracked).map(Some);
                     }
                     tracked.name
@@ -75,24 +76,24 @@ impl Session {
         };
         let gone = || Error::Missing(format!("{name} cannot be copied to be changed"));
         let (flags, _) = descriptor_info(fd)?;
-        let matched = self.match_name(&name).ok_or_else(gone)?;
+        let matched = self.rank.match_name(&name).ok_or_else(gone)?;
         let intent = Intent::of(flags & (libc::O_ACCMODE | libc::O_APPEND));
         loop {
             let answer = self.open_for_writing(&name, &matched, intent, Manner::Changing);
             let (path, own) = match answer {
                 Answer::Redirect { path, token } => (path, token),
-                Answer::Pass { token } => (self.site.on_prefix(&name), token),
+                Answer::Pass { token } => (self.rank.site.on_prefix(&name), token),
                 _ => return Err(gone()),
             };
             match open_alike(fd, &path) {
                 Ok(file) => {
-                    let replaced = self.state().tokens.replace(token, own);
+                    let replaced = self.node.state().tokens.replace(token, own);
                     if !replaced {
-                        self.closed(own); // as the reader was, by another thread
+                        self.handles.closed(own); // as the reader was, by another thread
                     }
                     return Ok(Some(file));
                 }
-                Err(error) if self.opened(own, -1, error.errno()) => return Err(error),
+                Err(error) if self.handles.opened(own, -1, error.errno()) => return Err(error),
                 Err(_) => {}
             }
         }
@@ -113,20 +114,21 @@ impl Session {
             return Err(Error::Missing(format!("{} is not open on a sealed copy", tracked.name)));
         };
         let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
-        let there = self.site.on_prefix(&name);
+        let there = self.rank.site.on_prefix(&name);
         if !orphan
             && stamp(&there).is_some_and(|flushed| stamp(&here) == Some(flushed))
             && let Ok(file) = open_alike(fd, &there)
         {
             state.tokens.take(token);
-            self.let_go(state, kept.as_deref());
+            self.handles.let_go(state, kept.as_deref());
             return Ok(file);
         }
         let shared = state.tokens.shadow_of(&name).cloned();
         if shared.is_none() {
             state.co_writers.remove(&name);
         }
-        let copy = shared.map_or_else(|| self.private_copy(state, &key, &name, &here), Ok)?;
+        let copy =
+            shared.map_or_else(|| self.handles.private_copy(state, &key, &name, &here), Ok)?;
         let file = open_alike(fd, &copy)?;
         if let Some(one) = state.tokens.get_mut(token) {
             one.way = Way::Shadow { copy, origin: kept.unwrap_or_default(), base: None };

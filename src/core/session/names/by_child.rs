@@ -4,21 +4,22 @@
 
 use std::path::Path;
 
-use super::lent::Lent;
 use crate::error::Result;
 use crate::log::messages;
-use crate::machine::FileRef;
 use crate::namespace::{self as ns, Answer, Claim, Found, Intent, Manner, OnPrefix, Place};
-use crate::session::names::placing::mode_of;
-use crate::session::rank::runtime::{Session, State};
-use crate::session::updates::neighbours::Locked;
-use crate::system::{Attributes, has_writers, monotonic_ms, user_attributes_at};
+use crate::session::contents::placing::mode_of;
+use crate::session::handles::lent::Lent;
+use crate::session::names::Names;
+use crate::session::node::Locked;
+use crate::session::node::State;
+use crate::session::rank::lock;
+use crate::system::{Attributes, has_writers, user_attributes_at};
 
-impl Session {
+impl Names {
     /// Answers an open of `path` by the process `child`.
     pub(in crate::session) fn open_by_child(&self, path: &Path, flags: i32, child: i32) -> Answer {
         let intent = Intent::of(flags);
-        match self.name_of(path) {
+        match self.rank.name_of(path) {
             Some(name) if intent.may_change && !ns::is_ours(name) => {
                 self.change_by_child(path, name, flags, child)
             }
@@ -31,13 +32,15 @@ impl Session {
     /// file of another node as its open would; a rank knows its own habits, and is not held up.
     pub(in crate::session) fn stat_by_child(&self, path: &Path) -> Answer {
         let answer = self.lookup(path);
-        let (Answer::Known(_), Some(name)) = (&answer, self.name_of(path)) else { return answer };
-        let mut state = self.state();
+        let (Answer::Known(_), Some(name)) = (&answer, self.rank.name_of(path)) else {
+            return answer;
+        };
+        let mut state = self.node.state();
         let place = state.view.place(name);
         let Place::Elsewhere(key, remote) = &place else { return answer };
-        self.note_read(&mut state, name, &place);
+        self.contents.note_read(&mut state, name, &place);
         drop(state);
-        match self.wait_for_remote(name, key, remote) {
+        match self.updates.wait_for_remote(name, key, remote) {
             Answer::Fail(_) => answer,
             there => there,
         }
@@ -45,20 +48,20 @@ impl Session {
 
     fn change_by_child(&self, path: &Path, name: &str, flags: i32, child: i32) -> Answer {
         let intent = Intent::of(flags);
-        self.wake(|one| one.name == name);
-        let mut state = self.state();
-        if !self.concerns(&state, name) {
+        self.handles.wake(|one| one.name == name);
+        let mut state = self.node.state();
+        if !self.contents.concerns(&state, name) {
             return Answer::PASS;
         }
-        self.unmatched.matches();
+        self.report.unmatched.matches();
         state.doubt(name);
         if let Some(copy) = state.tokens.shadow_of(name).cloned() {
             if let Some(token) = state.tokens.shadows_of(name).first() {
-                self.lend(&mut state, *token, child);
+                self.handles.lend(&mut state, *token, child);
             }
             return Answer::at(copy);
         }
-        let mut found = match self.look(&state, name, intent) {
+        let mut found = match self.contents.look(&state, name, intent) {
             Ok(found) if found.is_denied() => return Answer::Fail(libc::EACCES),
             Ok(found) => found,
             Err(answer) => return answer,
@@ -66,12 +69,12 @@ impl Session {
         let is_written = |here: &Path| has_writers(here).is_ok_and(|found| found == Some(true));
         match (&found.place, state.tokens.writer(name)) {
             (Place::Cached(_, here) | Place::Private(here), Some(token)) => {
-                self.lend(&mut state, token, child);
+                self.handles.lend(&mut state, token, child);
                 return Answer::at(here.clone());
             }
             (Place::Prefix, Some(_)) => return Answer::PASS,
             (Place::Cached(_, here) | Place::Private(here), None)
-                if !self.is_ended() && (is_written(here) || state.view.is_private(name)) =>
+                if !self.rank.is_ended() && (is_written(here) || state.view.is_private(name)) =>
             {
                 drop(state);
                 return self.open_lent(path, flags, child);
@@ -80,7 +83,7 @@ impl Session {
             _ => {}
         }
         if !intent.truncate {
-            state = match self.bring_near(state, name, &mut found) {
+            state = match self.contents.bring_near(state, name, &mut found) {
                 Ok(state) => state,
                 Err(answer) => return answer,
             };
@@ -93,7 +96,7 @@ impl Session {
             }
             Err(error) => {
                 drop(state);
-                self.complain(messages::OPERATION_FAILED, &error);
+                self.rank.complain(messages::OPERATION_FAILED, &error);
                 Answer::Fail(libc::EIO)
             }
         }
@@ -112,22 +115,11 @@ impl Session {
         if found.place == Place::Prefix && !own && !cached && !state.view.is_absent(name) {
             return Ok(true); // it belongs to no dataset, and goes on like that
         }
-        self.clear_prefix(state, name, found)?;
+        self.contents.clear_prefix(state, name, found)?;
         self.make_for_child(name, found, intent)?;
-        let mut leave = |state: &mut State| self.leave_to_prefix(state, name);
+        let mut leave = |state: &mut State| self.contents.leave_to_prefix(state, name);
         let claim = Claim { name: name.to_string(), on_prefix: true, rename: None };
-        self.bring_to_prefix(state, claim, found, intent, &mut leave)
-    }
-
-    /// Leaves what is under `name` to the PFS from now on, and to no dataset in progress.
-    pub(in crate::session) fn leave_to_prefix(&self, state: &mut State, name: &str) -> Result<()> {
-        self.file_refs(name).iter().try_for_each(|file| self.withdraw(state, file))?;
-        let held: Vec<_> = state.holdings.keys().cloned().collect();
-        held.iter().for_each(|key| state.leave_file(key, name));
-        state.view.tell_on_prefix(name);
-        state.view.moved_to_prefix(name);
-        state.view.revive(name);
-        Ok(())
+        self.contents.bring_to_prefix(state, claim, found, intent, &mut leave)
     }
 
     /// A file that the PFS does not have is there for the call that truncates it, with its mode.
@@ -143,19 +135,7 @@ impl Session {
         if !intent.truncate || found.on_prefix != OnPrefix::Absent {
             return Ok(());
         }
-        ns::make_empty(&self.site.on_prefix(name), mode, &attributes)
-    }
-
-    fn withdraw(&self, state: &mut State, file: &FileRef) -> Result<()> {
-        for gone in state.machine.changed_by_child(file, monotonic_ms()) {
-            if gone.revoke {
-                self.site.filemap.revoke(&self.record_key(&gone.key))?;
-            }
-            if let Some(layer) = state.view.layer(&gone.key) {
-                ns::remove(&layer.dir.join(&file.name))?;
-            }
-        }
-        Ok(())
+        ns::make_empty(&self.rank.site.on_prefix(name), mode, &attributes)
     }
 
     /// Answers a child's open of a file that is being written, but not by this rank: as if this
@@ -164,9 +144,9 @@ impl Session {
         let answer = self.open_as(path, flags, Manner::Changing);
         match answer {
             Answer::Redirect { token, .. } if token != 0 => {
-                self.state().lent.push(Lent::new(token, child));
+                lock(&self.handles.lent).push(Lent::new(token, child));
             }
-            Answer::Pass { token } if token != 0 => _ = self.closed(token),
+            Answer::Pass { token } if token != 0 => _ = self.handles.closed(token),
             _ => {}
         }
         answer

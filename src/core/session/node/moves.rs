@@ -8,8 +8,9 @@ use crate::error::{Error, Result};
 use crate::log::messages;
 use crate::machine::{DatasetKey, DatasetState, Reason, Why};
 use crate::namespace::{self as ns, Move};
+use crate::session::node::Node;
+use crate::session::node::State;
 use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
 use crate::system::monotonic_ms;
 
 /// Directories that were renamed.
@@ -38,7 +39,7 @@ struct MovedFile<'a> {
     landed: bool,
 }
 
-impl Session {
+impl Node {
     /// Takes the rename of a directory that `rank`, of this node, has just done.
     pub(in crate::session) fn see_move(&self, state: &mut State, rank: usize, one: &Move) {
         state.moves.heard.insert((rank, one.number));
@@ -55,7 +56,7 @@ impl Session {
 
     pub(in crate::session) fn take_move(&self, state: &mut State, one: &Move) {
         if let Err(error) = move_in_cache(state, one) {
-            self.complain(messages::OPERATION_FAILED, &error);
+            self.rank.complain(messages::OPERATION_FAILED, &error);
         }
         self.follow(state, one);
     }
@@ -91,12 +92,12 @@ impl Session {
 
     fn follow_file(&self, state: &mut State, moved: &MovedFile<'_>) -> Result<()> {
         let MovedFile { key, old, new, was_on_prefix, landed } = *moved;
-        let Some(file) = self.file_ref(new) else { return Ok(()) };
+        let Some(file) = self.rank.file_ref(new) else { return Ok(()) };
         let here = state.view.layer(key).map(|layer| layer.dir.join(new));
-        let (target, reason) = (self.site.on_prefix(new), Reason::DirectoryMoved);
+        let (target, reason) = (self.rank.site.on_prefix(new), Reason::DirectoryMoved);
         let is_there = |here: &PathBuf| {
             let one = Single { source: here, target: &target, reason };
-            self.has_the_same(new, here) || self.publish(one, Gate::Open).is_ok()
+            self.rank.has_the_same(new, here) || self.rank.publish(one, Gate::Open).is_ok()
         };
         let may_land = landed && !was_on_prefix && state.tokens.count(old) == 0;
         let lands = may_land && here.as_ref().is_some_and(is_there);
@@ -108,7 +109,7 @@ impl Session {
             state.machine.moved(key, old, &file, on_prefix.then_some(reason), monotonic_ms());
         let Some(revoke) = moved else { return Ok(()) };
         if revoke {
-            self.site.filemap.revoke(&self.record_key(key))?;
+            self.rank.site.filemap.revoke(&self.rank.record_key(key))?;
         }
         state.tokens.rename(old, new, key);
         state.leave_file(key, old);
@@ -123,6 +124,14 @@ impl Session {
         match here.filter(|_| lands) {
             Some(here) => ns::remove(&here),
             None => Ok(()),
+        }
+    }
+
+    /// Learns from `text` how the program calls a directory of `series` before it is complete. All
+    /// ranks have heard this.
+    pub(in crate::session) fn learn_directory(&self, state: &mut State, series: usize, text: &str) {
+        if series < self.rank.series.series().len() && self.rank.directories.add(series, text) {
+            state.machine.learn_directory(series, text);
         }
     }
 }

@@ -8,17 +8,20 @@ use crate::machine::{self, FileRef, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Found, OnPrefix, Place, SHADOWS};
 use crate::params::keys;
 use crate::patterns::{Match, Template};
+use crate::session::contents::Contents;
+use crate::session::node::State;
 use crate::session::rank::known::file_ref;
+use crate::session::rank::lock;
 use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
 use crate::system::{monotonic_ms, user_attributes_at};
 
-impl Session {
+impl Contents {
     /// Finds what the file `name` will be, as far as that can be foreseen, if a template says that
     /// it will be renamed to a name that is cached.
     pub(in crate::session) fn final_file(&self, state: &State, name: &str) -> Option<FileRef> {
         let caches = |series: usize| state.machine.routing(series).caches();
-        let known = state.templates.iter().filter(|(series, _)| caches(*series));
+        let templates = lock(&self.templates);
+        let known = templates.iter().filter(|(series, _)| caches(*series));
         let unforeseen = |series: usize| FileRef {
             series,
             id: None,
@@ -28,7 +31,7 @@ impl Session {
         };
         known.clone().find_map(|(series, template)| match template.final_name(name) {
             Some(last) => {
-                let matched = self.match_name(&last)?;
+                let matched = self.rank.match_name(&last)?;
                 (matched.series == *series).then(|| file_ref(name, &matched))
             }
             None => self.is_covered(template, name).then(|| unforeseen(*series)),
@@ -37,20 +40,20 @@ impl Session {
 
     /// Tells whether `name` is a temporary one by its looks.
     fn is_covered(&self, template: &Template, name: &str) -> bool {
-        template.covers(name) && !self.series.ignores(name)
+        template.covers(name) && !self.rank.series.ignores(name)
     }
 
     /// Tells whether nothing that the program does to `name` can concern us: no pattern matches it,
     /// nor what it may be renamed to as far as is known, and no change of the view is about it.
     pub(in crate::session) fn is_foreign(&self, state: &State, name: &str) -> bool {
         let becomes_ours = |(_, template): &(usize, Template)| {
-            template.final_name(name).is_some_and(|last| self.match_name(&last).is_some())
+            template.final_name(name).is_some_and(|last| self.rank.match_name(&last).is_some())
                 || self.is_covered(template, name)
         };
         !self.concerns(state, name)
             && !self.is_called(state, name)
             && !state.view.is_removed_dir(name)
-            && !state.templates.iter().any(becomes_ours)
+            && !lock(&self.templates).iter().any(becomes_ours)
     }
 
     pub(in crate::session) fn private_target(
@@ -64,13 +67,13 @@ impl Session {
         if !held || !found.exists {
             match found.on_prefix {
                 OnPrefix::File { mode } if found.exists => {
-                    let attributes = user_attributes_at(&self.site.on_prefix(name));
+                    let attributes = user_attributes_at(&self.rank.site.on_prefix(name));
                     ns::make_empty(&path, mode, &attributes)?;
                 }
                 _ => ns::remove(&path)?,
             }
             // What an earlier run left under this name is being truncated.
-            ns::remove(&self.site.on_prefix(name))?;
+            ns::remove(&self.rank.site.on_prefix(name))?;
         }
         state.view.put_private(name, path.clone());
         Ok(path)
@@ -104,7 +107,7 @@ impl Session {
         let mut placement = Placement::Pass;
         if open == 0 {
             let bytes = here.metadata().map_or(0, |found| found.len());
-            let keep = !self.is_routing() && !state.machine.goes_with_cached(&file);
+            let keep = !self.rank.is_routing() && !state.machine.goes_with_cached(&file);
             let keep = keep.then_some(Reason::FallenBack);
             placement = state.machine.renamed(None, Some(&file), bytes, keep, now).to;
         }
@@ -123,7 +126,7 @@ impl Session {
 
     /// Removes the file that this rank saw under `to`, where the PFS has a new one.
     pub(in crate::session) fn replace_private(&self, state: &mut State, to: &Path) {
-        if let Some(here) = self.name_of(to).and_then(|to| state.view.take_private(to)) {
+        if let Some(here) = self.rank.name_of(to).and_then(|to| state.view.take_private(to)) {
             let _ = ns::remove(&here);
         }
     }
@@ -138,8 +141,8 @@ impl Session {
         let last = self.final_file(state, name);
         let (series, number) =
             last.map_or((0, 1), |last| (last.series, state.machine.number_for(&last)));
-        let cache = self.site.layout.cache_dir(&self.store_of_number(series, number));
-        let folder = cache.join(SHADOWS).join(self.site.rank.to_string());
+        let cache = self.rank.site.layout.cache_dir(&self.stores.store_of_number(series, number));
+        let folder = cache.join(SHADOWS).join(self.rank.site.rank.to_string());
         ns::make_parents(&folder, name)?;
         Ok(folder.join(name))
     }
@@ -147,7 +150,7 @@ impl Session {
     /// Takes the close of a descriptor on a temporary name. At the last one, a file that will not
     /// be renamed any more, as far as is known, goes to the PFS at once.
     pub(in crate::session) fn closed_private(&self, state: &mut State, name: &str) {
-        let waits = !self.is_ended() && self.final_file(state, name).is_some();
+        let waits = !self.rank.is_ended() && self.final_file(state, name).is_some();
         if !waits && state.tokens.count(name) == 0 {
             self.publish_private(state, name);
         }
@@ -157,14 +160,15 @@ impl Session {
     /// name. Returns whether the PFS has it; if not, that was told.
     pub(in crate::session) fn publish_private(&self, state: &mut State, name: &str) -> bool {
         let Some(here) = state.view.take_private(name) else { return true };
-        let (target, reason) = (self.on_prefix_now(name), Reason::Temporary);
+        let (target, reason) = (self.rank.on_prefix_now(name), Reason::Temporary);
         let done = self
+            .rank
             .publish(Single { source: &here, target: &target, reason }, Gate::Open)
             .and_then(|_| ns::remove(&here));
         if let Err(error) = &done {
             log::warn(
                 messages::FILE_NOT_WRITTEN,
-                format_args!("rank {}: {name}: {error}", self.site.rank),
+                format_args!("rank {}: {name}: {error}", self.rank.site.rank),
             );
         }
         done.is_ok()
@@ -173,12 +177,12 @@ impl Session {
     /// Leaves to the PFS what the program has closed under a temporary name long ago: it may be one
     /// by its looks only.
     pub(in crate::session) fn publish_left_private(&self) {
-        let patience = self.site.settings.get(keys::UNSEALED_SECONDS);
+        let patience = self.rank.site.settings.get(keys::UNSEALED_SECONDS);
         let is_old = |here: &Path| {
             let written = here.metadata().and_then(|found| found.modified());
             written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= patience))
         };
-        let mut state = self.state();
+        let mut state = self.node.state();
         let all = state.view.private().filter(|(name, _)| state.tokens.count(name) == 0);
         let left = all.filter(|(_, here)| is_old(here)).map(|(name, _)| name.to_string());
         for name in left.collect::<Vec<_>>() {
@@ -188,7 +192,7 @@ impl Session {
 
     /// Publishes all temporary files that are closed.
     pub(in crate::session) fn publish_all_private(&self) {
-        let mut state = self.state();
+        let mut state = self.node.state();
         let names: Vec<String> = state.view.private_names().map(str::to_string).collect();
         for name in names.iter().filter(|name| state.tokens.count(name) == 0).collect::<Vec<_>>() {
             self.publish_private(&mut state, name);

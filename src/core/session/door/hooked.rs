@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use super::runtime::Session;
-use crate::handles::Way;
-use crate::system::monotonic_ms;
+use crate::session::Session;
 
 /// Something that the shim has seen.
 #[derive(Debug, Clone, Copy)]
@@ -31,37 +29,24 @@ pub enum Note<'a> {
 }
 
 impl Session {
-    /// Notes that a write, truncate, fsync or close on the token's file failed.
-    pub fn failed(&self, token: u64, errno: i32) {
-        let mut state = self.state_to_look();
-        let Some(tracked) = state.tokens.get(token).cloned() else { return };
-        if matches!(tracked.way, Way::Temporary | Way::Lazy { .. }) || tracked.is_orphan() {
-            // It belongs to nothing yet; the program will not rename what it could not write.
-            return;
-        }
-        let reason = std::io::Error::from_raw_os_error(errno);
-        let text = format!("writing {} failed: {reason}", tracked.name);
-        state.machine.failed(&tracked.key, &text, monotonic_ms());
-    }
-
     /// Does what is to be done when something noteworthy has happened.
     pub fn note(&self, note: Note<'_>) {
         match note {
             Note::ForkedChild => {
-                self.child.store(true, Ordering::Relaxed);
+                self.rank.child.store(true, Ordering::Relaxed);
                 self.counter.leave_to_parent();
             }
-            Note::Exit => self.exit(),
-            Note::Leave => self.leave(),
-            Note::Finalized => self.ended.store(true, Ordering::Relaxed),
+            Note::Exit => self.ending.exit(),
+            Note::Leave => self.ending.leave(),
+            Note::Finalized => self.rank.ended.store(true, Ordering::Relaxed),
             // Attributes are read from the files at the seal.
             Note::Attributes(_) => {}
-            Note::Make(path) => self.give_way(path),
-            Note::Misled(path) => self.misled(path),
-            Note::Unreadable(path) => self.unreadable(path),
+            Note::Make(path) => self.names.give_way(path),
+            Note::Misled(path) => self.stores.misled(path),
+            Note::Unreadable(path) => self.stores.unreadable(path),
             Note::Mkdir(path) => {
-                if let Some(name) = self.name_of(path)
-                    && self.state_to_look().view.settle_dir(name)
+                if let Some(name) = self.rank.name_of(path)
+                    && self.node.state_to_look().view.settle_dir(name)
                 {
                     // The other ranks see by its time that it is there again.
                     let now = std::time::SystemTime::now();

@@ -6,9 +6,9 @@ use std::path::Path;
 use crate::error::Error;
 use crate::log::{self, Id, messages};
 use crate::machine::DatasetKey;
-use crate::session::rank::runtime::Session;
+use crate::session::rank::Rank;
 
-impl Session {
+impl Rank {
     /// Returns what a dataset is called in messages.
     pub(in crate::session) fn title(&self, key: &DatasetKey) -> String {
         self.record_key(key).title()

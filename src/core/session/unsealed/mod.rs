@@ -1,24 +1,36 @@
 //! Files that no agreement comes for go to the PFS by themselves; `machine/overdue.rs` says which,
 //! when, and in which order.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::account::tally::Count;
 use crate::log::{self, messages};
 use crate::machine::{FileRef, Gone, Overdue, Reason};
 use crate::namespace as ns;
 use crate::params::keys;
+use crate::session::contents::Contents;
+use crate::session::node::Node;
+use crate::session::rank::Rank;
 use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::Session;
 use crate::system::monotonic_ms;
 
-impl Session {
+/// What goes to the PFS although no agreement comes for it.
+pub struct Unsealed {
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) contents: Arc<Contents>,
+    /// A thread whose calls do not count has made collective ones.
+    pub(super) passed_by: AtomicBool,
+}
+
+impl Unsealed {
     /// Writes what is overdue to the PFS, and deletes there what the program has deleted. Runs on
     /// the helper thread, when agreements end, and after the end at every close.
     pub(in crate::session) fn publish_overdue(&self) {
         self.publish_closed(true);
-        self.publish_left_private();
-        for gone in self.state().machine.overdue_deletions(monotonic_ms()) {
+        self.contents.publish_left_private();
+        for gone in self.node.state().machine.overdue_deletions(monotonic_ms()) {
             self.remove_gone(&gone);
         }
     }
@@ -32,13 +44,13 @@ impl Session {
     /// Brings what no agreement has come for to the PFS before the program begins the second
     /// checkpoint after it with `file`.
     pub(in crate::session) fn publish_outrun(&self, file: &FileRef) {
-        if self.state_to_look().machine.outruns(file) {
+        if self.node.state_to_look().machine.outruns(file) {
             self.publish_before(Some(file.series), true);
         }
     }
 
     fn publish_before(&self, coming: Option<usize>, pointers: bool) -> Vec<Overdue> {
-        let overdue = self.state().machine.overdue_before(coming, monotonic_ms());
+        let overdue = self.node.state().machine.overdue_before(coming, monotonic_ms());
         let (later, now): (Vec<_>, Vec<_>) =
             overdue.into_iter().partition(|one| one.last && !pointers);
         // Nothing may overtake one that cannot be written.
@@ -52,14 +64,14 @@ impl Session {
     /// Once: a program without agreements has no use of the cache, and nobody would know why.
     /// `outrun`: checkpoints come so fast.
     fn tell_unheard(&self, outrun: bool) {
-        let unheard = outrun || self.state().machine.is_unheard(monotonic_ms());
-        if !unheard || self.is_ended() || self.is_exiting() {
+        let unheard = outrun || self.node.state().machine.is_unheard(monotonic_ms());
+        if !unheard || self.rank.is_ended() || self.rank.is_exiting() {
             return;
         }
         let since = match outrun {
             true => "while it wrote two checkpoints".to_string(),
             false => {
-                let seconds = self.site.settings.get(keys::UNSEALED_SECONDS).as_secs_f64();
+                let seconds = self.rank.site.settings.get(keys::UNSEALED_SECONDS).as_secs_f64();
                 format!("for {seconds} s")
             }
         };
@@ -76,7 +88,7 @@ impl Session {
                 "the program has passed no blocking collective of all ranks{why} {since}, and \
                  checkpoints in the cache are complete at those only: their files are written to \
                  {} as they are, new ones too until there is one (SCR_UNSEALED_SECONDS)",
-                self.site.prefix.display()
+                self.rank.site.prefix.display()
             ),
         );
     }
@@ -88,35 +100,35 @@ impl Session {
 
     /// Writes one of them, if it is still there. `false`: it cannot be written.
     pub(in crate::session) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
-        let layer = self.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
+        let layer = self.node.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
         let Some(source) = layer.filter(|source| source.exists()) else { return true };
         // Without the lock: the copy takes its time. The cached file stays what the program
         // sees; if it is opened again meanwhile, the machine has it copied once more.
-        let target = self.on_prefix_now(&one.file);
+        let target = self.rank.on_prefix_now(&one.file);
         let gate = if reason == Reason::Wanted { Gate::Awaited } else { Gate::Open };
-        match self.publish(Single { source: &source, target: &target, reason }, gate) {
+        match self.rank.publish(Single { source: &source, target: &target, reason }, gate) {
             Ok(_) => {
-                self.tally.one(Count::FellBack);
-                self.state().machine.published(&one.key, &one.file);
+                self.rank.tally.one(Count::FellBack);
+                self.node.state().machine.published(&one.key, &one.file);
                 true
             }
             Err(error) => {
-                self.tell_unpublished(&one.file, &source, &error);
+                self.rank.tell_unpublished(&one.file, &source, &error);
                 false
             }
         }
     }
 
     fn remove_gone(&self, gone: &Gone) {
-        let mut state = self.state();
+        let mut state = self.node.state();
         let cached = state.view.layer(&gone.key).map(|layer| layer.dir.join(&gone.file));
         let mut done = cached.map_or(Ok(()), |path| ns::remove(&path));
         // Made again meanwhile: that one stays.
         if gone.everywhere && state.view.is_deleted(&gone.file) {
-            done = done.and(self.remove_deleted(&mut state, &gone.file).map(drop));
+            done = done.and(self.contents.remove_deleted(&mut state, &gone.file).map(drop));
         }
         if let Err(error) = done {
-            self.complain(messages::DELETION_FAILED, &error);
+            self.rank.complain(messages::DELETION_FAILED, &error);
         }
         state.leave_file(&gone.key, &gone.file);
         if gone.everywhere && state.view.place(&gone.file) == ns::Place::Deleted {

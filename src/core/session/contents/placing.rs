@@ -1,6 +1,7 @@
 //! What an open is made of: where the file is that a name leads to, and how a new content of it
 //! gets its place, in a dataset's directory or on the PFS.
 
+use crate::machine::FileRef;
 use std::path::Path;
 
 use crate::account::tally::Count;
@@ -9,18 +10,19 @@ use crate::handles::{Room, Tracked, Way};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Placed, Reason};
 use crate::namespace::{self as ns, Answer, Claim, Found, Intent, OnPrefix, Place, Writing};
+use crate::session::contents::Contents;
+use crate::session::node::Locked;
+use crate::session::node::State;
 use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
-use crate::session::updates::neighbours::Locked;
 use crate::system::{may_write, monotonic_ms, user_attributes_at};
 
-impl Session {
+impl Contents {
     /// Lets the machine learn who reads what.
     pub(in crate::session) fn note_read(&self, state: &mut State, name: &str, place: &Place) {
-        if self.is_child() {
+        if self.rank.is_child() {
             return;
         }
-        let Some(file) = self.file_ref(name) else { return };
+        let Some(file) = self.rank.file_ref(name) else { return };
         let foreign = match place {
             Place::Elsewhere(..) => true,
             Place::Prefix => {
@@ -40,7 +42,7 @@ impl Session {
             format_args!(
                 "rank {}: {name} belonged to a checkpoint that was not due for a flush and has \
                  left the cache; it cannot be opened (without SCR_FLUSH it would be kept)",
-                self.site.rank
+                self.rank.site.rank
             ),
         );
         Answer::Fail(libc::ENOENT)
@@ -53,7 +55,7 @@ impl Session {
         name: &str,
         intent: Intent,
     ) -> std::result::Result<Found, Answer> {
-        let path = self.site.on_prefix(name);
+        let path = self.rank.site.on_prefix(name);
         let (place, on_prefix) = (state.view.place(name), ns::on_prefix(&path));
         let exists = match place {
             Place::Deleted => false,
@@ -95,10 +97,10 @@ impl Session {
     ) -> Option<Answer> {
         self.tell_behind(&placed);
         let mut way = Way::OnPrefix;
-        if self.begin_in_cache(&mut state, &placed, name) {
+        if self.stores.begin_in_cache(&mut state, &placed, name) {
             match self.make_target(&state, name, &placed.key, found, intent) {
                 Ok(()) => way = Way::Cached,
-                Err(error) => self.set_back(&mut state, &placed.key, name, &error),
+                Err(error) => self.stores.set_back(&mut state, &placed.key, name, &error),
             }
         }
         let on_prefix = way == Way::OnPrefix;
@@ -134,7 +136,7 @@ impl Session {
                 return Some(Answer::Fail(error.errno()));
             }
         }
-        self.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
+        self.rank.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
         let made = !found.exists;
         let room = if on_prefix { Room::default() } else { room };
         let tracked = Tracked { made, room, ..Tracked::new(&placed.key, name, way) };
@@ -149,15 +151,15 @@ impl Session {
 
     /// Once: the program waits for the PFS again, and nobody would know why.
     fn tell_behind(&self, placed: &Placed) {
-        let keeps = self.site.keeps(&self.series.series()[placed.key.series]);
+        let keeps = self.rank.site.keeps(&self.rank.series.series()[placed.key.series]);
         if keeps && placed.on_prefix == Some(Reason::WaitsForFlush) {
             log::warn_once(
                 messages::FLUSH_BEHIND,
                 format_args!(
                     "{} goes straight to {}: the cache is full of checkpoints that wait to be \
                      written there",
-                    self.title(&placed.key),
-                    self.site.prefix.display()
+                    self.rank.title(&placed.key),
+                    self.rank.site.prefix.display()
                 ),
             );
         }
@@ -175,10 +177,10 @@ impl Session {
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<bool> {
         let name = claim.name.as_str();
-        let target = self.site.on_prefix(name);
+        let target = self.rank.site.on_prefix(name);
         let modified = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
         let is_there =
-            |here: &Path| modified(&target) > modified(here) || self.has_the_same(name, here);
+            |here: &Path| modified(&target) > modified(here) || self.rank.has_the_same(name, here);
         match &found.place {
             Place::Cached(_, here) if !intent.truncate && !is_there(here) => {
                 let one = Single { source: here, target: &target, reason: Reason::Follows };
@@ -188,7 +190,7 @@ impl Session {
                     let writing = Writing { copies: true, ..Writing::new(&claim, found) };
                     self.write_in_turn(state, writing, publish, enter)
                 };
-                self.publish(one, Gate::InTurn(&mut in_turn))
+                self.rank.publish(one, Gate::InTurn(&mut in_turn))
             }
             Place::Cached(..) if !intent.truncate => {
                 let writing = Writing { copies: true, ..Writing::new(&claim, found) };
@@ -213,7 +215,7 @@ impl Session {
         if found.exists || !state.view.is_absent(name) {
             return Ok(());
         }
-        ns::remove(&self.site.on_prefix(name))
+        ns::remove(&self.rank.site.on_prefix(name))
     }
 
     /// Makes the dataset's directory such that the program's own open finds there what it would
@@ -233,13 +235,13 @@ impl Session {
             return Ok(());
         }
         let target = layer.dir.join(name);
-        ns::make_parents_like(&self.site.prefix, &layer.dir, name)?;
+        ns::make_parents_like(&self.rank.site.prefix, &layer.dir, name)?;
         if !found.exists {
             // What has no such reason to be there, another rank of the node has made just now.
             let outdated = state.view.is_absent(name) || layer.is_on_prefix(name);
             return if outdated { ns::remove(&target) } else { Ok(()) };
         }
-        let path = self.site.on_prefix(name);
+        let path = self.rank.site.on_prefix(name);
         let made = match (&found.place, found.on_prefix) {
             (Place::Cached(_, here), _) if !intent.truncate => ns::copy_up(here, &target),
             (Place::Cached(_, here), _) => {
@@ -270,13 +272,13 @@ impl Session {
     ) -> std::result::Result<Locked<'a>, Answer> {
         let Place::Elsewhere(key, remote) = &found.place else { return Ok(state) };
         drop(state);
-        let answer = self.wait_for_remote(name, key, remote);
+        let answer = self.updates.wait_for_remote(name, key, remote);
         if answer != Answer::PASS {
             return Err(answer);
         }
-        let on_prefix = ns::on_prefix(&self.site.on_prefix(name));
+        let on_prefix = ns::on_prefix(&self.rank.site.on_prefix(name));
         *found = Found { place: Place::Prefix, on_prefix, exists: true };
-        Ok(self.state())
+        Ok(self.node.state())
     }
 
     /// Brings those of `names` that are on another node only to the prefix, where they can be
@@ -292,12 +294,35 @@ impl Session {
             self.note_read(&mut state, name, &place);
             let turn = state.turn.clone();
             drop(state);
-            if self.wait_for_remote(name, key, remote) != Answer::PASS {
+            if self.updates.wait_for_remote(name, key, remote) != Answer::PASS {
                 return None;
             }
-            state = self.state_again(turn);
+            state = self.node.state_again(turn);
         }
         Some(state)
+    }
+
+    /// Leaves what is under `name` to the PFS from now on, and to no dataset in progress.
+    pub(in crate::session) fn leave_to_prefix(&self, state: &mut State, name: &str) -> Result<()> {
+        self.rank.file_refs(name).iter().try_for_each(|file| self.withdraw(state, file))?;
+        let held: Vec<_> = state.holdings.keys().cloned().collect();
+        held.iter().for_each(|key| state.leave_file(key, name));
+        state.view.tell_on_prefix(name);
+        state.view.moved_to_prefix(name);
+        state.view.revive(name);
+        Ok(())
+    }
+
+    fn withdraw(&self, state: &mut State, file: &FileRef) -> Result<()> {
+        for gone in state.machine.changed_by_child(file, monotonic_ms()) {
+            if gone.revoke {
+                self.rank.site.filemap.revoke(&self.rank.record_key(&gone.key))?;
+            }
+            if let Some(layer) = state.view.layer(&gone.key) {
+                ns::remove(&layer.dir.join(&file.name))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -14,9 +14,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::neighbours::Locked;
 use crate::namespace::Notice;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::node::Locked;
+use crate::session::node::Node;
+use crate::session::node::shared::Publishing;
 
 /// How long a turn of another rank is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -24,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks whether it is over.
 const PAUSE: Duration = Duration::from_micros(50);
 
-impl Session {
+impl Node {
     /// Counts the turns that ranks of this node have taken.
     pub fn turns(&self) -> &AtomicU64 {
         self.neighbours.turns()
@@ -38,7 +39,7 @@ impl Session {
     /// Locks the state for who changes no others than `names`, and no more of these than others
     /// may see at any time.
     pub(in crate::session) fn state_to_change(&self, names: &[&str]) -> Locked<'_> {
-        self.state_beside(names, |state| !state.publishing.meets(names))
+        self.state_beside(names, |publishing| !publishing.meets(names))
     }
 
     /// Takes a turn on `names`, and what is below them, until the state is let go. Who fails in it
@@ -48,7 +49,7 @@ impl Session {
         let told = Notice::Turn(turn.clone());
         loop {
             let mut state = self.state_to_change(names);
-            if self.is_child() || self.neighbours.announce(&told, self.site.rank) {
+            if self.rank.is_child() || self.neighbours.announce(&told, self.rank.site.rank) {
                 self.turns().fetch_add(1, Ordering::SeqCst);
                 state.turn = Some(turn);
                 return state;
@@ -65,17 +66,17 @@ impl Session {
     }
 
     /// Locks the state when it is `allowed`, and no other rank changes one of `names`.
-    fn state_beside(&self, names: &[&str], allowed: impl Fn(&State) -> bool) -> Locked<'_> {
+    fn state_beside(&self, names: &[&str], allowed: impl Fn(&Publishing) -> bool) -> Locked<'_> {
         let mut begun = None;
         loop {
-            let mut state = self.state_when(&allowed);
+            let mut state = self.state_when(|_, publishing| allowed(publishing));
             let Some(rank) = state.turns.concerning(names) else { return state };
             if begun.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                 state.turns.end(rank);
                 continue;
             }
             drop(state);
-            self.site.host.outside(|| std::thread::sleep(PAUSE));
+            self.rank.site.host.outside(|| std::thread::sleep(PAUSE));
         }
     }
 }

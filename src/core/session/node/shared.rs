@@ -9,10 +9,11 @@
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::runtime::State;
 use crate::error::Result;
 use crate::machine::DatasetKey;
 use crate::namespace::is_within;
+use crate::session::node::State;
+use crate::session::rank::lock;
 use crate::system::test_pause;
 
 /// What threads are about to rename on the PFS.
@@ -40,43 +41,54 @@ impl Publishing {
     }
 }
 
+/// What the lock guards.
+pub(super) struct Guarded {
+    pub state: State,
+    publishing: Publishing,
+}
+
 /// The state, and where those wait who cannot have it yet.
 pub(in crate::session) struct Shared {
-    state: Mutex<State>,
+    guarded: Mutex<Guarded>,
     settled: Condvar,
 }
 
 impl Shared {
     pub fn new(state: State) -> Shared {
-        Shared { state: Mutex::new(state), settled: Condvar::new() }
+        let guarded = Guarded { state, publishing: Publishing::default() };
+        Shared { guarded: Mutex::new(guarded), settled: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Guarded> {
         // A panic while it was held has ended routing; what is left is still worth saving.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.guarded)
     }
 
     fn wait<'a>(
         &'a self,
-        state: MutexGuard<'a, State>,
+        guarded: MutexGuard<'a, Guarded>,
         until: impl Fn(&Publishing) -> bool,
-    ) -> MutexGuard<'a, State> {
-        let waited = self.settled.wait_while(state, |state| !until(&state.publishing));
+    ) -> MutexGuard<'a, Guarded> {
+        let waited = self.settled.wait_while(guarded, |now| !until(&now.publishing));
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the state, as soon as threads have no more to do with it than is `allowed`.
-    pub fn lock_when(&self, allowed: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        let mut state = self.lock();
-        if allowed(&state) {
-            return state;
+    pub(super) fn lock_when(
+        &self,
+        allowed: impl Fn(&State, &Publishing) -> bool,
+    ) -> MutexGuard<'_, Guarded> {
+        let mut guarded = self.lock();
+        let is_allowed = |now: &Guarded| allowed(&now.state, &now.publishing);
+        if is_allowed(&guarded) {
+            return guarded;
         }
-        state.publishing.awaited += 1;
-        let waited = self.settled.wait_while(state, |state| !allowed(state));
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        state.publishing.awaited -= 1;
+        guarded.publishing.awaited += 1;
+        let waited = self.settled.wait_while(guarded, |now| !is_allowed(now));
+        let mut guarded = waited.unwrap_or_else(PoisonError::into_inner);
+        guarded.publishing.awaited -= 1;
         self.settled.notify_all();
-        state
+        guarded
     }
 
     /// Takes a thread's turn to give `name` to its file of `key` by `publish`. Returns `false` if
@@ -90,16 +102,16 @@ impl Shared {
         name: &str,
         publish: &mut dyn FnMut() -> Result<()>,
     ) -> Result<bool> {
-        let mut state = self.wait(self.lock(), |now| now.awaited == 0 && !now.has(name));
-        if state.machine.is_left_out_now(key, name) {
+        let mut now = self.wait(self.lock(), |now| now.awaited == 0 && !now.has(name));
+        if now.state.machine.is_left_out_now(key, name) {
             return Ok(false);
         }
-        state.publishing.names.insert(name.to_string());
-        drop(state);
+        now.publishing.names.insert(name.to_string());
+        drop(now);
         let _turn = Turn { shared: self, name };
         test_pause("publish.name");
         publish()?;
-        self.lock().machine.published(key, name);
+        self.lock().state.machine.published(key, name);
         Ok(true)
     }
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use crate::log;
 use crate::namespace::{Answer, Entry};
-use crate::session::rank::hooked::Note;
-use crate::session::rank::runtime::Session;
+use crate::session::Session;
+use crate::session::door::hooked::Note;
 use crate::session::wire::{self, Known, Question, Reply, What};
 use crate::system::{block_signals, close_inherited, identity, peer, raise, random_u64, user_id};
 
@@ -53,7 +53,7 @@ impl Session {
 
     /// Starts the thread. It lives as long as the process, so the session must, too.
     pub fn serve_children(&'static self) {
-        let rank = self.site.rank;
+        let rank = self.rank.site.rank;
         let start = || -> io::Result<()> {
             let address = format!("scr-{:016x}{:016x}", random_u64(), random_u64());
             let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&address)?)?;
@@ -61,7 +61,7 @@ impl Session {
             let (fd, socket) = (listener.as_raw_fd(), identity(listener.as_raw_fd()));
             let body = move || {
                 block_signals();
-                self.site.host.enter_thread();
+                self.rank.site.host.enter_thread();
                 self.serve_all(listener);
             };
             std::thread::Builder::new().name("scr-children".to_string()).spawn(body)?;
@@ -104,7 +104,7 @@ impl Session {
         };
         let Ok((question, child)) = question() else { return };
         let Some(question) = Question::from_bytes(&question) else { return };
-        let is_remote = || matches!(self.lookup(path_of(&question.path)), Answer::Known(_));
+        let is_remote = || matches!(self.names.lookup(path_of(&question.path)), Answer::Known(_));
         let waits = match question.what {
             What::Open => true,
             What::Lookup => question.flags != 0,
@@ -117,7 +117,7 @@ impl Session {
         }
         let body = move || {
             block_signals();
-            self.site.host.enter_thread();
+            self.rank.site.host.enter_thread();
             drop(wire::send(&mut stream, &self.reply(&question, child).to_bytes()));
         };
         drop(std::thread::Builder::new().name("scr-child".to_string()).spawn(body));
@@ -126,14 +126,14 @@ impl Session {
     fn reply(&self, question: &Question, child: i32) -> Reply {
         let (path, other) = (path_of(&question.path), path_of(&question.other));
         let answer = match question.what {
-            What::Open => self.open_by_child(path, question.flags, child),
-            What::Lookup if question.flags != 0 => self.stat_by_child(path),
-            What::Lookup => self.lookup(path),
-            What::Change => self.open_by_child(path, libc::O_WRONLY, child),
-            What::Unlink => self.unlink(path),
-            What::Rename => self.rename(path, other),
-            What::Link => self.link(path, other, question.flags != 0),
-            What::Rmdir => self.rmdir(path),
+            What::Open => self.names.open_by_child(path, question.flags, child),
+            What::Lookup if question.flags != 0 => self.names.stat_by_child(path),
+            What::Lookup => self.names.lookup(path),
+            What::Change => self.names.open_by_child(path, libc::O_WRONLY, child),
+            What::Unlink => self.names.unlink(path),
+            What::Rename => self.names.rename(path, other),
+            What::Link => self.names.link(path, other, question.flags != 0),
+            What::Rmdir => self.names.rmdir(path),
             What::Made => {
                 self.note(Note::Mkdir(path));
                 Answer::Done
@@ -142,7 +142,9 @@ impl Session {
                 self.note(Note::Make(path));
                 Answer::Done
             }
-            What::List => return Reply::Entries(self.list(path).into_iter().map(entry).collect()),
+            What::List => {
+                return Reply::Entries(self.names.list(path).into_iter().map(entry).collect());
+            }
         };
         reply_of(answer)
     }

@@ -10,10 +10,11 @@ use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::machine::{FileRef, Reason};
 use crate::namespace as ns;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::contents::Contents;
+use crate::session::node::State;
 use crate::system::has_writers;
 
-impl Session {
+impl Contents {
     /// Tells whether a file that the program wrote on the PFS under a temporary name, before that
     /// name was known as one, can join the cached files of its dataset. Left on the PFS it would
     /// outlive a dataset that is lost with a node: a pointer file would name a checkpoint that is
@@ -36,19 +37,19 @@ impl Session {
         let own = || state.holdings.values().any(|holding| holding.files.contains(name));
         // A checkpoint of an earlier run that the program moves. If that kept its files on the
         // PFS, it would all newer ones of its names. Flushes keep the times of files.
-        let is_old = || found.modified().is_ok_and(|modified| modified < self.site.begun);
+        let is_old = || found.modified().is_ok_and(|modified| modified < self.rank.site.begun);
         let earlier = || new.id.is_none() && !state.view.is_in_a_layer(name) && is_old();
         Ok(state.tokens.count(name) == 0
-            && (self.match_name(name).is_none() || own() || earlier())
+            && (self.rank.match_name(name).is_none() || own() || earlier())
             && single_file
             && has_writers(from).map_err(unknown)? == Some(false))
     }
 
     /// Counts a file that has got the name `to`; `reason`: why the PFS has it, if it has.
     pub(in crate::session) fn count_named(&self, reason: Option<Reason>, to: &str, bytes: u64) {
-        self.tally.one(if reason.is_some() { Count::OnPrefix } else { Count::Cached });
+        self.rank.tally.one(if reason.is_some() { Count::OnPrefix } else { Count::Cached });
         if let Some(reason) = reason {
-            self.tally.passed(reason, to, bytes);
+            self.rank.tally.passed(reason, to, bytes);
         }
     }
 
@@ -61,10 +62,10 @@ impl Session {
         new: &FileRef,
     ) -> bool {
         if let Err(error) = joins {
-            self.setbacks.met(Setback::Failed(error.to_string()));
+            self.stores.setbacks.met(Setback::Failed(error.to_string()));
             return false;
         }
-        self.has_room(state, new).is_some()
+        self.stores.has_room(state, new).is_some()
     }
 }
 

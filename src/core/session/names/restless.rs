@@ -6,17 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::Result;
 use crate::handles::Way;
 use crate::log::{self, messages};
-use crate::machine::{Knowledge, Reason, Restless, name_hash};
-use crate::namespace::{self as ns, Place, Silenced, pattern_of};
+use crate::machine::{Reason, Restless, name_hash};
+use crate::namespace::{self as ns, Place, pattern_of};
 use crate::params::keys;
+use crate::session::names::Names;
+use crate::session::node::State;
 use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
 use crate::system::has_children;
 
 /// The parameter that leaves files alone from the start.
 const IGNORE: &str = "SCR_IGNORE_PATTERN";
 
-impl Session {
+impl Names {
     /// Leaves alone what a conference has found never quiet, as far as it can be done now.
     pub(in crate::session) fn silence(&self) {
         self.silence_ahead();
@@ -24,7 +25,7 @@ impl Session {
     }
 
     fn silence_ahead(&self) {
-        let mut state = self.state();
+        let mut state = self.node.state();
         let ahead = state.machine.restless_ahead();
         if ahead.is_empty() {
             return;
@@ -40,7 +41,7 @@ impl Session {
             }
             let out = mine.iter().try_for_each(|name| self.take_out(&mut state, name));
             if let Err(error) = out {
-                let what = format_args!("rank {}: {error}; tried again", self.site.rank);
+                let what = format_args!("rank {}: {error}; tried again", self.rank.site.rank);
                 log::warn_once(messages::NOT_MOVED, what);
                 continue;
             }
@@ -51,11 +52,11 @@ impl Session {
     /// What is open in the cache still goes on on the PFS, with its descriptors: a log that stays
     /// open for the whole run would be lost with it. Not with the state locked.
     fn move_out(&self) {
-        if !self.silenced.is_any() {
+        if !self.rank.silenced.is_any() {
             return;
         }
         let open: Vec<(u64, String)> = {
-            let state = self.state();
+            let state = self.node.state();
             let open = state.tokens.all().filter(|(_, one)| {
                 one.way == Way::Temporary
                     && state.view.is_private(&one.name)
@@ -68,27 +69,26 @@ impl Session {
             return; // looked at again in the next conference
         }
         for (token, name) in open {
-            self.site.host.move_out(token);
-            let mut state = self.state();
+            self.rank.site.host.move_out(token);
+            let mut state = self.node.state();
             if state.tokens.get(token).is_some_and(|one| one.way == Way::OnPrefix) {
                 state.tokens.orphan(&name);
                 state.view.leave_alone(&name);
                 drop(state);
-                self.site.host.names_changed();
+                self.rank.site.host.names_changed();
             }
         }
     }
 
     /// Tells whether the file is left alone.
     pub(in crate::session) fn is_silenced(&self, name: &str) -> bool {
-        self.series.match_path(name).is_some_and(|matched| self.silenced.has(&matched))
+        self.rank.series.match_path(name).is_some_and(|matched| self.rank.silenced.has(&matched))
     }
 
     /// Leaves alone what an earlier launch has found: the PFS has it all, unless that launch ended
     /// before.
-    pub(in crate::session) fn silence_restored(&mut self, known: &[Knowledge]) {
-        self.silenced = Silenced::new(known);
-        let mut state = self.state();
+    pub(in crate::session) fn silence_restored(&self) {
+        let mut state = self.node.state();
         let known = self.names_by_template(&state);
         let silenced =
             |(series, template): &(usize, u64)| state.machine.is_silenced(*series, *template);
@@ -98,10 +98,10 @@ impl Session {
                 let bytes = |path: &std::path::Path| path.metadata().map_or(0, |found| found.len());
                 if let Place::Cached(_, here) = state.view.place(&name)
                     && is_mine(&state, &name)
-                    && bytes(&self.site.on_prefix(&name)) < bytes(&here)
+                    && bytes(&self.rank.site.on_prefix(&name)) < bytes(&here)
                     && let Err(error) = self.take_out(&mut state, &name)
                 {
-                    self.complain(messages::NOT_MOVED, &error);
+                    self.rank.complain(messages::NOT_MOVED, &error);
                 }
                 state.view.leave_alone(&name);
             }
@@ -115,7 +115,7 @@ impl Session {
         names.extend(state.tokens.all().map(|(_, one)| one.name.clone()));
         let mut known: BTreeMap<(usize, u64), BTreeSet<String>> = BTreeMap::new();
         for name in names {
-            if let Some(matched) = self.series.match_path(&name) {
+            if let Some(matched) = self.rank.series.match_path(&name) {
                 let template = (matched.series, name_hash(&matched.masked));
                 known.entry(template).or_default().insert(name);
             }
@@ -124,16 +124,16 @@ impl Session {
     }
 
     /// The content goes to the PFS; while the file is open in the cache it does so when its
-    /// descriptors can be moved, too ([`Session::move_out`]), at the latest at its close.
+    /// descriptors can be moved, too ([`Names::move_out`]), at the latest at its close.
     fn take_out(&self, state: &mut State, name: &str) -> Result<()> {
         match state.view.place(name) {
             Place::Cached(_, here) if state.tokens.count(name) > 0 => {
-                self.keep_private(state, &here, name, false)?;
+                self.contents.keep_private(state, &here, name, false)?;
                 state.tokens.become_temporary(name, name);
             }
             Place::Cached(_, here) => {
-                let (target, reason) = (self.site.on_prefix(name), Reason::NeverQuiet);
-                self.publish(Single { source: &here, target: &target, reason }, Gate::Open)?;
+                let (target, reason) = (self.rank.site.on_prefix(name), Reason::NeverQuiet);
+                self.rank.publish(Single { source: &here, target: &target, reason }, Gate::Open)?;
             }
             // Nobody waits for the close of what is on the PFS.
             Place::Prefix => state.tokens.orphan(name),
@@ -157,26 +157,26 @@ impl Session {
                 }
             }
             if gone.revoke
-                && let Err(error) = self.site.filemap.revoke(&self.record_key(&gone.key))
+                && let Err(error) = self.rank.site.filemap.revoke(&self.rank.record_key(&gone.key))
             {
-                self.complain(messages::NOT_MOVED, &error);
+                self.rank.complain(messages::NOT_MOVED, &error);
             }
         }
-        self.silenced.add((series, template));
+        self.rank.silenced.add((series, template));
         names.iter().for_each(|name| state.view.leave_alone(name));
-        self.site.host.names_changed();
+        self.rank.site.host.names_changed();
     }
 
     /// Tells, on rank 0, what all have found: one message for files that are called alike.
     pub(in crate::session) fn tell_restless(&self, restless: &[Restless]) {
-        let Some(first) = restless.first().filter(|_| self.site.rank == 0) else { return };
+        let Some(first) = restless.first().filter(|_| self.rank.site.rank == 0) else { return };
         let more = match restless.len() {
             1 => "is".to_string(),
             count => format!("and {} more are", count - 1),
         };
         let names: Vec<&str> = restless.iter().map(|one| one.name.as_str()).collect();
         let pattern = pattern_of(&names);
-        let ignored = self.site.settings.family(keys::IGNORE_PATTERN).into_iter();
+        let ignored = self.rank.site.settings.family(keys::IGNORE_PATTERN).into_iter();
         let ignored = ignored.filter(|(parameter, _)| parameter == IGNORE);
         let before: String = ignored.map(|(_, text)| format!("{text}, ")).collect();
         log::warn_once_for(
@@ -188,8 +188,8 @@ impl Session {
                  such files go straight to {} and belong to no checkpoint. To leave them out from \
                  the start ({}): {IGNORE}={before}{pattern}",
                 first.name,
-                self.series.series()[first.series].parameter,
-                self.site.prefix.display(),
+                self.rank.series.series()[first.series].parameter,
+                self.rank.site.prefix.display(),
                 messages::NEVER_QUIET,
             ),
         );

@@ -15,7 +15,8 @@ use crate::handles::Base;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
 use crate::namespace::{Claim, Place, Writing};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::contents::Contents;
+use crate::session::node::State;
 use crate::system::{monotonic_ms, test_pause};
 
 /// A private copy that is to become the file.
@@ -50,24 +51,7 @@ pub(in crate::session) enum Standing {
     Taken,
 }
 
-impl State {
-    /// Notes that `rank` makes, or begins to write, a file of which this one may have a private
-    /// copy.
-    pub fn note_co_writer(&mut self, name: &str, rank: usize) {
-        if self.tokens.shadow_of(name).is_some() {
-            self.co_writers.insert(name.to_string(), Some(rank));
-        }
-    }
-
-    /// Notes that nobody knows any more what the others do.
-    pub fn note_all_co_writers(&mut self) {
-        for name in self.tokens.shadow_names() {
-            self.co_writers.entry(name).or_default();
-        }
-    }
-}
-
-impl Session {
+impl Contents {
     /// Begins another private copy of `name`, which is about to be made from the file at `origin`;
     /// returns which file that is.
     pub(in crate::session) fn begin_copy(
@@ -76,9 +60,9 @@ impl Session {
         name: &str,
         origin: &Path,
     ) -> Option<Base> {
-        self.honour(state, name);
+        self.node.honour(state, name);
         state.co_writers.remove(name);
-        Base::of(origin, origin == self.site.on_prefix(name))
+        Base::of(origin, origin == self.rank.site.on_prefix(name))
     }
 
     /// Makes a private copy the file by `put`, if it still may be: `naming` says what that is, so
@@ -94,10 +78,10 @@ impl Session {
         let (Change { name, key, base, .. }, on_prefix) = (change, naming.on_prefix);
         let rename = Some((naming.from.to_path_buf(), naming.to.to_path_buf()));
         let claim = Claim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
-        self.tell_neighbours(state);
+        self.node.tell_neighbours(state);
         loop {
-            let heard = self.hear_neighbours(state);
-            let claimed = self.honour(state, name);
+            let heard = self.node.hear_neighbours(state);
+            let claimed = self.node.honour(state, name);
             if claimed.is_some() || heard.of(name) {
                 let writer = claimed.or_else(|| heard.writer_of(name));
                 state.co_writers.insert(name.to_string(), writer); // it is closed by now
@@ -106,7 +90,7 @@ impl Session {
             if standing != Standing::Free {
                 return Ok(standing);
             }
-            if self.claim(&claim) {
+            if self.node.claim(&claim) {
                 break;
             }
         }
@@ -130,8 +114,8 @@ impl Session {
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<()> {
         let done = put().and_then(|()| enter(state));
-        self.tell_neighbours(state);
-        self.unclaim(claim);
+        self.node.tell_neighbours(state);
+        self.node.unclaim(claim);
         done
     }
 
@@ -140,7 +124,7 @@ impl Session {
         let is_free = match state.view.place(name) {
             Place::Deleted => return Standing::Gone,
             Place::Cached(_, here) => leads_to(&here),
-            Place::Prefix => leads_to(&self.site.on_prefix(name)),
+            Place::Prefix => leads_to(&self.rank.site.on_prefix(name)),
             Place::Evicted(_) => true,
             Place::Private(_) | Place::Elsewhere(..) => false,
         };
@@ -166,10 +150,10 @@ impl Session {
             state.machine.mark_unsafe(file, Why::Writers);
             state.machine.failed(&placed.key, &why, now);
         }
-        if placed.is_none() || self.is_ended() {
+        if placed.is_none() || self.rank.is_ended() {
             log::warn_once(
                 messages::SEVERAL_WRITERS,
-                format_args!("rank {}: {why}", self.site.rank),
+                format_args!("rank {}: {why}", self.rank.site.rank),
             );
         }
     }
@@ -185,17 +169,17 @@ impl Session {
     ) -> Result<bool> {
         let Writing { claim, found, copies, makes_in } = writing;
         let (name, mut others) = (claim.name.as_str(), false);
-        self.tell_neighbours(state);
+        self.node.tell_neighbours(state);
         loop {
-            others |= self.hear_neighbours(state).of(name);
-            others |= self.honour(state, name).is_some();
+            others |= self.node.hear_neighbours(state).of(name);
+            others |= self.node.honour(state, name).is_some();
             if found.exists && others && (copies || state.view.place(name) != found.place) {
                 return Ok(false);
             }
             if others && makes_in.is_some_and(|key| state.view.is_taken(key, name)) {
                 return Ok(false);
             }
-            if self.claim(claim) {
+            if self.node.claim(claim) {
                 break;
             }
         }

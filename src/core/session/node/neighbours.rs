@@ -4,7 +4,7 @@
 //! Who looks where a name leads, to change that, claims the name first (`handles/co_writers.rs`):
 //! the log takes a claim only from one who has heard all, so that of two the second hears of the
 //! first one and looks again. Between the claim and what it is for, a rank may be stopped; so a
-//! claim says what is to be done, and who cannot go on without it does it ([`Session::honour`]).
+//! claim says what is to be done, and who cannot go on without it does it ([`Node::honour`]).
 
 use std::ops::{Deref, DerefMut};
 use std::sync::MutexGuard;
@@ -13,10 +13,12 @@ use std::sync::atomic::Ordering;
 use crate::error::Result;
 use crate::machine::DatasetState;
 use crate::namespace::{Claim, Claimed, Neighbours, News, Notice};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::node::Node;
+use crate::session::node::State;
+use crate::session::node::shared::{Guarded, Publishing};
 use crate::system::{Heard, thread_id};
 
-impl Session {
+impl Node {
     /// Takes in what the others of the node have told since the last time.
     pub(in crate::session) fn hear_neighbours(&self, state: &mut State) -> News {
         let mut news = News::default();
@@ -36,7 +38,7 @@ impl Session {
                     state.checksums.doubt_all();
                 }
                 Heard::Message(bytes) => match Notice::from_bytes(&bytes) {
-                    Some((rank, told)) if rank != self.site.rank => {
+                    Some((rank, told)) if rank != self.rank.site.rank => {
                         self.listen(state, &mut news, rank, told);
                     }
                     _ => {}
@@ -88,13 +90,13 @@ impl Session {
     /// they have not, either.
     pub(in crate::session) fn claim(&self, claim: &Claim) -> bool {
         let told = Notice::Claimed(claim.clone());
-        self.is_child() || self.neighbours.announce(&told, self.site.rank)
+        self.rank.is_child() || self.neighbours.announce(&told, self.rank.site.rank)
     }
 
     /// Takes a claim back: what has come of it is told, or it has failed.
     pub(in crate::session) fn unclaim(&self, claim: &Claim) {
-        if !self.is_child() {
-            self.neighbours.tell(&[Notice::Unclaimed(claim.name.clone())], self.site.rank);
+        if !self.rank.is_child() {
+            self.neighbours.tell(&[Notice::Unclaimed(claim.name.clone())], self.rank.site.rank);
         }
     }
 
@@ -126,8 +128,8 @@ impl Session {
     /// Tells what this rank has done.
     pub(in crate::session) fn tell_neighbours(&self, state: &mut State) {
         let told = state.view.take_news();
-        if !told.is_empty() && !self.is_child() {
-            self.neighbours.tell(&told, self.site.rank);
+        if !told.is_empty() && !self.rank.is_child() {
+            self.neighbours.tell(&told, self.rank.site.rank);
         }
     }
 
@@ -137,7 +139,7 @@ impl Session {
             Notice::OnPrefix(name) | Notice::DirGone(name) => name.as_str(),
             _ => "",
         };
-        match (&told, self.file_ref(name)) {
+        match (&told, self.rank.file_ref(name)) {
             (Notice::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
             (Notice::Made(_), Some(file)) => {
                 let given_away = state.machine.made_just_now(&file);
@@ -146,7 +148,7 @@ impl Session {
                 }
             }
             (Notice::OnPrefix(_), _) => {
-                for file in self.file_refs(name) {
+                for file in self.rank.file_refs(name) {
                     for key in state.machine.taken_just_now(&file) {
                         let holding = state.holdings.entry(key).or_default();
                         holding.files.insert(file.name.clone());
@@ -155,7 +157,7 @@ impl Session {
                 self.note_left(state, name);
             }
             (Notice::Moved(one), _) => self.see_move(state, rank, one),
-            (Notice::Deleted(_) | Notice::DirGone(_), None) => self.site.host.names_changed(),
+            (Notice::Deleted(_) | Notice::DirGone(_), None) => self.rank.site.host.names_changed(),
             _ => {}
         }
         state.view.hear(rank, told);
@@ -164,8 +166,8 @@ impl Session {
     /// Opens the log of this launch, if the ranks can talk to one another; see
     /// [`Neighbours::meet`].
     pub(in crate::session) fn meet_neighbours(&self) -> Result<()> {
-        self.links().map_or(Ok(()), |links| {
-            let dir = &self.site.layout.control_dir;
+        self.rank.links().map_or(Ok(()), |links| {
+            let dir = &self.rank.site.layout.control_dir;
             self.neighbours.meet(dir, links.node.as_ref(), &links.node_ranks)
         })
     }
@@ -184,28 +186,32 @@ impl Session {
     ///
     /// No thread gives a file its name on the PFS meanwhile: whatever is to be done there can be.
     pub(in crate::session) fn state(&self) -> Locked<'_> {
-        self.state_when(|state| state.publishing.is_over())
+        self.state_when(|_, publishing| publishing.is_over())
     }
 
     /// Locks the state for who neither changes names nor looks where they lead: nobody waits.
     pub(in crate::session) fn state_to_look(&self) -> Locked<'_> {
-        self.state_when(|_| true)
+        self.state_when(|_, _| true)
     }
 
     /// Locks the state as soon as threads have no more under way than is `allowed`.
-    pub(in crate::session) fn state_when(&self, allowed: impl Fn(&State) -> bool) -> Locked<'_> {
-        let mut state = self.state.lock_when(allowed);
+    pub(in crate::session) fn state_when(
+        &self,
+        allowed: impl Fn(&State, &Publishing) -> bool,
+    ) -> Locked<'_> {
+        let mut guarded = self.state.lock_when(allowed);
+        let state = &mut guarded.state;
         state.machine.called_by(thread_id());
         state.machine.passed(self.idle.take_passed());
-        self.hear_neighbours(&mut state);
-        Locked { state, session: self, turn: None }
+        self.hear_neighbours(state);
+        Locked { guarded, node: self, turn: None }
     }
 }
 
 /// The state, locked.
 pub(in crate::session) struct Locked<'a> {
-    pub(in crate::session) state: MutexGuard<'a, State>,
-    pub(in crate::session) session: &'a Session,
+    guarded: MutexGuard<'a, Guarded>,
+    node: &'a Node,
     /// The names that nobody looks at meanwhile (`turns.rs`).
     pub(in crate::session) turn: Option<Vec<String>>,
 }
@@ -214,23 +220,25 @@ impl Deref for Locked<'_> {
     type Target = State;
 
     fn deref(&self) -> &State {
-        &self.state
+        &self.guarded.state
     }
 }
 
 impl DerefMut for Locked<'_> {
     fn deref_mut(&mut self) -> &mut State {
-        &mut self.state
+        &mut self.guarded.state
     }
 }
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        if self.state.view.has_news() {
-            self.session.tell_neighbours(&mut self.state);
+        let state = &mut self.guarded.state;
+        if state.view.has_news() {
+            self.node.tell_neighbours(state);
         }
-        if self.turn.is_some() && !self.session.is_child() {
-            self.session.neighbours.tell(&[Notice::TurnOver], self.session.site.rank);
+        let rank = &self.node.rank;
+        if self.turn.is_some() && !rank.is_child() {
+            self.node.neighbours.tell(&[Notice::TurnOver], rank.site.rank);
         }
     }
 }

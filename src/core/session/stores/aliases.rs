@@ -5,19 +5,19 @@ use std::path::Path;
 
 use crate::launch::aliases::Alias;
 use crate::log::{self, messages};
-use crate::session::rank::runtime::Session;
+use crate::session::stores::Stores;
 
-impl Session {
+impl Stores {
     /// Returns the aliases of the launch, see [`Alias`].
     pub fn aliases(&self) -> &[Alias] {
-        &self.site.aliases
+        &self.rank.site.aliases
     }
 
     /// Warns if what is opened for writing at `path` does not lie there, because of a symbolic
     /// link.
     pub(in crate::session) fn misled(&self, path: &Path) {
-        let Some(name) = self.name_of(path) else { return };
-        if self.match_name(name).is_none() {
+        let Some(name) = self.rank.name_of(path) else { return };
+        if self.rank.match_name(name).is_none() {
             return;
         }
         // The innermost link says most.
@@ -26,10 +26,10 @@ impl Session {
         let Some(link) = folders.find(is_link) else { return };
         let (Ok(place), Ok(rest)) = (link.canonicalize(), path.strip_prefix(link)) else { return };
         let real = place.join(rest);
-        if self.name_of(&real).is_some_and(|name| self.match_name(name).is_some()) {
+        if self.rank.name_of(&real).is_some_and(|name| self.rank.match_name(name).is_some()) {
             return; // as `latest -> step_5`
         }
-        let (name, place) = (self.name_of(link).unwrap_or(name), place.display());
+        let (name, place) = (self.rank.name_of(link).unwrap_or(name), place.display());
         if self.is_alias(name) {
             return self.link_replaced(name); // by another rank
         }
@@ -43,7 +43,7 @@ impl Session {
     }
 
     fn is_alias(&self, name: &str) -> bool {
-        self.site.aliases.iter().any(|alias| alias.name == name)
+        self.rank.site.aliases.iter().any(|alias| alias.name == name)
     }
 
     fn link_replaced(&self, name: &str) {
@@ -55,7 +55,7 @@ impl Session {
     /// Heeds that these names are about to go or to stand for something else: if one is an alias,
     /// the cache and the program would not mean the same directory any more.
     pub(in crate::session) fn heed_link(&self, paths: &[&Path]) {
-        let mut names = paths.iter().filter_map(|path| self.name_of(path));
+        let mut names = paths.iter().filter_map(|path| self.rank.name_of(path));
         if let Some(name) = names.find(|name| self.is_alias(name)) {
             self.link_replaced(name);
         }

@@ -5,18 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::phases::Phases;
 use crate::account::deleted::{OUTSIDE_WINDOW, deletions};
 use crate::account::log_places::log_sinks;
 use crate::account::paces::pace_events;
 use crate::account::run_book::RunBook;
-use crate::account::tally::Count;
 use crate::events::{Event, EventLog, Job};
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::params::keys;
 use crate::records::{Record as _, RunPassed, RunRecord};
-use crate::session::rank::runtime::Session;
+use crate::session::rank::Rank;
 use crate::system::block_signals;
 use crate::transfer::Left;
 
@@ -30,11 +28,10 @@ pub(in crate::session) struct Events {
     begin: OnceLock<Instant>,
     /// Flushes in the background that are not over, by dataset.
     flushes: Mutex<BTreeMap<u64, (DatasetKey, Instant)>>,
-    pub phases: Phases,
     pub run: RunBook,
 }
 
-impl Session {
+impl Rank {
     /// Begins the log, unless the settings want none.
     pub(in crate::session) fn begin_log(&self, hosts: &[String]) {
         let settings = &self.site.settings;
@@ -70,13 +67,6 @@ impl Session {
         let nodes = hosts.iter().collect::<BTreeSet<_>>().len();
         let (ranks, prefix) = (self.site.size, self.site.prefix.display());
         self.event(|| Event::new("START").note(format!("{ranks} ranks, {nodes} nodes, {prefix}")));
-    }
-
-    /// Notes that the start, which began at `begin`, is over: the program's own work begins.
-    pub(in crate::session) fn started(&self, begin: Instant) {
-        self.tally.time(Count::StartNs, begin);
-        self.event(|| Event::new("STARTED").seconds(begin.elapsed().as_secs_f64()));
-        self.compute_begun();
     }
 
     /// Tells whether this process writes the log.

@@ -1,0 +1,37 @@
+//! Where the content of a name lies (in the cache, on the prefix, in a private file), and the steps
+//! that move it.
+//!
+//! | file | job |
+//! |---|---|
+//! | `placing.rs` | where an open finds a file, and puts it |
+//! | `private.rs` | files under temporary names: where they lie, and how they come to the PFS |
+//! | `steps.rs` | what changes of names are made of |
+//! | `intake.rs` | files on the PFS that join the cache when they are renamed |
+//! | `co_writers.rs` | ranks of a node that change one complete file at the same time |
+
+pub(super) mod co_writers;
+pub(super) mod intake;
+pub(super) mod placing;
+mod private;
+pub(super) mod steps;
+
+use std::sync::{Arc, Mutex};
+
+use steps::Removals;
+
+use crate::patterns::Template;
+use crate::session::node::Node;
+use crate::session::rank::Rank;
+use crate::session::stores::Stores;
+use crate::session::updates::Updates;
+
+/// Where names lead.
+pub(in crate::session) struct Contents {
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) stores: Arc<Stores>,
+    pub(super) updates: Arc<Updates>,
+    /// How the program names what it renames later, by series.
+    pub(super) templates: Mutex<Vec<(usize, Template)>>,
+    pub(super) removals: Mutex<Removals>,
+}
