@@ -1,24 +1,25 @@
 //! The life of a launch: start, name space, datasets, agreements, the end.
 //!
-//! Each room has one owner, a struct with the state that is its own; an owner asks those of the
-//! rooms above it in this table, never one below.
+//! Each room has one owner, a struct with the state that is its own. An owner asks those of the
+//! rooms above it in this table, never one below. Methods that are collective fail when
+//! communication does.
 //!
 //! | room | owner | job |
 //! |---|---|---|
 //! | `rank/` | `Rank` | what a rank knows of itself, and says |
 //! | `node/` | `Node` | the state, as the ranks of a node see it at once |
 //! | `report/` | `Report` | what a launch tells of itself |
-//! | `stores/` | `Stores` | where a dataset lies on a node, and what happens where it finds no room |
+//! | `stores/` | `Stores` | where a dataset lies on a node; what if there is no room |
 //! | `updates/` | `Updates` | what ranks of other nodes tell each other of names |
 //! | `contents/` | `Contents` | where names lead, and the steps that change it |
 //! | `unsealed/` | `Unsealed` | files that no agreement comes for |
 //! | `handles/` | `Handles` | files that are open |
-//! | `names/` | `Names` | calls that name a file: open, rename, unlink, link, and look-ups |
+//! | `names/` | `Names` | calls that name a file: open, rename, unlink, link, look-ups |
 //! | `flush/` | `Flusher` | datasets on their way to the prefix |
 //! | `halt/` | `Halt` | conditions under which the run is to end |
-//! | `conference/` | `Conference` | sync points: the agreement, and what a conference decides, done |
+//! | `conference/` | `Conference` | sync points: the agreement, a conference and what it does |
 //! | `ending/` | `Ending` | the end of a run |
-//! | `prefix/` | `Inspector` | checkpoints that a start finds on the prefix: which to trust, to fetch, to hide |
+//! | `prefix/` | `Inspector` | checkpoints on the prefix: which to trust, to fetch, to hide |
 //! | `restart/` | `Restorer` | what an earlier launch left, and how the program goes on with it |
 //! | `program/` | `Program` | programs that call SCR themselves |
 //! | `door/`, `launch/` | `Session` | all of them; the start, and the threads of a rank |
@@ -46,56 +47,14 @@ mod updates;
 #[path = "../../../preload/src/child/wire.rs"]
 mod wire;
 
-use std::sync::Arc;
-
-use conference::Conference;
-use contents::Contents;
-use door::children::Counter;
-use ending::Ending;
-use flush::Flusher;
-use handles::Handles;
-use names::Names;
-use node::Node;
-use rank::Rank;
-use stores::Stores;
-use unsealed::Unsealed;
-
 use crate::bytes;
-use crate::files::lease::Lease;
 
 pub use crate::handles::TOKEN_LAZY;
 pub use crate::launch::Door;
 pub use crate::launch::program_setting;
 pub use crate::launch::{Alias, Arrival, Herald, Host, Required, Surroundings};
 pub use crate::machine::{Call, Need, NeedLimits, ProgramState};
-pub use crate::namespace::{Answer, Attributes, Entry};
+pub use crate::namespace::{Answer, Attributes, Entry, FILENAME_MAX};
+pub use door::Session;
 pub use door::hooked::Note;
-pub use program::{Consent, FILENAME_MAX, Flags, Program};
-
-/// The session of one rank: its owners, of which the shim and programs that call SCR ask what is
-/// theirs.
-pub struct Session {
-    /// What the rank knows of itself.
-    pub rank: Arc<Rank>,
-    /// The state.
-    pub node: Arc<Node>,
-    /// Where files lie on this node.
-    pub stores: Arc<Stores>,
-    contents: Arc<Contents>,
-    /// Files that no agreement comes for.
-    pub unsealed: Arc<Unsealed>,
-    /// Files that are open.
-    pub handles: Arc<Handles>,
-    /// Calls that name a file.
-    pub names: Arc<Names>,
-    flush: Arc<Flusher>,
-    /// What all ranks agree on.
-    pub conference: Arc<Conference>,
-    /// Sync points at which the run may end, and its end.
-    pub ending: Arc<Ending>,
-    /// Calls of SCR.
-    pub program: Program,
-    counter: Counter,
-    /// Locks, held for the life of the process.
-    _leases: Vec<Lease>,
-}
+pub use program::{Consent, Flags, Program};

@@ -14,11 +14,7 @@ impl Conference {
     /// # Errors
     /// Several ranks have the same file: the seal must come to nothing. What is to be done about it
     /// is.
-    pub(in crate::session) fn check_writers(
-        &self,
-        key: &DatasetKey,
-        catalog: &NodeCatalog,
-    ) -> Result<()> {
+    pub(crate) fn check_writers(&self, key: &DatasetKey, catalog: &NodeCatalog) -> Result<()> {
         let contested: Vec<CatalogEntry> = catalog.contested().collect();
         let contested: Vec<&[CatalogEntry]> =
             contested.chunk_by(|one, next| one.meta.name == next.meta.name).collect();
@@ -32,7 +28,7 @@ impl Conference {
         let files: Vec<Contested> = contested.iter().filter_map(of_file).collect();
         let mut state = self.node.state();
         for one in files.iter().filter(|one| one.spoiled.is_none()) {
-            if one.ranks.contains(&self.rank.site.rank) && one.ranks[0] != self.rank.site.rank {
+            if one.ranks.contains(&self.site.rank) && one.ranks[0] != self.site.rank {
                 state.leave_file(key, &one.file.name);
             }
         }
@@ -44,14 +40,7 @@ impl Conference {
     /// has all of such a file, and on the prefix one would replace another. Later ones of their
     /// names go there. Returns why the dataset is none, if there are some; the same on all ranks.
     /// Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn find_parted(
-        &self,
-        links: &Links,
-        key: &DatasetKey,
-    ) -> Result<Option<String>> {
+    pub(crate) fn find_parted(&self, links: &Links, key: &DatasetKey) -> Result<Option<String>> {
         let own = self.node.state().machine.seal_files(key);
         let own = own.into_iter().filter(|file| !file.on_prefix).map(|file| file.name);
         let all = links.world.all_gather(own.collect::<Vec<_>>().join("\0").as_bytes())?;

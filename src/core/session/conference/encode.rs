@@ -1,26 +1,30 @@
 //! What a seal is asked for, and the encoding of a dataset beside the program, until a conference
 //! takes it.
 
+use crate::session::{
+    conference::{
+        Conference,
+        encoders::{EncodingUnderWay, SealAsked, Ways},
+    },
+    node::State,
+};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::agree::{agree, any};
-use crate::cache::{Encoded, Encoder, EncoderJob, Protect as _, SealRequest};
-use crate::comm::mesh::{Link, Mesh};
+use crate::cache::{Encoded, Encoder, EncoderJob, Protect as _};
+use crate::comm::mesh::Mesh;
 use crate::comm::slices::Slices;
 use crate::comm::{Comm, sockets, solo::Solo};
 use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
-use crate::kvtree::KvTree;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, SealPlan};
 use crate::namespace::{self as ns, OnPrefix};
-use crate::records::{self, FileMeta};
+use crate::records::FileMeta;
 use crate::redundancy::RedundancySet;
-use crate::session::conference::Conference;
-use crate::session::node::State;
 use crate::system::{self, has_kernel_queues};
 use crate::transfer::about;
 
@@ -36,83 +40,9 @@ const SLICE_BYTES: usize = 1 << 20;
 /// To read less takes no longer than to find out whether somebody may have written unseen.
 const KNOWN_BYTES_MIN: u64 = 8 << 20;
 
-/// All that a seal needs to know of this rank's part.
-pub(in crate::session) struct Asked {
-    pub key: records::DatasetKey,
-    store: String,
-    files: Vec<FileMeta>,
-    tags: BTreeMap<String, String>,
-    gone: BTreeMap<String, u64>,
-    set: RedundancySet,
-    descriptor: KvTree,
-}
-
-impl Asked {
-    /// Returns the request of this plan's seal.
-    pub fn request(&self, plan: &SealPlan) -> SealRequest<'_> {
-        SealRequest {
-            key: &self.key,
-            id: plan.id,
-            epoch: plan.epoch,
-            store: &self.store,
-            files: self.files.clone(),
-            tags: self.tags.clone(),
-            gone: self.gone.clone(),
-            set: &self.set,
-            descriptor: &self.descriptor,
-        }
-    }
-}
-
-/// A thread that encodes, and for what.
-struct UnderWay {
-    encoder: Encoder,
-    asked: Asked,
-    begun: Instant,
-    ways: Ways,
-}
-
-/// How the thread communicates.
-#[derive(Default)]
-struct Ways {
-    /// What the program's thread carries for it, and over what: nothing else uses that.
-    slices: Option<(Arc<Slices>, Box<dyn Comm>)>,
-    /// Its connections: nobody else uses them before its end.
-    link: Option<Arc<dyn Link>>,
-}
-
-impl UnderWay {
-    /// Carries its messages a little further.
-    fn advance(&self) {
-        if let Some((slices, comm)) = &self.ways.slices {
-            slices.advance(&**comm);
-        }
-    }
-}
-
-/// Connections of the set that encoded last, with its world ranks; not while they are in use.
-type Kept = (Vec<usize>, Arc<dyn Link>);
-
-/// What this rank encodes beside the program.
-#[derive(Default)]
-pub(in crate::session) struct Encoders {
-    under_way: Mutex<BTreeMap<DatasetKey, UnderWay>>,
-    kept: Mutex<Option<Kept>>,
-}
-
-impl Encoders {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<DatasetKey, UnderWay>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Conference {
     /// Tells the machine which of this rank's encodings have ended.
-    pub(in crate::session) fn note_encoded(&self, state: &mut State) {
+    pub(crate) fn note_encoded(&self, state: &mut State) {
         for (key, one) in self.encoders.all().iter() {
             if let Some(well) = one.encoder.ended() {
                 state.machine.encoded(key, well);
@@ -122,9 +52,9 @@ impl Conference {
 
     /// Carries messages of threads that encode; tells whether there are any. Sync points that come
     /// without an agreement serve that, too.
-    pub(in crate::session) fn carry_on(&self) -> bool {
+    pub(crate) fn carry_on(&self) -> bool {
         let all = self.encoders.all();
-        all.values().for_each(UnderWay::advance);
+        all.values().for_each(EncodingUnderWay::advance);
         all.values().any(|one| one.ways.slices.is_some())
     }
 
@@ -135,10 +65,7 @@ impl Conference {
     }
 
     /// Begins to encode beside the program. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn encode(&self, links: &Links, plan: &SealPlan) -> Result<Outcome> {
+    pub(crate) fn encode(&self, links: &Links, plan: &SealPlan) -> Result<Outcome> {
         let begun = Instant::now();
         let asked = self.ask(links, plan)?;
         let ways = agree(links.world.as_ref(), self.aside(&asked.set));
@@ -146,12 +73,12 @@ impl Conference {
             let of_slices = ways.slices.as_ref().map(|_| SLICE_BYTES);
             let piece_bytes = of_slices.unwrap_or(asked.set.piece_bytes);
             let request = asked.request(plan);
-            Ok((EncoderJob::new(&links.ctx(&self.rank.site), &request, comm, piece_bytes)?, ways))
+            Ok((EncoderJob::new(&links.ctx(&self.site), &request, comm, piece_bytes)?, ways))
         });
         match started {
             Err(error @ Error::Comm(_)) => Err(error),
             Err(error) => {
-                if self.rank.site.rank == 0 {
+                if self.site.rank == 0 {
                     log::warn_once(
                         messages::NOT_ASIDE,
                         format_args!(
@@ -163,7 +90,7 @@ impl Conference {
                 Ok(Outcome::Failed)
             }
             Ok((job, ways)) => {
-                let host = self.rank.site.host.clone();
+                let host = self.site.host.clone();
                 let (begin, end) = self.spare.enter();
                 let enter = move || {
                     system::block_signals();
@@ -171,7 +98,7 @@ impl Conference {
                     begin();
                 };
                 let encoder = Encoder::start(job, enter, end);
-                let under_way = UnderWay { encoder, asked, begun, ways };
+                let under_way = EncodingUnderWay { encoder, asked, begun, ways };
                 self.encoders.all().insert(plan.key.clone(), under_way);
                 Ok(Outcome::Done)
             }
@@ -204,22 +131,22 @@ impl Conference {
     }
 
     /// Waits for what is being encoded of the dataset, and forgets it.
-    pub(in crate::session) fn discard(&self, key: &DatasetKey, failed: bool) {
+    pub(crate) fn discard(&self, key: &DatasetKey, failed: bool) {
         let under_way = self.encoders.all().remove(key);
         let Some(one) = under_way else { return };
         if let Some((slices, _)) = one.ways.slices.as_ref().filter(|_| failed) {
             slices.close();
         }
         if let Err(error) = self.await_encoder(one).1 {
-            let (rank, title) = (self.rank.site.rank, self.rank.title(key));
+            let (rank, title) = (self.site.rank, self.rank.title(key));
             log::message(1, format_args!("rank {rank}: {title}: {error}"));
         }
     }
 
     /// Waits for a thread, with no lock held.
-    fn await_encoder(&self, one: UnderWay) -> (Asked, Result<Encoded>) {
+    fn await_encoder(&self, one: EncodingUnderWay) -> (SealAsked, Result<Encoded>) {
         let period = if one.ways.slices.is_some() { CARRY } else { LOOK };
-        let outcome = self.rank.site.host.outside(|| one.encoder.wait(period, || one.advance()));
+        let outcome = self.site.host.outside(|| one.encoder.wait(period, || one.advance()));
         // After a failure members may be at different places of what they have said.
         if let (Ok(_), Some(link)) = (&outcome, one.ways.link) {
             *self.encoders.kept() = Some((one.asked.set.world_ranks.clone(), link));
@@ -229,19 +156,16 @@ impl Conference {
 
     /// Returns what a seal is asked for, and what a thread has done of it, if one was begun.
     /// Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn take_encoded(
+    pub(crate) fn take_encoded(
         &self,
         links: &Links,
         plan: &SealPlan,
-    ) -> Result<(Asked, Option<Result<Encoded>>)> {
+    ) -> Result<(SealAsked, Option<Result<Encoded>>)> {
         let under_way = self.encoders.all().remove(&plan.key);
         let Some(one) = under_way else { return Ok((self.ask(links, plan)?, None)) };
         let (waits, begun) = (one.encoder.ended().is_none(), one.begun);
         let (asked, encoded) = self.await_encoder(one);
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             let (title, seconds) = (self.rank.title(&plan.key), begun.elapsed().as_secs_f64());
             let waited = if waits { ", the end of it with the program waiting" } else { "" };
             let text = format!("{title} was encoded beside the program for {seconds:.3} s{waited}");
@@ -250,7 +174,7 @@ impl Conference {
         Ok((asked, Some(encoded)))
     }
 
-    fn ask(&self, links: &Links, plan: &SealPlan) -> Result<Asked> {
+    fn ask(&self, links: &Links, plan: &SealPlan) -> Result<SealAsked> {
         self.stores.give_back_late(&plan.key);
         let selected = self.stores.descriptor(plan.key.series, plan.number);
         let mut wish = selected.to_tree("", None);
@@ -262,7 +186,7 @@ impl Conference {
         let (store, files) = self.own_files(&plan.key, plan.number);
         let (key, tags) = (self.rank.record_key(&plan.key), self.tags(plan));
         let gone = self.contents.gone_before(&plan.key);
-        Ok(Asked { key, store, files, tags, gone, set, descriptor })
+        Ok(SealAsked { key, store, files, tags, gone, set, descriptor })
     }
 
     /// What index and summary say of the dataset.
@@ -275,7 +199,7 @@ impl Conference {
         if series.output || self.node.state().machine.is_output(&plan.key) {
             tags.insert(about::TAG_OUTPUT.to_string(), "1".to_string());
         }
-        let (_, job) = self.rank.site.layout.user_and_job();
+        let (_, job) = self.site.layout.user_and_job();
         tags.insert(about::TAG_JOB.to_string(), job);
         tags.insert(about::TAG_CREATED.to_string(), system::unix_seconds().to_string());
         tags
@@ -283,22 +207,22 @@ impl Conference {
 
     fn own_files(&self, key: &DatasetKey, number: u64) -> (String, Vec<FileMeta>) {
         let mut state = self.node.state();
-        let State { holdings, machine, view, checksums, .. } = &mut *state;
-        let Some(holding) = holdings.get(key) else {
+        let State { machine, view, own, .. } = &mut *state;
+        let Some(holding) = own.holdings.get(key) else {
             return (self.stores.store_of_number(key.series, number), Vec::new());
         };
         let dir = view.layer(key).map(|layer| layer.dir.as_path());
         let meta = |name: &String| {
             let on_prefix = machine.lies_on_prefix(key, name)?;
-            let known =
-                dir.filter(|_| !on_prefix).and_then(|dir| checksums.take(name, &dir.join(name)));
+            let known = dir
+                .filter(|_| !on_prefix)
+                .and_then(|dir| own.checksums.take(name, &dir.join(name)));
             let other = || FileMeta { name: name.clone(), on_prefix, ..FileMeta::default() };
             Some(known.unwrap_or_else(other))
         };
         // What another process has removed from the PFS is not waited for.
         let gone = |file: &FileMeta| {
-            file.on_prefix
-                && ns::on_prefix(&self.rank.site.on_prefix(&file.name)) == OnPrefix::Absent
+            file.on_prefix && ns::on_prefix(&self.site.on_prefix(&file.name)) == OnPrefix::Absent
         };
         let files = holding.files.iter().filter_map(meta).filter(|file| !gone(file));
         let mut files: Vec<_> = files.collect();

@@ -9,19 +9,15 @@ use crate::log::{self, messages};
 use crate::machine::{DatasetKey, DatasetState};
 use crate::namespace::{self as ns, OnPrefix, Remote, SHADOWS};
 use crate::params::keys;
-use crate::session::conference::Conference;
-use crate::session::node::State;
+use crate::session::{conference::Conference, node::State};
 
 impl Conference {
     /// Removes the dataset of `key` from this node. Collective over the node.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
+    pub(crate) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         self.flush.stop_background(id);
         self.report.write_given_up(key);
-        let ctx = links.ctx(&self.rank.site);
-        if self.rank.site.settings.get(keys::CRC_ON_DELETE) {
+        let ctx = links.ctx(&self.site);
+        if self.site.settings.get(keys::CRC_ON_DELETE) {
             self.check_before_deletion(&ctx, key, id);
         }
         let gone = {
@@ -30,7 +26,7 @@ impl Conference {
             let gone = self.leave_evicted_names(&mut state, key);
             self.keep_opened(&mut state, key);
             state.view.remove(key);
-            state.holdings.remove(key);
+            state.own.holdings.remove(key);
             gone
         };
         let outcome = match id {
@@ -39,7 +35,7 @@ impl Conference {
         };
         match outcome {
             Err(error @ Error::Comm(_)) => return Err(error),
-            Err(error) => log::message(1, format_args!("rank {}: {error}", self.rank.site.rank)),
+            Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
             Ok(()) => {
                 let note = if self.is_given_up(key) { GIVEN_UP } else { "" };
                 self.rank.dataset_event("EVICTED", key, id, |event| event.note(note));
@@ -49,7 +45,7 @@ impl Conference {
         let mut state = self.node.state();
         for name in gone.iter().filter(|name| state.view.is_deleted(name)).collect::<Vec<_>>() {
             // Else a flushed copy waits for the deletion, too.
-            if ns::on_prefix(&self.rank.site.on_prefix(name)) == OnPrefix::Absent {
+            if ns::on_prefix(&self.site.on_prefix(name)) == OnPrefix::Absent {
                 state.view.settle_in(key, name);
             }
         }
@@ -64,7 +60,7 @@ impl Conference {
         let unflushed = all.any(|one| {
             one.key == *key && one.id != 0 && one.state != DatasetState::Dropped && !one.flushed
         });
-        unflushed && self.rank.site.keeps(&self.rank.series.series()[key.series])
+        unflushed && self.site.keeps(&self.rank.series.series()[key.series])
     }
 
     /// `SCR_CRC_ON_DELETE`: damage in node-local storage that nobody would have noticed.
@@ -80,10 +76,10 @@ impl Conference {
                     format_args!(
                         "rank {}: {} of {} has not the content that it was sealed with: the \
                          storage of node {} is not to be trusted",
-                        self.rank.site.rank,
+                        self.site.rank,
                         path.display(),
                         self.rank.title(key),
-                        self.rank.site.node_name
+                        self.site.node_name
                     ),
                 );
             }
@@ -94,15 +90,14 @@ impl Conference {
     /// whether it has changed them. A name costs nothing, unlike a copy.
     fn keep_opened(&self, state: &mut State, key: &DatasetKey) {
         let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else { return };
-        let folder =
-            self.rank.site.layout.cache_dir(&self.stores.store_for(state, key)).join(SHADOWS);
-        for name in state.tokens.readers_of(key) {
+        let folder = self.site.layout.cache_dir(&self.stores.store_for(state, key)).join(SHADOWS);
+        for name in state.own.tokens.readers_of(key) {
             let kept = folder.join(format!("kept.{}", self.handles.copy_number()));
             let made = ns::make_parents(&folder, "x")
                 .and_then(|()| ns::remove(&kept))
                 .is_ok_and(|()| std::fs::hard_link(dir.join(&name), &kept).is_ok());
             if made {
-                state.tokens.keep(key, &name, &kept);
+                state.own.tokens.keep(key, &name, &kept);
             }
         }
     }
@@ -111,14 +106,10 @@ impl Conference {
     /// the PFS has it, or a newer dataset. Gives all of them: deletions of those of which the PFS
     /// has nothing are real once all ranks of the node have been here. Only what lies on this node
     /// is looked up.
-    pub(in crate::session) fn leave_evicted_names(
-        &self,
-        state: &mut State,
-        key: &DatasetKey,
-    ) -> Vec<String> {
+    pub(crate) fn leave_evicted_names(&self, state: &mut State, key: &DatasetKey) -> Vec<String> {
         let mut gone = Vec::new();
         let Some(layer) = state.view.layer(key) else { return gone };
-        let flushed = state.holdings.get(key).is_some_and(|holding| holding.flushed);
+        let flushed = state.own.holdings.get(key).is_some_and(|holding| holding.flushed);
         let read = || Some(NodeCatalog::of(&Catalog::read(&layer.dir).ok().flatten()?, &[]));
         let Some(catalog) = layer.catalog().cloned().or_else(read) else { return gone };
         for entry in catalog.entries() {

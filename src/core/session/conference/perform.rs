@@ -14,19 +14,20 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan, SharedDataset, Step};
 use crate::namespace as ns;
-use crate::session::conference::Conference;
-use crate::session::node::State;
-use crate::session::rank::lock;
-use crate::session::rank::publish::{Gate, Single};
+use crate::session::{
+    conference::Conference,
+    node::State,
+    rank::{
+        lock,
+        publish::{PublishGate, SingleFile},
+    },
+};
 use crate::system::{Planted, monotonic_ms, planted};
 use crate::transfer::flush_sync;
 
 impl Conference {
     /// Performs one step; the outcome is equal on all ranks where the step communicates.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn perform(&self, links: &Links, step: &Step) -> Result<Outcome> {
+    pub(crate) fn perform(&self, links: &Links, step: &Step) -> Result<Outcome> {
         match step {
             Step::Adopt { from, into, files, begin, revoke } => {
                 self.adopt(from, into, files, *begin, *revoke);
@@ -69,9 +70,9 @@ impl Conference {
             Ok(prepared) => {
                 let mut state = self.node.state();
                 show_sealed(&mut state, &plan.key, &prepared);
-                lock(&self.troubles).forget(&plan.key);
+                lock(&self.troubles).by_key.remove(&plan.key);
                 drop(state);
-                if self.rank.site.rank == 0 {
+                if self.site.rank == 0 {
                     let title = self.rank.title(&plan.key);
                     log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
                 }
@@ -89,7 +90,7 @@ impl Conference {
                 self.report.write_ended(&plan.key, plan.id);
                 if self.rank.series.series()[plan.key.series].checkpoint && !plan.resealed {
                     let begun = self.node.state().machine.begun_ms(&plan.key);
-                    self.need().checkpoint(begun.unwrap_or(begin_ms), monotonic_ms());
+                    lock(&self.need).checkpoint(begun.unwrap_or(begin_ms), monotonic_ms());
                 }
                 self.stores.tell_setback(links, &self.rank.title(&plan.key), &prepared.catalog)?;
                 if plan.confirmed {
@@ -122,7 +123,7 @@ impl Conference {
 
     fn try_seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Prepared> {
         let (asked, encoded) = self.take_encoded(links, plan)?;
-        let ctx = links.ctx(&self.rank.site);
+        let ctx = links.ctx(&self.site);
         let key = asked.key.clone();
         // Called to write the record, and last of all for the vote.
         let recorded = Cell::new(false);
@@ -168,7 +169,7 @@ impl Conference {
         if outcome != Outcome::Done {
             return Ok(outcome);
         }
-        let ctx = links.ctx(&self.rank.site);
+        let ctx = links.ctx(&self.site);
         self.heed_unmarked(key, twice(|| cache::confirm(&ctx, id)))?;
         let on_prefix = |one: &SharedDataset| one.key == *key && one.on_prefix;
         let on_prefix = self.node.state().machine.datasets(key.series).iter().any(on_prefix);
@@ -178,8 +179,8 @@ impl Conference {
 
     /// The program has left the dataset alone for long: a restart may offer it.
     fn trust(&self, links: &Links, key: &DatasetKey, id: u64) {
-        let (rank, title) = (self.rank.site.rank, self.rank.title(key));
-        match cache::trust(&links.ctx(&self.rank.site), id) {
+        let (rank, title) = (self.site.rank, self.rank.title(key));
+        match cache::trust(&links.ctx(&self.site), id) {
             Ok(()) if rank > 0 => {}
             Ok(()) => log::message(
                 1,
@@ -205,10 +206,10 @@ impl Conference {
     /// All files of the dataset are on the PFS, where the program put them: index and summary learn
     /// of it, so that a restart knows it. Nothing is copied; a failure leaves it out of the index.
     fn enter_index(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
-        match flush_sync(&links.ctx(&self.rank.site), id, &|_| false) {
+        match flush_sync(&links.ctx(&self.site), id, &|_| false) {
             Err(error @ Error::Comm(_)) => return Err(error),
-            Err(error) if self.rank.site.rank == 0 => {
-                let (title, prefix) = (self.rank.title(key), self.rank.site.prefix.display());
+            Err(error) if self.site.rank == 0 => {
+                let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
                 let text = format!("{title} is on {prefix}, but not in its index: {error}");
                 log::warn_once(messages::INDEX_NOT_UPDATED, text);
             }
@@ -226,7 +227,7 @@ impl Conference {
     ) -> Result<()> {
         let parted = self.find_parted(links, key)?.filter(|why| why != reason);
         let reason = parted.map_or(reason.to_string(), |why| format!("{reason}; {why}"));
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             log::warn(
                 messages::CHECKPOINT_INVALID,
                 format_args!(
@@ -238,8 +239,8 @@ impl Conference {
         let note = format!("rank {rank}: {reason}");
         self.rank.dataset_event("DROPPED", key, 0, |event| event.note(note));
         self.report.write_given_up(key);
-        if let Err(error) = self.rank.site.filemap.revoke(&self.rank.record_key(key)) {
-            log::message(1, format_args!("rank {}: {error}", self.rank.site.rank));
+        if let Err(error) = self.site.filemap.revoke(&self.rank.record_key(key)) {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
         }
         Ok(())
     }
@@ -287,11 +288,13 @@ impl Conference {
             state.view.remove(from);
             if from.id.is_empty() {
                 // Those of other ranks of the node, which they have adopted as well.
-                let State { view, holdings, .. } = &mut *state;
-                view.remove_floating(from.series, |key| holdings.contains_key(key) && key != from);
+                let State { view, own, .. } = &mut *state;
+                view.remove_floating(from.series, |key| {
+                    own.holdings.contains_key(key) && key != from
+                });
             }
-            match state.holdings.remove(from) {
-                Some(_) => self.rank.site.filemap.remove(&self.rank.record_key(from)),
+            match state.own.holdings.remove(from) {
+                Some(_) => self.site.filemap.remove(&self.rank.record_key(from)),
                 None => Ok(()),
             }
         });
@@ -313,22 +316,25 @@ impl Conference {
             (on_prefix, state.view.layer(from), state.view.layer(into))
         {
             let (old, target) = (old.dir.join(name), new.dir.join(name));
-            let open = state.tokens.count(name) > 0;
+            let open = state.own.tokens.count(name) > 0;
             let moved = ns::make_parents(&new.dir, name)
                 .and_then(|()| ns::move_to_unless(open, &old, &target));
             if let Err(error) = moved {
                 if open {
                     return Err(error);
                 }
-                let (target, reason) = (self.rank.site.on_prefix(name), Reason::StoreFailed);
-                self.rank.publish(Single { source: &old, target: &target, reason }, Gate::Open)?;
+                let (target, reason) = (self.site.on_prefix(name), Reason::StoreFailed);
+                self.rank.publish(
+                    SingleFile { source: &old, target: &target, reason },
+                    PublishGate::Open,
+                )?;
                 self.stores.set_back(state, from, name, &error);
                 on_prefix = true;
             }
         }
         state.leave_file(from, name);
         state.enter_file(into, name, on_prefix);
-        state.tokens.rename(name, name, into);
+        state.own.tokens.rename(name, name, into);
         Ok(())
     }
 }
@@ -338,7 +344,7 @@ fn show_sealed(state: &mut State, key: &DatasetKey, sealed: &Prepared) {
     if state.view.layer(key).is_none() {
         state.view.put(ns::Layer::new(key.clone(), sealed.sealed_dir.clone()));
     }
-    let holding = state.holdings.entry(key.clone()).or_default();
+    let holding = state.own.holdings.entry(key.clone()).or_default();
     holding.id = sealed.id;
     holding.epoch = sealed.epoch;
     holding.redundancy_bytes = sealed.redundancy_bytes;

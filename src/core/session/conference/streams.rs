@@ -1,15 +1,12 @@
 //! What the streams of this rank agree on ([`crate::streams`]): a communicator of ours for each.
 
+use crate::session::conference::{Conference, Meetings};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::comm::Comm;
 use crate::error::Result;
-use crate::session::conference::Conference;
 use crate::streams::{CALLS, WORLD};
 use crate::system::monotonic_ms;
-
-/// Where each stream agrees; nothing where one thread of each rank communicates.
-pub(in crate::session) type Meetings = Vec<Option<Arc<dyn Comm>>>;
 
 impl Conference {
     /// Serves collective calls of several threads: there is a communicator of all ranks for each
@@ -21,20 +18,17 @@ impl Conference {
     /// Says which places this rank has for one more stream, as bits: at a call of its communicator
     /// at which all ranks are there. [`Conference::place_stream`] must follow.
     pub fn seek_stream(&self) -> u64 {
-        self.rank.site.host.inside(|| self.node.state().machine.seek_stream())
+        self.site.host.inside(|| self.node.state().machine.seek_stream())
     }
 
     /// Gives the communicator the first of the places that all ranks have.
     pub fn place_stream(&self, on_all: u64) -> Option<usize> {
-        self.rank
-            .site
-            .host
-            .inside(|| self.node.state().machine.place_stream(on_all, monotonic_ms()))
+        self.site.host.inside(|| self.node.state().machine.place_stream(on_all, monotonic_ms()))
     }
 
     /// Notes that the program has freed the communicator of a stream.
     pub fn close_stream(&self, stream: usize) {
-        self.rank.site.host.inside(|| self.node.state().machine.close_stream(stream));
+        self.site.host.inside(|| self.node.state().machine.close_stream(stream));
     }
 
     /// Takes this rank's turn for a call that all ranks make, with what other threads agree on
@@ -43,7 +37,7 @@ impl Conference {
     /// # Errors
     /// Communication failed.
     pub fn take_turn(&self) -> Result<()> {
-        self.rank.site.host.inside(|| {
+        self.site.host.inside(|| {
             let comm = self.meetings().get(CALLS).cloned().flatten();
             let Some(comm) = comm else { return Ok(()) };
             loop {
@@ -60,15 +54,15 @@ impl Conference {
 
     /// Gives the turn back that [`Conference::take_turn`] has taken.
     pub fn give_turn(&self) {
-        self.rank.site.host.inside(|| self.node.state().machine.end_turn(CALLS));
+        self.site.host.inside(|| self.node.state().machine.end_turn(CALLS));
     }
 
     /// Returns the stream of such calls.
-    pub(in crate::session) fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         if self.meetings().is_empty() { WORLD } else { CALLS }
     }
 
-    pub(in crate::session) fn meetings(&self) -> MutexGuard<'_, Meetings> {
+    pub(crate) fn meetings(&self) -> MutexGuard<'_, Meetings> {
         self.meetings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,8 +1,7 @@
 //! Sync points: the agreement, and the conference when there is something to do.
 
-use crate::session::rank::lock;
-use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::session::{conference::Conference, node::State, rank::lock};
+use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
 use crate::account::tally::Count;
@@ -11,10 +10,8 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
-use crate::machine::{Need, Next, Report, Step, SyncKind};
+use crate::machine::{Next, Report, Step, SyncKind};
 use crate::namespace as ns;
-use crate::session::conference::Conference;
-use crate::session::node::State;
 use crate::streams::{Carries, WORLD};
 use crate::system::{below_limit, monotonic_ms, random_u64};
 
@@ -107,7 +104,7 @@ impl Conference {
 
     /// Holds a conference: all ranks say what they know; all decide the same; all do it. Returns
     /// whether a halt is to be carried out.
-    pub(in crate::session) fn confer(&self, links: &Links) -> Result<bool> {
+    pub(crate) fn confer(&self, links: &Links) -> Result<bool> {
         let _below = below_limit();
         self.rank.tally.one(Count::Conferences);
         self.names.release_left_behind();
@@ -154,7 +151,7 @@ impl Conference {
                 "rank {}: {name} matches {}, of which the program has written no checkpoint with \
                  an {{id}} yet, while those of other patterns are complete: it stays in the cache \
                  until then, and a crash loses it. List it beside the files that it belongs to",
-                self.rank.site.rank,
+                self.site.rank,
                 self.rank.series.series()[series].parameter,
             ),
         );
@@ -191,21 +188,23 @@ impl Conference {
             if let Err(error) = self.contents.delete(&mut state, &name, &place, deletion) {
                 self.rank.complain(messages::DELETION_FAILED, &error);
             }
-            state.tokens.orphan_readers(&name);
-            let shadows = state.tokens.shadows_of(&name);
+            state.own.tokens.orphan_readers(&name);
+            let shadows = state.own.tokens.shadows_of(&name);
             self.handles.forget_shadows(&mut state, &shadows);
         }
     }
 
     /// Stops the agreements on this rank for good: what is not sealed goes to the PFS by itself.
-    pub(in crate::session) fn stop_agreements(&self, error: &Error) {
+    pub(crate) fn stop_agreements(&self, error: &Error) {
         // Not freed: that may wait for ranks that are gone.
         std::mem::forget(lock(&self.rank.links).take());
         let mut state = self.node.state();
         state.machine.disable();
-        let State { view, holdings, .. } = &mut *state;
+        let State { view, own, .. } = &mut *state;
         let is_near = |rank| self.node.neighbours.ranks().contains(&rank);
-        view.forget_far(is_near, |key| holdings.get(key).is_some_and(|holding| holding.id != 0));
+        view.forget_far(is_near, |key| {
+            own.holdings.get(key).is_some_and(|holding| holding.id != 0)
+        });
         drop(state);
         // Before the program's own collective: what it writes afterwards goes straight to the PFS.
         self.unsealed.publish_overdue();
@@ -213,16 +212,11 @@ impl Conference {
             messages::AGREEMENTS_ENDED,
             format_args!(
                 "rank {}: {error}; no further checkpoint is cached, files go straight to {}",
-                self.rank.site.rank,
-                self.rank.site.prefix.display()
+                self.site.rank,
+                self.site.prefix.display()
             ),
         );
         self.rank.event(|| Event::new("FALLBACK").note(error.to_string()));
-        self.rank.routing.store(false, Ordering::Relaxed);
-    }
-
-    /// Locks what the decision rests on; rank 0's counts.
-    pub(in crate::session) fn need(&self) -> MutexGuard<'_, Need> {
-        lock(&self.need)
+        self.rank.stop_routing();
     }
 }

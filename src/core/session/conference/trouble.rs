@@ -1,44 +1,32 @@
 //! Checkpoints that cannot be completed in the cache, and ranks that cannot use it: what all ranks
 //! do about it, and the one message.
 
-use std::collections::BTreeMap;
-
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan};
-use crate::session::conference::Conference;
-use crate::session::rank::lock;
-use crate::session::rank::publish::{Gate, Single};
+use crate::session::{
+    conference::Conference,
+    rank::{
+        lock,
+        publish::{PublishGate, SingleFile},
+    },
+};
 use crate::system::monotonic_ms;
 
 /// Tries to write a file to the PFS before it stays in the cache: the checkpoint depends on it.
 const PUBLISH_TRIES: usize = 3;
 
-/// Why seals and confirmations have failed: the first rank that failed, its node, the cause.
-#[derive(Debug, Default)]
-pub(in crate::session) struct Troubles {
-    by_key: BTreeMap<DatasetKey, String>,
-    last: String,
-}
-
-impl Troubles {
-    /// Forgets the dataset's trouble: it is sealed after all, or given up.
-    pub fn forget(&mut self, key: &DatasetKey) {
-        self.by_key.remove(key);
-    }
-}
-
 impl Conference {
     /// Keeps the error of a step that all ranks agree has failed. Returns it in words.
-    pub(in crate::session) fn note_trouble(&self, key: &DatasetKey, error: &Error) -> String {
+    pub(crate) fn note_trouble(&self, key: &DatasetKey, error: &Error) -> String {
         let text = error.to_string();
         // The rank that failed has its own error, the others have heard of it.
         let text = match text.starts_with("rank ") {
             true => text,
-            false => format!("rank {}: {text}", self.rank.site.rank),
+            false => format!("rank {}: {text}", self.site.rank),
         };
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             log::message(1, format_args!("{}: {text}", self.rank.title(key)));
         }
         let mut troubles = lock(&self.troubles);
@@ -49,10 +37,9 @@ impl Conference {
 
     /// Finds the directory of the dataset: a seal that has failed may have come to the rename of
     /// the directory.
-    pub(in crate::session) fn find_directory(&self, plan: &SealPlan) {
+    pub(crate) fn find_directory(&self, plan: &SealPlan) {
         let mut state = self.node.state();
-        let dir =
-            self.rank.site.layout.dataset_dir(&self.stores.store_for(&state, &plan.key), plan.id);
+        let dir = self.site.layout.dataset_dir(&self.stores.store_for(&state, &plan.key), plan.id);
         if let Some(layer) = state.view.layer_mut(&plan.key)
             && dir.exists()
         {
@@ -62,10 +49,7 @@ impl Conference {
 
     /// Brings closed files of a dataset that cannot be sealed to the PFS under their names. The
     /// same outcome on all ranks, that of a [`Step::Spill`](crate::machine::Step::Spill).
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn spill(
+    pub(crate) fn spill(
         &self,
         links: &Links,
         key: &DatasetKey,
@@ -98,9 +82,9 @@ impl Conference {
         if gone || !state.machine.is_spilled(key, name) {
             return Ok(());
         }
-        let (target, reason) = (self.rank.site.on_prefix(name), Reason::Unsealable);
-        let one = Single { source: &source, target: &target, reason };
-        let publish = || self.rank.publish(one, Gate::Open);
+        let (target, reason) = (self.site.on_prefix(name), Reason::Unsealable);
+        let one = SingleFile { source: &source, target: &target, reason };
+        let publish = || self.rank.publish(one, PublishGate::Open);
         (1..PUBLISH_TRIES).fold(publish(), |outcome, _| outcome.or_else(|_| publish()))?;
         state.now_on_prefix(key, name, reason);
         Ok(())
@@ -110,7 +94,7 @@ impl Conference {
     /// [`Self::tell_trouble`].
     fn tell_unspilled(&self, key: &DatasetKey, error: &Error, more: usize) {
         let (rank, title, prefix) =
-            (self.rank.site.rank, self.rank.title(key), self.rank.site.prefix.display());
+            (self.site.rank, self.rank.title(key), self.site.prefix.display());
         let others = if more == 0 { String::new() } else { format!(", and {more} more of it") };
         let place = self.node.state().view.layer(key).map(|layer| layer.dir.clone());
         let place = place.unwrap_or_default();
@@ -125,14 +109,14 @@ impl Conference {
     }
 
     /// Gives up a dataset that cannot be sealed on the PFS either: it is no dataset any more.
-    pub(in crate::session) fn give_up(&self, key: &DatasetKey) {
+    pub(crate) fn give_up(&self, key: &DatasetKey) {
         self.tell_trouble(key, "its files are there, but not in its index");
         self.rank.dataset_event("DROPPED", key, 0, |event| event.note("it cannot be sealed"));
         self.report.write_given_up(key);
-        lock(&self.troubles).forget(key);
+        lock(&self.troubles).by_key.remove(key);
         // Where that fails the next start finds that other ranks have none, or an open one.
-        if let Err(error) = self.rank.site.filemap.revoke(&self.rank.record_key(key)) {
-            log::message(1, format_args!("rank {}: {error}", self.rank.site.rank));
+        if let Err(error) = self.site.filemap.revoke(&self.rank.record_key(key)) {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
         }
     }
 
@@ -143,8 +127,8 @@ impl Conference {
         let (fallen_back, cause) =
             (state.machine.has_fallen_back(), lock(&self.troubles).by_key.get(key).cloned());
         drop(state);
-        if let Some(cause) = cause.filter(|_| self.rank.site.rank == 0 && !fallen_back) {
-            let (title, prefix) = (self.rank.title(key), self.rank.site.prefix.display());
+        if let Some(cause) = cause.filter(|_| self.site.rank == 0 && !fallen_back) {
+            let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
             let text = format!("{cause}; {title} is protected by {prefix} alone: {what}");
             log::warn_once(messages::NOT_SEALED, text);
         }
@@ -152,19 +136,12 @@ impl Conference {
 
     /// Lets a sealed checkpoint stay sealed where a node cannot note that it is complete: it goes
     /// to the PFS as well, whatever its turn. Told once for all, as [`Self::tell_trouble`].
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn heed_unmarked(
-        &self,
-        key: &DatasetKey,
-        marked: Result<()>,
-    ) -> Result<()> {
+    pub(crate) fn heed_unmarked(&self, key: &DatasetKey, marked: Result<()>) -> Result<()> {
         match marked {
             Err(error) if !matches!(error, Error::Comm(_)) => {
                 let cause = self.note_trouble(key, &error);
-                if self.rank.site.rank == 0 {
-                    let (title, prefix) = (self.rank.title(key), self.rank.site.prefix.display());
+                if self.site.rank == 0 {
+                    let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
                     let text = format!("{cause}; {title} is complete, and goes to {prefix}, too");
                     log::warn_once(messages::NOT_MARKED, text);
                 }
@@ -176,7 +153,7 @@ impl Conference {
     }
 
     /// Stops the routing to the cache if it is given up by all, after a conference.
-    pub(in crate::session) fn heed_fall_back(&self) {
+    pub(crate) fn heed_fall_back(&self) {
         let state = self.node.state();
         let (fallen_back, cause) =
             (state.machine.has_fallen_back(), lock(&self.troubles).last.clone());
@@ -184,8 +161,8 @@ impl Conference {
         if !fallen_back || !self.stores.stop_routing(&cause) || cause.is_empty() {
             return;
         }
-        if self.rank.site.rank == 0 {
-            let prefix = self.rank.site.prefix.display();
+        if self.site.rank == 0 {
+            let prefix = self.site.prefix.display();
             log::warn_once(
                 messages::CACHE_GIVEN_UP,
                 format_args!(

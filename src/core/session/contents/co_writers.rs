@@ -15,13 +15,12 @@ use crate::handles::Base;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
 use crate::namespace::{Claim, Place, Writing};
-use crate::session::contents::Contents;
-use crate::session::node::State;
+use crate::session::{contents::Contents, node::State};
 use crate::system::{monotonic_ms, test_pause};
 
 /// A private copy that is to become the file.
 #[derive(Clone, Copy)]
-pub(in crate::session) struct Change<'a> {
+pub(crate) struct Change<'a> {
     pub name: &'a str,
     /// The dataset that gets it; `None` if it belongs to none.
     pub key: Option<&'a DatasetKey>,
@@ -33,7 +32,7 @@ pub(in crate::session) struct Change<'a> {
 
 /// The rename that makes a private copy the file.
 #[derive(Clone, Copy)]
-pub(in crate::session) struct Naming<'a> {
+pub(crate) struct Naming<'a> {
     pub from: &'a Path,
     pub to: &'a Path,
     /// That is on the PFS.
@@ -42,7 +41,7 @@ pub(in crate::session) struct Naming<'a> {
 
 /// How a private copy stands to what its name leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::session) enum Standing {
+pub(crate) enum Standing {
     /// It may take the name.
     Free,
     /// Its file has been deleted: there is nothing to be changed.
@@ -54,20 +53,15 @@ pub(in crate::session) enum Standing {
 impl Contents {
     /// Begins another private copy of `name`, which is about to be made from the file at `origin`;
     /// returns which file that is.
-    pub(in crate::session) fn begin_copy(
-        &self,
-        state: &mut State,
-        name: &str,
-        origin: &Path,
-    ) -> Option<Base> {
+    pub(crate) fn begin_copy(&self, state: &mut State, name: &str, origin: &Path) -> Option<Base> {
         self.node.honour(state, name);
-        state.co_writers.remove(name);
-        Base::of(origin, origin == self.rank.site.on_prefix(name))
+        state.mates.co_writers.remove(name);
+        Base::of(origin, origin == self.site.on_prefix(name))
     }
 
     /// Makes a private copy the file by `put`, if it still may be: `naming` says what that is, so
     /// that another rank can do it.
-    pub(in crate::session) fn adopt_in_turn(
+    pub(crate) fn adopt_in_turn(
         &self,
         state: &mut State,
         change: Change<'_>,
@@ -84,7 +78,7 @@ impl Contents {
             let claimed = self.node.honour(state, name);
             if claimed.is_some() || heard.of(name) {
                 let writer = claimed.or_else(|| heard.writer_of(name));
-                state.co_writers.insert(name.to_string(), writer); // it is closed by now
+                state.mates.co_writers.insert(name.to_string(), writer); // it is closed by now
             }
             let standing = self.standing(state, name, base);
             if standing != Standing::Free {
@@ -124,24 +118,24 @@ impl Contents {
         let is_free = match state.view.place(name) {
             Place::Deleted => return Standing::Gone,
             Place::Cached(_, here) => leads_to(&here),
-            Place::Prefix => leads_to(&self.rank.site.on_prefix(name)),
+            Place::Prefix => leads_to(&self.site.on_prefix(name)),
             Place::Evicted(_) => true,
             Place::Private(_) | Place::Elsewhere(..) => false,
         };
-        let is_free = is_free && !state.co_writers.contains_key(name);
+        let is_free = is_free && !state.mates.co_writers.contains_key(name);
         if is_free { Standing::Free } else { Standing::Taken }
     }
 
     /// Gives up what this rank has written to its private copy: another rank has changed the file
     /// meanwhile. The dataset that would have had the change is given up, if there is one.
-    pub(in crate::session) fn give_up_change(
+    pub(crate) fn give_up_change(
         &self,
         state: &mut State,
         file: &FileRef,
         placed: Option<&Placed>,
     ) {
         let (name, now) = (file.name.as_str(), monotonic_ms());
-        let co_writer = state.co_writers.remove(name).flatten();
+        let co_writer = state.mates.co_writers.remove(name).flatten();
         let writer =
             co_writer.map_or_else(|| "another rank".to_string(), |rank| ranks_phrase(&[rank]));
         let why = contested_reason(name, &writer);
@@ -153,14 +147,14 @@ impl Contents {
         if placed.is_none() || self.rank.is_ended() {
             log::warn_once(
                 messages::SEVERAL_WRITERS,
-                format_args!("rank {}: {why}", self.rank.site.rank),
+                format_args!("rank {}: {why}", self.site.rank),
             );
         }
     }
 
     /// Claims what this rank is about to write: `enter` says so, after `put`. `false`: another rank
     /// was there before, so that all is to be looked at again.
-    pub(in crate::session) fn write_in_turn(
+    pub(crate) fn write_in_turn(
         &self,
         state: &mut State,
         writing: Writing<'_>,

@@ -10,8 +10,7 @@ use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::machine::{FileRef, Reason};
 use crate::namespace as ns;
-use crate::session::contents::Contents;
-use crate::session::node::State;
+use crate::session::{contents::Contents, node::State};
 use crate::system::has_writers;
 
 impl Contents {
@@ -22,7 +21,7 @@ impl Contents {
     ///
     /// # Errors
     /// It could not be looked at, which says nothing of the program.
-    pub(in crate::session) fn can_take_in(
+    pub(crate) fn can_take_in(
         &self,
         state: &State,
         name: Option<&str>,
@@ -34,19 +33,19 @@ impl Contents {
         let found = from.symlink_metadata().map_err(unknown)?;
         let single_file = found.is_file() && found.nlink() == 1;
         // One that another rank has written: that one would not see it any more.
-        let own = || state.holdings.values().any(|holding| holding.files.contains(name));
+        let own = || state.own.holdings.values().any(|holding| holding.files.contains(name));
         // A checkpoint of an earlier run that the program moves. If that kept its files on the
         // PFS, it would all newer ones of its names. Flushes keep the times of files.
-        let is_old = || found.modified().is_ok_and(|modified| modified < self.rank.site.begun);
+        let is_old = || found.modified().is_ok_and(|modified| modified < self.site.begun);
         let earlier = || new.id.is_none() && !state.view.is_in_a_layer(name) && is_old();
-        Ok(state.tokens.count(name) == 0
+        Ok(state.own.tokens.count(name) == 0
             && (self.rank.match_name(name).is_none() || own() || earlier())
             && single_file
             && has_writers(from).map_err(unknown)? == Some(false))
     }
 
     /// Counts a file that has got the name `to`; `reason`: why the PFS has it, if it has.
-    pub(in crate::session) fn count_named(&self, reason: Option<Reason>, to: &str, bytes: u64) {
+    pub(crate) fn count_named(&self, reason: Option<Reason>, to: &str, bytes: u64) {
         self.rank.tally.one(if reason.is_some() { Count::OnPrefix } else { Count::Cached });
         if let Some(reason) = reason {
             self.rank.tally.passed(reason, to, bytes);
@@ -55,12 +54,7 @@ impl Contents {
 
     /// Tells whether the store takes the file `new` now, of which `joins` is what
     /// [`Self::can_take_in`] has found. If not, it is on the PFS this time.
-    pub(in crate::session) fn takes_now(
-        &self,
-        state: &State,
-        joins: Result<bool>,
-        new: &FileRef,
-    ) -> bool {
+    pub(crate) fn takes_now(&self, state: &State, joins: Result<bool>, new: &FileRef) -> bool {
         if let Err(error) = joins {
             self.stores.setbacks.met(Setback::Failed(error.to_string()));
             return false;
@@ -73,7 +67,7 @@ impl Contents {
 ///
 /// # Errors
 /// It is not there, not even in part.
-pub(in crate::session) fn take_in(from: &Path, target: &Path) -> Result<()> {
+pub(crate) fn take_in(from: &Path, target: &Path) -> Result<()> {
     ns::remove(target)?;
     let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
     copy_file(from, target, options).map(drop).inspect_err(|_| drop(ns::remove(target)))

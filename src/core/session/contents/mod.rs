@@ -13,20 +13,30 @@ pub(super) mod co_writers;
 pub(super) mod intake;
 pub(super) mod placing;
 mod private;
-pub(super) mod steps;
+mod steps;
 
+use crate::namespace::Doomed;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use steps::Removals;
-
+use crate::launch::site::Site;
 use crate::patterns::Template;
-use crate::session::node::Node;
-use crate::session::rank::Rank;
-use crate::session::stores::Stores;
-use crate::session::updates::Updates;
+use crate::session::{node::Node, rank::Rank, stores::Stores, updates::Updates};
+
+/// What the program has deleted.
+#[derive(Debug, Default)]
+pub(crate) struct Removals {
+    /// Names that the PFS still has.
+    pub(super) doomed: BTreeMap<String, Doomed>,
+    /// Series and id of checkpoints of which it is noted that the program removes them itself.
+    pub(super) marked: BTreeSet<(usize, String)>,
+    /// Of those, what was in the cache alone.
+    pub(super) cached: VecDeque<(usize, String)>,
+}
 
 /// Where names lead.
-pub(in crate::session) struct Contents {
+pub(crate) struct Contents {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) stores: Arc<Stores>,

@@ -10,15 +10,16 @@ use crate::handles::{Room, Tracked, Way};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Placed, Reason};
 use crate::namespace::{self as ns, Answer, Claim, Found, Intent, OnPrefix, Place, Writing};
-use crate::session::contents::Contents;
-use crate::session::node::Locked;
-use crate::session::node::State;
-use crate::session::rank::publish::{Gate, Single};
+use crate::session::{
+    contents::Contents,
+    node::{State, neighbours::Locked},
+    rank::publish::{PublishGate, SingleFile},
+};
 use crate::system::{may_write, monotonic_ms, user_attributes_at};
 
 impl Contents {
     /// Lets the machine learn who reads what.
-    pub(in crate::session) fn note_read(&self, state: &mut State, name: &str, place: &Place) {
+    pub(crate) fn note_read(&self, state: &mut State, name: &str, place: &Place) {
         if self.rank.is_child() {
             return;
         }
@@ -26,7 +27,7 @@ impl Contents {
         let foreign = match place {
             Place::Elsewhere(..) => true,
             Place::Prefix => {
-                let own = state.holdings.values().any(|holding| holding.files.contains(name));
+                let own = state.own.holdings.values().any(|holding| holding.files.contains(name));
                 state.machine.routing(file.series).watches() && !own
             }
             _ => false,
@@ -36,26 +37,26 @@ impl Contents {
         }
     }
 
-    pub(in crate::session) fn refuse_evicted(&self, name: &str) -> Answer {
+    pub(crate) fn refuse_evicted(&self, name: &str) -> Answer {
         log::warn_once(
             messages::EVICTED_NAME,
             format_args!(
                 "rank {}: {name} belonged to a checkpoint that was not due for a flush and has \
                  left the cache; it cannot be opened (without SCR_FLUSH it would be kept)",
-                self.rank.site.rank
+                self.site.rank
             ),
         );
         Answer::Fail(libc::ENOENT)
     }
 
     /// Looks at what the program sees under `name`, by the rules of open(2); `Err` is the answer.
-    pub(in crate::session) fn look(
+    pub(crate) fn look(
         &self,
         state: &State,
         name: &str,
         intent: Intent,
     ) -> std::result::Result<Found, Answer> {
-        let path = self.rank.site.on_prefix(name);
+        let path = self.site.on_prefix(name);
         let (place, on_prefix) = (state.view.place(name), ns::on_prefix(&path));
         let exists = match place {
             Place::Deleted => false,
@@ -86,7 +87,7 @@ impl Contents {
     }
 
     /// Puts the file into the dataset `placed.key`. `None` as in [`Self::try_open_for_writing`].
-    pub(in crate::session) fn put_into(
+    pub(crate) fn put_into(
         &self,
         mut state: Locked<'_>,
         name: &str,
@@ -140,7 +141,7 @@ impl Contents {
         let made = !found.exists;
         let room = if on_prefix { Room::default() } else { room };
         let tracked = Tracked { made, room, ..Tracked::new(&placed.key, name, way) };
-        let token = state.tokens.issue(tracked);
+        let token = state.own.tokens.issue(tracked);
         let path = match (&found.place, state.view.layer(&placed.key)) {
             (Place::Private(here), _) => here.clone(),
             (_, Some(layer)) if !on_prefix => layer.dir.join(name),
@@ -151,7 +152,7 @@ impl Contents {
 
     /// Once: the program waits for the PFS again, and nobody would know why.
     fn tell_behind(&self, placed: &Placed) {
-        let keeps = self.rank.site.keeps(&self.rank.series.series()[placed.key.series]);
+        let keeps = self.site.keeps(&self.rank.series.series()[placed.key.series]);
         if keeps && placed.on_prefix == Some(Reason::WaitsForFlush) {
             log::warn_once(
                 messages::FLUSH_BEHIND,
@@ -159,7 +160,7 @@ impl Contents {
                     "{} goes straight to {}: the cache is full of checkpoints that wait to be \
                      written there",
                     self.rank.title(&placed.key),
-                    self.rank.site.prefix.display()
+                    self.site.prefix.display()
                 ),
             );
         }
@@ -168,7 +169,7 @@ impl Contents {
     /// Brings the file's present content to where the file will be, and `enter` tells that it will
     /// be written there. What another rank may be changing there already is left as it is. `false`:
     /// see [`Self::write_in_turn`].
-    pub(in crate::session) fn bring_to_prefix(
+    pub(crate) fn bring_to_prefix(
         &self,
         state: &mut State,
         claim: Claim,
@@ -177,20 +178,20 @@ impl Contents {
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<bool> {
         let name = claim.name.as_str();
-        let target = self.rank.site.on_prefix(name);
+        let target = self.site.on_prefix(name);
         let modified = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
         let is_there =
             |here: &Path| modified(&target) > modified(here) || self.rank.has_the_same(name, here);
         match &found.place {
             Place::Cached(_, here) if !intent.truncate && !is_there(here) => {
-                let one = Single { source: here, target: &target, reason: Reason::Follows };
+                let one = SingleFile { source: here, target: &target, reason: Reason::Follows };
                 let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
                     let rename = Some((staged.to_path_buf(), target.clone()));
                     let claim = Claim { rename, ..claim.clone() };
                     let writing = Writing { copies: true, ..Writing::new(&claim, found) };
                     self.write_in_turn(state, writing, publish, enter)
                 };
-                self.rank.publish(one, Gate::InTurn(&mut in_turn))
+                self.rank.publish(one, PublishGate::InTurn(&mut in_turn))
             }
             Place::Cached(..) if !intent.truncate => {
                 let writing = Writing { copies: true, ..Writing::new(&claim, found) };
@@ -206,21 +207,16 @@ impl Contents {
     /// Clears the prefix for a new file: one that the program deleted, but that still lies on the
     /// PFS until its deletion is due, would be in the way of a new one of its name; so would a
     /// hidden one.
-    pub(in crate::session) fn clear_prefix(
-        &self,
-        state: &State,
-        name: &str,
-        found: &Found,
-    ) -> Result<()> {
+    pub(crate) fn clear_prefix(&self, state: &State, name: &str, found: &Found) -> Result<()> {
         if found.exists || !state.view.is_absent(name) {
             return Ok(());
         }
-        ns::remove(&self.rank.site.on_prefix(name))
+        ns::remove(&self.site.on_prefix(name))
     }
 
     /// Makes the dataset's directory such that the program's own open finds there what it would
     /// have found.
-    pub(in crate::session) fn make_target(
+    pub(crate) fn make_target(
         &self,
         state: &State,
         name: &str,
@@ -235,13 +231,13 @@ impl Contents {
             return Ok(());
         }
         let target = layer.dir.join(name);
-        ns::make_parents_like(&self.rank.site.prefix, &layer.dir, name)?;
+        ns::make_parents_like(&self.site.prefix, &layer.dir, name)?;
         if !found.exists {
             // What has no such reason to be there, another rank of the node has made just now.
             let outdated = state.view.is_absent(name) || layer.is_on_prefix(name);
             return if outdated { ns::remove(&target) } else { Ok(()) };
         }
-        let path = self.rank.site.on_prefix(name);
+        let path = self.site.on_prefix(name);
         let made = match (&found.place, found.on_prefix) {
             (Place::Cached(_, here), _) if !intent.truncate => ns::copy_up(here, &target),
             (Place::Cached(_, here), _) => {
@@ -264,7 +260,7 @@ impl Contents {
 
     /// Brings a file that is on another node only to the prefix; `Err` is what the open says if it
     /// does not come. Not with the state locked while it waits.
-    pub(in crate::session) fn bring_near<'a>(
+    pub(crate) fn bring_near<'a>(
         &'a self,
         state: Locked<'a>,
         name: &str,
@@ -276,14 +272,14 @@ impl Contents {
         if answer != Answer::PASS {
             return Err(answer);
         }
-        let on_prefix = ns::on_prefix(&self.rank.site.on_prefix(name));
+        let on_prefix = ns::on_prefix(&self.site.on_prefix(name));
         *found = Found { place: Place::Prefix, on_prefix, exists: true };
         Ok(self.node.state())
     }
 
     /// Brings those of `names` that are on another node only to the prefix, where they can be
     /// moved. `None`: one of them does not come. Not with the state locked while it waits.
-    pub(in crate::session) fn bring_all_near<'a>(
+    pub(crate) fn bring_all_near<'a>(
         &'a self,
         mut state: Locked<'a>,
         names: impl IntoIterator<Item = impl AsRef<str>>,
@@ -303,9 +299,9 @@ impl Contents {
     }
 
     /// Leaves what is under `name` to the PFS from now on, and to no dataset in progress.
-    pub(in crate::session) fn leave_to_prefix(&self, state: &mut State, name: &str) -> Result<()> {
+    pub(crate) fn leave_to_prefix(&self, state: &mut State, name: &str) -> Result<()> {
         self.rank.file_refs(name).iter().try_for_each(|file| self.withdraw(state, file))?;
-        let held: Vec<_> = state.holdings.keys().cloned().collect();
+        let held: Vec<_> = state.own.holdings.keys().cloned().collect();
         held.iter().for_each(|key| state.leave_file(key, name));
         state.view.tell_on_prefix(name);
         state.view.moved_to_prefix(name);
@@ -316,7 +312,7 @@ impl Contents {
     fn withdraw(&self, state: &mut State, file: &FileRef) -> Result<()> {
         for gone in state.machine.changed_by_child(file, monotonic_ms()) {
             if gone.revoke {
-                self.rank.site.filemap.revoke(&self.rank.record_key(&gone.key))?;
+                self.site.filemap.revoke(&self.rank.record_key(&gone.key))?;
             }
             if let Some(layer) = state.view.layer(&gone.key) {
                 ns::remove(&layer.dir.join(&file.name))?;
@@ -326,7 +322,7 @@ impl Contents {
     }
 }
 
-pub(in crate::session) fn mode_of(path: &Path) -> u32 {
+pub(crate) fn mode_of(path: &Path) -> u32 {
     use std::os::unix::fs::MetadataExt as _;
     path.metadata().map_or(0o600, |found| found.mode() & 0o7777)
 }

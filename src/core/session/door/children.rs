@@ -1,6 +1,7 @@
 //! Processes that this rank has started, and forked ones, see what it sees: their shim asks here
 //! (`preload/src/child/mod.rs`), and a thread answers as the engine would answer the rank itself.
 
+use super::counter::ChildrenSocket;
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
@@ -8,42 +9,22 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::log;
 use crate::namespace::{Answer, Entry};
-use crate::session::Session;
-use crate::session::door::hooked::Note;
-use crate::session::wire::{self, Known, Question, Reply, What};
-use crate::system::{block_signals, close_inherited, identity, peer, raise, random_u64, user_id};
+use crate::session::{
+    Session,
+    door::hooked::Note,
+    wire::{self, Known, Question, Reply, What},
+};
+use crate::system::{block_signals, identity, peer, raise, random_u64, user_id};
 
 /// A child asks as soon as it is connected, unless it is stopped in between.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Pause when no connection can be taken, for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// Where children ask.
-#[derive(Debug, Default)]
-pub(in crate::session) struct Counter(OnceLock<Door>);
-
-#[derive(Debug)]
-struct Door {
-    address: String,
-    fd: i32,
-    /// What the descriptor leads to.
-    socket: Option<(u64, u64)>,
-}
-
-impl Counter {
-    /// Closes what this process, a forked child, has inherited of it: only its parent answers here.
-    pub fn leave_to_parent(&self) {
-        if let Some(door) = self.0.get() {
-            close_inherited(door.fd, door.socket);
-        }
-    }
-}
 
 impl Session {
     /// Returns the name of the abstract socket at which children ask.
@@ -65,7 +46,7 @@ impl Session {
                 self.serve_all(listener);
             };
             std::thread::Builder::new().name("scr-children".to_string()).spawn(body)?;
-            drop(self.counter.0.set(Door { address, fd, socket }));
+            drop(self.counter.0.set(ChildrenSocket { address, fd, socket }));
             Ok(())
         };
         if let Err(error) = start() {

@@ -1,7 +1,6 @@
 //! What the hooks report of files that are open, and of the process.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use crate::session::Session;
 
@@ -33,12 +32,12 @@ impl Session {
     pub fn note(&self, note: Note<'_>) {
         match note {
             Note::ForkedChild => {
-                self.rank.child.store(true, Ordering::Relaxed);
+                self.rank.become_child();
                 self.counter.leave_to_parent();
             }
             Note::Exit => self.ending.exit(),
             Note::Leave => self.ending.leave(),
-            Note::Finalized => self.rank.ended.store(true, Ordering::Relaxed),
+            Note::Finalized => _ = self.rank.end(),
             // Attributes are read from the files at the seal.
             Note::Attributes(_) => {}
             Note::Make(path) => self.names.give_way(path),

@@ -1,7 +1,6 @@
 //! The end inside MPI_Finalize; see `leaving.rs` for one without.
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::account::tally::Count;
@@ -12,28 +11,26 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetState, SharedDataset};
 use crate::namespace::parent;
-use crate::session::ending::Ending;
-use crate::session::node::State;
-use crate::session::rank::lock;
+use crate::session::{ending::Ending, node::State, rank::lock};
 use crate::system::{Planted, below_limit, monotonic_ms, planted};
 
 impl Ending {
     /// Makes the last seals and flushes inside MPI_Finalize, where communication still works.
     /// Collective.
     pub fn finish(&self) {
-        if self.rank.is_child() || self.rank.ended.load(Ordering::Relaxed) {
+        if self.rank.is_child() || self.rank.is_ended() {
             return;
         }
         let _below = below_limit();
-        self.rank.finishing.store(true, Ordering::Relaxed);
-        self.rank.site.host.inside(|| self.handles.await_lent());
+        self.rank.begin_finish();
+        self.site.host.inside(|| self.handles.await_lent());
         if let Some(links) = self.rank.links()
-            && let Err(error) = self.rank.site.host.inside(|| self.finish_together(&links))
+            && let Err(error) = self.site.host.inside(|| self.finish_together(&links))
         {
             self.conference.stop_agreements(&error);
         }
-        self.rank.ended.store(true, Ordering::Relaxed);
-        self.rank.site.host.inside(|| {
+        self.rank.end();
+        self.site.host.inside(|| {
             self.handles.end_all_lent();
             self.report.compute_ended();
             self.flush.end_run("END");
@@ -51,14 +48,14 @@ impl Ending {
         self.node.state().machine.begin_end(monotonic_ms());
         self.updates.tell_moves(links)?;
         if planted(Planted::ClearEarly) {
-            cache::finish(&links.ctx(&self.rank.site))?;
+            cache::finish(&links.ctx(&self.site))?;
         }
         let mut halts = self.conference.confer(links)?;
         if self.node.state().machine.ends_again() {
             halts |= self.conference.confer(links)?;
         }
         if halts {
-            self.halt(links)?;
+            self.halt.tell_and_record();
         }
         self.node.state().machine.end();
         self.contents.publish_all_private();
@@ -68,7 +65,7 @@ impl Ending {
         self.names.forget_moved();
         self.halt.record_end();
         self.conference.evicted.remove();
-        self.rank.site.layout.stores.iter().for_each(|store| self.stores.end_spares(store));
+        self.site.layout.stores.iter().for_each(|store| self.stores.end_spares(store));
         self.clear_cache(links)?;
         self.flush.record_places();
         self.rank.tally.time(Count::EndNs, begin);
@@ -89,7 +86,7 @@ impl Ending {
         self.contents.remove_empty_dirs();
         // Only now: before, another rank may have made one anew, for files that are cached.
         for name in self.node.state().view.flushed_back().rev() {
-            let _ = std::fs::remove_dir(self.rank.site.on_prefix(name));
+            let _ = std::fs::remove_dir(self.site.on_prefix(name));
         }
     }
 
@@ -99,7 +96,7 @@ impl Ending {
         let state = self.node.state();
         for (name, _) in state.view.evicted_names() {
             let mut dir = parent(name);
-            while !dir.is_empty() && std::fs::remove_dir(self.rank.site.on_prefix(dir)).is_ok() {
+            while !dir.is_empty() && std::fs::remove_dir(self.site.on_prefix(dir)).is_ok() {
                 dir = parent(dir);
             }
         }
@@ -109,7 +106,7 @@ impl Ending {
     /// or something could not be written, the cache stays.
     fn clear_cache(&self, links: &Links) -> Result<()> {
         let mut state = self.node.state();
-        let open = state.tokens.all().next().is_some();
+        let open = state.own.tokens.all().next().is_some();
         let unsaved = self.has_unsaved(&mut state);
         drop(state);
         let mut word = [i64::from(open || unsaved)];
@@ -121,9 +118,9 @@ impl Ending {
         let keys: Vec<_> = state.view.layers().iter().map(|layer| layer.key.clone()).collect();
         keys.iter().for_each(|key| drop(self.conference.leave_evicted_names(&mut state, key)));
         drop(state);
-        match cache::finish(&links.ctx(&self.rank.site)) {
+        match cache::finish(&links.ctx(&self.site)) {
             Err(error @ Error::Comm(_)) => return Err(error),
-            Err(error) => log::message(1, format_args!("rank {}: {error}", self.rank.site.rank)),
+            Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
             Ok(()) if keys.is_empty() => {}
             Ok(()) => {
                 self.rank.event(|| Event::new("CLEARED").note("the cache: the end of the run"))
@@ -132,7 +129,7 @@ impl Ending {
         let mut state = self.node.state();
         keys.iter().for_each(|key| drop(state.view.remove(key)));
         drop(state);
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             self.remove_abandoned_dirs();
         }
         Ok(())

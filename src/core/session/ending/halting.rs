@@ -2,16 +2,12 @@
 //! ends at the same sync point.
 
 use crate::machine::SyncKind;
-use crate::session::halt::HALT;
-use std::sync::atomic::Ordering;
+use crate::session::{ending::Ending, halt::HALT};
 
 use crate::error::Result;
-use crate::events::Event;
 use crate::launch::site::Links;
-use crate::log::{self, messages};
 use crate::params::keys;
 use crate::records::{HaltFile, Record};
-use crate::session::ending::Ending;
 use crate::system::unix_seconds;
 
 impl Ending {
@@ -20,7 +16,7 @@ impl Ending {
     pub fn halt_at_start(&self) {
         let Some(links) = self.rank.links() else { return };
         let mut due = String::new();
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             let own = HaltFile::read(&self.halt.halt_path()).ok().flatten();
             if own.is_some_and(|mut file| file.forget_own_reason()) {
                 self.halt.change_halt_file(|file| {
@@ -35,18 +31,18 @@ impl Ending {
         }
         let reason = String::from_utf8_lossy(&bytes).into_owned();
         *self.halt.halt_reason() = Some(reason);
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             self.node.state().machine.request_halt(HALT);
         }
         let confer = || {
             if self.conference.confer(&links)? { self.halt(&links) } else { Ok(()) }
         };
-        if let Err(error) = self.rank.site.host.inside(confer) {
+        if let Err(error) = self.site.host.inside(confer) {
             self.conference.stop_agreements(&error);
         }
     }
 
-    /// Agrees with the other ranks if that is due, see [`crate::session::conference::Conference::sync`]. The run may end here.
+    /// Agrees with the other ranks if that is due, see `Conference::sync`. The run may end here.
     pub fn sync(&self, stream: usize, kind: SyncKind) {
         if self.conference.sync(stream, kind)
             && let Some(links) = self.rank.links()
@@ -58,33 +54,13 @@ impl Ending {
 
     /// Carries out the halt, when all is sealed and flushed: the launch ends here, on every rank,
     /// unless the program is to go on. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(super) fn halt(&self, links: &Links) -> Result<()> {
-        let exits = self.halt.halt_exits() && !self.rank.finishing.load(Ordering::Relaxed);
-        if self.rank.site.rank == 0 {
-            let reason = self.halt.halt_reason().clone().unwrap_or_default();
-            let path = self.halt.halt_path();
-            let then = match exits {
-                true => "the run ends here",
-                false => "the program goes on (SCR_HALT_EXIT=0)",
-            };
-            let path_text = path.display();
-            log::warn(
-                messages::HALT,
-                format_args!("halt condition {reason} (see {path_text}): {then}"),
-            );
-            self.rank.event(|| Event::new("HALT").note(format!("{reason}: {then}")));
-            self.halt.change_halt_file(|file| file.carried_out(&reason));
-            self.node.state().machine.request_halt(0);
-        }
-        if !exits {
+    fn halt(&self, links: &Links) -> Result<()> {
+        if !self.halt.tell_and_record() {
             return Ok(());
         }
         links.world.barrier()?;
         self.finish();
-        let status = self.rank.site.settings.get(keys::HALT_STATUS).min(255) as i32;
-        self.rank.site.host.end_process(status)
+        let status = self.site.settings.get(keys::HALT_STATUS).min(255) as i32;
+        self.site.host.end_process(status)
     }
 }

@@ -2,7 +2,6 @@
 //! destructor may still call MPI_Finalize, and then the end is that of [`Ending::finish`]. When
 //! the last file is closed, [`Ending::leave`] does without MPI what can be done.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::log::{self, messages};
@@ -17,11 +16,8 @@ const FLUSH_WAIT: Duration = Duration::from_secs(60);
 impl Ending {
     /// Notes that the process ends, and MPI_Finalize was not called: not yet, at least. What is
     /// closed and nowhere else goes to the PFS, now and at every close from here on.
-    pub(in crate::session) fn exit(&self) {
-        if self.rank.is_child()
-            || self.rank.is_ended()
-            || self.rank.exiting.swap(true, Ordering::Relaxed)
-        {
+    pub(crate) fn exit(&self) {
+        if self.rank.is_child() || self.rank.is_ended() || self.rank.begin_exit() {
             return;
         }
         self.node.state().machine.begin_exit();
@@ -31,11 +27,8 @@ impl Ending {
 
     /// Ends the run of a process that has closed its last file and has not called MPI_Finalize: it
     /// goes as soon as the others may, too.
-    pub(in crate::session) fn leave(&self) {
-        if self.rank.is_child()
-            || self.rank.is_ended()
-            || !self.rank.exiting.load(Ordering::Relaxed)
-        {
+    pub(crate) fn leave(&self) {
+        if self.rank.is_child() || self.rank.is_ended() || !self.rank.is_exiting() {
             return;
         }
         self.handles.end_all_lent();
@@ -45,7 +38,7 @@ impl Ending {
         let all_there = self.save_together();
         self.flush.end_run("EXIT");
         self.rank.end_log("EXIT");
-        self.rank.ended.store(true, Ordering::Relaxed);
+        self.rank.end();
         self.node.state().machine.end();
         // A pointer must not come before what the other ranks have written.
         let pointers = self.unsealed.publish_closed(all_there);
@@ -55,9 +48,9 @@ impl Ending {
                 format_args!(
                     "rank {}: not all ranks have ended: {} is not written to {}, where the \
                  checkpoint that it may name is perhaps not whole",
-                    self.rank.site.rank,
+                    self.site.rank,
                     one.file,
-                    self.rank.site.prefix.display()
+                    self.site.prefix.display()
                 ),
             );
         }
@@ -74,7 +67,7 @@ impl Ending {
             return false;
         }
         let meeting = self.rank.meeting("saved");
-        meeting.show_life_during(self.rank.site.host.clone(), || {
+        meeting.show_life_during(self.site.host.clone(), || {
             unsaved.iter().for_each(|key| self.save(key));
             self.await_flushes();
         });
@@ -84,8 +77,8 @@ impl Ending {
     /// Rank 0 says what is about to come to the PFS.
     fn announce(&self, key: &DatasetKey) {
         let Some(record) = self.sealed_record(key) else { return };
-        let (size, keep) = (self.rank.site.size, self.rank.site.transfer.prefix_size);
-        if let Err(error) = announce_background(&self.rank.site.prefix, &record, size, keep) {
+        let (size, keep) = (self.site.size, self.site.transfer.prefix_size);
+        if let Err(error) = announce_background(&self.site.prefix, &record, size, keep) {
             self.tell_unsaved(key, &error);
         }
     }
@@ -108,9 +101,7 @@ impl Ending {
     fn await_flushes(&self) {
         let since = Instant::now();
         self.flush.flushes().values().for_each(crate::transfer::AsyncFlush::hurry);
-        while self.rank.site.rank == 0
-            && self.flush.has_pending_flush()
-            && since.elapsed() < FLUSH_WAIT
+        while self.site.rank == 0 && self.flush.has_pending_flush() && since.elapsed() < FLUSH_WAIT
         {
             self.flush.advance_flushes();
             std::thread::sleep(Duration::from_millis(10));
@@ -123,9 +114,9 @@ impl Ending {
             format_args!(
                 "rank {}: {error}: {} could not be written to {} at the end of the process, which \
                  has not called MPI_Finalize. It is in the cache",
-                self.rank.site.rank,
+                self.site.rank,
                 self.rank.title(key),
-                self.rank.site.prefix.display()
+                self.site.prefix.display()
             ),
         );
     }
@@ -133,7 +124,7 @@ impl Ending {
     /// The record of a dataset, if it is sealed and was not opened again.
     fn sealed_record(&self, key: &DatasetKey) -> Option<DatasetRecord> {
         let id = self.node.state().machine.id_of(key);
-        let record = self.rank.site.filemap.get_id(id)?;
+        let record = self.site.filemap.get_id(id)?;
         (record.state == DatasetState::Prepared).then_some(record)
     }
 }

@@ -14,21 +14,16 @@ pub(super) mod need;
 
 use std::sync::{Arc, Mutex};
 
-use crate::session::conference::Conference;
-use crate::session::contents::Contents;
-use crate::session::flush::Flusher;
-use crate::session::halt::Halt;
-use crate::session::handles::Handles;
-use crate::session::names::Names;
-use crate::session::node::Node;
-use crate::session::rank::Rank;
-use crate::session::report::Report;
-use crate::session::stores::Stores;
-use crate::session::unsealed::Unsealed;
-use crate::session::updates::Updates;
+use crate::launch::site::Site;
+use crate::session::{
+    conference::Conference, contents::Contents, flush::Flusher, halt::Halt, handles::Handles,
+    names::Names, node::Node, rank::Rank, report::Report, stores::Stores, unsealed::Unsealed,
+    updates::Updates,
+};
 
 /// The end of a run.
 pub struct Ending {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) report: Arc<Report>,

@@ -3,7 +3,7 @@
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::machine::NeedLimits;
-use crate::session::ending::Ending;
+use crate::session::{ending::Ending, rank::lock};
 use crate::system::monotonic_ms;
 
 impl Ending {
@@ -16,9 +16,9 @@ impl Ending {
     pub fn need_checkpoint(&self, limits: &NeedLimits) -> Result<bool> {
         let ended = || Error::Comm("the ranks do not agree on anything any more".to_string());
         let links = self.rank.links().ok_or_else(ended)?;
-        self.rank.site.host.inside(|| {
-            let halting = self.rank.site.rank == 0 && self.halt.is_halt_pending();
-            let own = self.conference.need().ask(monotonic_ms(), limits, halting);
+        self.site.host.inside(|| {
+            let halting = self.site.rank == 0 && self.halt.is_halt_pending();
+            let own = lock(&self.conference.need).ask(monotonic_ms(), limits, halting);
             decision_of_root(links.world.as_ref(), own)
         })
     }

@@ -1,10 +1,9 @@
 //! Flushes in the background: that which a restart begins, and those of `SCR_FLUSH_ASYNC`; their
 //! completion, and their end before the data go.
 
-use crate::session::rank::lock;
+use crate::session::{flush::Flusher, rank::lock};
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::cache::{Catalog, RebuildReport};
@@ -14,7 +13,6 @@ use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome};
 use crate::params::keys;
 use crate::records::DatasetRecord;
-use crate::session::flush::Flusher;
 use crate::transfer::{
     Advance, AsyncFlush, Background, BackgroundJob, PublishIf, background_ids, can_resume,
     complete_background, roll_back, settle_background,
@@ -29,7 +27,7 @@ const LOOKS: usize = 50;
 impl Flusher {
     /// Notes that the flush of dataset `id` is over; `why` is the reason if it failed. Whoever sees
     /// it first says it.
-    pub(in crate::session) fn flush_ended(&self, id: u64, why: Option<&str>) {
+    pub(crate) fn flush_ended(&self, id: u64, why: Option<&str>) {
         let begun = self.rank.flushes_begun().remove(&id);
         let Some((key, begun)) = begun else { return };
         let left = self.flushes().get_mut(&id).map(|flush| std::mem::take(&mut flush.left));
@@ -50,7 +48,7 @@ impl Flusher {
     }
 
     /// Stops the flushes of dataset `id`, whose files are about to go.
-    pub(in crate::session) fn stop_background(&self, id: u64) {
+    pub(crate) fn stop_background(&self, id: u64) {
         let flush = self.flushes().remove(&id);
         if let Some(flush) = flush {
             flush.stop();
@@ -65,17 +63,13 @@ impl Flusher {
     }
 
     /// Enters into the index, on rank 0, what all ranks have published. Local.
-    pub(in crate::session) fn tell_published(&self) {
-        if self.rank.site.rank != 0 {
+    pub(crate) fn tell_published(&self) {
+        if self.site.rank != 0 {
             return;
         }
-        let ids = background_ids(&self.rank.site.prefix).unwrap_or_default();
+        let ids = background_ids(&self.site.prefix).unwrap_or_default();
         for id in ids {
-            match complete_background(
-                &self.rank.site.prefix,
-                id,
-                self.rank.site.transfer.prefix_size,
-            ) {
+            match complete_background(&self.site.prefix, id, self.site.transfer.prefix_size) {
                 Ok(Some(left)) => {
                     self.rank.log_wanted(id);
                     self.rank.log_left(&left);
@@ -91,8 +85,8 @@ impl Flusher {
 
     /// Enters into the index what all ranks of an earlier launch have published, before anybody
     /// reads that; what it has not published everywhere is not waited for. For rank 0.
-    pub(in crate::session) fn settle_background(&self) {
-        match settle_background(&self.rank.site.prefix, self.rank.site.transfer.prefix_size) {
+    pub(crate) fn settle_background(&self) {
+        match settle_background(&self.site.prefix, self.site.transfer.prefix_size) {
             Ok(entered) => entered.into_iter().for_each(|(id, left)| {
                 self.rank.log_wanted(id);
                 self.rank.log_left(&left);
@@ -102,10 +96,7 @@ impl Flusher {
     }
 
     /// Waits for what is under way, on all ranks. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn complete_background(&self, links: &Links) -> Result<()> {
+    pub(crate) fn complete_background(&self, links: &Links) -> Result<()> {
         self.complete_flushes(links, u64::MAX)?;
         let running = self.background().take();
         if let Some((id, background)) = running
@@ -113,7 +104,7 @@ impl Flusher {
         {
             log::warn_once(
                 messages::FLUSH_DELAYED,
-                format_args!("rank {}: dataset {id}: {error}", self.rank.site.rank),
+                format_args!("rank {}: dataset {id}: {error}", self.site.rank),
             );
         }
         links.world.barrier()?;
@@ -123,23 +114,23 @@ impl Flusher {
 
     /// Tells whether a flush of this dataset is made in the background, and need not be waited for
     /// yet: the user wants that, or it comes of what the program keeps. The same on all ranks.
-    pub(in crate::session) fn flushes_async(&self, key: &DatasetKey) -> bool {
+    pub(crate) fn flushes_async(&self, key: &DatasetKey) -> bool {
         let number = self.node.state().machine.number_of(key);
-        let store = self.rank.site.descriptors.store(self.stores.descriptor(key.series, number));
-        let keeps = self.rank.site.keeps(&self.rank.series.series()[key.series]);
-        let wanted = keeps || store.flushes_async(&self.rank.site.settings);
-        wanted && !self.rank.finishing.load(Ordering::Relaxed)
+        let store = self.site.descriptors.store(self.stores.descriptor(key.series, number));
+        let keeps = self.site.keeps(&self.rank.series.series()[key.series]);
+        let wanted = keeps || store.flushes_async(&self.site.settings);
+        wanted && !self.rank.is_finishing()
     }
 
     /// Tells whether a flush by threads waits for rank 0 to commit or record it.
-    pub(in crate::session) fn has_pending_flush(&self) -> bool {
+    pub(crate) fn has_pending_flush(&self) -> bool {
         self.flushes().values().any(AsyncFlush::is_pending)
     }
 
     /// Commits and records what is ready, on rank 0, one after the other: a newer one replaces only
     /// what is recorded, or the window could not keep it. Local.
-    pub(in crate::session) fn advance_flushes(&self) {
-        if self.rank.site.rank != 0 {
+    pub(crate) fn advance_flushes(&self) {
+        if self.site.rank != 0 {
             return;
         }
         let mut flushes = self.flushes();
@@ -160,10 +151,7 @@ impl Flusher {
 
     /// Begins the flush of a dataset by threads, or sees how far it has come; `None`: all ranks
     /// flush it together instead. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn flush_async(
+    pub(crate) fn flush_async(
         &self,
         links: &Links,
         key: &DatasetKey,
@@ -183,13 +171,13 @@ impl Flusher {
                 }
             };
         }
-        let waits = self.rank.finishing.load(Ordering::Relaxed);
+        let waits = self.rank.is_finishing();
         match self.look_at_flush(links, id, waits)? {
             Advance::Pending => Ok(Some(Outcome::Touched)),
             Advance::Done => {
                 self.flush_ended(id, None);
                 self.flushes().remove(&id);
-                if let Some(holding) = self.node.state().holdings.get_mut(key) {
+                if let Some(holding) = self.node.state().own.holdings.get_mut(key) {
                     holding.flushed = true;
                 }
                 Ok(Some(Outcome::Done))
@@ -201,12 +189,12 @@ impl Flusher {
                     format_args!(
                         "{} could not be written to {} in the background: {why}; it is tried again",
                         self.rank.title(key),
-                        self.rank.site.prefix.display()
+                        self.site.prefix.display()
                     ),
                 );
                 let flush = self.flushes().remove(&id);
                 if let Some(flush) = flush {
-                    flush.abandon(&links.ctx(&self.rank.site))?;
+                    flush.abandon(&links.ctx(&self.site))?;
                 }
                 Ok(None)
             }
@@ -215,10 +203,7 @@ impl Flusher {
 
     /// Waits for the flushes of datasets older than `id`: their files must not come after those of
     /// this one. Collective; the ranks have the same flushes.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn complete_flushes(&self, links: &Links, id: u64) -> Result<()> {
+    pub(crate) fn complete_flushes(&self, links: &Links, id: u64) -> Result<()> {
         let older: Vec<u64> = self.flushes().range(..id).map(|(older, _)| *older).collect();
         for older in older {
             let Advance::Failed(why) = self.look_at_flush(links, older, true)? else {
@@ -230,12 +215,12 @@ impl Flusher {
                 messages::FLUSH_DELAYED,
                 format_args!(
                     "dataset {older} could not be written to {} in the background: {why}",
-                    self.rank.site.prefix.display()
+                    self.site.prefix.display()
                 ),
             );
             let flush = self.flushes().remove(&older);
             if let Some(flush) = flush {
-                flush.abandon(&links.ctx(&self.rank.site))?;
+                flush.abandon(&links.ctx(&self.site))?;
             }
         }
         Ok(())
@@ -243,10 +228,7 @@ impl Flusher {
 
     /// Tells whether any rank has a file of `key`, or of what goes `along`, that belongs on the
     /// prefix. If none has, the index must not say that the prefix has the dataset. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn has_to_flush(
+    pub(crate) fn has_to_flush(
         &self,
         links: &Links,
         key: &DatasetKey,
@@ -264,26 +246,21 @@ impl Flusher {
         Ok(word[0] != 0)
     }
 
-    pub(in crate::session) fn begin_flush(
-        &self,
-        links: &Links,
-        key: &DatasetKey,
-        id: u64,
-    ) -> Result<()> {
+    pub(crate) fn begin_flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         let left_out = |name: &str| self.node.state().machine.is_left_out(key, name);
-        let host = self.rank.site.host.clone();
+        let host = self.site.host.clone();
         let enter = move || host.enter_thread();
         let publish_if = self.publish_if(key);
         let before = {
             let flushes = self.flushes();
-            if !self.rank.site.settings.is_chosen(keys::FLUSH_ASYNC_BW.param.name) {
+            if !self.site.settings.is_chosen(keys::FLUSH_ASYNC_BW.param.name) {
                 // The next one waits already: the places of these are needed soon.
                 flushes.values().for_each(AsyncFlush::hurry);
             }
             // Of newer ones it brings no name: they may be under way since before it was due.
             flushes.range(..id).next_back().map(|(_, flush)| flush.under())
         };
-        let ctx = links.ctx(&self.rank.site);
+        let ctx = links.ctx(&self.site);
         let begun = AsyncFlush::begin(&ctx, id, &left_out, before, enter, publish_if)?;
         self.flushes().insert(id, begun);
         self.rank.flush_begun(key, id);
@@ -294,7 +271,7 @@ impl Flusher {
 
     /// Makes what publishes files of `key` for a thread: none that the program has deleted, or that
     /// the prefix has a newer content of.
-    pub(in crate::session) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
+    pub(crate) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
         let (state, of) = (self.node.state.clone(), key.clone());
         Box::new(move |name, publish| state.publish(&of, name, publish))
     }
@@ -305,7 +282,7 @@ impl Flusher {
             self.flushes().values().for_each(AsyncFlush::hurry);
         }
         loop {
-            let mut found = match self.rank.site.rank {
+            let mut found = match self.site.rank {
                 0 => self.advance_of(id, if waits { LOOKS } else { 1 }),
                 _ => Vec::new(),
             };
@@ -351,7 +328,7 @@ impl Flusher {
     ///
     /// # Errors
     /// Communication failed, or something could not be removed.
-    pub(in crate::session) fn resume_flushes(
+    pub(crate) fn resume_flushes(
         &self,
         links: &Links,
         report: &RebuildReport,
@@ -359,7 +336,7 @@ impl Flusher {
         flushed: &[u64],
     ) -> Result<()> {
         for id in unfinished {
-            let ctx = links.ctx(&self.rank.site);
+            let ctx = links.ctx(&self.site);
             let offered = report.offered.iter().find(|one| one.id == *id);
             let goes_on = match offered.filter(|_| !flushed.contains(id)) {
                 Some(offered) => can_resume(&ctx, *id, offered.epoch)?,
@@ -382,29 +359,29 @@ impl Flusher {
     }
 
     /// Starts a thread that writes this rank's files of a sealed dataset, without the others.
-    pub(in crate::session) fn begin_background(
+    pub(crate) fn begin_background(
         &self,
         record: DatasetRecord,
         key: &DatasetKey,
     ) -> Result<Background> {
         let job = BackgroundJob {
             record,
-            rank: self.rank.site.rank,
-            world_size: self.rank.site.size,
-            prefix: self.rank.site.prefix.clone(),
-            width: self.rank.site.transfer.flush_width,
+            rank: self.site.rank,
+            world_size: self.site.size,
+            prefix: self.site.prefix.clone(),
+            width: self.site.transfer.flush_width,
         };
-        let host = self.rank.site.host.clone();
+        let host = self.site.host.clone();
         Background::start(job, move || host.enter_thread(), self.publish_if(key))
     }
 
     /// Locks the flush in the background, with the dataset's id.
-    pub(in crate::session) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
+    pub(crate) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
         lock(&self.background)
     }
 
     /// Flushes by threads, by dataset.
-    pub(in crate::session) fn flushes(&self) -> MutexGuard<'_, BTreeMap<u64, AsyncFlush>> {
+    pub(crate) fn flushes(&self) -> MutexGuard<'_, BTreeMap<u64, AsyncFlush>> {
         lock(&self.flushes)
     }
 }

@@ -12,23 +12,23 @@ pub(super) mod background;
 pub(super) mod places;
 pub(super) mod run_record;
 pub(super) mod serving;
-pub(super) mod together;
+mod together;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use places::PlacesTold;
+use crate::account::flush_file::PlacesTold;
 
-use crate::session::node::Node;
-use crate::session::rank::Rank;
-use crate::session::stores::Stores;
-use crate::session::unsealed::Unsealed;
-use crate::session::updates::Updates;
+use crate::launch::site::Site;
+use crate::session::{
+    node::Node, rank::Rank, stores::Stores, unsealed::Unsealed, updates::Updates,
+};
 use crate::transfer::{AsyncFlush, Background};
 
 /// Flushes, and what is told of them.
-pub(in crate::session) struct Flusher {
+pub(crate) struct Flusher {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) stores: Arc<Stores>,

@@ -18,11 +18,11 @@ use crate::system::unix_seconds;
 
 impl Flusher {
     /// Begins the record of this launch, whose ranks run on `hosts`; rank 0 has it. Local.
-    pub(in crate::session) fn begin_run(&self, hosts: &[String]) {
-        if self.rank.site.rank != 0 {
+    pub(crate) fn begin_run(&self, hosts: &[String]) {
+        if self.site.rank != 0 {
             return;
         }
-        let (site, settings) = (&self.rank.site, &self.rank.site.settings);
+        let (site, settings) = (&self.site, &self.site.settings);
         let (user, job) = site.layout.user_and_job();
         let mut nodes: BTreeMap<String, RunNode> = BTreeMap::new();
         for host in hosts {
@@ -60,7 +60,7 @@ impl Flusher {
 
     /// A clause for each scheme in use.
     fn protection_in_words(&self) -> Vec<String> {
-        let all = &self.rank.site.descriptors;
+        let all = &self.site.descriptors;
         let one = |scheme: &RedundancyDesc| {
             let store = scheme.base.display();
             let when = match (scheme.interval, scheme.output) {
@@ -74,20 +74,20 @@ impl Flusher {
     }
 
     /// Writes the record, if something has changed and the last time is a while ago. Local.
-    pub(in crate::session) fn record_run_in_time(&self) {
+    pub(crate) fn record_run_in_time(&self) {
         if self.rank.events.run.is_due() {
             self.record_run();
         }
     }
 
     /// Writes the record, if it is ours to write. Local.
-    pub(in crate::session) fn record_run(&self) {
+    pub(crate) fn record_run(&self) {
         if self.rank.is_child() || !self.rank.events.run.is_kept() {
             return;
         }
         let look = || (self.datasets_seen(), self.rank.tally.passed_here());
         self.rank.events.run.write(look, |record| {
-            let path = self.rank.site.state_dir().join(RunRecord::NAME);
+            let path = self.site.state_dir().join(RunRecord::NAME);
             if let Err(error) = record.write(&path) {
                 log::message(1, format_args!("{error}; scr status does not see the run"));
             }
@@ -95,7 +95,7 @@ impl Flusher {
     }
 
     /// Notes that the run is over: `how` is `END` or `EXIT`. Local.
-    pub(in crate::session) fn end_run(&self, how: &str) {
+    pub(crate) fn end_run(&self, how: &str) {
         let end = RunEnd { how: how.to_owned(), time: unix_seconds() };
         self.rank.events.run.change(|record| record.end = Some(end));
         self.record_run();

@@ -12,10 +12,7 @@ use crate::transfer::{Along, FlushReport, flush_with};
 impl Flusher {
     /// Writes a dataset to the prefix, with what goes `along` of older ones; by threads, if the
     /// user wants that and it takes nothing along. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn flush(
+    pub(crate) fn flush(
         &self,
         links: &Links,
         key: &DatasetKey,
@@ -48,7 +45,7 @@ impl Flusher {
         self.rank.dataset_event("FLUSH_BEGIN", key, id, |event| event);
         self.flushing.store(true, Ordering::Relaxed);
         let (parts, publish_if) = (self.files_along(along, key), self.publish_if(key));
-        let outcome = flush_with(&links.ctx(&self.rank.site), id, &parts, &left_out, &publish_if);
+        let outcome = flush_with(&links.ctx(&self.site), id, &parts, &left_out, &publish_if);
         self.flushing.store(false, Ordering::Relaxed);
         if let Err(error @ Error::Comm(_)) = outcome {
             return Err(error);
@@ -59,14 +56,14 @@ impl Flusher {
             self.note_flushed(all.chain([key]));
         }
         self.log_flush(key, id, &outcome);
-        match (&outcome, self.rank.site.rank) {
+        match (&outcome, self.site.rank) {
             (Err(error), 0) => self.tell_unflushed(key, error),
             (Ok(report), 0) => log::message(
                 1,
                 format_args!(
                     "{} is on {}: {} files, {} bytes, {:.2} s",
                     self.rank.title(key),
-                    self.rank.site.prefix.display(),
+                    self.site.prefix.display(),
                     report.files,
                     report.bytes,
                     report.seconds
@@ -80,7 +77,7 @@ impl Flusher {
     fn note_flushed<'a>(&self, keys: impl Iterator<Item = &'a DatasetKey>) {
         let mut state = self.node.state();
         for key in keys {
-            if let Some(holding) = state.holdings.get_mut(key) {
+            if let Some(holding) = state.own.holdings.get_mut(key) {
                 holding.flushed = true;
             }
         }
@@ -106,7 +103,7 @@ impl Flusher {
 
     /// One message for the first of them, since the reason is likely to be the same.
     fn tell_unflushed(&self, key: &DatasetKey, error: &Error) {
-        let (title, prefix) = (self.rank.title(key), self.rank.site.prefix.display());
+        let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
         log::warn_once(
             messages::NOT_FLUSHED,
             format_args!(
@@ -118,12 +115,7 @@ impl Flusher {
     }
 
     /// Logs how a flush of all ranks together has ended.
-    pub(in crate::session) fn log_flush(
-        &self,
-        key: &DatasetKey,
-        id: u64,
-        outcome: &Result<FlushReport>,
-    ) {
+    pub(crate) fn log_flush(&self, key: &DatasetKey, id: u64, outcome: &Result<FlushReport>) {
         match outcome {
             Err(error) => {
                 let why = error.to_string();

@@ -14,24 +14,24 @@ impl Handles {
     pub fn written(&self, token: u64, fd: i32, bytes: u64, crc32: u32) {
         let Some(found) = look(fd) else { return };
         let mut state = self.node.state_to_look();
-        let Some(one) = state.tokens.get_mut(token).filter(|one| !one.doubted) else { return };
+        let Some(one) = state.own.tokens.get_mut(token).filter(|one| !one.doubted) else { return };
         one.in_order = true;
         let name = one.name.clone();
-        state.checksums.put(&name, &found, bytes, crc32);
+        state.own.checksums.put(&name, &found, bytes, crc32);
     }
 
     /// Forgets the checksum of a file that is open now at `fd`, and may be changed.
-    pub(in crate::session) fn forget_checksum(&self, fd: i32) {
-        let known = !self.node.state_to_look().checksums.is_empty();
+    pub(crate) fn forget_checksum(&self, fd: i32) {
+        let known = !self.node.state_to_look().own.checksums.is_empty();
         if let Some(found) = Some(fd).filter(|_| known).and_then(look) {
-            self.node.state_to_look().checksums.forget(&found);
+            self.node.state_to_look().own.checksums.forget(&found);
         }
     }
 
     /// Notes that a write, truncate, fsync or close on the token's file failed.
     pub fn failed(&self, token: u64, errno: i32) {
         let mut state = self.node.state_to_look();
-        let Some(tracked) = state.tokens.get(token).cloned() else { return };
+        let Some(tracked) = state.own.tokens.get(token).cloned() else { return };
         if matches!(tracked.way, Way::Temporary | Way::Lazy { .. }) || tracked.is_orphan() {
             // It belongs to nothing yet; the program will not rename what it could not write.
             return;

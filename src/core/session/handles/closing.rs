@@ -1,8 +1,7 @@
 //! A descriptor is open, or closed by its last holder.
 
 use crate::handles::{Tracked, Way};
-use crate::session::handles::Handles;
-use crate::session::node::Locked;
+use crate::session::{handles::Handles, node::neighbours::Locked};
 use crate::system::monotonic_ms;
 
 impl Handles {
@@ -19,9 +18,9 @@ impl Handles {
     /// Notes that the last descriptor of `token` was closed. `false`: what it has written is lost.
     pub fn closed(&self, token: u64) -> bool {
         let mut state = self.node.state_when(|state, publishing| {
-            state.tokens.get(token).is_none_or(|one| !publishing.has(&one.name))
+            state.own.tokens.get(token).is_none_or(|one| !publishing.has(&one.name))
         });
-        let Some(mut tracked) = state.tokens.take(token) else { return true };
+        let Some(mut tracked) = state.own.tokens.take(token) else { return true };
         self.stores.give_back(&mut state, &tracked);
         self.stores.learn_order(&tracked);
         let kept = !tracked.distrusted || self.stores.leave_distrusted(&mut state, &mut tracked);
@@ -29,18 +28,18 @@ impl Handles {
         kept
     }
 
-    pub(in crate::session) fn settle_closed(&self, mut state: Locked<'_>, tracked: &Tracked) {
+    pub(crate) fn settle_closed(&self, mut state: Locked<'_>, tracked: &Tracked) {
         match tracked.way {
-            Way::Shadow { .. } if state.tokens.shadow_of(&tracked.name).is_some() => return,
+            Way::Shadow { .. } if state.own.tokens.shadow_of(&tracked.name).is_some() => return,
             Way::Shadow { .. } => return self.settle_shadow(&mut state, tracked),
             Way::Lazy { .. } => return self.closed_lazy(&mut state, tracked),
             Way::Temporary => return self.contents.closed_private(&mut state, &tracked.name),
             Way::Cached | Way::OnPrefix => {}
         }
-        if state.view.is_private(&tracked.name) && state.tokens.count(&tracked.name) == 0 {
+        if state.view.is_private(&tracked.name) && state.own.tokens.count(&tracked.name) == 0 {
             self.contents.publish_private(&mut state, &tracked.name);
         }
-        let size = self.rank.size_of(&state, tracked);
+        let size = self.node.size_of(&state, tracked);
         if tracked.way == Way::OnPrefix
             && let Some(reason) = state.machine.reason_of(&tracked.key, &tracked.name)
         {

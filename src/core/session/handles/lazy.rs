@@ -7,15 +7,13 @@ use crate::handles::{Tracked, Way, stamp};
 use crate::log::messages;
 use crate::machine::{self, Placement};
 use crate::namespace::{self as ns, Place};
-use crate::session::contents::co_writers::Change;
-use crate::session::handles::Handles;
-use crate::session::node::State;
+use crate::session::{contents::co_writers::Change, handles::Handles, node::State};
 use crate::system::monotonic_ms;
 
 impl Handles {
     /// Notes that the last descriptor of a reader was closed. A change behind our back becomes a
     /// version of its own, as it would have been; the sealed one fails its checksum from now on.
-    pub(in crate::session) fn closed_lazy(&self, state: &mut State, tracked: &Tracked) {
+    pub(crate) fn closed_lazy(&self, state: &mut State, tracked: &Tracked) {
         let Way::Lazy { stamp: before, kept } = &tracked.way else { return };
         if let Some(kept) = kept {
             if !tracked.is_orphan() && stamp(kept) != *before && self.is_evicted(state, tracked) {

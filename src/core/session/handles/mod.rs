@@ -13,7 +13,7 @@
 mod checksums;
 mod closing;
 pub(super) mod lazy;
-pub(super) mod lent;
+mod lent;
 pub(super) mod others;
 pub(super) mod shadow;
 mod waking;
@@ -21,31 +21,30 @@ mod waking;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lent::Lent;
-
-use crate::session::contents::Contents;
-use crate::session::node::Node;
-use crate::session::rank::Rank;
-use crate::session::stores::Stores;
-use crate::session::unsealed::Unsealed;
+use crate::handles::Loan;
+use crate::launch::site::Site;
+use crate::session::{
+    contents::Contents, node::Node, rank::Rank, stores::Stores, unsealed::Unsealed,
+};
 
 /// What the program has open.
 pub struct Handles {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) stores: Arc<Stores>,
     pub(super) contents: Arc<Contents>,
     pub(super) unsealed: Arc<Unsealed>,
     /// What children have open beside others.
-    pub(super) lent: Mutex<Vec<Lent>>,
+    pub(super) lent: Mutex<Vec<Loan>>,
     /// Number of private copies made.
     pub(super) copies: AtomicU64,
 }
 
 impl Handles {
     /// Returns a number for one more private copy, which no other rank has.
-    pub(in crate::session) fn copy_number(&self) -> String {
+    pub(crate) fn copy_number(&self) -> String {
         let made = self.copies.fetch_add(1, Ordering::Relaxed) + 1;
-        format!("{}.{made}", self.rank.site.rank)
+        format!("{}.{made}", self.site.rank)
     }
 }

@@ -7,16 +7,17 @@ use crate::error::Result;
 use crate::handles::{Base, Room, Tracked, Way, stamp};
 use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::namespace::{Answer, Claim, Found, Intent, Manner, Place};
-use crate::session::contents::co_writers::{Change, Standing};
-use crate::session::handles::Handles;
-use crate::session::node::Locked;
-use crate::session::node::State;
+use crate::session::{
+    contents::co_writers::{Change, Standing},
+    handles::Handles,
+    node::{State, neighbours::Locked},
+};
 use crate::system::monotonic_ms;
 
 impl Handles {
     /// Opens `file`, which another rank has written into the cached dataset `of`. `None`: it has
     /// changed meanwhile.
-    pub(in crate::session) fn open_of_another<'a>(
+    pub(crate) fn open_of_another<'a>(
         &'a self,
         mut state: Locked<'a>,
         file: &FileRef,
@@ -27,8 +28,8 @@ impl Handles {
     ) -> Option<Answer> {
         let wish = intent.as_wish(found.exists);
         let name = file.name.as_str();
-        state.checksums.doubt(name);
-        let mut origin = self.rank.site.on_prefix(name);
+        state.own.checksums.doubt(name);
+        let mut origin = self.site.on_prefix(name);
         if !intent.truncate {
             state = match self.contents.bring_near(state, name, &mut found) {
                 Ok(state) => state,
@@ -69,7 +70,7 @@ impl Handles {
 
     /// Takes a change by this rank of `file`, which it has sealed itself in `of`: on the PFS, too,
     /// and not in a private copy, if others are known to change such files.
-    pub(in crate::session) fn take_over_own(
+    pub(crate) fn take_over_own(
         &self,
         state: &mut State,
         file: &FileRef,
@@ -80,7 +81,7 @@ impl Handles {
             return None;
         }
         for key in state.machine.taken_just_now(file) {
-            state.holdings.entry(key).or_default().files.insert(file.name.clone());
+            state.own.holdings.entry(key).or_default().files.insert(file.name.clone());
         }
         match state.machine.take_over(file, of, wish, monotonic_ms()) {
             Placement::Dataset(placed) => Some(placed),
@@ -90,7 +91,7 @@ impl Handles {
 
     /// Keeps a change that this rank has made behind our back to the file at `here`, which another
     /// one has written into the cached dataset `of`.
-    pub(in crate::session) fn keep_change_of_another(
+    pub(crate) fn keep_change_of_another(
         &self,
         state: &mut State,
         file: &FileRef,
@@ -118,7 +119,7 @@ impl Handles {
     }
 
     /// Opens the sealed file at `origin`, to be read for the time being.
-    pub(in crate::session) fn open_lazily(
+    pub(crate) fn open_lazily(
         &self,
         state: &mut State,
         name: &str,
@@ -126,7 +127,7 @@ impl Handles {
         origin: &Path,
     ) -> Answer {
         let way = Way::Lazy { stamp: stamp(origin), kept: None };
-        let token = state.tokens.issue_lazy(Tracked::new(from, name, way));
+        let token = state.own.tokens.issue_lazy(Tracked::new(from, name, way));
         Answer::Redirect { path: origin.to_path_buf(), token }
     }
 }

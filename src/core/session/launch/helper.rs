@@ -8,8 +8,7 @@ use crate::account::watchdog::{Progress, Watchdog};
 use crate::cache::{Damaged, Recheck};
 use crate::events::Event;
 use crate::log::{self, messages};
-use crate::session::Session;
-use crate::session::flush::serving::Served;
+use crate::session::{Session, flush::serving::Served};
 use crate::system::block_signals;
 
 /// How often it looks.

@@ -1,8 +1,27 @@
 //! The collective part of the start: the ranks come together (`launch/join.rs`), and take over
 //! what an earlier launch has left.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use crate::session::{
+    Session,
+    conference::{Conference, encoders::Encoders},
+    contents::Contents,
+    door::counter::Counter,
+    ending::Ending,
+    flush::Flusher,
+    halt::Halt,
+    handles::Handles,
+    names::Names,
+    node::{Node, State, shared::SharedState},
+    prefix::Inspector,
+    program::Program,
+    rank::{Events, Rank, RankStage, calls::Calls},
+    report::Report,
+    restart::Restorer,
+    stores::Stores,
+    unsealed::Unsealed,
+    updates::Updates,
+};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -11,38 +30,14 @@ use crate::account::unmatched::Unmatched;
 use crate::cache::{Launches, Leftovers, Setbacks, Spare, Takeover, find_evicted, rebuild};
 use crate::comm::Comm;
 use crate::error::Result;
-use crate::handles::{Checksums, Tokens};
+use crate::files::lease::Lease;
 use crate::launch::earlier::{purge, take_over_other_size};
 use crate::launch::join::Joined;
 use crate::launch::prepare::Arrival;
 use crate::launch::together::{foreign, machine_config, templates};
 use crate::machine::{Idle, Knowledge, Machine, Need};
-use crate::namespace::{Directories, Neighbours, Silenced, ToldElsewhere, View};
+use crate::namespace::{Directories, Neighbours, Silenced, View};
 use crate::records::learned;
-use crate::session::Session;
-use crate::session::conference::Conference;
-use crate::session::conference::encode::Encoders;
-use crate::session::contents::Contents;
-use crate::session::door::children::Counter;
-use crate::session::ending::Ending;
-use crate::session::flush::Flusher;
-use crate::session::halt::Halt;
-use crate::session::handles::Handles;
-use crate::session::names::Names;
-use crate::session::node::moves::Moves;
-use crate::session::node::shared::Shared;
-use crate::session::node::{Node, State};
-use crate::session::prefix::Inspector;
-use crate::session::program::Program;
-use crate::session::rank::Rank;
-use crate::session::rank::calls::Calls;
-use crate::session::rank::events::Events;
-use crate::session::report::Report;
-use crate::session::report::phases::Phases;
-use crate::session::restart::Restorer;
-use crate::session::stores::Stores;
-use crate::session::unsealed::Unsealed;
-use crate::session::updates::Updates;
 use crate::system::{Memory, below_limit, monotonic_ms};
 use crate::transfer::recover_journal;
 
@@ -86,182 +81,70 @@ impl Session {
     }
 }
 
-/// Makes the owners of the session, each of those below it.
+/// Makes the owner of a room: those of lower rooms that it asks, and what is its own.
+macro_rules! owner {
+    ($type:ident, $site:ident { $($below:ident)* } $($field:ident: $value:expr),*) => {
+        Arc::new($type {
+            site: $site.clone(),
+            $($below: $below.clone(),)*
+            $($field: $value,)*
+        })
+    };
+}
+
+/// Makes the owners, each of those below it.
 fn build(
     joined: Joined,
     machine: Machine,
     known: &[Knowledge],
     spare: Spare,
     evicted: Leftovers,
-) -> (Session, Restorer) {
-    let Joined { site, links, series, launch, identity, leases, .. } = joined;
-    let view = View::of(site.prefix.clone());
-    let rank = Arc::new(Rank {
-        site,
-        series,
-        links: Mutex::new(Some(Arc::new(links))),
-        launch,
-        identity,
-        tally: Tally::new(),
-        events: Events::default(),
-        silenced: Silenced::new(known),
-        directories: Directories::new(known),
-        calls: Calls::default(),
-        routing: AtomicBool::new(true),
-        child: AtomicBool::new(false),
-        ended: AtomicBool::new(false),
-        exiting: AtomicBool::new(false),
-        finishing: AtomicBool::new(false),
-    });
-    let state = State {
-        machine,
-        view,
-        holdings: BTreeMap::new(),
-        tokens: Tokens::default(),
-        checksums: Checksums::default(),
-        co_writers: BTreeMap::new(),
-        claims: BTreeMap::new(),
-        turns: Default::default(),
-        told: ToldElsewhere::default(),
-        moves: Moves::default(),
-    };
-    let node = Arc::new(Node {
-        rank: rank.clone(),
-        state: Arc::new(Shared::new(state)),
-        neighbours: Neighbours::default(),
-        idle: Idle::default(),
-    });
-    let report = Arc::new(Report {
-        rank: rank.clone(),
-        node: node.clone(),
+) -> (Session, Arc<Restorer>) {
+    let site = joined.site.clone();
+    let (rank, leases) = rank(joined, known);
+    let node = node(machine, &rank);
+    let report = owner!(Report, site { rank node }
         unmatched: Unmatched::new(),
-        phases: Phases::default(),
-    });
-    let stores = Arc::new(Stores {
-        rank: rank.clone(),
-        node: node.clone(),
-        report: report.clone(),
+        phases: Mutex::default());
+    let stores = owner!(Stores, site { rank node report }
         setbacks: Setbacks::default(),
         memory: Memory::default(),
         launches: Launches::default(),
         pages: Mutex::default(),
         late: Mutex::default(),
-        kept_out: Mutex::default(),
-    });
-    let updates =
-        Arc::new(Updates { rank: rank.clone(), node: node.clone(), stores: stores.clone() });
-    let contents = Arc::new(Contents {
-        rank: rank.clone(),
-        node: node.clone(),
-        stores: stores.clone(),
-        updates: updates.clone(),
+        kept_out: Mutex::default());
+    let updates = owner!(Updates, site { rank node stores });
+    let contents = owner!(Contents, site { rank node stores updates }
         templates: Mutex::new(templates(known)),
-        removals: Mutex::default(),
-    });
-    let unsealed = Arc::new(Unsealed {
-        rank: rank.clone(),
-        node: node.clone(),
-        contents: contents.clone(),
-        passed_by: AtomicBool::new(false),
-    });
-    let handles = Arc::new(Handles {
-        rank: rank.clone(),
-        node: node.clone(),
-        stores: stores.clone(),
-        contents: contents.clone(),
-        unsealed: unsealed.clone(),
+        removals: Mutex::default());
+    let unsealed = owner!(Unsealed, site { rank node contents } passed_by: AtomicBool::new(false));
+    let handles = owner!(Handles, site { rank node stores contents unsealed }
         lent: Mutex::default(),
-        copies: Default::default(),
-    });
-    let names = Arc::new(Names {
-        rank: rank.clone(),
-        node: node.clone(),
-        report: report.clone(),
-        stores: stores.clone(),
-        updates: updates.clone(),
-        contents: contents.clone(),
-        unsealed: unsealed.clone(),
-        handles: handles.clone(),
-        together: Mutex::default(),
-    });
-    let flush = Arc::new(Flusher {
-        rank: rank.clone(),
-        node: node.clone(),
-        stores: stores.clone(),
-        updates: updates.clone(),
-        unsealed: unsealed.clone(),
+        copies: AtomicU64::new(0));
+    let names = owner!(Names, site { rank node report stores updates contents unsealed handles }
+        together: Mutex::default());
+    let flush = owner!(Flusher, site { rank node stores updates unsealed }
         flushing: AtomicBool::new(false),
         background: Mutex::default(),
         flushes: Mutex::default(),
-        places: Mutex::default(),
-    });
-    let halt = Arc::new(Halt {
-        rank: rank.clone(),
-        node: node.clone(),
-        reason: Mutex::default(),
-        looked: Mutex::default(),
-    });
-    let conference = Arc::new(Conference {
-        rank: rank.clone(),
-        node: node.clone(),
-        report: report.clone(),
-        stores: stores.clone(),
-        updates: updates.clone(),
-        contents: contents.clone(),
-        unsealed: unsealed.clone(),
-        handles: handles.clone(),
-        names: names.clone(),
-        flush: flush.clone(),
-        halt: halt.clone(),
+        places: Mutex::default());
+    let halt = owner!(Halt, site { rank node } reason: Mutex::default(), looked: Mutex::default());
+    let conference = owner!(Conference, site
+        { rank node report stores updates contents unsealed handles names flush halt }
         meetings: Mutex::default(),
         encoders: Encoders::default(),
-        spare,
+        spare: spare,
         need: Mutex::new(Need::new(monotonic_ms())),
         troubles: Mutex::default(),
-        evicted,
-    });
-    let ending = Arc::new(Ending {
-        rank: rank.clone(),
-        node: node.clone(),
-        report: report.clone(),
-        stores: stores.clone(),
-        updates: updates.clone(),
-        contents: contents.clone(),
-        unsealed: unsealed.clone(),
-        handles: handles.clone(),
-        names: names.clone(),
-        flush: flush.clone(),
-        halt: halt.clone(),
-        conference: conference.clone(),
-        out_of_reach: Mutex::default(),
-    });
-    let prefix = Arc::new(Inspector {
-        rank: rank.clone(),
-        node: node.clone(),
-        stores: stores.clone(),
-        names: names.clone(),
-    });
-    let restart = Restorer {
-        rank: rank.clone(),
-        node: node.clone(),
-        contents: contents.clone(),
-        names: names.clone(),
-        flush: flush.clone(),
-        ending: ending.clone(),
-        prefix: prefix.clone(),
-    };
-    let program = Program {
-        rank: rank.clone(),
-        node: node.clone(),
-        report,
-        stores: stores.clone(),
-        flush: flush.clone(),
-        halt,
-        conference: conference.clone(),
-        ending: ending.clone(),
-        prefix,
-        progress: Mutex::default(),
-    };
+        evicted: evicted);
+    let ending = owner!(Ending, site
+        { rank node report stores updates contents unsealed handles names flush halt conference }
+        out_of_reach: Mutex::default());
+    let prefix = owner!(Inspector, site { rank node stores names });
+    let restart = owner!(Restorer, site { rank node contents names flush ending prefix });
+    let program = owner!(Program, site
+        { rank node report stores flush halt conference ending prefix }
+        progress: Mutex::default());
     let session = Session {
         rank,
         node,
@@ -278,4 +161,38 @@ fn build(
         _leases: leases,
     };
     (session, restart)
+}
+
+fn rank(joined: Joined, known: &[Knowledge]) -> (Arc<Rank>, Vec<Lease>) {
+    let Joined { site, links, series, launch, identity, leases, .. } = joined;
+    let rank = Rank {
+        site,
+        series,
+        links: Mutex::new(Some(Arc::new(links))),
+        launch,
+        identity,
+        tally: Tally::new(),
+        events: Events::default(),
+        silenced: Silenced::new(known),
+        directories: Directories::new(known),
+        calls: Calls::default(),
+        stage: RankStage::default(),
+    };
+    (Arc::new(rank), leases)
+}
+
+/// The state of a rank that has seen nothing yet.
+fn node(machine: Machine, rank: &Arc<Rank>) -> Arc<Node> {
+    let site = &rank.site;
+    let state = State {
+        machine,
+        view: View::of(site.prefix.clone()),
+        own: Default::default(),
+        mates: Default::default(),
+        moves: Default::default(),
+    };
+    owner!(Node, site { rank }
+        state: Arc::new(SharedState::new(state)),
+        neighbours: Neighbours::default(),
+        idle: Idle::default())
 }

@@ -5,19 +5,20 @@
 use std::path::Path;
 
 use crate::error::Result;
+use crate::handles::Loan;
 use crate::log::messages;
 use crate::namespace::{self as ns, Answer, Claim, Found, Intent, Manner, OnPrefix, Place};
-use crate::session::contents::placing::mode_of;
-use crate::session::handles::lent::Lent;
-use crate::session::names::Names;
-use crate::session::node::Locked;
-use crate::session::node::State;
-use crate::session::rank::lock;
+use crate::session::{
+    contents::placing::mode_of,
+    names::Names,
+    node::{State, neighbours::Locked},
+    rank::lock,
+};
 use crate::system::{Attributes, has_writers, user_attributes_at};
 
 impl Names {
     /// Answers an open of `path` by the process `child`.
-    pub(in crate::session) fn open_by_child(&self, path: &Path, flags: i32, child: i32) -> Answer {
+    pub(crate) fn open_by_child(&self, path: &Path, flags: i32, child: i32) -> Answer {
         let intent = Intent::of(flags);
         match self.rank.name_of(path) {
             Some(name) if intent.may_change && !ns::is_ours(name) => {
@@ -30,7 +31,7 @@ impl Names {
     /// Answers a stat of `path` by a child, which may compare that with what fstat says of a
     /// descriptor that it opens then: cp(1) copies nothing where they differ. So it waits for a
     /// file of another node as its open would; a rank knows its own habits, and is not held up.
-    pub(in crate::session) fn stat_by_child(&self, path: &Path) -> Answer {
+    pub(crate) fn stat_by_child(&self, path: &Path) -> Answer {
         let answer = self.lookup(path);
         let (Answer::Known(_), Some(name)) = (&answer, self.rank.name_of(path)) else {
             return answer;
@@ -55,8 +56,8 @@ impl Names {
         }
         self.report.unmatched.matches();
         state.doubt(name);
-        if let Some(copy) = state.tokens.shadow_of(name).cloned() {
-            if let Some(token) = state.tokens.shadows_of(name).first() {
+        if let Some(copy) = state.own.tokens.shadow_of(name).cloned() {
+            if let Some(token) = state.own.tokens.shadows_of(name).first() {
                 self.handles.lend(&mut state, *token, child);
             }
             return Answer::at(copy);
@@ -67,7 +68,7 @@ impl Names {
             Err(answer) => return answer,
         };
         let is_written = |here: &Path| has_writers(here).is_ok_and(|found| found == Some(true));
-        match (&found.place, state.tokens.writer(name)) {
+        match (&found.place, state.own.tokens.writer(name)) {
             (Place::Cached(_, here) | Place::Private(here), Some(token)) => {
                 self.handles.lend(&mut state, token, child);
                 return Answer::at(here.clone());
@@ -110,7 +111,7 @@ impl Names {
         found: &Found,
         intent: Intent,
     ) -> Result<bool> {
-        let own = state.holdings.values().any(|holding| holding.files.contains(name));
+        let own = state.own.holdings.values().any(|holding| holding.files.contains(name));
         let cached = state.view.cached_in(name).is_some();
         if found.place == Place::Prefix && !own && !cached && !state.view.is_absent(name) {
             return Ok(true); // it belongs to no dataset, and goes on like that
@@ -135,16 +136,16 @@ impl Names {
         if !intent.truncate || found.on_prefix != OnPrefix::Absent {
             return Ok(());
         }
-        ns::make_empty(&self.rank.site.on_prefix(name), mode, &attributes)
+        ns::make_empty(&self.site.on_prefix(name), mode, &attributes)
     }
 
     /// Answers a child's open of a file that is being written, but not by this rank: as if this
     /// rank opened it.
-    pub(in crate::session) fn open_lent(&self, path: &Path, flags: i32, child: i32) -> Answer {
+    pub(crate) fn open_lent(&self, path: &Path, flags: i32, child: i32) -> Answer {
         let answer = self.open_as(path, flags, Manner::Changing);
         match answer {
             Answer::Redirect { token, .. } if token != 0 => {
-                lock(&self.handles.lent).push(Lent::new(token, child));
+                lock(&self.handles.lent).push(Loan::new(token, child));
             }
             Answer::Pass { token } if token != 0 => _ = self.handles.closed(token),
             _ => {}

@@ -8,13 +8,15 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::machine::Reason;
 use crate::namespace::{self as ns, Answer, Intent, Place};
-use crate::session::names::Names;
-use crate::session::node::State;
-use crate::session::rank::publish::{Gate, Single};
+use crate::session::{
+    names::Names,
+    node::State,
+    rank::publish::{PublishGate, SingleFile},
+};
 
 impl Names {
     /// Opens such a file.
-    pub(in crate::session) fn open_called(&self, name: &str, intent: Intent) -> Answer {
+    pub(crate) fn open_called(&self, name: &str, intent: Intent) -> Answer {
         if !intent.may_change {
             return self.open_for_reading(name);
         }
@@ -36,7 +38,7 @@ impl Names {
     }
 
     /// Unlinks such a file; `None`: it is none.
-    pub(in crate::session) fn unlink_called(
+    pub(crate) fn unlink_called(
         &self,
         state: &mut State,
         name: &str,
@@ -59,7 +61,7 @@ impl Names {
     ///
     /// # Errors
     /// One cannot be brought there.
-    pub(in crate::session) fn hand_over_both(
+    pub(crate) fn hand_over_both(
         &self,
         state: &mut State,
         from: Option<&str>,
@@ -75,14 +77,17 @@ impl Names {
 
     /// From now on `name` is what the PFS has; with `keeps`, that is what the cache has now.
     fn hand_over(&self, state: &mut State, name: &str, keeps: bool) -> Result<()> {
-        let target = self.rank.site.on_prefix(name);
+        let target = self.site.on_prefix(name);
         match state.view.place(name) {
             Place::Cached(_, here) if keeps && !self.rank.has_the_same(name, &here) => {
-                let dir = target.parent().unwrap_or(&self.rank.site.prefix);
+                let dir = target.parent().unwrap_or(&self.site.prefix);
                 std::fs::create_dir_all(dir)
                     .map_err(|e| Error::io("cannot create the directory", dir, e))?;
                 let reason = Reason::ChangedApart;
-                self.rank.publish(Single { source: &here, target: &target, reason }, Gate::Open)?;
+                self.rank.publish(
+                    SingleFile { source: &here, target: &target, reason },
+                    PublishGate::Open,
+                )?;
             }
             Place::Elsewhere(..) if keeps => {
                 let error = std::io::Error::from_raw_os_error(libc::EXDEV);
@@ -95,7 +100,7 @@ impl Names {
 
     /// Leaves the last word on `name` to the PFS: for this run, its other ranks, and those that
     /// follow.
-    pub(in crate::session) fn leave_called(&self, state: &mut State, name: &str) -> Result<()> {
+    pub(crate) fn leave_called(&self, state: &mut State, name: &str) -> Result<()> {
         self.contents.leave_to_prefix(state, name)?;
         state.view.leave_alone(name);
         self.node.note_left(state, name);

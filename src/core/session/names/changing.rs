@@ -1,6 +1,5 @@
 //! Names that go and move: unlink, rename, rmdir; and look-ups.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::error::Result;
@@ -8,13 +7,16 @@ use crate::handles::Way;
 use crate::log::messages;
 use crate::machine::{self, Deletion, Placed, Placement, Reason, Why};
 use crate::namespace::{self as ns, Answer, Manner, Place};
-use crate::session::contents::intake::take_in;
-use crate::session::names::Names;
-use crate::session::node::State;
-use crate::session::node::moves::is_open;
-use crate::session::rank::known::file_ref;
-use crate::session::rank::lock;
-use crate::session::rank::publish::{Gate, Single};
+use crate::session::{
+    contents::intake::take_in,
+    names::Names,
+    node::{State, moves::is_open},
+    rank::{
+        known::file_ref,
+        lock,
+        publish::{PublishGate, SingleFile},
+    },
+};
 use crate::system::monotonic_ms;
 
 /// A cached file that is renamed.
@@ -57,12 +59,12 @@ impl Names {
         if !self.contents.concerns(&state, name) || self.rank.is_child() {
             return Answer::PASS;
         }
-        if let Some(answer) = unlink_rules(&state, name, path) {
+        if let Some(answer) = ns::unlink_rules(&state.view, name, path) {
             return answer;
         }
         drop(state);
         let mut state = self.node.turn_on(&[name]);
-        if let Some(answer) = unlink_rules(&state, name, path) {
+        if let Some(answer) = ns::unlink_rules(&state.view, name, path) {
             return answer;
         }
         let place = state.view.place(name);
@@ -83,7 +85,7 @@ impl Names {
         let deletion = file.map_or(Deletion::Now, |file| state.deleted_at(&file, &place));
         match self.contents.delete(&mut state, name, &place, deletion) {
             Ok(()) => {
-                let shadows = state.tokens.shadows_of(name);
+                let shadows = state.own.tokens.shadows_of(name);
                 self.handles.forget_shadows(&mut state, &shadows);
                 Answer::Done
             }
@@ -97,14 +99,14 @@ impl Names {
 
     /// Answers rename; either name may lie outside the prefix.
     pub fn rename(&self, from: &Path, to: &Path) -> Answer {
-        let names = (self.rank.name_of(from), self.rank.name_of(to));
+        let names = ns::OldAndNew { from: self.rank.name_of(from), to: self.rank.name_of(to) };
         if self.rank.is_child()
-            || names.0.is_some_and(ns::is_ours)
-            || names.1.is_some_and(ns::is_ours)
+            || names.from.is_some_and(ns::is_ours)
+            || names.to.is_some_and(ns::is_ours)
         {
             return Answer::PASS;
         }
-        if let Some(name) = names.0
+        if let Some(name) = names.from
             && from.symlink_metadata().is_ok_and(|found| found.is_dir())
         {
             return self.rename_dir(name, from, to);
@@ -112,21 +114,21 @@ impl Names {
         self.stores.heed_link(&[from, to]);
         self.handles.wake_path(from);
         self.handles.wake_path(to);
-        let both: Vec<_> = names.0.into_iter().chain(names.1).collect();
+        let both: Vec<_> = names.from.into_iter().chain(names.to).collect();
         let mut state = self.node.state_to_change(&both);
-        if let Err(error) = self.hand_over_both(&mut state, names.0, names.1) {
+        if let Err(error) = self.hand_over_both(&mut state, names.from, names.to) {
             return Answer::Fail(error.errno());
         }
         if !both.iter().any(|name| self.contents.concerns(&state, name)) {
-            names.1.into_iter().for_each(|name| self.report.note_unmatched(name));
+            names.to.into_iter().for_each(|name| self.report.note_unmatched(name));
             return Answer::PASS;
         }
-        let Some(state) = self.contents.bring_all_near(state, names.0) else {
+        let Some(state) = self.contents.bring_all_near(state, names.from) else {
             return Answer::Fail(libc::EXDEV);
         };
         // Two looks at what others may rename meanwhile do not tell whether it is one file.
         let is_sure = |answer: &Answer| *answer != Answer::Done || from == to;
-        if let Some(answer) = rename_rules(&state, from, to, names).filter(is_sure) {
+        if let Some(answer) = ns::rename_rules(&state.view, from, to, names).filter(is_sure) {
             return answer;
         }
         drop(state);
@@ -143,32 +145,32 @@ impl Names {
         &self,
         state: &mut State,
         (from, to): (&Path, &Path),
-        names: (Option<&str>, Option<&str>),
+        names: ns::OldAndNew<'_>,
     ) -> Result<Answer> {
         // Another rank may have been there before.
-        if let Some(answer) = rename_rules(state, from, to, names) {
+        if let Some(answer) = ns::rename_rules(&state.view, from, to, names) {
             return Ok(answer);
         }
-        if let Some(name) = names.0
-            && !state.tokens.shadows_of(name).is_empty()
+        if let Some(name) = names.from
+            && !state.own.tokens.shadows_of(name).is_empty()
             && !self.handles.adopt_shadows(state, name)
         {
             return Ok(Answer::Fail(libc::EXDEV));
         }
-        let source = names.0.map_or(Place::Prefix, |name| state.view.place(name));
-        let of_another = names.0.filter(|name| state.of_another(name).is_some());
-        let replaced = names.1.map_or_else(Vec::new, |to| state.tokens.shadows_of(to));
-        let answer = match (&source, names.1) {
+        let source = names.from.map_or(Place::Prefix, |name| state.view.place(name));
+        let of_another = names.from.filter(|name| state.of_another(name).is_some());
+        let replaced = names.to.map_or_else(Vec::new, |to| state.own.tokens.shadows_of(to));
+        let answer = match (&source, names.to) {
             (Place::Deleted, _) => Answer::Fail(libc::ENOENT),
             (Place::Evicted(_), _) => return Ok(self.rename_evicted(state, names)),
             (Place::Elsewhere(..), _) => Answer::Fail(libc::EXDEV),
             (Place::Private(here), _) => {
-                self.rename_private(state, names.0.unwrap_or_default(), here, to)?
+                self.rename_private(state, names.from.unwrap_or_default(), here, to)?
             }
             (_, Some(name)) if self.rank.match_name(name).is_some() => {
-                self.rename_into(state, names.0, from, name, &source)?
+                self.rename_into(state, names.from, from, name, &source)?
             }
-            _ => self.rename_out(state, names.0, (from, to), &source)?,
+            _ => self.rename_out(state, names.from, (from, to), &source)?,
         };
         if !matches!(answer, Answer::Fail(_)) {
             self.handles.forget_shadows(state, &replaced);
@@ -195,12 +197,12 @@ impl Names {
             self.contents.replace_private(state, to);
             return Ok(Answer::Done);
         };
-        if state.tokens.count(name) > 0 {
+        if state.own.tokens.count(name) > 0 {
             let (here, key) = (here.clone(), self.rank.file_ref(name));
             return self.rename_out_open(state, name, key, &here, to);
         }
-        let one = Single { source: here, target: to, reason: Reason::RenamedOut };
-        self.rank.publish(one, Gate::Open)?;
+        let one = SingleFile { source: here, target: to, reason: Reason::RenamedOut };
+        self.rank.publish(one, PublishGate::Open)?;
         self.contents.replace_private(state, to);
         let deletion = match self.rank.file_ref(name) {
             Some(file) => state.machine.renamed_out(&file, monotonic_ms()),
@@ -253,7 +255,7 @@ impl Names {
                 Placed { on_prefix: Some(Reason::NoRoom), ..placed }
             }
             _ if cached => {
-                return self.rename_out(state, name, (from, &self.rank.site.on_prefix(to)), source);
+                return self.rename_out(state, name, (from, &self.site.on_prefix(to)), source);
             }
             _ => return Ok(Answer::PASS),
         };
@@ -280,14 +282,14 @@ impl Names {
         let Old { name, key, here, deletion } = *old;
         let keep = deletion == Some(Deletion::Deferred);
         // What its descriptors still write is the file's under its new name.
-        let open = state.tokens.writer(name).is_some();
+        let open = state.own.tokens.writer(name).is_some();
         let put = |target: &Path| ns::move_and_keep(open, keep, here, target);
         if !self.stores.put_in_cache(state, placed, to, put) {
             return self.rename_onto_prefix(state, old, to, &placed.key);
         }
-        self.contents.replace_private(state, &self.rank.site.on_prefix(to));
+        self.contents.replace_private(state, &self.site.on_prefix(to));
         self.contents.after_move(state, key, name, deletion);
-        state.tokens.rename(name, to, &placed.key);
+        state.own.tokens.rename(name, to, &placed.key);
         state.enter_file(&placed.key, to, false);
         Ok(Answer::Done)
     }
@@ -316,7 +318,7 @@ impl Names {
             }
             None => ns::remove(from)?,
         }
-        self.contents.replace_private(state, &self.rank.site.on_prefix(to));
+        self.contents.replace_private(state, &self.site.on_prefix(to));
         state.enter_file(&placed.key, to, false);
         Ok(Answer::Done)
     }
@@ -331,9 +333,9 @@ impl Names {
         key: &machine::DatasetKey,
     ) -> Result<Answer> {
         if let Some(name) = name {
-            state.tokens.rename(name, to, key);
+            state.own.tokens.rename(name, to, key);
         }
-        let target = self.rank.site.on_prefix(to);
+        let target = self.site.on_prefix(to);
         std::fs::rename(from, &target)
             .map_err(|e| crate::error::Error::io("cannot rename", from, e))?;
         self.contents.replace_private(state, &target);
@@ -352,13 +354,13 @@ impl Names {
     ) -> Result<Answer> {
         let Old { name, key, here, deletion } = *old;
         let reason = state.machine.reason_of(target, to).unwrap_or(Reason::StoreFailed);
-        if state.tokens.count(name) > 0 {
+        if state.own.tokens.count(name) > 0 {
             self.contents.keep_private(state, here, to, deletion == Some(Deletion::Deferred))?;
             self.contents.after_move(state, key, name, deletion);
-            state.tokens.rename_as(name, to, target, &Way::OnPrefix);
+            state.own.tokens.rename_as(name, to, target, &Way::OnPrefix);
         } else {
-            let one = Single { source: here, target: &self.rank.site.on_prefix(to), reason };
-            self.rank.publish(one, Gate::Open)?;
+            let one = SingleFile { source: here, target: &self.site.on_prefix(to), reason };
+            self.rank.publish(one, PublishGate::Open)?;
             let source = Place::Cached(key.clone(), here.to_path_buf());
             self.contents.delete(state, name, &source, deletion.unwrap_or(Deletion::Now))?;
         }
@@ -374,85 +376,16 @@ impl Names {
             return Answer::Fail(libc::ENOENT);
         }
         let mut state = self.node.state();
-        if let Some(answer) = self.rmdir_rules(&mut state, name) {
+        if let Some(answer) = ns::rmdir_rules(&mut state.view, &self.site.prefix, name) {
             return answer;
         }
         drop(state);
         let mut state = self.node.turn_on(&[name]);
-        if let Some(answer) = self.rmdir_rules(&mut state, name) {
+        if let Some(answer) = ns::rmdir_rules(&mut state.view, &self.site.prefix, name) {
             return answer;
         }
         state.view.remove_dir(name);
-        self.rank.site.host.names_changed();
+        self.site.host.names_changed();
         Answer::Done
     }
-
-    /// What rmdir(2) says, if it is not for us to remove the directory.
-    fn rmdir_rules(&self, state: &mut State, name: &str) -> Option<Answer> {
-        if state.view.is_removed_dir(name) {
-            return Some(Answer::Fail(libc::ENOENT));
-        }
-        let shown = ns::entries(&state.view, &self.rank.site.prefix, name);
-        if shown.iter().any(|entry| !entry.hide) {
-            return Some(Answer::Fail(libc::ENOTEMPTY));
-        }
-        // The PFS decides; what waits there for its deletion keeps the directory, which then goes
-        // with the last of it.
-        shown.is_empty().then(|| {
-            state.view.note_rmdir(name);
-            Answer::PASS
-        })
-    }
-}
-
-/// What unlink(2) says before anything is done.
-fn unlink_rules(state: &State, name: &str, path: &Path) -> Option<Answer> {
-    match state.view.place(name) {
-        Place::Deleted => Some(Answer::Fail(libc::ENOENT)),
-        Place::Private(_) | Place::Evicted(_) => None,
-        Place::Prefix if path.symlink_metadata().is_err() => Some(Answer::PASS),
-        _ if !ns::may_create(path) => Some(Answer::Fail(libc::EACCES)),
-        Place::Prefix if path.is_dir() => Some(Answer::PASS),
-        _ => None,
-    }
-}
-
-/// What rename(2) says before anything is done: a source that is missing, a target that is a
-/// directory or lies in none, two names of one file.
-fn rename_rules(
-    state: &State,
-    from: &Path,
-    to: &Path,
-    names: (Option<&str>, Option<&str>),
-) -> Option<Answer> {
-    match names.0.map_or(Place::Prefix, |name| state.view.place(name)) {
-        Place::Deleted => return Some(Answer::Fail(libc::ENOENT)),
-        // The kernel finds the right words.
-        Place::Prefix if from.symlink_metadata().is_err() => return Some(Answer::PASS),
-        _ => {}
-    }
-    if names.1.is_some_and(|to| state.view.is_removed_dir(ns::parent(to))) {
-        return Some(Answer::Fail(libc::ENOENT));
-    }
-    if !to.parent().is_some_and(Path::is_dir) {
-        return Some(Answer::PASS);
-    }
-    let mut places = names.0.into_iter().chain(names.1).map(|name| state.view.place(name));
-    let on_prefix = places.all(|place| place == Place::Prefix);
-    if from == to || on_prefix && same_file(from, to) {
-        return Some(Answer::Done);
-    }
-    let is_dir = to.symlink_metadata().is_ok_and(|found| found.is_dir());
-    if is_dir && !names.1.is_some_and(|to| state.view.is_removed_dir(to)) {
-        return Some(Answer::Fail(libc::EISDIR));
-    }
-    // What a symlink leads to is not its own: it takes no part in a checkpoint.
-    let moves_link = from.symlink_metadata().is_ok_and(|found| found.is_symlink());
-    (moves_link && on_prefix).then_some(Answer::PASS)
-}
-
-/// Whether these are two names of one file.
-fn same_file(one: &Path, other: &Path) -> bool {
-    let found = [one, other].map(|path| path.symlink_metadata().map(|it| (it.dev(), it.ino())));
-    matches!(&found, [Ok(one), Ok(other)] if one == other)
 }

@@ -3,13 +3,12 @@
 
 use crate::namespace::{LOOKED_AT_MAX, MARK, carries_id, first_below};
 use crate::patterns::Template;
-use crate::session::names::Names;
-use crate::session::node::State;
+use crate::session::{names::Names, node::State};
 
 impl Names {
     /// Notices that the program renames the directory `dir` to `last`. If that shows how it names
     /// its checkpoints until they are complete, all ranks hear of it at the next agreement.
-    pub(in crate::session) fn notice_directory(&self, state: &mut State, dir: &str, last: &str) {
+    pub(crate) fn notice_directory(&self, state: &mut State, dir: &str, last: &str) {
         let follows = |template: &Template| template.final_name(dir).as_deref() == Some(last);
         let Some(template) = Template::learn(dir, last).filter(follows) else { return };
         if !self.rank.series.could_match_below(last) {
@@ -25,7 +24,7 @@ impl Names {
         let cached = state.view.names_below(dir);
         let mut cached = cached.iter().filter_map(|name| series(name.strip_prefix(dir)?));
         let mut left = LOOKED_AT_MAX;
-        let path = self.rank.site.on_prefix(dir);
+        let path = self.site.on_prefix(dir);
         let found = cached.next().or_else(|| first_below(&path, "", &mut left, &series));
         if let Some(series) = found {
             let learned = (series, format!("{MARK}{}", template.to_text()));

@@ -7,11 +7,10 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::handles::{Tracked, Way, stamp};
+use crate::handles::{descriptor_info, open_alike};
 use crate::log::messages;
 use crate::namespace::{Answer, Intent, Manner, Place};
-use crate::session::names::Names;
-use crate::session::node::State;
-use crate::session::stores::space::{descriptor_info, open_alike};
+use crate::session::{names::Names, node::State};
 
 impl Names {
     /// Moves what is written so far to the PFS: a call on the file of `token` met a store that is
@@ -40,7 +39,7 @@ impl Names {
             Ok(None) => -1,
             Err(error) => {
                 let mut state = self.node.state();
-                match state.tokens.get(token).cloned() {
+                match state.own.tokens.get(token).cloned() {
                     Some(one) if matches!(one.way, Way::Cached | Way::Shadow { .. }) => {
                         self.stores.tell_unmoved(&mut state, &one, &error);
                     }
@@ -57,14 +56,14 @@ impl Names {
 
     /// Opens the file as if just now, with the promise to change it: the first change through `fd`
     /// is about to be made. `None` if `token` is not a reader of a sealed copy.
-    pub(in crate::session) fn wake_lazy(&self, token: u64, fd: i32) -> Result<Option<File>> {
+    pub(crate) fn wake_lazy(&self, token: u64, fd: i32) -> Result<Option<File>> {
         let name = {
             let mut state = self.node.state();
-            match state.tokens.get(token).cloned() {
+            match state.own.tokens.get(token).cloned() {
                 Some(mut tracked @ Tracked { way: Way::Lazy { .. }, .. }) => {
                     if state.view.place(&tracked.name) == Place::Deleted {
-                        state.tokens.orphan_readers(&tracked.name);
-                        tracked = state.tokens.get(token).cloned().unwrap_or(tracked);
+                        state.own.tokens.orphan_readers(&tracked.name);
+                        tracked = state.own.tokens.get(token).cloned().unwrap_or(tracked);
                     }
                     if tracked.is_orphan() || self.handles.is_evicted(&state, &tracked) {
                         return self.wake_alone(&mut state, token, fd, tracked).map(Some);
@@ -82,12 +81,12 @@ impl Names {
             let answer = self.open_for_writing(&name, &matched, intent, Manner::Changing);
             let (path, own) = match answer {
                 Answer::Redirect { path, token } => (path, token),
-                Answer::Pass { token } => (self.rank.site.on_prefix(&name), token),
+                Answer::Pass { token } => (self.site.on_prefix(&name), token),
                 _ => return Err(gone()),
             };
             match open_alike(fd, &path) {
                 Ok(file) => {
-                    let replaced = self.node.state().tokens.replace(token, own);
+                    let replaced = self.node.state().own.tokens.replace(token, own);
                     if !replaced {
                         self.handles.closed(own); // as the reader was, by another thread
                     }
@@ -102,7 +101,7 @@ impl Names {
     /// Does what [`Self::wake_lazy`] does for a file that only its descriptors lead to. If its
     /// dataset has left the cache, the change goes to the PFS, at once if that has the file; if it
     /// was deleted, nowhere.
-    pub(in crate::session) fn wake_alone(
+    pub(crate) fn wake_alone(
         &self,
         state: &mut State,
         token: u64,
@@ -114,23 +113,23 @@ impl Names {
             return Err(Error::Missing(format!("{} is not open on a sealed copy", tracked.name)));
         };
         let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
-        let there = self.rank.site.on_prefix(&name);
+        let there = self.site.on_prefix(&name);
         if !orphan
             && stamp(&there).is_some_and(|flushed| stamp(&here) == Some(flushed))
             && let Ok(file) = open_alike(fd, &there)
         {
-            state.tokens.take(token);
+            state.own.tokens.take(token);
             self.handles.let_go(state, kept.as_deref());
             return Ok(file);
         }
-        let shared = state.tokens.shadow_of(&name).cloned();
+        let shared = state.own.tokens.shadow_of(&name).cloned();
         if shared.is_none() {
-            state.co_writers.remove(&name);
+            state.mates.co_writers.remove(&name);
         }
         let copy =
             shared.map_or_else(|| self.handles.private_copy(state, &key, &name, &here), Ok)?;
         let file = open_alike(fd, &copy)?;
-        if let Some(one) = state.tokens.get_mut(token) {
+        if let Some(one) = state.own.tokens.get_mut(token) {
             one.way = Way::Shadow { copy, origin: kept.unwrap_or_default(), base: None };
         }
         Ok(file)

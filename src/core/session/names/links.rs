@@ -9,9 +9,7 @@ use crate::files::remove_empty_dirs;
 use crate::log::messages;
 use crate::machine::{Deletion, Reason, Why};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place};
-use crate::session::names::Names;
-use crate::session::node::State;
-use crate::session::rank::lock;
+use crate::session::{names::Names, node::State, rank::lock};
 use crate::system::monotonic_ms;
 use crate::transfer::remove_staged_below;
 
@@ -22,18 +20,19 @@ impl Names {
             self.give_way(path);
             return Answer::PASS;
         }
-        let names = (self.rank.name_of(target), self.rank.name_of(path));
+        let names = ns::OldAndNew { from: self.rank.name_of(target), to: self.rank.name_of(path) };
         self.handles.wake_path(target);
         let mut state = self.node.state();
-        if let Err(error) = self.hand_over_both(&mut state, names.0, None) {
+        if let Err(error) = self.hand_over_both(&mut state, names.from, None) {
             return Answer::Fail(error.errno());
         }
         let ours = |name: &&str| self.contents.concerns(&state, name);
-        let (old, new) = (names.0.filter(ours), names.1.filter(ours));
+        let (old, new) = (names.from.filter(ours), names.to.filter(ours));
+        let named = ns::OldAndNew { from: old, to: new };
         if new.is_some_and(|name| self.rank.match_name(name).is_some()) {
             self.report.unmatched.matches();
         }
-        if let Some(answer) = link_rules(&state, (old, new), target, path) {
+        if let Some(answer) = ns::link_rules(&state.view, named, target, path) {
             return answer;
         }
         let Some(state) = self.contents.bring_all_near(state, old) else {
@@ -42,12 +41,12 @@ impl Names {
         drop(state);
         let both: Vec<&str> = old.into_iter().chain(new).collect();
         let mut state = self.node.turn_on(&both);
-        if let Some(answer) = link_rules(&state, (old, new), target, path) {
+        if let Some(answer) = ns::link_rules(&state.view, named, target, path) {
             return answer;
         }
         let source = old.map_or(Place::Prefix, |name| state.view.place(name));
         let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
-        let at = old.map_or_else(|| target.to_path_buf(), |name| self.rank.site.on_prefix(name));
+        let at = old.map_or_else(|| target.to_path_buf(), |name| self.site.on_prefix(name));
         let busy = self.rank.is_child() && source != Place::Prefix;
         if busy
             || !old.is_none_or(|name| self.put_on_prefix(&mut state, name, &source, Reason::Linked))
@@ -74,13 +73,13 @@ impl Names {
 
     /// Clears `path`, where something that is no regular file is about to be made: what the program
     /// has deleted there gives way. The datasets that have it go without it; none has what comes.
-    pub(in crate::session) fn give_way(&self, path: &Path) {
+    pub(crate) fn give_way(&self, path: &Path) {
         let Some(name) = self.rank.name_of(path) else { return };
         let mut state = self.node.state();
         if !self.contents.concerns(&state, name) || state.view.place(name) != Place::Deleted {
             return;
         }
-        let at = self.rank.site.on_prefix(name);
+        let at = self.site.on_prefix(name);
         let is_in_the_way = ns::on_prefix(&at) != OnPrefix::Absent && !at.is_dir();
         let removed = if is_in_the_way { ns::remove(&at) } else { Ok(()) };
         if let Err(error) = removed.and_then(|()| self.contents.leave_to_prefix(&mut state, name)) {
@@ -97,7 +96,7 @@ impl Names {
         let mut state = self.node.state();
         let Some(file) = self.rank.file_ref(name) else {
             // The others would not see a temporary file of this rank.
-            if state.tokens.count(name) == 0 {
+            if state.own.tokens.count(name) == 0 {
                 self.contents.publish_private(&mut state, name);
             }
             lock(&self.together).insert(name.to_string());
@@ -114,14 +113,14 @@ impl Names {
 
     /// Renames the directory `from`, which is `name` below the prefix. The files in it that are
     /// cached are on the PFS before it moves.
-    pub(in crate::session) fn rename_dir(&self, name: &str, from: &Path, to: &Path) -> Answer {
+    pub(crate) fn rename_dir(&self, name: &str, from: &Path, to: &Path) -> Answer {
         self.handles
             .wake(|one| one.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
         let state = self.node.state();
         if state.view.is_removed_dir(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        if let Some(answer) = self.dir_rename_rules(&state, name, to) {
+        if let Some(answer) = ns::dir_rename_rules(&state.view, &self.site.prefix, name, to) {
             return answer;
         }
         drop(state);
@@ -133,7 +132,7 @@ impl Names {
         if state.view.is_removed_dir(name) || !from.is_dir() {
             return Answer::Fail(libc::ENOENT);
         }
-        if let Some(answer) = self.dir_rename_rules(&state, name, to) {
+        if let Some(answer) = ns::dir_rename_rules(&state.view, &self.site.prefix, name, to) {
             return answer;
         }
         new_dir.into_iter().for_each(|to| self.report.note_names_moved(name, to));
@@ -172,7 +171,7 @@ impl Names {
             return Answer::Fail(errno);
         }
         self.move_names(&mut state, name, new_dir, &places);
-        self.rank.site.host.names_changed();
+        self.site.host.names_changed();
         Answer::Done
     }
 
@@ -207,13 +206,13 @@ impl Names {
     fn clear(&self, state: &mut State, dir: &str) -> Result<()> {
         let below = format!("{dir}/");
         for name in state.view.names_below(dir) {
-            let waits = ns::on_prefix(&self.rank.site.on_prefix(&name)) != OnPrefix::Absent;
+            let waits = ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
             if waits && state.view.place(&name) == Place::Deleted {
                 self.contents.delete(state, &name, &Place::Prefix, Deletion::Now)?;
             }
         }
-        remove_staged_below(&self.rank.site.on_prefix(dir));
-        remove_empty_dirs(&self.rank.site.on_prefix(dir));
+        remove_staged_below(&self.site.on_prefix(dir));
+        remove_empty_dirs(&self.site.on_prefix(dir));
         let dirs: Vec<String> = state.view.removed_dirs().map(str::to_string).collect();
         for gone in dirs.iter().filter(|gone| *gone == dir || gone.starts_with(&below)) {
             state.view.settle_dir(gone);
@@ -225,7 +224,7 @@ impl Names {
     /// deleted or moved away before; but for those that were `deleted` where it comes from.
     fn uncover(&self, state: &mut State, dir: &str, deleted: &BTreeSet<String>) {
         for name in state.view.names_below(dir).difference(deleted).cloned().collect::<Vec<_>>() {
-            let is_there = || ns::on_prefix(&self.rank.site.on_prefix(&name)) != OnPrefix::Absent;
+            let is_there = || ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
             if state.view.place(&name) == Place::Deleted && is_there() {
                 state.view.revive(&name);
                 self.enter_from_prefix(state, &name, Reason::DirectoryMoved);
@@ -233,40 +232,12 @@ impl Names {
         }
     }
 
-    /// What is in the way of a directory that is about to become `to`, where the PFS has nothing.
-    fn dir_rename_rules(&self, state: &State, from: &str, to: &Path) -> Option<Answer> {
-        let to_name = self.rank.name_of(to)?;
-        let inside = to_name.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
-        if from == to_name || inside {
-            return Some(Answer::PASS);
-        }
-        if to.is_dir() && !state.view.is_removed_dir(to_name) {
-            let shown = ns::entries(&state.view, &self.rank.site.prefix, to_name);
-            let hides = |found: &std::ffi::OsStr| {
-                shown.iter().any(|one| one.hide && found == one.name.as_str())
-            };
-            let mut there = std::fs::read_dir(to).into_iter().flatten().flatten();
-            // An empty directory in it counts, too: it must not go with those that wait for it.
-            let full = shown.iter().any(|entry| !entry.hide)
-                || there.any(|found| !hides(&found.file_name()));
-            return full.then_some(Answer::Fail(libc::ENOTEMPTY));
-        }
-        match state.view.place(to_name) {
-            Place::Prefix | Place::Deleted => None,
-            _ => Some(Answer::Fail(libc::ENOTDIR)),
-        }
-    }
-
-    pub(in crate::session) fn rename_evicted(
-        &self,
-        state: &mut State,
-        names: (Option<&str>, Option<&str>),
-    ) -> Answer {
-        if let Some(from) = names.0 {
+    pub(crate) fn rename_evicted(&self, state: &mut State, names: ns::OldAndNew<'_>) -> Answer {
+        if let Some(from) = names.from {
             let attributes =
                 state.view.evicted_names().find(|(name, _)| *name == from).map(|(_, found)| *found);
             state.view.delete(from);
-            if let (Some(to), Some(attributes)) = (names.1, attributes) {
+            if let (Some(to), Some(attributes)) = (names.to, attributes) {
                 state.view.leave_evicted(to.to_string(), attributes);
             }
         }
@@ -286,7 +257,7 @@ impl Names {
         }
         match place {
             Place::Evicted(_) => {
-                self.rename_evicted(state, (Some(old), new));
+                self.rename_evicted(state, ns::OldAndNew { from: Some(old), to: new });
                 return Ok(());
             }
             Place::Deleted => {
@@ -316,31 +287,6 @@ impl Names {
         new.into_iter().for_each(|new| self.enter_from_prefix(state, new, Reason::DirectoryMoved));
         done.map_err(|error| Error::Refused(format!("{old}, which has moved: {error}")))
     }
-}
-
-/// What link(2) says before anything is done.
-fn link_rules(
-    state: &State,
-    (old, new): (Option<&str>, Option<&str>),
-    target: &Path,
-    path: &Path,
-) -> Option<Answer> {
-    let source = old.map_or(Place::Prefix, |name| state.view.place(name));
-    if source == Place::Prefix && new.is_none() {
-        return Some(Answer::PASS);
-    }
-    let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
-    match (&source, &goal) {
-        (Place::Deleted | Place::Evicted(_), _) => return Some(Answer::Fail(libc::ENOENT)),
-        (Place::Prefix, _) if target.symlink_metadata().is_err() => return Some(Answer::PASS),
-        (_, Place::Prefix | Place::Deleted) => {}
-        _ => return Some(Answer::Fail(libc::EEXIST)),
-    }
-    if !path.parent().is_some_and(Path::is_dir) {
-        return Some(Answer::PASS);
-    }
-    let taken = goal == Place::Prefix && path.symlink_metadata().is_ok();
-    taken.then_some(Answer::Fail(libc::EEXIST))
 }
 
 /// Renames a directory of the PFS. What a thread, of any rank, has staged in it does not go along:

@@ -20,7 +20,7 @@ impl Names {
             let foreign = self.contents.is_foreign(&state, name);
             return if foreign { Answer::Foreign } else { Answer::PASS };
         }
-        if let Some(copy) = state.tokens.shadow_of(name) {
+        if let Some(copy) = state.own.tokens.shadow_of(name) {
             return Answer::at(copy.clone());
         }
         match state.view.place(name) {
@@ -36,9 +36,9 @@ impl Names {
     pub fn list(&self, path: &Path) -> Vec<Entry> {
         let dir = match self.rank.name_of(path) {
             Some(name) => name,
-            None if path == self.rank.site.prefix => "",
+            None if path == self.site.prefix => "",
             None => return Vec::new(),
         };
-        ns::entries(&self.node.state_to_look_at(&[dir]).view, &self.rank.site.prefix, dir)
+        ns::entries(&self.node.state_to_look_at(&[dir]).view, &self.site.prefix, dir)
     }
 }

@@ -29,17 +29,15 @@ pub(super) mod temporary;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use crate::session::contents::Contents;
-use crate::session::handles::Handles;
-use crate::session::node::Node;
-use crate::session::rank::Rank;
-use crate::session::report::Report;
-use crate::session::stores::Stores;
-use crate::session::unsealed::Unsealed;
-use crate::session::updates::Updates;
+use crate::launch::site::Site;
+use crate::session::{
+    contents::Contents, handles::Handles, node::Node, rank::Rank, report::Report, stores::Stores,
+    unsealed::Unsealed, updates::Updates,
+};
 
 /// Calls of the program that name a file.
 pub struct Names {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) report: Arc<Report>,

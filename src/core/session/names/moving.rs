@@ -25,12 +25,18 @@ use crate::kvtree::KvTree;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Placement, Reason};
 use crate::namespace::{self as ns, Answer, Move, Place};
-use crate::session::names::Names;
-use crate::session::node::Locked;
-use crate::session::node::State;
-use crate::session::node::moves::{is_open, move_in_cache};
-use crate::session::rank::known::file_ref;
-use crate::session::rank::publish::{Gate, Single};
+use crate::session::{
+    names::Names,
+    node::{
+        State,
+        moves::{is_open, move_in_cache},
+        neighbours::Locked,
+    },
+    rank::{
+        known::file_ref,
+        publish::{PublishGate, SingleFile},
+    },
+};
 use crate::system::monotonic_ms;
 use crate::transfer::is_published;
 
@@ -44,7 +50,7 @@ const NOTED_MAX: usize = 8;
 impl Names {
     /// Renames the directory `dir`, at `from`, to `last`, at `to`, where nothing is in the way.
     /// `Err`: this is no checkpoint that gets its name, or not one that can move in the cache.
-    pub(in crate::session) fn rename_waiting<'a>(
+    pub(crate) fn rename_waiting<'a>(
         &'a self,
         mut state: Locked<'a>,
         dir: &str,
@@ -103,7 +109,7 @@ impl Names {
             Place::Prefix => true,
             Place::Private(_) | Place::Deleted | Place::Evicted(_) => false,
         };
-        fits && of_checkpoint && state.tokens.shadows_of(name).is_empty()
+        fits && of_checkpoint && state.own.tokens.shadows_of(name).is_empty()
     }
 
     fn move_dir(&self, state: &mut State, one: Move, from: &Path, to: &Path) -> Answer {
@@ -119,13 +125,13 @@ impl Names {
         state.view.tell_move(one.clone());
         state.moves.untold.push(one);
         state.machine.note_move();
-        self.rank.site.host.names_changed();
+        self.site.host.names_changed();
         Answer::Done
     }
 
     /// Leaves files of this rank to the PFS, where they would be without us: those in directories
     /// that the program has not renamed, although it has begun its next checkpoint, or ended.
-    pub(in crate::session) fn release_left_behind(&self) {
+    pub(crate) fn release_left_behind(&self) {
         let mut state = self.node.state();
         for left in state.machine.left_behind() {
             if !left.on_prefix
@@ -151,10 +157,10 @@ impl Names {
         if !source.exists() {
             return Ok(());
         }
-        let one = Single { source: &source, target: &target, reason: Reason::DirectoryMoved };
+        let one = SingleFile { source: &source, target: &target, reason: Reason::DirectoryMoved };
         let done = match self.rank.has_the_same(name, &source) {
             true => Ok(()),
-            false => self.rank.publish(one, Gate::Open).map(drop),
+            false => self.rank.publish(one, PublishGate::Open).map(drop),
         };
         done.and_then(|()| ns::remove(&source)).map_err(|error| (source, error))
     }
@@ -177,12 +183,12 @@ impl Names {
                 entry.set_value("FROM", &one.from);
             }
         }
-        tree.write_file(self.rank.site.state_dir().join(format!("{NOTE}{}", self.rank.site.rank)))
+        tree.write_file(self.site.state_dir().join(format!("{NOTE}{}", self.site.rank)))
     }
 
     /// Settles what was noted, after the first step of an agreement: what was told at the one
     /// before, all ranks have heard and done. Nothing of it has to be taken back.
-    pub(in crate::session) fn settle_noted(&self) {
+    pub(crate) fn settle_noted(&self) {
         let mut state = self.node.state();
         let told = std::mem::take(&mut state.moves.told);
         if told == 0 {
@@ -200,8 +206,8 @@ impl Names {
     /// Takes back renames of directories that got their final name in the run before: those of
     /// which not all ranks had heard have their old one again, those without any file go, since the
     /// checkpoint was lost with the cache. For rank 0, before anybody looks.
-    pub(in crate::session) fn take_back_moves(&self, report: &RebuildReport) {
-        let folder = self.rank.site.state_dir();
+    pub(crate) fn take_back_moves(&self, report: &RebuildReport) {
+        let folder = self.site.state_dir();
         let notes = names_in(&folder).unwrap_or_default();
         for path in notes.iter().filter(|note| note.starts_with(NOTE)).map(|note| folder.join(note))
         {
@@ -217,7 +223,7 @@ impl Names {
     }
 
     fn take_back(&self, from: &str, last: &str) {
-        let (old, new) = (self.rank.site.on_prefix(from), self.rank.site.on_prefix(last));
+        let (old, new) = (self.site.on_prefix(from), self.site.on_prefix(last));
         if old.symlink_metadata().is_err()
             && new.is_dir()
             && let Err(error) = std::fs::rename(&new, &old)
@@ -234,30 +240,31 @@ impl Names {
     }
 
     fn remove_if_lost(&self, last: &str, report: &RebuildReport) {
-        let dir = self.rank.site.on_prefix(last);
+        let dir = self.site.on_prefix(last);
         if !report.offered.iter().any(|offered| offered.holds(last)) && has_no_file(&dir) {
             remove_empty_dirs(&dir);
         }
     }
 
     /// Removes this rank's note: nothing is in the cache any more that it has renamed.
-    pub(in crate::session) fn forget_moved(&self) {
+    pub(crate) fn forget_moved(&self) {
         if self.node.state().moves.made > 0 {
-            let note = self.rank.site.state_dir().join(format!("{NOTE}{}", self.rank.site.rank));
+            let note = self.site.state_dir().join(format!("{NOTE}{}", self.site.rank));
             let _ = remove_file_if_there(&note);
         }
     }
 
     /// Makes sure that the PFS has what the program sees under `name`; `false` if it cannot.
-    pub(in crate::session) fn put_on_prefix(
+    pub(crate) fn put_on_prefix(
         &self,
         state: &mut State,
         name: &str,
         place: &Place,
         reason: Reason,
     ) -> bool {
-        let target = self.rank.site.on_prefix(name);
-        let open = state.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
+        let target = self.site.on_prefix(name);
+        let open =
+            state.own.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
         match place {
             Place::Prefix | Place::Deleted | Place::Evicted(_) => true,
             Place::Elsewhere(_, remote) => is_published(&target, &remote.meta),
@@ -274,17 +281,12 @@ impl Names {
     }
 
     /// Enters a new file that the PFS has under `name`, one of ours, into its dataset.
-    pub(in crate::session) fn enter_from_prefix(
-        &self,
-        state: &mut State,
-        name: &str,
-        reason: Reason,
-    ) {
+    pub(crate) fn enter_from_prefix(&self, state: &mut State, name: &str, reason: Reason) {
         let Some(matched) = self.rank.match_name(name) else { return };
         if self.rank.is_child() {
             return;
         }
-        let bytes = self.rank.site.on_prefix(name).metadata().map_or(0, |found| found.len());
+        let bytes = self.site.on_prefix(name).metadata().map_or(0, |found| found.len());
         let file = file_ref(name, &matched);
         let renamed = state.machine.renamed(None, Some(&file), bytes, Some(reason), monotonic_ms());
         let Placement::Dataset(placed) = renamed.to else {

@@ -7,10 +7,11 @@ use crate::handles::Room;
 use crate::machine::{self, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, Found, Intent, Manner, Place};
 use crate::patterns::Match;
-use crate::session::names::Names;
-use crate::session::node::State;
-use crate::session::rank::known::file_ref;
-use crate::session::rank::lock;
+use crate::session::{
+    names::Names,
+    node::State,
+    rank::{known::file_ref, lock},
+};
 use crate::system::monotonic_ms;
 
 impl Names {
@@ -19,7 +20,7 @@ impl Names {
         self.open_as(path, flags, Manner::Lazy)
     }
 
-    pub(in crate::session) fn open_as(&self, path: &Path, flags: i32, manner: Manner) -> Answer {
+    pub(crate) fn open_as(&self, path: &Path, flags: i32, manner: Manner) -> Answer {
         let intent = Intent::of(flags);
         let Some(name) = self.rank.name_of(path) else {
             if intent.may_change {
@@ -45,9 +46,9 @@ impl Names {
         }
     }
 
-    pub(in crate::session) fn open_for_reading(&self, name: &str) -> Answer {
+    pub(crate) fn open_for_reading(&self, name: &str) -> Answer {
         let mut state = self.node.state_to_look_at(&[name]);
-        if let Some(copy) = state.tokens.shadow_of(name) {
+        if let Some(copy) = state.own.tokens.shadow_of(name) {
             return Answer::at(copy.clone());
         }
         let place = state.view.place(name);
@@ -64,7 +65,7 @@ impl Names {
         }
     }
 
-    pub(in crate::session) fn open_for_writing(
+    pub(crate) fn open_for_writing(
         &self,
         name: &str,
         matched: &Match,
@@ -89,7 +90,7 @@ impl Names {
         manner: Manner,
     ) -> Option<Answer> {
         let mut state = self.node.state_to_change(&[name]);
-        if let Some((path, token)) = state.tokens.share_shadow(name) {
+        if let Some((path, token)) = state.own.tokens.share_shadow(name) {
             return Some(Answer::Redirect { path, token });
         }
         self.node.honour(&mut state, name);
@@ -131,10 +132,9 @@ impl Names {
                 let on_prefix = |here| kept_out && self.rank.has_the_same(name, here);
                 let origin = match &found.place {
                     Place::Cached(_, here) if !on_prefix(here) => here.clone(),
-                    _ => self.rank.site.on_prefix(name),
+                    _ => self.site.on_prefix(name),
                 };
-                if manner == Manner::Lazy && (!kept_out || origin == self.rank.site.on_prefix(name))
-                {
+                if manner == Manner::Lazy && (!kept_out || origin == self.site.on_prefix(name)) {
                     return Some(self.handles.open_lazily(&mut state, name, &from, &origin));
                 }
                 match self.handles.take_over_own(&mut state, &file, &from, wish) {
@@ -164,8 +164,8 @@ impl Names {
         // one has open in the cache: it moves with all of them if it finds no room.
         let held = matches!(found.place, Place::Private(_));
         let opened = matches!(&found.place, Place::Cached(of, _) if *of == placed.key)
-            && state.tokens.writer(name).is_some();
-        let own = state.holdings.get(&placed.key).is_some_and(|own| own.files.contains(name));
+            && state.own.tokens.writer(name).is_some();
+        let own = state.own.holdings.get(&placed.key).is_some_and(|own| own.files.contains(name));
         let taken = !own && state.view.is_taken(&placed.key, name);
         let kept = match room.as_ref().err() {
             _ if held => Some(Reason::Follows),

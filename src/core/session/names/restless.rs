@@ -9,9 +9,11 @@ use crate::log::{self, messages};
 use crate::machine::{Reason, Restless, name_hash};
 use crate::namespace::{self as ns, Place, pattern_of};
 use crate::params::keys;
-use crate::session::names::Names;
-use crate::session::node::State;
-use crate::session::rank::publish::{Gate, Single};
+use crate::session::{
+    names::Names,
+    node::State,
+    rank::publish::{PublishGate, SingleFile},
+};
 use crate::system::has_children;
 
 /// The parameter that leaves files alone from the start.
@@ -19,9 +21,9 @@ const IGNORE: &str = "SCR_IGNORE_PATTERN";
 
 impl Names {
     /// Leaves alone what a conference has found never quiet, as far as it can be done now.
-    pub(in crate::session) fn silence(&self) {
+    pub(crate) fn silence(&self) {
         self.silence_ahead();
-        self.move_out();
+        self.leave_caches();
     }
 
     fn silence_ahead(&self) {
@@ -41,7 +43,7 @@ impl Names {
             }
             let out = mine.iter().try_for_each(|name| self.take_out(&mut state, name));
             if let Err(error) = out {
-                let what = format_args!("rank {}: {error}; tried again", self.rank.site.rank);
+                let what = format_args!("rank {}: {error}; tried again", self.site.rank);
                 log::warn_once(messages::NOT_MOVED, what);
                 continue;
             }
@@ -51,13 +53,13 @@ impl Names {
 
     /// What is open in the cache still goes on on the PFS, with its descriptors: a log that stays
     /// open for the whole run would be lost with it. Not with the state locked.
-    fn move_out(&self) {
+    fn leave_caches(&self) {
         if !self.rank.silenced.is_any() {
             return;
         }
         let open: Vec<(u64, String)> = {
             let state = self.node.state();
-            let open = state.tokens.all().filter(|(_, one)| {
+            let open = state.own.tokens.all().filter(|(_, one)| {
                 one.way == Way::Temporary
                     && state.view.is_private(&one.name)
                     && self.is_silenced(&one.name)
@@ -69,25 +71,25 @@ impl Names {
             return; // looked at again in the next conference
         }
         for (token, name) in open {
-            self.rank.site.host.move_out(token);
+            self.site.host.move_out(token);
             let mut state = self.node.state();
-            if state.tokens.get(token).is_some_and(|one| one.way == Way::OnPrefix) {
-                state.tokens.orphan(&name);
+            if state.own.tokens.get(token).is_some_and(|one| one.way == Way::OnPrefix) {
+                state.own.tokens.orphan(&name);
                 state.view.leave_alone(&name);
                 drop(state);
-                self.rank.site.host.names_changed();
+                self.site.host.names_changed();
             }
         }
     }
 
     /// Tells whether the file is left alone.
-    pub(in crate::session) fn is_silenced(&self, name: &str) -> bool {
+    pub(crate) fn is_silenced(&self, name: &str) -> bool {
         self.rank.series.match_path(name).is_some_and(|matched| self.rank.silenced.has(&matched))
     }
 
     /// Leaves alone what an earlier launch has found: the PFS has it all, unless that launch ended
     /// before.
-    pub(in crate::session) fn silence_restored(&self) {
+    pub(crate) fn silence_restored(&self) {
         let mut state = self.node.state();
         let known = self.names_by_template(&state);
         let silenced =
@@ -98,7 +100,7 @@ impl Names {
                 let bytes = |path: &std::path::Path| path.metadata().map_or(0, |found| found.len());
                 if let Place::Cached(_, here) = state.view.place(&name)
                     && is_mine(&state, &name)
-                    && bytes(&self.rank.site.on_prefix(&name)) < bytes(&here)
+                    && bytes(&self.site.on_prefix(&name)) < bytes(&here)
                     && let Err(error) = self.take_out(&mut state, &name)
                 {
                     self.rank.complain(messages::NOT_MOVED, &error);
@@ -111,8 +113,8 @@ impl Names {
     /// All names that this rank knows of and that some pattern matches.
     fn names_by_template(&self, state: &State) -> BTreeMap<(usize, u64), BTreeSet<String>> {
         let mut names = state.view.names();
-        names.extend(state.holdings.values().flat_map(|holding| holding.files.iter().cloned()));
-        names.extend(state.tokens.all().map(|(_, one)| one.name.clone()));
+        names.extend(state.own.holdings.values().flat_map(|holding| holding.files.iter().cloned()));
+        names.extend(state.own.tokens.all().map(|(_, one)| one.name.clone()));
         let mut known: BTreeMap<(usize, u64), BTreeSet<String>> = BTreeMap::new();
         for name in names {
             if let Some(matched) = self.rank.series.match_path(&name) {
@@ -124,19 +126,22 @@ impl Names {
     }
 
     /// The content goes to the PFS; while the file is open in the cache it does so when its
-    /// descriptors can be moved, too ([`Names::move_out`]), at the latest at its close.
+    /// descriptors can be moved, too ([`Names::leave_caches`]), at the latest at its close.
     fn take_out(&self, state: &mut State, name: &str) -> Result<()> {
         match state.view.place(name) {
-            Place::Cached(_, here) if state.tokens.count(name) > 0 => {
+            Place::Cached(_, here) if state.own.tokens.count(name) > 0 => {
                 self.contents.keep_private(state, &here, name, false)?;
-                state.tokens.become_temporary(name, name);
+                state.own.tokens.become_temporary(name, name);
             }
             Place::Cached(_, here) => {
-                let (target, reason) = (self.rank.site.on_prefix(name), Reason::NeverQuiet);
-                self.rank.publish(Single { source: &here, target: &target, reason }, Gate::Open)?;
+                let (target, reason) = (self.site.on_prefix(name), Reason::NeverQuiet);
+                self.rank.publish(
+                    SingleFile { source: &here, target: &target, reason },
+                    PublishGate::Open,
+                )?;
             }
             // Nobody waits for the close of what is on the PFS.
-            Place::Prefix => state.tokens.orphan(name),
+            Place::Prefix => state.own.tokens.orphan(name),
             Place::Private(_) | Place::Elsewhere(..) | Place::Deleted | Place::Evicted(_) => {}
         }
         Ok(())
@@ -157,26 +162,26 @@ impl Names {
                 }
             }
             if gone.revoke
-                && let Err(error) = self.rank.site.filemap.revoke(&self.rank.record_key(&gone.key))
+                && let Err(error) = self.site.filemap.revoke(&self.rank.record_key(&gone.key))
             {
                 self.rank.complain(messages::NOT_MOVED, &error);
             }
         }
         self.rank.silenced.add((series, template));
         names.iter().for_each(|name| state.view.leave_alone(name));
-        self.rank.site.host.names_changed();
+        self.site.host.names_changed();
     }
 
     /// Tells, on rank 0, what all have found: one message for files that are called alike.
-    pub(in crate::session) fn tell_restless(&self, restless: &[Restless]) {
-        let Some(first) = restless.first().filter(|_| self.rank.site.rank == 0) else { return };
+    pub(crate) fn tell_restless(&self, restless: &[Restless]) {
+        let Some(first) = restless.first().filter(|_| self.site.rank == 0) else { return };
         let more = match restless.len() {
             1 => "is".to_string(),
             count => format!("and {} more are", count - 1),
         };
         let names: Vec<&str> = restless.iter().map(|one| one.name.as_str()).collect();
         let pattern = pattern_of(&names);
-        let ignored = self.rank.site.settings.family(keys::IGNORE_PATTERN).into_iter();
+        let ignored = self.site.settings.family(keys::IGNORE_PATTERN).into_iter();
         let ignored = ignored.filter(|(parameter, _)| parameter == IGNORE);
         let before: String = ignored.map(|(_, text)| format!("{text}, ")).collect();
         log::warn_once_for(
@@ -189,7 +194,7 @@ impl Names {
                  the start ({}): {IGNORE}={before}{pattern}",
                 first.name,
                 self.rank.series.series()[first.series].parameter,
-                self.rank.site.prefix.display(),
+                self.site.prefix.display(),
                 messages::NEVER_QUIET,
             ),
         );
@@ -198,13 +203,13 @@ impl Names {
 
 /// Files of this rank, not of another one on its node.
 fn is_mine(state: &State, name: &str) -> bool {
-    state.tokens.count(name) > 0
-        || state.holdings.values().any(|holding| holding.files.contains(name))
+    state.own.tokens.count(name) > 0
+        || state.own.holdings.values().any(|holding| holding.files.contains(name))
 }
 
 /// Nothing that is open has to find its dataset again when it is closed.
 fn can_leave(state: &State, name: &str) -> bool {
     let plain = |way: &Way| matches!(way, Way::Cached | Way::OnPrefix);
     !state.view.is_private(name)
-        && state.tokens.all().all(|(_, one)| one.name != name || plain(&one.way))
+        && state.own.tokens.all().all(|(_, one)| one.name != name || plain(&one.way))
 }

@@ -10,15 +10,19 @@ use crate::log::messages;
 use crate::machine::{self, DatasetKey, Reason};
 use crate::namespace::{self as ns, Answer, Intent, Place};
 use crate::patterns::Template;
-use crate::session::names::Names;
-use crate::session::node::State;
-use crate::session::rank::lock;
-use crate::session::rank::publish::{Gate, Single};
+use crate::session::{
+    names::Names,
+    node::State,
+    rank::{
+        lock,
+        publish::{PublishGate, SingleFile},
+    },
+};
 use crate::system::monotonic_ms;
 
 impl Names {
     /// Opens a name that matches no pattern.
-    pub(in crate::session) fn open_unmatched(&self, name: &str, intent: Intent) -> Answer {
+    pub(crate) fn open_unmatched(&self, name: &str, intent: Intent) -> Answer {
         if intent.may_change {
             self.report.note_unmatched(name);
         }
@@ -63,7 +67,7 @@ impl Names {
                     room: room.unwrap_or_default(),
                     ..Tracked::new(&key, name, Way::Temporary)
                 };
-                Answer::Redirect { path, token: state.tokens.issue(tracked) }
+                Answer::Redirect { path, token: state.own.tokens.issue(tracked) }
             }
             Err(error) => {
                 self.rank.complain(messages::TEMPORARY_PASSED, &error);
@@ -77,7 +81,7 @@ impl Names {
     /// program renames the new one, or at the end.
     fn pass_private(&self, state: &mut State, name: &str, intent: Intent) -> Answer {
         let Place::Private(here) = state.view.place(name) else { return Answer::PASS };
-        if state.tokens.count(name) > 0 {
+        if state.own.tokens.count(name) > 0 {
             return Answer::Fail(libc::EIO); // one name cannot be two files
         }
         if !intent.truncate {
@@ -93,13 +97,7 @@ impl Names {
     }
 
     /// Learns from a rename on the PFS how the program names its temporary files.
-    pub(in crate::session) fn learn_template(
-        &self,
-        state: &mut State,
-        from: &str,
-        to: &str,
-        series: usize,
-    ) {
+    pub(crate) fn learn_template(&self, state: &mut State, from: &str, to: &str, series: usize) {
         let known = |(at, one): &(usize, Template)| *at == series && one.explains(from, to);
         if self.rank.match_name(from).is_some() || lock(&self.contents.templates).iter().any(known)
         {
@@ -115,11 +113,11 @@ impl Names {
                 .retain(|(at, one)| *at != series || one.to_text() != last);
         }
         lock(&self.contents.templates).push(learned);
-        self.rank.site.host.names_changed();
+        self.site.host.names_changed();
     }
 
     /// Gives the file at `here` its final name `to`, or another.
-    pub(in crate::session) fn rename_private(
+    pub(crate) fn rename_private(
         &self,
         state: &mut State,
         name: &str,
@@ -134,17 +132,17 @@ impl Names {
             }
             None => None,
         };
-        let open = state.tokens.count(name) > 0;
+        let open = state.own.tokens.count(name) > 0;
         let elsewhere = last.as_ref().map_or(Reason::RenamedOut, |_| Reason::NoAgreement);
         if let (Some((last, _)), Some(placed)) = (last, &placed) {
             let put = |target: &Path| ns::move_to_unless(open, here, target);
             let cached = self.stores.put_in_cache(state, placed, last, put);
             if cached {
                 self.contents.replace_private(state, to);
-                state.tokens.rename_as(name, last, &placed.key, &Way::Cached);
+                state.own.tokens.rename_as(name, last, &placed.key, &Way::Cached);
             } else if open {
                 self.contents.keep_private(state, here, last, false)?;
-                state.tokens.rename_as(name, last, &placed.key, &Way::OnPrefix);
+                state.own.tokens.rename_as(name, last, &placed.key, &Way::OnPrefix);
             } else {
                 let reason = state.machine.reason_of(&placed.key, last);
                 self.publish_as(state, here, to, reason.unwrap_or(Reason::StoreFailed))?;
@@ -155,8 +153,8 @@ impl Names {
             let Some(new) = self.rank.name_of(to) else { return Ok(Answer::Fail(libc::EXDEV)) };
             self.contents.keep_private(state, here, new, false)?;
             ns::remove(to)?;
-            state.tokens.become_temporary(name, new);
-            self.rank.site.host.names_changed();
+            state.own.tokens.become_temporary(name, new);
+            self.site.host.names_changed();
         } else {
             self.publish_as(state, here, to, elsewhere)?;
         }
@@ -166,8 +164,8 @@ impl Names {
 
     /// The private file at `here`, which is closed, gets the name `to` on the PFS.
     fn publish_as(&self, state: &mut State, here: &Path, to: &Path, reason: Reason) -> Result<()> {
-        let one = Single { source: here, target: to, reason };
-        self.rank.publish(one, Gate::Open)?;
+        let one = SingleFile { source: here, target: to, reason };
+        self.rank.publish(one, PublishGate::Open)?;
         // In a store that cannot remove it, it is in nobody's way.
         let _ = ns::remove(here);
         self.contents.replace_private(state, to);
@@ -176,7 +174,7 @@ impl Names {
 
     /// Notes that the private file of `name` has gone elsewhere. A name of ours has left its
     /// dataset with it, and what older datasets or the PFS have under it is not to be seen again.
-    pub(in crate::session) fn leave_private(&self, state: &mut State, name: &str) -> Result<()> {
+    pub(crate) fn leave_private(&self, state: &mut State, name: &str) -> Result<()> {
         state.view.take_private(name);
         let Some(file) = self.rank.file_ref(name) else { return Ok(()) };
         let deletion = state.machine.renamed_out(&file, monotonic_ms());
@@ -186,7 +184,7 @@ impl Names {
 
     /// Takes a file that is open out of its dataset: what its descriptors still write must follow
     /// it. It stays in the cache under the new name and is written to the PFS at its last close.
-    pub(in crate::session) fn rename_out_open(
+    pub(crate) fn rename_out_open(
         &self,
         state: &mut State,
         name: &str,
@@ -198,7 +196,7 @@ impl Names {
             return Ok(Answer::Fail(libc::EXDEV));
         };
         // A private copy of a sealed file has not become the file yet.
-        let mut all = state.tokens.all().filter(|(_, one)| one.name == name);
+        let mut all = state.own.tokens.all().filter(|(_, one)| one.name == name);
         let plain = all.all(|(_, one)| one.way == Way::Cached);
         drop(all);
         if !plain || self.rank.match_name(new).is_some() {
@@ -212,8 +210,8 @@ impl Names {
         self.contents.after_move(state, &key, name, Some(deletion));
         // What had the new name is replaced, and must not come back when that moves on.
         ns::remove(to)?;
-        state.tokens.become_temporary(name, new);
-        self.rank.site.host.names_changed();
+        state.own.tokens.become_temporary(name, new);
+        self.site.host.names_changed();
         Ok(Answer::Done)
     }
 }

@@ -11,26 +11,27 @@
 
 mod left;
 pub(super) mod moves;
-mod neighbours;
+pub(super) mod neighbours;
 pub(super) mod shared;
 mod state;
 mod turns;
 
 use std::sync::Arc;
 
-pub(in crate::session) use neighbours::Locked;
-pub(in crate::session) use state::State;
+pub(crate) use state::State;
 
-use shared::Shared;
+use shared::SharedState;
 
+use crate::launch::site::Site;
 use crate::machine::Idle;
 use crate::namespace::Neighbours;
 use crate::session::rank::Rank;
 
 /// The state, and how ranks of the node hear of what each does with it.
 pub struct Node {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
-    pub(super) state: Arc<Shared>,
+    pub(super) state: Arc<SharedState>,
     pub(super) neighbours: Neighbours,
     pub(super) idle: Idle,
 }

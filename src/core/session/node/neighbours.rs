@@ -13,14 +13,15 @@ use std::sync::atomic::Ordering;
 use crate::error::Result;
 use crate::machine::DatasetState;
 use crate::namespace::{Claim, Claimed, Neighbours, News, Notice};
-use crate::session::node::Node;
-use crate::session::node::State;
-use crate::session::node::shared::{Guarded, Publishing};
+use crate::session::node::{
+    Node, State,
+    shared::{Guarded, Publishing},
+};
 use crate::system::{Heard, thread_id};
 
 impl Node {
     /// Takes in what the others of the node have told since the last time.
-    pub(in crate::session) fn hear_neighbours(&self, state: &mut State) -> News {
+    pub(crate) fn hear_neighbours(&self, state: &mut State) -> News {
         let mut news = News::default();
         let Neighbours { log, place: heard_to, .. } = &self.neighbours;
         let Some(log) = log.get() else { return news };
@@ -30,15 +31,15 @@ impl Node {
                 Heard::Nothing => break,
                 Heard::Missed => {
                     news.missed = true;
-                    state.claims.clear();
-                    state.turns.clear();
+                    state.mates.claims.clear();
+                    state.mates.turns.clear();
                     state.view.forget_told(self.neighbours.ranks());
                     state.machine.forget_near();
                     state.note_all_co_writers();
-                    state.checksums.doubt_all();
+                    state.own.checksums.doubt_all();
                 }
                 Heard::Message(bytes) => match Notice::from_bytes(&bytes) {
-                    Some((rank, told)) if rank != self.rank.site.rank => {
+                    Some((rank, told)) if rank != self.site.rank => {
                         self.listen(state, &mut news, rank, told);
                     }
                     _ => {}
@@ -57,7 +58,7 @@ impl Node {
         };
         let of = (of, rank);
         if matches!(told, Notice::Made(_) | Notice::OnPrefix(_))
-            && let Some(claimed) = state.claims.get_mut(&of)
+            && let Some(claimed) = state.mates.claims.get_mut(&of)
         {
             claimed.heard = true;
             if claimed.honoured {
@@ -72,38 +73,39 @@ impl Node {
         match told {
             Notice::Claimed(claim) => {
                 let claimed = Claimed { claim, honoured: false, heard: false };
-                drop(state.claims.insert(of, claimed));
+                drop(state.mates.claims.insert(of, claimed));
             }
             Notice::Unclaimed(_) => {
-                let undone = state.claims.remove(&of).is_some_and(|claimed| !claimed.heard);
-                if undone && state.co_writers.get(&of.0) == Some(&Some(rank)) {
-                    state.co_writers.remove(&of.0);
+                let undone = state.mates.claims.remove(&of).is_some_and(|claimed| !claimed.heard);
+                if undone && state.mates.co_writers.get(&of.0) == Some(&Some(rank)) {
+                    state.mates.co_writers.remove(&of.0);
                 }
             }
-            Notice::Turn(names) => state.turns.begin(rank, names),
-            Notice::TurnOver => state.turns.end(rank),
+            Notice::Turn(names) => state.mates.turns.begin(rank, names),
+            Notice::TurnOver => state.mates.turns.end(rank),
             told => self.heed(state, rank, told),
         }
     }
 
     /// Tells the others that this rank is about to write a file. `false`: it has not heard all, and
     /// they have not, either.
-    pub(in crate::session) fn claim(&self, claim: &Claim) -> bool {
+    pub(crate) fn claim(&self, claim: &Claim) -> bool {
         let told = Notice::Claimed(claim.clone());
-        self.rank.is_child() || self.neighbours.announce(&told, self.rank.site.rank)
+        self.rank.is_child() || self.neighbours.announce(&told, self.site.rank)
     }
 
     /// Takes a claim back: what has come of it is told, or it has failed.
-    pub(in crate::session) fn unclaim(&self, claim: &Claim) {
+    pub(crate) fn unclaim(&self, claim: &Claim) {
         if !self.rank.is_child() {
-            self.neighbours.tell(&[Notice::Unclaimed(claim.name.clone())], self.rank.site.rank);
+            self.neighbours.tell(&[Notice::Unclaimed(claim.name.clone())], self.site.rank);
         }
     }
 
     /// Does what others have claimed of `name` and may not have done yet: they may be stopped, and
     /// nobody waits for them. Returns the rank, if there is one.
-    pub(in crate::session) fn honour(&self, state: &mut State, name: &str) -> Option<usize> {
-        let all = state.claims.range_mut((name.to_string(), 0)..=(name.to_string(), usize::MAX));
+    pub(crate) fn honour(&self, state: &mut State, name: &str) -> Option<usize> {
+        let all =
+            state.mates.claims.range_mut((name.to_string(), 0)..=(name.to_string(), usize::MAX));
         let open: Vec<_> = all
             .filter(|(_, claimed)| !claimed.honoured)
             .map(|((_, rank), claimed)| {
@@ -126,10 +128,10 @@ impl Node {
     }
 
     /// Tells what this rank has done.
-    pub(in crate::session) fn tell_neighbours(&self, state: &mut State) {
+    pub(crate) fn tell_neighbours(&self, state: &mut State) {
         let told = state.view.take_news();
         if !told.is_empty() && !self.rank.is_child() {
-            self.neighbours.tell(&told, self.rank.site.rank);
+            self.neighbours.tell(&told, self.site.rank);
         }
     }
 
@@ -143,21 +145,21 @@ impl Node {
             (Notice::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
             (Notice::Made(_), Some(file)) => {
                 let given_away = state.machine.made_just_now(&file);
-                if let Some(own) = given_away.and_then(|key| state.holdings.get_mut(&key)) {
+                if let Some(own) = given_away.and_then(|key| state.own.holdings.get_mut(&key)) {
                     own.files.remove(&file.name);
                 }
             }
             (Notice::OnPrefix(_), _) => {
                 for file in self.rank.file_refs(name) {
                     for key in state.machine.taken_just_now(&file) {
-                        let holding = state.holdings.entry(key).or_default();
+                        let holding = state.own.holdings.entry(key).or_default();
                         holding.files.insert(file.name.clone());
                     }
                 }
                 self.note_left(state, name);
             }
             (Notice::Moved(one), _) => self.see_move(state, rank, one),
-            (Notice::Deleted(_) | Notice::DirGone(_), None) => self.rank.site.host.names_changed(),
+            (Notice::Deleted(_) | Notice::DirGone(_), None) => self.site.host.names_changed(),
             _ => {}
         }
         state.view.hear(rank, told);
@@ -165,9 +167,9 @@ impl Node {
 
     /// Opens the log of this launch, if the ranks can talk to one another; see
     /// [`Neighbours::meet`].
-    pub(in crate::session) fn meet_neighbours(&self) -> Result<()> {
+    pub(crate) fn meet_neighbours(&self) -> Result<()> {
         self.rank.links().map_or(Ok(()), |links| {
-            let dir = &self.rank.site.layout.control_dir;
+            let dir = &self.site.layout.control_dir;
             self.neighbours.meet(dir, links.node.as_ref(), &links.node_ranks)
         })
     }
@@ -185,20 +187,17 @@ impl Node {
     /// tells them what he did when he lets go.
     ///
     /// No thread gives a file its name on the PFS meanwhile: whatever is to be done there can be.
-    pub(in crate::session) fn state(&self) -> Locked<'_> {
+    pub(crate) fn state(&self) -> Locked<'_> {
         self.state_when(|_, publishing| publishing.is_over())
     }
 
     /// Locks the state for who neither changes names nor looks where they lead: nobody waits.
-    pub(in crate::session) fn state_to_look(&self) -> Locked<'_> {
+    pub(crate) fn state_to_look(&self) -> Locked<'_> {
         self.state_when(|_, _| true)
     }
 
     /// Locks the state as soon as threads have no more under way than is `allowed`.
-    pub(in crate::session) fn state_when(
-        &self,
-        allowed: impl Fn(&State, &Publishing) -> bool,
-    ) -> Locked<'_> {
+    pub(crate) fn state_when(&self, allowed: impl Fn(&State, &Publishing) -> bool) -> Locked<'_> {
         let mut guarded = self.state.lock_when(allowed);
         let state = &mut guarded.state;
         state.machine.called_by(thread_id());
@@ -209,11 +208,11 @@ impl Node {
 }
 
 /// The state, locked.
-pub(in crate::session) struct Locked<'a> {
+pub(crate) struct Locked<'a> {
     guarded: MutexGuard<'a, Guarded>,
     node: &'a Node,
     /// The names that nobody looks at meanwhile (`turns.rs`).
-    pub(in crate::session) turn: Option<Vec<String>>,
+    pub(crate) turn: Option<Vec<String>>,
 }
 
 impl Deref for Locked<'_> {
@@ -236,9 +235,8 @@ impl Drop for Locked<'_> {
         if state.view.has_news() {
             self.node.tell_neighbours(state);
         }
-        let rank = &self.node.rank;
-        if self.turn.is_some() && !rank.is_child() {
-            self.node.neighbours.tell(&[Notice::TurnOver], rank.site.rank);
+        if self.turn.is_some() && !self.node.rank.is_child() {
+            self.node.neighbours.tell(&[Notice::TurnOver], self.node.site.rank);
         }
     }
 }

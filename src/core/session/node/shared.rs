@@ -12,13 +12,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::error::Result;
 use crate::machine::DatasetKey;
 use crate::namespace::is_within;
-use crate::session::node::State;
-use crate::session::rank::lock;
+use crate::session::{node::State, rank::lock};
 use crate::system::test_pause;
 
 /// What threads are about to rename on the PFS.
 #[derive(Debug, Default)]
-pub(in crate::session) struct Publishing {
+pub(crate) struct Publishing {
     names: BTreeSet<String>,
     /// So many calls wait for it. Threads let them go first: each has many files.
     awaited: usize,
@@ -48,15 +47,15 @@ pub(super) struct Guarded {
 }
 
 /// The state, and where those wait who cannot have it yet.
-pub(in crate::session) struct Shared {
+pub(crate) struct SharedState {
     guarded: Mutex<Guarded>,
     settled: Condvar,
 }
 
-impl Shared {
-    pub fn new(state: State) -> Shared {
+impl SharedState {
+    pub fn new(state: State) -> SharedState {
         let guarded = Guarded { state, publishing: Publishing::default() };
-        Shared { guarded: Mutex::new(guarded), settled: Condvar::new() }
+        SharedState { guarded: Mutex::new(guarded), settled: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Guarded> {
@@ -108,7 +107,7 @@ impl Shared {
         }
         now.publishing.names.insert(name.to_string());
         drop(now);
-        let _turn = Turn { shared: self, name };
+        let _turn = NamingTurn { shared: self, name };
         test_pause("publish.name");
         publish()?;
         self.lock().state.machine.published(key, name);
@@ -117,12 +116,12 @@ impl Shared {
 }
 
 /// A name is being given; it is over when this goes, whatever has come of it.
-struct Turn<'a> {
-    shared: &'a Shared,
+struct NamingTurn<'a> {
+    shared: &'a SharedState,
     name: &'a str,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for NamingTurn<'_> {
     fn drop(&mut self) {
         self.shared.lock().publishing.names.remove(self.name);
         self.shared.settled.notify_all();

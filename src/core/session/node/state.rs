@@ -7,46 +7,75 @@
 //! * When the cache fails a rank for good, routing ends for it, with one message, and for the
 //!   others when they hear of it; agreements go on, since the other ranks count on them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::moves::Moves;
 use crate::handles::{Checksums, Holding, Tokens};
 use crate::machine::{DatasetKey, Deletion, FileRef, Machine, Reason};
-use crate::namespace::{self as ns, Claimed, ToldElsewhere, Turns, View};
+use crate::namespace::{self as ns, Claimed, Move, ToldElsewhere, Turns, View};
 use crate::system::monotonic_ms;
 
-/// Everything that changes.
-pub(in crate::session) struct State {
-    pub machine: Machine,
-    pub view: View,
+/// Directories that were renamed.
+#[derive(Debug, Default)]
+pub(crate) struct NameNews {
+    /// By this rank.
+    pub made: u64,
+    /// Of them, those that no agreement has told yet.
+    pub untold: Vec<Move>,
+    /// Series and template of what the others are to learn from them.
+    pub learned: Vec<(usize, String)>,
+    /// Rank and number of those that ranks of this node have told, and no agreement yet.
+    pub heard: BTreeSet<(usize, u64)>,
+    pub noted: VecDeque<Move>,
+    /// What other nodes know of names on this rank.
+    pub elsewhere: ToldElsewhere,
+    /// The last of them that was told at an agreement, until the next one.
+    pub told: u64,
+}
+
+/// What a rank has of datasets, and what it has open.
+#[derive(Debug, Default)]
+pub(crate) struct RankFiles {
     pub holdings: BTreeMap<DatasetKey, Holding>,
     pub tokens: Tokens,
     /// Of files that need not be read at the seal.
     pub checksums: Checksums,
+}
+
+/// What the other ranks of the node do with names.
+#[derive(Debug, Default)]
+pub(crate) struct NodeMates {
     /// Files of which this rank has a private copy and that another one of its node writes, too;
     /// which one, if it is known.
     pub co_writers: BTreeMap<String, Option<usize>>,
-    /// What other ranks of the node have claimed, and not said yet what has come of it.
+    /// What they have claimed, and not said yet what has come of it.
     pub claims: BTreeMap<(String, usize), Claimed>,
-    /// What other ranks of the node are changing right now.
+    /// What they are changing right now.
     pub turns: Turns,
-    /// What other nodes know of names on this rank.
-    pub told: ToldElsewhere,
-    /// Directories that got their final name.
-    pub moves: Moves,
+}
+
+/// Everything that changes.
+pub(crate) struct State {
+    pub machine: Machine,
+    pub view: View,
+    /// What this rank has itself.
+    pub own: RankFiles,
+    /// What other ranks of the node do.
+    pub mates: NodeMates,
+    /// What was told of names, and is to be.
+    pub moves: NameNews,
 }
 
 impl State {
     /// Notes that `name` belongs to `key` from now on, and is seen there or, with `on_prefix`, on
     /// the PFS.
     pub fn enter_file(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
-        self.holdings.entry(key.clone()).or_default().files.insert(name.to_string());
+        self.own.holdings.entry(key.clone()).or_default().files.insert(name.to_string());
         self.view.enter(key, name, on_prefix);
     }
 
     /// Notes that `name` no longer belongs to `key`.
     pub fn leave_file(&mut self, key: &DatasetKey, name: &str) {
-        if let Some(holding) = self.holdings.get_mut(key) {
+        if let Some(holding) = self.own.holdings.get_mut(key) {
             holding.files.remove(name);
         }
         if let Some(layer) = self.view.layer_mut(key) {
@@ -56,7 +85,7 @@ impl State {
 
     /// Notes that `name` belongs to no dataset any more.
     pub fn leave_all(&mut self, name: &str) {
-        let keys: Vec<_> = self.holdings.keys().cloned().collect();
+        let keys: Vec<_> = self.own.holdings.keys().cloned().collect();
         keys.iter().for_each(|key| self.leave_file(key, name));
     }
 
@@ -64,7 +93,7 @@ impl State {
     /// it.
     pub fn of_another(&self, name: &str) -> Option<DatasetKey> {
         let key = self.view.cached_in(name)?;
-        let own = self.holdings.get(key).is_some_and(|holding| holding.files.contains(name));
+        let own = self.own.holdings.get(key).is_some_and(|holding| holding.files.contains(name));
         (!own && !self.view.is_absent(name)).then(|| key.clone())
     }
 
@@ -78,10 +107,10 @@ impl State {
 
     /// Notes that another rank or a child may write the file `name`, if it is one of ours.
     pub fn doubt(&mut self, name: &str) {
-        let held = self.holdings.values().any(|holding| holding.files.contains(name));
-        let open = self.tokens.doubt(name);
+        let held = self.own.holdings.values().any(|holding| holding.files.contains(name));
+        let open = self.own.tokens.doubt(name);
         if held || open {
-            self.checksums.doubt(name);
+            self.own.checksums.doubt(name);
         }
     }
 
@@ -94,15 +123,15 @@ impl State {
     /// Notes that `rank` makes, or begins to write, a file of which this one may have a private
     /// copy.
     pub fn note_co_writer(&mut self, name: &str, rank: usize) {
-        if self.tokens.shadow_of(name).is_some() {
-            self.co_writers.insert(name.to_string(), Some(rank));
+        if self.own.tokens.shadow_of(name).is_some() {
+            self.mates.co_writers.insert(name.to_string(), Some(rank));
         }
     }
 
     /// Notes that nobody knows any more what the others do.
     pub fn note_all_co_writers(&mut self) {
-        for name in self.tokens.shadow_names() {
-            self.co_writers.entry(name).or_default();
+        for name in self.own.tokens.shadow_names() {
+            self.mates.co_writers.entry(name).or_default();
         }
     }
 }

@@ -15,9 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::namespace::Notice;
-use crate::session::node::Locked;
-use crate::session::node::Node;
-use crate::session::node::shared::Publishing;
+use crate::session::node::{Node, neighbours::Locked, shared::Publishing};
 
 /// How long a turn of another rank is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,24 +30,24 @@ impl Node {
     }
 
     /// Locks the state for who looks where `names` lead, and changes none.
-    pub(in crate::session) fn state_to_look_at(&self, names: &[&str]) -> Locked<'_> {
+    pub(crate) fn state_to_look_at(&self, names: &[&str]) -> Locked<'_> {
         self.state_beside(names, |_| true)
     }
 
     /// Locks the state for who changes no others than `names`, and no more of these than others
     /// may see at any time.
-    pub(in crate::session) fn state_to_change(&self, names: &[&str]) -> Locked<'_> {
+    pub(crate) fn state_to_change(&self, names: &[&str]) -> Locked<'_> {
         self.state_beside(names, |publishing| !publishing.meets(names))
     }
 
     /// Takes a turn on `names`, and what is below them, until the state is let go. Who fails in it
     /// has better looked before whether he can succeed.
-    pub(in crate::session) fn turn_on(&self, names: &[&str]) -> Locked<'_> {
+    pub(crate) fn turn_on(&self, names: &[&str]) -> Locked<'_> {
         let turn: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
         let told = Notice::Turn(turn.clone());
         loop {
             let mut state = self.state_to_change(names);
-            if self.rank.is_child() || self.neighbours.announce(&told, self.rank.site.rank) {
+            if self.rank.is_child() || self.neighbours.announce(&told, self.site.rank) {
                 self.turns().fetch_add(1, Ordering::SeqCst);
                 state.turn = Some(turn);
                 return state;
@@ -58,7 +56,7 @@ impl Node {
     }
 
     /// Locks the state that was let go in a turn on these names.
-    pub(in crate::session) fn state_again(&self, turn: Option<Vec<String>>) -> Locked<'_> {
+    pub(crate) fn state_again(&self, turn: Option<Vec<String>>) -> Locked<'_> {
         match turn {
             Some(names) => self.turn_on(&names.iter().map(String::as_str).collect::<Vec<_>>()),
             None => self.state(),
@@ -70,13 +68,13 @@ impl Node {
         let mut begun = None;
         loop {
             let mut state = self.state_when(|_, publishing| allowed(publishing));
-            let Some(rank) = state.turns.concerning(names) else { return state };
+            let Some(rank) = state.mates.turns.concerning(names) else { return state };
             if begun.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                state.turns.end(rank);
+                state.mates.turns.end(rank);
                 continue;
             }
             drop(state);
-            self.rank.site.host.outside(|| std::thread::sleep(PAUSE));
+            self.site.host.outside(|| std::thread::sleep(PAUSE));
         }
     }
 }

@@ -8,7 +8,6 @@ use std::fs::read_dir;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
-use super::hiding::own_dirs;
 use crate::cache::{Offered, RebuildReport};
 use crate::files::{has_no_file, remove_empty_dirs};
 use crate::namespace as ns;
@@ -21,7 +20,7 @@ const LOOKED_AT_MAX: usize = 64;
 
 /// A checkpoint that the program reads on the prefix.
 #[derive(Debug)]
-pub(in crate::session) struct InPlace {
+pub(crate) struct InPlace {
     /// Its captured id.
     pub captured: String,
     /// Its files.
@@ -29,7 +28,7 @@ pub(in crate::session) struct InPlace {
 }
 
 /// A part of a path that carries the captured id.
-pub(in crate::session) struct IdPart {
+pub(crate) struct IdPart {
     /// What is above it, relative to the prefix.
     pub parent: String,
     /// What it has before the id, and after it.
@@ -41,7 +40,7 @@ pub(in crate::session) struct IdPart {
 }
 
 /// The checkpoint that the program begins with.
-pub(in crate::session) struct Newest<'a> {
+pub(crate) struct Newest<'a> {
     /// Its captured id.
     pub captured: &'a str,
     names: Vec<Cow<'a, str>>,
@@ -65,11 +64,7 @@ impl Inspector {
     /// that is read on the prefix if there is none, that carry another
     /// id, are younger than its files and have no file in them; and what a rename has left. For
     /// rank 0, before anybody looks.
-    pub(in crate::session) fn remove_begun_dirs(
-        &self,
-        report: &RebuildReport,
-        in_place: Option<&InPlace>,
-    ) {
+    pub(crate) fn remove_begun_dirs(&self, report: &RebuildReport, in_place: Option<&InPlace>) {
         self.names.take_back_moves(report);
         let Some(newest) = self.newest(report, in_place) else { return };
         let Some(written) = newest.written else { return };
@@ -80,14 +75,14 @@ impl Inspector {
             if is_younger && has_no_file(&dir) {
                 // No word of the user, if a node comes back that has its files.
                 let series = &self.rank.series.series()[series].name;
-                let _ = mark_removed(&self.rank.site.prefix, series, &id);
+                let _ = mark_removed(&self.site.prefix, series, &id);
                 remove_empty_dirs(&dir);
             }
         }
     }
 
     /// Returns the newest checkpoint in the cache, or the one that is read on the prefix.
-    pub(in crate::session) fn newest<'a>(
+    pub(crate) fn newest<'a>(
         &self,
         report: &'a RebuildReport,
         in_place: Option<&'a InPlace>,
@@ -98,7 +93,7 @@ impl Inspector {
 
     fn newest_in_place<'a>(&self, found: &'a InPlace) -> Newest<'a> {
         let some = found.names.iter().take(LOOKED_AT_MAX);
-        let times = some.filter_map(|name| self.rank.site.on_prefix(name).symlink_metadata().ok());
+        let times = some.filter_map(|name| self.site.on_prefix(name).symlink_metadata().ok());
         Newest {
             captured: &found.captured,
             names: found.names.iter().map(Cow::from).collect(),
@@ -110,7 +105,7 @@ impl Inspector {
     fn siblings(&self, newest: &Newest) -> BTreeMap<PathBuf, (usize, String)> {
         let mut found = BTreeMap::new();
         for one in self.id_parts(newest, false) {
-            let parent = self.rank.site.on_prefix(&one.parent);
+            let parent = self.site.on_prefix(&one.parent);
             let Ok(entries) = read_dir(&parent) else { continue };
             for entry in entries.flatten() {
                 let Ok(own) = entry.file_name().into_string() else { continue };
@@ -125,12 +120,12 @@ impl Inspector {
 
     /// Finds the parts of the files' paths that carry the captured id first: directories, and if
     /// `files`, names of files in directories that do not.
-    pub(in crate::session) fn id_parts(&self, newest: &Newest, files: bool) -> Vec<IdPart> {
+    pub(crate) fn id_parts(&self, newest: &Newest, files: bool) -> Vec<IdPart> {
         let mut seen = BTreeSet::new();
         let mut parts = Vec::new();
         for name in newest.names.iter().map(|name| &**name) {
             let Some(matched) = self.rank.match_name(name) else { continue };
-            let dir = own_dirs(name, &matched.masked).next();
+            let dir = crate::namespace::own_dirs(name, &matched.masked).next();
             let Some(own) = dir.or(files.then_some(name)) else { continue };
             let parent = ns::parent(own);
             let depth = own.matches('/').count();
@@ -149,7 +144,7 @@ impl Inspector {
     }
 
     /// Returns the id that `own` carries as the same part of a path of the same series.
-    pub(in crate::session) fn other_id<'a>(&self, part: &IdPart, own: &'a str) -> Option<&'a str> {
+    pub(crate) fn other_id<'a>(&self, part: &IdPart, own: &'a str) -> Option<&'a str> {
         let id = own.strip_prefix(&part.before)?.strip_suffix(&part.after)?;
         let other = self.rank.match_name(&part.matched.masked.replace("{id}", id))?;
         (other.series == part.matched.series && other.id.as_deref() == Some(id)).then_some(id)

@@ -13,7 +13,7 @@ use crate::session::prefix::Inspector;
 use crate::transfer::{self, Fetched};
 
 /// What became of it.
-pub(in crate::session) enum Fetching {
+pub(crate) enum Fetching {
     /// It is offered from the cache.
     Done,
     /// The program reads the prefix.
@@ -25,13 +25,13 @@ pub(in crate::session) enum Fetching {
 impl Inspector {
     /// Tells how a checkpoint that is on the prefix is protected in the cache; `None` if the
     /// settings want it to stay where it is. The same on all ranks.
-    pub(in crate::session) fn fetched_as(&self, one: &Listed) -> Option<&RedundancyDesc> {
-        let settings = &self.rank.site.settings;
+    pub(crate) fn fetched_as(&self, one: &Listed) -> Option<&RedundancyDesc> {
+        let settings = &self.site.settings;
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
             return None;
         }
         let output = self.rank.series.series().get(one.series?)?.output;
-        let selected = self.rank.site.descriptors.select(one.checkpoint?, output);
+        let selected = self.site.descriptors.select(one.checkpoint?, output);
         (!selected.bypass).then_some(selected)
     }
 
@@ -40,7 +40,7 @@ impl Inspector {
     ///
     /// # Errors
     /// Communication failed, or the cache cannot be changed.
-    pub(in crate::session) fn fetch(
+    pub(crate) fn fetch(
         &self,
         links: &Links,
         one: &Listed,
@@ -51,10 +51,8 @@ impl Inspector {
         else {
             return Ok(Fetching::InPlace);
         };
-        let (ctx, store) =
-            (links.ctx(&self.rank.site), self.stores.store_of_number(series, number));
-        let capacity =
-            self.rank.site.layout.store(&store).and_then(|one| self.stores.capacity_of(one));
+        let (ctx, store) = (links.ctx(&self.site), self.stores.store_of_number(series, number));
+        let capacity = self.site.layout.store(&store).and_then(|one| self.stores.capacity_of(one));
         let store = (store.as_str(), capacity.unwrap_or(u64::MAX));
         match transfer::fetch(&ctx, one.id, store, &descriptor.to_tree("", None))? {
             Fetched::Fault(fault) => Ok(Fetching::Fault(fault)),
@@ -64,7 +62,7 @@ impl Inspector {
             }
             Fetched::Cached(offered) => {
                 let (bytes, seconds) = (offered.catalog.cached_bytes(), offered.seconds);
-                let from = self.rank.site.prefix.display();
+                let from = self.site.prefix.display();
                 self.rank.mention(format_args!(
                     "{} is fetched from {from} into the cache: {bytes} bytes, {seconds:.2} s",
                     one.name
@@ -80,13 +78,9 @@ impl Inspector {
     }
 
     /// Lets rank 0 change the index by `note`; that it cannot is told and stops nobody.
-    pub(in crate::session) fn note_fetch(
-        &self,
-        note: impl FnOnce(&Path, u64) -> Result<()>,
-        id: u64,
-    ) {
-        if self.rank.site.rank == 0
-            && let Err(error) = note(&self.rank.site.prefix, id)
+    pub(crate) fn note_fetch(&self, note: impl FnOnce(&Path, u64) -> Result<()>, id: u64) {
+        if self.site.rank == 0
+            && let Err(error) = note(&self.site.prefix, id)
         {
             log::warn_once(
                 messages::INDEX_NOT_UPDATED,

@@ -16,7 +16,7 @@ use crate::session::prefix::Inspector;
 
 impl Inspector {
     /// Adds those names to what is hidden. Collective.
-    pub(in crate::session) fn hide_halves(
+    pub(crate) fn hide_halves(
         &self,
         links: &Links,
         report: &RebuildReport,
@@ -32,7 +32,7 @@ impl Inspector {
             let having = links.world.all_gather(&[u8::from(catalog.is_some())])?;
             let Some(root) = having.iter().position(|has| has == &[1]) else { continue };
             let mut tree = KvTree::new();
-            if let Some(catalog) = catalog.filter(|_| root == self.rank.site.rank) {
+            if let Some(catalog) = catalog.filter(|_| root == self.site.rank) {
                 for name in self.part_on_prefix(&catalog, one.spoiled) {
                     tree.child_mut(name);
                 }
@@ -46,9 +46,8 @@ impl Inspector {
 
     /// What this rank's node has of a dataset that is withheld.
     fn catalog_of(&self, one: &Withheld) -> Option<Catalog> {
-        let record =
-            self.rank.site.filemap.get_id(one.id).filter(|record| record.key == one.key)?;
-        let found = Catalog::read(&self.rank.site.layout.data_dir(&record)).ok().flatten()?;
+        let record = self.site.filemap.get_id(one.id).filter(|record| record.key == one.key)?;
+        let found = Catalog::read(&self.site.layout.data_dir(&record)).ok().flatten()?;
         (found.id == one.id && found.key == one.key).then_some(found)
     }
 
@@ -62,7 +61,7 @@ impl Inspector {
         let is_there = |file: &FileMeta| {
             let time = (file.mtime_seconds, file.mtime_nanoseconds);
             let changed = spoiled && file.on_prefix && !catalog.key.is_shared_name(&file.name);
-            self.rank.site.on_prefix(&file.name).symlink_metadata().is_ok_and(|found| {
+            self.site.on_prefix(&file.name).symlink_metadata().is_ok_and(|found| {
                 let same = found.len() == file.size && (found.mtime(), found.mtime_nsec()) == time;
                 changed || same
             })
@@ -71,7 +70,7 @@ impl Inspector {
         let there: Vec<&str> =
             files.clone().filter(|file| is_there(file)).map(|it| &*it.name).collect();
         let is_absent =
-            |file: &FileMeta| self.rank.site.on_prefix(&file.name).symlink_metadata().is_err();
+            |file: &FileMeta| self.site.on_prefix(&file.name).symlink_metadata().is_err();
         let is_part = match spoiled {
             true => files.clone().any(is_absent), // else somebody may have written all of it anew
             false => there.len() < catalog.entries.len(),

@@ -19,7 +19,7 @@ use crate::transfer::put_back;
 
 /// What a restart leaves out.
 #[derive(Debug, Default)]
-pub(in crate::session) struct Hidden {
+pub(crate) struct Hidden {
     /// Files on the prefix.
     pub names: BTreeSet<String>,
     /// Cached datasets.
@@ -39,13 +39,8 @@ pub(in crate::session) struct Hidden {
 impl Inspector {
     /// Puts back files as they were with the checkpoint `id`, which the program reads where it is.
     /// Collective.
-    pub(in crate::session) fn put_back(
-        &self,
-        links: &Links,
-        id: u64,
-        hidden: &mut Hidden,
-    ) -> Result<()> {
-        match put_back(&links.ctx(&self.rank.site), id) {
+    pub(crate) fn put_back(&self, links: &Links, id: u64, hidden: &mut Hidden) -> Result<()> {
+        match put_back(&links.ctx(&self.site), id) {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) => self.rank.tell(
                 messages::PUT_BACK_FAILED,
@@ -67,7 +62,7 @@ impl Inspector {
 
     /// Takes names and their directories out of what the program sees. Collective: rank 0 looks at
     /// the directories, so that all see the same.
-    pub(in crate::session) fn hide(
+    pub(crate) fn hide(
         &self,
         links: &Links,
         hidden: &Hidden,
@@ -77,7 +72,7 @@ impl Inspector {
             return Ok(());
         }
         let mut tree = KvTree::new();
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             for (name, dir) in self.hidden_dirs(&hidden.names, report) {
                 let entry = tree.child_mut(name);
                 entry.set_value("SECONDS", dir.mtime.0);
@@ -89,7 +84,7 @@ impl Inspector {
         for (name, entry) in tree.iter() {
             let time = |key: &str| entry.get_i64(key).unwrap_or(0);
             let mtime = (time("SECONDS"), time("NANOSECONDS"));
-            let path = self.rank.site.on_prefix(name);
+            let path = self.site.on_prefix(name);
             state.view.hide_dir(name, HiddenDir { path, mtime });
         }
         hidden.names.iter().for_each(|name| state.view.hide(name));
@@ -106,12 +101,12 @@ impl Inspector {
         let mut wanted = BTreeSet::new();
         for name in names {
             let Some(matched) = self.rank.match_name(name) else { continue };
-            wanted.extend(own_dirs(name, &matched.masked).map(str::to_string));
+            wanted.extend(crate::namespace::own_dirs(name, &matched.masked).map(str::to_string));
         }
         let mut dirs: BTreeMap<String, HiddenDir> = BTreeMap::new();
         // The innermost first: an outer one may have nothing but those.
         for dir in wanted.into_iter().rev() {
-            let path = self.rank.site.on_prefix(&dir);
+            let path = self.site.on_prefix(&dir);
             let (Ok(found), Ok(entries)) = (path.metadata(), path.read_dir()) else { continue };
             let is_hidden = |entry: std::io::Result<std::fs::DirEntry>| {
                 let name = entry.ok()?.file_name().into_string().ok()?;
@@ -125,29 +120,5 @@ impl Inspector {
             }
         }
         dirs
-    }
-}
-
-/// Gives the directories of `name` whose own part of the path differs from that of `masked`: they
-/// carry the captured id, or lie in one that does.
-pub(in crate::session) fn own_dirs<'a>(
-    name: &'a str,
-    masked: &str,
-) -> impl Iterator<Item = &'a str> {
-    let same = name.split('/').zip(masked.split('/')).take_while(|(own, all)| own == all).count();
-    let ends = name.match_indices('/').map(|(at, _)| at);
-    ends.skip(same).map(|at| &name[..at])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_directories_of_one_checkpoint_are_hidden() {
-        let dirs = |name, masked| own_dirs(name, masked).collect::<Vec<_>>();
-        assert_eq!(dirs("c/step_20/a/r", "c/step_{id}/a/r"), ["c/step_20", "c/step_20/a"]);
-        assert!(dirs("c/step_20.dat", "c/step_{id}.dat").is_empty());
-        assert!(dirs("c/latest", "c/latest").is_empty());
     }
 }

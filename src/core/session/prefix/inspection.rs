@@ -17,7 +17,7 @@ use crate::session::prefix::Inspector;
 use crate::transfer::{Check, Verified, note_attempt, verify_on_prefix, verify_outdated};
 
 impl Inspector {
-    pub(in crate::session) fn log_look(
+    pub(crate) fn log_look(
         &self,
         one: &Listed,
         found: &Verified,
@@ -40,12 +40,7 @@ impl Inspector {
     /// Tells the user what is to be known of a checkpoint that is offered, though all of it was
     /// not, or could not be, verified. Who `restarts` from it is told, others only if they want to
     /// know.
-    pub(in crate::session) fn tell_unverified(
-        &self,
-        one: &Listed,
-        found: &Verified,
-        restarts: bool,
-    ) {
+    pub(crate) fn tell_unverified(&self, one: &Listed, found: &Verified, restarts: bool) {
         if found.fault.is_some() {
             return; // It is not offered.
         }
@@ -58,10 +53,7 @@ impl Inspector {
                 false => self.rank.mention(text),
             }
         }
-        if found.unchecked.files == 0
-            || !restarts
-            || !self.rank.site.settings.get(keys::CRC_ON_FLUSH)
-        {
+        if found.unchecked.files == 0 || !restarts || !self.site.settings.get(keys::CRC_ON_FLUSH) {
             return;
         }
         let text = format!("{} (dataset {}): {}", one.name, one.id, found.unchecked);
@@ -73,7 +65,7 @@ impl Inspector {
 
     /// Finds out whether a checkpoint on the prefix, from which the program `restarts` or not, is
     /// what it was; with `fetches` it is in the cache then, if it can be. Collective.
-    pub(in crate::session) fn look_at(
+    pub(crate) fn look_at(
         &self,
         links: &Links,
         one: &Listed,
@@ -84,8 +76,8 @@ impl Inspector {
         if let Some(found) = self.look_at_spoiled(links, one, report)? {
             return Ok(found);
         }
-        let ctx = links.ctx(&self.rank.site);
-        let contents = Check::of(&self.rank.site.settings, restarts);
+        let ctx = links.ctx(&self.site);
+        let contents = Check::of(&self.site.settings, restarts);
         if restarts {
             self.note_fetch(note_attempt, one.id);
         }

@@ -18,13 +18,12 @@ pub(super) mod spoiled;
 
 use std::sync::Arc;
 
-use crate::session::names::Names;
-use crate::session::node::Node;
-use crate::session::rank::Rank;
-use crate::session::stores::Stores;
+use crate::launch::site::Site;
+use crate::session::{names::Names, node::Node, rank::Rank, stores::Stores};
 
 /// Looks at checkpoints on the prefix.
-pub(in crate::session) struct Inspector {
+pub(crate) struct Inspector {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) stores: Arc<Stores>,

@@ -11,17 +11,14 @@ use crate::transfer::{Verified, names_on_prefix};
 impl Inspector {
     /// Takes them out of what is offered; the index does not have them either. Files that no
     /// pattern matches any more, or that are never quiet, belong to no checkpoint. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn withhold_spoiled(
+    pub(crate) fn withhold_spoiled(
         &self,
         links: &Links,
         report: &mut RebuildReport,
         known: &mut Index,
     ) -> Result<()> {
         let counts = |name: &str| self.rank.match_name(name).is_some();
-        let rewritten = withhold_spoiled(&links.ctx(&self.rank.site), report, &counts)?;
+        let rewritten = withhold_spoiled(&links.ctx(&self.site), report, &counts)?;
         known.flushed.retain(|id| spoiled(report, *id).is_none());
         for (id, name) in rewritten {
             let Some(one) = report.offered.iter().find(|one| one.id == id) else { continue };
@@ -30,7 +27,7 @@ impl Inspector {
                     "{} (dataset {id}): {} was written to after the checkpoint was complete; if \
                      that was for a newer one, they do not fit together",
                     one.key.title(),
-                    self.rank.site.on_prefix(&name).display()
+                    self.site.on_prefix(&name).display()
                 ));
             }
         }
@@ -38,27 +35,19 @@ impl Inspector {
     }
 
     /// Looks at such a checkpoint on the prefix; `None` if `one` is none. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn look_at_spoiled(
+    pub(crate) fn look_at_spoiled(
         &self,
         links: &Links,
         one: &Listed,
         report: &RebuildReport,
     ) -> Result<Option<Verified>> {
         let Some(withheld) = spoiled(report, one.id) else { return Ok(None) };
-        let names = names_on_prefix(&links.ctx(&self.rank.site), one.id)?;
+        let names = names_on_prefix(&links.ctx(&self.site), one.id)?;
         Ok(Some(Verified { names, fault: Some(withheld.reason.clone()), ..Verified::default() }))
     }
 
     /// Says what is wrong with a checkpoint on the prefix, unless it is told of as withheld.
-    pub(in crate::session) fn tell_damaged(
-        &self,
-        one: &Listed,
-        report: &RebuildReport,
-        what: &str,
-    ) {
+    pub(crate) fn tell_damaged(&self, one: &Listed, report: &RebuildReport, what: &str) {
         if spoiled(report, one.id).is_none() {
             self.rank.tell(
                 messages::PREFIX_DAMAGED,

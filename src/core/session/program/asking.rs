@@ -13,7 +13,7 @@ impl Program {
     /// # Errors
     /// Communication failed.
     pub fn is_checkpoint_due(&self) -> Result<bool> {
-        let settings = &self.rank.site.settings;
+        let settings = &self.site.settings;
         let limits = NeedLimits {
             calls: settings.get(keys::CHECKPOINT_INTERVAL),
             since_last: settings.get(keys::CHECKPOINT_SECONDS),
@@ -29,8 +29,8 @@ impl Program {
     /// Communication failed.
     pub fn should_exit(&self) -> Result<bool> {
         let links = self.rank.links().ok_or_else(no_communication)?;
-        self.rank.site.host.inside(|| {
-            let own = self.rank.site.rank == 0 && self.halt.is_halt_pending();
+        self.site.host.inside(|| {
+            let own = self.site.rank == 0 && self.halt.is_halt_pending();
             let mut word = [i64::from(own)];
             links.world.all_max(&mut word)?;
             Ok(word[0] != 0)

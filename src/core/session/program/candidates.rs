@@ -1,39 +1,24 @@
 //! What the program may restart from: checkpoints that it has written by our calls, newest first,
 //! in the cache or on the prefix; also those of this launch.
 
+use super::RestartCandidate;
 use super::consent::no_communication;
-use super::names::dataset_name;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
-use crate::machine::{DatasetKey, DatasetState, Outcome, SharedDataset, Step};
-use crate::records;
+use crate::machine::{DatasetState, Outcome, SharedDataset, Step};
+use crate::namespace as ns;
 use crate::restart::candidates::{self as restart, Begin};
 use crate::restart::index::Index;
-use crate::session::program::Program;
-use crate::session::rank::lock;
+use crate::session::{program::Program, rank::lock};
 use crate::transfer::{
     Check, delete_datasets, forget_datasets, note_refusal, note_success, verify_on_prefix,
 };
 
-/// A checkpoint to restart from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub id: u64,
-    /// As the program has called it.
-    pub name: String,
-    /// Its key in records.
-    pub key: records::DatasetKey,
-    /// Its key, if the cache has it.
-    pub cached: Option<DatasetKey>,
-    /// The prefix has all of it.
-    pub on_prefix: bool,
-}
-
 impl Program {
     /// All that is there, newest first; the same on all ranks. Collective.
-    fn candidates(&self, links: &Links) -> Result<Vec<Candidate>> {
-        let index = Index::read(links.world.as_ref(), &self.rank.site, &self.rank.series, None)?;
+    fn candidates(&self, links: &Links) -> Result<Vec<RestartCandidate>> {
+        let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
         let current = index.current().map(|current| current.id);
         let next_id = self.node.state().machine.next_id();
         let mut progress = self.progress();
@@ -47,12 +32,12 @@ impl Program {
         };
         let state = self.node.state();
         let datasets = state.machine.datasets(series);
-        let mut all: Vec<Candidate> = Vec::new();
+        let mut all: Vec<RestartCandidate> = Vec::new();
         for one in datasets.iter().filter(sealed) {
             let name = one.key.id.clone();
             let on_prefix = index.flushed.contains(&one.id);
             let (key, cached) = (self.rank.record_key(&one.key), Some(one.key.clone()));
-            all.push(Candidate { id: one.id, name, key, cached, on_prefix });
+            all.push(RestartCandidate { id: one.id, name, key, cached, on_prefix });
         }
         let there = index.listed.iter().filter(|one| index.flushed.contains(&one.id));
         let ours = there.filter(|one| one.series == Some(series) && one.checkpoint.is_some());
@@ -61,7 +46,7 @@ impl Program {
         for one in ours {
             if all.iter().all(|known| known.id != one.id) {
                 let (id, name, key) = (one.id, one.key.id.clone(), one.key.clone());
-                all.push(Candidate { id, name, key, cached: None, on_prefix: true });
+                all.push(RestartCandidate { id, name, key, cached: None, on_prefix: true });
             }
         }
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
@@ -75,7 +60,7 @@ impl Program {
     /// Communication failed.
     pub fn have_restart(&self) -> Result<Option<String>> {
         let links = self.rank.links().ok_or_else(no_communication)?;
-        self.rank.site.host.inside(|| {
+        self.site.host.inside(|| {
             let found = self.newest_candidate(&links)?;
             let name = found.as_ref().map(|found| found.name.clone());
             self.progress().offered = found;
@@ -83,7 +68,7 @@ impl Program {
         })
     }
 
-    fn newest_candidate(&self, links: &Links) -> Result<Option<Candidate>> {
+    fn newest_candidate(&self, links: &Links) -> Result<Option<RestartCandidate>> {
         let all = self.candidates(links)?;
         let (refused, begin) = {
             let progress = self.progress();
@@ -104,8 +89,8 @@ impl Program {
         Ok(None)
     }
 
-    fn is_whole_on_prefix(&self, links: &Links, one: &Candidate) -> Result<bool> {
-        let found = verify_on_prefix(&links.ctx(&self.rank.site), one.id, Check::Sizes)?;
+    fn is_whole_on_prefix(&self, links: &Links, one: &RestartCandidate) -> Result<bool> {
+        let found = verify_on_prefix(&links.ctx(&self.site), one.id, Check::Sizes)?;
         if let Some(fault) = &found.fault {
             self.rank.tell(
                 messages::PREFIX_DAMAGED,
@@ -117,7 +102,7 @@ impl Program {
 
     /// Refuses a checkpoint that the program could not restart from: an older one is offered from
     /// now on.
-    pub(super) fn refuse(&self, one: &Candidate) {
+    pub(super) fn refuse(&self, one: &RestartCandidate) {
         self.progress().refused.insert(one.id);
         if let Some(key) = &one.cached {
             self.flush.stop_background(one.id);
@@ -140,7 +125,7 @@ impl Program {
     /// There is no such checkpoint, or communication failed.
     pub fn choose_current(&self, name: &str) -> Result<()> {
         let links = self.rank.links().ok_or_else(no_communication)?;
-        self.rank.site.host.inside(|| {
+        self.site.host.inside(|| {
             let one = self.named(&links, name)?.remove(0);
             let next_id = self.node.state().machine.next_id();
             let mut progress = self.progress();
@@ -156,27 +141,27 @@ impl Program {
     }
 
     /// Those with this name that the program can restart from, newest first; at least one.
-    fn named(&self, links: &Links, name: &str) -> Result<Vec<Candidate>> {
+    fn named(&self, links: &Links, name: &str) -> Result<Vec<RestartCandidate>> {
         called(self.candidates(links)?, name)
     }
 
     /// All with this name, whatever they are, in the cache or in the index; at least one.
-    fn any_named(&self, links: &Links, name: &str) -> Result<Vec<Candidate>> {
-        let index = Index::read(links.world.as_ref(), &self.rank.site, &self.rank.series, None)?;
+    fn any_named(&self, links: &Links, name: &str) -> Result<Vec<RestartCandidate>> {
+        let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
         let state = self.node.state();
         let all = (0..self.rank.series.series().len()).flat_map(|at| state.machine.datasets(at));
         let cached = all.filter(|one| one.id > 0).map(|one| {
             let key = self.rank.record_key(&one.key);
             let on_prefix = index.listed.iter().any(|listed| listed.id == one.id);
             let cached = Some(one.key.clone());
-            Candidate { id: one.id, name: key.name(), key, cached, on_prefix }
+            RestartCandidate { id: one.id, name: key.name(), key, cached, on_prefix }
         });
-        let mut all: Vec<Candidate> = cached.collect();
+        let mut all: Vec<RestartCandidate> = cached.collect();
         drop(state);
         for one in index.listed {
             if all.iter().all(|known| known.id != one.id) {
                 let (id, name, key) = (one.id, one.name, one.key);
-                all.push(Candidate { id, name, key, cached: None, on_prefix: true });
+                all.push(RestartCandidate { id, name, key, cached: None, on_prefix: true });
             }
         }
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
@@ -189,7 +174,7 @@ impl Program {
     /// There is no such dataset, the index cannot be changed, or communication failed.
     pub fn drop_named(&self, name: &str, files: bool) -> Result<()> {
         let links = self.rank.links().ok_or_else(no_communication)?;
-        self.rank.site.host.inside(|| {
+        self.site.host.inside(|| {
             for one in self.any_named(&links, name)? {
                 self.drop_one(&links, &one, files)?;
             }
@@ -199,11 +184,11 @@ impl Program {
         })
     }
 
-    fn drop_one(&self, links: &Links, one: &Candidate, files: bool) -> Result<()> {
+    fn drop_one(&self, links: &Links, one: &RestartCandidate, files: bool) -> Result<()> {
         self.progress().refused.insert(one.id);
         let mut done = Ok(());
-        if one.on_prefix && self.rank.site.rank == 0 {
-            let (prefix, id) = (&self.rank.site.prefix, one.id);
+        if one.on_prefix && self.site.rank == 0 {
+            let (prefix, id) = (&self.site.prefix, one.id);
             let dropped = match files {
                 true => delete_datasets(prefix, &|other| other == id),
                 false => forget_datasets(prefix, &|other| other == id),
@@ -217,7 +202,7 @@ impl Program {
             self.conference.evict(links, key, id)?;
             self.node.state().machine.done(&Step::Evict { key: key.clone(), id }, Outcome::Done);
         }
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             let what = if files { "deleted" } else { "dropped" };
             log::message(1, format_args!("{} (dataset {}) is {what}", one.name, one.id));
         }
@@ -226,8 +211,8 @@ impl Program {
 }
 
 /// Those with this name; at least one.
-fn called(mut all: Vec<Candidate>, name: &str) -> Result<Vec<Candidate>> {
-    let name = dataset_name(name)?;
+fn called(mut all: Vec<RestartCandidate>, name: &str) -> Result<Vec<RestartCandidate>> {
+    let name = ns::dataset_name(name)?;
     let known: Vec<String> = all.iter().map(|one| one.name.clone()).take(4).collect();
     all.retain(|one| one.name == name);
     if !all.is_empty() {

@@ -3,20 +3,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::Consent;
 use crate::error::{Error, Result};
 use crate::machine::Call;
 use crate::session::program::Program;
-
-/// What a rank brings to a call of all ranks.
-#[derive(Debug)]
-pub struct Consent<'a> {
-    /// What it calls.
-    pub call: Call,
-    /// Why it cannot.
-    pub error: Option<String>,
-    /// Arguments that are to be equal on all ranks.
-    pub arguments: &'a [u8],
-}
 
 impl Program {
     /// Compares what the ranks call, and fails on all if it fails on one. One allreduce; more only
@@ -25,7 +15,7 @@ impl Program {
     /// # Errors
     /// The same on all ranks: the first one's error, or that they differ; or communication failed.
     pub fn consent(&self, consent: &Consent<'_>) -> Result<()> {
-        self.rank.site.host.inside(|| self.consent_inside(consent))
+        self.site.host.inside(|| self.consent_inside(consent))
     }
 
     fn consent_inside(&self, consent: &Consent<'_>) -> Result<()> {

@@ -5,7 +5,6 @@
 //! |---|---|
 //! | `consent.rs` | whether all ranks make the same call with the same arguments |
 //! | `writing.rs` | a dataset from its begin to its seal |
-//! | `names.rs` | names of datasets, and of files below the prefix |
 //! | `candidates.rs` | what a restart may begin from |
 //! | `restarting.rs` | one restart after the other until one is good |
 //! | `asking.rs` | whether a checkpoint is due, and whether to stop |
@@ -13,35 +12,84 @@
 mod asking;
 mod candidates;
 mod consent;
-mod names;
 mod restarting;
 mod writing;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub use consent::Consent;
-pub use writing::{FILENAME_MAX, Flags};
-
-use candidates::Candidate;
-use restarting::Reading;
-use writing::Writing;
-
+use crate::launch::site::Site;
 use crate::log::messages;
+use crate::machine::{Call, DatasetKey};
+use crate::records;
 use crate::restart::candidates::Begin;
-use crate::session::conference::Conference;
-use crate::session::ending::Ending;
-use crate::session::flush::Flusher;
-use crate::session::halt::Halt;
-use crate::session::node::Node;
-use crate::session::prefix::Inspector;
-use crate::session::rank::{Rank, lock};
-use crate::session::report::Report;
-use crate::session::stores::Stores;
+use crate::session::{
+    conference::Conference,
+    ending::Ending,
+    flush::Flusher,
+    halt::Halt,
+    node::Node,
+    prefix::Inspector,
+    rank::{Rank, lock},
+    report::Report,
+    stores::Stores,
+};
+
+/// What a dataset is (SCR_FLAG_CHECKPOINT, SCR_FLAG_OUTPUT).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flags {
+    /// The program can restart from it.
+    pub checkpoint: bool,
+    /// It is to reach the prefix.
+    pub output: bool,
+}
+
+/// What a rank brings to a call of all ranks.
+#[derive(Debug)]
+pub struct Consent<'a> {
+    /// What it calls.
+    pub call: Call,
+    /// Why it cannot.
+    pub error: Option<String>,
+    /// Arguments that are to be equal on all ranks.
+    pub arguments: &'a [u8],
+}
+
+/// What the program writes.
+#[derive(Debug, Clone)]
+struct DatasetWriting {
+    pub key: DatasetKey,
+    /// Where its files are, by name below the prefix.
+    pub files: BTreeMap<String, PathBuf>,
+}
+
+/// A checkpoint to restart from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct RestartCandidate {
+    pub id: u64,
+    /// As the program has called it.
+    pub name: String,
+    /// Its key in records.
+    pub key: records::DatasetKey,
+    /// Its key, if the cache has it.
+    pub cached: Option<DatasetKey>,
+    /// The prefix has all of it.
+    pub on_prefix: bool,
+}
+
+/// What the program reads.
+#[derive(Debug, Clone)]
+struct RestartReading {
+    candidate: RestartCandidate,
+    /// By name below the prefix: where to read it, and whether this rank has written it.
+    files: BTreeMap<String, (PathBuf, bool)>,
+}
 
 /// A program that calls SCR.
 pub struct Program {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) report: Arc<Report>,
@@ -52,15 +100,15 @@ pub struct Program {
     pub(super) ending: Arc<Ending>,
     pub(super) prefix: Arc<Inspector>,
     /// What goes on; no lock is held while a step communicates.
-    pub(super) progress: Mutex<Progress>,
+    pub(super) progress: Mutex<CallProgress>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Progress {
-    writing: Option<Writing>,
+pub(super) struct CallProgress {
+    writing: Option<DatasetWriting>,
     /// What SCR_Have_restart has offered.
-    offered: Option<Candidate>,
-    reading: Option<Reading>,
+    offered: Option<RestartCandidate>,
+    reading: Option<RestartReading>,
     /// Datasets that it could not restart from, or does not want.
     refused: BTreeSet<u64>,
     /// Where it has said that it begins.
@@ -68,7 +116,7 @@ pub(super) struct Progress {
 }
 
 impl Program {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, CallProgress> {
         lock(&self.progress)
     }
 
@@ -97,16 +145,16 @@ impl Program {
 
     /// Tells whether this rank speaks for all, where all have the same to say.
     pub fn speaks(&self) -> bool {
-        self.rank.site.rank == 0
+        self.site.rank == 0
     }
 
     /// Returns this rank's number in the world.
     pub fn rank(&self) -> usize {
-        self.rank.site.rank
+        self.site.rank
     }
 
     /// Returns the settings in force.
     pub fn settings(&self) -> &crate::params::Settings {
-        &self.rank.site.settings
+        &self.site.settings
     }
 }

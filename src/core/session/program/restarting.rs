@@ -4,23 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::candidates::Candidate;
+use super::RestartReading;
 use super::consent::no_communication;
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log;
 use crate::machine::DatasetKey;
+use crate::namespace as ns;
 use crate::session::program::Program;
 use crate::transfer::{files_on_prefix, note_attempt, note_success};
-
-/// What the program reads.
-#[derive(Debug, Clone)]
-pub(super) struct Reading {
-    candidate: Candidate,
-    /// By name below the prefix: where to read it, and whether this rank has written it.
-    files: BTreeMap<String, (PathBuf, bool)>,
-}
 
 impl Program {
     /// Begins a restart: the program is about to read the checkpoint that it was offered. Returns
@@ -30,7 +23,7 @@ impl Program {
     /// None was offered, its files are not known, or communication failed.
     pub fn start_restart(&self) -> Result<String> {
         let links = self.rank.links().ok_or_else(no_communication)?;
-        self.rank.site.host.inside(|| {
+        self.site.host.inside(|| {
             let offered = self.progress().offered.clone();
             let Some(candidate) = offered else {
                 return Err(Error::Missing("SCR_Have_restart has not offered any".to_string()));
@@ -43,7 +36,7 @@ impl Program {
                 self.prefix.note_fetch(note_attempt, candidate.id);
             }
             let name = candidate.name.clone();
-            self.progress().reading = Some(Reading { candidate, files });
+            self.progress().reading = Some(RestartReading { candidate, files });
             Ok(name)
         })
     }
@@ -55,17 +48,17 @@ impl Program {
         let catalog = Catalog::read(&layer.dir).ok().flatten();
         for entry in catalog.into_iter().flat_map(|catalog| catalog.entries) {
             let (here, there) =
-                (layer.dir.join(&entry.meta.name), self.rank.site.on_prefix(&entry.meta.name));
-            let own = entry.rank == self.rank.site.rank;
+                (layer.dir.join(&entry.meta.name), self.site.on_prefix(&entry.meta.name));
+            let own = entry.rank == self.site.rank;
             // Those of other nodes can be read where the prefix has them.
             let elsewhere = !own && on_prefix && !here.exists();
             let path = if entry.meta.on_prefix || elsewhere { there } else { here };
             files.entry(entry.meta.name).or_insert((path, own));
         }
-        let own = state.holdings.get(key).into_iter().flat_map(|holding| &holding.files);
+        let own = state.own.holdings.get(key).into_iter().flat_map(|holding| &holding.files);
         for name in own {
             let path = match state.machine.lies_on_prefix(key, name) {
-                Some(true) => self.rank.site.on_prefix(name),
+                Some(true) => self.site.on_prefix(name),
                 _ => layer.dir.join(name),
             };
             files.insert(name.clone(), (path, true));
@@ -74,13 +67,13 @@ impl Program {
     }
 
     fn files_to_read(&self, links: &Links, id: u64) -> Result<BTreeMap<String, (PathBuf, bool)>> {
-        let by_rank = files_on_prefix(&links.ctx(&self.rank.site), id)?;
+        let by_rank = files_on_prefix(&links.ctx(&self.site), id)?;
         let place = |(rank, files): (usize, Vec<String>)| {
-            let own = rank == self.rank.site.rank;
+            let own = rank == self.site.rank;
             files.into_iter().map(move |name| (name, own))
         };
         let all = by_rank.into_iter().flat_map(place);
-        Ok(all.map(|(name, own)| (name.clone(), (self.rank.site.on_prefix(&name), own))).collect())
+        Ok(all.map(|(name, own)| (name.clone(), (self.site.on_prefix(&name), own))).collect())
     }
 
     /// Tells where the program is to read the file that it has written as `name`: its path, or the
@@ -89,7 +82,7 @@ impl Program {
     /// # Errors
     /// The checkpoint has no such file, or has two, or it is on another node only.
     pub fn route_input(&self, name: &Path) -> Result<PathBuf> {
-        let below = self.name_below_prefix(name).ok();
+        let below = ns::name_below_prefix(&self.site.prefix, name).ok();
         let progress = self.progress();
         let Some(reading) = &progress.reading else {
             return Err(Error::Missing("no checkpoint is being read".to_string()));
@@ -106,7 +99,7 @@ impl Program {
             "{} of {title} is not on this node: a rank of another one wrote it, and it is not \
              on {} yet",
             name.display(),
-            self.rank.site.prefix.display()
+            self.site.prefix.display()
         )))
     }
 
@@ -117,14 +110,14 @@ impl Program {
     /// The same on all ranks: some rank could not read it, or communication failed.
     pub fn complete_restart(&self, valid: bool) -> Result<()> {
         let links = self.rank.links().ok_or_else(no_communication)?;
-        self.rank.site.host.inside(|| {
+        self.site.host.inside(|| {
             let reading = self.progress().reading.take();
-            let Some(Reading { candidate, .. }) = reading else {
+            let Some(RestartReading { candidate, .. }) = reading else {
                 return Err(Error::Missing("no checkpoint is being read".to_string()));
             };
             // The first rank that could not is named.
-            let size = self.rank.site.size as i64;
-            let mut word = [if valid { 0 } else { size - self.rank.site.rank as i64 }];
+            let size = self.site.size as i64;
+            let mut word = [if valid { 0 } else { size - self.site.rank as i64 }];
             links.world.all_max(&mut word)?;
             let name = &candidate.name;
             if word[0] != 0 {
@@ -137,7 +130,7 @@ impl Program {
             if candidate.on_prefix {
                 self.prefix.note_fetch(note_success, candidate.id);
             }
-            if self.rank.site.rank == 0 {
+            if self.site.rank == 0 {
                 log::message(1, format_args!("the run goes on from {name}"));
             }
             Ok(())
@@ -145,7 +138,7 @@ impl Program {
     }
 }
 
-impl Reading {
+impl RestartReading {
     /// The one file whose last part is that of `name`; of several, the one of this rank.
     fn by_last_part(&self, name: &Path) -> Result<&PathBuf> {
         let title = &self.candidate.name;

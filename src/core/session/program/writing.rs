@@ -5,34 +5,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::consent::no_communication;
-use super::names::dataset_name;
+use super::{DatasetWriting, Flags};
 use crate::account::tally::Count;
 use crate::error::{Error, Result};
 use crate::machine::{DatasetKey, DatasetState, FileRef, Reason, SyncKind};
 use crate::namespace as ns;
-use crate::session::node::State;
-use crate::session::program::Program;
+use crate::session::{node::State, program::Program};
 use crate::system::monotonic_ms;
-
-/// SCR_MAX_FILENAME: bytes of a path that the program gets, NUL included.
-pub const FILENAME_MAX: usize = 1024;
-
-/// What a dataset is (SCR_FLAG_CHECKPOINT, SCR_FLAG_OUTPUT).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flags {
-    /// The program can restart from it.
-    pub checkpoint: bool,
-    /// It is to reach the prefix.
-    pub output: bool,
-}
-
-/// What the program writes.
-#[derive(Debug, Clone)]
-pub(super) struct Writing {
-    pub key: DatasetKey,
-    /// Where its files are, by name below the prefix.
-    pub files: BTreeMap<String, PathBuf>,
-}
 
 impl Program {
     /// Begins a dataset of the program; without a name it gets one from its number. Collective,
@@ -41,8 +20,8 @@ impl Program {
     /// # Errors
     /// The name cannot be one, or communication failed.
     pub fn start_dataset(&self, name: Option<&str>, flags: Flags) -> Result<()> {
-        let name = name.map(dataset_name).transpose()?;
-        self.rank.site.host.inside(|| {
+        let name = name.map(ns::dataset_name).transpose()?;
+        self.site.host.inside(|| {
             // What others have to say comes first: a halt, a fall-back, files of other series.
             self.ending.sync(self.conference.calls(), SyncKind::Constructor);
             if self.rank.links().is_none() {
@@ -58,7 +37,7 @@ impl Program {
                 self.stores.fall_back(&mut state, &error.to_string());
             }
             drop(state);
-            let writing = Writing { key, files: BTreeMap::new() };
+            let writing = DatasetWriting { key, files: BTreeMap::new() };
             self.progress().writing = Some(writing);
             Ok(())
         })
@@ -70,8 +49,8 @@ impl Program {
     /// # Errors
     /// It cannot be a part of a dataset, or the place cannot be made.
     pub fn route_output(&self, path: &Path) -> Result<PathBuf> {
-        self.rank.site.host.inside(|| {
-            let name = self.name_below_prefix(path)?;
+        self.site.host.inside(|| {
+            let name = ns::name_below_prefix(&self.site.prefix, path)?;
             let mut progress = self.progress();
             let Some(writing) = &mut progress.writing else {
                 return Err(Error::Missing("no dataset is being written".to_string()));
@@ -87,7 +66,7 @@ impl Program {
     }
 
     fn place_output(&self, key: &DatasetKey, name: &str) -> Result<PathBuf> {
-        let on_prefix = self.rank.site.on_prefix(name);
+        let on_prefix = self.site.on_prefix(name);
         fits(&on_prefix)?;
         let file = FileRef::explicit(key, name);
         let mut state = self.node.state();
@@ -109,12 +88,12 @@ impl Program {
         state.view.take_back(name);
         drop(state);
         // The shim asks anew about names of calls: it may have been told that no pattern has them.
-        self.rank.site.host.names_changed();
+        self.site.host.names_changed();
         self.rank.tally.one(if cached.is_some() { Count::Cached } else { Count::OnPrefix });
         match cached {
             Some(path) => Ok(path),
             None => {
-                let dir = on_prefix.parent().unwrap_or(&self.rank.site.prefix);
+                let dir = on_prefix.parent().unwrap_or(&self.site.prefix);
                 std::fs::create_dir_all(dir)
                     .map_err(|e| Error::io("cannot create the directory", dir, e))?;
                 Ok(on_prefix)
@@ -135,7 +114,7 @@ impl Program {
     /// # Errors
     /// Communication failed before.
     pub fn complete_dataset(&self, valid: bool) -> Result<bool> {
-        self.rank.site.host.inside(|| {
+        self.site.host.inside(|| {
             let writing = self.progress().writing.take();
             let Some(writing) = writing else {
                 return Err(Error::Missing("no dataset is being written".to_string()));
@@ -148,7 +127,7 @@ impl Program {
             }
             // What a rank does from now on comes after what all have done before.
             self.node.state().machine.conferred();
-            self.rank.site.host.names_changed(); // other ranks' files have come
+            self.site.host.names_changed(); // other ranks' files have come
             // A halt that is due with it is carried out here: the program may not call again soon.
             self.ending.sync(self.conference.calls(), SyncKind::Constructor);
             // Scripts read it when the run is gone.
@@ -157,7 +136,7 @@ impl Program {
         })
     }
 
-    fn close_files(&self, writing: &Writing, valid: bool) {
+    fn close_files(&self, writing: &DatasetWriting, valid: bool) {
         let (mut sizes, mut trouble) = (Vec::new(), None);
         if !valid {
             trouble = Some("the program says that it has not written its part".to_string());
@@ -189,12 +168,12 @@ impl Program {
 /// Whether a path fits into what the program has for it.
 fn fits(path: &Path) -> Result<()> {
     let length = path.as_os_str().len();
-    if length < FILENAME_MAX {
+    if length < ns::FILENAME_MAX {
         return Ok(());
     }
     Err(Error::Refused(format!(
         "the path has {length} bytes, SCR_MAX_FILENAME allows {}: {}",
-        FILENAME_MAX - 1,
+        ns::FILENAME_MAX - 1,
         path.display()
     )))
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use super::lock;
+use super::guard::lock;
 
 /// What the program has told by calls.
 #[derive(Debug, Default)]
-pub(in crate::session) struct Calls {
+pub(crate) struct Calls {
     /// It has called SCR_Init.
     pub in_use: AtomicBool,
     /// And that has started the session: there is no shim.

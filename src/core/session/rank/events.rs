@@ -2,38 +2,27 @@
 //! logged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use crate::account::deleted::{OUTSIDE_WINDOW, deletions};
 use crate::account::log_places::log_sinks;
 use crate::account::paces::pace_events;
-use crate::account::run_book::RunBook;
 use crate::events::{Event, EventLog, Job};
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::params::keys;
 use crate::records::{Record as _, RunPassed, RunRecord};
-use crate::session::rank::Rank;
+use crate::session::rank::{Rank, lock};
 use crate::system::block_signals;
 use crate::transfer::Left;
 
 /// How long the end of a run waits for the log.
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
-/// The log of rank 0, if there is one.
-#[derive(Default)]
-pub(in crate::session) struct Events {
-    log: OnceLock<EventLog>,
-    begin: OnceLock<Instant>,
-    /// Flushes in the background that are not over, by dataset.
-    flushes: Mutex<BTreeMap<u64, (DatasetKey, Instant)>>,
-    pub run: RunBook,
-}
-
 impl Rank {
     /// Begins the log, unless the settings want none.
-    pub(in crate::session) fn begin_log(&self, hosts: &[String]) {
+    pub(crate) fn begin_log(&self, hosts: &[String]) {
         let settings = &self.site.settings;
         self.events.begin.get_or_init(Instant::now);
         if self.site.rank != 0 {
@@ -70,12 +59,12 @@ impl Rank {
     }
 
     /// Tells whether this process writes the log.
-    pub(in crate::session) fn logs(&self) -> bool {
+    pub(crate) fn logs(&self) -> bool {
         self.events.log.get().is_some() && !self.is_child()
     }
 
     /// Takes an event: it is logged if there is a log, and noted in the run record.
-    pub(in crate::session) fn event(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn event(&self, event: impl FnOnce() -> Event) {
         let log = self.events.log.get();
         if self.is_child() || log.is_none() && !self.events.run.is_kept() {
             return;
@@ -88,7 +77,7 @@ impl Rank {
     }
 
     /// Takes an event of a dataset, to which `more` adds what else there is to say.
-    pub(in crate::session) fn dataset_event(
+    pub(crate) fn dataset_event(
         &self,
         what: &'static str,
         key: &DatasetKey,
@@ -99,18 +88,18 @@ impl Rank {
     }
 
     /// Notes that a flush in the background has begun.
-    pub(in crate::session) fn flush_begun(&self, key: &DatasetKey, id: u64) {
+    pub(crate) fn flush_begun(&self, key: &DatasetKey, id: u64) {
         self.flushes_begun().insert(id, (key.clone(), Instant::now()));
         self.dataset_event("FLUSH_BEGIN", key, id, |event| event.note("in the background"));
     }
 
     /// Logs that datasets have left the prefix for a newer one.
-    pub(in crate::session) fn log_left(&self, left: &Left) {
+    pub(crate) fn log_left(&self, left: &Left) {
         deletions(left, OUTSIDE_WINDOW).for_each(|one| self.event(|| one));
     }
 
     /// Logs that a dataset is on the prefix since a rank of another node has opened a file of it.
-    pub(in crate::session) fn log_wanted(&self, id: u64) {
+    pub(crate) fn log_wanted(&self, id: u64) {
         self.event(|| {
             let record = self.site.filemap.get_id(id);
             let title = record.map(|record| record.key.title()).unwrap_or_default();
@@ -119,15 +108,13 @@ impl Rank {
     }
 
     /// Flushes in the background that are not over.
-    pub(in crate::session) fn flushes_begun(
-        &self,
-    ) -> MutexGuard<'_, BTreeMap<u64, (DatasetKey, Instant)>> {
-        self.events.flushes.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn flushes_begun(&self) -> MutexGuard<'_, BTreeMap<u64, (DatasetKey, Instant)>> {
+        lock(&self.events.flushes)
     }
 
     /// Logs what went straight to the prefix on all ranks, an event for each reason. The run record
     /// has it in a place of its own.
-    pub(in crate::session) fn log_passed(&self, passed: &BTreeMap<String, RunPassed>) {
+    pub(crate) fn log_passed(&self, passed: &BTreeMap<String, RunPassed>) {
         let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
         for (reason, one) in passed {
             let event = Event::new("PASSED").dataset(0, one.example.clone());
@@ -147,7 +134,7 @@ impl Rank {
     }
 
     /// Ends the log with the event `what`: all events are written, or the log is left behind.
-    pub(in crate::session) fn end_log(&self, what: &'static str) {
+    pub(crate) fn end_log(&self, what: &'static str) {
         let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
         let paces = self.events.run.seen(pace_events).unwrap_or_default();
         paces.into_iter().for_each(|event| log.tell(event));

@@ -12,19 +12,19 @@ const TOLD_FOLDER: &str = "told.";
 
 impl Rank {
     /// Returns where the ranks of this launch meet for `of`.
-    pub(in crate::session) fn meeting(&self, of: &str) -> Meeting {
+    pub(crate) fn meeting(&self, of: &str) -> Meeting {
         let folder = format!("{EXIT_FOLDER}{:016x}", self.launch);
         let folder = self.site.state_dir().join(folder).join(of);
         Meeting { folder, rank: self.site.rank, size: self.site.size }
     }
 
     /// Makes one of the ranks tell what they tell a person once.
-    pub(in crate::session) fn share_messages(&self) {
+    pub(crate) fn share_messages(&self) {
         log::share(Some(self.site.state_dir().join(format!("{TOLD_FOLDER}{:016x}", self.launch))));
     }
 
     /// Removes the folders in which the ranks of earlier launches met. For rank 0.
-    pub(in crate::session) fn sweep_meetings(&self) {
+    pub(crate) fn sweep_meetings(&self) {
         let Ok(entries) = std::fs::read_dir(self.site.state_dir()) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name();

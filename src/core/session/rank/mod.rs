@@ -5,27 +5,61 @@
 //! | `calls.rs` | what the program has said by calls of SCR |
 //! | `known.rs` | what it knows of itself and of names |
 //! | `meetings.rs` | folders in which the ranks of a launch meet |
+//! | `stage.rs` | how far it has come |
 //! | `publish.rs` | one file to the prefix by itself, for a reason |
 //! | `events.rs` | the log of events |
+//! | `guard.rs` | locks |
 //! | `words.rs` | lines for the user, by one rank |
 
 pub(super) mod calls;
-pub(super) mod events;
+mod events;
+mod guard;
 pub(super) mod known;
 pub(super) mod meetings;
 pub(super) mod publish;
+mod stage;
 mod words;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+
+pub(crate) use guard::lock;
 
 use calls::Calls;
-use events::Events;
 
+use crate::account::run_book::RunBook;
 use crate::account::tally::Tally;
+use crate::events::EventLog;
 use crate::launch::site::{Links, Site};
+use crate::machine::DatasetKey;
 use crate::namespace::{Directories, Silenced};
 use crate::patterns::SeriesSet;
+
+/// The log of rank 0, if there is one.
+#[derive(Default)]
+pub(crate) struct Events {
+    log: OnceLock<EventLog>,
+    begin: OnceLock<Instant>,
+    /// Flushes in the background that are not over, by dataset.
+    flushes: Mutex<BTreeMap<u64, (DatasetKey, Instant)>>,
+    pub run: RunBook,
+}
+
+/// What has come about so far. Nothing of it is ever taken back.
+#[derive(Debug, Default)]
+pub(crate) struct RankStage {
+    /// The rank uses the cache no more.
+    passes: AtomicBool,
+    /// This process is a forked child of the rank.
+    child: AtomicBool,
+    ended: AtomicBool,
+    /// exit(3) was called before MPI_Finalize, which may come yet.
+    exiting: AtomicBool,
+    /// In MPI_Finalize, or ending for a halt condition.
+    finishing: AtomicBool,
+}
 
 /// A rank of this launch.
 pub struct Rank {
@@ -42,18 +76,5 @@ pub struct Rank {
     pub(super) silenced: Silenced,
     pub(super) directories: Directories,
     pub(super) calls: Calls,
-    /// The rank uses the cache.
-    pub(super) routing: AtomicBool,
-    /// This process is a forked child of the rank.
-    pub(super) child: AtomicBool,
-    pub(super) ended: AtomicBool,
-    /// exit(3) was called before MPI_Finalize, which may come yet.
-    pub(super) exiting: AtomicBool,
-    /// In MPI_Finalize, or ending for a halt condition.
-    pub(super) finishing: AtomicBool,
-}
-
-/// Locks what no panic leaves in a state that is worse than none.
-pub(in crate::session) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) stage: RankStage,
 }

@@ -10,30 +10,30 @@ use crate::session::rank::Rank;
 
 impl Rank {
     /// Returns what a dataset is called in messages.
-    pub(in crate::session) fn title(&self, key: &DatasetKey) -> String {
+    pub(crate) fn title(&self, key: &DatasetKey) -> String {
         self.record_key(key).title()
     }
 
     /// Prints one line, by one rank.
-    pub(in crate::session) fn tell(&self, id: Id, text: impl Display) {
+    pub(crate) fn tell(&self, id: Id, text: impl Display) {
         if self.site.rank == 0 {
             log::warn(id, text);
         }
     }
 
     /// Prints, once for this cause, what has failed on this rank.
-    pub(in crate::session) fn complain(&self, id: Id, error: &impl Display) {
+    pub(crate) fn complain(&self, id: Id, error: &impl Display) {
         log::warn_once(id, format_args!("rank {}: {error}", self.site.rank));
     }
 
     /// Prints one line, by one rank, for those who want to know.
-    pub(in crate::session) fn mention(&self, text: impl Display) {
+    pub(crate) fn mention(&self, text: impl Display) {
         if self.site.rank == 0 {
             log::message(1, text);
         }
     }
 
-    pub(in crate::session) fn tell_unpublished(&self, name: &str, source: &Path, error: &Error) {
+    pub(crate) fn tell_unpublished(&self, name: &str, source: &Path, error: &Error) {
         log::warn_once_for(
             messages::FILE_NOT_WRITTEN,
             name,

@@ -9,21 +9,31 @@
 
 mod paces;
 mod passed;
-pub(super) mod phases;
+mod phases;
 mod unprotected;
 
-use std::sync::Arc;
-
-use phases::Phases;
+use crate::machine::DatasetKey;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use crate::account::unmatched::Unmatched;
-use crate::session::node::Node;
-use crate::session::rank::Rank;
+use crate::launch::site::Site;
+use crate::session::{node::Node, rank::Rank};
+
+/// What the program is doing.
+#[derive(Debug, Default)]
+pub(crate) struct Phases {
+    /// Datasets that are being written, and since when.
+    pub(super) writes: BTreeMap<DatasetKey, Instant>,
+    pub(super) computes: Option<Instant>,
+}
 
 /// What a launch tells of itself.
-pub(in crate::session) struct Report {
+pub(crate) struct Report {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) unmatched: Unmatched,
-    pub(super) phases: Phases,
+    pub(super) phases: Mutex<Phases>,
 }

@@ -9,10 +9,7 @@ impl Report {
     /// Gathers for the run record what all ranks have seen go straight to the prefix. Each node's
     /// ranks tell its leader, and the leaders one another: a few hundred bytes for each node that
     /// has any. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn gather_passed(&self, links: &Links) -> Result<()> {
+    pub(crate) fn gather_passed(&self, links: &Links) -> Result<()> {
         let of_node = merge(&links.node.all_gather(&encode(&self.rank.tally.passed_here()))?);
         let Some(leaders) = &links.leaders else { return Ok(()) };
         let all = merge(&leaders.all_gather(&encode(&of_node))?);

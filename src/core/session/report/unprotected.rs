@@ -14,7 +14,7 @@ use crate::session::report::Report;
 
 impl Report {
     /// Notes that the program writes `name`, or gives a file that name: no pattern matches it.
-    pub(in crate::session) fn note_unmatched(&self, name: &str) {
+    pub(crate) fn note_unmatched(&self, name: &str) {
         // One that is left alone since it is never quiet does match.
         match self.unmatched.is_watching() && self.rank.series.match_path(name).is_some() {
             true => self.unmatched.matches(),
@@ -24,8 +24,8 @@ impl Report {
 
     /// Tells, once, that the program writes a file whose `path` would match, but is no text: such
     /// files stay on the PFS.
-    pub(in crate::session) fn tell_unnameable(&self, path: &Path) {
-        let Ok(name) = path.strip_prefix(&self.rank.site.prefix) else { return };
+    pub(crate) fn tell_unnameable(&self, path: &Path) {
+        let Ok(name) = path.strip_prefix(&self.site.prefix) else { return };
         let matched = self.rank.series.match_path(&name.to_string_lossy());
         if name.to_str().is_some() || matched.is_none() {
             return;
@@ -36,13 +36,13 @@ impl Report {
             format_args!(
                 "{name:?} matches a pattern, but its name is not UTF-8 text, which SCR's records \
                  need: such files are not cached, they are written straight to {}",
-                self.rank.site.prefix.display()
+                self.site.prefix.display()
             ),
         );
     }
 
     /// Notes that the directory `from` becomes `to`, and what is in it gets new names.
-    pub(in crate::session) fn note_names_moved(&self, from: &str, to: &str) {
+    pub(crate) fn note_names_moved(&self, from: &str, to: &str) {
         let names = self.unmatched.names();
         for rest in names.iter().filter_map(|name| name.strip_prefix(from)?.strip_prefix('/')) {
             self.note_unmatched(&format!("{to}/{rest}"));
@@ -50,17 +50,14 @@ impl Report {
     }
 
     /// Tells, on rank 0, if no file that the program wrote matched a pattern. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn tell_unprotected(&self, links: &Links) -> Result<()> {
+    pub(crate) fn tell_unprotected(&self, links: &Links) -> Result<()> {
         let names = self.unmatched.names();
         let own = match self.unmatched.is_matched() {
             true => None,
             false => self.rank.series.nearest(names.iter().map(String::as_str)),
         };
         // The best score, and of those that have it the lowest rank.
-        let (rank, size) = (self.rank.site.rank as i64, self.rank.site.size as i64);
+        let (rank, size) = (self.site.rank as i64, self.site.size as i64);
         let bid = own.as_ref().map_or(-1, |own| i64::from(own.score) * size + (size - 1 - rank));
         let mut words = [i64::from(self.unmatched.is_matched()), bid];
         links.world.all_max(&mut words)?;
@@ -77,7 +74,7 @@ impl Report {
             // It went on from a checkpoint, and wrote nothing at all.
             return Ok(());
         }
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             let nearest = String::from_utf8_lossy(&text);
             self.rank.events.run.change(|record| record.unmatched = Some(nearest.to_string()));
             self.say_unprotected(&nearest);
@@ -86,7 +83,7 @@ impl Report {
     }
 
     fn say_unprotected(&self, nearest: &str) {
-        let prefix = self.rank.site.prefix.display();
+        let prefix = self.site.prefix.display();
         let written = match nearest {
             "" => format!("the program wrote no file below {prefix} (SCR_PREFIX)"),
             nearest => format!(
@@ -99,14 +96,14 @@ impl Report {
             format_args!(
                 "no checkpoint was protected: {written}. In force: {}; {}. {SILENCE}",
                 self.rank.series.in_force(),
-                self.rank.site.settings.user_file
+                self.site.settings.user_file
             ),
         );
     }
 
     /// Other patterns matched: those with a placeholder of another tool are in vain all the same.
     fn tell_placeholders(&self) {
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             let told = self.rank.series.placeholders();
             told.iter().for_each(|text| log::warn(messages::PLACEHOLDER, text));
         }

@@ -21,19 +21,19 @@ impl Restorer {
     ///
     /// # Errors
     /// Communication failed, or the cache could not be dropped.
-    pub(in crate::session) fn arrange(
+    pub(crate) fn arrange(
         &self,
         links: &Links,
         report: &mut RebuildReport,
         known: &mut Index,
     ) -> Result<()> {
-        let settings = &self.rank.site.settings;
+        let settings = &self.site.settings;
         let drops = !settings.get(keys::DISTRIBUTE) || settings.get(keys::GLOBAL_RESTART);
         if !drops && !settings.get(keys::FLUSH_ON_RESTART) {
             return Ok(());
         }
         for offered in self.worth_flushing(links, report, known)? {
-            let ctx = links.ctx(&self.rank.site);
+            let ctx = links.ctx(&self.site);
             let Some(one) = report.offered.iter().find(|one| one.id == offered) else { continue };
             let Some(kept) = kept_by_newer(&ctx, offered, &one.key, known.restorable())? else {
                 continue;
@@ -58,7 +58,7 @@ impl Restorer {
                         messages::NOT_FLUSHED,
                         format_args!(
                             "dataset {offered} cannot be written to {}: {error}; the cache stays",
-                            self.rank.site.prefix.display()
+                            self.site.prefix.display()
                         ),
                     );
                     return Ok(());
@@ -66,14 +66,13 @@ impl Restorer {
             }
         }
         if drops {
-            agree(links.world.as_ref(), cache::finish(&links.ctx(&self.rank.site)))?;
+            agree(links.world.as_ref(), cache::finish(&links.ctx(&self.site)))?;
             self.rank
                 .event(|| Event::new("CLEARED").note("the cache: the program reads the prefix"));
             let highest_id = report.highest_id;
-            *report = cache::rebuild(&links.ctx(&self.rank.site), &self.rank.identity)?;
+            *report = cache::rebuild(&links.ctx(&self.site), &self.rank.identity)?;
             report.highest_id = report.highest_id.max(highest_id);
-            let again =
-                Index::read(links.world.as_ref(), &self.rank.site, &self.rank.series, None)?;
+            let again = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
             *known = again;
         }
         Ok(())
@@ -82,8 +81,8 @@ impl Restorer {
     fn tell_written(&self, report: &RebuildReport, id: u64) {
         let one = report.offered.iter().find(|one| one.id == id);
         let key = one.and_then(|one| self.rank.machine_key(&one.key));
-        if let (0, Some(key)) = (self.rank.site.rank, key) {
-            let (title, prefix) = (self.rank.title(&key), self.rank.site.prefix.display());
+        if let (0, Some(key)) = (self.site.rank, key) {
+            let (title, prefix) = (self.rank.title(&key), self.site.prefix.display());
             log::message(1, format_args!("{title} is written to {prefix} before the program runs"));
         }
     }
@@ -96,7 +95,7 @@ impl Restorer {
         report: &RebuildReport,
         known: &Index,
     ) -> Result<Vec<u64>> {
-        let every = self.rank.site.settings.get(keys::FLUSH);
+        let every = self.site.settings.get(keys::FLUSH);
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
         let stays = |one: &&Offered| !self.is_left(known, one.id);
         for one in report.offered.iter().filter(stays) {
@@ -121,13 +120,8 @@ impl Restorer {
     }
 
     /// Obeys `SCR_RESTART_REQUIRED`: better no run than one that begins from an older state.
-    pub(in crate::session) fn require_restart(
-        &self,
-        links: &Links,
-        lost: Option<String>,
-    ) -> Result<()> {
-        let Some(lost) = lost.filter(|_| self.rank.site.settings.get(keys::RESTART_REQUIRED))
-        else {
+    pub(crate) fn require_restart(&self, links: &Links, lost: Option<String>) -> Result<()> {
+        let Some(lost) = lost.filter(|_| self.site.settings.get(keys::RESTART_REQUIRED)) else {
             return Ok(());
         };
         self.rank.tell(messages::RESTART_REQUIRED, format_args!(
@@ -139,6 +133,6 @@ impl Restorer {
         self.flush.end_run("EXIT");
         self.rank.end_log("EXIT");
         links.world.barrier()?;
-        self.rank.site.host.end_process(1)
+        self.site.host.end_process(1)
     }
 }

@@ -13,20 +13,21 @@ use crate::params::keys;
 use crate::restart::index::{Index, Listed};
 use crate::restart::plan::{Cached, Restart, Wishes};
 use crate::restart::verdict::{Current, Depth, Look, Plan, Reason, Verdict};
-use crate::session::prefix::abandoned::InPlace;
-use crate::session::prefix::hiding::Hidden;
-use crate::session::restart::Restorer;
+use crate::session::{
+    prefix::{abandoned::InPlace, hiding::Hidden},
+    restart::Restorer,
+};
 use crate::transfer::{
     Check, Verified, names_on_prefix, note_return, note_success, verify_on_prefix,
 };
 
-/// Names of files on the prefix, by the dataset that was looked at.
-type Names = BTreeMap<u64, Vec<String>>;
+/// NamesById of files on the prefix, by the dataset that was looked at.
+type NamesById = BTreeMap<u64, Vec<String>>;
 
 impl Restorer {
     /// Collects what is known at a start, but for what the user asks for.
-    pub(in crate::session) fn restart_from(&self, index: Index, report: &RebuildReport) -> Restart {
-        let settings = &self.rank.site.settings;
+    pub(crate) fn restart_from(&self, index: Index, report: &RebuildReport) -> Restart {
+        let settings = &self.site.settings;
         let wishes = Wishes {
             chooses: settings.get_optional(keys::CURRENT).is_some(),
             no_looks: !settings.get(keys::FETCH),
@@ -38,7 +39,7 @@ impl Restorer {
     }
 
     /// Returns what the cache offers, as far as a plan has to know it.
-    pub(in crate::session) fn known_in_cache(&self, report: &RebuildReport) -> Vec<Cached> {
+    pub(crate) fn known_in_cache(&self, report: &RebuildReport) -> Vec<Cached> {
         let known = report.offered.iter().map(|one| Cached {
             id: one.id,
             series: self.rank.series.series_index(&one.key.series),
@@ -53,7 +54,7 @@ impl Restorer {
     ///
     /// # Errors
     /// Communication failed, or the cache cannot be changed.
-    pub(in crate::session) fn do_plan(
+    pub(crate) fn do_plan(
         &self,
         links: &Links,
         restart: &mut Restart,
@@ -72,7 +73,7 @@ impl Restorer {
             restart.index.listed.iter().filter(|one| self.prefix.fetched_as(one).is_some());
         restart.wishes.fetchable = fetchable.map(|one| one.id).collect();
         restart.begin();
-        let (ends, mut names) = (self.rank.site.settings.get(keys::RESTART_REQUIRED), Names::new());
+        let (ends, mut names) = (self.site.settings.get(keys::RESTART_REQUIRED), NamesById::new());
         let plan = loop {
             restart.wishes.ends = ends
                 && restart.index.lost_checkpoint(report, |key| self.rank.title_of(key)).is_some();
@@ -90,7 +91,7 @@ impl Restorer {
                     restart.has_put_back(id);
                 }
                 Verdict::Look(depth @ (Depth::ToHide | Depth::ToStay)) => {
-                    let found = verify_on_prefix(&links.ctx(&self.rank.site), id, Check::Sizes)?;
+                    let found = verify_on_prefix(&links.ctx(&self.site), id, Check::Sizes)?;
                     restart.learn(id, depth, look_of(&found, id, depth, report));
                     names.insert(id, found.names);
                 }
@@ -192,10 +193,10 @@ impl Restorer {
         links: &Links,
         restart: &Restart,
         plan: &Plan,
-        names: &Names,
+        names: &NamesById,
         hidden: &mut Hidden,
     ) -> Result<()> {
-        let ctx = links.ctx(&self.rank.site);
+        let ctx = links.ctx(&self.site);
         let mut newer = BTreeSet::new();
         for (id, verdict) in &plan.verdicts {
             let own = || names.get(id).cloned().unwrap_or_default();
@@ -232,7 +233,7 @@ impl Restorer {
             }
         }
         hidden.names.retain(|name| !hidden.restored.contains(name));
-        if let Some(current) = self.rank.site.settings.get_optional(keys::CURRENT)
+        if let Some(current) = self.site.settings.get_optional(keys::CURRENT)
             && !newer.is_empty()
         {
             let ids: Vec<String> = newer.iter().map(ToString::to_string).collect();
@@ -270,7 +271,7 @@ impl Restorer {
         self.rank.tell(messages::NEWER_HIDDEN, format_args!(
             "{name} is the current checkpoint of {}; newer ones are hidden from the program: {}. \
              SCR_CURRENT={newest} begins with that one instead",
-            self.rank.site.prefix.display(),
+            self.site.prefix.display(),
             newer.join(", "),
         ));
     }

@@ -12,10 +12,7 @@ use crate::transfer::bring_back;
 impl Restorer {
     /// Gives the files of `one`, which are kept, their names again. With `damaged` the newer one,
     /// which has the names, has been found so. `false`: it stays as it is. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn bring_back(
+    pub(crate) fn bring_back(
         &self,
         links: &Links,
         one: &Listed,
@@ -27,7 +24,7 @@ impl Restorer {
             index.listed.iter_mut().filter(|it| it.id == one.id).for_each(|it| it.kept = false);
             Ok(false)
         };
-        match bring_back(&links.ctx(&self.rank.site), one.id, damaged) {
+        match bring_back(&links.ctx(&self.site), one.id, damaged) {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) => {
                 self.rank.tell(
@@ -58,7 +55,7 @@ impl Restorer {
             }
         }
         let rest = newer.map_or_else(String::new, |id| {
-            let dir = self.rank.site.on_prefix(&format!(".scr/scr.dataset.{id}/files"));
+            let dir = self.site.on_prefix(&format!(".scr/scr.dataset.{id}/files"));
             format!("; those of dataset {id} are in {}", dir.display())
         });
         self.rank.tell(

@@ -16,16 +16,14 @@ use crate::params::keys;
 use crate::records::{DatasetKey, Turn};
 use crate::restart::index::Index;
 use crate::restart::plan::Restart;
-use crate::session::prefix::hiding::Hidden;
-use crate::session::rank::lock;
-use crate::session::restart::Restorer;
+use crate::session::{prefix::hiding::Hidden, rank::lock, restart::Restorer};
 use crate::transfer::{forget_datasets, note_turn};
 
 impl Restorer {
     /// Tells whether an earlier start has left the dataset for an older one, and the user does not
     /// choose anew.
-    pub(in crate::session) fn is_left(&self, index: &Index, id: u64) -> bool {
-        let chooses = self.rank.site.settings.get_optional(keys::CURRENT).is_some();
+    pub(crate) fn is_left(&self, index: &Index, id: u64) -> bool {
+        let chooses = self.site.settings.get_optional(keys::CURRENT).is_some();
         !chooses && index.turn.is_some_and(|turn| turn.leaves(id))
     }
 
@@ -34,14 +32,14 @@ impl Restorer {
     ///
     /// # Errors
     /// Communication failed, or the index cannot be changed.
-    pub(in crate::session) fn choose(
+    pub(crate) fn choose(
         &self,
         links: &Links,
         restart: &mut Restart,
         report: &RebuildReport,
         hidden: &mut Hidden,
     ) -> Result<()> {
-        let Some(current) = self.rank.site.settings.get_optional(keys::CURRENT) else {
+        let Some(current) = self.site.settings.get_optional(keys::CURRENT) else {
             return Ok(());
         };
         let Some(limit) = self.find_current(&current, &restart.index, report) else {
@@ -49,7 +47,7 @@ impl Restorer {
                 messages::CURRENT_UNKNOWN,
                 format_args!(
                     "SCR_CURRENT={current} is neither in the cache nor in the index of {}: ignored",
-                    self.rank.site.prefix.display()
+                    self.site.prefix.display()
                 ),
             );
             return Ok(());
@@ -60,10 +58,10 @@ impl Restorer {
         for one in restart.kept_for_chosen() {
             self.bring_back(links, &one, &mut restart.index, false)?;
         }
-        if self.rank.site.settings.get(keys::DROP_AFTER_CURRENT) {
+        if self.site.settings.get(keys::DROP_AFTER_CURRENT) {
             // While it is known that they have written its pointer files anew.
             self.prefix.put_back(links, limit, hidden)?;
-            self.forget_newer(&links.ctx(&self.rank.site), limit)?;
+            self.forget_newer(&links.ctx(&self.site), limit)?;
         }
         restart.index.in_cache.retain(|(id, _)| *id <= limit);
         Ok(())
@@ -80,8 +78,8 @@ impl Restorer {
             return;
         }
         index.turn = turn;
-        if self.rank.site.rank == 0
-            && let Err(error) = note_turn(&self.rank.site.prefix, turn)
+        if self.site.rank == 0
+            && let Err(error) = note_turn(&self.site.prefix, turn)
         {
             log::warn_once(
                 messages::INDEX_NOT_UPDATED,
@@ -92,7 +90,7 @@ impl Restorer {
 
     /// Withholds what the cache has a part of, and is of a course that the run has left at an
     /// earlier start: it goes once a newer one is confirmed.
-    pub(in crate::session) fn withhold_left(
+    pub(crate) fn withhold_left(
         &self,
         restart: &mut Restart,
         report: &mut RebuildReport,
@@ -112,7 +110,7 @@ impl Restorer {
 
     /// Withholds what the cache has and the program has refused in an earlier run, unless the user
     /// chooses it now: it goes once a newer one is confirmed.
-    pub(in crate::session) fn withhold_refused(
+    pub(crate) fn withhold_refused(
         &self,
         restart: &mut Restart,
         report: &mut RebuildReport,
@@ -147,7 +145,7 @@ impl Restorer {
 
     /// `SCR_DROP_AFTER_CURRENT`. Collective.
     fn forget_newer(&self, ctx: &Ctx, limit: u64) -> Result<()> {
-        let newer = match self.rank.site.rank {
+        let newer = match self.site.rank {
             0 => forget_datasets(ctx.prefix, &|id| id > limit),
             _ => Ok(Vec::new()),
         };

@@ -12,15 +12,17 @@ use crate::files::remove_file_if_there;
 use crate::log::messages;
 use crate::namespace as ns;
 use crate::namespace::Answer;
-use crate::session::prefix::abandoned::{IdPart, InPlace};
-use crate::session::restart::Restorer;
+use crate::session::{
+    prefix::abandoned::{IdPart, InPlace},
+    restart::Restorer,
+};
 use crate::transfer::staged_name;
 
 impl Restorer {
     /// Links that a pattern names, and that lead to a checkpoint of the series which cannot be
     /// seen, lead to the one that the program begins with; all do if the user has `chosen` that.
     /// For rank 0, once everything is in view.
-    pub(in crate::session) fn repoint_links(
+    pub(crate) fn repoint_links(
         &self,
         report: &RebuildReport,
         in_place: Option<&InPlace>,
@@ -37,7 +39,7 @@ impl Restorer {
 
     /// Names of links in a directory of the prefix that a pattern without an id names.
     fn links_in(&self, dir: &str) -> Vec<String> {
-        let Ok(entries) = read_dir(self.rank.site.on_prefix(dir)) else { return Vec::new() };
+        let Ok(entries) = read_dir(self.site.on_prefix(dir)) else { return Vec::new() };
         let links = entries.flatten().filter(|one| one.file_type().is_ok_and(|it| it.is_symlink()));
         let name = |file: String| if dir.is_empty() { file } else { format!("{dir}/{file}") };
         let names = links.filter_map(|one| one.file_name().into_string().ok()).map(name);
@@ -47,10 +49,10 @@ impl Restorer {
     }
 
     fn repoint(&self, name: &str, parts: &[IdPart], captured: &str, chosen: bool) {
-        let link = self.rank.site.on_prefix(name);
+        let link = self.site.on_prefix(name);
         let Ok(text) = read_link(&link) else { return };
         let Some(text) = text.to_str() else { return };
-        let goal = self.rank.site.on_prefix(ns::parent(name)).join(text);
+        let goal = self.site.on_prefix(ns::parent(name)).join(text);
         if !chosen && self.sees(&goal) {
             return;
         }

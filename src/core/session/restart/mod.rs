@@ -26,16 +26,15 @@ pub(super) mod telling;
 
 use std::sync::Arc;
 
-use crate::session::contents::Contents;
-use crate::session::ending::Ending;
-use crate::session::flush::Flusher;
-use crate::session::names::Names;
-use crate::session::node::Node;
-use crate::session::prefix::Inspector;
-use crate::session::rank::Rank;
+use crate::launch::site::Site;
+use crate::session::{
+    contents::Contents, ending::Ending, flush::Flusher, names::Names, node::Node,
+    prefix::Inspector, rank::Rank,
+};
 
 /// Takes over what an earlier launch has left.
-pub(in crate::session) struct Restorer {
+pub(crate) struct Restorer {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) contents: Arc<Contents>,

@@ -17,7 +17,7 @@ const POINTER_BYTES_MAX: u64 = 64 << 10;
 impl Restorer {
     /// Notes that the prefix has the last word on this rank's pointers that were edited there, in
     /// the newest checkpoint that has them. Local.
-    pub(in crate::session) fn heed_pointers(&self, report: &mut RebuildReport, known: &Index) {
+    pub(crate) fn heed_pointers(&self, report: &mut RebuildReport, known: &Index) {
         let mut left = Vec::new();
         for (at, one) in report.offered.iter().enumerate() {
             let series = &one.key.series;
@@ -32,14 +32,14 @@ impl Restorer {
                 if !is_newest || !self.is_edited(file, &ids(one, report, known)) {
                     continue;
                 }
-                match self.rank.site.filemap.leave(&one.key, &file.name) {
+                match self.site.filemap.leave(&one.key, &file.name) {
                     Ok(()) => left.push((at, file.name.clone())),
                     Err(error) => self.rank.complain(messages::OPERATION_FAILED, &error),
                 }
             }
         }
         for (at, name) in left {
-            let path = self.rank.site.on_prefix(&name);
+            let path = self.site.on_prefix(&name);
             self.rank
                 .mention(format_args!("{} was edited since: it is read there", path.display()));
             report.offered[at].left.insert(name);
@@ -49,7 +49,7 @@ impl Restorer {
     /// Whether the prefix has a newer one, which names one of these checkpoints.
     fn is_edited(&self, file: &FileMeta, ids: &[&str]) -> bool {
         use std::os::unix::fs::MetadataExt as _;
-        let Ok(path) = join_relative(&self.rank.site.prefix, &file.name) else { return false };
+        let Ok(path) = join_relative(&self.site.prefix, &file.name) else { return false };
         let Ok(found) = path.metadata() else { return false };
         let is_newer =
             (found.mtime(), found.mtime_nsec()) > (file.mtime_seconds, file.mtime_nanoseconds);

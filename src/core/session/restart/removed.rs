@@ -15,13 +15,13 @@ impl Restorer {
     /// Takes them out of what is offered, unless the user says where to begin (SCR_CURRENT,
     /// SCR_CACHE_ADOPT). The
     /// same on all ranks. Local.
-    pub(in crate::session) fn withhold_removed(
+    pub(crate) fn withhold_removed(
         &self,
         report: &mut RebuildReport,
         index: &mut Index,
     ) -> Vec<Rejected> {
         let mut rejected = Vec::new();
-        let settings = &self.rank.site.settings;
+        let settings = &self.site.settings;
         if settings.get_optional(keys::CURRENT).is_some() || settings.get(keys::CACHE_ADOPT) {
             return rejected;
         }
@@ -52,7 +52,7 @@ impl Restorer {
     }
 
     /// Forgets that somebody has removed older ones than `chosen`, from which he begins after all.
-    pub(in crate::session) fn forget_removal(&self, index: &mut Index, chosen: u64) {
+    pub(crate) fn forget_removal(&self, index: &mut Index, chosen: u64) {
         let left: Vec<usize> = index
             .removed
             .iter()
@@ -71,8 +71,8 @@ impl Restorer {
             None => drop(index.removed.remove(&series)),
         }
         let name = &self.rank.series.series()[series].name;
-        if self.rank.site.rank == 0
-            && let Err(error) = note_removal(&self.rank.site.prefix, name, left)
+        if self.site.rank == 0
+            && let Err(error) = note_removal(&self.site.prefix, name, left)
         {
             log::warn_once(
                 messages::INDEX_NOT_UPDATED,
@@ -89,7 +89,7 @@ impl Restorer {
                 "{name} is in the cache and not offered, nor what is as new: somebody has deleted \
                  checkpoints of the run from {} since. SCR_CURRENT={name} begins with it after \
                  all; it goes when this run has completed a newer one",
-                self.rank.site.prefix.display()
+                self.site.prefix.display()
             ),
         );
     }

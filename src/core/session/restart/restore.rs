@@ -14,22 +14,20 @@ use crate::namespace::{self as ns, Layer};
 use crate::records::FileMeta;
 use crate::restart::index::{Index, Listed};
 use crate::restart::thrown::{LastWords, still_there};
-use crate::session::rank::lock;
-use crate::session::restart::Restorer;
+use crate::session::{rank::lock, restart::Restorer};
 use crate::system::monotonic_ms;
 use crate::transfer::{JournalReport, about};
 
 impl Restorer {
     /// Brings what the cache holds into view, and says so. Collective.
-    pub(in crate::session) fn offer(
+    pub(crate) fn offer(
         &self,
         report: &mut RebuildReport,
         left: &JournalReport,
         elapsed: Duration,
     ) -> Result<()> {
         let Some(links) = self.rank.links() else { return Ok(()) };
-        let index =
-            Index::read(links.world.as_ref(), &self.rank.site, &self.rank.series, Some(report))?;
+        let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, Some(report))?;
         self.log_journal(left, &index);
         let mut restart = self.restart_from(index, report);
         self.prefix.withhold_spoiled(&links, report, &mut restart.index)?;
@@ -67,7 +65,7 @@ impl Restorer {
         resumed.decision.rejected.append(&mut hidden.rejected);
         self.prefix.hide_halves(&links, report, &known, &mut hidden)?;
         self.node.state().machine.resume(&resumed);
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             self.prefix.remove_begun_dirs(report, hidden.in_place.as_ref());
         }
         self.prefix.hide(&links, &hidden, report)?;
@@ -77,7 +75,7 @@ impl Restorer {
         let done = |one: &&Offered| left.completed.contains(&one.id) || left.gone.contains(&one.id);
         let published: Vec<_> = report.offered.iter().filter(done).collect();
         self.take_away(&links, &gone, &published)?;
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             self.tell_offers(report, &known, &hidden, elapsed);
         }
         self.require_restart(&links, lost)?;
@@ -108,7 +106,7 @@ impl Restorer {
     fn show_offered(&self, key: &DatasetKey, offered: &Offered, flushed: bool) {
         let mut state = self.node.state();
         state.view.put(Layer::new(key.clone(), offered.dir.clone()));
-        let holding = state.holdings.entry(key.clone()).or_default();
+        let holding = state.own.holdings.entry(key.clone()).or_default();
         holding.store = offered.store.clone();
         holding.redundancy_bytes = offered.redundancy_bytes;
         holding.id = offered.id;
@@ -145,13 +143,13 @@ impl Restorer {
         if gone.is_empty() {
             return Ok(());
         }
-        let there = match self.rank.site.rank {
-            0 => still_there(&self.rank.site.prefix, gone, published),
+        let there = match self.site.rank {
+            0 => still_there(&self.site.prefix, gone, published),
             _ => KvTree::new(),
         };
         for name in trees::from_root(links.world.as_ref(), &there, 0)?.keys() {
             let mut state = self.node.state();
-            match self.rank.file_ref(name).filter(|_| self.rank.site.rank == 0) {
+            match self.rank.file_ref(name).filter(|_| self.site.rank == 0) {
                 Some(file) => {
                     let deletion = state.machine.deleted(&file, monotonic_ms());
                     self.contents.delete(&mut state, name, &ns::Place::Prefix, deletion)?;
@@ -166,7 +164,7 @@ impl Restorer {
     fn remake_directories(&self, report: &RebuildReport) {
         for offered in &report.offered {
             for file in &offered.files {
-                let dir = self.rank.site.prefix.join(ns::parent(&file.name));
+                let dir = self.site.prefix.join(ns::parent(&file.name));
                 let failed = |error| Error::io("cannot create the directory", &dir, error);
                 if let Err(error) = again(|| std::fs::create_dir_all(&dir).map_err(failed)) {
                     self.rank.complain(messages::DIRECTORY_NOT_MADE, &error);
@@ -177,7 +175,7 @@ impl Restorer {
 
     fn replicate(&self, links: &Links, report: &RebuildReport) -> Result<()> {
         for offered in &report.offered {
-            let names = replicate_small(&links.ctx(&self.rank.site), offered)?;
+            let names = replicate_small(&links.ctx(&self.site), offered)?;
             let Some(key) = self.rank.machine_key(&offered.key) else { continue };
             if let Some(layer) = self.node.state().view.layer_mut(&key) {
                 names.iter().for_each(|name| layer.drop_elsewhere(name));
@@ -211,13 +209,13 @@ impl Restorer {
 
     /// Finds the number of each offered dataset in its series, whether it is output, and whether
     /// the prefix has the last word on files of it, as any rank's record has it.
-    pub(in crate::session) fn numbers(
+    pub(crate) fn numbers(
         &self,
         links: &Links,
         report: &RebuildReport,
     ) -> Result<Vec<(u64, bool, bool)>> {
         let own = |offered: &Offered| {
-            let record = self.rank.site.filemap.get_id(offered.id);
+            let record = self.site.filemap.get_id(offered.id);
             let tag = |name: &str| {
                 let tags = record.as_ref().map(|record| &record.tags);
                 tags.and_then(|tags| tags.get(name)?.parse::<i64>().ok()).unwrap_or(0)

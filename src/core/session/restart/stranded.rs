@@ -21,7 +21,7 @@ impl Restorer {
     ///
     /// # Errors
     /// Communication failed, or the cache cannot be changed.
-    pub(in crate::session) fn publish_stranded(
+    pub(crate) fn publish_stranded(
         &self,
         links: &Links,
         report: &mut RebuildReport,
@@ -46,36 +46,35 @@ impl Restorer {
                 }
             }
             let chosen = |record: &DatasetRecord| record.dataset_id == id;
-            agree(links.world.as_ref(), discard(&links.ctx(&self.rank.site), &chosen, &|_| false))?;
+            agree(links.world.as_ref(), discard(&links.ctx(&self.site), &chosen, &|_| false))?;
         }
         if any {
-            restart.index =
-                Index::read(links.world.as_ref(), &self.rank.site, &self.rank.series, None)?;
+            restart.index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
         }
         Ok(())
     }
 
     fn publish_one(&self, links: &Links, one: &Withheld, known: &Index) -> Result<Left> {
-        let (ctx, stranded) = (links.ctx(&self.rank.site), one.stranded.as_ref());
+        let (ctx, stranded) = (links.ctx(&self.site), one.stranded.as_ref());
         let (Some(stranded), Some(kept)) =
             (stranded, kept_by_newer(&ctx, one.id, &one.key, known.restorable())?)
         else {
             return Err(Error::Refused("a newer one has its names".into()));
         };
         let kept = |name: &str| kept.contains(name);
-        let left = flush_shares(&ctx, &stranded.shares, self.rank.site.size, &kept, (1, &|| ()))?;
+        let left = flush_shares(&ctx, &stranded.shares, self.site.size, &kept, (1, &|| ()))?;
         let key = self.rank.machine_key(&one.key);
         let title = key.map_or_else(|| one.key.series.clone(), |key| self.rank.title(&key));
         let note = "the nodes have no room to move it";
         self.rank.event(|| Event::new("PUBLISHED").dataset(one.id, one.key.title()).note(note));
-        if self.rank.site.rank == 0 {
+        if self.site.rank == 0 {
             log::warn(
                 messages::NO_ROOM_TO_MOVE,
                 format_args!(
                     "{title} (dataset {}) is written to {} before the program runs, which costs \
                      time: {}",
                     one.id,
-                    self.rank.site.prefix.display(),
+                    self.site.prefix.display(),
                     stranded.why
                 ),
             );

@@ -9,13 +9,12 @@ use crate::log::{self, messages};
 use crate::params::keys;
 use crate::records::DatasetRecord;
 use crate::restart::index::{Index, newest_left, newest_vanished, vanished_in_words};
-use crate::session::prefix::hiding::Hidden;
-use crate::session::restart::Restorer;
+use crate::session::{prefix::hiding::Hidden, restart::Restorer};
 use crate::transfer::JournalReport;
 
 impl Restorer {
     /// Tells what the cache has given and what it has not. On rank 0.
-    pub(in crate::session) fn tell_offers(
+    pub(crate) fn tell_offers(
         &self,
         report: &RebuildReport,
         known: &Index,
@@ -32,7 +31,7 @@ impl Restorer {
         }
         self.tell_lost(report, known, hidden);
         self.tell_strange(report);
-        let chosen = self.rank.site.settings.get_optional(keys::CURRENT).is_some();
+        let chosen = self.site.settings.get_optional(keys::CURRENT).is_some();
         self.repoint_links(report, hidden.in_place.as_ref(), chosen);
         self.tell_former_groups(report);
         self.tell_offered(report, elapsed);
@@ -49,10 +48,10 @@ impl Restorer {
         self.describe_lost(&past).into_iter().for_each(|line| self.rank.mention(line));
         let mut lines = self.describe_lost(&lost);
         lines.extend(vanished_in_words(report, known));
-        let goes_on = !self.rank.site.settings.get(keys::RESTART_REQUIRED);
+        let goes_on = !self.site.settings.get(keys::RESTART_REQUIRED);
         let begins = known.listed.iter().find(|one| goes_on && hidden.restart == one.id);
         if let (Some(last), Some(one)) = (lines.last_mut(), begins) {
-            let prefix = self.rank.site.prefix.display();
+            let prefix = self.site.prefix.display();
             last.push_str(&format!("; the run goes on from {}, which {prefix} has", one.name));
         }
         lines.iter().for_each(|line| log::warn(messages::LOST, line));
@@ -69,7 +68,7 @@ impl Restorer {
                  directory that was {} before, and this one was made anew. A start with \
                  SCR_CACHE_ADOPT=1 begins with it after all; it goes when this run has completed \
                  a checkpoint, or with SCR_CACHE_PURGE=1",
-                self.rank.site.prefix.display()
+                self.site.prefix.display()
             ),
         );
     }
@@ -100,9 +99,8 @@ impl Restorer {
 
     /// What was protected across groups that the settings do not have any more.
     fn tell_former_groups(&self, report: &RebuildReport) {
-        let records = report.offered.iter().filter_map(|one| self.rank.site.filemap.get_id(one.id));
-        let former =
-            |record: DatasetRecord| self.rank.site.descriptors.former_group(&record.descriptor);
+        let records = report.offered.iter().filter_map(|one| self.site.filemap.get_id(one.id));
+        let former = |record: DatasetRecord| self.site.descriptors.former_group(&record.descriptor);
         let groups: BTreeSet<String> = records.filter_map(former).collect();
         for group in groups {
             log::warn(
@@ -125,7 +123,7 @@ impl Restorer {
         let title = self.rank.title(&key);
         let mut text = match newest.is_on_prefix() {
             true => {
-                format!("{title} is on {}, and not in the cache", self.rank.site.prefix.display())
+                format!("{title} is on {}, and not in the cache", self.site.prefix.display())
             }
             false => format!("{title} is in the cache"),
         };
@@ -140,7 +138,7 @@ impl Restorer {
     }
 
     /// Logs what became of flushes that an earlier launch had under way.
-    pub(in crate::session) fn log_journal(&self, report: &JournalReport, known: &Index) {
+    pub(crate) fn log_journal(&self, report: &JournalReport, known: &Index) {
         let all = [
             (&report.completed, "FLUSH_END", "an earlier launch had it under way"),
             (&report.rolled_back, "FLUSH_FAILED", "an earlier launch had it under way; undone"),
@@ -157,7 +155,7 @@ impl Restorer {
     }
 
     /// Logs what the start has found in the cache.
-    pub(in crate::session) fn log_offered(&self, report: &RebuildReport, known: &Index) {
+    pub(crate) fn log_offered(&self, report: &RebuildReport, known: &Index) {
         for one in &report.offered {
             if !one.rebuilt.is_empty() {
                 let note = format!("{}: ranks {:?}", one.scheme, one.rebuilt);

@@ -10,12 +10,12 @@ use crate::session::stores::Stores;
 impl Stores {
     /// Returns the aliases of the launch, see [`Alias`].
     pub fn aliases(&self) -> &[Alias] {
-        &self.rank.site.aliases
+        &self.site.aliases
     }
 
     /// Warns if what is opened for writing at `path` does not lie there, because of a symbolic
     /// link.
-    pub(in crate::session) fn misled(&self, path: &Path) {
+    pub(crate) fn misled(&self, path: &Path) {
         let Some(name) = self.rank.name_of(path) else { return };
         if self.rank.match_name(name).is_none() {
             return;
@@ -43,7 +43,7 @@ impl Stores {
     }
 
     fn is_alias(&self, name: &str) -> bool {
-        self.rank.site.aliases.iter().any(|alias| alias.name == name)
+        self.site.aliases.iter().any(|alias| alias.name == name)
     }
 
     fn link_replaced(&self, name: &str) {
@@ -54,7 +54,7 @@ impl Stores {
 
     /// Heeds that these names are about to go or to stand for something else: if one is an alias,
     /// the cache and the program would not mean the same directory any more.
-    pub(in crate::session) fn heed_link(&self, paths: &[&Path]) {
+    pub(crate) fn heed_link(&self, paths: &[&Path]) {
         let mut names = paths.iter().filter_map(|path| self.rank.name_of(path));
         if let Some(name) = names.find(|name| self.is_alias(name)) {
             self.link_replaced(name);

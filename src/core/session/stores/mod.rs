@@ -11,7 +11,7 @@
 
 mod aliases;
 pub(super) mod choice;
-pub(super) mod pages;
+mod pages;
 pub(super) mod room;
 pub(super) mod setback;
 pub(super) mod space;
@@ -19,17 +19,26 @@ pub(super) mod space;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use pages::Pages;
-
 use crate::cache::{Launches, Setbacks};
+use crate::launch::site::Site;
 use crate::machine::DatasetKey;
-use crate::session::node::Node;
-use crate::session::rank::Rank;
-use crate::session::report::Report;
+use crate::session::{node::Node, rank::Rank, report::Report};
 use crate::system::Memory;
+
+/// What a rank knows of files that may be written over.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    /// Files that were written from start to end the last time: series and masked name.
+    pub(super) in_order: BTreeSet<(usize, String)>,
+    /// Evictions at which nobody had taken what was kept.
+    pub(super) unused: u32,
+    /// Bytes that were kept at the last one.
+    pub(super) kept: u64,
+}
 
 /// The stores of this node, as this rank uses them.
 pub struct Stores {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) report: Arc<Report>,

@@ -1,10 +1,9 @@
 //! A store that is full or fails in the middle of a write: the file moves to the PFS, its
 //! descriptor too.
 
+use crate::handles::open_alike;
 use crate::machine::Reason;
-use std::fs::{File, OpenOptions};
-use std::io::{Seek as _, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::account::tally::Count;
@@ -13,38 +12,32 @@ use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::handles::{Room, Tracked, Way};
 use crate::namespace::{self as ns, Place};
-use crate::session::node::State;
-use crate::session::stores::Stores;
+use crate::session::{node::State, stores::Stores};
 use crate::system::{monotonic_ms, test_pause};
 
 impl Stores {
     /// Notes that a call on the file of `token` met `errno` in the store.
-    pub(in crate::session) fn met(&self, token: u64, errno: i32) {
+    pub(crate) fn met(&self, token: u64, errno: i32) {
         let state = self.node.state();
-        if let Some(one) = state.tokens.get(token).filter(|one| self.is_in_store(one)) {
+        if let Some(one) = state.own.tokens.get(token).filter(|one| self.is_in_store(one)) {
             let source = std::io::Error::from_raw_os_error(errno);
             let error = Error::io("cannot write", &one.name, source);
             let store = self.store_for(&state, &one.key);
-            self.setbacks.met(Setback::of(self.rank.site.layout.cache_dir(&store), &error));
+            self.setbacks.met(Setback::of(self.site.layout.cache_dir(&store), &error));
         }
     }
 
     /// Tells that the dataset of the file is invalid, with this reason.
-    pub(in crate::session) fn tell_unmoved(
-        &self,
-        state: &mut State,
-        tracked: &Tracked,
-        error: &Error,
-    ) {
+    pub(crate) fn tell_unmoved(&self, state: &mut State, tracked: &Tracked, error: &Error) {
         let text = format!("{} could not be moved out of the cache: {error}", tracked.name);
         state.machine.failed(&tracked.key, &text, monotonic_ms());
     }
 
     /// Tries to bring the file to the PFS, and opens it there as `fd` is. `None`: the file is on
     /// the PFS already, and that refuses.
-    pub(in crate::session) fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
+    pub(crate) fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
         let mut state = self.node.state();
-        let Some(tracked) = state.tokens.get(token).cloned() else { return Ok(None) };
+        let Some(tracked) = state.own.tokens.get(token).cloned() else { return Ok(None) };
         if let Way::Shadow { copy, .. } = &tracked.way {
             let copy = self.evacuate_shadow(&mut state, copy)?;
             return open_alike(fd, &copy).map(Some);
@@ -65,9 +58,9 @@ impl Stores {
         if let Some(source) = &source {
             self.copy_out(source, &tracked.name, false)?;
         }
-        let file = open_alike(fd, &self.rank.site.on_prefix(&tracked.name))?;
+        let file = open_alike(fd, &self.site.on_prefix(&tracked.name))?;
         test_pause("move.copied");
-        if let Some(one) = state.tokens.get_mut(token) {
+        if let Some(one) = state.own.tokens.get_mut(token) {
             (one.way, one.room) = (Way::OnPrefix, Room::default());
         }
         match source {
@@ -89,7 +82,7 @@ impl Stores {
     /// and what the next fsync says of it is true. What is read from the device instead is its own
     /// word: an error here, or what it keeps.
     fn copy_out(&self, source: &Path, name: &str, sync: bool) -> Result<()> {
-        let target = self.rank.site.on_prefix(name);
+        let target = self.site.on_prefix(name);
         let was_there = target.symlink_metadata().is_ok();
         let options = CopyOptions { crc32: false, sync, ..CopyOptions::default() };
         let copied = copy_file(source, &target, options).map(drop);
@@ -111,7 +104,7 @@ impl Stores {
 
     /// A private copy goes on as one on the PFS, for all descriptors that share it. Returns where.
     fn evacuate_shadow(&self, state: &mut State, copy: &Path) -> Result<PathBuf> {
-        let fallback_dir = self.rank.site.fallback_dir();
+        let fallback_dir = self.site.fallback_dir();
         if copy.starts_with(&fallback_dir) {
             // Either another descriptor on it was here before, or the PFS is full, too.
             return Ok(copy.to_path_buf());
@@ -120,16 +113,16 @@ impl Stores {
         let target = fallback_dir.join(number);
         ns::make_parents(&fallback_dir, &number.to_string_lossy())?;
         ns::copy_up(copy, &target)?;
-        state.tokens.move_shadow(copy, &target);
+        state.own.tokens.move_shadow(copy, &target);
         let _ = ns::remove(copy);
         Ok(target)
     }
 
     /// Distrusts the file of `token`, which is not sure to be durable where it is: it goes to the
     /// PFS at its close. `false`: it is not in the cache.
-    pub(in crate::session) fn distrust(&self, token: u64) -> bool {
+    pub(crate) fn distrust(&self, token: u64) -> bool {
         let mut state = self.node.state();
-        let Some(one) = state.tokens.get_mut(token) else { return false };
+        let Some(one) = state.own.tokens.get_mut(token) else { return false };
         let in_cache = self.is_in_store(one) && !matches!(one.way, Way::Lazy { .. });
         one.distrusted |= in_cache;
         in_cache
@@ -137,12 +130,8 @@ impl Stores {
 
     /// Takes the close of a descriptor of a [distrusted](Tracked::distrusted) file. With the last
     /// one it goes to the PFS. `false`: it could not, and its dataset is invalid.
-    pub(in crate::session) fn leave_distrusted(
-        &self,
-        state: &mut State,
-        tracked: &mut Tracked,
-    ) -> bool {
-        if let Some(twin) = state.tokens.twin(tracked) {
+    pub(crate) fn leave_distrusted(&self, state: &mut State, tracked: &mut Tracked) -> bool {
+        if let Some(twin) = state.own.tokens.twin(tracked) {
             twin.distrusted = true;
             return true;
         }
@@ -164,49 +153,5 @@ impl Stores {
             _ => Ok(()),
         };
         moved.inspect_err(|error| self.tell_unmoved(state, tracked, error)).is_ok()
-    }
-}
-
-/// Opens `path` with the access mode and the offset of `fd`.
-pub(in crate::session) fn open_alike(fd: i32, path: &Path) -> Result<File> {
-    let (flags, offset) = descriptor_info(fd)?;
-    let access = flags & libc::O_ACCMODE;
-    let mut file = OpenOptions::new()
-        .read(access != libc::O_WRONLY)
-        .write(access != libc::O_RDONLY)
-        .custom_flags(flags & (libc::O_APPEND | libc::O_SYNC | libc::O_DSYNC))
-        .open(path)
-        .map_err(|e| Error::io("cannot open", path, e))?;
-    file.seek(SeekFrom::Start(offset)).map_err(|e| Error::io("cannot seek in", path, e))?;
-    Ok(file)
-}
-
-/// Flags and offset of a descriptor.
-pub(in crate::session) fn descriptor_info(fd: i32) -> Result<(i32, u64)> {
-    let path = std::path::PathBuf::from(format!("/proc/self/fdinfo/{fd}"));
-    let text = std::fs::read_to_string(&path).map_err(|e| Error::io("cannot read", &path, e))?;
-    let field = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next())
-    };
-    let flags = field("flags:").and_then(|word| i32::from_str_radix(word, 8).ok());
-    let offset = field("pos:").and_then(|word| word.parse().ok());
-    match (flags, offset) {
-        (Some(flags), Some(offset)) => Ok((flags, offset)),
-        _ => Err(Error::corrupt(path, "no flags or no position")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write as _;
-    use std::os::fd::AsRawFd as _;
-
-    #[test]
-    fn a_descriptor_tells_its_mode_and_place() {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(b"12345").unwrap();
-        let (flags, offset) = descriptor_info(file.as_raw_fd()).unwrap();
-        assert_eq!((flags & libc::O_ACCMODE, offset), (libc::O_RDWR, 5));
     }
 }

@@ -5,18 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::account::tally::Count;
+use crate::launch::site::Site;
 use crate::log::{self, messages};
 use crate::machine::{FileRef, Gone, Overdue, Reason};
 use crate::namespace as ns;
 use crate::params::keys;
-use crate::session::contents::Contents;
-use crate::session::node::Node;
-use crate::session::rank::Rank;
-use crate::session::rank::publish::{Gate, Single};
+use crate::session::{
+    contents::Contents,
+    node::Node,
+    rank::{
+        Rank,
+        publish::{PublishGate, SingleFile},
+    },
+};
 use crate::system::monotonic_ms;
 
 /// What goes to the PFS although no agreement comes for it.
 pub struct Unsealed {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) contents: Arc<Contents>,
@@ -27,7 +33,7 @@ pub struct Unsealed {
 impl Unsealed {
     /// Writes what is overdue to the PFS, and deletes there what the program has deleted. Runs on
     /// the helper thread, when agreements end, and after the end at every close.
-    pub(in crate::session) fn publish_overdue(&self) {
+    pub(crate) fn publish_overdue(&self) {
         self.publish_closed(true);
         self.contents.publish_left_private();
         for gone in self.node.state().machine.overdue_deletions(monotonic_ms()) {
@@ -37,13 +43,13 @@ impl Unsealed {
 
     /// Writes what is overdue to the PFS; the files that may name a checkpoint only if `pointers`.
     /// Returns those that are left.
-    pub(in crate::session) fn publish_closed(&self, pointers: bool) -> Vec<Overdue> {
+    pub(crate) fn publish_closed(&self, pointers: bool) -> Vec<Overdue> {
         self.publish_before(None, pointers)
     }
 
     /// Brings what no agreement has come for to the PFS before the program begins the second
     /// checkpoint after it with `file`.
-    pub(in crate::session) fn publish_outrun(&self, file: &FileRef) {
+    pub(crate) fn publish_outrun(&self, file: &FileRef) {
         if self.node.state_to_look().machine.outruns(file) {
             self.publish_before(Some(file.series), true);
         }
@@ -71,7 +77,7 @@ impl Unsealed {
         let since = match outrun {
             true => "while it wrote two checkpoints".to_string(),
             false => {
-                let seconds = self.rank.site.settings.get(keys::UNSEALED_SECONDS).as_secs_f64();
+                let seconds = self.site.settings.get(keys::UNSEALED_SECONDS).as_secs_f64();
                 format!("for {seconds} s")
             }
         };
@@ -88,7 +94,7 @@ impl Unsealed {
                 "the program has passed no blocking collective of all ranks{why} {since}, and \
                  checkpoints in the cache are complete at those only: their files are written to \
                  {} as they are, new ones too until there is one (SCR_UNSEALED_SECONDS)",
-                self.rank.site.prefix.display()
+                self.site.prefix.display()
             ),
         );
     }
@@ -99,14 +105,14 @@ impl Unsealed {
     }
 
     /// Writes one of them, if it is still there. `false`: it cannot be written.
-    pub(in crate::session) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
+    pub(crate) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
         let layer = self.node.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
         let Some(source) = layer.filter(|source| source.exists()) else { return true };
         // Without the lock: the copy takes its time. The cached file stays what the program
         // sees; if it is opened again meanwhile, the machine has it copied once more.
         let target = self.rank.on_prefix_now(&one.file);
-        let gate = if reason == Reason::Wanted { Gate::Awaited } else { Gate::Open };
-        match self.rank.publish(Single { source: &source, target: &target, reason }, gate) {
+        let gate = if reason == Reason::Wanted { PublishGate::Awaited } else { PublishGate::Open };
+        match self.rank.publish(SingleFile { source: &source, target: &target, reason }, gate) {
             Ok(_) => {
                 self.rank.tally.one(Count::FellBack);
                 self.node.state().machine.published(&one.key, &one.file);

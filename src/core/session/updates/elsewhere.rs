@@ -15,19 +15,11 @@ use crate::log;
 use crate::machine::DatasetKey;
 use crate::namespace::{Files, Layer, Message, Notice, Remote, ToldElsewhere};
 use crate::records::{self, FileMeta, files_from_list, files_to_list};
-use crate::session::node::State;
-use crate::session::updates::Updates;
+use crate::session::{node::State, updates::Updates};
 
 impl Updates {
     /// Tells all ranks what each has to tell, if it is time for it. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn tell_names(
-        &self,
-        links: &Links,
-        before_conference: bool,
-    ) -> Result<()> {
+    pub(crate) fn tell_names(&self, links: &Links, before_conference: bool) -> Result<()> {
         let mut state = self.node.state();
         if !state.machine.tells_names(before_conference) {
             return Ok(());
@@ -39,10 +31,7 @@ impl Updates {
 
     /// Tells all ranks what directories were called when the program ended, which must be known: at
     /// the end no agreement comes before the conference. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn tell_moves(&self, links: &Links) -> Result<()> {
+    pub(crate) fn tell_moves(&self, links: &Links) -> Result<()> {
         let mut state = self.node.state();
         let mut untold = [i64::from(!state.moves.untold.is_empty())];
         untold[0] |= i64::from(!state.moves.learned.is_empty());
@@ -83,7 +72,7 @@ impl Updates {
         });
         state.moves.told = own.moves().last().map_or(state.moves.told, |one| one.number);
         drop(state);
-        self.rank.site.host.names_changed();
+        self.site.host.names_changed();
         Ok(())
     }
 
@@ -93,7 +82,7 @@ impl Updates {
         let mut files: BTreeMap<DatasetKey, Files> = BTreeMap::new();
         for (key, names) in state.machine.visible() {
             let Some(layer) = state.view.layer(&key) else { continue };
-            let before = state.told.files.get(&key);
+            let before = state.moves.elsewhere.files.get(&key);
             let found = names.into_iter().filter_map(|(name, closed)| {
                 let meta = match closed {
                     true => describe(&layer.dir.join(&name), &name).ok()?,
@@ -105,7 +94,7 @@ impl Updates {
             files.insert(key, found);
         }
         for (key, now) in &files {
-            let before = state.told.files.get(key);
+            let before = state.moves.elsewhere.files.get(key);
             let known = |name: &str| before.and_then(|before| before.get(name));
             let new = now.iter().filter(|(name, meta)| known(name) != Some(meta));
             let there: Vec<FileMeta> = new.map(|(_, meta)| meta.clone()).collect();
@@ -123,15 +112,15 @@ impl Updates {
         let far = state.view.take_far_news();
         news.names("LAID", far.laid);
         news.names("ON_PREFIX", far.on_prefix);
-        news.names("DELETED", deleted.difference(&state.told.deleted));
-        news.names("SETTLED", state.told.deleted.difference(&deleted));
-        state.told = ToldElsewhere { files, deleted };
+        news.names("DELETED", deleted.difference(&state.moves.elsewhere.deleted));
+        news.names("SETTLED", state.moves.elsewhere.deleted.difference(&deleted));
+        state.moves.elsewhere = ToldElsewhere { files, deleted };
         take_moves(state, &mut news);
         news
     }
 
     fn hear_of_moves(&self, state: &mut State, rank: usize, news: &Message) {
-        if rank != self.rank.site.rank {
+        if rank != self.site.rank {
             news.moves().iter().for_each(|one| self.node.hear_of_move(state, rank, one));
         }
         for (series, texts) in news.0.child("LEARNED") {
@@ -162,7 +151,7 @@ impl Updates {
             let there = files_from_list(tree.child("THERE")).unwrap_or_default();
             if !there.is_empty() && state.view.layer(&key).is_none() {
                 let store = self.stores.store_for(state, &key);
-                let dir = self.rank.site.layout.open_dir(&store, &self.rank.record_key(&key));
+                let dir = self.site.layout.open_dir(&store, &self.rank.record_key(&key));
                 state.view.put(Layer::new(key.clone(), dir));
             }
             for (name, _) in tree.child("GONE") {
@@ -176,7 +165,7 @@ impl Updates {
                     // It had heard of the deletion.
                     state.machine.made_elsewhere(&file);
                     state.view.revive(&name);
-                    state.told.deleted.remove(&name);
+                    state.moves.elsewhere.deleted.remove(&name);
                 }
                 state.view.made_elsewhere(&key, Remote { owner: rank, meta });
             }
@@ -195,7 +184,8 @@ fn take_moves(state: &mut State, message: &mut Message) {
 /// Files that ranks of this node have made for datasets in progress: whoever deletes one of those
 /// tells so in the next conference.
 fn made_here(state: &State) -> BTreeSet<String> {
-    let sealed = |key: &DatasetKey| state.holdings.get(key).is_some_and(|holding| holding.id != 0);
+    let sealed =
+        |key: &DatasetKey| state.own.holdings.get(key).is_some_and(|holding| holding.id != 0);
     let open = state.view.layers().iter().filter(|layer| !sealed(&layer.key));
     let on_prefix = |layer: &Layer| {
         let known = layer.known_below("").into_iter();

@@ -30,7 +30,7 @@ fn reason_and_help(why: Why) -> (&'static str, &'static str) {
 
 impl Updates {
     /// Says, once for each series that is kept out of the cache as a whole, why, and what helps.
-    pub(in crate::session) fn tell_uncached(&self) {
+    pub(crate) fn tell_uncached(&self) {
         let state = self.node.state();
         for (at, series) in self.rank.series.series().iter().enumerate() {
             let Some((why, name)) = state.machine.unprotected(at) else { continue };
@@ -43,22 +43,19 @@ impl Updates {
                      protected: {name} {reason}. {help}",
                     series.parameter,
                     series.text,
-                    self.rank.site.prefix.display(),
+                    self.site.prefix.display(),
                 ),
             );
         }
     }
 
     /// Gathers what all ranks know and has rank 0 keep it. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn store_knowledge(&self, links: &Links) -> Result<()> {
+    pub(crate) fn store_knowledge(&self, links: &Links) -> Result<()> {
         let known: Vec<Knowledge> = {
             let state = self.node.state();
             (0..self.rank.series.series().len()).map(|at| state.machine.knowledge(at)).collect()
         };
-        let (dir, world) = (self.rank.site.state_dir(), links.world.as_ref());
+        let (dir, world) = (self.site.state_dir(), links.world.as_ref());
         learned::store(&dir, &self.rank.identity, &self.rank.series, &known, world)
     }
 }

@@ -12,12 +12,12 @@ pub(super) mod wanted;
 
 use std::sync::Arc;
 
-use crate::session::node::Node;
-use crate::session::rank::Rank;
-use crate::session::stores::Stores;
+use crate::launch::site::Site;
+use crate::session::{node::Node, rank::Rank, stores::Stores};
 
 /// What ranks of other nodes are told, and hear.
-pub(in crate::session) struct Updates {
+pub(crate) struct Updates {
+    pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) stores: Arc<Stores>,

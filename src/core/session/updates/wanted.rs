@@ -21,31 +21,26 @@ use crate::transfer::{Awaited, Waited, announce_background, is_published};
 const REMOTE_DEADLINE: Duration = Duration::from_secs(60);
 
 impl Updates {
-    pub(in crate::session) fn wanted_folder(&self) -> PathBuf {
-        self.rank.site.state_dir().join("wanted")
+    pub(crate) fn wanted_folder(&self) -> PathBuf {
+        self.site.state_dir().join("wanted")
     }
 
     /// Returns where the node's first rank notes for the others what it has found.
-    pub(in crate::session) fn wanted_here(&self) -> PathBuf {
-        self.rank.site.layout.control_dir.join("wanted")
+    pub(crate) fn wanted_here(&self) -> PathBuf {
+        self.site.layout.control_dir.join("wanted")
     }
 
     /// Waits for a file of another node: its owner's helper thread writes it to the PFS.
-    pub(in crate::session) fn wait_for_remote(
-        &self,
-        name: &str,
-        key: &DatasetKey,
-        remote: &Remote,
-    ) -> Answer {
-        let path = self.rank.site.on_prefix(name);
+    pub(crate) fn wait_for_remote(&self, name: &str, key: &DatasetKey, remote: &Remote) -> Answer {
+        let path = self.site.on_prefix(name);
         let (mut key, mut remote) = (key.clone(), remote.clone());
         loop {
             let holding =
-                self.node.state().holdings.get(&key).map(|holding| (holding.id, holding.epoch));
+                self.node.state().own.holdings.get(&key).map(|holding| (holding.id, holding.epoch));
             let (id, epoch) = holding.unwrap_or_default();
             let there = is_published(&path, &remote.meta);
             let request = if there { None } else { self.ask_for(&key, id) };
-            let mut awaited = Awaited::new(&self.rank.site.prefix, &path, id, epoch);
+            let mut awaited = Awaited::new(&self.site.prefix, &path, id, epoch);
             let waited = awaited.wait(&remote.meta, request.as_deref(), REMOTE_DEADLINE);
             if waited == Waited::Come {
                 if let Some(layer) = self.node.state().view.layer_mut(&key) {
@@ -76,9 +71,9 @@ impl Updates {
             messages::REMOTE_NOT_COME,
             format_args!(
                 "rank {}: {name} lies on the node of rank {} and has not reached {}: {why}",
-                self.rank.site.rank,
+                self.site.rank,
                 remote.owner,
-                self.rank.site.prefix.display(),
+                self.site.prefix.display(),
             ),
         );
         Answer::Fail(libc::ENOENT)
@@ -95,10 +90,10 @@ impl Updates {
         let announces = id != 0 && !self.rank.flushes_begun().contains_key(&id);
         let announced = match announces {
             true => announce_background(
-                &self.rank.site.prefix,
-                &self.rank.site.filemap.get_id(id)?,
-                self.rank.site.size,
-                self.rank.site.transfer.prefix_size,
+                &self.site.prefix,
+                &self.site.filemap.get_id(id)?,
+                self.site.size,
+                self.site.transfer.prefix_size,
             ),
             false => Ok(Vec::new()),
         };
@@ -113,18 +108,18 @@ impl Updates {
     }
 
     /// Removes the request for a dataset that is on the prefix. For rank 0.
-    pub(in crate::session) fn settle_wanted(&self, id: u64) {
+    pub(crate) fn settle_wanted(&self, id: u64) {
         // One that stays is looked at again by nobody who has served it.
         let _ = remove_tree(&self.wanted_folder().join(id.to_string()));
         let _ = std::fs::remove_dir(self.wanted_folder());
     }
 
     /// Removes what an earlier launch has asked for.
-    pub(in crate::session) fn sweep_wanted(&self) {
-        if self.rank.site.rank == 0 {
+    pub(crate) fn sweep_wanted(&self) {
+        if self.site.rank == 0 {
             let _ = remove_tree(&self.wanted_folder());
         }
-        if self.rank.site.leads_node {
+        if self.site.leads_node {
             let _ = remove_tree(&self.wanted_here());
         }
     }
