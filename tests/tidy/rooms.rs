@@ -8,7 +8,7 @@ use crate::source::Source;
 const SESSION: &str = "src/core/session/";
 
 /// Folders whose rooms have an order, lowest first. What is in no room is above all of them.
-const ROOMS: [(&str, &[&str]); 4] = [
+const ROOMS: [(&str, &[&str]); 5] = [
     (
         SESSION,
         &[
@@ -33,6 +33,7 @@ const ROOMS: [(&str, &[&str]); 4] = [
         ],
     ),
     ("src/core/cache/", &["node", "sealing", "removal", "restart", "offline"]),
+    ("src/core/machine/", &["terms", "program", "state", "matters", "prefix", "conference"]),
     ("src/core/transfer/", &["prefix", "publish", "flush", "remains"]),
     ("preload/src/", &["base", "engine", "path", "fd", "signal", "child", "launcher", "hooks"]),
 ];

@@ -1,4 +1,4 @@
-//! Whether a checkpoint is due (`machine/need.rs`), for programs that ask.
+//! Whether a checkpoint is due (`machine/program/need.rs`), for programs that ask.
 
 use crate::comm::Comm;
 use crate::error::{Error, Result};

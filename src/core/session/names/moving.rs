@@ -1,7 +1,7 @@
 //! A directory gets its final name when all ranks have written into it. The files in it that are
-//! cached belong to their dataset from the start (`directories.rs`, `machine/moved.rs`); the rename
-//! moves them within the cache: on the node of the rank that renames at once, on the others when
-//! they hear of it, at the next agreement. Nobody waits, and no other rank is asked.
+//! cached belong to their dataset from the start (`directories.rs`, `machine/renaming.rs`); the
+//! rename moves them within the cache: on the node of the rank that renames at once, on the others
+//! when they hear of it, at the next agreement. Nobody waits, and no other rank is asked.
 //!
 //! Where that rank finds something else in the directory than files of a checkpoint in progress,
 //! this is a rename like any other: `links.rs`. Where the prefix has files of it, which get their

@@ -1,5 +1,5 @@
-//! Files that are never quiet (`machine/restless.rs` finds them) are left alone from then on, as if
-//! SCR_IGNORE_PATTERN named them: the PFS has them, and the program writes to it.
+//! Files that are never quiet (`machine/matters/logs.rs` finds them) are left alone from then on,
+//! as if SCR_IGNORE_PATTERN named them: the PFS has them, and the program writes to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Files that no agreement comes for go to the PFS by themselves; `machine/overdue.rs` says which,
-//! when, and in which order.
+//! Files that no agreement comes for go to the PFS by themselves; `machine/matters/unsealed.rs`
+//! says which, when, and in which order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
