@@ -135,7 +135,7 @@ faults: build
 ## lint: rustfmt and clippy, warnings are errors; the fuzz targets compile
 lint: deps
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy -p scr -p scr-core -p scr-cli -p scr-preload --all-targets -- -D warnings
+	$(CARGO) clippy --all-targets -- -D warnings
 	MPICC=mpicc.openmpi $(CARGO) clippy -p scr-mpi-values --all-targets --target-dir target/lint -- -D warnings
 	$(CARGO) fmt --manifest-path examples/rust/Cargo.toml --all --check
 	$(CARGO) clippy --manifest-path src/api/rust/Cargo.toml --target-dir target/lint -- -D warnings

@@ -43,7 +43,8 @@ TEST = [CARGO, "test", "--release"]  # and what of: a crate, all of its programs
 WRAPPER = {"RUSTC_WRAPPER": str(ROOT / "tests/support/rustc.sh")}
 CRATES = {  # by their parts
     # scr-cli has none of these; named, it has crates that both need compiled as for itself.
-    "core": ["-p", "scr-core", "-p", "scr-cli", "--lib", "--test", "core", "--test", "session"],
+    "core": ["-p", "scr-abi", "-p", "scr-core", "-p", "scr-cli", "--lib",
+             "--test", "core", "--test", "session"],
     "simulation": ["-p", "scr-core", "-p", "scr-cli", "--test", "simulation"],
     "cli": ["-p", "scr-cli"],
     "preload": ["-p", "scr-preload"],

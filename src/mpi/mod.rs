@@ -9,9 +9,6 @@ mod communicator;
 mod functions;
 mod library;
 mod lifecycle;
-/// What the loader tells of objects; the shim's.
-#[path = "../../preload/src/base/objects.rs"]
-mod objects;
 mod pending;
 mod sparse;
 mod trial;

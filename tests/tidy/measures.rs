@@ -18,7 +18,7 @@ use crate::source::Source;
 type Figures = BTreeMap<String, usize>;
 
 /// A crate has all its code below one folder.
-const CRATES: [&str; 2] = ["src/core/", "preload/src/"];
+const CRATES: [&str; 3] = ["src/core/", "preload/src/", "src/abi/"];
 
 /// A folder that nobody sees at a glance is two.
 const FILES_MAX: usize = 13;
@@ -44,10 +44,9 @@ const TODAY: &[(&str, usize)] = &[
     ("flags of Vote", 8),
     ("flags of Wait", 6),
     ("flags of Written", 5),
-    ("names of several types", 76),
+    ("names of several types", 74),
     ("parameters that are tuples", 38),
     ("preload/src, links up", 33),
-    ("preload/src/child, circle of files", 3),
     ("preload/src/fd, circle of files", 3),
     ("preload/src/hooks, circle of files", 2),
     ("preload/src/hooks, files", 30),
@@ -62,7 +61,6 @@ const TODAY: &[(&str, usize)] = &[
     ("src/core/kvtree, circle of files", 2),
     ("src/core/launch, circle of files", 3),
     ("src/core/launch, files", 19),
-    ("src/core/log, circle of files", 9),
     ("src/core/machine, circle of files", 30),
     ("src/core/machine, files", 35),
     ("src/core/namespace, circle of files", 6),
@@ -75,7 +73,7 @@ const TODAY: &[(&str, usize)] = &[
     ("src/core/records, files", 20),
     ("src/core/redundancy, circle of files", 21),
     ("src/core/session, circle of files", 69),
-    ("src/core/session, links up", 51),
+    ("src/core/session, links up", 50),
     ("src/core/system, circle of files", 17),
     ("src/core/system, files", 21),
 ];

@@ -29,14 +29,8 @@ mod report;
 mod restart;
 mod stores;
 mod updates;
-/// The contract with children of a rank, compiled into the shim, too.
-#[allow(dead_code, reason = "each side uses its half of the contract")]
-#[path = "../../../preload/src/child/wire.rs"]
-mod wire;
 
 use std::time::Duration;
-
-use crate::bytes;
 
 pub use crate::handles::TOKEN_LAZY;
 pub use crate::launch::program_setting;

@@ -11,11 +11,12 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use scr_abi::wire::{self, FileStat, Question, Reply, Request};
+
 use crate::log;
 use crate::namespace::{Answer, Entry};
 use crate::session::rank::hooked::Note;
 use crate::session::rank::runtime::Session;
-use crate::session::wire::{self, Known, Question, Reply, What};
 use crate::system::{block_signals, close_inherited, identity, peer, raise, random_u64, user_id};
 
 /// A child asks as soon as it is connected, unless it is stopped in between.
@@ -106,8 +107,8 @@ impl Session {
         let Some(question) = Question::from_bytes(&question) else { return };
         let is_remote = || matches!(self.lookup(path_of(&question.path)), Answer::Known(_));
         let waits = match question.what {
-            What::Open => true,
-            What::Lookup => question.flags != 0,
+            Request::Open => true,
+            Request::Lookup => question.flags != 0,
             _ => false,
         };
         let is_long = question.may_change() || (waits && is_remote());
@@ -126,23 +127,25 @@ impl Session {
     fn reply(&self, question: &Question, child: i32) -> Reply {
         let (path, other) = (path_of(&question.path), path_of(&question.other));
         let answer = match question.what {
-            What::Open => self.open_by_child(path, question.flags, child),
-            What::Lookup if question.flags != 0 => self.stat_by_child(path),
-            What::Lookup => self.lookup(path),
-            What::Change => self.open_by_child(path, libc::O_WRONLY, child),
-            What::Unlink => self.unlink(path),
-            What::Rename => self.rename(path, other),
-            What::Link => self.link(path, other, question.flags != 0),
-            What::Rmdir => self.rmdir(path),
-            What::Made => {
+            Request::Open => self.open_by_child(path, question.flags, child),
+            Request::Lookup if question.flags != 0 => self.stat_by_child(path),
+            Request::Lookup => self.lookup(path),
+            Request::Change => self.open_by_child(path, libc::O_WRONLY, child),
+            Request::Unlink => self.unlink(path),
+            Request::Rename => self.rename(path, other),
+            Request::Link => self.link(path, other, question.flags != 0),
+            Request::Rmdir => self.rmdir(path),
+            Request::Made => {
                 self.note(Note::Mkdir(path));
                 Answer::Done
             }
-            What::Make => {
+            Request::Make => {
                 self.note(Note::Make(path));
                 Answer::Done
             }
-            What::List => return Reply::Entries(self.list(path).into_iter().map(entry).collect()),
+            Request::List => {
+                return Reply::Entries(self.list(path).into_iter().map(entry).collect());
+            }
         };
         reply_of(answer)
     }
@@ -169,7 +172,7 @@ fn reply_of(answer: Answer) -> Reply {
         Answer::Redirect { path, .. } => Reply::At(path.into_os_string().into_vec()),
         Answer::Fail(code) => Reply::Fail(code),
         Answer::Done => Reply::Done,
-        Answer::Known(known) => Reply::Known(Known {
+        Answer::Known(known) => Reply::Known(FileStat {
             size: known.size,
             mode: known.mode,
             ino: known.ino,
