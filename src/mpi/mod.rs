@@ -3,7 +3,7 @@
 //!
 //! Everything calls the `PMPI_` names: the engine's own traffic must not look like the program's to
 //! profiling tools. This library is linked with no MPI: functions and constants are those of the
-//! MPI that the program has brought ([`library`], [`values`]).
+//! MPI that the program has brought (`library.rs`, `values.rs`).
 
 mod communicator;
 mod functions;
