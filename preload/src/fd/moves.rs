@@ -141,8 +141,8 @@ fn move_held(table: &Engine, old: c_int, tokens: &[u64], (why, writers): (Why, W
 }
 
 /// Like [`open_files::replace`]; a thread that only reads or seeks has not waited, so what it has
-/// done to the place of `own`, a copy of the token's descriptors, since the engine looked is done to
-/// `new`.
+/// done to the place of `own`, a copy of the token's descriptors, since the engine looked is done
+/// to `new`.
 fn replace_in_use(token: u64, own: c_int, new: c_int) {
     // SAFETY: system calls on numbers; the engine gave us the descriptor.
     unsafe {
