@@ -1,4 +1,4 @@
-//! The engine table that the preload library opens (`preload/src/engine/abi.rs`).
+//! The engine table that the preload library opens ([`scr_abi`]).
 //!
 //! Nothing of ours may reach the program as a crash: every function catches panics, reports the
 //! first one, and ends routing, so that from then on the program's calls pass.
@@ -11,16 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use super::abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, StatAnswer, TOKEN_LAZY, Verdict, event,
-    kind, sync_kind,
+use scr_abi::{
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, StatAnswer, Verdict, event, kind,
+    sync_kind,
 };
-use crate::engine;
 use scr_core::machine::SyncKind;
-use scr_core::session;
-use scr_core::session::{Alias, Answer, Attributes, Door, Note, Session};
+use scr_core::session::{self, Alias, Answer, Attributes, Door, Note, Session};
 
-const _: () = assert!(TOKEN_LAZY == session::TOKEN_LAZY, "both sides mean the same bit");
+use crate::engine;
 
 static TABLE: Engine = Engine {
     size: size_of::<Engine>(),
@@ -52,7 +50,7 @@ static TABLE: Engine = Engine {
     turns,
 };
 
-/// Gives the shim the functions of the engine: the door, whose name is [`super::abi::ENTRY`].
+/// Gives the shim the functions of the engine: the door, whose name is [`scr_abi::ENTRY`].
 #[unsafe(no_mangle)]
 pub extern "C" fn scr_engine_table() -> *const Engine {
     &raw const TABLE

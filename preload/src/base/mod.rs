@@ -6,12 +6,6 @@ pub(crate) mod family;
 pub(crate) mod lock;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod message;
-/// The engine's table of messages; what is said has an id of it.
-#[allow(dead_code, unused_imports, reason = "the shim says a few of them only")]
-#[path = "../../../src/core/log/messages/mod.rs"]
-pub(crate) mod messages;
-#[cfg_attr(test, allow(dead_code))]
-pub(crate) mod objects;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod real;
 #[cfg(test)]

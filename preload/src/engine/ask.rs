@@ -3,7 +3,8 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 
-use crate::engine::abi::{Engine, StatAnswer, Verdict, event, kind};
+use scr_abi::{Engine, StatAnswer, Verdict, event, kind};
+
 use crate::engine::{self, Active};
 use crate::fd::reuse;
 use crate::path::canonical::Located;

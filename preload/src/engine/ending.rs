@@ -8,7 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::engine::abi::event;
+use scr_abi::event;
+
 use crate::engine::{self, Active};
 use crate::{fd::open_files, fd::reuse, signal::guard, signal::handlers, signal::stand_in};
 

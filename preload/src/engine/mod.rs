@@ -1,7 +1,6 @@
 //! The engine: found and opened at MPI_Init, asked by the hooks, told of the end.
 
 #[cfg_attr(test, allow(dead_code))]
-pub(crate) mod abi;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod absence;
 #[cfg_attr(test, allow(dead_code))]

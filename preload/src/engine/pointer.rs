@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-use crate::engine::abi::{Engine, Idle};
+use scr_abi::{Engine, Idle};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {

@@ -5,13 +5,13 @@ use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Once, OnceLock};
 
+use scr_abi::{Engine, Host, event, messages};
+
 use super::open::{library_path, open_engine};
 use super::pointer::{self, Active, active, set_active};
 use super::{absence, ending, watch};
 use crate::base::lock;
-use crate::base::messages;
 use crate::child;
-use crate::engine::abi::{Engine, Host, event};
 use crate::fd::{lazy, moves, open_files};
 use crate::path::aliases::{self, Alias};
 use crate::path::{listing, memory, turns};

@@ -22,10 +22,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-use crate::base::{message, messages};
-use crate::engine::abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, Verdict, event as kind_of_event, kind,
+use scr_abi::{
+    ABI_VERSION, Engine, EntryFn, Host, Idle, Verdict, event as kind_of_event, kind, messages,
 };
+
+use crate::base::message;
 
 /// The directory that watched ranks write to; who sets it makes it.
 pub(super) const VARIABLE: &str = "SCR_SHIM_WATCH";

@@ -5,7 +5,8 @@
 
 use std::ffi::c_int;
 
-use crate::engine::abi::Engine;
+use scr_abi::Engine;
+
 use crate::engine::ask::{Outcome, handle};
 use crate::fd::changes::Moment;
 use crate::fd::moves::evacuate;

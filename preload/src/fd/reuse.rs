@@ -18,8 +18,9 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use scr_abi::{Engine, PATH_BYTES};
+
 use crate::base::real::page_bytes;
-use crate::engine::abi::{Engine, PATH_BYTES};
 use crate::fd::in_order::{self, Course};
 use crate::signal::guard;
 

@@ -3,9 +3,9 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use libc::{AT_FDCWD, gid_t, mode_t, off_t, timespec, timeval, uid_t, utimbuf};
+use scr_abi::event;
 
 use crate::base::family::interpose;
-use crate::engine::abi::event;
 use crate::engine::ask::{Answer, Outcome, Question, below_prefix};
 use crate::fd::in_order;
 use crate::hooks::open::name_behind;

@@ -9,7 +9,8 @@ use std::ffi::{CStr, c_char, c_void};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::base::objects::object_info;
+use scr_abi::objects::object_info;
+
 use crate::base::real;
 use crate::signal::guard;
 

@@ -2,9 +2,10 @@
 
 use std::ffi::{c_int, c_uint};
 
+use scr_abi::Engine;
+
 use crate::base::family::interpose;
 use crate::engine;
-use crate::engine::abi::Engine;
 use crate::engine::ask::{Outcome, handle};
 use crate::fd::lazy::{wake_beyond, wake_descriptor};
 use crate::fd::open_files::Released;

@@ -4,9 +4,9 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libc::{AT_FDCWD, size_t, ssize_t};
+use scr_abi::event;
 
 use crate::base::family::interpose;
-use crate::engine::abi::event;
 use crate::engine::ask::{Answer, Outcome, Question, below_prefix};
 use crate::signal::guard;
 

@@ -7,9 +7,9 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use scr_abi::Engine;
 
 use crate::base::lock::{GENERATIONS, Lock};
-use crate::engine::abi::Engine;
 use crate::hooks::open::report;
 use crate::{fd::open_files, signal::guard};
 

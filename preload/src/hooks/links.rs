@@ -3,9 +3,9 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 
 use libc::{AT_FDCWD, size_t, ssize_t};
+use scr_abi::Engine;
 
 use crate::base::family::interpose;
-use crate::engine::abi::Engine;
 use crate::engine::ask::{
     Answer, Outcome, Question, ask, below_prefix, below_prefix_to_make, lies_below_file,
 };

@@ -6,10 +6,10 @@
 use std::ffi::{c_int, c_void};
 
 use libc::{off_t, size_t};
+use scr_abi::Engine;
 
 use crate::base::family::interpose;
 use crate::base::real::page_bytes;
-use crate::engine::abi::Engine;
 use crate::engine::ask::{Outcome, handle};
 use crate::fd::open_files::{self, Claim};
 use crate::hooks::hidden;

@@ -8,13 +8,14 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::engine::abi::{event, sync_kind};
+use scr_abi::{event, messages, sync_kind};
+
 use crate::fd::reuse;
 use crate::hooks::hidden;
 use crate::signal::guard::{self, Caller, MpiDepth, MpiFiles};
 use crate::{
-    base::message, base::messages, engine, engine::absence, engine::ending, path::canonical,
-    path::memory, signal::handlers,
+    base::message, engine, engine::absence, engine::ending, path::canonical, path::memory,
+    signal::handlers,
 };
 
 /// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.

@@ -6,9 +6,10 @@
 
 use std::ffi::c_int;
 
+use scr_abi::sync_kind;
+
 use super::mpi::Role;
 use crate::base::real::Symbol;
-use crate::engine::abi::sync_kind;
 
 /// MPI_ERR_COUNT, the same in all MPIs without these functions.
 const ERR_COUNT: c_int = 2;

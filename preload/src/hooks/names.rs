@@ -3,9 +3,9 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 
 use libc::{AT_FDCWD, dev_t, mode_t};
+use scr_abi::event;
 
 use crate::base::family::interpose;
-use crate::engine::abi::event;
 use crate::engine::ask::{
     Answer, Outcome, Question, ask, below_prefix, below_prefix_anew, below_prefix_to_make, handle,
     lies_below_file,
@@ -369,18 +369,14 @@ unsafe fn rename_any(
     })
 }
 
-fn place_of(
-    table: &'static crate::engine::abi::Engine,
-    prefix: &'static [u8],
-    path: &CString,
-) -> Answer {
+fn place_of(table: &'static scr_abi::Engine, prefix: &'static [u8], path: &CString) -> Answer {
     Question { engine: table, prefix, path: path.clone(), written: None }.lookup(false)
 }
 
 /// The kernel exchanges the names on the PFS; what is cached is brought there first, and leaves its
 /// dataset, as when a child of this rank changes it.
 fn exchange(
-    table: &'static crate::engine::abi::Engine,
+    table: &'static scr_abi::Engine,
     prefix: &'static [u8],
     from: &CString,
     to: &CString,
@@ -411,7 +407,7 @@ fn exchange(
 }
 
 pub(super) fn rename_below(
-    table: &'static crate::engine::abi::Engine,
+    table: &'static scr_abi::Engine,
     prefix: &'static [u8],
     from: CString,
     to: CString,

@@ -3,9 +3,9 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 
 use libc::{AT_FDCWD, mode_t};
+use scr_abi::{TOKEN_LAZY, event};
 
 use crate::base::family::interpose;
-use crate::engine::abi::{TOKEN_LAZY, event};
 use crate::engine::ask::{Answer, Outcome, Question, below_prefix, below_prefix_for, handle};
 use crate::fd::changes::Moment;
 use crate::fd::failing_store::is_of_store;
@@ -213,14 +213,14 @@ pub(super) fn open_below<T>(
 
 /// A reader of a sealed copy stays one only if its first change cannot pass unseen; else it gets a
 /// private copy now. False: that could not be made. Guard held.
-fn may_stay(table: &crate::engine::abi::Engine, fd: c_int) -> bool {
+fn may_stay(table: &scr_abi::Engine, fd: c_int) -> bool {
     let unseen = || open_files::is_lazy(fd) && !hidden::are_seen();
     wake_beyond(table, fd) && (!unseen() || wake_descriptor(table, fd))
 }
 
 /// Has `fd`, which the program has opened just now, write over a file that is no longer needed, if
 /// the engine has one for it. Guard held.
-fn write_over(table: &crate::engine::abi::Engine, fd: c_int, flags: c_int) {
+fn write_over(table: &scr_abi::Engine, fd: c_int, flags: c_int) {
     let claim = open_files::claim(fd).filter(|claim| claim.writable && !claim.lazy);
     let Some(claim) = claim.filter(|_| reuse::fits(fd, flags)) else { return };
     let new = (table.reuse)(claim.token, fd);
@@ -291,7 +291,7 @@ fn open_as_told<T>(
 /// Tells the engine of tokens whose last holder has gone. False: what one of them has written is
 /// lost. Guard held.
 pub(super) fn report(
-    table: &crate::engine::abi::Engine,
+    table: &scr_abi::Engine,
     released: impl IntoIterator<Item = Released>,
 ) -> bool {
     let lost = |gone: &Released| {
@@ -303,11 +303,7 @@ pub(super) fn report(
 
 /// Closes by `call` a descriptor that the program is not to get: what it would write could not be
 /// kept from a sealed copy. Guard held.
-pub(super) fn take_back<T>(
-    table: &crate::engine::abi::Engine,
-    fd: c_int,
-    call: impl FnOnce() -> T,
-) {
+pub(super) fn take_back<T>(table: &scr_abi::Engine, fd: c_int, call: impl FnOnce() -> T) {
     let released = open_files::detach(fd);
     call();
     report(table, released);

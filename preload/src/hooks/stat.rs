@@ -3,9 +3,9 @@
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
 use libc::AT_FDCWD;
+use scr_abi::StatAnswer;
 
 use crate::base::family::interpose;
-use crate::engine::abi::StatAnswer;
 use crate::engine::ask::{Answer, Outcome, below_prefix};
 
 type Stat = unsafe extern "C-unwind" fn(*const c_char, *mut libc::stat) -> c_int;

@@ -17,7 +17,9 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::base::{message, messages};
+use scr_abi::messages;
+
+use crate::base::message;
 use crate::engine::absence::NONCE;
 use crate::{child, engine};
 

@@ -5,9 +5,10 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use scr_abi::objects;
+
 use super::in_files::{self, Files, Said};
 use super::{carried, option, set};
-use crate::base::objects;
 
 /// What belongs to the daemons of one family of versions.
 pub(super) struct Names {

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use scr_abi::messages;
+
 use crate::base::message::complain;
-use crate::base::messages;
 use crate::{signal::guard, signal::postponed};
 
 static STAND_IN: OnceLock<Thread> = OnceLock::new();

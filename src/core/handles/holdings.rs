@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+pub use scr_abi::TOKEN_LAZY;
+
 use super::base::Base;
 use crate::machine::DatasetKey;
 
@@ -25,12 +27,6 @@ pub struct Holding {
     /// The PFS has it all.
     pub flushed: bool,
 }
-
-/// A bit of tokens (`preload/src/engine/abi.rs`): the shim calls [`Session::evacuate`] before the
-/// first change.
-///
-/// [`Session::evacuate`]: crate::session::Session::evacuate
-pub const TOKEN_LAZY: u64 = 1 << 63;
 
 /// Size, and seconds and nanoseconds of the last modification.
 pub type Stamp = (u64, i64, i64);

@@ -10,9 +10,8 @@ pub enum Answer {
         /// See [`Answer::Redirect::token`].
         token: u64,
     },
-    /// As it is, and no call on this name can concern us until [`Host::names_changed`].
-    ///
-    /// [`Host::names_changed`]: crate::namespace::Host::names_changed
+    /// As it is, and no call on this name can concern us until
+    /// [`Host::names_changed`](scr_abi::Host::names_changed).
     Foreign,
     /// On this path instead.
     Redirect {

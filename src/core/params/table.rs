@@ -56,6 +56,7 @@ macro_rules! parameters {
             use super::*;
             $($(
                 #[doc = $meaning]
+                #[allow(rustdoc::invalid_html_tags, reason = "the text is no Markdown")]
                 pub const $name: key!($kind, $name $(, $default)?) = new_key!($name $(, $default)?);
             )*)*
         }

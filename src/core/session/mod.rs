@@ -42,12 +42,6 @@ mod restart;
 mod stores;
 mod unsealed;
 mod updates;
-/// The contract with children of a rank, compiled into the shim, too.
-#[allow(dead_code, reason = "each side uses its half of the contract")]
-#[path = "../../../preload/src/child/wire.rs"]
-mod wire;
-
-use crate::bytes;
 
 pub use crate::handles::TOKEN_LAZY;
 pub use crate::launch::Door;

@@ -11,13 +11,11 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
+use scr_abi::wire::{self, FileStat, Question, Reply, Request};
+
 use crate::log;
 use crate::namespace::{Answer, Entry};
-use crate::session::{
-    Session,
-    door::hooked::Note,
-    wire::{self, Known, Question, Reply, What},
-};
+use crate::session::{Session, door::hooked::Note};
 use crate::system::{block_signals, identity, peer, raise, random_u64, user_id};
 
 /// A child asks as soon as it is connected, unless it is stopped in between.
@@ -87,8 +85,8 @@ impl Session {
         let Some(question) = Question::from_bytes(&question) else { return };
         let is_remote = || matches!(self.names.lookup(path_of(&question.path)), Answer::Known(_));
         let waits = match question.what {
-            What::Open => true,
-            What::Lookup => question.flags != 0,
+            Request::Open => true,
+            Request::Lookup => question.flags != 0,
             _ => false,
         };
         let is_long = question.may_change() || (waits && is_remote());
@@ -107,23 +105,23 @@ impl Session {
     fn reply(&self, question: &Question, child: i32) -> Reply {
         let (path, other) = (path_of(&question.path), path_of(&question.other));
         let answer = match question.what {
-            What::Open => self.names.open_by_child(path, question.flags, child),
-            What::Lookup if question.flags != 0 => self.names.stat_by_child(path),
-            What::Lookup => self.names.lookup(path),
-            What::Change => self.names.open_by_child(path, libc::O_WRONLY, child),
-            What::Unlink => self.names.unlink(path),
-            What::Rename => self.names.rename(path, other),
-            What::Link => self.names.link(path, other, question.flags != 0),
-            What::Rmdir => self.names.rmdir(path),
-            What::Made => {
+            Request::Open => self.names.open_by_child(path, question.flags, child),
+            Request::Lookup if question.flags != 0 => self.names.stat_by_child(path),
+            Request::Lookup => self.names.lookup(path),
+            Request::Change => self.names.open_by_child(path, libc::O_WRONLY, child),
+            Request::Unlink => self.names.unlink(path),
+            Request::Rename => self.names.rename(path, other),
+            Request::Link => self.names.link(path, other, question.flags != 0),
+            Request::Rmdir => self.names.rmdir(path),
+            Request::Made => {
                 self.note(Note::Mkdir(path));
                 Answer::Done
             }
-            What::Make => {
+            Request::Make => {
                 self.note(Note::Make(path));
                 Answer::Done
             }
-            What::List => {
+            Request::List => {
                 return Reply::Entries(self.names.list(path).into_iter().map(entry).collect());
             }
         };
@@ -152,7 +150,7 @@ fn reply_of(answer: Answer) -> Reply {
         Answer::Redirect { path, .. } => Reply::At(path.into_os_string().into_vec()),
         Answer::Fail(code) => Reply::Fail(code),
         Answer::Done => Reply::Done,
-        Answer::Known(known) => Reply::Known(Known {
+        Answer::Known(known) => Reply::Known(FileStat {
             size: known.size,
             mode: known.mode,
             ino: known.ino,

@@ -1,9 +1,9 @@
-//! The objects that the loader has loaded. This file is compiled into the shim and into the engine.
+//! The objects that the loader has loaded.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 
 /// Returns what the loader knows about the object that holds `address`; `None` if no object does.
-pub(crate) fn object_info(address: usize) -> Option<libc::Dl_info> {
+pub fn object_info(address: usize) -> Option<libc::Dl_info> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: dladdr reads no memory at `address`, and writes the structure when it returns
     // nonzero.
@@ -16,7 +16,7 @@ pub(crate) fn object_info(address: usize) -> Option<libc::Dl_info> {
 }
 
 /// Returns the file names of the loaded objects, without the main program.
-pub(crate) fn loaded_objects() -> Vec<CString> {
+pub fn loaded_objects() -> Vec<CString> {
     unsafe extern "C" fn collect(
         info: *mut libc::dl_phdr_info,
         _size: usize,

@@ -1,12 +1,12 @@
 //! What a child of a rank asks its rank, and what that answers, as bytes on a socket.
 //!
-//! This file is compiled into both sides, like `abi.rs`. A message is its length (four
-//! bytes) and its content; numbers are big-endian, a text is its length and its bytes. The readers
-//! are total. Asker and answerer are processes of one user on one node.
+//! A message is its length (four bytes) and its content; numbers are big-endian, a text is its
+//! length and its bytes. The readers are total. Asker and answerer are processes of one user on one
+//! node.
 
 use std::io::{self, Read, Write};
 
-use super::bytes::{Reader, Writer};
+use crate::bytes::{Reader, Writer};
 
 /// Messages are not longer than this, bytes; a listing that would be is cut.
 pub const BYTES_MAX: usize = 64 << 20;
@@ -14,7 +14,7 @@ pub const BYTES_MAX: usize = 64 << 20;
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum What {
+pub enum Request {
     /// open(2) of `path` with `flags`.
     Open,
     /// Where is `path`? With `flags` not 0, its number may be compared with a descriptor's.
@@ -37,29 +37,29 @@ pub enum What {
     List,
 }
 
-const ALL: [What; 10] = [
-    What::Open,
-    What::Lookup,
-    What::Change,
-    What::Unlink,
-    What::Rename,
-    What::Link,
-    What::Rmdir,
-    What::Made,
-    What::Make,
-    What::List,
+const ALL: [Request; 10] = [
+    Request::Open,
+    Request::Lookup,
+    Request::Change,
+    Request::Unlink,
+    Request::Rename,
+    Request::Link,
+    Request::Rmdir,
+    Request::Made,
+    Request::Make,
+    Request::List,
 ];
 
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// What is asked.
-    pub what: What,
-    /// See [`What`].
+    pub what: Request,
+    /// See [`Request`].
     pub flags: i32,
     /// Absolute and canonical, as everywhere between shim and engine.
     pub path: Vec<u8>,
-    /// See [`What`].
+    /// See [`Request`].
     pub other: Vec<u8>,
 }
 
@@ -78,7 +78,7 @@ pub struct Entry {
 
 /// The fields of `struct stat` that an answer without a file carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct FileStat {
     /// Size in bytes.
     pub size: u64,
     /// File type and permission bits.
@@ -103,7 +103,7 @@ pub enum Reply {
     /// It is done.
     Done,
     /// The file is on another node.
-    Known(Known),
+    Known(FileStat),
     /// A listing.
     Entries(Vec<Entry>),
 }
@@ -113,16 +113,16 @@ impl Question {
     pub fn may_change(&self) -> bool {
         let writes = self.flags & libc::O_ACCMODE != libc::O_RDONLY;
         match self.what {
-            What::Open => writes || self.flags & (libc::O_CREAT | libc::O_TRUNC) != 0,
-            What::Lookup | What::Made | What::List => false,
-            What::Change | What::Unlink | What::Rename => true,
-            What::Link | What::Rmdir | What::Make => true,
+            Request::Open => writes || self.flags & (libc::O_CREAT | libc::O_TRUNC) != 0,
+            Request::Lookup | Request::Made | Request::List => false,
+            Request::Change | Request::Unlink | Request::Rename => true,
+            Request::Link | Request::Rmdir | Request::Make => true,
         }
     }
 
     /// Tells whether it can be asked twice and does what it does once.
     pub fn may_be_repeated(&self) -> bool {
-        !matches!(self.what, What::Unlink | What::Rename | What::Link | What::Rmdir)
+        !matches!(self.what, Request::Unlink | Request::Rename | Request::Link | Request::Rmdir)
     }
 
     /// Writes it as bytes.
@@ -140,7 +140,7 @@ impl Question {
         let what = *ALL.get(usize::from(from.byte()?))?;
         let flags = from.word32()? as i32;
         let (path, other) = (text(&mut from)?, text(&mut from)?);
-        from.done(Question { what, flags, path, other })
+        from.whole(Question { what, flags, path, other })
     }
 }
 
@@ -183,12 +183,12 @@ impl Reply {
             5 => Reply::Entries(entries(&mut from)?),
             _ => return None,
         };
-        from.done(reply)
+        from.whole(reply)
     }
 }
 
-fn known(from: &mut Reader) -> Option<Known> {
-    Some(Known {
+fn known(from: &mut Reader) -> Option<FileStat> {
+    Some(FileStat {
         size: from.word()?,
         mode: from.word32()?,
         ino: from.word()?,
@@ -256,7 +256,7 @@ mod tests {
             assert_eq!(Question::from_bytes(&bytes), Some(question));
             (0..bytes.len()).for_each(|end| assert_eq!(Question::from_bytes(&bytes[..end]), None));
         }
-        let known = Known { size: 1, mode: 2, ino: 3, seconds: -4, nanoseconds: 5 };
+        let known = FileStat { size: 1, mode: 2, ino: 3, seconds: -4, nanoseconds: 5 };
         let entry = |name: &[u8], hide: bool| {
             let (name, ino) = (name.to_vec(), 6);
             Entry { name, ino, is_dir: !hide, hide }
@@ -279,10 +279,10 @@ mod tests {
     #[test]
     fn the_form_is_as_it_was() {
         let (path, other) = (b"/p".to_vec(), b"q".to_vec());
-        let question = Question { what: What::Rename, flags: 258, path, other };
+        let question = Question { what: Request::Rename, flags: 258, path, other };
         let form = [4, 0, 0, 1, 2, 0, 0, 0, 2, b'/', b'p', 0, 0, 0, 1, b'q'];
         assert_eq!(question.to_bytes(), form);
-        let known = Known { size: 1, mode: 2, ino: 3, seconds: -1, nanoseconds: 5 };
+        let known = FileStat { size: 1, mode: 2, ino: 3, seconds: -1, nanoseconds: 5 };
         let word = |last| [0, 0, 0, 0, 0, 0, 0, last];
         let parts = [&[4][..], &word(1), &[0, 0, 0, 2], &word(3), &[255; 8], &word(5)];
         assert_eq!(Reply::Known(known).to_bytes(), parts.concat());

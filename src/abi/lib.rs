@@ -1,7 +1,10 @@
 //! The contract between the shim and the engine: one versioned table of C functions.
 //!
-//! This file is compiled into both: `preload` owns it, package `scr` includes it by path, so the
-//! two cannot differ within a build; [`ABI_VERSION`] and the sizes tell them apart across builds.
+//! Both are built with this crate, so they cannot differ within a build; [`ABI_VERSION`] and the
+//! sizes tell them apart across builds. The crate has, too, what a rank and the processes that it
+//! has started say to each other ([`wire`]), and what both libraries need and neither can take from
+//! the other: the reader and writer of [`bytes`], the loader's [`objects`], the table of
+//! [`messages`]. It needs libc alone, since the shim is loaded into every process of a job.
 //!
 //! Rules: strings are NUL-terminated and copied, never kept. Every path that the shim hands over is
 //! absolute and lexically normalised (no `.`, `..`, `//`; symlinks resolved but for
@@ -12,10 +15,15 @@
 //! [`Engine::open`] of a file that lives on another node, DESIGN 4, and in a child of a rank
 //! [`Engine::lookup`] of such a file that is to be compared).
 
+pub mod bytes;
+pub mod messages;
+pub mod objects;
+pub mod wire;
+
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Raised at every change of this file's types.
+/// Raised at every change of the types of this file.
 pub const ABI_VERSION: u32 = 16;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
@@ -256,7 +264,7 @@ pub struct Engine {
     /// What a listing of `path` shows beyond (or less than) the PFS. Returns the number of calls
     /// made.
     pub list: extern "C" fn(path: *const c_char, entry: EntryFn, context: *mut c_void) -> c_int,
-    /// Name of the abstract socket at which children of this process ask (`wire.rs`), null if there
+    /// Name of the abstract socket at which children of this process ask ([`wire`]), null if there
     /// is none. Valid like `prefix`.
     pub address: extern "C" fn() -> *const c_char,
     /// The `index`th directory below the prefix that is a symbolic link and keeps its name all the

@@ -2,7 +2,7 @@
 //!
 //! Numbers are big-endian, or *packed*: seven bits a byte, the lowest first. What has a length has
 //! it before it. The reader takes any bytes: what is not there is `None`, never a panic, and no
-//! length that is claimed costs memory. The shim has this file, too (`child/wire.rs`).
+//! length that is claimed costs memory.
 
 use std::mem;
 
@@ -13,17 +13,20 @@ pub struct Writer(Vec<u8>);
 impl Writer {
     /// Starts with nothing.
     #[must_use]
+    #[inline]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds one byte.
+    #[inline]
     pub fn byte(&mut self, byte: u8) -> &mut Self {
         self.0.push(byte);
         self
     }
 
     /// Adds up to eight flags as one byte, the first as its lowest bit.
+    #[inline]
     pub fn flags(&mut self, flags: &[bool]) -> &mut Self {
         debug_assert!(flags.len() <= 8);
         let bits = flags.iter().enumerate().map(|(at, flag)| u8::from(*flag) << at);
@@ -31,21 +34,25 @@ impl Writer {
     }
 
     /// Adds two bytes.
+    #[inline]
     pub fn word16(&mut self, word: u16) -> &mut Self {
         self.raw(&word.to_be_bytes())
     }
 
     /// Adds four bytes.
+    #[inline]
     pub fn word32(&mut self, word: u32) -> &mut Self {
         self.raw(&word.to_be_bytes())
     }
 
     /// Adds eight bytes.
+    #[inline]
     pub fn word(&mut self, word: u64) -> &mut Self {
         self.raw(&word.to_be_bytes())
     }
 
     /// Adds a packed number: one byte for a number below 128, at most ten.
+    #[inline]
     pub fn packed(&mut self, mut number: u64) -> &mut Self {
         while number >= 0x80 {
             self.byte(number as u8 | 0x80);
@@ -55,17 +62,20 @@ impl Writer {
     }
 
     /// Adds bytes without their length.
+    #[inline]
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.extend_from_slice(bytes);
         self
     }
 
     /// Adds bytes behind their number, a word.
+    #[inline]
     pub fn counted(&mut self, bytes: &[u8]) -> &mut Self {
         self.word(bytes.len() as u64).raw(bytes)
     }
 
     /// Adds bytes behind their number, a packed one.
+    #[inline]
     pub fn packed_counted(&mut self, bytes: &[u8]) -> &mut Self {
         self.packed(bytes.len() as u64).raw(bytes)
     }
@@ -79,18 +89,21 @@ impl Writer {
 
     /// Returns the number of bytes so far.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns whether nothing has been written.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Gives what has been written, and starts with nothing again.
     #[must_use]
+    #[inline]
     pub fn take(&mut self) -> Vec<u8> {
         mem::take(&mut self.0)
     }
@@ -103,42 +116,50 @@ pub struct Reader<'a>(&'a [u8]);
 impl<'a> Reader<'a> {
     /// Starts at the first of `bytes`.
     #[must_use]
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Reader(bytes)
     }
 
     /// Reads one byte.
+    #[inline]
     pub fn byte(&mut self) -> Option<u8> {
         self.array().map(|[byte]| byte)
     }
 
     /// Reads the byte of [`Writer::flags`]; those that were not written are not set.
+    #[inline]
     pub fn flags<const N: usize>(&mut self) -> Option<[bool; N]> {
         let bits = self.byte()?;
         Some(std::array::from_fn(|at| bits >> at & 1 != 0))
     }
 
     /// Reads two bytes.
+    #[inline]
     pub fn word16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
     /// Reads four bytes.
+    #[inline]
     pub fn word32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
     /// Reads eight bytes.
+    #[inline]
     pub fn word(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
     /// Reads a word as a number of things in memory.
+    #[inline]
     pub fn size(&mut self) -> Option<usize> {
         usize::try_from(self.word()?).ok()
     }
 
     /// Reads a packed number.
+    #[inline]
     pub fn packed(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -152,6 +173,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads so many bytes.
+    #[inline]
     pub fn raw(&mut self, length: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -159,6 +181,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an array of bytes.
+    #[inline]
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (array, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -166,6 +189,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads bytes behind their number, a word.
+    #[inline]
     pub fn counted(&mut self) -> Option<&'a [u8]> {
         let length = self.size()?;
         self.raw(length)
@@ -177,6 +201,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads bytes behind their number, a packed one.
+    #[inline]
     pub fn packed_counted(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.packed()?).ok()?;
         self.raw(length)
@@ -195,6 +220,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads all that is left.
+    #[inline]
     pub fn rest(&mut self) -> &'a [u8] {
         mem::take(&mut self.0)
     }
@@ -206,12 +232,14 @@ impl<'a> Reader<'a> {
 
     /// Returns whether all has been read.
     #[must_use]
+    #[inline]
     pub fn is_done(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns what has been read if nothing is left.
-    pub fn done<T>(&self, read: T) -> Option<T> {
+    #[inline]
+    pub fn whole<T>(&self, read: T) -> Option<T> {
         self.is_done().then_some(read)
     }
 }
@@ -255,8 +283,8 @@ mod tests {
         assert_eq!([(); 3].map(|()| from.packed()), [Some(127), Some(128), Some(u64::MAX)]);
         assert_eq!((from.text().as_deref(), from.packed_counted()), (Some("a"), Some(&b"bc"[..])));
         assert_eq!(from.list(Reader::byte), Some(vec![1, 2]));
-        assert_eq!((from.done(()), from.rest_text().as_deref()), (None, Some("\u{e4}")));
-        assert_eq!((from.done(1), from.byte()), (Some(1), None));
+        assert_eq!((from.whole(()), from.rest_text().as_deref()), (None, Some("\u{e4}")));
+        assert_eq!((from.whole(1), from.byte()), (Some(1), None));
     }
 
     #[test]
