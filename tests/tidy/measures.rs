@@ -222,6 +222,7 @@ mod tests {
         folders(&all, "src/core/", &mut found);
         let rows = [
             ("src/core/session, circle of files", 2),
+            ("src/core/session, links up", 1),
             ("src/core/session/names, files", FILES_MAX + 1),
         ];
         assert_eq!(found, of(&rows));
