@@ -74,7 +74,7 @@ pub fn sizes(sources: &[Source]) -> Vec<String> {
             Some((room, _)) => complaints.push(one.complaint(0, &format!("{room} has no place"))),
         }
     }
-    let lines: usize = ours.iter().map(|one| one.text.lines().count()).sum();
+    let lines: usize = ours.iter().map(|one| one.live().lines().count()).sum();
     if lines > LINES_MAX {
         complaints.push(format!("{SESSION} has {lines} lines, {LINES_MAX} at most"));
     }

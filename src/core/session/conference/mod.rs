@@ -68,3 +68,23 @@ pub struct Conference {
     pub(super) troubles: Mutex<Troubles>,
     pub(super) evicted: Leftovers,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::machine::SyncKind;
+    use crate::session::launch::alone::Alone;
+    use crate::streams::WORLD;
+
+    #[test]
+    fn a_checkpoint_is_complete_when_it_is_closed_and_not_before() {
+        let one = Alone::new();
+        let sync =
+            || (0..4).for_each(|_| _ = one.session.conference.sync(WORLD, SyncKind::Barrier));
+        let token = one.write("ck/1/file", "content");
+        sync();
+        assert_eq!(one.sealed(), 0);
+        one.session.handles.closed(token);
+        sync();
+        assert_eq!(one.sealed(), 1);
+    }
+}

@@ -45,3 +45,33 @@ pub(crate) struct Contents {
     pub(super) templates: Mutex<Vec<(usize, Template)>>,
     pub(super) removals: Mutex<Removals>,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::machine::Deletion;
+    use crate::namespace::Place;
+    use crate::session::launch::alone::Alone;
+
+    /// A deletion that became real later removed what another rank had moved there meanwhile.
+    #[test]
+    fn a_deletion_that_was_put_off_leaves_a_newer_file_of_that_name_alone() {
+        let one = Alone::new();
+        let (name, contents) = ("ck/1/file", &one.session.contents);
+        let path = one.prefix().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        for newer in [false, true] {
+            fs::write(&path, "old").unwrap();
+            let mut state = contents.node.state();
+            contents.delete(&mut state, name, &Place::Prefix, Deletion::Deferred).unwrap();
+            assert!(path.exists());
+            if newer {
+                fs::write(path.with_extension("new"), "of another rank").unwrap();
+                fs::rename(path.with_extension("new"), &path).unwrap();
+            }
+            assert_eq!(contents.remove_deleted(&mut state, name).unwrap(), !newer);
+            assert_eq!(path.exists(), newer);
+        }
+    }
+}

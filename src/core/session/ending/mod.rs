@@ -40,3 +40,21 @@ pub struct Ending {
     /// are back: series and id.
     pub(super) out_of_reach: Mutex<Vec<(usize, u64)>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::session::{launch::alone::Alone, rank::lock};
+
+    /// The end of a run once cleared caches of which only a later launch could read a checkpoint.
+    #[test]
+    fn the_cache_stays_where_a_newer_checkpoint_could_not_be_had() {
+        for out_of_reach in [false, true] {
+            let one = Alone::new();
+            one.checkpoint("1");
+            lock(&one.session.ending.out_of_reach).extend(out_of_reach.then_some((0, 9)));
+            one.session.ending.finish();
+            let record = one.session.rank.site.filemap.get_id(1);
+            assert_eq!(record.is_some(), out_of_reach);
+        }
+    }
+}

@@ -43,3 +43,28 @@ pub(crate) struct Flusher {
     /// What the flush file says, as far as it is ours to say.
     pub(super) places: Mutex<PlacesTold>,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Result;
+    use crate::machine::{DatasetKey, Outcome};
+    use crate::session::launch::alone::Alone;
+
+    #[test]
+    fn a_complete_dataset_comes_to_the_prefix() -> Result<()> {
+        let one = Alone::new();
+        one.checkpoint("1");
+        let (flusher, key) = (&one.session.flush, DatasetKey::new(0, "1", 0));
+        let links = one.session.rank.links().unwrap();
+        assert!(flusher.has_to_flush(&links, &key, &[])?);
+        let id = flusher.node.state().machine.id_of(&key);
+        let mut outcome = flusher.flush(&links, &key, id, &[])?;
+        while outcome == Outcome::Touched {
+            flusher.complete_flushes(&links, u64::MAX)?;
+            outcome = flusher.flush(&links, &key, id, &[])?;
+        }
+        assert_eq!(outcome, Outcome::Done);
+        assert_eq!(std::fs::read_to_string(one.prefix().join("ck/1/file")).unwrap(), "1");
+        Ok(())
+    }
+}

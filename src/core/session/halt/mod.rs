@@ -142,3 +142,20 @@ impl Halt {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::session::launch::alone::Alone;
+
+    #[test]
+    fn checkpoints_are_counted_down_and_the_last_one_asks_for_the_halt() {
+        let one = Alone::new();
+        let halt = &one.session.conference.halt;
+        halt.change_halt_file(|file| file.checkpoints_left = Some(2));
+        halt.check_halt(false);
+        halt.check_halt(true);
+        assert!(!halt.is_halt_pending());
+        halt.check_halt(true);
+        assert!(halt.is_halt_pending());
+    }
+}

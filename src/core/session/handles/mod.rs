@@ -48,3 +48,20 @@ impl Handles {
         format!("{}.{made}", self.site.rank)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::session::launch::alone::Alone;
+
+    #[test]
+    fn a_file_is_open_until_the_child_that_it_was_lent_to_is_gone() {
+        let one = Alone::new();
+        let handles = &one.session.handles;
+        let token = one.write("ck/1/file", "content");
+        // No process has this number.
+        handles.lend(&mut handles.node.state(), token, i32::MAX);
+        handles.closed(token);
+        assert_eq!(handles.node.state().own.tokens.count("ck/1/file"), 1);
+        assert_eq!(handles.end_lent().own.tokens.count("ck/1/file"), 0);
+    }
+}

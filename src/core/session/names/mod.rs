@@ -49,3 +49,23 @@ pub struct Names {
     /// Files that no pattern matches and that ranks write together, until they are renamed.
     pub(super) together: Mutex<BTreeSet<String>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::namespace::Answer;
+    use crate::session::launch::alone::Alone;
+
+    #[test]
+    fn a_cached_file_is_found_renamed_and_gone_as_on_the_prefix() {
+        let one = Alone::new();
+        let names = &one.session.names;
+        let [old, new] = ["ck/1/file", "ck/2/file"].map(|name| one.prefix().join(name));
+        one.session.handles.closed(one.write("ck/1/file", "content"));
+        assert!(!old.exists() && matches!(one.find("ck/1/file"), Answer::Redirect { .. }));
+        std::fs::create_dir(new.parent().unwrap()).unwrap();
+        assert_eq!(names.rename(&old, &new), Answer::Done);
+        assert_eq!(one.find("ck/1/file"), Answer::PASS);
+        assert_eq!(names.unlink(&new), Answer::Done);
+        assert_eq!(one.find("ck/2/file"), Answer::PASS);
+    }
+}

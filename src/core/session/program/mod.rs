@@ -158,3 +158,23 @@ impl Program {
         &self.site.settings
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::launch::alone::Alone;
+
+    #[test]
+    fn a_dataset_of_calls_is_offered_to_the_next_launch() {
+        let one = Alone::new();
+        let program = &one.session.program;
+        program.use_by_program(Some(&[]));
+        program.start_dataset(Some("mine"), Flags { checkpoint: true, output: false }).unwrap();
+        let path = program.route_output(&one.prefix().join("data")).unwrap();
+        std::fs::write(&path, "content").unwrap();
+        assert!(program.complete_dataset(true).unwrap());
+        let one = one.again();
+        one.session.program.use_by_program(Some(&[]));
+        assert_eq!(one.session.program.have_restart().unwrap().as_deref(), Some("mine"));
+    }
+}

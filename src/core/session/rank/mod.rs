@@ -78,3 +78,27 @@ pub struct Rank {
     pub(super) calls: Calls,
     pub(super) stage: RankStage,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::session::launch::alone::Alone;
+
+    #[test]
+    fn a_file_that_a_call_has_claimed_belongs_to_no_pattern() {
+        let one = Alone::new();
+        let rank = &one.session.rank;
+        assert_eq!(rank.file_ref("ck/1/file").unwrap().id.as_deref(), Some("1"));
+        rank.calls.in_use.store(true, std::sync::atomic::Ordering::Relaxed);
+        rank.calls.claimed().insert("ck/1/file".to_string());
+        assert!(rank.file_ref("ck/1/file").is_none());
+    }
+
+    #[test]
+    fn a_rank_stops_to_use_the_cache_once() {
+        let one = Alone::new();
+        let rank = &one.session.rank;
+        assert!(rank.is_routing());
+        assert_eq!([rank.stop_routing(), rank.stop_routing()], [false, true]);
+        assert!(!rank.is_routing());
+    }
+}

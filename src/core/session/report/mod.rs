@@ -37,3 +37,18 @@ pub(crate) struct Report {
     pub(super) unmatched: Unmatched,
     pub(super) phases: Mutex<Phases>,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::session::launch::alone::Alone;
+
+    #[test]
+    fn names_that_match_nothing_are_remembered_until_something_matches() {
+        let one = Alone::new();
+        let report = &one.session.names.report;
+        report.note_unmatched("ck/1/data");
+        assert_eq!(report.unmatched.names(), ["ck/1/data"]);
+        one.write("ck/1/file", "");
+        assert!(report.unmatched.is_matched());
+    }
+}

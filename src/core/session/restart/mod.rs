@@ -43,3 +43,20 @@ pub(crate) struct Restorer {
     pub(super) ending: Arc<Ending>,
     pub(super) prefix: Arc<Inspector>,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::namespace::Answer;
+    use crate::session::launch::alone::Alone;
+
+    #[test]
+    fn a_run_that_was_killed_finds_its_complete_checkpoint_and_no_other() {
+        let one = Alone::new();
+        one.checkpoint("1");
+        one.session.handles.closed(one.write("ck/2/file", "not complete"));
+        let one = one.again();
+        assert!(matches!(one.find("ck/1/file"), Answer::Redirect { .. }));
+        assert!(!matches!(one.find("ck/2/file"), Answer::Redirect { .. }));
+        assert_eq!(one.sealed(), 1);
+    }
+}

@@ -53,3 +53,21 @@ pub struct Stores {
     /// again.
     pub(super) kept_out: Mutex<BTreeSet<String>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::namespace::Answer;
+    use crate::session::launch::alone::Alone;
+
+    /// The open was asked for again and again.
+    #[test]
+    fn a_file_that_the_store_could_not_open_goes_to_the_prefix_when_it_is_asked_for_again() {
+        let one = Alone::new();
+        let (path, flags) = (one.prefix().join("ck/1/file"), libc::O_WRONLY | libc::O_CREAT);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let open = || one.session.names.open(&path, flags, 0o644);
+        let Answer::Redirect { token, .. } = open() else { panic!("not cached") };
+        assert!(one.session.stores.not_opened(token, libc::ENOSPC));
+        assert!(matches!(open(), Answer::Pass { token } if token != 0));
+    }
+}

@@ -145,3 +145,21 @@ impl Unsealed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::session::launch::alone::Alone;
+
+    #[test]
+    fn what_is_closed_comes_to_the_prefix_when_the_run_ends_without_an_agreement() {
+        let one = Alone::new();
+        let token = one.write("ck/1/file", "content");
+        one.session.node.state().machine.begin_exit();
+        let there = || std::fs::read_to_string(one.prefix().join("ck/1/file")).ok();
+        one.session.unsealed.publish_overdue();
+        assert_eq!(there(), None, "it is open");
+        one.session.handles.closed(token);
+        one.session.unsealed.publish_overdue();
+        assert_eq!(there().as_deref(), Some("content"));
+    }
+}

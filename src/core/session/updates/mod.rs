@@ -22,3 +22,17 @@ pub(crate) struct Updates {
     pub(super) node: Arc<Node>,
     pub(super) stores: Arc<Stores>,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::session::launch::alone::Alone;
+
+    #[test]
+    fn what_an_earlier_launch_has_asked_for_is_asked_for_no_more() {
+        let one = Alone::new();
+        let updates = &one.session.names.updates;
+        std::fs::create_dir_all(updates.wanted_folder().join("7")).unwrap();
+        updates.sweep_wanted();
+        assert!(!updates.wanted_folder().exists());
+    }
+}
