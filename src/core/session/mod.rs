@@ -24,6 +24,9 @@
 //! | `program/` | `Program` | programs that call SCR themselves |
 //! | `door/`, `launch/` | `Session` | all of them; the start, and the threads of a rank |
 
+#[cfg(test)]
+#[path = "../../../tests/core/support/alone.rs"]
+mod alone;
 mod conference;
 mod contents;
 mod door;

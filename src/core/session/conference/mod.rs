@@ -72,7 +72,7 @@ pub struct Conference {
 #[cfg(test)]
 mod tests {
     use crate::machine::SyncKind;
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
     use crate::streams::WORLD;
 
     #[test]

@@ -52,7 +52,7 @@ mod tests {
 
     use crate::machine::Deletion;
     use crate::namespace::Place;
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     /// A deletion that became real later removed what another rank had moved there meanwhile.
     #[test]

@@ -43,7 +43,7 @@ pub struct Ending {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::{launch::alone::Alone, rank::lock};
+    use crate::session::{alone::Alone, rank::lock};
 
     /// The end of a run once cleared caches of which only a later launch could read a checkpoint.
     #[test]

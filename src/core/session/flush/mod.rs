@@ -48,7 +48,7 @@ pub(crate) struct Flusher {
 mod tests {
     use crate::error::Result;
     use crate::machine::{DatasetKey, Outcome};
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     #[test]
     fn a_complete_dataset_comes_to_the_prefix() -> Result<()> {

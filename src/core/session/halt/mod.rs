@@ -145,7 +145,7 @@ impl Halt {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     #[test]
     fn checkpoints_are_counted_down_and_the_last_one_asks_for_the_halt() {

@@ -51,7 +51,7 @@ impl Handles {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     #[test]
     fn a_file_is_open_until_the_child_that_it_was_lent_to_is_gone() {

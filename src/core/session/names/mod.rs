@@ -53,7 +53,7 @@ pub struct Names {
 #[cfg(test)]
 mod tests {
     use crate::namespace::Answer;
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     #[test]
     fn a_cached_file_is_found_renamed_and_gone_as_on_the_prefix() {

@@ -42,7 +42,7 @@ mod tests {
     use std::thread::scope;
 
     use crate::machine::DatasetKey;
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     /// All calls of the program once waited for a slow rename on the prefix.
     #[test]

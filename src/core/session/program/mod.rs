@@ -162,7 +162,7 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     #[test]
     fn a_dataset_of_calls_is_offered_to_the_next_launch() {

@@ -81,7 +81,7 @@ pub struct Rank {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     #[test]
     fn a_file_that_a_call_has_claimed_belongs_to_no_pattern() {

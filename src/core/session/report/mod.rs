@@ -40,7 +40,7 @@ pub(crate) struct Report {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     #[test]
     fn names_that_match_nothing_are_remembered_until_something_matches() {

@@ -47,7 +47,7 @@ pub(crate) struct Restorer {
 #[cfg(test)]
 mod tests {
     use crate::namespace::Answer;
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     #[test]
     fn a_run_that_was_killed_finds_its_complete_checkpoint_and_no_other() {

@@ -57,7 +57,7 @@ pub struct Stores {
 #[cfg(test)]
 mod tests {
     use crate::namespace::Answer;
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     /// The open was asked for again and again.
     #[test]

@@ -148,7 +148,7 @@ impl Unsealed {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     #[test]
     fn what_is_closed_comes_to_the_prefix_when_the_run_ends_without_an_agreement() {

@@ -25,7 +25,7 @@ pub(crate) struct Updates {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::launch::alone::Alone;
+    use crate::session::alone::Alone;
 
     #[test]
     fn what_an_earlier_launch_has_asked_for_is_asked_for_no_more() {

@@ -88,13 +88,13 @@ impl Alone {
         (0..4).for_each(|_| self.session.ending.sync(WORLD, SyncKind::Collective));
     }
 
-    /// Checkpoints that are sealed.
+    /// Counts checkpoints that are sealed.
     pub(crate) fn sealed(&self) -> usize {
         let state = self.session.node.state();
         state.machine.datasets(0).iter().filter(|one| one.id > 0).count()
     }
 
-    /// Where the program finds `name`.
+    /// Finds `name` as the program does.
     pub(crate) fn find(&self, name: &str) -> Answer {
         self.session.names.lookup(&self.prefix().join(name))
     }
