@@ -9,9 +9,8 @@
 
 use super::matters::encodings::Stage;
 use super::parts::Machine;
-use super::state::agreement::{OWN, WORDS, stride};
-use super::terms::config::{BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS};
-use super::terms::steps::Next;
+use super::state::{OWN, WORDS, stride};
+use super::terms::{BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, Next};
 use crate::streams::{Carries, HEAD, Heard, SyncKind, WORLD};
 
 impl Machine {

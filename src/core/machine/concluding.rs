@@ -4,13 +4,8 @@ use std::collections::BTreeSet;
 
 use super::conference::adopt::adopted;
 use super::parts::Machine;
-use super::state::dataset::Phase;
-use super::state::file::{Deleted, LocalFile};
-use super::state::shared::{DatasetState, FAILURES_MAX, Routing};
-use super::terms::config::{CLEAN_SEALS, SETTLE_MS_MAX};
-use super::terms::keys::DatasetKey;
-use super::terms::names::set_hash;
-use super::terms::steps::{Outcome, SealPlan, Step};
+use super::state::{DatasetState, Deleted, FAILURES_MAX, LocalFile, Phase, Routing};
+use super::terms::{CLEAN_SEALS, DatasetKey, Outcome, SETTLE_MS_MAX, SealPlan, Step, set_hash};
 
 impl Machine {
     /// Tells whether the record of a seal may be written now. Call it, and write the record if it
@@ -168,7 +163,7 @@ impl Machine {
             series.clean_seals = 0;
         }
         // Who writes files of these kinds has been seen.
-        let own = self.ledger.series[key.series].find(key).into_iter();
+        let own = self.ledger.own(key).into_iter();
         let kinds = own.flat_map(|own| own.files.values()).map(|file| file.named.kind);
         self.watch.learn_kinds(key.series, kinds);
         if plan.confirmed {

@@ -5,8 +5,8 @@ use super::conference::doubts::Doubt;
 use super::conference::votes::Conference;
 use super::conference::{adopt, evict, flush, seal};
 use super::parts::Machine;
-use super::state::shared::{DatasetState, SharedDataset, SharedSeries};
-use super::terms::steps::Step;
+use super::state::{DatasetState, SharedDataset, SharedSeries};
+use super::terms::Step;
 
 impl Machine {
     /// Returns the conference's next step, equal on all ranks; `None` when it is over. Carry the

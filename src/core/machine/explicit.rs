@@ -5,12 +5,8 @@
 //! counts as open, and once complete on all ranks it is sealed and confirmed by one conference.
 
 use super::parts::Machine;
-use super::state::dataset::{Explicit, Phase, Standing};
-use super::state::file::OnPfs;
-use super::state::shared::DatasetState;
-use super::terms::answers::Placed;
-use super::terms::keys::{DatasetKey, FileRef};
-use super::terms::reason::Reason;
+use super::state::{DatasetState, Explicit, OnPfs, Phase, Standing};
+use super::terms::{DatasetKey, FileRef, Placed, Reason};
 
 impl Machine {
     /// Begins the dataset `id` for the program; every rank calls this between the same two
@@ -56,7 +52,7 @@ impl Machine {
         for (name, bytes) in sizes {
             self.write_closed(key, name, *bytes, now_ms);
         }
-        let Some(dataset) = self.ledger.series[key.series].find_mut(key) else { return };
+        let Some(dataset) = self.ledger.own_mut(key) else { return };
         if let Some(explicit) = &mut dataset.explicit {
             explicit.complete = true;
         }
@@ -76,7 +72,7 @@ impl Machine {
         if let Some(dataset) = self.ledger.shared.find_mut(key) {
             dataset.state = DatasetState::Dropped;
         }
-        if let Some(dataset) = self.ledger.series[key.series].find_mut(key) {
+        if let Some(dataset) = self.ledger.own_mut(key) {
             dataset.phase = Phase::Dropped;
         }
     }

@@ -8,13 +8,10 @@ use super::conference::votes::{Conference, Vote};
 use super::matters::others::{self, Overheard};
 use super::matters::{lacking, trust};
 use super::parts::Machine;
-use super::state::dataset::{LocalDataset, Standing};
-use super::state::file::{Deleted, LocalFile};
-use super::state::shared::DatasetState;
-use super::terms::keys::DatasetKey;
-use super::terms::names::set_hash;
-use super::terms::report::{
-    DatasetReport, ProgramWord, Report, SealedNews, SealedReport, SeriesReport, SetReport,
+use super::state::{DatasetState, Deleted, LocalDataset, LocalFile, Standing};
+use super::terms::{
+    DatasetKey, DatasetReport, ProgramWord, Report, SealedNews, SealedReport, SeriesReport,
+    SetReport, set_hash,
 };
 
 impl Machine {

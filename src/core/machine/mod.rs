@@ -71,26 +71,13 @@ pub use crate::streams::SyncKind;
 pub use matters::logs::Restless;
 pub use matters::others::{Contested, Overheard, contested_reason, parted_reason};
 pub use parts::Machine;
-pub use program::calls::{Call, ProgramState};
-pub use program::idle::Idle;
-pub use program::need::{Need, NeedLimits};
-pub use state::agreement::WORDS;
-pub use state::shared::{DatasetState, Routing, SharedDataset};
-pub use terms::answers::{
-    Deletion, Gone, Intent, LeftAlone, LeftBehind, Overdue, Placed, Placement, Renamed, Withdrawn,
+pub use program::{Call, Idle, Need, NeedLimits, ProgramState};
+pub use state::{DatasetState, Routing, SharedDataset, WORDS};
+pub use terms::{
+    CLEAN_SEALS, CONFERENCE_MS, CompleteBy, DatasetKey, DatasetReport, Deletion, EncodingReport,
+    FileRef, Gone, Habit, Intent, Knowledge, LeftAlone, LeftBehind, MachineConfig, Next, Offer,
+    Outcome, OutputSeries, Overdue, Placed, Placement, ProgramWord, Reason, Rejected, Renamed,
+    Report, RestartDecision, RestoredFiles, Resumed, SETTLE_MS_MAX, SYNC_POINTS_MAX, SealFile,
+    SealPlan, SealedNews, SealedReport, SeriesConfig, SeriesReport, SetReport, Step, StoreTurns,
+    UnsafeName, Why, Withdrawn, kind_hash, name_hash, set_hash,
 };
-pub use terms::config::{
-    CLEAN_SEALS, CONFERENCE_MS, CompleteBy, MachineConfig, OutputSeries, SETTLE_MS_MAX,
-    SYNC_POINTS_MAX, SeriesConfig, StoreTurns,
-};
-pub use terms::habit::Habit;
-pub use terms::keys::{DatasetKey, FileRef};
-pub use terms::knowledge::Knowledge;
-pub use terms::names::{kind_hash, name_hash, set_hash};
-pub use terms::reason::{Reason, Why};
-pub use terms::report::{
-    DatasetReport, EncodingReport, ProgramWord, Report, SealedNews, SealedReport, SeriesReport,
-    SetReport, UnsafeName,
-};
-pub use terms::restart::{Offer, Rejected, RestartDecision, RestoredFiles, Resumed};
-pub use terms::steps::{Next, Outcome, SealFile, SealPlan, Step};

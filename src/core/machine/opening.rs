@@ -5,11 +5,10 @@
 use super::matters::unsealed::set_published;
 use super::parts::Machine;
 use super::prefix::places::set_on_prefix;
-use super::state::dataset::{Phase, Standing};
-use super::state::file::{LocalFile, OnPfs};
-use super::terms::answers::{Intent, LeftAlone, Overdue, Placed, Placement};
-use super::terms::keys::{DatasetKey, FileRef};
-use super::terms::reason::{Reason, Why};
+use super::state::{LocalFile, OnPfs, Phase, Standing};
+use super::terms::{
+    DatasetKey, FileRef, Intent, LeftAlone, Overdue, Placed, Placement, Reason, Why,
+};
 
 impl Machine {
     /// Decides where `file` goes, which the program opens for writing. The caller acts on the
@@ -76,7 +75,7 @@ impl Machine {
     /// Notes that the open was not made: nothing was written.
     pub fn open_failed(&mut self, key: &DatasetKey, name: &str, now_ms: u64) {
         self.ledger.tick(now_ms);
-        let Some(dataset) = self.ledger.series[key.series].find_mut(key) else { return };
+        let Some(dataset) = self.ledger.own_mut(key) else { return };
         let Some(file) = dataset.files.get_mut(name) else { return };
         file.open = file.open.saturating_sub(1);
         if file.open == 0 && file.closed_before.is_none() {
@@ -90,7 +89,7 @@ impl Machine {
     /// unless the program opens it after all.
     pub fn open_refused(&mut self, key: &DatasetKey, name: &str, reason: &str, now_ms: u64) {
         self.open_failed(key, name, now_ms);
-        if let Some(dataset) = self.ledger.series[key.series].find_mut(key) {
+        if let Some(dataset) = self.ledger.own_mut(key) {
             dataset.refused.insert(name.to_string(), reason.to_string());
         }
     }
@@ -124,7 +123,7 @@ impl Machine {
     /// invalid.
     pub fn failed(&mut self, key: &DatasetKey, reason: &str, now_ms: u64) {
         self.ledger.tick(now_ms);
-        if let Some(dataset) = self.ledger.series[key.series].find_mut(key) {
+        if let Some(dataset) = self.ledger.own_mut(key) {
             dataset.invalid.get_or_insert_with(|| reason.to_string());
             self.ledger.agreement.changed(1);
         }

@@ -17,15 +17,10 @@ use super::matters::unsealed::Unsealed;
 use super::matters::watch::NameWatch;
 use super::prefix::left_out::LeftOut;
 use super::prefix::reasons::Reasons;
-use super::state::dataset::{LocalDataset, Phase};
-use super::state::file::{LocalFile, NameFacts};
-use super::state::ledger::MachineLedger;
-use super::state::shared::{DatasetState, SharedDataset};
-use super::terms::config::MachineConfig;
-use super::terms::keys::DatasetKey;
-use super::terms::knowledge::Knowledge;
-use super::terms::reason::Reason;
-use super::terms::restart::{RestoredFiles, Resumed};
+use super::state::{
+    DatasetState, LocalDataset, LocalFile, MachineLedger, NameFacts, Phase, SharedDataset,
+};
+use super::terms::{DatasetKey, Knowledge, MachineConfig, Reason, RestoredFiles, Resumed};
 
 /// See the module's head.
 #[derive(Debug, Clone)]

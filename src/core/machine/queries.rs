@@ -5,13 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::matters::{others, telling, unsealed};
 use super::parts::Machine;
 use super::prefix::{places, reasons};
-use super::state::dataset::Standing;
-use super::state::shared::{DatasetState, Routing, SharedDataset};
-use super::terms::answers::Overdue;
-use super::terms::keys::{DatasetKey, FileRef};
-use super::terms::names::name_hash;
-use super::terms::reason::{Reason, Why};
-use super::terms::steps::SealFile;
+use super::state::{DatasetState, Routing, SharedDataset, Standing};
+use super::terms::{DatasetKey, FileRef, Overdue, Reason, SealFile, Why, name_hash};
 
 impl Machine {
     /// Tells whether any dataset is known, of this launch or an earlier one, wherever it is; the
@@ -79,14 +74,14 @@ impl Machine {
     /// could not.
     #[must_use]
     pub fn is_touched(&self, key: &DatasetKey) -> bool {
-        let own = self.ledger.series[key.series].find(key);
+        let own = self.ledger.own(key);
         own.is_some_and(|dataset| dataset.touched || dataset.why_invalid().is_some())
     }
 
     /// Tells when this rank began to write the dataset, ms, if it did.
     #[must_use]
     pub fn begun_ms(&self, key: &DatasetKey) -> Option<u64> {
-        let dataset = self.ledger.series[key.series].find(key).filter(|dataset| dataset.begun);
+        let dataset = self.ledger.own(key).filter(|dataset| dataset.begun);
         dataset.map(|dataset| dataset.begun_ms)
     }
 
@@ -134,14 +129,14 @@ impl Machine {
     /// begun to write it.
     #[must_use]
     pub fn changed_ms(&self, key: &DatasetKey) -> Option<u64> {
-        let dataset = self.ledger.series[key.series].find(key).filter(|dataset| dataset.begun);
+        let dataset = self.ledger.own(key).filter(|dataset| dataset.begun);
         dataset.map(|dataset| dataset.changed_ms)
     }
     /// Tells why this rank's file of a dataset is on the prefix; `None`: it is in the cache, or
     /// unknown.
     #[must_use]
     pub fn reason_of(&self, key: &DatasetKey, name: &str) -> Option<Reason> {
-        self.ledger.series[key.series].find(key)?.files.get(name)?.on_prefix
+        self.ledger.file(key, name)?.on_prefix
     }
     /// Returns the number in series that the dataset has, or will have if those before it are
     /// sealed: from it follow store and redundancy descriptor. The seal settles any difference.
@@ -160,14 +155,14 @@ impl Machine {
     /// say; `None` if it does not have the file (any more).
     #[must_use]
     pub fn lies_on_prefix(&self, key: &DatasetKey, name: &str) -> Option<bool> {
-        let file = self.ledger.series[key.series].find(key)?.files.get(name)?;
+        let file = self.ledger.file(key, name)?;
         Some(file.on_prefix.is_some() && !file.keeps_copy)
     }
 
     /// Tells whether of some file of the dataset this rank's newest content is in the cache.
     #[must_use]
     pub fn has_cached(&self, key: &DatasetKey) -> bool {
-        let own = self.ledger.series[key.series].find(key);
+        let own = self.ledger.own(key);
         own.is_some_and(|own| own.files.values().any(|file| file.on_prefix.is_none()))
     }
 
@@ -175,8 +170,7 @@ impl Machine {
     /// thread of the program may have opened or deleted it since.
     #[must_use]
     pub fn is_spilled(&self, key: &DatasetKey, name: &str) -> bool {
-        let own = self.ledger.series[key.series].find(key);
-        let file = own.and_then(|own| own.files.get(name));
+        let file = self.ledger.file(key, name);
         file.is_some_and(|file| file.open == 0 && file.on_prefix.is_none() && !file.is_deleted())
     }
     /// Finds the names that ranks of different nodes have in their caches, with those ranks;

@@ -2,10 +2,8 @@
 
 use super::matters::deletions::{Tombstone, deletes_too_early};
 use super::parts::Machine;
-use super::state::dataset::{LocalDataset, Phase, Standing};
-use super::state::file::{Deleted, LocalFile};
-use super::terms::answers::{Deletion, Gone};
-use super::terms::keys::{DatasetKey, FileRef};
+use super::state::{Deleted, LocalDataset, LocalFile, Phase, Standing};
+use super::terms::{DatasetKey, Deletion, FileRef, Gone};
 
 /// What the program does to a name.
 #[derive(Debug, Clone, Copy)]

@@ -2,11 +2,8 @@
 
 use super::parts::Machine;
 use super::removing::Removal;
-use super::state::dataset::{LocalDataset, Standing};
-use super::state::file::NameFacts;
-use super::terms::answers::{LeftBehind, Placement, Renamed};
-use super::terms::keys::{DatasetKey, FileRef};
-use super::terms::reason::{Reason, Why};
+use super::state::{LocalDataset, NameFacts, Standing};
+use super::terms::{DatasetKey, FileRef, LeftBehind, Placement, Reason, Renamed, Why};
 
 impl Machine {
     /// Takes a rename of a file by the program; at least one end matched a pattern. The new name
@@ -92,7 +89,7 @@ impl Machine {
             return None;
         }
         let clock_ms = self.ledger.clock_ms;
-        let dataset = self.ledger.series[key.series].find_mut(key)?;
+        let dataset = self.ledger.own_mut(key)?;
         if dataset.files.get(old).is_none_or(|file| file.is_deleted()) {
             return None;
         }
@@ -153,7 +150,7 @@ impl Machine {
     /// Takes the file out of its dataset: the PFS has it.
     pub fn withdrawn(&mut self, key: &DatasetKey, name: &str) {
         let clock_ms = self.ledger.clock_ms;
-        if let Some(dataset) = self.ledger.series[key.series].find_mut(key)
+        if let Some(dataset) = self.ledger.own_mut(key)
             && dataset.files.remove(name).is_some()
         {
             dataset.touch(clock_ms);

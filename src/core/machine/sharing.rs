@@ -2,13 +2,10 @@
 
 use super::matters::others::Contested;
 use super::parts::Machine;
-use super::state::dataset::{Phase, Standing};
-use super::state::file::Deleted;
-use super::terms::answers::{Intent, Placement, Withdrawn};
-use super::terms::keys::{DatasetKey, FileRef};
-use super::terms::names::name_hash;
-use super::terms::reason::{Reason, Why};
-use super::terms::report::UnsafeName;
+use super::state::{Deleted, Phase, Standing};
+use super::terms::{
+    DatasetKey, FileRef, Intent, Placement, Reason, UnsafeName, Why, Withdrawn, name_hash,
+};
 
 impl Machine {
     /// Takes a change by the program of a file that another rank has written into the cached
@@ -35,7 +32,7 @@ impl Machine {
     /// Notes that a private copy of this rank is on the PFS now, in the place of what was there.
     pub fn replaced_on_prefix(&mut self, key: &DatasetKey, name: &str) {
         let count = self.ledger.agreement.count;
-        if let Some(dataset) = self.ledger.series[key.series].find_mut(key) {
+        if let Some(dataset) = self.ledger.own_mut(key) {
             dataset.replaced.push((name.to_string(), count));
         }
     }
@@ -92,8 +89,7 @@ impl Machine {
     /// Notes that a child of this rank opens a file, too, that is open on it in the dataset `of`:
     /// one more to be closed.
     pub fn lent(&mut self, of: &DatasetKey, name: &str) {
-        let dataset = self.ledger.series[of.series].find_mut(of);
-        let file = dataset.and_then(|dataset| dataset.files.get_mut(name));
+        let file = self.ledger.file_mut(of, name);
         if let Some(file) = file.filter(|file| file.open > 0) {
             file.open += 1;
         }
@@ -176,9 +172,9 @@ impl Machine {
             let mark = UnsafeName { name, bare, why: Why::Writers };
             self.watch.note_unsafe(&mut self.ledger, key.series, &mark);
             self.watch.find_marked(&self.ledger, key.series);
-            let own = self.ledger.series[key.series].find_mut(key);
+            let keeps = ranks[0] == self.ledger.config.rank;
+            let own = self.ledger.own_mut(key).filter(|_| !keeps);
             match (spoiled, &mut self.conference) {
-                (None, _) if ranks[0] == self.ledger.config.rank => {}
                 (None, _) => drop(own.and_then(|own| own.files.remove(&file.name))),
                 (Some(why), Some(conference)) => {
                     let vote = conference.votes.entry(key.clone()).or_default();

@@ -1,10 +1,8 @@
 //! Files that turn out to belong to another dataset than the one they were written into.
 
 use super::votes::{Conference, Stray};
-use crate::machine::state::dataset::Phase;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::terms::keys::DatasetKey;
-use crate::machine::terms::steps::Step;
+use crate::machine::state::{MachineLedger, Phase};
+use crate::machine::terms::{DatasetKey, Step};
 
 /// Gives files without id to the newest dataset, if it can still take them.
 pub fn adopt(ledger: &MachineLedger, index: usize, conference: &mut Conference) -> Option<Step> {

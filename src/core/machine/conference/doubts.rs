@@ -1,8 +1,7 @@
 //! Whether the program still sees files of a dataset that only the cache has: what the last reports
 //! say of that may be out of date, and then the next ones are waited for, once.
 
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::SharedDataset;
+use crate::machine::state::{MachineLedger, SharedDataset};
 
 /// What is in doubt in a series; equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -37,12 +36,12 @@ impl Doubt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::terms::config::MachineConfig;
-    use crate::machine::terms::keys::DatasetKey;
+    use crate::machine::state::testing::ledger;
+    use crate::machine::terms::DatasetKey;
 
     #[test]
     fn what_is_in_doubt_is_waited_for_once() {
-        let mut ledger = MachineLedger::new(MachineConfig::new(0, vec![0], Vec::new()), &[], 0);
+        let mut ledger = ledger(true);
         let mut dataset = SharedDataset::new(DatasetKey::new(0, "1", 0));
         dataset.told.live = true;
         let mut doubt = Doubt::default();

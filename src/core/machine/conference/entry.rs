@@ -1,11 +1,8 @@
 //! What the reports change in what is known, before anything is decided.
 
 use super::votes::Conference;
-use crate::machine::state::dataset::Phase;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::{DatasetState, SharedDataset};
-use crate::machine::terms::keys::DatasetKey;
-use crate::machine::terms::report::{DatasetReport, Report, SealedNews};
+use crate::machine::state::{DatasetState, MachineLedger, Phase, SharedDataset};
+use crate::machine::terms::{DatasetKey, DatasetReport, Report, SealedNews};
 
 /// Enters datasets that are new, or open again, into the shared list and into this rank's own.
 /// Returns the new ones.

@@ -4,10 +4,8 @@
 use super::doubts::Doubt;
 use super::flush::flush;
 use super::votes::Conference;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::{DatasetState, SharedDataset};
-use crate::machine::terms::config::OutputSeries;
-use crate::machine::terms::steps::Step;
+use crate::machine::state::{DatasetState, MachineLedger, SharedDataset};
+use crate::machine::terms::{OutputSeries, Step};
 
 /// Finds what leaves the cache next.
 pub fn evict(

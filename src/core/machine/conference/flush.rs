@@ -3,11 +3,8 @@
 use super::doubts::Doubt;
 use super::votes::Conference;
 use crate::machine::matters::deletions::Deletions;
-use crate::machine::state::dataset::Phase;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::{DatasetState, SharedDataset};
-use crate::machine::terms::keys::DatasetKey;
-use crate::machine::terms::steps::Step;
+use crate::machine::state::{DatasetState, MachineLedger, Phase, SharedDataset};
+use crate::machine::terms::{DatasetKey, Step};
 
 /// Deletions become real; at the end all of them, `last` of all, when what is newer is written.
 pub fn publish(

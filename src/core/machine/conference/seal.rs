@@ -4,10 +4,8 @@ use super::votes::{Conference, Readiness, Vote};
 use crate::machine::matters::encodings::{Encodings, PlannedSeal};
 use crate::machine::matters::trust::Trust;
 use crate::machine::prefix::places::number_at;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::DatasetState;
-use crate::machine::terms::config::CompleteBy;
-use crate::machine::terms::steps::{SealPlan, Step};
+use crate::machine::state::{DatasetState, MachineLedger};
+use crate::machine::terms::{CompleteBy, SealPlan, Step};
 
 /// What a seal changes.
 pub struct Sealing<'a> {

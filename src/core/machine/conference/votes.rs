@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::terms::keys::DatasetKey;
-use crate::machine::terms::report::{DatasetReport, EncodingReport, Report};
+use crate::machine::terms::{DatasetKey, DatasetReport, EncodingReport, Report};
 
 /// What all ranks together say of a dataset in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -9,12 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::state::dataset::{LocalDataset, Standing};
-use crate::machine::state::file::Deleted;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::terms::answers::Gone;
-use crate::machine::terms::keys::{DatasetKey, FileRef};
-use crate::machine::terms::report::SeriesReport;
+use crate::machine::state::{Deleted, LocalDataset, MachineLedger, Standing};
+use crate::machine::terms::{DatasetKey, FileRef, Gone, SeriesReport};
 
 /// A deletion by the program that is not real yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,4 +199,56 @@ pub fn deletes_too_early(ledger: &MachineLedger, series: usize, at: usize, name:
     let closed = datasets[at].files.get(name).is_some_and(|file| file.open == 0);
     let followed = datasets[at + 1..].iter().any(LocalDataset::is_successor);
     closed && !ledger.is_passive() && followed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::DatasetState;
+    use crate::machine::state::testing::{file, ledger, share, write};
+
+    #[test]
+    fn a_deletion_is_real_once_something_newer_is_complete() {
+        let key = |id: &str| DatasetKey::new(0, id, 0);
+        let mut ledger = ledger(true);
+        for (id, state) in [
+            ("1", DatasetState::Confirmed),
+            ("2", DatasetState::Confirmed),
+            ("3", DatasetState::Provisional),
+        ] {
+            share(&mut ledger, &key(id), state);
+        }
+        // The newest complete one is number 2. The dataset that has the file, the number that it
+        // waits for; whether it is real.
+        let rows = [
+            (Some("1"), 0, true),
+            (Some("2"), 0, false),
+            (Some("3"), 0, false),
+            (None, 1, true),
+            (None, 2, false),
+        ];
+        for (holder, above, real) in rows {
+            let mut deletions = Deletions::new(1);
+            let (name, holder) = ("a".to_string(), holder.map(key));
+            deletions.bury(0, Tombstone { name, above, holder, early_ms: None });
+            assert_eq!(!deletions.passed(&ledger, 0, false).is_empty(), real, "{deletions:?}");
+            assert_eq!(deletions.passed(&ledger, 0, true), ["a"], "at the end all are");
+            deletions.revive(0, "a");
+            assert!(deletions.passed(&ledger, 0, true).is_empty(), "it is there again");
+        }
+    }
+
+    #[test]
+    fn what_is_made_again_was_not_taken_out_of_a_complete_dataset() {
+        let (mut ledger, mut deletions) = (ledger(true), Deletions::new(1));
+        let (key, flag) = (DatasetKey::new(0, "1", 0), file("", "flag"));
+        write(&mut ledger, &key, &flag, 1);
+        ledger.file_mut(&key, "flag").unwrap().deleted = Deleted::Amended;
+        deletions.note_amended(&flag, 1);
+        deletions.take_back_amendment(&mut ledger, &flag);
+        assert_eq!(ledger.file(&key, "flag").unwrap().deleted, Deleted::Yes);
+        let mut report = SeriesReport::default();
+        deletions.report(0, &mut report);
+        assert_eq!(report, SeriesReport::default(), "nobody is to hear of it");
+    }
 }

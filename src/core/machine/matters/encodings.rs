@@ -8,11 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::state::dataset::LocalDataset;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::terms::keys::DatasetKey;
-use crate::machine::terms::report::EncodingReport;
-use crate::machine::terms::steps::{Outcome, SealPlan};
+use crate::machine::state::{LocalDataset, MachineLedger};
+use crate::machine::terms::{DatasetKey, EncodingReport, Outcome, SealPlan};
 
 /// Encodings beside the program in a row that fail before no further one is tried.
 const FAILURES_MAX: u32 = 2;
@@ -107,7 +104,7 @@ impl Encodings {
             self.note_encoding(true, outcome);
             return;
         }
-        let own = ledger.series[key.series].find(key);
+        let own = ledger.own(key);
         let still = |own: &LocalDataset| !own.touched && own.open_files() == 0;
         let changes = own.map_or(Some(0), |own| still(own).then_some(own.changes));
         self.own.insert(key.clone(), OwnPart { well: None, changes });
@@ -161,6 +158,60 @@ impl Encodings {
             Outcome::Done if aside => self.shared.failed = 0,
             Outcome::Failed if aside => self.shared.failed += 1,
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::DatasetState;
+    use crate::machine::state::testing::{file, ledger, share, write};
+
+    #[test]
+    fn a_rank_says_how_far_it_is() {
+        // Whether the end went well, if it is over; whether the next dataset has begun; the word.
+        let rows = [
+            (None, false, GOES),
+            (Some(true), false, 0),
+            (Some(false), false, IS_WAITED_FOR),
+            (None, true, IS_WAITED_FOR),
+        ];
+        for (well, followed, word) in rows {
+            let (mut ledger, mut encodings) = (ledger(true), Encodings::default());
+            let key = DatasetKey::new(0, "1", 0);
+            write(&mut ledger, &key, &file("1", "s1"), 1);
+            ledger.local_mut(&key).touched = false;
+            share(&mut ledger, &key, DatasetState::Open);
+            encodings.encode_done(&ledger, &key, Outcome::Done);
+            well.into_iter().for_each(|well| encodings.encoded(&key, well));
+            let own =
+                |ledger: &MachineLedger, all: &Encodings| all.report(ledger.own(&key).unwrap());
+            let failed = well == Some(false);
+            let expected = EncodingReport { encoded: well.is_some(), failed, spoiled: false };
+            assert_eq!(own(&ledger, &encodings), expected);
+            if followed {
+                write(&mut ledger, &DatasetKey::new(0, "2", 0), &file("2", "s2"), 2);
+            }
+            assert_eq!(encodings.encoding_word(&ledger), word, "{well:?} {followed}");
+            write(&mut ledger, &key, &file("1", "s1"), 3);
+            assert!(own(&ledger, &encodings).spoiled, "it was written to");
+        }
+    }
+
+    #[test]
+    fn none_is_tried_after_two_failures_in_a_row() {
+        let mut encodings = Encodings::default();
+        for (aside, outcome, failing) in [
+            (true, Outcome::Failed, false),
+            (true, Outcome::Done, false),
+            (true, Outcome::Failed, false),
+            (false, Outcome::Failed, false),
+            (true, Outcome::Touched, false),
+            (true, Outcome::Failed, true),
+        ] {
+            encodings.note_encoding(aside, outcome);
+            assert_eq!(encodings.is_failing(), failing);
         }
     }
 }

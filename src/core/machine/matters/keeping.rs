@@ -4,13 +4,8 @@
 //! that for as long as this program was seen to take. What is there for longer is kept by the
 //! program, and flushed in the background before its place is needed.
 
-use crate::machine::state::dataset::Standing;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::DatasetState;
-use crate::machine::terms::habit::{Habit, RecentIds};
-use crate::machine::terms::keys::{DatasetKey, FileRef};
-use crate::machine::terms::knowledge::Knowledge;
-use crate::machine::terms::restart::Resumed;
+use crate::machine::state::{DatasetState, MachineLedger, Standing};
+use crate::machine::terms::{DatasetKey, FileRef, Habit, Knowledge, RecentIds, Resumed};
 
 /// The matter of how long the program keeps its checkpoints, by series.
 #[derive(Debug, Clone)]
@@ -119,5 +114,47 @@ impl Keeping {
             series.datasets[at].due = true;
             series.learned |= outlived && self.habits[index].outlived();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::testing::{file, ledger, share};
+
+    #[test]
+    fn what_is_kept_for_longer_than_its_program_was_seen_to_take_is_due() {
+        // The distance at which the program gave one up; which of four are due then.
+        let rows: [(Option<u64>, &[bool]); 3] = [
+            (None, &[true, false, false, false]),
+            (Some(1), &[true, true, false, false]),
+            (Some(0), &[true, true, true, false]),
+        ];
+        for (distance, expected) in rows {
+            let mut ledger = ledger(true);
+            (ledger.config.series[0].keeps, ledger.config.series[0].flush_every) = (true, 0);
+            let mut keeping = Keeping::new(1, &[]);
+            for id in ["1", "2", "3", "4"] {
+                share(&mut ledger, &DatasetKey::new(0, id, 0), DatasetState::Confirmed);
+            }
+            ledger.shared.series[0].datasets.iter_mut().for_each(|one| one.told.kept = true);
+            keeping.note_distance(&mut ledger, 0, distance);
+            keeping.make_kept_due(&mut ledger, 0, false);
+            let due = ledger.shared.series[0].datasets.iter().map(|one| one.due);
+            assert_eq!(due.collect::<Vec<_>>(), expected, "{distance:?}");
+        }
+    }
+
+    #[test]
+    fn only_files_of_checkpoints_that_are_over_tell_a_distance() {
+        let (mut ledger, mut keeping) = (ledger(true), Keeping::new(1, &[]));
+        for (id, state) in [("1", DatasetState::Confirmed), ("2", DatasetState::Open)] {
+            share(&mut ledger, &DatasetKey::new(0, id, 0), state);
+            keeping.note_course(&mut ledger, &DatasetKey::new(0, id, 0));
+        }
+        keeping.note_given_up(&ledger, &file("2", "s2"), None);
+        assert_eq!(keeping.take_distance(0), None, "it is in progress");
+        keeping.note_given_up(&ledger, &file("1", "s1"), None);
+        assert_eq!((keeping.take_distance(0), keeping.take_distance(0)), (Some(1), None));
     }
 }

@@ -5,11 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::dataset::{LocalDataset, Standing};
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::DatasetState;
-use crate::machine::terms::keys::DatasetKey;
-use crate::machine::terms::report::{DatasetReport, Report};
+use crate::machine::state::{DatasetState, LocalDataset, MachineLedger, Standing};
+use crate::machine::terms::{DatasetKey, DatasetReport, Report};
 
 /// Tells whether this rank has fewer files of a kind in its dataset at `at` than in the newest
 /// complete one before it. What the program says itself is complete is not asked.
@@ -89,5 +86,48 @@ impl Lacking {
     /// Forgets a dataset that has left.
     pub fn forget(&mut self, key: &DatasetKey) {
         self.datasets.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::testing::{file, ledger, reports, share, write};
+    use crate::machine::terms::SeriesReport;
+
+    #[test]
+    fn fewer_files_of_a_kind_than_before_are_less() {
+        // The files of the second checkpoint; the first has two parts and a head.
+        let rows: [(&[&str], bool); 4] = [
+            (&["part.1", "part.2", "head"], false),
+            (&["part.3", "part.4", "part.5", "head"], false),
+            (&["part.3", "head"], true),
+            (&["part.3", "part.4"], true),
+        ];
+        for (names, expected) in rows {
+            let mut ledger = ledger(false);
+            let keys = [0, 1].map(|generation| DatasetKey::new(0, "", generation));
+            for (key, names) in keys.iter().zip([&["part.1", "part.2", "head"][..], names]) {
+                names.iter().for_each(|name| write(&mut ledger, key, &file("", name), 1));
+            }
+            share(&mut ledger, &keys[0], DatasetState::Confirmed);
+            assert_eq!(lacks(&ledger, 0, 1), expected, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn the_one_before_what_lacks_files_goes_to_the_prefix() {
+        for writes_nothing in [false, true] {
+            let (mut ledger, mut lacking) = (ledger(false), Lacking::default());
+            let keys = [0, 1].map(|generation| DatasetKey::new(0, "", generation));
+            share(&mut ledger, &keys[0], DatasetState::Confirmed);
+            share(&mut ledger, &keys[1], DatasetState::Provisional);
+            let news = SeriesReport { writes_nothing, ..SeriesReport::default() };
+            let mut both = reports(news.clone());
+            both[0].series = vec![news];
+            lacking.take_lacks(&ledger, &both); // neither has heard of it
+            lacking.make_whole_one_due(&mut ledger, &keys[1]);
+            assert_eq!(ledger.shared.series[0].datasets[0].due, !writes_nothing);
+        }
     }
 }

@@ -11,13 +11,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::dataset::{LocalDataset, Standing};
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::terms::answers::{Intent, LeftAlone};
-use crate::machine::terms::keys::{DatasetKey, FileRef};
-use crate::machine::terms::knowledge::Knowledge;
-use crate::machine::terms::names::name_hash;
-use crate::machine::terms::report::Report;
+use crate::machine::state::{LocalDataset, MachineLedger, Standing};
+use crate::machine::terms::{DatasetKey, FileRef, Intent, Knowledge, LeftAlone, Report, name_hash};
 
 /// Checkpoints that begin while a file stays open.
 const OPEN_OVER: u64 = 4;
@@ -273,5 +268,50 @@ impl Logs {
     pub fn is_left_alone(&self, file: &FileRef) -> bool {
         !self.series[file.series].silenced.is_empty()
             && self.is_silenced(file.series, name_hash(&file.masked))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::DatasetState;
+    use crate::machine::state::testing::{file, ledger, reports, share, write};
+    use crate::machine::terms::SeriesReport;
+
+    #[test]
+    fn a_file_that_grows_at_sync_points_beside_no_checkpoint_is_never_quiet() {
+        // Whether the series has ids; how often it grows until it is found.
+        for (has_id, times) in [(true, APPENDS_EACH + APPENDS_MAX + 1), (false, 3)] {
+            let (mut ledger, mut logs) = (ledger(has_id), Logs::new(1, &[]));
+            let (key, log) = (DatasetKey::new(0, "", 0), file("", "log"));
+            write(&mut ledger, &key, &log, 1);
+            let found = (1..).find(|time| {
+                ledger.agreement.count += 1;
+                assert!(!logs.expect_append(&ledger, &log, Intent::APPEND));
+                let bytes = 10 + u64::from(*time);
+                logs.note_append(&mut ledger, &key, "log", bytes);
+                ledger.file_mut(&key, "log").unwrap().bytes = bytes;
+                !logs.series[0].news.is_empty()
+            });
+            assert_eq!(found, Some(times), "{has_id}");
+        }
+    }
+
+    #[test]
+    fn what_all_have_heard_of_is_left_alone_once_this_rank_can() {
+        let (mut ledger, mut logs) = (ledger(true), Logs::new(1, &[]));
+        let (key, log) = (DatasetKey::new(0, "1", 0), file("", "log"));
+        write(&mut ledger, &key, &log, 1);
+        share(&mut ledger, &key, DatasetState::Open);
+        let template = name_hash("log");
+        let news = SeriesReport { restless: vec![("log".into(), template)], ..Default::default() };
+        for heard in [1, 0] {
+            assert_eq!(logs.listen_loud(&mut ledger, &reports(news.clone())).len(), heard);
+        }
+        assert_eq!(logs.restless_ahead(), [(0, template)]);
+        assert!(!logs.is_left_alone(&log));
+        assert_eq!(logs.silence(&mut ledger, 0, template)[0].names, ["log"]);
+        assert!(logs.is_left_alone(&log) && logs.restless_ahead().is_empty());
+        assert!(ledger.file(&key, "log").is_none());
     }
 }

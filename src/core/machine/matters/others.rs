@@ -6,14 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::logs::Restless;
 use crate::comm::ranks::ranks_phrase;
-use crate::machine::state::dataset::Phase;
-use crate::machine::state::file::LocalFile;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::{DatasetState, SharedDataset};
-use crate::machine::terms::keys::{DatasetKey, FileRef};
-use crate::machine::terms::names::name_hash;
-use crate::machine::terms::reason::Why;
-use crate::machine::terms::report::{DatasetReport, Report, SeriesReport, UnsafeName};
+use crate::machine::state::{DatasetState, LocalFile, MachineLedger, Phase, SharedDataset};
+use crate::machine::terms::{
+    DatasetKey, DatasetReport, FileRef, Report, SeriesReport, UnsafeName, Why, name_hash,
+};
 
 /// One of them; the same on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -292,6 +288,46 @@ fn give_away(
                 dataset.files.remove(name);
                 heard.dropped.push((dataset.key.clone(), name.clone()));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::testing::{file, ledger, reports, share, write};
+
+    #[test]
+    fn what_was_written_before_it_was_taken_away_is_gone_and_what_came_later_is_there() {
+        // Sync points that the other rank had passed; whether the file counts as older.
+        for (count, older) in [(0, false), (1, true)] {
+            let (mut ledger, mut others) = (ledger(true), Others::new(1));
+            let key = DatasetKey::new(0, "1", 0);
+            write(&mut ledger, &key, &file("1", "s1"), 1);
+            let deleted = vec![("s1".to_string(), count)];
+            let news = SeriesReport { deleted, ..SeriesReport::default() };
+            let heard = others.listen(&mut ledger, &reports(news));
+            assert_eq!(heard.deleted, if older { vec!["s1"] } else { vec![] });
+            let revived = others.take_news(0).revived;
+            assert_eq!(revived, if older { vec![] } else { vec!["s1"] }, "that rank must know");
+            others.tell_revived(&mut ledger, &file("1", "s1"));
+            assert_eq!(others.take_news(0).revived.len(), usize::from(older), "written again");
+        }
+    }
+
+    #[test]
+    fn a_complete_dataset_keeps_its_version_of_what_another_rank_changes() {
+        for (state, dropped) in [(DatasetState::Confirmed, 0), (DatasetState::Open, 1)] {
+            let (mut ledger, mut others) = (ledger(true), Others::new(1));
+            let key = DatasetKey::new(0, "1", 0);
+            write(&mut ledger, &key, &file("1", "s1"), 1);
+            share(&mut ledger, &key, state);
+            let taken = vec![("s1".to_string(), 1)];
+            let news = SeriesReport { taken, ..SeriesReport::default() };
+            let heard = others.listen(&mut ledger, &reports(news));
+            assert_eq!((heard.taken.len(), heard.dropped.len()), (1, dropped), "{state:?}");
+            let keeps = ledger.file(&key, "s1").is_some_and(|held| held.keeps_copy && held.moved);
+            assert_eq!(keeps, dropped == 0);
         }
     }
 }

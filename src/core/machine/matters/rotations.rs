@@ -11,11 +11,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::state::dataset::{LocalDataset, Standing};
-use crate::machine::state::file::LocalFile;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::terms::keys::{DatasetKey, FileRef};
-use crate::machine::terms::names::name_hash;
+use crate::machine::state::{LocalDataset, LocalFile, MachineLedger, Standing};
+use crate::machine::terms::{DatasetKey, FileRef, name_hash};
 use crate::patterns::Template;
 
 /// The matter of rotations.
@@ -111,4 +108,29 @@ impl Rotations {
 /// The old name is the new one with something around it.
 fn loses_decoration(from: &FileRef, to: &FileRef) -> bool {
     Template::learn(&from.name, &to.name).is_some_and(|template| template.strips())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::testing::{file, ledger, write};
+
+    #[test]
+    fn what_comes_long_after_the_rest_and_just_before_the_next_one_leads_it() {
+        // When the last file of a checkpoint is written, and the next one begins, after the rest.
+        for (late_ms, next_ms, leads) in [(100, 110, true), (100, 151, false), (100, 150, true)] {
+            let (mut ledger, mut rotations) = (ledger(false), Rotations::new(1));
+            let keys = [0, 1].map(|generation| DatasetKey::new(0, "", generation));
+            write(&mut ledger, &keys[0], &file("", "s"), 0);
+            ledger.agreement.count += 1;
+            write(&mut ledger, &keys[0], &file("", "s.old"), late_ms);
+            ledger.tick(next_ms);
+            rotations.note_leaders(&ledger, &keys[1]);
+            write(&mut ledger, &keys[1], &file("", "s"), next_ms);
+            ledger.agreement.count += 1;
+            let row = (late_ms, next_ms);
+            assert_eq!(rotations.leads(&ledger, &keys[1], &file("", "s.old")), leads, "{row:?}");
+            assert!(!rotations.leads(&ledger, &keys[1], &file("", "other")));
+        }
+    }
 }

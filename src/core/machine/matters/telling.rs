@@ -1,9 +1,8 @@
 //! What ranks of other nodes are to see of this rank's files before their dataset is sealed, and
 //! when they are told (DESIGN section 5: from the next agreement on).
 
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::SharedSeries;
-use crate::machine::terms::keys::DatasetKey;
+use crate::machine::state::{MachineLedger, SharedSeries};
+use crate::machine::terms::DatasetKey;
 
 /// Complete checkpoints of another series after which a file that floats is not just early.
 const STRAY_AFTER: usize = 2;
@@ -154,4 +153,42 @@ pub fn stray(ledger: &MachineLedger) -> Option<(usize, &str)> {
         let (name, _) = dataset.files.iter().find(|(_, file)| file.is_pending())?;
         Some((dataset.key.series, name.as_str()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::DatasetState;
+    use crate::machine::state::testing::{file, ledger, share, write};
+
+    #[test]
+    fn names_are_told_when_and_as_often_as_it_takes() {
+        // What there is to tell, whether a conference follows, and whether it leaves something in
+        // progress; whether the ranks tell before it, and after it.
+        let rows = [
+            (ToTell::None, false, true, false, false),
+            (ToTell::Files, false, true, false, true),
+            (ToTell::Files, true, true, false, true),
+            (ToTell::Files, true, false, false, false),
+            (ToTell::Names, false, true, true, false),
+            (ToTell::Moves, true, true, true, true),
+        ];
+        for (news, confers, leaves, before, after) in rows {
+            let (mut ledger, mut telling) = (ledger(true), NamesToTell::default());
+            let key = DatasetKey::new(0, "1", 0);
+            write(&mut ledger, &key, &file("1", "s1"), 1);
+            share(&mut ledger, &key, DatasetState::Open);
+            telling.news = news;
+            let word = i64::try_from(telling.take_word(&ledger)).unwrap();
+            assert_eq!(word & 0xffff_ffff, 1, "datasets in progress");
+            telling.agreed(word, confers);
+            if !leaves {
+                ledger.shared.series[0].datasets[0].state = DatasetState::Provisional;
+            }
+            let told = [true, false].map(|first| telling.tells_names(&ledger, first));
+            assert_eq!(told, [before, after], "{news:?} {confers} {leaves}");
+            telling.postponed();
+            assert_eq!(telling.news, news, "still to be told");
+        }
+    }
 }

@@ -12,12 +12,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::dataset::{LocalDataset, Standing};
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::{DatasetState, SharedDataset};
-use crate::machine::terms::keys::DatasetKey;
-use crate::machine::terms::report::Report;
-use crate::machine::terms::steps::Step;
+use crate::machine::state::{DatasetState, LocalDataset, MachineLedger, SharedDataset, Standing};
+use crate::machine::terms::{DatasetKey, Report, Step};
 
 /// What matters of a dataset's last seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -114,4 +110,40 @@ pub fn covers_last(ledger: &MachineLedger, dataset: &LocalDataset) -> bool {
     let names: BTreeSet<u64> = older.flat_map(LocalDataset::names).collect();
     let own = dataset.names();
     names.is_empty() || (!ledger.shared.series[series].rewrites && names.is_subset(&own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::testing::{ledger, share};
+    use crate::machine::terms::DatasetReport;
+
+    #[test]
+    fn what_all_have_left_alone_for_longer_than_it_took_is_trusted_once() {
+        // How long it took, whether it has all names of those before, for how long the ranks have
+        // left it alone; whether it is trusted.
+        let rows = [
+            (100, true, [100, 100], true),
+            (100, true, [100, 99], false),
+            (100, false, [100, 100], false),
+            (1, true, [49, 49], false), // the settle time
+            (1, true, [50, 50], true),
+        ];
+        for (took_ms, covers, quiet_ms, trusted) in rows {
+            let (mut ledger, mut trust) = (ledger(false), Trust::default());
+            let key = DatasetKey::new(0, "", 0);
+            share(&mut ledger, &key, DatasetState::Provisional);
+            assert_eq!(trust.trust_due_ms(&ledger), None, "nothing is known of its seal");
+            trust.note_seal(&key, took_ms, covers);
+            let of = |quiet_ms| {
+                let (key, sealed) = (key.clone(), true);
+                let own = DatasetReport { key, sealed, quiet_ms, ..DatasetReport::default() };
+                Report { datasets: vec![own], ..Report::default() }
+            };
+            let mut quiet = trust.quiet_enough(&ledger, &quiet_ms.map(of));
+            assert_eq!(!quiet.is_empty(), trusted, "{took_ms} {covers} {quiet_ms:?}");
+            assert_eq!(trust.trust(&ledger, 0, &mut quiet).is_some(), trusted);
+            assert_eq!(trust.trust_due_ms(&ledger).is_some(), covers && !trusted);
+        }
+    }
 }

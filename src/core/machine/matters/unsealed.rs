@@ -16,13 +16,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::state::dataset::{LocalDataset, Phase};
-use crate::machine::state::file::{LocalFile, OnPfs};
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::series::LocalSeries;
-use crate::machine::state::shared::DatasetState;
-use crate::machine::terms::answers::Overdue;
-use crate::machine::terms::keys::{DatasetKey, FileRef};
+use crate::machine::state::{
+    DatasetState, LocalDataset, LocalFile, LocalSeries, MachineLedger, OnPfs, Phase,
+};
+use crate::machine::terms::{DatasetKey, FileRef, Overdue};
 
 /// What waits in a series.
 #[derive(Debug, Clone, Default)]
@@ -133,7 +130,7 @@ impl Unsealed {
         // write this series. One that had nothing left to copy when this rank saw it does so a
         // whole `unsealed_ms` after its next close.
         let Some(since_ms) = self.series[file.series].unreachable_ms else { return false };
-        let own = ledger.series[key.series].find(key).filter(|own| own.begun);
+        let own = ledger.own(key).filter(|own| own.begun);
         own.is_some_and(|own| {
             own.begun_ms >= since_ms + ledger.config.unsealed_ms * 2
                 && own.files.values().all(|file| file.on_prefix.is_some())
@@ -143,8 +140,8 @@ impl Unsealed {
 
 /// Does what `Machine::wanted` does.
 pub fn wanted(ledger: &MachineLedger, key: &DatasetKey) -> Vec<Overdue> {
-    let dataset = ledger.series[key.series]
-        .find(key)
+    let dataset = ledger
+        .own(key)
         .filter(|dataset| dataset.begun && matches!(dataset.phase, Phase::Open | Phase::Dropped));
     let files = dataset.into_iter().flat_map(|dataset| &dataset.files);
     let pending = files.filter(|(name, file)| {
@@ -217,9 +214,53 @@ fn has_all_before(
 }
 
 pub fn set_published(ledger: &mut MachineLedger, key: &DatasetKey, name: &str, how: OnPfs) {
-    if let Some(dataset) = ledger.series[key.series].find_mut(key)
-        && let Some(file) = dataset.files.get_mut(name)
-    {
+    if let Some(file) = ledger.file_mut(key, name) {
         file.published = if file.open == 0 { how } else { OnPfs::No };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::testing::{file, ledger, write};
+
+    const WAIT_MS: u64 = 60_000;
+
+    #[test]
+    fn a_file_waits_its_time_and_a_pointer_twice_that() {
+        // Milliseconds since both were closed; what is overdue.
+        let rows: [(u64, &[&str]); 4] = [
+            (WAIT_MS - 1, &[]),
+            (WAIT_MS, &["s1"]),
+            (2 * WAIT_MS - 1, &["s1"]),
+            (2 * WAIT_MS, &["s1", "latest"]),
+        ];
+        for (now_ms, expected) in rows {
+            let (mut ledger, mut unsealed) = (ledger(true), Unsealed::new(1));
+            let key = DatasetKey::new(0, "1", 0);
+            for one in [file("", "latest"), file("1", "s1")] {
+                write(&mut ledger, &key, &one, 0);
+                unsealed.note_closed(0, &one.name, 0);
+            }
+            let overdue = unsealed.overdue_before(&mut ledger, None, now_ms);
+            let names: Vec<_> = overdue.iter().map(|one| one.file.as_str()).collect();
+            assert_eq!(names, expected, "{now_ms}");
+            let out =
+                |unsealed: &Unsealed| unsealed.is_out_of_reach(&ledger, &file("2", "s2"), &key);
+            assert_eq!(out(&unsealed), !expected.is_empty(), "new files go to the PFS");
+            unsealed.agreed();
+            assert!(!out(&unsealed));
+        }
+    }
+
+    #[test]
+    fn what_is_written_anew_all_the_time_waits_since_its_first_close() {
+        let (mut ledger, mut unsealed) = (ledger(true), Unsealed::new(1));
+        let (key, one) = (DatasetKey::new(0, "1", 0), file("1", "s1"));
+        for now_ms in [0, WAIT_MS - 1] {
+            write(&mut ledger, &key, &one, now_ms);
+            unsealed.note_closed(0, &one.name, now_ms);
+        }
+        assert_eq!(unsealed.overdue_before(&mut ledger, None, WAIT_MS).len(), 1);
     }
 }

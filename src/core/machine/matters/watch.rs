@@ -4,14 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::{DatasetState, Routing, SharedDataset};
-use crate::machine::terms::config::MachineConfig;
-use crate::machine::terms::keys::{DatasetKey, FileRef};
-use crate::machine::terms::knowledge::Knowledge;
-use crate::machine::terms::names::{kind_hash, name_hash};
-use crate::machine::terms::reason::{Reason, Why};
-use crate::machine::terms::report::{Report, SeriesReport, UnsafeName};
+use crate::machine::state::{DatasetState, MachineLedger, Routing, SharedDataset};
+use crate::machine::terms::{
+    DatasetKey, FileRef, Knowledge, MachineConfig, Reason, Report, SeriesReport, UnsafeName, Why,
+    kind_hash, name_hash,
+};
 
 /// What all ranks know of the names of a series. Names are [`name_hash`]es.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -262,4 +259,52 @@ fn find_unsafe(shared: &SharedNames, nodes: &[usize]) -> Vec<UnsafeName> {
     let marks =
         found.into_iter().map(|(name, why)| UnsafeName { name, bare: bare.contains(&name), why });
     marks.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::testing::{file, ledger, reports};
+
+    #[test]
+    fn several_writers_or_readers_on_other_nodes_keep_a_name_on_the_prefix() {
+        let name = name_hash("s");
+        // (rank, it writes, it reads) on two nodes; the verdict.
+        type Row<'a> = (&'a [(usize, bool, bool)], Option<Why>);
+        let rows: [Row; 4] = [
+            (&[(0, true, false)], None),
+            (&[(0, true, true)], None),
+            (&[(0, true, false), (1, true, false)], Some(Why::Writers)),
+            (&[(0, true, false), (1, false, true)], Some(Why::Readers)),
+        ];
+        for (ranks, expected) in rows {
+            let mut ledger = ledger(true);
+            ledger.shared.series[0].routing = Routing::Learning;
+            let mut watch = NameWatch::new(&ledger.config, &[]);
+            let mut all = reports(SeriesReport::default());
+            for (rank, writes, reads) in ranks {
+                let news = &mut all[*rank].series[0];
+                news.written.extend(writes.then_some(name));
+                news.read.extend(reads.then_some((name, false)));
+            }
+            watch.listen(&mut ledger, 0, &all);
+            assert_eq!(watch.why(0, name), expected, "{ranks:?}");
+            assert!(ledger.shared.series[0].routing == Routing::Learning, "it has an id");
+        }
+    }
+
+    #[test]
+    fn a_name_without_id_keeps_its_whole_series_there() {
+        let mut ledger = ledger(false);
+        let mut watch = NameWatch::new(&ledger.config, &[]);
+        watch.mark_unsafe(&mut ledger, &file("", "s"), Why::Stays);
+        let mut news = SeriesReport::default();
+        watch.report(0, &mut news);
+        watch.listen(&mut ledger, 0, &reports(news));
+        assert_eq!(ledger.shared.series[0].routing, Routing::Prefix);
+        assert_eq!(watch.unprotected(0), None, "this rank has no such file");
+        let mut known = Knowledge::default();
+        watch.store(0, &mut known);
+        assert_eq!(known.prefix_only, Some(Why::Stays), "the next launch knows");
+    }
 }

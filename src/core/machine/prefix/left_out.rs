@@ -1,11 +1,8 @@
 //! What a flush leaves out, and what it takes along of older datasets.
 
 use crate::machine::matters::logs::Logs;
-use crate::machine::state::dataset::Standing;
-use crate::machine::state::file::{Deleted, LocalFile, OnPfs};
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::SharedDataset;
-use crate::machine::terms::keys::DatasetKey;
+use crate::machine::state::{Deleted, LocalFile, MachineLedger, OnPfs, SharedDataset, Standing};
+use crate::machine::terms::DatasetKey;
 
 /// Judges what a flush writes.
 pub struct LeftOut<'a> {
@@ -56,8 +53,7 @@ impl LeftOut<'_> {
 
     fn is_gone(&self, key: &DatasetKey, name: &str) -> bool {
         let id = self.ledger.id_of(key);
-        let own = self.ledger.series[key.series].find(key);
-        let file = own.and_then(|own| own.files.get(name));
+        let file = self.ledger.file(key, name);
         let deleted = file.is_some_and(LocalFile::is_deleted);
         let moved = file.is_some_and(|file| file.moved || file.deleted == Deleted::Amended);
         let silenced =

@@ -1,11 +1,8 @@
 //! Which store a dataset goes to, by its number in its series, and how many are kept there.
 
 use crate::machine::matters::encodings::Encodings;
-use crate::machine::state::dataset::Phase;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::{DatasetState, SharedDataset};
-use crate::machine::terms::keys::DatasetKey;
-use crate::machine::terms::reason::Reason;
+use crate::machine::state::{DatasetState, MachineLedger, Phase, SharedDataset};
+use crate::machine::terms::{DatasetKey, Reason};
 
 /// Does what `Machine::number_of` does.
 pub fn number_of(ledger: &MachineLedger, encodings: &Encodings, key: &DatasetKey) -> u64 {
@@ -30,19 +27,18 @@ pub fn number_of(ledger: &MachineLedger, encodings: &Encodings, key: &DatasetKey
     series.next_number + ahead.count() as u64
 }
 
+/// Notes why the PFS has the file under its own name; `None`: it is in the cache.
 pub fn set_on_prefix(
     ledger: &mut MachineLedger,
     key: &DatasetKey,
     name: &str,
     on_prefix: Option<Reason>,
 ) {
-    if let Some(dataset) = ledger.series[key.series].find_mut(key)
-        && let Some(file) = dataset.files.get_mut(name)
-    {
-        (file.on_prefix, file.keeps_copy) = (on_prefix, false);
-        file.joined &= on_prefix.is_none(); // this rank answers for what it has there
-        dataset.spoil();
-    }
+    let Some(dataset) = ledger.own_mut(key) else { return };
+    let Some(file) = dataset.files.get_mut(name) else { return };
+    (file.on_prefix, file.keeps_copy) = (on_prefix, false);
+    file.joined &= on_prefix.is_none(); // this rank answers for what it has there
+    dataset.spoil();
 }
 
 /// Tells whether every place in the store of the series' next dataset is taken by ones that

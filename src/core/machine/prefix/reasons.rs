@@ -3,12 +3,8 @@
 use super::places::is_overfull;
 use crate::machine::matters::unsealed::Unsealed;
 use crate::machine::matters::watch::NameWatch;
-use crate::machine::state::dataset::LocalDataset;
-use crate::machine::state::ledger::MachineLedger;
-use crate::machine::state::shared::Routing;
-use crate::machine::terms::keys::{DatasetKey, FileRef};
-use crate::machine::terms::names::name_hash;
-use crate::machine::terms::reason::Reason;
+use crate::machine::state::{LocalDataset, MachineLedger, Routing};
+use crate::machine::terms::{DatasetKey, FileRef, Reason, name_hash};
 
 /// Judges where a new file goes.
 pub struct Reasons<'a> {
@@ -22,7 +18,7 @@ impl Reasons<'_> {
     /// cache.
     pub fn reason_for(&self, file: &FileRef, key: &DatasetKey) -> Option<Reason> {
         let ledger = self.ledger;
-        let own = ledger.series[key.series].find(key).and_then(|own| own.files.get(&file.name));
+        let own = ledger.file(key, &file.name);
         if let Some(reason) = own.and_then(|own| own.on_prefix) {
             return Some(reason);
         }

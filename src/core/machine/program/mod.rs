@@ -1,5 +1,9 @@
 //! What a program that calls SCR may do, and when.
 
-pub mod calls;
-pub mod idle;
-pub mod need;
+mod calls;
+mod idle;
+mod need;
+
+pub use calls::{Call, ProgramState};
+pub use idle::Idle;
+pub use need::{Need, NeedLimits};

@@ -1,6 +1,6 @@
 //! The account of sync points and agreements on this rank.
 
-use crate::machine::terms::config::{BARRIER_STRIDE_MAX, SYNC_POINTS_MAX};
+use crate::machine::terms::{BARRIER_STRIDE_MAX, SYNC_POINTS_MAX};
 use crate::streams::{HEAD, Streams};
 
 /// Words of an agreement.

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::file::{Deleted, LocalFile, NameFacts, OnPfs};
-use crate::machine::terms::keys::{DatasetKey, FileRef};
-use crate::machine::terms::names::set_hash;
-use crate::machine::terms::reason::Reason;
+use crate::machine::terms::{DatasetKey, FileRef, Reason, set_hash};
 
 /// How far a dataset is, from this rank's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! A file of a dataset, as this rank has it.
 
-use crate::machine::terms::names::{kind_hash, name_hash};
-use crate::machine::terms::reason::Reason;
+use crate::machine::terms::{Reason, kind_hash, name_hash};
 
 /// How a file of a dataset without id was begun, as far as learning needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::machine::terms::keys::DatasetKey;
+use crate::machine::terms::DatasetKey;
 
 /// Datasets that have left and whose generation is remembered: more than one conference evicts.
 const EVICTED_MAX: usize = 64;

@@ -2,13 +2,10 @@
 
 use super::agreement::Agreement;
 use super::dataset::{LocalDataset, Phase, Standing};
-use super::file::Begun;
+use super::file::{Begun, LocalFile};
 use super::series::LocalSeries;
 use super::shared::{DatasetState, SharedDataset, SharedSeries, SharedState};
-use crate::machine::terms::config::MachineConfig;
-use crate::machine::terms::keys::{DatasetKey, FileRef};
-use crate::machine::terms::knowledge::Knowledge;
-use crate::machine::terms::steps::SealFile;
+use crate::machine::terms::{DatasetKey, FileRef, Knowledge, MachineConfig, SealFile};
 
 /// What one rank knows. `shared` is equal on all of them.
 #[derive(Debug, Clone)]
@@ -80,12 +77,30 @@ impl MachineLedger {
 
     /// Does what `Machine::cached_bytes` does.
     pub fn cached_bytes(&self, key: &DatasetKey) -> u64 {
-        let files = self.series[key.series].find(key).into_iter().flat_map(|one| &one.files);
+        let files = self.own(key).into_iter().flat_map(|one| &one.files);
         files.filter(|(_, file)| file.on_prefix.is_none()).map(|(_, file)| file.bytes).sum()
     }
+    /// Returns this rank's part of the dataset.
+    pub fn own(&self, key: &DatasetKey) -> Option<&LocalDataset> {
+        self.series[key.series].find(key)
+    }
+
+    pub fn own_mut(&mut self, key: &DatasetKey) -> Option<&mut LocalDataset> {
+        self.series[key.series].find_mut(key)
+    }
+
+    /// Returns this rank's file of the dataset.
+    pub fn file(&self, key: &DatasetKey, name: &str) -> Option<&LocalFile> {
+        self.own(key)?.files.get(name)
+    }
+
+    pub fn file_mut(&mut self, key: &DatasetKey, name: &str) -> Option<&mut LocalFile> {
+        self.own_mut(key)?.files.get_mut(name)
+    }
+
     /// Tells how far the dataset is, as this rank must treat it.
     pub fn status(&self, key: &DatasetKey) -> Standing {
-        let local = self.series[key.series].find(key).map(|dataset| dataset.phase);
+        let local = self.own(key).map(|dataset| dataset.phase);
         let shared = self.shared.find(key).map(|dataset| dataset.state);
         match (local, shared) {
             (Some(Phase::Dropped), _) | (_, Some(DatasetState::Dropped)) => Standing::Dropped,
@@ -112,25 +127,20 @@ impl MachineLedger {
     }
 
     pub fn file_is_on_prefix(&self, key: &DatasetKey, name: &str) -> bool {
-        let dataset = self.series[key.series].find(key);
-        dataset
-            .and_then(|dataset| dataset.files.get(name))
-            .is_some_and(|file| file.on_prefix.is_some())
+        self.file(key, name).is_some_and(|file| file.on_prefix.is_some())
     }
 
     /// Tells whether this rank has the file open for writing in the cache: a further descriptor is
     /// to be on that file.
     pub fn is_open_in_cache(&self, key: &DatasetKey, name: &str) -> bool {
-        let dataset = self.series[key.series].find(key);
-        let file = dataset.and_then(|dataset| dataset.files.get(name));
+        let file = self.file(key, name);
         file.is_some_and(|file| file.open > 0 && file.on_prefix.is_none() && !file.is_deleted())
     }
 
     /// Tells whether the file was written and closed in this dataset, with a sync point since: the
     /// program starts its next checkpoint when it changes the file again.
     pub fn written_before(&self, key: &DatasetKey, file: &FileRef) -> bool {
-        let dataset = self.series[key.series].find(key);
-        let held = dataset.and_then(|dataset| dataset.files.get(&file.name));
+        let held = self.file(key, &file.name);
         held.is_some_and(|file| file.is_past(self.agreement.count))
     }
 
@@ -213,7 +223,7 @@ impl MachineLedger {
 
     /// Does what `Machine::seal_files` does.
     pub fn seal_files(&self, key: &DatasetKey) -> Vec<SealFile> {
-        let own = self.series[key.series].find(key).into_iter();
+        let own = self.own(key).into_iter();
         own.flat_map(|own| &own.files)
             .map(|(name, file)| SealFile {
                 name: name.clone(),

@@ -11,13 +11,22 @@
 //! | `newer.rs` | which content of a name is the newest |
 //! | `ids.rs` | ids of datasets that have left |
 
-pub mod agreement;
-pub mod dataset;
-pub mod file;
-pub mod ids;
-pub mod ledger;
-pub mod newer;
-pub mod series;
-pub mod sets;
-pub mod shared;
-pub mod target;
+mod agreement;
+mod dataset;
+mod file;
+mod ids;
+mod ledger;
+mod newer;
+mod series;
+mod sets;
+mod shared;
+mod target;
+#[cfg(test)]
+pub mod testing;
+
+pub use agreement::{OWN, WORDS, stride};
+pub use dataset::{Explicit, LocalDataset, Phase, Standing};
+pub use file::{Deleted, LocalFile, NameFacts, OnPfs};
+pub use ledger::MachineLedger;
+pub use series::LocalSeries;
+pub use shared::{DatasetState, FAILURES_MAX, Routing, SharedDataset, SharedSeries};

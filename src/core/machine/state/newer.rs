@@ -2,7 +2,7 @@
 
 use super::file::OnPfs;
 use super::ledger::MachineLedger;
-use crate::machine::terms::keys::DatasetKey;
+use crate::machine::terms::DatasetKey;
 
 impl MachineLedger {
     /// Tells whether the PFS holds a newer content of the file from this rank, or a thread brings

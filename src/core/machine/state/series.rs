@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::dataset::LocalDataset;
 use super::file::LocalFile;
 use super::ids::LeftIds;
-use crate::machine::terms::keys::DatasetKey;
+use crate::machine::terms::DatasetKey;
 
 /// A series on this rank.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::dataset::{LocalDataset, Phase};
 use super::ledger::MachineLedger;
 use super::shared::DatasetState;
-use crate::machine::terms::keys::{DatasetKey, FileRef};
+use crate::machine::terms::{DatasetKey, FileRef};
 
 impl MachineLedger {
     /// Tells whether this rank's files are those of the last confirmed dataset of the series, or

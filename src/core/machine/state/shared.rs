@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::terms::config::MachineConfig;
-use crate::machine::terms::keys::DatasetKey;
-use crate::machine::terms::knowledge::Knowledge;
-use crate::machine::terms::report::{ProgramWord, SealedNews};
+use crate::machine::terms::{DatasetKey, Knowledge, MachineConfig, ProgramWord, SealedNews};
 
 /// Failed tries in a row after which a dataset is written to the PFS, and after which it is left
 /// there as it is.

@@ -4,8 +4,7 @@ use super::dataset::{Phase, Standing};
 use super::file::{Begun, LocalFile};
 use super::ledger::MachineLedger;
 use super::shared::Routing;
-use crate::machine::terms::answers::Intent;
-use crate::machine::terms::keys::{DatasetKey, FileRef};
+use crate::machine::terms::{DatasetKey, FileRef, Intent};
 
 impl MachineLedger {
     /// Tells which dataset a change of `file` belongs to.
@@ -70,7 +69,7 @@ impl MachineLedger {
     /// Tells whether this rank has written to a file with an id of this dataset since the last sync
     /// point: the program makes that checkpoint anew, with what lies beside it.
     fn goes_on_now(&self, key: &DatasetKey) -> bool {
-        let own = self.series[key.series].find(key);
+        let own = self.own(key);
         let written = |held: &LocalFile| !held.named.bare && !held.is_past(self.agreement.count);
         own.is_some_and(|own| own.files.values().any(written))
     }
@@ -89,8 +88,7 @@ impl MachineLedger {
     pub fn is_changed_again(&mut self, key: &DatasetKey, file: &FileRef, intent: Intent) -> bool {
         let again = !self.config.series[key.series].has_id && self.written_before(key, file);
         if again && self.shared.series[key.series].routing == Routing::Learning {
-            let own = self.series[key.series].find_mut(key);
-            let held = own.and_then(|own| own.files.get_mut(&file.name));
+            let held = self.file_mut(key, &file.name);
             if let Some(anew) = held.filter(|held| held.begun == Begun::Anew) {
                 anew.begun = Begun::GoesOn;
                 return false;
@@ -102,8 +100,7 @@ impl MachineLedger {
 
     /// Notes whether the file was opened to be made `anew`, or not.
     pub fn note_anew(&mut self, key: &DatasetKey, file: &FileRef, anew: bool) {
-        let own = self.series[key.series].find_mut(key);
-        if let Some(held) = own.and_then(|own| own.files.get_mut(&file.name)) {
+        if let Some(held) = self.file_mut(key, &file.name) {
             held.begun = if anew { Begun::Anew } else { Begun::InPlace };
         }
     }

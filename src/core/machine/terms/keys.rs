@@ -8,7 +8,7 @@ use super::names::kind_of;
 /// generation is 0 until files of a confirmed dataset are written again. An empty id in such a
 /// series is a *floating* dataset: files without an id (a pointer file) that were written when no
 /// dataset was in progress; a conference gives them to the dataset they belong to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DatasetKey {
     /// Index into [`super::MachineConfig::series`].
     pub series: usize,

@@ -81,7 +81,7 @@ pub struct UnsafeName {
 }
 
 /// What a rank says of a dataset that is not confirmed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DatasetReport {
     /// The dataset.
     pub key: DatasetKey,
