@@ -101,12 +101,12 @@ fn the_largest_interval_that_divides_wins() {
 
 #[test]
 fn intervals_and_stores_give_the_store_that_the_choice_gives() {
-    use scr_core::machine::Places;
+    use scr_core::machine::StoreTurns;
     let output = "SCR_COPY_TYPE=FILE\nCKPT=0\nCKPT=1 INTERVAL=3 STORE=/a ENABLED=0\n\
                   CKPT=2 INTERVAL=2 STORE=/b\nCKPT=3 INTERVAL=2 STORE=/c OUTPUT=1\n";
     for (text, output) in [(THREE, false), (THREE, true), (output, false), (output, true)] {
         let all = descriptors(text);
-        let places = Places::new(all.intervals(output), vec![]);
+        let places = StoreTurns::new(all.intervals(output), vec![]);
         for number in 1..50 {
             assert_eq!(places.store(number), all.select(number, output).store, "{number} {text}");
         }

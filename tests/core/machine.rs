@@ -1,9 +1,9 @@
 //! The state machine driven by hand: a few ranks in step, every step a success.
 
 use scr_core::machine::{
-    DatasetKey, DatasetState, FileRef, Heard, Intent, Machine, MachineConfig, Next, Offer, Outcome,
-    Placement, Reason, Report, RestartDecision, RestoredFiles, Resumed, SeriesConfig, Step,
-    SyncKind,
+    DatasetKey, DatasetState, FileRef, Intent, Machine, MachineConfig, Next, Offer, Outcome,
+    Overheard, Placement, Reason, Report, RestartDecision, RestoredFiles, Resumed, SeriesConfig,
+    Step, SyncKind,
 };
 use scr_core::streams::WORLD;
 
@@ -97,7 +97,7 @@ impl Ranks {
     }
 
     /// What the last conference told each rank.
-    fn heard(&mut self) -> Vec<Heard> {
+    fn heard(&mut self) -> Vec<Overheard> {
         self.machines.iter_mut().map(Machine::take_heard).collect()
     }
 
@@ -463,13 +463,13 @@ fn the_owner_hears_of_a_deletion_and_the_deleter_of_a_new_file_of_that_name() {
     let (now, name) = (ranks.now_ms, file(1).name);
     ranks.machines[0].deleted(&file(1), now);
     ranks.sync(1);
-    let told = Heard { deleted: vec![name.clone()], ..Heard::default() };
-    assert_eq!(ranks.heard(), [Heard::default(), told]);
+    let told = Overheard { deleted: vec![name.clone()], ..Overheard::default() };
+    assert_eq!(ranks.heard(), [Overheard::default(), told]);
     ranks.machines[1].deleted(&file(1), now);
     ranks.update(1, false);
     ranks.sync(1);
-    let told = Heard { revived: vec![name], ..Heard::default() };
-    assert_eq!(ranks.heard(), [told, Heard::default()]);
+    let told = Overheard { revived: vec![name], ..Overheard::default() };
+    assert_eq!(ranks.heard(), [told, Overheard::default()]);
 }
 
 #[test]
@@ -488,6 +488,6 @@ fn a_file_that_was_written_after_its_deletion_elsewhere_stays() {
     ranks.sync(1);
     ranks.heard();
     ranks.sync(1);
-    let told = Heard { revived: vec![file(1).name], ..Heard::default() };
-    assert_eq!(ranks.heard(), [told, Heard::default()]);
+    let told = Overheard { revived: vec![file(1).name], ..Overheard::default() };
+    assert_eq!(ranks.heard(), [told, Overheard::default()]);
 }

@@ -1,8 +1,8 @@
 //! What comes to the prefix of checkpoints that are not the newest, mostly at the end of a run.
 
 use scr_core::machine::{
-    DatasetKey, DatasetState, FileRef, Intent, Offer, RestartDecision, RestoredFiles, Resumed,
-    SeriesConfig,
+    CompleteBy, DatasetKey, DatasetState, FileRef, Intent, Offer, RestartDecision, RestoredFiles,
+    Resumed, SeriesConfig,
 };
 
 use super::machine::Ranks;
@@ -135,7 +135,7 @@ fn a_pointer_to_what_the_program_has_deleted_does_not_replace_a_newer_one() {
 #[test]
 fn without_ids_what_a_launch_began_with_is_not_due_beside_a_newer_complete_one() {
     let config = SeriesConfig { flush_every: 0, learn: false, ..SeriesConfig::new("state", false) };
-    let mut ranks = Ranks::of(1, SeriesConfig { seals_once: true, ..config });
+    let mut ranks = Ranks::of(1, SeriesConfig { complete: CompleteBy::FirstSeal, ..config });
     let offered = [1, 2].map(|id| {
         let key = DatasetKey::new(0, "", id - 1);
         Offer { key, ..offer(id, true) }

@@ -1,11 +1,15 @@
 //! The state machine driven by hand: datasets whose boundary the program gives.
 
-use scr_core::machine::{DatasetKey, DatasetState, FileRef, SeriesConfig, Step};
+use scr_core::machine::{CompleteBy, DatasetKey, DatasetState, FileRef, SeriesConfig, Step};
 
 use super::machine::Ranks;
 
 fn ranks(count: usize, change: impl Fn(SeriesConfig) -> SeriesConfig) -> Ranks {
-    let config = SeriesConfig { explicit: true, learn: false, ..SeriesConfig::new("api", true) };
+    let config = SeriesConfig {
+        complete: CompleteBy::Program,
+        learn: false,
+        ..SeriesConfig::new("api", true)
+    };
     Ranks::of(count, change(config))
 }
 

@@ -1,6 +1,6 @@
 //! The state machine driven by hand: seals and confirmations fail, and a rank falls back.
 
-use scr_core::machine::{DatasetState, SeriesConfig, Step};
+use scr_core::machine::{CompleteBy, DatasetState, SeriesConfig, Step};
 
 use super::machine::Ranks;
 
@@ -8,7 +8,8 @@ const MASKED: &str = "step_{id}/state";
 
 /// Two ranks of a program whose checkpoints have known sets of files from the first one on.
 fn ranks(seals_once: bool) -> Ranks {
-    let config = SeriesConfig { learn: false, seals_once, ..SeriesConfig::new("state", true) };
+    let complete = if seals_once { CompleteBy::FirstSeal } else { CompleteBy::Files };
+    let config = SeriesConfig { learn: false, complete, ..SeriesConfig::new("state", true) };
     Ranks::of(2, config)
 }
 

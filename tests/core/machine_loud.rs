@@ -1,7 +1,7 @@
 //! Files that are never quiet: found by what they do, and no seal waits for them any more.
 
 use scr_core::machine::{
-    DatasetKey, FileRef, Heard, Intent, Knowledge, Machine, MachineConfig, Next, Outcome,
+    DatasetKey, FileRef, Intent, Knowledge, Machine, MachineConfig, Next, Outcome, Overheard,
     Placement, Report, SeriesConfig, Step, SyncKind, Why, name_hash,
 };
 use scr_core::streams::WORLD;
@@ -40,7 +40,7 @@ fn machine(has_id: bool) -> Machine {
 #[derive(Default)]
 struct Synced {
     seals: Vec<DatasetKey>,
-    heard: Heard,
+    heard: Overheard,
 }
 
 fn sync(machine: &mut Machine, now_ms: u64) -> Synced {

@@ -1,8 +1,8 @@
 //! The state machine, driven by hand: a rank changes a file that another one has written.
 
 use scr_core::machine::{
-    Contested, DatasetKey, DatasetState, Deletion, FileRef, Heard, Intent, Machine, MachineConfig,
-    Next, Outcome, Placement, Reason, SeriesConfig, Step, SyncKind, Withdrawn,
+    Contested, DatasetKey, DatasetState, Deletion, FileRef, Intent, Machine, MachineConfig, Next,
+    Outcome, Overheard, Placement, Reason, SeriesConfig, Step, SyncKind, Withdrawn,
 };
 use scr_core::streams::WORLD;
 
@@ -82,7 +82,7 @@ fn sync_with(
 }
 
 /// Rank 0 changes the file of rank 1; what both hear of it at the next agreement.
-fn take_over(ranks: &mut [Machine], id: &str) -> (DatasetKey, [Heard; 2]) {
+fn take_over(ranks: &mut [Machine], id: &str) -> (DatasetKey, [Overheard; 2]) {
     let of_other = file(id, 1);
     let placement = ranks[0].take_over(&of_other, &key(id), UPDATE, 5000);
     let Placement::Dataset(placed) = placement else { panic!("{placement:?}") };
@@ -104,8 +104,8 @@ fn a_complete_checkpoint_keeps_its_version_and_never_flushes_it() {
     let (goes_to, heard) = take_over(&mut ranks, "5");
     assert_eq!(goes_to, DatasetKey::new(0, "5", 1));
     let name = file("5", 1).name;
-    let told = Heard { taken: vec![name.clone()], ..Heard::default() };
-    assert_eq!(heard, [Heard::default(), told]);
+    let told = Overheard { taken: vec![name.clone()], ..Overheard::default() };
+    assert_eq!(heard, [Overheard::default(), told]);
     assert_eq!(names(&ranks[1], &key("5")), [(name.clone(), true)]);
     assert!(ranks[1].is_left_out(&key("5"), &name));
 }
@@ -118,8 +118,8 @@ fn one_that_is_open_again_has_the_file_from_the_rank_that_changes_it() {
     assert_eq!(goes_to, key("5"));
     let name = file("5", 1).name;
     let dropped = vec![(key("5"), name.clone())];
-    let told = Heard { taken: vec![name.clone()], dropped, ..Heard::default() };
-    assert_eq!(heard, [Heard::default(), told]);
+    let told = Overheard { taken: vec![name.clone()], dropped, ..Overheard::default() };
+    assert_eq!(heard, [Overheard::default(), told]);
     assert_eq!(names(&ranks[1], &key("5")), []);
     assert_eq!(names(&ranks[0], &key("5")), [(file("5", 0).name, false), (name, true)]);
 }
@@ -131,7 +131,7 @@ fn what_its_writer_has_written_since_stays_its_own() {
     ranks[0].take_over(&of_other, &key("5"), UPDATE, 5000);
     ranks[1].write_open(&of_other, Intent::REWRITE, 5000);
     sync(&mut ranks, 5001);
-    assert_eq!(ranks[1].take_heard(), Heard::default());
+    assert_eq!(ranks[1].take_heard(), Overheard::default());
     assert_eq!(names(&ranks[1], &key("5")), [(of_other.name, false)]);
 }
 
@@ -201,7 +201,7 @@ fn what_a_child_changes_is_the_prefix_s_and_no_checkpoint_in_progress_has_it() {
     assert_eq!(ranks[0].lies_on_prefix(&key("7"), &written.name), None);
     sync(&mut ranks, 5001);
     let taken = vec![complete.name, written.name];
-    assert_eq!(ranks[1].take_heard(), Heard { taken, ..Heard::default() });
+    assert_eq!(ranks[1].take_heard(), Overheard { taken, ..Overheard::default() });
 }
 
 #[test]

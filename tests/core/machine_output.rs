@@ -1,13 +1,13 @@
 //! The state machine driven by hand: datasets that are output.
 
-use scr_core::machine::SeriesConfig;
+use scr_core::machine::{OutputSeries, SeriesConfig};
 
 use super::machine::Ranks;
 
 #[test]
 fn output_leaves_the_cache_once_it_is_on_the_prefix_unless_it_is_a_checkpoint_too() {
-    for (output_only, kept) in [(true, 0), (false, 2)] {
-        let config = SeriesConfig { output: true, output_only, ..SeriesConfig::new("viz", true) };
+    for (output, kept) in [(OutputSeries::Only, 0), (OutputSeries::Checkpoints, 2)] {
+        let config = SeriesConfig { output, ..SeriesConfig::new("viz", true) };
         let mut ranks = Ranks::of(2, SeriesConfig { learn: false, ..config });
         for id in 1..=4 {
             for rank in 0..2 {

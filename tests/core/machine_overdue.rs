@@ -128,7 +128,7 @@ fn what_looks_complete_reaches_the_prefix_before_its_deletion_does() {
     let gone: Vec<Gone> = machine.overdue_deletions(3 * PATIENCE_MS + 3);
     assert_eq!(gone.iter().map(|one| &one.file[..]).collect::<Vec<_>>(), ["1/r0"]);
     // What is left is no checkpoint, if an agreement comes after all.
-    assert!(machine.report(7, 3 * PATIENCE_MS + 4).datasets[0].abandoned);
+    assert!(machine.report(7, 3 * PATIENCE_MS + 4).datasets[0].word.abandoned);
 }
 
 #[test]

@@ -8,26 +8,32 @@ use crate::source::Source;
 const SESSION: &str = "src/core/session/";
 
 /// Folders whose rooms have an order, lowest first. What is in no room is above all of them.
-const ROOMS: [(&str, &[&str]); 4] = [
+const ROOMS: [(&str, &[&str]); 5] = [
     (
         SESSION,
         &[
             "rank",
+            "node",
             "report",
             "stores",
             "updates",
-            "names",
+            "contents",
+            "unsealed",
             "handles",
-            "conference",
+            "names",
             "flush",
+            "halt",
+            "conference",
             "ending",
             "prefix",
             "restart",
             "program",
+            "door",
             "launch",
         ],
     ),
     ("src/core/cache/", &["node", "sealing", "removal", "restart", "offline"]),
+    ("src/core/machine/", &["terms", "program", "state", "matters", "prefix", "conference"]),
     ("src/core/transfer/", &["prefix", "publish", "flush", "remains"]),
     (
         "preload/src/",

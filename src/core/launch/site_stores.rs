@@ -7,7 +7,7 @@ use std::hash::Hash;
 use super::site::Site;
 use crate::cache::Sharing;
 use crate::descriptors::RedundancyDesc;
-use crate::machine::Places;
+use crate::machine::StoreTurns;
 
 impl Site {
     /// Selects the descriptor for the dataset with this number in its series.
@@ -16,10 +16,10 @@ impl Site {
     }
 
     /// Returns the stores of a series' datasets, for its machine.
-    pub fn places(&self, output: bool) -> Places {
+    pub fn places(&self, output: bool) -> StoreTurns {
         let sizes = self.descriptors.stores.iter();
         let sizes = sizes.map(|store| usize::try_from(store.count).unwrap_or(usize::MAX));
-        Places::new(self.descriptors.intervals(output), sizes.collect())
+        StoreTurns::new(self.descriptors.intervals(output), sizes.collect())
     }
 
     /// Tells in sentences which stores are shared otherwise than the settings say.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result, again};
 use crate::files::lease::{self, Lease, Taken};
 use crate::kvtree::KvTree;
 use crate::log::{self, Id, messages};
-use crate::machine::{Knowledge, MachineConfig, SeriesConfig};
+use crate::machine::{CompleteBy, Knowledge, MachineConfig, OutputSeries, SeriesConfig};
 use crate::params::{Settings, keys};
 use crate::patterns::{SeriesSet, Template};
 use crate::system::{random_u64, unix_seconds};
@@ -212,9 +212,12 @@ pub(crate) fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) 
     let numbered = hosts.iter().enumerate();
     let nodes = numbered.map(|(rank, host)| *first.entry(host).or_insert(rank)).collect();
     let one = |series: &crate::patterns::Series| SeriesConfig {
-        output: series.output,
-        output_only: series.output && !series.checkpoint,
-        explicit: series.explicit,
+        output: match (series.output, series.checkpoint) {
+            (false, _) => OutputSeries::No,
+            (true, true) => OutputSeries::Checkpoints,
+            (true, false) => OutputSeries::Only,
+        },
+        complete: if series.explicit { CompleteBy::Program } else { CompleteBy::Files },
         learn: learn && !series.own && !series.explicit,
         cache_size: settings.get(keys::CACHE_SIZE).max(1) as usize,
         places: site.places(series.output),

@@ -4,26 +4,13 @@
 //! Every rank begins and completes them, also one that has no file; between the two the dataset
 //! counts as open, and once complete on all ranks it is sealed and confirmed by one conference.
 
-use super::keys::{DatasetKey, FileRef, Placed};
-use super::knowledge::kind_of;
-use super::local::{Explicit, Phase, Published, Status};
-use super::reason::Reason;
-use super::{DatasetState, Machine};
-
-impl FileRef {
-    /// Makes that of the file `name` in `key`, which the program has begun. Its names differ from
-    /// dataset to dataset, mostly by numbers: what is known of one holds for all that have others.
-    #[must_use]
-    pub fn explicit(key: &DatasetKey, name: &str) -> FileRef {
-        FileRef {
-            series: key.series,
-            id: Some(key.id.clone()),
-            name: name.to_string(),
-            masked: format!("{{id}}/{}", kind_of(name)),
-            temporary: false,
-        }
-    }
-}
+use super::parts::Machine;
+use super::state::dataset::{Explicit, Phase, Standing};
+use super::state::file::OnPfs;
+use super::state::shared::DatasetState;
+use super::terms::answers::Placed;
+use super::terms::keys::{DatasetKey, FileRef};
+use super::terms::reason::Reason;
 
 impl Machine {
     /// Begins the dataset `id` for the program; every rank calls this between the same two
@@ -35,14 +22,14 @@ impl Machine {
         output: bool,
         now_ms: u64,
     ) -> DatasetKey {
-        self.tick(now_ms);
-        let after = self.series[series].after_evicted(id);
-        let newest = self.newest(series, id);
+        self.ledger.tick(now_ms);
+        let after = self.ledger.series[series].left.after_evicted(id);
+        let newest = self.ledger.newest(series, id);
         let generation = newest.map_or(after, |newest| after.max(newest.generation + 1));
         let key = DatasetKey::new(series, id, generation);
-        self.begins += 1;
-        let order = self.begins;
-        let dataset = self.series[series].entry(&key, now_ms);
+        self.ledger.begins += 1;
+        let order = self.ledger.begins;
+        let dataset = self.ledger.series[series].entry(&key, now_ms);
         dataset.begun = true;
         dataset.begun_ms = now_ms;
         dataset.order = order;
@@ -58,56 +45,38 @@ impl Machine {
         keep: Option<Reason>,
         now_ms: u64,
     ) -> Placed {
-        self.tick(now_ms);
+        self.ledger.tick(now_ms);
         self.put(file, key.clone(), keep)
     }
 
     /// Notes the program's word that its files in `key` are written; the sizes of all of them are
     /// known.
     pub fn complete_explicit(&mut self, key: &DatasetKey, sizes: &[(String, u64)], now_ms: u64) {
-        self.tick(now_ms);
+        self.ledger.tick(now_ms);
         for (name, bytes) in sizes {
             self.write_closed(key, name, *bytes, now_ms);
         }
-        let Some(dataset) = self.series[key.series].find_mut(key) else { return };
+        let Some(dataset) = self.ledger.series[key.series].find_mut(key) else { return };
         if let Some(explicit) = &mut dataset.explicit {
             explicit.complete = true;
         }
         for file in dataset.files.values_mut() {
-            (file.open, file.published) = (0, Published::No);
+            (file.open, file.published) = (0, OnPfs::No);
         }
         dataset.touch(now_ms);
-    }
-
-    /// Tells what became of a dataset; `None` if it has gone, or never was.
-    #[must_use]
-    pub fn state_of(&self, key: &DatasetKey) -> Option<DatasetState> {
-        self.shared.find(key).map(|dataset| dataset.state)
-    }
-
-    /// Tells whether the program calls the dataset output.
-    #[must_use]
-    pub fn is_output(&self, key: &DatasetKey) -> bool {
-        self.shared.find(key).is_some_and(|dataset| dataset.output)
-    }
-
-    /// Returns the number that the next dataset gets.
-    #[must_use]
-    pub fn next_id(&self) -> u64 {
-        self.shared.next_id
     }
 
     /// Notes that the program could not restart from the dataset, or wants it no more: it counts no
     /// longer, and leaves the cache when a newer one is complete. All ranks call this alike,
     /// outside of conferences.
     pub fn reject(&mut self, key: &DatasetKey) {
-        if matches!(self.status(key), Status::Open) {
+        if matches!(self.ledger.status(key), Standing::Open) {
             return;
         }
-        if let Some(dataset) = self.shared.find_mut(key) {
+        if let Some(dataset) = self.ledger.shared.find_mut(key) {
             dataset.state = DatasetState::Dropped;
         }
-        if let Some(dataset) = self.series[key.series].find_mut(key) {
+        if let Some(dataset) = self.ledger.series[key.series].find_mut(key) {
             dataset.phase = Phase::Dropped;
         }
     }

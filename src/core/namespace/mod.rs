@@ -7,7 +7,8 @@
 //! | `listing.rs` | directories, merged |
 //! | `evicted.rs` | names without content |
 //! | `names.rs`, `intent.rs`, `answer.rs` | paths; what an open means; answers |
-//! | `target.rs`, `doomed.rs` | files that names lead to; what is deleted and still there |
+//! | `rules.rs` | what calls that change names say before anything is done |
+//! | `target.rs` | files that names lead to; what is deleted and still there |
 //! | `neighbours.rs`, `notices.rs`, `hearing.rs` | what a node's ranks tell one another |
 //! | `turns.rs` | one step of theirs at a time |
 //! | `far_message.rs` | what ranks of other nodes are told |
@@ -17,7 +18,6 @@
 
 mod answer;
 mod directories;
-mod doomed;
 mod evicted;
 mod far_message;
 mod hearing;
@@ -28,6 +28,7 @@ mod listing;
 mod names;
 mod neighbours;
 mod notices;
+mod rules;
 mod silenced;
 mod target;
 mod turns;
@@ -35,19 +36,22 @@ mod view;
 
 pub use answer::{Answer, Attributes, Entry};
 pub use directories::{Directories, LOOKED_AT_MAX, MARK, Waiting, carries_id, first_below};
-pub use doomed::Doomed;
 pub use far_message::{Files, Message, ToldElsewhere};
 pub use hidden_dir::HiddenDir;
 pub use intent::{Intent, Manner};
 pub use layer::{Layer, Remote};
 pub use listing::entries;
-pub use names::{FALLBACK_DIR, SHADOWS, STATE_FOLDER, is_ours, parent, relative};
+pub use names::{
+    FALLBACK_DIR, FILENAME_MAX, SHADOWS, STATE_FOLDER, dataset_name, is_ours, name_below_prefix,
+    own_dirs, parent, relative,
+};
 pub use neighbours::{Claimed, Neighbours, News};
 pub use notices::{Claim, Move, Notice, Writing};
+pub use rules::{OldAndNew, dir_rename_rules, link_rules, rename_rules, rmdir_rules, unlink_rules};
 pub use silenced::{Silenced, pattern_of};
 pub use target::{
-    Found, OnPrefix, copy_up, make_empty, make_parents, make_parents_like, may_create,
-    move_and_keep, move_to, move_to_unless, on_prefix, remove,
+    Doomed, Found, OnPrefix, copy_into, copy_up, make_empty, make_parents, make_parents_like,
+    may_create, move_and_keep, move_to, move_to_unless, on_prefix, remove,
 };
 pub use turns::{Turns, is_within};
 pub use view::{Place, View};

@@ -37,6 +37,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fastrand::Rng;
+use scr_core::machine::CompleteBy;
 
 use cluster::{Cluster, Scheme};
 use job::{Crash, End, Moment, Sim};
@@ -129,9 +130,12 @@ fn schedule_in(
     let discards = seed % DISCARDS_EVERY == 2 && style.mute.is_none();
     style.series.iter_mut().for_each(|series| series.discards = discards);
     style.aside = seed % ASIDE_EVERY == 3 || wish.contains("aside");
-    let seals_once = fault == Some(Fault::ConfirmAtSettle);
+    let complete = match fault {
+        Some(Fault::ConfirmAtSettle) => CompleteBy::FirstSeal,
+        _ => CompleteBy::Files,
+    };
     style.series.iter_mut().for_each(|series| {
-        series.rule.seals_once = seals_once;
+        series.rule.complete = complete;
         let even = seed.is_multiple_of(2) || wish.contains("keeps");
         series.rule.keeps = even && series.rule.flush_every == 0;
     });

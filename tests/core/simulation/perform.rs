@@ -91,10 +91,10 @@ impl Sim {
         machine.set_aside(able);
         let mut report = machine.report(entropy, self.clock_ms);
         if self.fault == Some(Fault::TakeSpoiled) {
-            report.datasets.iter_mut().for_each(|dataset| dataset.spoiled = false);
+            report.datasets.iter_mut().for_each(|dataset| dataset.encoding.spoiled = false);
         }
         if self.fault == Some(Fault::ForgetKept) {
-            report.sealed.iter_mut().for_each(|sealed| sealed.kept = false);
+            report.sealed.iter_mut().for_each(|sealed| sealed.news.kept = false);
         }
         report
     }

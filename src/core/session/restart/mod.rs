@@ -23,3 +23,23 @@ pub(super) mod removed;
 pub(super) mod restore;
 pub(super) mod stranded;
 pub(super) mod telling;
+
+use std::sync::Arc;
+
+use crate::launch::site::Site;
+use crate::session::{
+    contents::Contents, ending::Ending, flush::Flusher, names::Names, node::Node,
+    prefix::Inspector, rank::Rank,
+};
+
+/// Takes over what an earlier launch has left.
+pub(crate) struct Restorer {
+    pub(super) site: Arc<Site>,
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) contents: Arc<Contents>,
+    pub(super) names: Arc<Names>,
+    pub(super) flush: Arc<Flusher>,
+    pub(super) ending: Arc<Ending>,
+    pub(super) prefix: Arc<Inspector>,
+}

@@ -1,0 +1,220 @@
+//! The agreement: which sync points carry it, what its words say, and what follows from them.
+//!
+//! Words reduced by maximum: those of the stream ([`Streams::begin`]), then the machine's: sync
+//! points passed, milliseconds since the last agreement, datasets in progress and names to be told,
+//! busy, invalid, halt, changed since the last conference, how far what is encoded beside the
+//! program is. Which sync points carry them is the account of [`crate::streams`].
+//!
+//! [`Streams::begin`]: crate::streams::Streams::begin
+
+use super::matters::encodings::Stage;
+use super::parts::Machine;
+use super::state::agreement::{OWN, WORDS, stride};
+use super::terms::config::{BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS};
+use super::terms::steps::Next;
+use crate::streams::{Carries, HEAD, Heard, SyncKind, WORLD};
+
+impl Machine {
+    /// Notes that the program has reached a sync point of the stream, and tells what it carries: an
+    /// agreement is [`Machine::words`], all-reduced by maximum, then [`Machine::agreed`].
+    pub fn pass(&mut self, stream: usize, kind: SyncKind, now_ms: u64) -> Carries {
+        self.ledger.tick(now_ms);
+        self.ledger.agreement.count += 1;
+        let carries = self.ledger.agreement.streams.pass(stream, kind, self.ledger.caller);
+        if self.ledger.ended { Carries::Nothing } else { carries }
+    }
+
+    /// Does [`Machine::pass`] and [`Machine::words`] for a program of one thread. `None`: the sync
+    /// point carries nothing.
+    pub fn sync_point(&mut self, kind: SyncKind, now_ms: u64) -> Option<[i64; WORDS]> {
+        let carries = self.pass(WORLD, kind, now_ms);
+        (carries != Carries::Nothing).then(|| self.words(WORLD))
+    }
+
+    /// Counts so many sync points of MPI_COMM_WORLD that have passed without an agreement:
+    /// [`Machine::idle_points`] has said that they may.
+    pub fn passed(&mut self, points: u64) {
+        self.ledger.agreement.count += points;
+        self.ledger.agreement.streams.passed(WORLD, points);
+    }
+
+    /// Notes that a conference was held by itself: what the ranks do from now on comes after what
+    /// all of them have done before.
+    pub fn conferred(&mut self) {
+        self.ledger.agreement.count += 1;
+    }
+
+    /// Tells how many collectives and barriers on MPI_COMM_WORLD carry no agreement from now on,
+    /// whatever happens.
+    #[must_use]
+    pub fn idle_points(&self) -> u32 {
+        let idle = !self.ledger.agreement.disabled && !self.ledger.ended;
+        if idle { self.ledger.agreement.streams.idle(WORLD).try_into().unwrap_or(0) } else { 0 }
+    }
+
+    /// Notes that a communicator is to have a stream: see [`Streams::seek`].
+    pub fn seek_stream(&mut self) -> u64 {
+        self.ledger.agreement.streams.seek()
+    }
+
+    /// Gives a communicator its place: [`Streams::place`].
+    pub fn place_stream(&mut self, on_all: u64, now_ms: u64) -> Option<usize> {
+        self.ledger.agreement.streams.place(on_all, now_ms)
+    }
+
+    /// Ends a stream: [`Streams::close`].
+    pub fn close_stream(&mut self, stream: usize) {
+        self.ledger.agreement.streams.close(stream);
+    }
+
+    /// Takes the turn for calls of the program: [`Streams::take_turn`].
+    pub fn take_turn(&mut self) -> bool {
+        self.ledger.agreement.streams.take_turn()
+    }
+
+    /// Tells whether this rank has its turn in the stream.
+    #[must_use]
+    pub fn has_turn(&self, stream: usize) -> bool {
+        self.ledger.agreement.streams.has_turn(stream)
+    }
+
+    /// Notes that what was agreed on in the stream is done.
+    pub fn end_turn(&mut self, stream: usize) {
+        self.ledger.agreement.streams.end_turn(stream);
+    }
+
+    /// Takes in the all-reduced words and decides what they ask for; the answer is equal on all
+    /// ranks. When it is carried out, [`Machine::end_turn`].
+    pub fn agreed(&mut self, stream: usize, words: [i64; WORDS]) -> Next {
+        let (head, own) = words.split_at(HEAD);
+        let head: [i64; HEAD] = std::array::from_fn(|at| head[at]);
+        match self.ledger.agreement.streams.hear(stream, head) {
+            Heard::Acts => {}
+            Heard::ShutOut => {
+                self.telling.postponed();
+                return Next::Postponed;
+            }
+            Heard::Ended => return Next::Ended,
+            Heard::Differ { most, least } => return Next::Disabled { most, least },
+        }
+        let own: [i64; OWN] = std::array::from_fn(|at| own[at]);
+        self.decided(stream, u64::try_from(head[2]).unwrap_or(0), own)
+    }
+
+    /// What the words ask for: all ranks have their turn.
+    fn decided(&mut self, stream: usize, stream_ms: u64, own: [i64; OWN]) -> Next {
+        let [count, elapsed_ms, in_progress, busy, invalid, halt, changed, encoding] = own;
+        self.ledger.agreement.count =
+            self.ledger.agreement.count.max(u64::try_from(count).unwrap_or(0));
+        self.ledger.agreement.asked_ms = self.ledger.agreement.asks_ms;
+        self.unsealed.agreed();
+        self.ledger.agreement.agreed_ms = self.ledger.clock_ms;
+        let elapsed_ms = u64::try_from(elapsed_ms).unwrap_or(0);
+        let pending = changed > 0 || invalid > 0 || halt > 0;
+        let encoding = self.encodings.stage_of(encoding);
+        let waits =
+            (busy > 0 || encoding == Stage::Goes) && changed < 2 && invalid == 0 && halt == 0;
+        self.ledger.agreement.busy_ms =
+            if waits { self.ledger.agreement.busy_ms + elapsed_ms } else { 0 };
+        let passed = self.ledger.agreement.streams.since_agreement(stream);
+        let stride = stride(passed, stream_ms, self.ledger.config.agreement_ms);
+        let stride = match in_progress > 0 || pending {
+            // A file that stays open for the whole run must not cost an agreement at every step.
+            true if self.ledger.agreement.busy_ms > BUSY_MS => stride.min(BUSY_SYNC_POINTS_MAX),
+            // One shared by collectives that come fast would let a rank read, without a word, older
+            // content than a rank of another node has written before the collective between them.
+            true => 1,
+            false => stride,
+        };
+        let settle_ms = self.ledger.shared.series.iter().map(|series| series.settle_ms).max();
+        let agreement = &mut self.ledger.agreement;
+        agreement.streams.next_after(stream, stride);
+        agreement.since_conference_ms += elapsed_ms;
+        let quiet_ms = agreement.since_conference_ms;
+        let settled = in_progress > 0 && quiet_ms >= settle_ms.unwrap_or(0);
+        let settled = settled && encoding != Stage::Goes;
+        let urgent = changed > 1;
+        let free = busy == 0 && (pending || settled);
+        let waited = (pending || in_progress > 0) && quiet_ms >= CONFERENCE_MS;
+        let trusts = self.trust.trust_due_ms(&self.ledger).is_some_and(|due_ms| quiet_ms >= due_ms);
+        let confers = urgent || free || waited || trusts || encoding == Stage::Ended;
+        self.telling.agreed(in_progress, confers);
+        if confers { Next::Confer } else { Next::Continue }
+    }
+
+    /// Ends the agreements for good: one could not be carried out, there is no communication any
+    /// more on this rank.
+    pub fn disable(&mut self) {
+        self.ledger.agreement.disable();
+    }
+
+    /// Takes the rank's turn for the stream, if it is free, and returns the words to all-reduce;
+    /// without the turn the rank only takes part.
+    pub fn words(&mut self, stream: usize) -> [i64; WORDS] {
+        let mut words = [0; WORDS];
+        words[..HEAD]
+            .copy_from_slice(&self.ledger.agreement.streams.begin(stream, self.ledger.clock_ms));
+        self.telling.begin();
+        if self.ledger.agreement.streams.has_turn(stream) {
+            words[HEAD..].copy_from_slice(&self.own_words());
+        }
+        words
+    }
+
+    fn own_words(&mut self) -> [i64; OWN] {
+        let elapsed_ms = self.ledger.clock_ms.saturating_sub(self.ledger.agreement.asked_ms);
+        self.ledger.agreement.asks_ms = self.ledger.clock_ms;
+        let in_progress = self.telling.take_word(&self.ledger);
+        let invalid = self.ledger.in_progress().any(|dataset| dataset.why_invalid().is_some());
+        [
+            word(self.ledger.agreement.count),
+            word(elapsed_ms),
+            word(in_progress),
+            i64::from(self.ledger.is_busy()),
+            i64::from(invalid),
+            self.halt,
+            i64::from(self.ledger.agreement.changed),
+            self.encodings.encoding_word(&self.ledger),
+        ]
+    }
+}
+
+/// A count as a word; counts stay far below the limit.
+fn word(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{MachineConfig, SeriesConfig};
+
+    #[test]
+    fn idle_points_carry_nothing_whether_they_are_told_or_counted() {
+        let config = MachineConfig::new(0, vec![0], vec![SeriesConfig::new("ckpt", true)]);
+        let mut machine = Machine::new(config, &[], 0);
+        assert_eq!(machine.idle_points(), 0, "the first one carries an agreement");
+        let mut granted = 0;
+        for now_ms in 1..60 {
+            let mut told = machine.clone();
+            let idle = machine.idle_points();
+            for at in 0..idle {
+                let kind = if at % 2 == 0 { SyncKind::Collective } else { SyncKind::Barrier };
+                assert_eq!(told.sync_point(kind, now_ms), None);
+            }
+            machine.passed(u64::from(idle));
+            let words = machine.sync_point(SyncKind::Collective, now_ms);
+            assert_eq!(
+                words.map(|words| words[0]),
+                told.sync_point(SyncKind::Collective, now_ms).map(|words| words[0])
+            );
+            granted += idle;
+            if let Some(words) = words {
+                machine.agreed(WORLD, words);
+            }
+        }
+        assert!(granted > 100, "{granted}");
+        machine.disable();
+        assert_eq!(machine.idle_points(), 0);
+    }
+}

@@ -1,0 +1,140 @@
+//! The conference: what every rank's report comes to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::machine::terms::keys::DatasetKey;
+use crate::machine::terms::report::{DatasetReport, EncodingReport, Report};
+
+/// What all ranks together say of a dataset in progress.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Vote {
+    pub open: u32,
+    pub files: u32,
+    pub on_prefix: u32,
+    pub readiness: Readiness,
+    /// Every rank has the names that it had in the last ones.
+    pub covers: bool,
+    /// Some rank has begun a later dataset of the series.
+    pub followed: bool,
+    /// On some rank; see [`ProgramWord`](crate::machine::terms::report::ProgramWord).
+    pub abandoned: bool,
+    /// Time since the first rank began it, milliseconds.
+    pub since_begun_ms: u64,
+    /// The most bytes in cache on any rank.
+    pub bytes: u64,
+    /// Every rank has encoded it; that has failed on some rank; some rank has changed it since.
+    pub encoding: EncodingReport,
+    /// The first rank that calls it invalid, and why.
+    pub invalid: Option<(usize, String)>,
+}
+
+/// Whether a rank has written its files; the least of any counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Readiness {
+    #[default]
+    Writes,
+    /// They have been quiet for the settle time.
+    Settled,
+    /// They are known to be all.
+    Complete,
+}
+
+/// Files that belong to another dataset than the one they were written into, on all ranks together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stray {
+    /// What they must come after.
+    pub after: Vec<DatasetKey>,
+    pub open: u32,
+    pub files: u32,
+    pub on_prefix: u32,
+}
+
+/// A conference in progress; equal on all ranks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Conference {
+    pub votes: BTreeMap<DatasetKey, Vote>,
+    pub ending: bool,
+    pub halt: i64,
+    pub entropy: u64,
+    /// Some rank has no room for two more datasets like those in its store.
+    pub scarce: bool,
+    /// All ranks can encode beside the program.
+    pub aside: bool,
+    pub encode_tried: BTreeSet<DatasetKey>,
+    /// Series in which some rank has a floating dataset.
+    pub floating: BTreeMap<usize, Stray>,
+    /// What returns to a dataset; see [`DatasetReport::returns`].
+    pub returning: BTreeMap<DatasetKey, Stray>,
+    /// Seals, adoptions and drops that this conference has tried; one try each.
+    pub tried: BTreeSet<DatasetKey>,
+    pub confirm_tried: BTreeSet<DatasetKey>,
+    /// Datasets that all ranks have left alone for long enough to be trusted.
+    pub quiet: Vec<DatasetKey>,
+    pub flush_tried: BTreeSet<DatasetKey>,
+    pub spill_tried: BTreeSet<DatasetKey>,
+    /// Series whose deletions were published.
+    pub published: BTreeSet<usize>,
+    pub halted: bool,
+}
+
+impl Vote {
+    /// Counts what the `reports` say of the dataset.
+    pub fn of(key: &DatasetKey, reports: &[Report]) -> Vote {
+        let encoding = EncodingReport { encoded: true, ..EncodingReport::default() };
+        let readiness = Readiness::Complete;
+        let mut vote = Vote { readiness, covers: true, encoding, ..Vote::default() };
+        for (rank, report) in reports.iter().enumerate() {
+            let Some(dataset) = report.datasets.iter().find(|dataset| dataset.key == *key) else {
+                // It hears of the dataset just now.
+                if !report.series[key.series].writes_nothing {
+                    vote.readiness = Readiness::Writes;
+                }
+                vote.covers = false;
+                vote.encoding.encoded = false;
+                continue;
+            };
+            vote.bytes = vote.bytes.max(dataset.bytes);
+            vote.encoding.encoded &= dataset.encoding.encoded;
+            vote.encoding.failed |= dataset.encoding.failed;
+            vote.encoding.spoiled |= dataset.encoding.spoiled;
+            vote.open += dataset.open;
+            vote.files += dataset.files;
+            vote.on_prefix += dataset.on_prefix;
+            vote.readiness = vote.readiness.min(Readiness::of(dataset));
+            vote.covers &= dataset.set.covers;
+            vote.followed |= dataset.followed;
+            vote.since_begun_ms = vote.since_begun_ms.max(dataset.since_begun_ms);
+            vote.abandoned |= dataset.word.abandoned;
+            if let (None, Some(reason)) = (&vote.invalid, &dataset.invalid) {
+                vote.invalid = Some((rank, reason.clone()));
+            }
+        }
+        vote
+    }
+}
+
+impl Readiness {
+    fn of(dataset: &DatasetReport) -> Readiness {
+        match (dataset.set.complete, dataset.set.settled) {
+            (true, _) => Readiness::Complete,
+            (false, true) => Readiness::Settled,
+            (false, false) => Readiness::Writes,
+        }
+    }
+}
+
+impl Stray {
+    pub fn count(&mut self, dataset: &DatasetReport) {
+        self.after.extend(dataset.after.clone());
+        self.open += dataset.open;
+        self.files += dataset.files;
+        self.on_prefix += dataset.on_prefix;
+    }
+}
+
+impl Conference {
+    /// Tells whether the run is over, or halts: what can be done is done now.
+    pub fn closes(&self) -> bool {
+        self.ending || self.halt != 0
+    }
+}

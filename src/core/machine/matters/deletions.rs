@@ -1,0 +1,206 @@
+//! Names that the program takes away (DESIGN section 4, "Deletion").
+//!
+//! In a dataset that is not sealed that is done at once: what the program has thrown away is no
+//! part of it. Of a sealed one it becomes real when a newer one is confirmed, since a restart may
+//! need what was taken away; the newer one is that without it. A file without id beside others (a
+//! flag, a pointer) is no checkpoint: its unlink amends the newest sealed dataset that has it. One
+//! that is not confirmed is sealed again without it; of a confirmed one, which is never taken back,
+//! all ranks are told at the next conference that this file is gone.
+
+use std::collections::BTreeSet;
+
+use crate::machine::state::dataset::{LocalDataset, Standing};
+use crate::machine::state::file::Deleted;
+use crate::machine::state::ledger::MachineLedger;
+use crate::machine::terms::answers::Gone;
+use crate::machine::terms::keys::{DatasetKey, FileRef};
+use crate::machine::terms::report::SeriesReport;
+
+/// A deletion by the program that is not real yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tombstone {
+    pub name: String,
+    /// It becomes real when a dataset with an id above this one is confirmed.
+    pub above: u64,
+    /// The newest dataset that has the file; it must be older than the confirmed one, too.
+    pub holder: Option<DatasetKey>,
+    /// When no agreement was in sight, and the newer dataset not known to be on the PFS.
+    pub early_ms: Option<u64>,
+}
+
+/// Deletions of a series on this rank.
+#[derive(Debug, Clone, Default)]
+struct SeriesDeletions {
+    tombstones: Vec<Tombstone>,
+    /// Since the last report; see [`SeriesReport`].
+    unlinked: Vec<String>,
+    amended: Vec<(String, u64)>,
+}
+
+/// The matter of names that are taken away.
+#[derive(Debug, Clone)]
+pub struct Deletions {
+    series: Vec<SeriesDeletions>,
+}
+
+impl Deletions {
+    pub fn new(series: usize) -> Self {
+        Deletions { series: vec![SeriesDeletions::default(); series] }
+    }
+
+    /// Fills in what has been deleted since the last report.
+    pub fn report(&mut self, series: usize, report: &mut SeriesReport) {
+        let own = &mut self.series[series];
+        report.unlinked = std::mem::take(&mut own.unlinked);
+        report.amended = std::mem::take(&mut own.amended);
+    }
+
+    /// Keeps a name as deleted.
+    pub fn bury(&mut self, series: usize, tombstone: Tombstone) {
+        self.series[series].tombstones.push(tombstone);
+    }
+
+    /// Notes that the name is there again.
+    pub fn revive(&mut self, series: usize, name: &str) {
+        self.series[series].tombstones.retain(|tombstone| tombstone.name != name);
+    }
+
+    /// Notes that the name is there again, in whatever series.
+    pub fn revive_name(&mut self, name: &str) {
+        (0..self.series.len()).for_each(|series| self.revive(series, name));
+    }
+
+    /// Notes that the deletions of these names have become real.
+    pub fn published(&mut self, series: usize, files: &[String]) {
+        self.series[series].tombstones.retain(|tombstone| !files.contains(&tombstone.name));
+    }
+
+    /// Notes that a file that names no checkpoint was unlinked.
+    pub fn note_unlinked(&mut self, file: &FileRef) {
+        self.series[file.series].unlinked.push(file.name.clone());
+    }
+
+    /// Notes that the complete dataset `id` goes on without the file.
+    pub fn note_amended(&mut self, file: &FileRef, id: u64) {
+        self.series[file.series].amended.push((file.name.clone(), id));
+    }
+
+    /// Takes it back that the program has unlinked a file, which it makes again before others have
+    /// heard of that.
+    pub fn take_back_amendment(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
+        let own = &mut self.series[file.series];
+        own.unlinked.retain(|name| *name != file.name);
+        if !own.amended.iter().any(|(name, _)| *name == file.name) {
+            return;
+        }
+        own.amended.retain(|(name, _)| *name != file.name);
+        let held = ledger.series[file.series].held(&file.name);
+        held.filter(|held| held.deleted == Deleted::Amended).for_each(|held| {
+            held.deleted = Deleted::Yes;
+        });
+    }
+
+    /// Does what `Machine::gone_before` does.
+    pub fn gone_before(&self, ledger: &MachineLedger, key: &DatasetKey) -> BTreeSet<String> {
+        let (local, shared) =
+            (&ledger.series[key.series], &ledger.shared.series[key.series].datasets);
+        let place = |key: &DatasetKey| shared.iter().position(|one| one.key == *key);
+        let Some(at) = place(key) else { return BTreeSet::new() };
+        let is_older =
+            |key: &DatasetKey| place(key).is_some_and(|older| older < at && shared[older].id > 0);
+        let older = local.datasets.iter().filter(|one| is_older(&one.key));
+        let deleted = older.flat_map(|one| &one.files).filter(|(_, held)| held.is_deleted());
+        let waits = self.series[key.series].tombstones.iter();
+        let waits = waits.filter(|one| one.holder.as_ref().is_none_or(is_older));
+        deleted.map(|(name, _)| name).chain(waits.map(|one| &one.name)).cloned().collect()
+    }
+
+    /// Finds the deletions that may become real, since a newer dataset is confirmed; when the
+    /// program is `ending`, all of them.
+    pub fn passed(&self, ledger: &MachineLedger, index: usize, ending: bool) -> Vec<String> {
+        let newest = ledger.shared.newest_confirmed(index);
+        let is_past = |holder: &DatasetKey| {
+            ledger.id_of(holder) < newest && ledger.status(holder) != Standing::Open
+        };
+        let passed = self.series[index].tombstones.iter().filter(|tombstone| {
+            ending || (tombstone.above < newest && tombstone.holder.as_ref().is_none_or(is_past))
+        });
+        passed.map(|tombstone| tombstone.name.clone()).collect()
+    }
+
+    /// Does what `Machine::overdue_deletions` does.
+    pub fn overdue_deletions(&mut self, ledger: &mut MachineLedger, now_ms: u64) -> Vec<Gone> {
+        ledger.tick(now_ms);
+        if ledger.ending {
+            return Vec::new(); // the end's conference does it, when all else is written
+        }
+        let wait_ms = ledger.config.unsealed_ms * 3;
+        let agreed_ms = ledger.agreement.agreed_ms();
+        let mut gone = Vec::new();
+        for (series, own) in ledger.series.iter_mut().zip(&mut self.series) {
+            let unsealed = series.datasets.iter().filter(|dataset| dataset.is_unsealed());
+            let unsealed: BTreeSet<DatasetKey> =
+                unsealed.map(|dataset| dataset.key.clone()).collect();
+            let mut names = BTreeSet::new();
+            own.tombstones.retain(|tombstone| {
+                let waits = tombstone.holder.as_ref().is_some_and(|key| unsealed.contains(key));
+                let early_ms = tombstone.early_ms.filter(|early_ms| *early_ms > agreed_ms);
+                let late = waits && early_ms.is_some_and(|early_ms| now_ms >= early_ms + wait_ms);
+                if late {
+                    names.insert(tombstone.name.clone());
+                }
+                !late
+            });
+            if names.is_empty() {
+                continue;
+            }
+            let mut newer: BTreeSet<String> = BTreeSet::new();
+            for dataset in series.datasets.iter_mut().rev() {
+                let held: BTreeSet<String> = dataset.files.keys().cloned().collect();
+                if dataset.is_unsealed() {
+                    gone.extend(take_deleted(dataset, &names, &newer));
+                }
+                newer.extend(held);
+            }
+        }
+        gone
+    }
+}
+
+/// Takes out the files that were deleted early and are among `names`; then the pointers that
+/// `newer` datasets have, too, if they are all that is left.
+fn take_deleted(
+    dataset: &mut LocalDataset,
+    names: &BTreeSet<String>,
+    newer: &BTreeSet<String>,
+) -> Vec<Gone> {
+    let key = dataset.key.clone();
+    let mut gone = Vec::new();
+    dataset.files.retain(|name, file| {
+        let deleted = file.deleted == Deleted::Early && names.contains(name);
+        if deleted {
+            dataset.abandoned.insert(name.clone());
+            gone.push(Gone { key: key.clone(), file: name.clone(), everywhere: true });
+        }
+        !deleted
+    });
+    if !gone.is_empty() && dataset.files.values().all(|file| file.named.bare && file.open == 0) {
+        dataset.files.retain(|name, _| {
+            if newer.contains(name) {
+                gone.push(Gone { key: key.clone(), file: name.clone(), everywhere: false });
+            }
+            !newer.contains(name)
+        });
+    }
+    gone
+}
+
+/// Tells whether a file that the program deletes of the dataset at `at`, which is not sealed
+/// yet, goes too early: there is a newer one, which may be in the cache of the ranks still, and
+/// be lost with it.
+pub fn deletes_too_early(ledger: &MachineLedger, series: usize, at: usize, name: &str) -> bool {
+    let datasets = &ledger.series[series].datasets;
+    let closed = datasets[at].files.get(name).is_some_and(|file| file.open == 0);
+    let followed = datasets[at + 1..].iter().any(LocalDataset::is_successor);
+    closed && !ledger.is_passive() && followed
+}

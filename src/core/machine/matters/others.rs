@@ -1,0 +1,297 @@
+//! What a rank does with files that another one wrote: it removes them, and that one may write them
+//! again; it changes them. Told at the next conference; what a sync point puts in order keeps its
+//! order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::logs::Restless;
+use crate::comm::ranks::ranks_phrase;
+use crate::machine::state::dataset::Phase;
+use crate::machine::state::file::LocalFile;
+use crate::machine::state::ledger::MachineLedger;
+use crate::machine::state::shared::{DatasetState, SharedDataset};
+use crate::machine::terms::keys::{DatasetKey, FileRef};
+use crate::machine::terms::names::name_hash;
+use crate::machine::terms::reason::Why;
+use crate::machine::terms::report::{DatasetReport, Report, SeriesReport, UnsafeName};
+
+/// One of them; the same on all ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contested {
+    /// The file.
+    pub file: FileRef,
+    /// Who has it, the first rank first.
+    pub ranks: Vec<usize>,
+    /// Why none of them has what the program has written, if their contents differ.
+    pub spoiled: Option<String>,
+}
+
+/// Says why a dataset with `name` is given up, which these `writers` have written, too.
+pub fn contested_reason(name: &str, writers: &str) -> String {
+    format!(
+        "{name} was written by {writers}, too, and no rank has all of it. From now on such files \
+         go straight to the PFS; SCR_LEARN=0 and \":own\" are for files that one rank writes"
+    )
+}
+
+/// Says why a dataset is given up of which these `writers` have each routed the file `name`.
+pub fn parted_reason(name: &str, writers: &str) -> String {
+    format!(
+        "{name} was written by {writers}, and no node has all of it. From now on such files go \
+         straight to the prefix, where all of them write to one; with SCR_CACHE_BYPASS=1 they do \
+         from the first one on"
+    )
+}
+
+/// What a conference has told this rank of other ranks' doings; the caller acts on it at once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Overheard {
+    /// Files of this rank that another rank deleted: to be deleted here as if the program had done
+    /// it on this rank.
+    pub deleted: Vec<String>,
+    /// Those of them that were unlinked, and name no checkpoint.
+    pub unlinked: Vec<String>,
+    /// Files that complete datasets, of any rank, go on without.
+    pub amended: Vec<(DatasetKey, String)>,
+    /// Files that another rank has written again: there is nothing deleted about them any more.
+    pub revived: Vec<String>,
+    /// Files that another rank than their writer changes: the PFS has their newest content.
+    pub taken: Vec<String>,
+    /// Of those, this rank's copies in cache that belong to no dataset any more.
+    pub dropped: Vec<(DatasetKey, String)>,
+    /// Names that turn out to be never quiet; the same on all ranks.
+    pub restless: Vec<Restless>,
+}
+
+/// What other ranks have to do with this one's files of a series.
+#[derive(Debug, Clone, Default)]
+struct SeriesOthers {
+    /// Files of this rank that another rank deleted, and that were not written again since.
+    deleted_elsewhere: BTreeSet<String>,
+    /// Files that another rank of the node has made, as this one was told when it happened.
+    made_near: BTreeSet<String>,
+    /// Names of files that this rank wrote together with another one of its node since the last
+    /// report; `true`: without id.
+    joined: BTreeMap<u64, bool>,
+    /// What the others are to hear: what [`SeriesReport`] has of that.
+    news: SeriesReport,
+}
+
+/// The matter of files that several ranks have to do with.
+#[derive(Debug, Clone)]
+pub struct Others {
+    series: Vec<SeriesOthers>,
+}
+
+impl Others {
+    pub fn new(series: usize) -> Self {
+        Others { series: vec![SeriesOthers::default(); series] }
+    }
+
+    /// Takes what the others are to hear.
+    pub fn take_news(&mut self, series: usize) -> SeriesReport {
+        std::mem::take(&mut self.series[series].news)
+    }
+
+    /// Takes names that ranks of this node have written together, as files with several writers.
+    pub fn take_joined(&mut self, series: usize) -> impl Iterator<Item = UnsafeName> {
+        let joined = std::mem::take(&mut self.series[series].joined).into_iter();
+        joined.map(|(name, bare)| UnsafeName { name, bare, why: Why::Writers })
+    }
+
+    /// Tells the others that this rank begins to write a file of another one.
+    pub fn tell_begun(&mut self, ledger: &MachineLedger, file: &FileRef) {
+        let begun = &mut self.series[file.series].news.begun;
+        if !begun.iter().any(|(name, _)| *name == file.name) {
+            begun.push((file.name.clone(), ledger.agreement.count));
+        }
+    }
+
+    /// Tells the others that the PFS has the newest content of a file from this rank. Even while
+    /// files are open: until it knows, the one that has written it reads its own copy.
+    pub fn tell_taken(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
+        let taken = &mut self.series[file.series].news.taken;
+        taken.retain(|(name, _)| *name != file.name);
+        taken.push((file.name.clone(), ledger.agreement.count));
+        ledger.agreement.changed(2);
+    }
+
+    /// Tells the others that a file that this rank has just told to be deleted has moved with its
+    /// directory.
+    pub fn tell_moved(&mut self, file: &FileRef) {
+        let news = &mut self.series[file.series].news;
+        if news.deleted.last().is_some_and(|(name, _)| *name == file.name) {
+            news.moved.push(file.name.clone());
+        }
+    }
+
+    /// Tells, and lets all ranks act on it together, that another rank of the node writes the file,
+    /// too: until then the writers of the next such file must find one another in the cache.
+    pub fn tell_joined(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
+        let joined = &mut self.series[file.series].joined;
+        joined.insert(name_hash(&file.masked), file.masked == file.name);
+        ledger.agreement.changed(1);
+    }
+
+    /// Notes that another rank of the node has made the file: no deletion of it is told that nobody
+    /// has heard of yet.
+    pub fn note_made_near(&mut self, file: &FileRef) {
+        const NAMES_MAX: usize = 4096;
+        let own = &mut self.series[file.series];
+        own.news.deleted.retain(|(name, _)| *name != file.name);
+        if own.made_near.len() >= NAMES_MAX {
+            own.made_near.clear();
+        }
+        own.made_near.insert(file.name.clone());
+    }
+
+    /// Tells the others that this rank deletes a file that it does not hold: whoever holds it must
+    /// know.
+    pub fn tell_deleted(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
+        let count = ledger.agreement.count;
+        self.series[file.series].news.deleted.push((file.name.clone(), count));
+        ledger.agreement.changed(2);
+    }
+
+    /// Tells the others that this rank writes a file again, if another one has deleted it: that
+    /// rank must know.
+    pub fn tell_revived(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
+        let series = &mut self.series[file.series];
+        if series.deleted_elsewhere.remove(&file.name) {
+            series.news.revived.push(file.name.clone());
+            ledger.agreement.changed(2);
+        }
+    }
+
+    /// Takes in what the others' reports say of this rank's files, and of those that it deleted.
+    pub fn listen(&mut self, ledger: &mut MachineLedger, reports: &[Report]) -> Overheard {
+        let mut heard =
+            Overheard { amended: listen_amended(ledger, reports), ..Overheard::default() };
+        let own = ledger.config.rank;
+        let others = reports.iter().enumerate().filter(|(rank, _)| *rank != own);
+        let news = others.flat_map(|(rank, report)| {
+            report.series.iter().enumerate().map(move |(index, news)| (rank, index, news))
+        });
+        for (rank, index, news) in news {
+            let near = ledger.config.nodes[rank] == ledger.config.nodes[own];
+            let (local, others) = (&mut ledger.series[index], &mut self.series[index]);
+            for name in &news.revived {
+                if near && others.made_near.remove(name) {
+                    continue; // known when it happened; it may have been deleted since
+                }
+                heard.revived.push(name.clone());
+            }
+            for (name, count) in &news.deleted {
+                let mut holders = local.datasets.iter().rev();
+                let Some(holder) = holders.find(|dataset| dataset.holds(name)) else { continue };
+                let is_older = holder.files.get(name).is_some_and(|file| {
+                    let before = file.closed_before.is_some_and(|sync| sync <= *count);
+                    file.open == 0 && (before || file.outlived)
+                });
+                if is_older {
+                    if news.moved.contains(name) {
+                        local.note_moved(name);
+                    }
+                    others.deleted_elsewhere.insert(name.clone());
+                    heard.deleted.push(name.clone());
+                    if news.unlinked.contains(name) {
+                        heard.unlinked.push(name.clone());
+                    }
+                } else {
+                    // Written after that deletion, or at the same time.
+                    others.news.revived.push(name.clone());
+                    ledger.agreement.changed(2);
+                }
+            }
+            give_away(ledger, index, news, &mut heard);
+        }
+        heard
+    }
+
+    /// Forgets what the ranks of the node are known to have made: something that they have told was
+    /// missed.
+    pub fn forget_near(&mut self) {
+        self.series.iter_mut().for_each(|series| series.made_near.clear());
+    }
+}
+
+/// Finds a file of `key` on the PFS that a private copy of a rank has replaced after one of
+/// another node had begun to write it, or no sync point was between: what that one has written
+/// is lost. The catalog cannot tell, since both have it on the PFS. (Ranks of a node do such
+/// things one after the other.)
+pub fn overwritten(
+    ledger: &MachineLedger,
+    key: &DatasetKey,
+    reports: &[Report],
+) -> Option<(usize, String)> {
+    let nodes = &ledger.config.nodes;
+    let of_key = |report: &&DatasetReport| report.key == *key;
+    reports.iter().enumerate().find_map(|(rank, report)| {
+        let replaced = &report.datasets.iter().find(of_key)?.replaced;
+        replaced.iter().find_map(|(name, count)| {
+            let lost = |(begun, before): &(String, u64)| begun == name && before <= count;
+            let mut others = reports.iter().enumerate();
+            let (writer, _) = others.find(|(other, report)| {
+                nodes[*other] != nodes[rank] && report.series[key.series].begun.iter().any(lost)
+            })?;
+            Some((rank, contested_reason(name, &ranks_phrase(&[writer]))))
+        })
+    })
+}
+
+/// Does what `Machine::is_left_behind` does.
+pub fn is_left_behind(ledger: &MachineLedger, file: &FileRef) -> bool {
+    let Some(id) = &file.id else { return false };
+    let (shared, local) = (&ledger.shared.series[file.series], &ledger.series[file.series]);
+    let safe = |newer: &SharedDataset| {
+        newer.state == DatasetState::Confirmed && newer.flushed && !newer.told.deleted_from
+    };
+    let newest = shared.datasets.iter().rfind(|newer| safe(newer)).map_or(0, |newer| newer.id);
+    local.left.on_prefix(id).is_some_and(|number| number < newest)
+        && !shared.datasets.iter().any(|dataset| dataset.key.id == *id)
+        && !local.datasets.iter().any(|dataset| dataset.key.id == *id)
+}
+
+fn listen_amended(ledger: &MachineLedger, reports: &[Report]) -> Vec<(DatasetKey, String)> {
+    let news = reports.iter().flat_map(|report| report.series.iter().enumerate());
+    let all = news.flat_map(|(index, news)| news.amended.iter().map(move |one| (index, one)));
+    let keyed = all.filter_map(|(index, (name, id))| {
+        let dataset = ledger.shared.series[index].datasets.iter().find(|one| one.id == *id)?;
+        Some((dataset.key.clone(), name.clone()))
+    });
+    keyed.collect()
+}
+
+/// What another rank has taken over. A dataset that is complete keeps its version of the file,
+/// for a restart from it; one in progress has it from that rank.
+fn give_away(
+    ledger: &mut MachineLedger,
+    series: usize,
+    news: &SeriesReport,
+    heard: &mut Overheard,
+) {
+    for (name, count) in &news.taken {
+        let datasets = &mut ledger.series[series].datasets;
+        let newer = |file: &LocalFile| {
+            file.open > 0 || file.closed_before.is_some_and(|sync| sync > *count)
+        };
+        if datasets.iter().filter_map(|dataset| dataset.files.get(name)).any(newer) {
+            continue; // written after that, or at the same time
+        }
+        heard.taken.push(name.clone());
+        for dataset in datasets {
+            let Some(file) = dataset.files.get_mut(name) else { continue };
+            let shared = ledger.shared.find(&dataset.key).map(|shared| shared.state);
+            let sealed = shared.is_some_and(|state| state != DatasetState::Open);
+            if dataset.explicit.is_some() && !sealed {
+                continue; // the program says by calls what is in it
+            }
+            if sealed || dataset.phase != Phase::Open {
+                file.share();
+            } else {
+                dataset.files.remove(name);
+                heard.dropped.push((dataset.key.clone(), name.clone()));
+            }
+        }
+    }
+}

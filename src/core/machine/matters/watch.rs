@@ -1,0 +1,265 @@
+//! What is learned of how the program treats the files of a series: which of them stay on the PFS,
+//! and why. Without ids one such name keeps the whole series there: its older versions are gone,
+//! and no roll-back would be consistent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::machine::state::ledger::MachineLedger;
+use crate::machine::state::shared::{DatasetState, Routing, SharedDataset};
+use crate::machine::terms::config::MachineConfig;
+use crate::machine::terms::keys::{DatasetKey, FileRef};
+use crate::machine::terms::knowledge::Knowledge;
+use crate::machine::terms::names::{kind_hash, name_hash};
+use crate::machine::terms::reason::{Reason, Why};
+use crate::machine::terms::report::{Report, SeriesReport, UnsafeName};
+
+/// What all ranks know of the names of a series. Names are [`name_hash`]es.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct SharedNames {
+    /// Names that stay on the PFS, and why.
+    pub stay: BTreeMap<u64, Why>,
+    /// The first name without id among them, for which the whole series stays there.
+    pub marked: Option<UnsafeName>,
+    /// (name, rank) of all files written while learning, or new, since the last confirmation.
+    pub written: BTreeSet<(u64, usize)>,
+    /// While learning: (name, rank, has no id) of all files read but not written by a rank.
+    pub read: BTreeSet<(u64, usize, bool)>,
+}
+
+/// What this rank knows of the names of a series.
+#[derive(Debug, Clone, Default)]
+struct OwnNames {
+    /// Names that it wrote while learning, or that were new, since the last confirmation.
+    written: BTreeSet<u64>,
+    /// Kinds of names ([`kind_hash`]) written in confirmed datasets.
+    kinds: BTreeSet<u64>,
+    /// The file of this rank for which no file of the series is cached.
+    marked: Option<String>,
+    /// Since the last report: what [`SeriesReport`] has of this.
+    news: SeriesReport,
+}
+
+/// The matter of names that cannot be cached.
+#[derive(Debug, Clone)]
+pub struct NameWatch {
+    shared: Vec<SharedNames>,
+    series: Vec<OwnNames>,
+}
+
+impl NameWatch {
+    /// Begins with what earlier launches have seen.
+    pub fn new(config: &MachineConfig, knowledge: &[Knowledge]) -> Self {
+        let none = Knowledge::default();
+        let all = || {
+            let all = config.series.iter().enumerate();
+            all.map(|(index, rule)| (rule, knowledge.get(index).unwrap_or(&none)))
+        };
+        let shared = all().map(|(rule, known)| SharedNames {
+            stay: known.unsafe_names.clone(),
+            marked: rule.prefix_only(known).map(|why| UnsafeName { name: 0, bare: true, why }),
+            ..SharedNames::default()
+        });
+        let series = all().map(|(_, known)| OwnNames {
+            kinds: known.kinds.clone(),
+            marked: known.marked.clone(),
+            ..OwnNames::default()
+        });
+        NameWatch { shared: shared.collect(), series: series.collect() }
+    }
+
+    /// Returns what is equal on all ranks, by series.
+    pub fn shared(&self) -> &[SharedNames] {
+        &self.shared
+    }
+
+    /// Fills in what is to be stored of a series.
+    pub fn store(&self, series: usize, knowledge: &mut Knowledge) {
+        let (shared, own) = (&self.shared[series], &self.series[series]);
+        knowledge.unsafe_names.clone_from(&shared.stay);
+        knowledge.prefix_only = shared.marked.as_ref().map(|mark| mark.why);
+        knowledge.marked.clone_from(&own.marked);
+        knowledge.kinds.clone_from(&own.kinds);
+    }
+
+    /// Fills in what this rank has seen since the last report.
+    pub fn report(&mut self, series: usize, report: &mut SeriesReport) {
+        let own = &mut self.series[series];
+        let SeriesReport { unsafe_names, read, rewrites, .. } = std::mem::take(&mut own.news);
+        (report.unsafe_names, report.read, report.rewrites) = (unsafe_names, read, rewrites);
+        report.written = own.written.iter().copied().collect();
+    }
+
+    /// Notes that this rank writes a file of which it is not known who else does.
+    pub fn note_written(&mut self, file: &FileRef) {
+        self.series[file.series].written.insert(name_hash(&file.masked));
+    }
+
+    /// Notes that a dataset is complete: what was written until then is no news any more.
+    pub fn confirmed(&mut self, series: usize) {
+        let shared = &mut self.shared[series];
+        (shared.written, shared.read) = Default::default();
+        self.series[series].written.clear();
+    }
+
+    /// Tells whether a name has been written since the last confirmation.
+    pub fn has_written(&self, series: usize) -> bool {
+        !self.shared[series].written.is_empty()
+    }
+
+    /// Notes that who writes files of these kinds has been seen.
+    pub fn learn_kinds(&mut self, series: usize, kinds: impl Iterator<Item = u64>) {
+        self.series[series].kinds.extend(kinds);
+    }
+
+    /// Tells why new files of the name stay on the PFS.
+    pub fn why(&self, series: usize, name: u64) -> Option<Why> {
+        let news = &self.series[series].news.unsafe_names;
+        let own = || news.iter().find(|mark| mark.name == name).map(|mark| mark.why);
+        self.shared[series].stay.get(&name).copied().or_else(own)
+    }
+
+    /// Does what `Machine::read_elsewhere` does.
+    pub fn read_elsewhere(&mut self, ledger: &mut MachineLedger, file: &FileRef) {
+        let shared = &ledger.shared.series[file.series];
+        let begun = |dataset: &&SharedDataset| !dataset.restored;
+        if !shared.datasets.iter().any(|dataset| begun(&dataset)) {
+            return; // a restart reads what earlier launches wrote
+        }
+        let name = name_hash(&file.masked);
+        let bare = file.masked == file.name;
+        let learning = shared.routing.watches();
+        let known = self.shared[file.series].stay.contains_key(&name);
+        let own = &mut self.series[file.series];
+        if learning && !own.written.contains(&name) && !own.news.read.contains(&(name, bare)) {
+            own.news.read.push((name, bare));
+            ledger.agreement.changed(1);
+        } else if !learning && !known {
+            self.mark_unsafe(ledger, file, Why::Readers);
+        }
+    }
+
+    /// Does what `Machine::mark_unsafe` does.
+    pub fn mark_unsafe(&mut self, ledger: &mut MachineLedger, file: &FileRef, why: Why) {
+        let marked = &mut self.series[file.series].news.unsafe_names;
+        let name = name_hash(&file.masked);
+        if !marked.iter().any(|mark| mark.name == name) {
+            marked.push(UnsafeName { name, bare: file.masked == file.name, why });
+        }
+        ledger.agreement.changed(1);
+    }
+
+    /// Takes in what the ranks have seen of the names of a series.
+    pub fn listen(&mut self, ledger: &mut MachineLedger, index: usize, reports: &[Report]) {
+        for (rank, report) in reports.iter().enumerate() {
+            let news = &report.series[index];
+            for mark in &news.unsafe_names {
+                self.note_unsafe(ledger, index, mark);
+            }
+            let names = &mut self.shared[index];
+            names.written.extend(news.written.iter().map(|name| (*name, rank)));
+            names.read.extend(news.read.iter().map(|(name, bare)| (*name, rank, *bare)));
+        }
+        if ledger.shared.series[index].routing != Routing::Prefix {
+            for mark in find_unsafe(&self.shared[index], &ledger.config.nodes) {
+                self.note_unsafe(ledger, index, &mark);
+            }
+        }
+        self.find_marked(ledger, index);
+    }
+
+    /// Finds the name of the file for which the series stays on the PFS: a rank that has it tells
+    /// it.
+    pub fn find_marked(&mut self, ledger: &MachineLedger, index: usize) {
+        let (shared, own) = (&self.shared[index], &mut self.series[index]);
+        let Some(mark) = shared.marked.as_ref().filter(|_| own.marked.is_none()) else { return };
+        let files = ledger.series[index].datasets.iter().flat_map(|dataset| &dataset.files);
+        let mut named = files.filter(|(_, file)| file.named.masked == mark.name);
+        own.marked = named.next().map(|(name, _)| name.clone());
+    }
+
+    /// Does what `Machine::unprotected` does.
+    pub fn unprotected(&self, series: usize) -> Option<(Why, &str)> {
+        let name = self.series[series].marked.as_deref()?;
+        Some((self.shared[series].marked.as_ref()?.why, name))
+    }
+
+    /// Notes that a full set of files does not mean that a checkpoint is complete: one of its files
+    /// is written again after a sync point, or could have been.
+    pub fn note_rewrite(&mut self, ledger: &MachineLedger, file: &FileRef, target: &DatasetKey) {
+        if file.id.is_none() {
+            return;
+        }
+        let dataset = ledger.series[file.series].find(target);
+        let held = dataset.and_then(|dataset| dataset.files.get(&file.name));
+        let written = held.is_some_and(|file| file.open == 0 && file.bytes > 0);
+        let same = ledger.written_before(target, file) || (written && ledger.is_aside());
+        let newest = ledger.shared.series[file.series].datasets.last();
+        let last = ledger.series[file.series].datasets.last();
+        let continued = newest.is_some_and(|newest| {
+            !newest.restored
+                && newest.state == DatasetState::Confirmed
+                && newest.key.same_group(target)
+                && last.is_some_and(|last| last.key == newest.key && last.holds(&file.name))
+        });
+        if same || continued {
+            self.series[file.series].news.rewrites = true;
+        }
+    }
+
+    /// Tells whether nobody has seen yet how the program treats files of this kind.
+    pub fn is_new(&self, ledger: &MachineLedger, file: &FileRef) -> bool {
+        ledger.config.series[file.series].learn
+            && !self.series[file.series].kinds.contains(&kind_hash(&file.masked))
+    }
+
+    /// Tells of the file for which its whole series stays there what the others do not have.
+    pub fn why_series_stays(&self, file: &FileRef) -> Reason {
+        let (shared, local) = (&self.shared[file.series], &self.series[file.series]);
+        let is_marked = local.marked.as_deref() == Some(file.name.as_str());
+        let mark = shared.marked.as_ref().filter(|_| is_marked);
+        mark.map_or(Reason::SeriesStays, |mark| Reason::Learned(mark.why))
+    }
+
+    /// Takes what a program does that gives a file a new name: who writes it under the new one is
+    /// known, if that is known of the old one. Others may write it, too.
+    pub fn learn_new_name(&mut self, to: &FileRef) {
+        let own = &mut self.series[to.series];
+        if own.kinds.insert(kind_hash(&to.masked)) {
+            own.written.insert(name_hash(&to.masked));
+        }
+    }
+
+    /// Notes that files of that name go to the PFS.
+    pub fn note_unsafe(&mut self, ledger: &mut MachineLedger, index: usize, mark: &UnsafeName) {
+        let (names, series) = (&mut self.shared[index], &mut ledger.shared.series[index]);
+        series.learned |= !names.stay.contains_key(&mark.name);
+        names.stay.entry(mark.name).or_insert(mark.why);
+        if mark.bare && series.routing != Routing::Prefix {
+            series.routing = Routing::Prefix;
+            names.marked = Some(mark.clone());
+            series.learned = true;
+        }
+    }
+}
+
+/// Finds names with several writers, or readers on other nodes than the writer's.
+fn find_unsafe(shared: &SharedNames, nodes: &[usize]) -> Vec<UnsafeName> {
+    let mut found: BTreeMap<u64, Why> = BTreeMap::new();
+    let mut writers = shared.written.iter().peekable();
+    while let Some((name, _)) = writers.next() {
+        if writers.peek().is_some_and(|(next, _)| next == name) {
+            found.insert(*name, Why::Writers);
+        }
+    }
+    for (name, reader, _) in &shared.read {
+        let mut writers = shared.written.range((*name, 0)..=(*name, usize::MAX));
+        if writers.any(|(_, writer)| nodes[*writer] != nodes[*reader]) {
+            found.entry(*name).or_insert(Why::Readers);
+        }
+    }
+    let read = shared.read.iter();
+    let bare: BTreeSet<u64> = read.filter(|(_, _, bare)| *bare).map(|(name, ..)| *name).collect();
+    let marks =
+        found.into_iter().map(|(name, why)| UnsafeName { name, bare: bare.contains(&name), why });
+    marks.collect()
+}

@@ -1,0 +1,240 @@
+//! The program opens files, writes and closes them.
+//!
+//! Nothing here communicates or waits; the answers follow from what this rank knows.
+
+use super::matters::unsealed::set_published;
+use super::parts::Machine;
+use super::prefix::places::set_on_prefix;
+use super::state::dataset::{Phase, Standing};
+use super::state::file::{LocalFile, OnPfs};
+use super::terms::answers::{Intent, LeftAlone, Overdue, Placed, Placement};
+use super::terms::keys::{DatasetKey, FileRef};
+use super::terms::reason::{Reason, Why};
+
+impl Machine {
+    /// Decides where `file` goes, which the program opens for writing. The caller acts on the
+    /// answer before the open goes on.
+    pub fn write_open(&mut self, file: &FileRef, intent: Intent, now_ms: u64) -> Placement {
+        self.ledger.tick(now_ms);
+        if self.ledger.is_passive() {
+            return self.write_open_passive(file, intent);
+        }
+        if self.logs.is_left_alone(file) {
+            return Placement::Pass;
+        }
+        if self.logs.expect_append(&self.ledger, file, intent) {
+            self.watch.mark_unsafe(&mut self.ledger, file, Why::GoesOn);
+        }
+        if intent.rewrites() {
+            let placed = self.place(file, None);
+            self.ledger.note_anew(&placed.key, file, intent.truncates);
+            return Placement::Dataset(placed);
+        }
+        match self.ledger.holder(file) {
+            Some((key, Standing::Open)) if !self.ledger.is_changed_again(&key, file, intent) => {
+                Placement::Dataset(self.put(file, key, None))
+            }
+            Some((key, status))
+                if !self.ledger.file_is_on_prefix(&key, &file.name)
+                    || (status != Standing::Open
+                        && self.reasons().stays_on_prefix(file).is_none()) =>
+            {
+                Placement::CopyUp { from: key }
+            }
+            // Only the PFS has it: it is changed there, as it would be without us.
+            Some(_) | None => Placement::Dataset(self.place(file, Some(Reason::Follows))),
+        }
+    }
+
+    /// The PFS takes everything; what the cache still holds under that name is out of date then.
+    fn write_open_passive(&mut self, file: &FileRef, intent: Intent) -> Placement {
+        if !intent.rewrites()
+            && let Some((from, _)) = self.ledger.holder(file)
+            && !self.ledger.file_is_on_prefix(&from, &file.name)
+        {
+            return Placement::CopyUp { from };
+        }
+        self.ledger.series[file.series].held(&file.name).for_each(LocalFile::delete);
+        Placement::Pass
+    }
+
+    /// Decides what becomes of a private copy ([`Placement::CopyUp`]) whose last descriptor was
+    /// closed. `Pass`: discard the copy if it is unchanged, else write it to the PFS. Otherwise it
+    /// becomes the file's content in that dataset, opened and to be closed as by
+    /// [`Machine::write_open`].
+    pub fn copy_up_closed(&mut self, file: &FileRef, changed: bool, now_ms: u64) -> Placement {
+        self.ledger.tick(now_ms);
+        if !changed {
+            return Placement::Pass;
+        }
+        if self.ledger.is_passive() {
+            return self.write_open_passive(file, Intent::REWRITE);
+        }
+        Placement::Dataset(self.place(file, None))
+    }
+
+    /// Notes that the open was not made: nothing was written.
+    pub fn open_failed(&mut self, key: &DatasetKey, name: &str, now_ms: u64) {
+        self.ledger.tick(now_ms);
+        let Some(dataset) = self.ledger.series[key.series].find_mut(key) else { return };
+        let Some(file) = dataset.files.get_mut(name) else { return };
+        file.open = file.open.saturating_sub(1);
+        if file.open == 0 && file.closed_before.is_none() {
+            dataset.files.remove(name);
+        }
+        dataset.touch(now_ms);
+        self.ledger.agreement.changed(1);
+    }
+
+    /// Notes that the open failed, on the PFS as well: without this file the dataset is not whole,
+    /// unless the program opens it after all.
+    pub fn open_refused(&mut self, key: &DatasetKey, name: &str, reason: &str, now_ms: u64) {
+        self.open_failed(key, name, now_ms);
+        if let Some(dataset) = self.ledger.series[key.series].find_mut(key) {
+            dataset.refused.insert(name.to_string(), reason.to_string());
+        }
+    }
+
+    /// Notes that a file was closed by its last writer; it has `bytes` bytes.
+    pub fn write_closed(&mut self, key: &DatasetKey, name: &str, bytes: u64, now_ms: u64) {
+        self.ledger.tick(now_ms);
+        let count = self.ledger.agreement.count;
+        let series = &mut self.ledger.series[key.series];
+        let Some(dataset) = series.find_mut(key) else { return };
+        dataset.touch(now_ms);
+        if let Some(file) = dataset.files.get_mut(name) {
+            file.open = file.open.saturating_sub(1);
+            file.bytes = bytes;
+            file.closed_ms = now_ms;
+            file.closed_before = Some(count + 1);
+            let masked = file.named.masked;
+            if file.on_prefix.is_none() {
+                self.unsealed.note_closed(key.series, name, now_ms);
+            }
+            let largest = series.sizes.entry(masked).or_default();
+            *largest = bytes.max(*largest);
+        }
+        series.leave_joined(key, name);
+        self.ledger.agreement.changed(1);
+        self.telling.note_name();
+        self.logs.note_append(&mut self.ledger, key, name, bytes);
+    }
+
+    /// Notes that a write, truncate, fsync or close failed, or the store was full: the dataset is
+    /// invalid.
+    pub fn failed(&mut self, key: &DatasetKey, reason: &str, now_ms: u64) {
+        self.ledger.tick(now_ms);
+        if let Some(dataset) = self.ledger.series[key.series].find_mut(key) {
+            dataset.invalid.get_or_insert_with(|| reason.to_string());
+            self.ledger.agreement.changed(1);
+        }
+    }
+
+    /// Remembers a temporary-name template (text of `patterns::temporary`). Where there are too
+    /// many, the last one gives way, and is returned.
+    pub fn learn_temporary(&mut self, series: usize, template: &str) -> Option<String> {
+        self.ledger.series[series].learn_temporary(template)
+    }
+
+    pub(super) fn place(&mut self, file: &FileRef, keep: Option<Reason>) -> Placed {
+        let mut key = self.ledger.target(file);
+        if self.rotations.leads(&self.ledger, &key, file) {
+            key.generation += 1;
+        }
+        self.watch.note_rewrite(&self.ledger, file, &key);
+        self.put(file, key, keep)
+    }
+
+    /// Enters an open of `file` into the dataset `key`.
+    pub(super) fn put(&mut self, file: &FileRef, key: DatasetKey, keep: Option<Reason>) -> Placed {
+        let now_ms = self.ledger.clock_ms;
+        let shared = &self.ledger.shared.series[file.series];
+        let on_prefix = keep.or_else(|| self.reasons().reason_for(file, &key));
+        let floating = self.ledger.config.series[file.series].has_id && key.id.is_empty();
+        let known = self.ledger.shared.find(&key).is_some_and(|dataset| dataset.seals.count == 0);
+        let learning = shared.routing.watches() || self.watch.is_new(&self.ledger, file);
+        self.others.tell_revived(&mut self.ledger, file);
+        self.deletions.take_back_amendment(&mut self.ledger, file);
+        self.rotations.note_leaders(&self.ledger, &key);
+        self.deletions.revive(file.series, &file.name);
+        if learning {
+            self.watch.note_written(file);
+        }
+        let series = &mut self.ledger.series[file.series];
+        let begun = series.begun;
+        let dataset = series.entry(&key, now_ms);
+        let begin = !dataset.begun;
+        let revoke = std::mem::take(&mut dataset.prepared);
+        dataset.begun = true;
+        if begin {
+            dataset.begun_ms = now_ms;
+            self.ledger.begins += 1;
+            dataset.order = self.ledger.begins;
+        }
+        dataset.phase = Phase::Open;
+        dataset.open_file(file, on_prefix, begun);
+        dataset.touch(now_ms);
+        if begin && !floating {
+            series.note_begin(&key, now_ms);
+        }
+        // The others learn at once that a dataset has begun (or is open again).
+        self.ledger.agreement.changed(if floating || (known && !revoke) { 1 } else { 2 });
+        Placed { key, begin, revoke, on_prefix, joined: false }
+    }
+    /// Notes that the PFS has the file under its own name.
+    pub fn moved_to_prefix(&mut self, key: &DatasetKey, name: &str, reason: Reason) {
+        self.set_on_prefix(key, name, Some(reason));
+    }
+
+    /// Notes that the PFS refuses the file: it is in the cache, however many datasets are there.
+    pub fn kept_in_cache(&mut self, key: &DatasetKey, name: &str) {
+        self.set_on_prefix(key, name, None);
+    }
+
+    fn set_on_prefix(&mut self, key: &DatasetKey, name: &str, on_prefix: Option<Reason>) {
+        set_on_prefix(&mut self.ledger, key, name, on_prefix);
+        self.telling.note_name();
+    }
+    /// Finds the closed files in cache that wait for a seal for too long, in the order in which
+    /// they must reach the PFS: the helper thread copies each there under its own name, then calls
+    /// [`Machine::published`]; after a failure it tries none of the others. Until the next
+    /// agreement new files go to the PFS.
+    pub fn overdue(&mut self, now_ms: u64) -> Vec<Overdue> {
+        self.overdue_before(None, now_ms)
+    }
+
+    /// Does what [`Machine::overdue`] does; of the series `coming` the next checkpoint is about to
+    /// begin.
+    pub fn overdue_before(&mut self, coming: Option<usize>, now_ms: u64) -> Vec<Overdue> {
+        self.unsealed.overdue_before(&mut self.ledger, coming, now_ms)
+    }
+
+    /// Notes that an overdue file, or one that a thread flushes, is on the PFS (unless it was
+    /// opened again meanwhile).
+    pub fn published(&mut self, key: &DatasetKey, name: &str) {
+        set_published(&mut self.ledger, key, name, OnPfs::There);
+    }
+
+    /// Notes that threads flush the dataset, after those of all whose flush has begun before. One
+    /// that begins later must not bring an older content.
+    pub fn flush_begun(&mut self, key: &DatasetKey) {
+        for file in self.ledger.seal_files(key) {
+            set_published(&mut self.ledger, key, &file.name, OnPfs::Coming);
+        }
+    }
+    /// Notes that this rank reads a file that it did not write. While learning, call it for every
+    /// such file; later only for those that lie in the cache of another node.
+    pub fn read_elsewhere(&mut self, file: &FileRef) {
+        self.watch.read_elsewhere(&mut self.ledger, file);
+    }
+
+    /// Notes that new files of that name stay on the PFS.
+    pub fn mark_unsafe(&mut self, file: &FileRef, why: Why) {
+        self.watch.mark_unsafe(&mut self.ledger, file, why);
+    }
+    /// Takes the files of the template out of the datasets for good: those that were sealed stay
+    /// sealed, but are not flushed any more. The caller has brought what the cache held to the PFS.
+    pub fn silence(&mut self, series: usize, template: u64) -> Vec<LeftAlone> {
+        self.logs.silence(&mut self.ledger, series, template)
+    }
+}

@@ -1,0 +1,271 @@
+//! The program gives files and directories other names.
+
+use super::parts::Machine;
+use super::removing::Removal;
+use super::state::dataset::{LocalDataset, Standing};
+use super::state::file::NameFacts;
+use super::terms::answers::{LeftBehind, Placement, Renamed};
+use super::terms::keys::{DatasetKey, FileRef};
+use super::terms::reason::{Reason, Why};
+
+impl Machine {
+    /// Takes a rename of a file by the program; at least one end matched a pattern. The new name
+    /// counts as written and closed (with `bytes` bytes; open descriptors go along to the new
+    /// name). `keep`: why the file cannot be moved into the cache and stays on the PFS, if so.
+    pub fn renamed(
+        &mut self,
+        from: Option<&FileRef>,
+        to: Option<&FileRef>,
+        bytes: u64,
+        keep: Option<Reason>,
+        now_ms: u64,
+    ) -> Renamed {
+        self.ledger.tick(now_ms);
+        let open = from.map_or(0, |file| self.ledger.open_count(file));
+        let to = to.filter(|to| !self.ledger.is_passive() && !self.logs.is_left_alone(to));
+        let into = to.map(|to| self.rotations.target_of_rename(&self.ledger, from, to));
+        if let Some((from, to)) = from.zip(to) {
+            self.learn_new_name(from, to);
+        }
+        let removal = into.as_ref().map_or(Removal::Away, Removal::Into);
+        let deletion = from.map(|file| self.delete(file, removal));
+        let placement = match to.zip(into) {
+            Some((to, into)) => {
+                // What would be there anyhow, or since a cache fails, says nothing of the program.
+                let fails = self.ledger.falls_back || self.ledger.shared.fallen_back;
+                let stays = self.reasons().stays_on_prefix(to);
+                let spoils = keep.is_some() && stays.is_none() && !fails;
+                if spoils && to.masked == to.name && self.ledger.has_older(to) {
+                    // Its older versions are gone: no roll-back is consistent.
+                    self.watch.mark_unsafe(&mut self.ledger, to, Why::Stays);
+                }
+                let keep = keep.map(|keep| stays.unwrap_or(keep));
+                self.watch.note_rewrite(&self.ledger, to, &into);
+                let placed = self.put(to, into, keep);
+                self.ledger.note_anew(&placed.key, to, true);
+                if open == 0 {
+                    self.write_closed(&placed.key, &to.name, bytes, now_ms);
+                } else if let Some(dataset) = self.ledger.series[to.series].find_mut(&placed.key)
+                    && let Some(file) = dataset.files.get_mut(&to.name)
+                {
+                    file.open += open - 1; // those of the replaced file will be closed, too
+                }
+                Placement::Dataset(placed)
+            }
+            None => Placement::Pass,
+        };
+        Renamed { from: deletion, to: placement }
+    }
+
+    /// Who writes the file under its new name is known, if that is known of the old one. Without
+    /// ids it must not be the one newer file on a PFS that has the others from an older checkpoint:
+    /// if the cache is lost, that is all there is. Nor may it leave its old name there before the
+    /// checkpoint is safe that has it under the new one.
+    fn learn_new_name(&mut self, from: &FileRef, to: &FileRef) {
+        let cached = |key: &DatasetKey| !self.ledger.file_is_on_prefix(key, &from.name);
+        let routing = self.ledger.shared.series[from.series].routing;
+        let known = self
+            .ledger
+            .holder(from)
+            .is_some_and(|(key, _)| cached(&key) || !self.watch.is_new(&self.ledger, from));
+        if known
+            && routing.caches()
+            && from.series == to.series
+            && !self.ledger.config.series[to.series].has_id
+        {
+            self.watch.learn_new_name(to);
+        }
+    }
+    /// Notes that a directory has been renamed, by whichever rank: this rank's file `old` of a
+    /// dataset in progress is called `new` from now on. `on_prefix`: why the PFS has it, if it has.
+    /// Gives whether its record must be revoked; `None`: there is no such file.
+    pub fn moved(
+        &mut self,
+        key: &DatasetKey,
+        old: &str,
+        new: &FileRef,
+        on_prefix: Option<Reason>,
+        now_ms: u64,
+    ) -> Option<bool> {
+        self.ledger.tick(now_ms);
+        if self.ledger.status(key) != Standing::Open {
+            return None;
+        }
+        let clock_ms = self.ledger.clock_ms;
+        let dataset = self.ledger.series[key.series].find_mut(key)?;
+        if dataset.files.get(old).is_none_or(|file| file.is_deleted()) {
+            return None;
+        }
+        let mut file = dataset.files.remove(old)?;
+        let named = NameFacts::of(&new.name, &new.masked, new.temporary);
+        file.named = NameFacts { bare: file.named.bare, ..named };
+        file.on_prefix = on_prefix;
+        // What was written under the final name since the rename is newer.
+        dataset.files.entry(new.name.clone()).or_insert(file);
+        let revoke = std::mem::take(&mut dataset.prepared);
+        dataset.touch(clock_ms);
+        self.ledger.agreement.changed(2);
+        self.telling.note_name();
+        Some(revoke)
+    }
+
+    /// Notes that all ranks are to hear at the next agreement that this one has renamed a
+    /// directory.
+    pub fn note_move(&mut self) {
+        self.telling.note_move();
+        self.ledger.agreement.changed(2);
+    }
+
+    /// Finds this rank's files that wait in vain: the series' next checkpoint has begun, or the run
+    /// ends. They are what the program left behind; bring them to the PFS, then call
+    /// [`Machine::withdrawn`] for each.
+    #[must_use]
+    pub fn left_behind(&self) -> Vec<LeftBehind> {
+        let mut found = Vec::new();
+        for (index, series) in self.ledger.series.iter().enumerate() {
+            for (at, dataset) in series.datasets.iter().enumerate() {
+                let waiting = dataset.files.iter().filter(|(_, file)| file.is_waiting());
+                if self.ledger.status(&dataset.key) != Standing::Open || !self.is_over(index, at) {
+                    continue;
+                }
+                found.extend(waiting.map(|(name, file)| LeftBehind {
+                    key: dataset.key.clone(),
+                    name: name.clone(),
+                    on_prefix: file.on_prefix.is_some(),
+                }));
+            }
+        }
+        found
+    }
+
+    /// Nobody renames directories of this rank's dataset at `at` any more.
+    fn is_over(&self, series: usize, at: usize) -> bool {
+        let datasets = &self.ledger.series[series].datasets;
+        let later =
+            |later: &LocalDataset| later.is_successor() && !self.ledger.is_floating(&later.key);
+        let shared = &self.ledger.shared.series[series].datasets;
+        let known = shared.iter().position(|known| known.key == datasets[at].key);
+        self.ledger.ending
+            || datasets[at + 1..].iter().any(later)
+            || known.is_some_and(|known| self.ledger.is_followed(series, known))
+    }
+
+    /// Takes the file out of its dataset: the PFS has it.
+    pub fn withdrawn(&mut self, key: &DatasetKey, name: &str) {
+        let clock_ms = self.ledger.clock_ms;
+        if let Some(dataset) = self.ledger.series[key.series].find_mut(key)
+            && dataset.files.remove(name).is_some()
+        {
+            dataset.touch(clock_ms);
+            self.ledger.agreement.changed(1);
+            self.telling.note_name();
+        }
+    }
+
+    /// Keeps how the program renames its directories, which all ranks have heard.
+    pub fn learn_directory(&mut self, series: usize, template: &str) {
+        let _ = self.learn_temporary(series, template); // those of files are many
+        self.ledger.shared.series[series].learned = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Intent, MachineConfig, Next, Placement, SeriesConfig, Step, SyncKind};
+    use crate::streams::WORLD;
+
+    fn file(id: &str, moved: bool) -> FileRef {
+        let dir = if moved { id.to_string() } else { format!("{id}.temp") };
+        FileRef {
+            series: 0,
+            id: Some(id.into()),
+            name: format!("{dir}/x"),
+            masked: "{id}/x".into(),
+            temporary: !moved,
+        }
+    }
+
+    fn write(machine: &mut Machine, file: &FileRef, now_ms: u64) -> DatasetKey {
+        let placed = machine.write_open(file, Intent::REWRITE, now_ms);
+        let Placement::Dataset(placed) = placed else { panic!("{placed:?}") };
+        machine.write_closed(&placed.key, &file.name, 3, now_ms);
+        placed.key
+    }
+
+    /// One conference; the steps that follow from it, all done.
+    fn confer(machine: &mut Machine, now_ms: u64) -> Vec<Step> {
+        let words = machine.sync_point(SyncKind::Constructor, now_ms).unwrap();
+        if machine.agreed(WORLD, words) != Next::Confer {
+            return Vec::new();
+        }
+        let report = machine.report(7, now_ms);
+        assert!(machine.confer(&[report]));
+        let mut steps = Vec::new();
+        while let Some(step) = machine.next_step() {
+            if let Step::Seal(plan) = &step {
+                assert!(machine.seal_record(&plan.key));
+            }
+            let outcome = machine.vote(&step, crate::machine::Outcome::Done);
+            machine.done(&step, outcome);
+            steps.push(step);
+        }
+        steps
+    }
+
+    fn machine() -> Machine {
+        let series = SeriesConfig { learn: false, ..SeriesConfig::new("ckpt", true) };
+        Machine::new(MachineConfig::new(0, vec![0], vec![series]), &[], 0)
+    }
+
+    fn sealed(steps: &[Step]) -> Vec<&str> {
+        let seals = steps.iter().filter_map(|step| match step {
+            Step::Seal(plan) => Some(plan.key.id.as_str()),
+            _ => None,
+        });
+        seals.collect()
+    }
+
+    #[test]
+    fn a_dataset_waits_for_its_directory_to_get_its_name() {
+        let mut machine = machine();
+        let key = write(&mut machine, &file("10", false), 1);
+        assert_eq!(sealed(&confer(&mut machine, 10_000)), [""; 0], "however long it takes");
+        assert_eq!(machine.left_behind(), []);
+        let old = file("10", false).name;
+        let new = file("10", true);
+        assert_eq!(machine.moved(&key, &old, &new, None, 10_001), Some(false));
+        assert_eq!(machine.moved(&key, &old, &new, None, 10_001), None, "told twice");
+        assert_eq!(sealed(&confer(&mut machine, 20_000)), ["10"]);
+        let files: Vec<String> = machine.seal_files(&key).into_iter().map(|f| f.name).collect();
+        assert_eq!(files, std::slice::from_ref(&new.name));
+        // Its set of files is known by its final names: the next one is complete when it moves.
+        let key = write(&mut machine, &file("20", false), 20_001);
+        assert_eq!(sealed(&confer(&mut machine, 20_002)), [""; 0]);
+        let old = file("20", false).name;
+        machine.moved(&key, &old, &file("20", true), None, 20_003);
+        machine.note_move();
+        assert_eq!(sealed(&confer(&mut machine, 20_003)), ["20"]);
+    }
+
+    #[test]
+    fn what_is_never_renamed_is_no_checkpoint() {
+        let mut machine = machine();
+        let key = write(&mut machine, &file("10", false), 1);
+        confer(&mut machine, 2);
+        write(&mut machine, &file("20", true), 3);
+        let left = machine.left_behind();
+        let name = file("10", false).name;
+        assert_eq!(left, [LeftBehind { key: key.clone(), name: name.clone(), on_prefix: false }]);
+        machine.withdrawn(&key, &name);
+        let steps = confer(&mut machine, 10_000);
+        assert_eq!(sealed(&steps), ["20"]);
+        assert!(
+            steps.iter().any(|step| matches!(step, Step::Evict { key: gone, .. } if *gone == key))
+        );
+        let key = write(&mut machine, &file("30", false), 10_001);
+        assert_eq!(machine.left_behind(), []);
+        machine.begin_end(10_002);
+        assert_eq!(machine.left_behind().len(), 1, "of {key:?}");
+    }
+}

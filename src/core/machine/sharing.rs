@@ -1,0 +1,192 @@
+//! Other ranks, or children of this one, have to do with its files.
+
+use super::matters::others::Contested;
+use super::parts::Machine;
+use super::state::dataset::{Phase, Standing};
+use super::state::file::Deleted;
+use super::terms::answers::{Intent, Placement, Withdrawn};
+use super::terms::keys::{DatasetKey, FileRef};
+use super::terms::names::name_hash;
+use super::terms::reason::{Reason, Why};
+use super::terms::report::UnsafeName;
+
+impl Machine {
+    /// Takes a change by the program of a file that another rank has written into the cached
+    /// dataset `of`. Not in place, since that one answers for its content: the PFS has it (the
+    /// caller sees to that), and takes the change and all later files of the name. The others hear
+    /// of it.
+    pub fn take_over(
+        &mut self,
+        file: &FileRef,
+        of: &DatasetKey,
+        intent: Intent,
+        now_ms: u64,
+    ) -> Placement {
+        self.others.tell_begun(&self.ledger, file);
+        if self.ledger.is_passive() || (intent.rewrites() && self.ledger.target(file) != *of) {
+            return self.write_open(file, intent, now_ms);
+        }
+        self.ledger.tick(now_ms);
+        self.watch.mark_unsafe(&mut self.ledger, file, Why::Writers);
+        self.others.tell_taken(&mut self.ledger, file);
+        Placement::Dataset(self.place(file, Some(Reason::Shared)))
+    }
+
+    /// Notes that a private copy of this rank is on the PFS now, in the place of what was there.
+    pub fn replaced_on_prefix(&mut self, key: &DatasetKey, name: &str) {
+        let count = self.ledger.agreement.count;
+        if let Some(dataset) = self.ledger.series[key.series].find_mut(key) {
+            dataset.replaced.push((name.to_string(), count));
+        }
+    }
+
+    /// Notes that a child of this rank changes the file, which is not open on any, or makes it.
+    /// Nobody knows when it will be done, so the PFS has the file and no dataset in progress; one
+    /// that is complete keeps its version. The others hear of it.
+    pub fn changed_by_child(&mut self, file: &FileRef, now_ms: u64) -> Vec<Withdrawn> {
+        self.ledger.tick(now_ms);
+        self.others.tell_revived(&mut self.ledger, file);
+        self.deletions.revive(file.series, &file.name);
+        let datasets = self.ledger.series[file.series].datasets.iter();
+        let sealed: Vec<bool> =
+            datasets.map(|dataset| self.ledger.status(&dataset.key) != Standing::Open).collect();
+        let datasets = self.ledger.series[file.series].datasets.iter_mut();
+        let mut withdrawn = Vec::new();
+        for (dataset, sealed) in datasets.zip(sealed) {
+            let Some(held) = dataset.files.get_mut(&file.name) else { continue };
+            if sealed {
+                held.share();
+                held.deleted = Deleted::No;
+                continue;
+            }
+            if dataset.explicit.is_some() {
+                continue; // the program says by calls what is in it
+            }
+            dataset.files.remove(&file.name);
+            dataset.abandoned.remove(&file.name);
+            dataset.touch(now_ms);
+            let revoke = std::mem::take(&mut dataset.prepared);
+            withdrawn.push(Withdrawn { key: dataset.key.clone(), revoke });
+        }
+        self.others.tell_taken(&mut self.ledger, file);
+        withdrawn
+    }
+
+    /// Takes a change of a file that another rank of this node has put into a dataset in progress:
+    /// both write to it. That rank answers for it; here it is known while it is open.
+    pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
+        if self.ledger.is_passive() || self.ledger.status(of) != Standing::Open {
+            return self.take_over(file, of, Intent::UPDATE, now_ms);
+        }
+        self.ledger.tick(now_ms);
+        let mut placed = self.put(file, of.clone(), None);
+        let held = self.ledger.series[file.series].find_mut(of);
+        if let Some(held) = held.and_then(|held| held.files.get_mut(&file.name)) {
+            held.joined = !placed.is_on_prefix();
+            placed.joined = held.joined;
+        }
+        self.others.tell_joined(&mut self.ledger, file);
+        Placement::Dataset(placed)
+    }
+
+    /// Notes that a child of this rank opens a file, too, that is open on it in the dataset `of`:
+    /// one more to be closed.
+    pub fn lent(&mut self, of: &DatasetKey, name: &str) {
+        let dataset = self.ledger.series[of.series].find_mut(of);
+        let file = dataset.and_then(|dataset| dataset.files.get_mut(name));
+        if let Some(file) = file.filter(|file| file.open > 0) {
+            file.open += 1;
+        }
+    }
+
+    /// Notes that another rank of the node has just deleted this file, whoever wrote it: it was
+    /// written before, although no sync point says so.
+    pub fn deleted_just_now(&mut self, file: &FileRef) {
+        self.ledger.series[file.series].held(&file.name).for_each(|file| file.outlived = true);
+    }
+
+    /// Notes that another rank of the node has just begun to write this file on the PFS: no flush
+    /// of what this one has sealed of it may come after that, and what it writes to it again goes
+    /// there. Gives the datasets in progress of which that is true.
+    pub fn taken_just_now(&mut self, file: &FileRef) -> Vec<DatasetKey> {
+        let mut in_progress = Vec::new();
+        for dataset in &mut self.ledger.series[file.series].datasets {
+            let Some(held) = dataset.files.get_mut(&file.name) else { continue };
+            if dataset.phase != Phase::Open {
+                held.moved = true;
+            } else if held.open == 0 && dataset.explicit.is_none() {
+                (held.on_prefix, held.keeps_copy) = (Some(Reason::Shared), false);
+                in_progress.push(dataset.key.clone());
+            }
+        }
+        in_progress
+    }
+
+    /// Notes that another rank of the node has just made this file: no deletion of it stands, nor
+    /// is one told that nobody has heard of yet. What this rank has of it is one that the program
+    /// has taken away before. The dataset that has the new one goes on with that, which the other
+    /// rank answers for: its key is returned. Older ones keep what they have.
+    pub fn made_just_now(&mut self, file: &FileRef) -> Option<DatasetKey> {
+        let into = file.id.is_some().then(|| self.ledger.target(file));
+        self.deletions.revive(file.series, &file.name);
+        self.others.note_made_near(file);
+        let series = &mut self.ledger.series[file.series];
+        let (into, mut given_away) = (into?, None);
+        for dataset in series.datasets.iter_mut().filter(|one| one.explicit.is_none()) {
+            let goes_on = dataset.key == into;
+            if goes_on {
+                dataset.abandoned.remove(&file.name);
+            }
+            let Some(held) = dataset.files.get_mut(&file.name) else { continue };
+            if held.open > 0 || !(held.outlived || held.is_deleted()) {
+                continue;
+            }
+            if !goes_on {
+                held.delete();
+                continue;
+            }
+            dataset.files.remove(&file.name);
+            if dataset.phase == Phase::Sealed {
+                dataset.phase = Phase::Open; // the other rank has opened it again
+            }
+            dataset.touch(self.ledger.clock_ms);
+            self.ledger.agreement.changed(1);
+            given_away = Some(into.clone());
+        }
+        given_away
+    }
+
+    /// Notes that a rank of another node has made this file since it heard that this one deleted
+    /// it.
+    pub fn made_elsewhere(&mut self, file: &FileRef) {
+        self.deletions.revive(file.series, &file.name);
+    }
+
+    /// Forgets what the ranks of the node are known to have made: something that they have told was
+    /// missed.
+    pub fn forget_near(&mut self) {
+        self.others.forget_near();
+    }
+    /// Settles who keeps these `files`, because of which the seal of `key` has come to nothing. The
+    /// first rank keeps a file that all have alike, and the seal is tried again; with another one
+    /// the dataset is given up. Later files of these names go to the PFS.
+    pub fn settle_contested(&mut self, key: &DatasetKey, files: &[Contested]) {
+        for Contested { file, ranks, spoiled } in files {
+            let (name, bare) = (name_hash(&file.masked), file.masked == file.name);
+            let mark = UnsafeName { name, bare, why: Why::Writers };
+            self.watch.note_unsafe(&mut self.ledger, key.series, &mark);
+            self.watch.find_marked(&self.ledger, key.series);
+            let own = self.ledger.series[key.series].find_mut(key);
+            match (spoiled, &mut self.conference) {
+                (None, _) if ranks[0] == self.ledger.config.rank => {}
+                (None, _) => drop(own.and_then(|own| own.files.remove(&file.name))),
+                (Some(why), Some(conference)) => {
+                    let vote = conference.votes.entry(key.clone()).or_default();
+                    vote.invalid.get_or_insert_with(|| (ranks[0], why.clone()));
+                }
+                (Some(_), None) => {}
+            }
+        }
+        self.ledger.agreement.changed(1);
+    }
+}

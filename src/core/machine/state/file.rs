@@ -1,0 +1,141 @@
+//! A file of a dataset, as this rank has it.
+
+use crate::machine::terms::names::{kind_hash, name_hash};
+use crate::machine::terms::reason::Reason;
+
+/// How a file of a dataset without id was begun, as far as learning needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begun {
+    /// Not cut short: the program changes it in place at each checkpoint.
+    InPlace,
+    /// Made anew, as it may be at each checkpoint.
+    Anew,
+    /// Made anew, and changed in place after a sync point. If the program makes it anew the next
+    /// time, too, that was the rest of a checkpoint.
+    GoesOn,
+}
+
+/// Whether the PFS has a file's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OnPfs {
+    No,
+    /// A thread brings it, in its turn.
+    Coming,
+    There,
+}
+
+/// Whether the program has deleted a file; a sealed dataset keeps it nonetheless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    No,
+    Yes,
+    /// Before an agreement could come for it; the PFS is to see both, in due time.
+    Early,
+    /// After its dataset was complete: that one goes on without it.
+    Amended,
+}
+
+/// What the name of a file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NameFacts {
+    /// [`name_hash`] of it with the id masked.
+    pub masked: u64,
+    /// See [`kind_hash`].
+    pub kind: u64,
+    /// It carries no id.
+    pub bare: bool,
+    /// See [`FileRef::temporary`].
+    pub temporary: bool,
+}
+
+impl NameFacts {
+    pub fn of(name: &str, masked: &str, temporary: bool) -> Self {
+        let bare = name == masked;
+        NameFacts { masked: name_hash(masked), kind: kind_hash(masked), bare, temporary }
+    }
+}
+
+/// A file of a dataset on this rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalFile {
+    pub named: NameFacts,
+    /// Opens for writing that are not closed.
+    pub open: u32,
+    /// Checkpoints of the series that had begun when it was opened.
+    pub open_since: u64,
+    /// Why the PFS has it, and not the cache: what the program writes to it goes there.
+    pub on_prefix: Option<Reason>,
+    /// All the same, its dataset has the content that was sealed, in the cache.
+    pub keeps_copy: bool,
+    pub deleted: Deleted,
+    /// It was moved on the PFS, to another name: nothing of it is to come back under this one.
+    pub moved: bool,
+    /// Size at the last close.
+    pub bytes: u64,
+    pub closed_ms: u64,
+    /// The first sync point after the last close; `None` before the first close.
+    pub closed_before: Option<u64>,
+    /// Whether the PFS has a copy of its present content, but for a flush of all ranks.
+    pub published: OnPfs,
+    /// Another rank of the node has deleted it since it was written.
+    pub outlived: bool,
+    /// Another rank of the node answers for it.
+    pub joined: bool,
+    pub begun: Begun,
+}
+
+impl LocalFile {
+    pub fn new(named: NameFacts, on_prefix: Option<Reason>) -> Self {
+        LocalFile {
+            named,
+            open: 0,
+            open_since: 0,
+            on_prefix,
+            keeps_copy: false,
+            deleted: Deleted::No,
+            moved: false,
+            bytes: 0,
+            closed_ms: 0,
+            closed_before: None,
+            published: OnPfs::No,
+            outlived: false,
+            joined: false,
+            begun: Begun::InPlace,
+        }
+    }
+
+    /// Tells whether the program does not see it any more.
+    pub fn is_deleted(&self) -> bool {
+        self.deleted != Deleted::No
+    }
+
+    /// Notes that the program does not see it any more.
+    pub fn delete(&mut self) {
+        if self.deleted == Deleted::No {
+            self.deleted = Deleted::Yes;
+        }
+    }
+
+    /// Tells whether it was written, and a sync point (of `count`) has been passed since.
+    pub fn is_past(&self, count: u64) -> bool {
+        self.open == 0 && self.bytes > 0 && self.closed_before.is_some_and(|sync| sync <= count)
+    }
+
+    /// Notes that another one writes it on the PFS from now on; the sealed dataset has what it had.
+    pub fn share(&mut self) {
+        self.keeps_copy |= self.on_prefix.is_none();
+        (self.on_prefix, self.moved) = (Some(Reason::Shared), true);
+    }
+
+    /// Tells whether it is closed, and its directory has not got its final name yet.
+    pub fn is_waiting(&self) -> bool {
+        self.named.temporary && self.open == 0 && !self.is_deleted()
+    }
+    /// Tells whether it is closed, and its content is in the cache alone.
+    pub fn is_pending(&self) -> bool {
+        self.open == 0
+            && self.on_prefix.is_none()
+            && self.published == OnPfs::No
+            && matches!(self.deleted, Deleted::No | Deleted::Early)
+    }
+}

@@ -1,0 +1,272 @@
+//! All that one rank knows of the run, with the questions that everyone asks.
+
+use super::agreement::Agreement;
+use super::dataset::{LocalDataset, Phase, Standing};
+use super::file::Begun;
+use super::series::LocalSeries;
+use super::shared::{DatasetState, SharedDataset, SharedSeries, SharedState};
+use crate::machine::terms::config::MachineConfig;
+use crate::machine::terms::keys::{DatasetKey, FileRef};
+use crate::machine::terms::knowledge::Knowledge;
+use crate::machine::terms::steps::SealFile;
+
+/// What one rank knows. `shared` is equal on all of them.
+#[derive(Debug, Clone)]
+pub struct MachineLedger {
+    pub config: MachineConfig,
+    pub shared: SharedState,
+    pub series: Vec<LocalSeries>,
+    pub agreement: Agreement,
+    /// Latest time that any event gave.
+    pub clock_ms: u64,
+    /// This rank cannot use the cache any more, and tells the others.
+    pub falls_back: bool,
+    /// The program is in MPI_Finalize.
+    pub ending: bool,
+    /// The process ends, perhaps without a conference.
+    pub exiting: bool,
+    pub ended: bool,
+    /// Datasets that this rank has begun.
+    pub begins: u64,
+    /// The thread that the next event comes from; 0: not told.
+    pub caller: u64,
+}
+
+impl MachineLedger {
+    pub fn new(config: MachineConfig, knowledge: &[Knowledge], now_ms: u64) -> Self {
+        let series = (0..config.series.len()).map(|index| {
+            let known = knowledge.get(index).cloned().unwrap_or_default();
+            LocalSeries {
+                known: known.files,
+                temporaries: known.temporaries,
+                sizes: known.sizes,
+                ..LocalSeries::default()
+            }
+        });
+        MachineLedger {
+            shared: SharedState::new(&config, knowledge),
+            series: series.collect(),
+            agreement: Agreement::new(now_ms),
+            clock_ms: now_ms,
+            falls_back: false,
+            ending: false,
+            exiting: false,
+            ended: false,
+            begins: 0,
+            caller: 0,
+            config,
+        }
+    }
+
+    pub fn tick(&mut self, now_ms: u64) {
+        self.clock_ms = self.clock_ms.max(now_ms);
+    }
+
+    /// Tells whether nothing is routed any more.
+    pub fn is_passive(&self) -> bool {
+        self.ended || self.agreement.is_disabled()
+    }
+
+    /// Tells whether the event comes from a thread that sync points do not stop: one may be passed
+    /// between any two of its doings.
+    pub fn is_aside(&self) -> bool {
+        self.agreement.streams.has_other_than(self.caller)
+    }
+
+    /// Tells whether the dataset waits to be told where its files belong.
+    pub fn is_floating(&self, key: &DatasetKey) -> bool {
+        key.id.is_empty() && self.config.series[key.series].has_id
+    }
+
+    /// Does what `Machine::cached_bytes` does.
+    pub fn cached_bytes(&self, key: &DatasetKey) -> u64 {
+        let files = self.series[key.series].find(key).into_iter().flat_map(|one| &one.files);
+        files.filter(|(_, file)| file.on_prefix.is_none()).map(|(_, file)| file.bytes).sum()
+    }
+    /// Tells how far the dataset is, as this rank must treat it.
+    pub fn status(&self, key: &DatasetKey) -> Standing {
+        let local = self.series[key.series].find(key).map(|dataset| dataset.phase);
+        let shared = self.shared.find(key).map(|dataset| dataset.state);
+        match (local, shared) {
+            (Some(Phase::Dropped), _) | (_, Some(DatasetState::Dropped)) => Standing::Dropped,
+            (Some(Phase::Locked | Phase::Voted { confirms: true }), _)
+            | (_, Some(DatasetState::Confirmed)) => Standing::Confirmed,
+            (Some(Phase::Voted { .. }), _) => Standing::Provisional,
+            (Some(Phase::Sealed), Some(DatasetState::Provisional)) => Standing::Provisional,
+            _ => Standing::Open,
+        }
+    }
+
+    /// Finds the newest generation of `(series, id)` that anyone knows of.
+    pub fn newest(&self, series: usize, id: &str) -> Option<DatasetKey> {
+        let local = self.series[series].datasets.iter().map(|dataset| &dataset.key);
+        let shared = self.shared.series[series].datasets.iter().map(|dataset| &dataset.key);
+        local.chain(shared).filter(|key| key.id == id).max_by_key(|key| key.generation).cloned()
+    }
+
+    /// Finds the newest dataset on this rank in which the program sees `file`, with its status.
+    pub fn holder(&self, file: &FileRef) -> Option<(DatasetKey, Standing)> {
+        let datasets = self.series[file.series].datasets.iter().rev();
+        let mut holders = datasets.filter(|dataset| dataset.holds(&file.name));
+        holders.next().map(|dataset| (dataset.key.clone(), self.status(&dataset.key)))
+    }
+
+    pub fn file_is_on_prefix(&self, key: &DatasetKey, name: &str) -> bool {
+        let dataset = self.series[key.series].find(key);
+        dataset
+            .and_then(|dataset| dataset.files.get(name))
+            .is_some_and(|file| file.on_prefix.is_some())
+    }
+
+    /// Tells whether this rank has the file open for writing in the cache: a further descriptor is
+    /// to be on that file.
+    pub fn is_open_in_cache(&self, key: &DatasetKey, name: &str) -> bool {
+        let dataset = self.series[key.series].find(key);
+        let file = dataset.and_then(|dataset| dataset.files.get(name));
+        file.is_some_and(|file| file.open > 0 && file.on_prefix.is_none() && !file.is_deleted())
+    }
+
+    /// Tells whether the file was written and closed in this dataset, with a sync point since: the
+    /// program starts its next checkpoint when it changes the file again.
+    pub fn written_before(&self, key: &DatasetKey, file: &FileRef) -> bool {
+        let dataset = self.series[key.series].find(key);
+        let held = dataset.and_then(|dataset| dataset.files.get(&file.name));
+        held.is_some_and(|file| file.is_past(self.agreement.count))
+    }
+
+    /// Returns the newest dataset, if it can still take files without id.
+    pub fn newest_taker(&self, series: usize) -> Option<&DatasetKey> {
+        let newest = self.shared.series[series].datasets.last()?;
+        let takes = match newest.state {
+            DatasetState::Open => true,
+            DatasetState::Provisional => !newest.restored,
+            DatasetState::Confirmed | DatasetState::Dropped => false,
+        };
+        takes.then_some(&newest.key)
+    }
+    /// Tells whether a checkpoint went on after a sync point: its file was made anew, changed in
+    /// place, and is made anew once more.
+    pub fn went_on(&self, file: &FileRef) -> bool {
+        let mut datasets = self.series[file.series].datasets.iter().rev();
+        let holder = datasets.find(|dataset| dataset.holds(&file.name));
+        let held = holder.and_then(|holder| holder.files.get(&file.name));
+        held.is_some_and(|held| held.begun == Begun::GoesOn)
+    }
+    /// Returns this rank's entry of a shared dataset, made if need be.
+    pub fn local_mut(&mut self, key: &DatasetKey) -> &mut LocalDataset {
+        let clock_ms = self.clock_ms;
+        self.series[key.series].entry(key, clock_ms)
+    }
+    /// Tells whether a later dataset of the series has begun in this launch.
+    pub fn is_followed(&self, index: usize, at: usize) -> bool {
+        let mut later = self.shared.series[index].datasets[at + 1..].iter();
+        later.any(|later| later.state != DatasetState::Dropped && !later.restored)
+    }
+
+    /// Tells whether this is what the program writes to a checkpoint after it was given up: a part,
+    /// which is none.
+    pub fn is_rest(&self, key: &DatasetKey) -> bool {
+        let mut all = self.shared.series[key.series].datasets.iter();
+        self.config.series[key.series].has_id
+            && all.any(|one| {
+                one.state == DatasetState::Dropped && one.failing.spilled && one.key.same_group(key)
+            })
+    }
+    /// Tells whether what the program keeps of the series has to reach the PFS, as long as it does.
+    /// Without ids each checkpoint has the names of the one before.
+    pub fn is_kept_series(&self, index: usize) -> bool {
+        let rule = &self.config.series[index];
+        rule.keeps && rule.has_id
+    }
+    /// Returns the datasets in progress that this rank knows of, floating ones apart.
+    pub fn in_progress(&self) -> impl Iterator<Item = &LocalDataset> {
+        let all = self.series.iter().flat_map(|series| series.datasets.iter());
+        all.filter(|dataset| {
+            !self.is_floating(&dataset.key) && self.status(&dataset.key) == Standing::Open
+        })
+    }
+    /// Returns the datasets that are open on this rank, floating ones included.
+    pub fn in_progress_here(&self) -> impl Iterator<Item = &LocalDataset> {
+        let all = self.series.iter().flat_map(|series| series.datasets.iter());
+        all.filter(|dataset| dataset.begun && self.status(&dataset.key) == Standing::Open)
+    }
+
+    /// Tells whether all ranks see at once what each of them does.
+    pub fn is_on_one_node(&self) -> bool {
+        let nodes = &self.config.nodes;
+        nodes.iter().all(|node| *node == nodes[0])
+    }
+    /// Returns the index of the store of the dataset with this number in its series.
+    pub fn store_of(&self, series: usize, number: u64) -> usize {
+        self.config.series[series].places.store(number)
+    }
+
+    /// Tells how many datasets of the series are kept in a store.
+    pub fn kept_in(&self, series: usize, store: usize) -> usize {
+        let rule = &self.config.series[series];
+        rule.places.sizes.get(store).copied().unwrap_or(rule.cache_size).max(1)
+    }
+    /// Does what `Machine::id_of` does.
+    pub fn id_of(&self, key: &DatasetKey) -> u64 {
+        self.shared.find(key).map_or(0, |dataset| dataset.id)
+    }
+
+    /// Does what `Machine::seal_files` does.
+    pub fn seal_files(&self, key: &DatasetKey) -> Vec<SealFile> {
+        let own = self.series[key.series].find(key).into_iter();
+        own.flat_map(|own| &own.files)
+            .map(|(name, file)| SealFile {
+                name: name.clone(),
+                bytes: file.bytes,
+                on_prefix: file.on_prefix.is_some(),
+            })
+            .collect()
+    }
+
+    /// Tells whether this rank has begun a later dataset of the series, which is in progress.
+    pub fn has_successor(&self, key: &DatasetKey) -> bool {
+        let datasets = self.series[key.series].datasets.iter();
+        let mut later = datasets.skip_while(|dataset| dataset.key != *key).skip(1);
+        later.any(|later| {
+            later.is_successor()
+                && !self.is_floating(&later.key)
+                && self.status(&later.key) == Standing::Open
+        })
+    }
+
+    /// Does what `Machine::newest_sealed` does.
+    pub fn newest_sealed(&self) -> Vec<DatasetKey> {
+        let sealed = |one: &&SharedDataset| {
+            matches!(one.state, DatasetState::Provisional | DatasetState::Confirmed)
+        };
+        let newest = |series: &SharedSeries| series.datasets.iter().rev().find(sealed).cloned();
+        self.shared.series.iter().filter_map(newest).map(|dataset| dataset.key).collect()
+    }
+
+    /// Tells whether files of the series are in the cache, perhaps of other ranks.
+    pub fn keeps_any(&self, series: usize) -> bool {
+        let series = &self.shared.series[series];
+        let sealed = |one: &SharedDataset| one.id > 0 && !one.on_prefix;
+        series.routing.caches() || series.datasets.iter().any(sealed)
+    }
+
+    /// Tells whether the file names no checkpoint, but lies beside those that are named.
+    pub fn is_marker(&self, file: &FileRef) -> bool {
+        file.id.is_none() && self.config.series[file.series].has_id
+    }
+    pub fn has_older(&self, file: &FileRef) -> bool {
+        let mut datasets = self.series[file.series].datasets.iter();
+        datasets.any(|dataset| dataset.files.contains_key(&file.name))
+    }
+
+    pub fn open_count(&self, file: &FileRef) -> u32 {
+        let Some((key, Standing::Open)) = self.holder(file) else { return 0 };
+        let dataset = self.series[file.series].find(&key);
+        dataset.and_then(|dataset| dataset.files.get(&file.name)).map_or(0, |file| file.open)
+    }
+    /// Tells for how long this rank has not touched any file of the series, ms.
+    pub fn quiet_ms(&self, series: usize) -> u64 {
+        let touched = self.series[series].datasets.iter().map(|dataset| dataset.touched_ms);
+        self.clock_ms.saturating_sub(touched.max().unwrap_or(0))
+    }
+}

@@ -1,0 +1,263 @@
+//! What is equal on all ranks: changed only by a conference and the outcome of its steps.
+
+use std::collections::BTreeSet;
+
+use crate::machine::terms::config::MachineConfig;
+use crate::machine::terms::keys::DatasetKey;
+use crate::machine::terms::knowledge::Knowledge;
+use crate::machine::terms::report::{ProgramWord, SealedNews};
+
+/// Failed tries in a row after which a dataset is written to the PFS, and after which it is left
+/// there as it is.
+pub const FAILURES_MAX: u32 = 3;
+
+/// Datasets in a row that could not be sealed in the cache after which no further one is tried.
+const SPILLS_MAX: u32 = 3;
+
+/// Where the files of a series go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Routing {
+    /// To the cache.
+    Cache,
+    /// To the PFS, watched, since nothing is known of the series.
+    Learning,
+    /// To the cache, but for the first dataset: that is sealed, so it is known who writes what; who
+    /// reads it is watched until it is confirmed.
+    Trial,
+    /// To the PFS: a roll-back of it could not be consistent.
+    Prefix,
+}
+
+impl Routing {
+    /// Tells whether new datasets go to the cache.
+    #[must_use]
+    pub fn caches(self) -> bool {
+        matches!(self, Routing::Cache | Routing::Trial)
+    }
+
+    /// Tells whether it is still being learned how the program treats its files.
+    #[must_use]
+    pub fn watches(self) -> bool {
+        matches!(self, Routing::Learning | Routing::Trial)
+    }
+}
+
+/// How far a dataset has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DatasetState {
+    /// In progress, or amended since its seal.
+    Open,
+    /// Sealed, not known to be complete.
+    Provisional,
+    /// Sealed and complete.
+    Confirmed,
+    /// Invalid, or rejected at the restart.
+    Dropped,
+}
+
+/// A dataset as all ranks know it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SharedDataset {
+    /// Its key.
+    pub key: DatasetKey,
+    /// Its number; 0 before its first seal.
+    pub id: u64,
+    /// Number in its series; 0 before its first seal.
+    pub number: u64,
+    /// Its place among all that was begun in this launch, of all series; 0 if it was not.
+    pub turn: u64,
+    /// Its state.
+    pub state: DatasetState,
+    /// It was found at the restart; a provisional one then is never confirmed.
+    pub restored: bool,
+    /// It must reach the PFS before it may be evicted.
+    pub due: bool,
+    /// It is on the PFS.
+    pub flushed: bool,
+    /// None of its files is in cache.
+    pub on_prefix: bool,
+    pub(in crate::machine) seals: Seals,
+    pub(in crate::machine) failing: Failing,
+    pub(in crate::machine) word: ProgramWord,
+    /// As of the last conference.
+    pub(in crate::machine) told: SealedNews,
+}
+
+/// How often it was sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Seals {
+    pub count: u32,
+    /// Sealed since the last reports: whether it is live or held is not known yet.
+    pub fresh: bool,
+}
+
+/// What a dataset has come to that cannot be sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Failing {
+    /// Tries in a row to seal it that failed for a reason other than a touch.
+    pub tries: u32,
+    /// All ranks have written their closed files of it to the PFS.
+    pub spilled: bool,
+    /// New files of it go to the PFS: it began while the series was being learned, or could not be
+    /// sealed in the cache.
+    pub prefix_only: bool,
+}
+
+impl SharedDataset {
+    /// Tells whether it is sealed, but never to be confirmed: offered at a restart if no node is
+    /// lost, and removed after a newer one is confirmed.
+    pub fn is_second_rate(&self) -> bool {
+        self.state == DatasetState::Provisional && (self.restored || self.word.abandoned)
+    }
+
+    /// Tells whether the program still sees, for all that is known, what only the cache has of it.
+    pub fn is_kept(&self) -> bool {
+        (self.told.kept || self.seals.fresh) && !self.flushed
+    }
+
+    /// Tells whether it was tried often enough: see [`super::Step::Spill`] and
+    /// [`super::Step::GiveUp`].
+    pub fn is_failing(&self) -> bool {
+        self.failing.tries >= FAILURES_MAX
+    }
+
+    pub(in crate::machine) fn new(key: DatasetKey) -> Self {
+        SharedDataset {
+            key,
+            id: 0,
+            number: 0,
+            turn: 0,
+            state: DatasetState::Open,
+            restored: false,
+            due: false,
+            flushed: false,
+            on_prefix: false,
+            seals: Seals::default(),
+            failing: Failing::default(),
+            word: ProgramWord::default(),
+            told: SealedNews::default(),
+        }
+    }
+}
+
+/// A series as all ranks know it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SharedSeries {
+    pub routing: Routing,
+    pub settle_ms: u64,
+    pub clean_seals: u32,
+    pub interval_ms: u64,
+    pub next_number: u64,
+    /// Files are written again inside one checkpoint: a full set does not tell that it is complete.
+    pub rewrites: bool,
+    /// Oldest first.
+    pub datasets: Vec<SharedDataset>,
+    /// The knowledge changed and is to be stored.
+    pub learned: bool,
+}
+
+/// The state that all ranks share, but for what belongs to one matter.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SharedState {
+    pub series: Vec<SharedSeries>,
+    pub next_id: u64,
+    /// Counts what was begun.
+    pub turns: u64,
+    /// Counts seals tried, so that no two have the same epoch.
+    pub seals_tried: u64,
+    /// Datasets in a row that could not be sealed in the cache.
+    pub spills: u32,
+    /// A rank cannot use the cache any more: the files of all ranks go to the PFS.
+    pub fallen_back: bool,
+}
+
+impl SharedState {
+    pub fn new(config: &MachineConfig, knowledge: &[Knowledge]) -> Self {
+        let series = config.series.iter().enumerate().map(|(index, series)| {
+            let none = Knowledge::default();
+            let known = knowledge.get(index).unwrap_or(&none);
+            let routing = match (series.prefix_only(known), series.learn && known.files.is_none()) {
+                (Some(_), _) => Routing::Prefix,
+                (None, true) => Routing::Learning,
+                (None, false) => Routing::Cache,
+            };
+            SharedSeries {
+                routing,
+                settle_ms: if known.settle_ms == 0 { config.settle_ms } else { known.settle_ms },
+                clean_seals: known.clean_seals,
+                interval_ms: known.interval_ms,
+                next_number: 1,
+                rewrites: known.rewrites,
+                datasets: Vec::new(),
+                learned: false,
+            }
+        });
+        SharedState {
+            series: series.collect(),
+            next_id: 1,
+            turns: 0,
+            seals_tried: 0,
+            spills: 0,
+            fallen_back: false,
+        }
+    }
+
+    /// Notes that one more dataset could not be sealed in the cache.
+    pub fn note_spill(&mut self) {
+        self.spills += 1;
+        self.fallen_back |= self.spills >= SPILLS_MAX;
+    }
+
+    pub fn find(&self, key: &DatasetKey) -> Option<&SharedDataset> {
+        self.series[key.series].datasets.iter().find(|dataset| dataset.key == *key)
+    }
+
+    pub fn find_mut(&mut self, key: &DatasetKey) -> Option<&mut SharedDataset> {
+        self.series[key.series].datasets.iter_mut().find(|dataset| dataset.key == *key)
+    }
+
+    /// Returns the newest number of a confirmed dataset of the series; 0 if there is none.
+    pub fn newest_confirmed(&self, series: usize) -> u64 {
+        let confirmed = self.series[series].datasets.iter().rev();
+        let mut confirmed = confirmed.filter(|dataset| dataset.state == DatasetState::Confirmed);
+        confirmed.next().map_or(0, |dataset| dataset.id)
+    }
+}
+
+impl SharedSeries {
+    /// Returns the place of its oldest dataset in progress among those of all series.
+    pub fn first_turn(&self) -> u64 {
+        self.open().next().map_or(u64::MAX, |dataset| dataset.turn)
+    }
+
+    pub fn open(&self) -> impl Iterator<Item = &SharedDataset> {
+        self.datasets.iter().filter(|dataset| dataset.state == DatasetState::Open)
+    }
+
+    /// Tells how many other ids (or generations, without ids) that `counts` are confirmed after
+    /// `index`.
+    pub fn confirmed_after(
+        &self,
+        index: usize,
+        joins: bool,
+        counts: &dyn Fn(&SharedDataset) -> bool,
+    ) -> usize {
+        let own = &self.datasets[index].key;
+        let mut seen: BTreeSet<(&str, u64)> = BTreeSet::new();
+        for dataset in &self.datasets[index + 1..] {
+            let other = !(joins && own.same_group(&dataset.key));
+            if dataset.state == DatasetState::Confirmed && other && counts(dataset) {
+                let generation = if joins { 0 } else { dataset.key.generation };
+                seen.insert((&dataset.key.id, generation));
+            }
+        }
+        seen.len()
+    }
+
+    /// Tells whether there is any newer confirmed dataset, other generations of the same id
+    /// included.
+    pub fn newer_confirmed(&self, index: usize) -> bool {
+        let mut newer = self.datasets[index + 1..].iter();
+        newer.any(|dataset| dataset.state == DatasetState::Confirmed)
+    }
+}

@@ -1,0 +1,110 @@
+//! Which dataset a write belongs to.
+
+use super::dataset::{Phase, Standing};
+use super::file::{Begun, LocalFile};
+use super::ledger::MachineLedger;
+use super::shared::Routing;
+use crate::machine::terms::answers::Intent;
+use crate::machine::terms::keys::{DatasetKey, FileRef};
+
+impl MachineLedger {
+    /// Tells which dataset a change of `file` belongs to.
+    pub fn target(&self, file: &FileRef) -> DatasetKey {
+        let series = file.series;
+        let has_id = self.config.series[series].has_id;
+        let id = match &file.id {
+            Some(id) => id.as_str(),
+            None if has_id => return self.companion_target(file),
+            None => "",
+        };
+        let Some(newest) = self.newest(series, id) else {
+            return DatasetKey::new(series, id, self.series[series].left.after_evicted(id));
+        };
+        let next = DatasetKey::new(series, id, newest.generation + 1);
+        let again = !has_id && self.written_before(&newest, file);
+        if self.shared.find(&newest).is_some_and(|dataset| dataset.restored) {
+            return next; // what the restart found stays as it was, and older than what follows
+        }
+        match self.status(&newest) {
+            Standing::Open | Standing::Provisional if again => next,
+            Standing::Open | Standing::Provisional => newest,
+            Standing::Confirmed | Standing::Dropped => next,
+        }
+    }
+
+    /// A file without id beside files with one: the dataset in progress here, else the one known to
+    /// be in progress, else the newest provisional one; but not one that has the file from before.
+    /// Else it floats until a conference.
+    fn companion_target(&self, file: &FileRef) -> DatasetKey {
+        let series = file.series;
+        let local = &self.series[series];
+        let in_progress = |begun: bool| {
+            let mut newest = local.datasets.iter().rev().filter(move |dataset| {
+                let floating = dataset.key.id.is_empty();
+                !floating && dataset.begun >= begun && self.status(&dataset.key) == Standing::Open
+            });
+            newest.next().map(|dataset| dataset.key.clone())
+        };
+        let free = |key: &DatasetKey| !self.written_before(key, file) || self.goes_on_now(key);
+        let provisional = || {
+            let newest = self.shared.series[series].datasets.last()?;
+            let ours = !newest.restored && self.status(&newest.key) == Standing::Provisional;
+            ours.then(|| newest.key.clone())
+        };
+        let floating = || {
+            let mut open = local.datasets.iter().filter(|dataset| dataset.key.id.is_empty());
+            let key = open.find(|dataset| dataset.phase == Phase::Open);
+            key.map(|dataset| dataset.key.clone())
+        };
+        // What floats already is older than this write of the same file, and gives way to it.
+        let afloat =
+            floating().filter(|key| local.find(key).is_some_and(|own| own.holds(&file.name)));
+        afloat
+            .or_else(|| {
+                in_progress(true).or_else(|| in_progress(false)).or_else(provisional).filter(free)
+            })
+            .or_else(floating)
+            .unwrap_or_else(|| DatasetKey::new(series, "", local.floating))
+    }
+
+    /// Tells whether this rank has written to a file with an id of this dataset since the last sync
+    /// point: the program makes that checkpoint anew, with what lies beside it.
+    fn goes_on_now(&self, key: &DatasetKey) -> bool {
+        let own = self.series[key.series].find(key);
+        let written = |held: &LocalFile| !held.named.bare && !held.is_past(self.agreement.count);
+        own.is_some_and(|own| own.files.values().any(written))
+    }
+    /// Tells whether what the program does to such a file now is part of a checkpoint that this
+    /// rank has begun.
+    pub fn goes_with_next(&self, file: &FileRef) -> bool {
+        let next = self.target(file);
+        let begun = self.series[file.series].find(&next).is_some_and(|dataset| dataset.begun);
+        begun && !self.is_floating(&next) && self.status(&next) == Standing::Open
+    }
+
+    /// Tells whether, in a series without ids, the program changes a file of its last checkpoint in
+    /// place, and so begins the next one. While learning that is not sure of one that was made
+    /// anew, nor of what is only appended to: it may be the rest of the checkpoint, which the next
+    /// open tells. See `expect_append`.
+    pub fn is_changed_again(&mut self, key: &DatasetKey, file: &FileRef, intent: Intent) -> bool {
+        let again = !self.config.series[key.series].has_id && self.written_before(key, file);
+        if again && self.shared.series[key.series].routing == Routing::Learning {
+            let own = self.series[key.series].find_mut(key);
+            let held = own.and_then(|own| own.files.get_mut(&file.name));
+            if let Some(anew) = held.filter(|held| held.begun == Begun::Anew) {
+                anew.begun = Begun::GoesOn;
+                return false;
+            }
+            return !intent.appends;
+        }
+        again
+    }
+
+    /// Notes whether the file was opened to be made `anew`, or not.
+    pub fn note_anew(&mut self, key: &DatasetKey, file: &FileRef, anew: bool) {
+        let own = self.series[key.series].find_mut(key);
+        if let Some(held) = own.and_then(|own| own.files.get_mut(&file.name)) {
+            held.begun = if anew { Begun::Anew } else { Begun::InPlace };
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Why a file that a pattern matches is on the prefix under its own name, and not in the cache.
+//!
+//! Whatever SCR leaves to the prefix has one of these reasons: it is kept with the file, counted,
+//! and told to who asks.
+
+/// Why new files of a name stay on the PFS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Why {
+    /// Several ranks write it.
+    Writers,
+    /// Ranks of other nodes read it while the run goes on.
+    Readers,
+    /// A checkpoint goes on after a collective, in place.
+    GoesOn,
+    /// It got its name by a rename, but cannot be moved into the cache.
+    Stays,
+}
+
+impl Why {
+    const ALL: [Why; 4] = [Why::Writers, Why::Readers, Why::GoesOn, Why::Stays];
+
+    /// Returns the word for it in files and messages.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Why::Writers => "WRITERS",
+            Why::Readers => "READERS",
+            Why::GoesOn => "GOES_ON",
+            Why::Stays => "STAYS",
+        }
+    }
+
+    /// Finds what [`Why::word`] gives this word for; `None` for an unknown one.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Why> {
+        Why::ALL.into_iter().find(|why| why.word() == word)
+    }
+
+    pub(super) fn number(self) -> u64 {
+        self as u64
+    }
+
+    pub(super) fn from_number(number: u64) -> Option<Why> {
+        Why::ALL.into_iter().find(|why| why.number() == number)
+    }
+}
+
+/// Why a file goes to the prefix by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Nobody has seen yet how the program writes files of this kind.
+    Watched,
+    /// A file of its series cannot be cached, and a roll-back without it would not be consistent.
+    SeriesStays,
+    /// It was seen what the program does with such files.
+    Learned(Why),
+    /// The rank, or the whole run, has given the cache up.
+    FallenBack,
+    /// Every place in the store is taken by datasets that wait for their flush.
+    WaitsForFlush,
+    /// No collective of all ranks is in sight.
+    NoAgreement,
+    /// Its dataset cannot be sealed in the cache.
+    Unsealable,
+    /// The store has no room or no inodes.
+    NoRoom,
+    /// The store has failed.
+    StoreFailed,
+    /// Another rank, or a process that a rank has started, writes it there.
+    Shared,
+    /// Another file of that name, or its older content, is open or lies there.
+    Follows,
+    /// The program makes a hard link of it.
+    Linked,
+    /// Its directory is renamed.
+    DirectoryMoved,
+    /// The program has renamed it to a name that no pattern matches.
+    RenamedOut,
+    /// It is under a temporary name that was not renamed.
+    Temporary,
+    /// Ranks open it together by MPI-IO.
+    OpenedTogether,
+    /// It is never quiet: a log.
+    NeverQuiet,
+    /// A rank of another node waits for it.
+    Wanted,
+    /// It is opened in a way that the cache cannot serve (O_DIRECT, O_TMPFILE).
+    Special,
+    /// The program has named it to a call of SCR, and changes it by other means.
+    ChangedApart,
+    /// Its dataset had left the cache while it was open.
+    Evicted,
+}
+
+impl Reason {
+    /// Every one.
+    pub const ALL: [Reason; 24] = [
+        Reason::Watched,
+        Reason::SeriesStays,
+        Reason::Learned(Why::Writers),
+        Reason::Learned(Why::Readers),
+        Reason::Learned(Why::GoesOn),
+        Reason::Learned(Why::Stays),
+        Reason::FallenBack,
+        Reason::WaitsForFlush,
+        Reason::NoAgreement,
+        Reason::Unsealable,
+        Reason::NoRoom,
+        Reason::StoreFailed,
+        Reason::Shared,
+        Reason::Follows,
+        Reason::Linked,
+        Reason::DirectoryMoved,
+        Reason::RenamedOut,
+        Reason::Temporary,
+        Reason::OpenedTogether,
+        Reason::NeverQuiet,
+        Reason::Wanted,
+        Reason::Special,
+        Reason::ChangedApart,
+        Reason::Evicted,
+    ];
+
+    /// Says it in a clause that goes on from "it is there since".
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Reason::Watched => {
+                "SCR watches how the program writes such files before it caches them"
+            }
+            Reason::SeriesStays => "another file of its series cannot be cached",
+            Reason::Learned(Why::Writers) => "several ranks write it",
+            Reason::Learned(Why::Readers) => "ranks of other nodes read it during the run",
+            Reason::Learned(Why::GoesOn) => "a checkpoint goes on in it after a collective",
+            Reason::Learned(Why::Stays) => "it gets its name by a rename that the cache cannot do",
+            Reason::FallenBack => "the cache was given up after an error",
+            Reason::WaitsForFlush => "the store is full of datasets that wait for their flush",
+            Reason::NoAgreement => "no agreement of the ranks was in sight",
+            Reason::Unsealable => "its checkpoint could not be sealed in the cache",
+            Reason::NoRoom => "the store had no room",
+            Reason::StoreFailed => "the store had failed",
+            Reason::Shared => "another rank or a child process writes it there",
+            Reason::Follows => "its older content was open or lay there",
+            Reason::Linked => "the program made a hard link of it",
+            Reason::DirectoryMoved => "its directory was renamed",
+            Reason::RenamedOut => "it was renamed to a name that no pattern matches",
+            Reason::Temporary => "it kept its temporary name",
+            Reason::OpenedTogether => "ranks opened it together by MPI-IO",
+            Reason::NeverQuiet => "no checkpoint can wait for it: it is written to all the time",
+            Reason::Wanted => "a rank of another node waited for it",
+            Reason::ChangedApart => "the program changed it other than by calls of SCR",
+            Reason::Special => "it was opened with O_DIRECT or O_TMPFILE",
+            Reason::Evicted => "its checkpoint had left the cache while it was open",
+        }
+    }
+
+    /// Returns its place in [`Reason::ALL`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        Reason::ALL.iter().position(|one| *one == self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_has_its_place_and_words_of_its_own() {
+        let places: Vec<usize> = Reason::ALL.iter().map(|reason| reason.index()).collect();
+        assert_eq!(places, (0..Reason::ALL.len()).collect::<Vec<_>>());
+        let texts: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.text()).collect();
+        assert_eq!(texts.len(), Reason::ALL.len());
+    }
+}
