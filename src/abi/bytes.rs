@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
 
     /// Returns what has been read if nothing is left.
     #[inline]
-    pub fn done<T>(&self, read: T) -> Option<T> {
+    pub fn whole<T>(&self, read: T) -> Option<T> {
         self.is_done().then_some(read)
     }
 }
@@ -283,8 +283,8 @@ mod tests {
         assert_eq!([(); 3].map(|()| from.packed()), [Some(127), Some(128), Some(u64::MAX)]);
         assert_eq!((from.text().as_deref(), from.packed_counted()), (Some("a"), Some(&b"bc"[..])));
         assert_eq!(from.list(Reader::byte), Some(vec![1, 2]));
-        assert_eq!((from.done(()), from.rest_text().as_deref()), (None, Some("\u{e4}")));
-        assert_eq!((from.done(1), from.byte()), (Some(1), None));
+        assert_eq!((from.whole(()), from.rest_text().as_deref()), (None, Some("\u{e4}")));
+        assert_eq!((from.whole(1), from.byte()), (Some(1), None));
     }
 
     #[test]

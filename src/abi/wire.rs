@@ -140,7 +140,7 @@ impl Question {
         let what = *ALL.get(usize::from(from.byte()?))?;
         let flags = from.word32()? as i32;
         let (path, other) = (text(&mut from)?, text(&mut from)?);
-        from.done(Question { what, flags, path, other })
+        from.whole(Question { what, flags, path, other })
     }
 }
 
@@ -183,7 +183,7 @@ impl Reply {
             5 => Reply::Entries(entries(&mut from)?),
             _ => return None,
         };
-        from.done(reply)
+        from.whole(reply)
     }
 }
 

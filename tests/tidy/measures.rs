@@ -39,8 +39,8 @@ const TODAY: &[(&str, usize)] = &[
     ("flags of Series", 5),
     ("flags of Wait", 6),
     ("flags of Written", 5),
-    ("names of several types", 65),
-    ("parameters that are tuples", 34),
+    ("names of several types", 63),
+    ("parameters that are tuples", 31),
     ("preload/src/fd, circle of files", 3),
     ("src/core/cache, circle of files", 2),
     ("src/core/descriptors, circle of files", 3),
@@ -60,7 +60,6 @@ const TODAY: &[(&str, usize)] = &[
     ("src/core/records, files", 20),
     ("src/core/redundancy, circle of files", 21),
     ("src/core/session, circle of files", 3),
-    ("src/core/session, links up", 1),
     ("src/core/system, circle of files", 17),
     ("src/core/system, files", 21),
 ];

@@ -333,7 +333,7 @@ impl State {
         let ([data], [parity]) = (from.flags()?, from.flags()?);
         let (id, epoch, total) = (from.word()?, from.word()?, from.word()?);
         let chunk_bytes = Some(from.word()?).filter(|_| parity);
-        from.done(State { id, epoch, data, total, chunk_bytes })
+        from.whole(State { id, epoch, data, total, chunk_bytes })
     }
 }
 
