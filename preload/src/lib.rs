@@ -23,6 +23,8 @@ mod fd;
 mod hooks;
 #[cfg_attr(test, allow(dead_code))]
 mod launcher;
+#[cfg_attr(test, allow(dead_code))]
+mod life;
 mod path;
 mod signal;
 
@@ -35,7 +37,7 @@ fn constructor() {
     let _: Option<()> = signal::guard::work(|| {
         launcher::prepare();
         if child::follow() {
-            engine::start::follow();
+            life::start::follow();
         }
     });
 }

@@ -48,7 +48,7 @@ const HOMES: [(&str, &[&str]); 8] = [
             "src/cli/sim/namespace.rs",
         ],
     ),
-    ("redhook", &["preload/src/base/family.rs"]),
+    ("redhook", &["preload/src/hooks/family.rs"]),
     ("mpi", &["tests/mpi/", "examples/"]),
     ("crc32fast", &["src/core/files/checksum.rs", "preload/src/fd/in_order.rs"]),
     ("rusqlite", &["src/core/events/database.rs"]),

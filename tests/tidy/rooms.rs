@@ -35,7 +35,10 @@ const ROOMS: [(&str, &[&str]); 5] = [
     ("src/core/cache/", &["node", "sealing", "removal", "restart", "offline"]),
     ("src/core/machine/", &["terms", "program", "state", "matters", "prefix", "conference"]),
     ("src/core/transfer/", &["prefix", "publish", "flush", "remains"]),
-    ("preload/src/", &["base", "engine", "path", "fd", "signal", "child", "launcher", "hooks"]),
+    (
+        "preload/src/",
+        &["base", "engine", "signal", "path", "fd", "child", "launcher", "life", "hooks"],
+    ),
 ];
 
 /// What can stand without a session belongs below it, where it is tested by itself.

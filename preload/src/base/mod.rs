@@ -1,7 +1,6 @@
-//! The ground floor: what libc really does, locks, messages, the macro that exports symbols.
+//! The ground floor: what libc really does, what a thread is in, locks, messages.
 
-#[cfg(not(test))]
-pub(crate) mod family;
+pub(crate) mod errno;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod lock;
 #[cfg_attr(test, allow(dead_code))]
@@ -10,3 +9,5 @@ pub(crate) mod message;
 pub(crate) mod real;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg_attr(test, allow(dead_code))]
+pub(crate) mod thread;

@@ -125,7 +125,7 @@ fn ask(question: &Question) -> Reply {
 /// Asks what an open of the file would be told, for a process that is, or is to be, a child of the
 /// rank and opens it past all hooks. The rank itself may ask, for changes that only the PFS can
 /// make.
-pub(crate) fn opens(question: &mut crate::engine::ask::Question, flags: c_int) -> Answer {
+pub(crate) fn opens(question: &mut crate::path::question::Question, flags: c_int) -> Answer {
     if rank().is_none() {
         return Answer::Pass;
     }

@@ -30,7 +30,7 @@ pub(crate) fn library_path() -> PathBuf {
 
 /// Opens the library that the program itself is linked with, else `libscr.so` beside the shim:
 /// calls of SCR and the shim come to one session.
-pub(super) fn open_engine() -> Result<Engine, Unusable> {
+pub(crate) fn open_engine() -> Result<Engine, Unusable> {
     if let Some(linked) = linked_engine() {
         return linked;
     }

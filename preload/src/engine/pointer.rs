@@ -73,7 +73,8 @@ pub(crate) fn forsake() {
     set_active(None);
 }
 
-pub(super) fn set_active(active: Option<&'static Active>) {
+/// Sets or unsets it.
+pub(crate) fn set_active(active: Option<&'static Active>) {
     let pointer =
         active.map_or(std::ptr::null_mut(), |active| std::ptr::from_ref(active).cast_mut());
     ACTIVE.store(pointer, Ordering::Release);

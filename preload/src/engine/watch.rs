@@ -53,7 +53,7 @@ impl Watch {
 static WATCH: OnceLock<Option<Watch>> = OnceLock::new();
 
 /// Returns the table of a rank that is watched, if this one is.
-pub(super) fn table() -> Option<Engine> {
+pub(crate) fn table() -> Option<Engine> {
     let directory = PathBuf::from(std::env::var_os(VARIABLE)?);
     let begin = || match begin(&directory) {
         Ok(watch) => Some(watch),

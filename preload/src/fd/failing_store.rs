@@ -7,8 +7,8 @@ use std::ffi::c_int;
 
 use scr_abi::Engine;
 
-use crate::engine::ask::{Outcome, handle};
 use crate::fd::changes::Moment;
+use crate::fd::handle::{Outcome, handle};
 use crate::fd::moves::evacuate;
 use crate::{engine, fd::open_files};
 

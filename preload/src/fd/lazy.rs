@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use scr_abi::Engine;
 
 use crate::base::lock::{GENERATIONS, Lock};
-use crate::engine::ask::{Outcome, handle};
+use crate::fd::handle::{Outcome, handle};
 use crate::{engine, fd::in_order, fd::open_files, fd::reuse, signal::guard};
 
 /// Held while descriptors are replaced, so that of two threads that write one waits.

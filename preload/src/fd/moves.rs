@@ -60,7 +60,7 @@ fn move_file(table: &Engine, token: u64, why: Why) -> bool {
         Why::NeverQuiet => writers == Writers::Wait,
         Why::Refused(_) => writers != Writers::Map,
     };
-    let moved = moves && move_held(table, own, &tokens, (why, writers));
+    let moved = moves && move_held(table, own, &tokens, why, writers);
     if moved {
         changes::moved();
     }
@@ -106,7 +106,7 @@ fn writers(tokens: &[u64], why: Why) -> Writers {
 }
 
 /// `old` is on the file of all `tokens`. False if not even the first of them could move.
-fn move_held(table: &Engine, old: c_int, tokens: &[u64], (why, writers): (Why, Writers)) -> bool {
+fn move_held(table: &Engine, old: c_int, tokens: &[u64], why: Why, writers: Writers) -> bool {
     let before = stamp(old);
     let code = if let Why::Refused(code) = why { code } else { 0 };
     let (mut moved, mut name) = (false, None);
