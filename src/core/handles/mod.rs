@@ -10,6 +10,6 @@ mod base;
 mod checksums;
 mod holdings;
 
-pub use base::Base;
+pub use base::{Base, Stamp, stamp};
 pub use checksums::Checksums;
-pub use holdings::{Holding, Room, Stamp, TOKEN_LAZY, Tokens, Tracked, Way, stamp};
+pub use holdings::{Holding, Room, TOKEN_LAZY, Tokens, Tracked, Way};

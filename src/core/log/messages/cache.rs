@@ -1,6 +1,6 @@
 //! The cache: node-local storage, its room, and the files in it.
 
-use super::{Id, Message};
+use super::message::{Id, Message};
 
 messages! {
     NO_ROOM = 2001 {

@@ -1,6 +1,6 @@
 //! Programs that call SCR.
 
-use super::{Id, Message};
+use super::message::{Id, Message};
 
 messages! {
     CALL_NOT_NOW = 6001 {

@@ -1,6 +1,6 @@
 //! Commands, and errors that any part may meet.
 
-use super::{Id, Message};
+use super::message::{Id, Message};
 
 messages! {
     SYSTEM_REFUSED = 7001 {

@@ -1,6 +1,6 @@
 //! The log of events.
 
-use super::{Id, Message};
+use super::message::{Id, Message};
 
 messages! {
     LOG_INCOMPLETE = 8001 {

@@ -1,6 +1,6 @@
 //! Settings, and the start of a run.
 
-use super::{Id, Message};
+use super::message::{Id, Message};
 
 messages! {
     SETTING_WRONG = 1001 {

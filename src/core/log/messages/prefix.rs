@@ -1,6 +1,6 @@
 //! The prefix directory on the parallel file system, and flushes to it.
 
-use super::{Id, Message};
+use super::message::{Id, Message};
 
 messages! {
     NOT_FLUSHED = 4001 {

@@ -1,6 +1,6 @@
 //! Checkpoints: when they are complete, and what a restart finds.
 
-use super::{Id, Message};
+use super::message::{Id, Message};
 
 messages! {
     CHECKPOINT_INVALID = 3001 {

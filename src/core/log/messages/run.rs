@@ -1,6 +1,6 @@
 //! Runs: halt, watchdog, nodes, and jobs that have failed.
 
-use super::{Id, Message};
+use super::message::{Id, Message};
 
 messages! {
     HALT = 5001 {
