@@ -30,6 +30,8 @@ RUST      := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 TESTS     := $(filter deps test test-% faults lint bench python-mpich,$(MAKECMDGOALS))
 # Where rustup puts it; a shell that was open before does not look there.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
+# What it says of paths is in its head.
+export RUSTC_WRAPPER := $(CURDIR)/packaging/rustc.sh
 
 .PHONY: help deps build browser python-mpich sim-library product interfaces examples
 .PHONY: demo test test-full test-cluster test-apps faults lint bench install dist deb clean
@@ -132,10 +134,11 @@ test-apps: build python-mpich
 faults: build
 	python3 tests/faults/faults.py --whole
 
-## lint: rustfmt and clippy, warnings are errors; the fuzz targets compile
+## lint: rustfmt, clippy and rustdoc, warnings are errors; the fuzz targets compile
 lint: deps
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy -p scr -p scr-core -p scr-cli -p scr-preload --all-targets -- -D warnings
+	$(CARGO) clippy --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps --document-private-items
 	MPICC=mpicc.openmpi $(CARGO) clippy -p scr-mpi-values --all-targets --target-dir target/lint -- -D warnings
 	$(CARGO) fmt --manifest-path examples/rust/Cargo.toml --all --check
 	$(CARGO) clippy --manifest-path src/api/rust/Cargo.toml --target-dir target/lint -- -D warnings
@@ -208,6 +211,8 @@ dist: interfaces $(ZIG)/bin/cargo-zigbuild
 	  $(C_FLAGS) -shared -fPIC -o $(ANY)/dist/lib/scr/sim/libshared_cores.so src/cli/sim/shared_cores.c
 	$(EMULATOR) $(ANY)/dist/bin/scr manual $(ANY)/dist/share
 	sh packaging/oldest.sh $(GLIBC) $(addprefix $(ANY)/dist/,$(BINARIES))
+	@# None may name a directory of this machine.
+	! grep -lF -e '$(CURDIR)/' -e "$${CARGO_HOME:-$$HOME/.cargo}/" $(addprefix $(ANY)/dist/,$(BINARIES))
 	rm -rf $(TARBALL) && mkdir -p $(TARBALL)
 	$(MAKE) -s --old-file=build install DIST=$(ANY)/dist DESTDIR=$(TARBALL)/$(RELEASE) PREFIX= PYTHON_DIR=/lib/python
 	at='[file normalize [file dirname $$ModulesCurrentModulefile]/../../../..]'; \

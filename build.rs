@@ -5,5 +5,5 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src/api/configf.c");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libscr.so");
-    cc::Build::new().file("src/api/configf.c").warnings(true).compile("scr_configf");
+    cc::Build::new().file("src/api/configf.c").warnings(true).debug(false).compile("scr_configf");
 }

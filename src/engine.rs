@@ -71,10 +71,10 @@ fn start_together(arrival: Arrival, host: Arc<dyn Host>) -> Result<&'static Sess
         // Not when one is needed: several threads that make communicators at the same time, in
         // orders that differ between ranks, wait for one another in some MPIs.
         let own = |_| Ok(Box::new(MpiComm::duplicate_world()?) as Box<dyn Comm>);
-        session.serve_streams((0..STREAMS).map(own).collect::<Result<_>>()?);
+        session.conference.serve_streams((0..STREAMS).map(own).collect::<Result<_>>()?);
     }
     let running = RUNNING.get_or_init(|| Running { session, classifier });
-    running.session.halt_at_start();
+    running.session.ending.halt_at_start();
     running.session.start_helper();
     running.session.serve_children();
     Ok(&running.session)
@@ -95,22 +95,22 @@ fn make_room_beside(host: Arc<dyn Host>) {
 pub fn sync(comm: usize, kind: SyncKind) {
     let Some(running) = RUNNING.get() else { return };
     let Running { session, classifier } = running;
-    mpi::take_freed().for_each(|stream| session.close_stream(stream));
+    mpi::take_freed().for_each(|stream| session.conference.close_stream(stream));
     let stream = match classifier.counts(comm) {
         Counts::No => None,
         Counts::NoThread => {
-            session.note_passed_by();
+            session.unsealed.note_passed_by();
             None
         }
         Counts::In(stream) => Some(stream),
         Counts::Unplaced => {
-            let place = |on_all| session.place_stream(on_all);
+            let place = |on_all| session.conference.place_stream(on_all);
             // An error is one of the program's own call, too.
-            classifier.place(comm, || session.seek_stream(), place).ok().flatten()
+            classifier.place(comm, || session.conference.seek_stream(), place).ok().flatten()
         }
     };
     if let Some(stream) = stream {
-        session.sync(stream, kind);
+        session.ending.sync(stream, kind);
     }
 }
 
@@ -118,14 +118,14 @@ pub fn sync(comm: usize, kind: SyncKind) {
 /// those are. Called by the thread that has initialised MPI.
 pub fn idle() -> Option<(&'static AtomicU32, mpi::Counted)> {
     let running = RUNNING.get()?;
-    Some((running.session.idle_points(), running.classifier.counted()))
+    Some((running.session.conference.idle_points(), running.classifier.counted()))
 }
 
 /// Notes that the program is about to open `path` by MPI-IO, all ranks of `comm` together.
 pub fn file_open(comm: usize, path: &Path) {
     let Some(running) = RUNNING.get() else { return };
     if mpi::is_shared(comm) {
-        running.session.shared_open(path);
+        running.session.names.shared_open(path);
     }
 }
 
@@ -139,7 +139,7 @@ pub fn expect_others() {
 /// Inside MPI_Finalize, communication still works.
 fn finish() {
     if let Some(session) = session() {
-        session.finish();
+        session.ending.finish();
     }
     if let Some(running) = RUNNING.get() {
         running.classifier.end();

@@ -40,10 +40,12 @@ SURROUNDINGS = {
 }
 
 TEST = [CARGO, "test", "--release"]  # and what of: a crate, all of its programs
+LONG = {"SCR_SIM_SCHEDULES": "100000"}  # plain `cargo test` runs a fiftieth of them
 WRAPPER = {"RUSTC_WRAPPER": str(ROOT / "tests/support/rustc.sh")}
 CRATES = {  # by their parts
     # scr-cli has none of these; named, it has crates that both need compiled as for itself.
-    "core": ["-p", "scr-core", "-p", "scr-cli", "--lib", "--test", "core", "--test", "session"],
+    "core": ["-p", "scr-abi", "-p", "scr-core", "-p", "scr-cli", "--lib",
+             "--test", "core", "--test", "session"],
     "simulation": ["-p", "scr-core", "-p", "scr-cli", "--test", "simulation"],
     "cli": ["-p", "scr-cli"],
     "preload": ["-p", "scr-preload"],
@@ -150,7 +152,7 @@ class Part:
     def run_now(self, environment):
         self.tell(f"==== {self.name}: {' '.join(map(str, self.command))}\n")
         process = subprocess.Popen(
-            self.command, cwd=ROOT, env={**os.environ, **SURROUNDINGS, **environment},
+            self.command, cwd=ROOT, env={**LONG, **os.environ, **SURROUNDINGS, **environment},
             text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
         )

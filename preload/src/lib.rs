@@ -4,8 +4,8 @@
 //! The library is loaded into every process of a job (`LD_PRELOAD`), but does something only in
 //! three kinds: in a launcher it sees to it that the ranks get it too (`launcher`), and in a rank,
 //! which calls MPI_Init, it opens the engine that fits the running MPI (`engine`). Then the hooks
-//! (`hooks`) ask the engine about every path below the prefix. The contract is `abi`. In processes
-//! that a rank has started they ask the rank (`child`).
+//! (`hooks`) ask the engine about every path below the prefix. The contract is [`scr_abi`]. In
+//! processes that a rank has started they ask the rank (`child`).
 //!
 //! State must be usable before the constructor has run: other libraries' constructors reach hooks.
 // Newer compilers want `open`, `write` and `close` declared as the standard library calls them.
@@ -23,6 +23,8 @@ mod fd;
 mod hooks;
 #[cfg_attr(test, allow(dead_code))]
 mod launcher;
+#[cfg_attr(test, allow(dead_code))]
+mod life;
 mod path;
 mod signal;
 
@@ -35,7 +37,7 @@ fn constructor() {
     let _: Option<()> = signal::guard::work(|| {
         launcher::prepare();
         if child::follow() {
-            engine::start::follow();
+            life::start::follow();
         }
     });
 }

@@ -39,7 +39,7 @@ pub(super) fn answer(text: Result<Option<&str>>) -> Result<Option<String>> {
     let text = text?.ok_or_else(|| is_null("the setting"))?;
     let mut door = door();
     match (Query::parse(text)?, door.session) {
-        (Query::Read(asked), Some(session)) => Ok(asked.find(session.settings())),
+        (Query::Read(asked), Some(session)) => Ok(asked.find(session.program.settings())),
         (Query::Read(asked), None) => program_setting(&engine::around(0, 1, &door.lines), &asked),
         (change, _) if door.state == ProgramState::Uninit && !door.was_open => {
             let mut lines = door.lines.clone();

@@ -60,7 +60,7 @@ pub fn together<A>(
             // The ranks that could do it have to hear of one that cannot.
             Some(session) => {
                 let consent = Consent { call, error, arguments };
-                session.take_turn().and_then(|()| session.consent(&consent))
+                session.conference.take_turn().and_then(|()| session.program.consent(&consent))
             }
             None => Ok(()),
         };
@@ -69,7 +69,7 @@ pub fn together<A>(
             (Ok(()), Ok((next, (argument, _)))) => body(argument, session).map(|()| next),
         };
         if let Some(session) = session {
-            session.give_turn();
+            session.conference.give_turn();
         }
         let mut door = door();
         match done {
@@ -100,7 +100,7 @@ fn of_call(fits: bool) -> Id {
 
 /// Tells whether this rank speaks for all, where all have the same to say.
 pub fn speaks(session: Option<&Session>) -> bool {
-    session.map_or_else(engine::is_first_rank, Session::speaks)
+    session.map_or_else(engine::is_first_rank, |session| session.program.speaks())
 }
 
 /// Makes an error of which a message has been given.
@@ -120,7 +120,7 @@ pub fn alone(
         };
         let valid = state.after(call).ok_or_else(|| Error::Refused(state.why_not(call)));
         valid.and_then(|_| body(state, session)).map_err(|error| {
-            let who = session.map(|session| format!("rank {}: ", session.rank()));
+            let who = session.map(|session| format!("rank {}: ", session.program.rank()));
             let text = format!("{}{}: {error}", who.unwrap_or_default(), call.name());
             failed(of_call(state.after(call).is_some()), true, text);
         })
@@ -132,7 +132,7 @@ pub fn alone(
 pub fn guarded(call: Call, body: impl FnOnce() -> std::result::Result<(), ()>) -> c_int {
     let done = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         if let Some(session) = engine::session() {
-            session.give_up_routing("an internal error (a panic, see above)");
+            session.stores.give_up_routing("an internal error (a panic, see above)");
         }
         failed(
             messages::CALL_FAULT,

@@ -33,7 +33,7 @@ pub extern "C" fn SCR_Init() -> c_int {
         // Why there is none has been told; the program's files go where they are called.
         let session = engine::start_program(&lines).unwrap_or_default();
         if let Some(session) = session {
-            session.use_by_program(joined.then_some(lines.as_slice()));
+            session.program.use_by_program(joined.then_some(lines.as_slice()));
         }
         let mut door = door();
         door.state = state.after(Call::Init).unwrap_or(state);
@@ -51,7 +51,7 @@ pub extern "C" fn SCR_Finalize() -> c_int {
         |(), session| {
             door().session = None;
             session.map_or(Ok(()), |session| {
-                session.finish_program();
+                session.program.finish_program();
                 Ok(())
             })
         },
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn SCR_Should_exit(flag: *mut c_int) -> c_int {
         // SAFETY: by this function's contract.
         || Ok((unsafe { Flag::new(flag) }?, Vec::new())),
         |flag, session| {
-            flag.set(session.map_or(Ok(false), |session| session.should_exit())?);
+            flag.set(session.map_or(Ok(false), |session| session.program.should_exit())?);
             Ok(())
         },
     )
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn SCR_Need_checkpoint(flag: *mut c_int) -> c_int {
         || Ok((unsafe { Flag::new(flag) }?, Vec::new())),
         |flag, session| {
             // Without us the program has to save what it can.
-            flag.set(session.map_or(Ok(true), |session| session.is_checkpoint_due())?);
+            flag.set(session.map_or(Ok(true), |session| session.program.is_checkpoint_due())?);
             Ok(())
         },
     )

@@ -9,8 +9,3 @@ mod restart;
 mod shared;
 pub mod shim;
 mod write;
-
-/// The contract with the preload library, compiled into both.
-#[allow(dead_code, reason = "each side uses its half of the contract")]
-#[path = "../../preload/src/engine/abi.rs"]
-pub mod abi;

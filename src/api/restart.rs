@@ -31,7 +31,7 @@ pub(super) unsafe fn have_restart(flag: *mut c_int, name: Buffer) -> c_int {
         || Ok((unsafe { Flag::new(flag) }?, Vec::new())),
         |flag, session| {
             flag.set(false);
-            let found = session.map_or(Ok(None), |session| session.have_restart())?;
+            let found = session.map_or(Ok(None), |session| session.program.have_restart())?;
             if let Some(found) = found {
                 name.fill(found.as_bytes())?;
                 flag.set(true);
@@ -61,7 +61,7 @@ pub(super) fn start_restart(name: Buffer) -> c_int {
             let Some(session) = session else {
                 return Err(without_session("there is nothing to restart from"));
             };
-            name.fill(session.start_restart()?.as_bytes())
+            name.fill(session.program.start_restart()?.as_bytes())
         },
     )
 }
@@ -72,7 +72,7 @@ pub extern "C" fn SCR_Complete_restart(valid: c_int) -> c_int {
     together(
         Call::CompleteRestart,
         || Ok((valid != 0, Vec::new())),
-        |valid, session| session.map_or(Ok(()), |session| session.complete_restart(valid)),
+        |valid, session| session.map_or(Ok(()), |session| session.program.complete_restart(valid)),
     )
 }
 
@@ -119,9 +119,9 @@ pub(super) fn by_name(call: Call, name: Result<Option<&str>>) -> c_int {
                 return Err(without_session("its index is not used"));
             };
             match call {
-                Call::Current => session.choose_current(name),
-                Call::Delete => session.drop_named(name, true),
-                _ => session.drop_named(name, false),
+                Call::Current => session.program.choose_current(name),
+                Call::Delete => session.program.drop_named(name, true),
+                _ => session.program.drop_named(name, false),
             }
         },
     )

@@ -1,4 +1,4 @@
-//! The engine table that the preload library opens (`preload/src/engine/abi.rs`).
+//! The engine table that the preload library opens ([`scr_abi`]).
 //!
 //! Nothing of ours may reach the program as a crash: every function catches panics, reports the
 //! first one, and ends routing, so that from then on the program's calls pass.
@@ -11,16 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use super::abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, StatAnswer, TOKEN_LAZY, Verdict, event,
-    kind, sync_kind,
+use scr_abi::{
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, StatAnswer, Verdict, event, kind,
+    sync_kind,
 };
-use crate::engine;
 use scr_core::machine::SyncKind;
-use scr_core::session;
-use scr_core::session::{Alias, Answer, Attributes, Door, Note, Session};
+use scr_core::session::{self, Alias, Answer, Attributes, Door, Note, Session};
 
-const _: () = assert!(TOKEN_LAZY == session::TOKEN_LAZY, "both sides mean the same bit");
+use crate::engine;
 
 static TABLE: Engine = Engine {
     size: size_of::<Engine>(),
@@ -52,7 +50,7 @@ static TABLE: Engine = Engine {
     turns,
 };
 
-/// Gives the shim the functions of the engine: the door, whose name is [`super::abi::ENTRY`].
+/// Gives the shim the functions of the engine: the door, whose name is [`scr_abi::ENTRY`].
 #[unsafe(no_mangle)]
 pub extern "C" fn scr_engine_table() -> *const Engine {
     &raw const TABLE
@@ -64,7 +62,7 @@ static PREFIX: OnceLock<CString> = OnceLock::new();
 fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         if let Some(session) = engine::session() {
-            session.give_up_routing("an internal error (a panic, see above)");
+            session.stores.give_up_routing("an internal error (a panic, see above)");
         }
         fallback
     })
@@ -241,7 +239,7 @@ extern "C" fn init(host: *const Host) -> c_int {
         }
         let host: Arc<dyn session::Host> = Arc::new(Shim(host));
         let Some(session) = engine::start(host) else { return 0 };
-        let prefix = session.prefix().as_os_str().as_bytes().to_vec();
+        let prefix = session.rank.prefix().as_os_str().as_bytes().to_vec();
         let Ok(prefix) = CString::new(prefix) else { return 0 };
         PREFIX.get_or_init(|| prefix);
         1
@@ -263,8 +261,9 @@ extern "C" fn alias(index: usize, place: *mut *const c_char) -> *const c_char {
     let all = ALIASES.get_or_init(|| {
         let Some(session) = engine::session() else { return Vec::new() };
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
-        let names = session.aliases().iter();
-        let pair = |it: &Alias| Some((text(&session.prefix().join(&it.name))?, text(&it.place)?));
+        let names = session.stores.aliases().iter();
+        let pair =
+            |it: &Alias| Some((text(&session.rank.prefix().join(&it.name))?, text(&it.place)?));
         names.filter_map(pair).collect()
     });
     let Some((name, to)) = all.get(index) else { return std::ptr::null() };
@@ -274,7 +273,7 @@ extern "C" fn alias(index: usize, place: *mut *const c_char) -> *const c_char {
 }
 
 extern "C" fn turns() -> *const AtomicU64 {
-    engine::session().map_or(std::ptr::null(), |session| session.turns())
+    engine::session().map_or(std::ptr::null(), |session| session.node.turns())
 }
 
 extern "C" fn sync(comm: usize, kind: c_int) {
@@ -326,43 +325,43 @@ extern "C" fn open(path: *const c_char, flags: c_int, mode: u32, verdict: *mut V
     // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
-        put(with_session(Answer::PASS, |session| session.open(path, flags, mode)), verdict);
+        put(with_session(Answer::PASS, |session| session.names.open(path, flags, mode)), verdict);
     }
 }
 
 extern "C" fn opened(token: u64, fd: c_int, errno: c_int) -> c_int {
-    with_session(0, |session| c_int::from(!session.opened(token, fd, errno)))
+    with_session(0, |session| c_int::from(!session.handles.opened(token, fd, errno)))
 }
 
 extern "C" fn written(token: u64, fd: c_int, bytes: u64, crc32: u32) {
-    with_session((), |session| session.written(token, fd, bytes, crc32));
+    with_session((), |session| session.handles.written(token, fd, bytes, crc32));
 }
 
 extern "C" fn reuse(token: u64, fd: c_int) -> c_int {
-    with_session(-1, |session| session.reuse(token, fd))
+    with_session(-1, |session| session.stores.reuse(token, fd))
 }
 
 extern "C" fn closed(token: u64) -> c_int {
-    with_session(0, |session| c_int::from(!session.closed(token)))
+    with_session(0, |session| c_int::from(!session.handles.closed(token)))
 }
 
 extern "C" fn failed(token: u64, errno: c_int) {
-    with_session((), |session| session.failed(token, errno));
+    with_session((), |session| session.handles.failed(token, errno));
 }
 
 extern "C" fn evacuate(token: u64, fd: c_int, errno: c_int) -> c_int {
-    with_session(-1, |session| session.evacuate(token, fd, errno))
+    with_session(-1, |session| session.names.evacuate(token, fd, errno))
 }
 
 extern "C" fn reserve(token: u64, fd: c_int, offset: u64, bytes: u64) -> c_int {
-    with_session(0, |session| c_int::from(!session.reserve(token, fd, offset, bytes)))
+    with_session(0, |session| c_int::from(!session.stores.reserve(token, fd, offset, bytes)))
 }
 
 extern "C" fn lookup(path: *const c_char, _compares: c_int, verdict: *mut Verdict) {
     // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
-        put(with_session(Answer::PASS, |session| session.lookup(path)), verdict);
+        put(with_session(Answer::PASS, |session| session.names.lookup(path)), verdict);
     }
 }
 
@@ -370,7 +369,7 @@ extern "C" fn change(path: *const c_char, verdict: *mut Verdict) {
     // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
-        put(with_session(Answer::PASS, |session| session.change(path)), verdict);
+        put(with_session(Answer::PASS, |session| session.names.change(path)), verdict);
     }
 }
 
@@ -378,7 +377,7 @@ extern "C" fn unlink(path: *const c_char, verdict: *mut Verdict) {
     // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
-        put(with_session(Answer::PASS, |session| session.unlink(path)), verdict);
+        put(with_session(Answer::PASS, |session| session.names.unlink(path)), verdict);
     }
 }
 
@@ -386,7 +385,7 @@ extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut Verdi
     // SAFETY: the shim passes two strings and a verdict that live during the call.
     unsafe {
         let (from, to) = (path_of(from), path_of(to));
-        put(with_session(Answer::PASS, |session| session.rename(from, to)), verdict);
+        put(with_session(Answer::PASS, |session| session.names.rename(from, to)), verdict);
     }
 }
 
@@ -399,7 +398,7 @@ extern "C" fn link(
     // SAFETY: the shim passes two strings and a verdict that live during the call.
     unsafe {
         let (target, path) = (path_of(target), path_of(path));
-        let answer = |session: &Session| session.link(target, path, symbolic != 0);
+        let answer = |session: &Session| session.names.link(target, path, symbolic != 0);
         put(with_session(Answer::PASS, answer), verdict);
     }
 }
@@ -408,14 +407,14 @@ extern "C" fn rmdir(path: *const c_char, verdict: *mut Verdict) {
     // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
-        put(with_session(Answer::PASS, |session| session.rmdir(path)), verdict);
+        put(with_session(Answer::PASS, |session| session.names.rmdir(path)), verdict);
     }
 }
 
 extern "C" fn list(path: *const c_char, entry: EntryFn, context: *mut c_void) -> c_int {
     // SAFETY: the shim passes a string that lives during the call.
     let path: PathBuf = unsafe { path_of(path) }.to_path_buf();
-    let entries = with_session(Vec::new(), |session| session.list(&path));
+    let entries = with_session(Vec::new(), |session| session.names.list(&path));
     let mut count = 0;
     for one in entries {
         let Ok(name) = CString::new(one.name) else { continue };

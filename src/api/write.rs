@@ -23,7 +23,7 @@ pub extern "C" fn SCR_Start_checkpoint() -> c_int {
     together(
         Call::StartCheckpoint,
         || Ok(((), Vec::new())),
-        |(), session| session.map_or(Ok(()), |session| session.start_dataset(None, flags)),
+        |(), session| session.map_or(Ok(()), |session| session.program.start_dataset(None, flags)),
     )
 }
 
@@ -55,7 +55,7 @@ pub(super) fn start_output(name: Result<Option<&str>>, flags: c_int) -> c_int {
             Ok(((name, known), arguments))
         },
         |(name, flags), session| {
-            session.map_or(Ok(()), |session| session.start_dataset(name, flags))
+            session.map_or(Ok(()), |session| session.program.start_dataset(name, flags))
         },
     )
 }
@@ -71,7 +71,7 @@ fn complete(call: Call, valid: c_int) -> c_int {
         call,
         || Ok((valid != 0, Vec::new())),
         |valid, session| match session {
-            Some(session) => match session.complete_dataset(valid)? {
+            Some(session) => match session.program.complete_dataset(valid)? {
                 true => Ok(()),
                 false => Err(told()),
             },
@@ -121,7 +121,7 @@ fn route(name: &Path, state: ProgramState, session: Option<&Session>) -> Result<
     }
     match (state, session) {
         (ProgramState::Checkpoint | ProgramState::Output, Some(session)) => {
-            session.route_output(name)
+            session.program.route_output(name)
         }
         (ProgramState::Checkpoint | ProgramState::Output, None) => {
             let dir = name.parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -129,7 +129,7 @@ fn route(name: &Path, state: ProgramState, session: Option<&Session>) -> Result<
             made.map_err(|error| Error::io("cannot create the directory of", name, error))?;
             Ok(name.to_path_buf())
         }
-        (ProgramState::Restart, Some(session)) => session.route_input(name),
+        (ProgramState::Restart, Some(session)) => session.program.route_input(name),
         _ => Ok(name.to_path_buf()),
     }
 }

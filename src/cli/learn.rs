@@ -34,7 +34,7 @@ pub struct Args {
     /// The run's prefix directory; SCR_PREFIX or the working directory by default.
     #[arg(long, value_name = "DIRECTORY")]
     prefix: Option<PathBuf>,
-    /// Add the proposal to <prefix>/.scrconf.
+    /// Add the proposal to `<prefix>/.scrconf`.
     #[arg(long)]
     write: bool,
     /// As JSON.

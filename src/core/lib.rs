@@ -17,7 +17,6 @@
 #![deny(unsafe_code)]
 
 pub mod account;
-pub mod bytes;
 pub mod cache;
 pub mod comm;
 pub mod descriptors;
@@ -41,3 +40,5 @@ pub mod session;
 pub mod streams;
 pub mod system;
 pub mod transfer;
+
+pub use scr_abi::bytes;

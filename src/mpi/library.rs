@@ -9,11 +9,11 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 
+use scr_abi::objects::{loaded_objects, object_info};
 use scr_core::error::{Error, Result};
 use scr_core::log::messages;
 
 use super::functions::Functions;
-use super::objects::{loaded_objects, object_info};
 use super::trial;
 use super::values::Values;
 

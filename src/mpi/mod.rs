@@ -3,15 +3,12 @@
 //!
 //! Everything calls the `PMPI_` names: the engine's own traffic must not look like the program's to
 //! profiling tools. This library is linked with no MPI: functions and constants are those of the
-//! MPI that the program has brought ([`library`], [`values`]).
+//! MPI that the program has brought (`library.rs`, `values.rs`).
 
 mod communicator;
 mod functions;
 mod library;
 mod lifecycle;
-/// What the loader tells of objects; the shim's.
-#[path = "../../preload/src/base/objects.rs"]
-mod objects;
 mod pending;
 mod sparse;
 mod trial;

@@ -18,7 +18,7 @@ use crate::source::Source;
 type Figures = BTreeMap<String, usize>;
 
 /// A crate has all its code below one folder.
-const CRATES: [&str; 2] = ["src/core/", "preload/src/"];
+const CRATES: [&str; 3] = ["src/core/", "preload/src/", "src/abi/"];
 
 /// A folder that nobody sees at a glance is two.
 const FILES_MAX: usize = 13;
@@ -26,9 +26,11 @@ const FILES_MAX: usize = 13;
 /// A struct with more of them has several matters of which each should be one.
 const FLAGS_MAX: usize = 4;
 
+/// The session is its doors and the order of calls, and what its lock guards is what calls of the
+/// program need together: all else is its owners'.
+const AIMS: [(&str, usize); 2] = [("fields of State", 5), ("files with methods of Session", 8)];
+
 const TODAY: &[(&str, usize)] = &[
-    ("fields of State", 23),
-    ("files with methods of Session", 86),
     ("flags of Claim", 7),
     ("flags of Intent", 6),
     ("flags of Look", 5),
@@ -37,38 +39,11 @@ const TODAY: &[(&str, usize)] = &[
     ("flags of Series", 5),
     ("flags of Wait", 6),
     ("flags of Written", 5),
-    ("names of several types", 68),
-    ("parameters that are tuples", 38),
-    ("preload/src, links up", 33),
-    ("preload/src/child, circle of files", 3),
+    ("names of several types", 62),
+    ("parameters that are tuples", 31),
     ("preload/src/fd, circle of files", 3),
-    ("preload/src/hooks, circle of files", 2),
-    ("preload/src/hooks, files", 30),
-    ("preload/src/launcher, circle of files", 5),
-    ("preload/src/path, circle of files", 3),
-    ("preload/src/signal, circle of files", 4),
     ("src/core/cache, circle of files", 2),
-    ("src/core/descriptors, circle of files", 3),
-    ("src/core/events, circle of files", 4),
-    ("src/core/files, circle of files", 17),
-    ("src/core/handles, circle of files", 2),
-    ("src/core/kvtree, circle of files", 2),
-    ("src/core/launch, circle of files", 3),
-    ("src/core/launch, files", 19),
-    ("src/core/log, circle of files", 9),
-    ("src/core/namespace, circle of files", 6),
-    ("src/core/namespace, files", 18),
-    ("src/core/operations, circle of files", 17),
-    ("src/core/operations, files", 15),
-    ("src/core/params, circle of files", 8),
-    ("src/core/patterns, circle of files", 3),
-    ("src/core/records, circle of files", 4),
-    ("src/core/records, files", 20),
-    ("src/core/redundancy, circle of files", 21),
-    ("src/core/session, circle of files", 69),
-    ("src/core/session, links up", 51),
-    ("src/core/system, circle of files", 17),
-    ("src/core/system, files", 21),
+    ("src/core/session, circle of files", 3),
 ];
 
 /// Rows that do not say what is.
@@ -145,7 +120,7 @@ fn core(sources: &[Source], found: &mut Figures) {
             if flags > FLAGS_MAX {
                 put(&format!("flags of {name}"), flags);
             }
-            if name == "State" && one.path.ends_with("rank/runtime.rs") {
+            if name == "State" && one.path.starts_with("src/core/session/") {
                 put("fields of State", body.lines().filter(|line| line.ends_with(',')).count());
             }
         }
@@ -156,6 +131,7 @@ fn core(sources: &[Source], found: &mut Figures) {
         }
     }
     put("names of several types", types.values().filter(|count| **count > 1).count());
+    found.retain(|name, figure| !AIMS.iter().any(|(row, aim)| row == name && *figure <= *aim));
 }
 
 /// Types that begin at the begin of a line, whoever may see them.
@@ -244,13 +220,12 @@ fn f(a: &mut (u8, u8), b: (), c: (u8, u8)) -> (u8, u8) {}
 impl Session {
 }
 ";
-        let names = ["rank/runtime.rs", "other.rs"];
+        let names = ["node/state.rs", "other.rs"];
         let files = names.map(|name| Source::of(&format!("src/core/session/{name}"), text));
         let mut found = Figures::new();
         core(&files, &mut found);
         let rows = [
-            ("fields of State", 6),
-            ("files with methods of Session", 2),
+            ("fields of State", 12),
             ("flags of State", 10),
             ("names of several types", 2),
             ("parameters that are tuples", 4),

@@ -18,7 +18,7 @@ const MOUTHS: [&str; 5] = [
 /// Who says what is no trouble, and has no id.
 const NARRATORS: [&str; 3] = ["src/cli/run/mod.rs", "src/cli/learn.rs", "src/cli/log.rs"];
 
-const TABLE: &str = "src/core/log/messages/";
+const TABLE: &str = "src/abi/messages/";
 
 /// Messages that no code says.
 pub fn unsaid(sources: &[Source]) -> Vec<String> {

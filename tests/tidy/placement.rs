@@ -24,14 +24,31 @@ const PURE: (&str, [&str; 6]) =
     ("machine", ["machine", "bytes", "patterns", "comm", "files", "streams"]);
 
 /// Where unsafe code may stand.
-const UNSAFE: [&str; 6] =
-    ["src/core/system/", "src/mpi/", "src/api/", "preload/", "src/cli/sim/namespace.rs", "tests/"];
+const UNSAFE: [&str; 7] = [
+    "src/abi/objects.rs",
+    "src/core/system/",
+    "src/mpi/",
+    "src/api/",
+    "preload/",
+    "src/cli/sim/namespace.rs",
+    "tests/",
+];
 
 /// Where each crate is at home, and used in each place that is named. Constants of libc are welcome
 /// everywhere.
 const HOMES: [(&str, &[&str]); 8] = [
-    ("libc", &["preload/", "src/core/system/", "src/api/", "src/mpi/", "src/cli/sim/namespace.rs"]),
-    ("redhook", &["preload/src/base/family.rs"]),
+    (
+        "libc",
+        &[
+            "preload/",
+            "src/abi/objects.rs",
+            "src/core/system/",
+            "src/api/",
+            "src/mpi/",
+            "src/cli/sim/namespace.rs",
+        ],
+    ),
+    ("redhook", &["preload/src/hooks/family.rs"]),
     ("mpi", &["tests/mpi/", "examples/"]),
     ("crc32fast", &["src/core/files/checksum.rs", "preload/src/fd/in_order.rs"]),
     ("rusqlite", &["src/core/events/database.rs"]),

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::messages::Id;
+use scr_abi::messages::Id;
 
 /// Variables in which launchers tell a process its rank.
 const RANK_VARIABLES: [&str; 5] =

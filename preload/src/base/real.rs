@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 
 use once_cell::race::OnceNonZeroUsize;
 
-use super::objects::{loaded_objects, object_info};
+use scr_abi::objects::{loaded_objects, object_info};
 
 /// A symbol that some object behind us in the search order defines.
 pub(crate) struct Symbol {

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use crate::child::wire;
+use scr_abi::wire;
 
 /// Longer than a rank waits for a file of another node of which nothing comes.
 const PATIENCE: Duration = Duration::from_secs(90);

@@ -4,23 +4,18 @@
 //! each question ([`crate::child::inquiry`]). When the rank has gone, or is stopped, the prefix is
 //! all there is.
 
-/// The engine's reader and writer, for the messages of `wire`.
-#[allow(dead_code, reason = "the engine needs more of it")]
-#[path = "../../../src/core/bytes.rs"]
-mod bytes;
 mod inquiry;
-#[allow(dead_code, reason = "each side uses its half of the contract")]
-mod wire;
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use crate::child::inquiry::Failure;
-use crate::child::wire::{Known, Question, Reply, What};
-use crate::engine::abi::{
+use scr_abi::wire::{FileStat, Question, Reply, Request};
+use scr_abi::{
     ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, StatAnswer, Verdict, event, kind,
 };
+
+use crate::child::inquiry::Failure;
 use crate::engine::ask::Answer;
 use crate::engine::{self, Active};
 use crate::path::aliases::{self, Alias};
@@ -130,7 +125,7 @@ fn ask(question: &Question) -> Reply {
 /// Asks what an open of the file would be told, for a process that is, or is to be, a child of the
 /// rank and opens it past all hooks. The rank itself may ask, for changes that only the PFS can
 /// make.
-pub(crate) fn opens(question: &mut crate::engine::ask::Question, flags: c_int) -> Answer {
+pub(crate) fn opens(question: &mut crate::path::question::Question, flags: c_int) -> Answer {
     if rank().is_none() {
         return Answer::Pass;
     }
@@ -219,30 +214,30 @@ extern "C" fn reserve(_token: u64, _fd: c_int, _offset: u64, _bytes: u64) -> c_i
 
 extern "C" fn note(what: c_int, path: *const c_char) {
     match what {
-        event::MKDIR => drop(ask(&about(What::Made, path))),
-        event::MAKE => drop(ask(&about(What::Make, path))),
+        event::MKDIR => drop(ask(&about(Request::Made, path))),
+        event::MAKE => drop(ask(&about(Request::Make, path))),
         _ => {}
     }
 }
 
 extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut Verdict) {
-    put(&Question { flags, ..about(What::Open, path) }, verdict);
+    put(&Question { flags, ..about(Request::Open, path) }, verdict);
 }
 
 extern "C" fn lookup(path: *const c_char, compares: c_int, verdict: *mut Verdict) {
-    put(&Question { flags: compares, ..about(What::Lookup, path) }, verdict);
+    put(&Question { flags: compares, ..about(Request::Lookup, path) }, verdict);
 }
 
 extern "C" fn change(path: *const c_char, verdict: *mut Verdict) {
-    put(&about(What::Change, path), verdict);
+    put(&about(Request::Change, path), verdict);
 }
 
 extern "C" fn unlink(path: *const c_char, verdict: *mut Verdict) {
-    put(&about(What::Unlink, path), verdict);
+    put(&about(Request::Unlink, path), verdict);
 }
 
 extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut Verdict) {
-    put(&Question { other: text(to), ..about(What::Rename, from) }, verdict);
+    put(&Question { other: text(to), ..about(Request::Rename, from) }, verdict);
 }
 
 extern "C" fn link(
@@ -251,15 +246,15 @@ extern "C" fn link(
     symbolic: c_int,
     verdict: *mut Verdict,
 ) {
-    put(&Question { other: text(path), flags: symbolic, ..about(What::Link, target) }, verdict);
+    put(&Question { other: text(path), flags: symbolic, ..about(Request::Link, target) }, verdict);
 }
 
 extern "C" fn rmdir(path: *const c_char, verdict: *mut Verdict) {
-    put(&about(What::Rmdir, path), verdict);
+    put(&about(Request::Rmdir, path), verdict);
 }
 
 extern "C" fn list(path: *const c_char, entry: EntryFn, context: *mut c_void) -> c_int {
-    let Reply::Entries(entries) = ask(&about(What::List, path)) else { return 0 };
+    let Reply::Entries(entries) = ask(&about(Request::List, path)) else { return 0 };
     for one in &entries {
         let d_type = if one.is_dir { libc::DT_DIR } else { libc::DT_REG };
         if let Ok(name) = CString::new(one.name.as_slice()) {
@@ -269,7 +264,7 @@ extern "C" fn list(path: *const c_char, entry: EntryFn, context: *mut c_void) ->
     c_int::try_from(entries.len()).unwrap_or(c_int::MAX)
 }
 
-fn about(what: What, path: *const c_char) -> Question {
+fn about(what: Request, path: *const c_char) -> Question {
     Question { what, flags: 0, path: text(path), other: Vec::new() }
 }
 
@@ -333,7 +328,7 @@ unsafe fn fail(verdict: *mut Verdict, code: c_int) {
     }
 }
 
-fn stat_answer(known: Known) -> StatAnswer {
+fn stat_answer(known: FileStat) -> StatAnswer {
     StatAnswer {
         size: known.size,
         mode: known.mode,

@@ -1,5 +1,5 @@
 //! A rank that cannot take part: the others, whose engines wait for it, hear of it where they wait
-//! (`src/core/launch/check.rs`), so that one message names all. Without others it speaks
+//! (`src/core/launch/roll_call/check.rs`), so that one message names all. Without others it speaks
 //! itself.
 
 use std::ffi::CStr;
@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use scr_abi::messages::{self, Id};
+
 use crate::base::message::{complain, rank};
-use crate::base::messages::{self, Id};
 
 /// Number of this launch, random: the launcher gives it, the engine's launch check reads it.
 pub(crate) const NONCE: &str = "SCR_LAUNCH_NONCE";

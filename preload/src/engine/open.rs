@@ -5,10 +5,11 @@ use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::base::messages::{self, Id};
-use crate::base::objects::object_info;
+use scr_abi::messages::{self, Id};
+use scr_abi::objects::object_info;
+use scr_abi::{ABI_VERSION, ENTRY, Engine};
+
 use crate::base::real;
-use crate::engine::abi::{ABI_VERSION, ENTRY, Engine};
 
 /// Why there is no engine, and the message that explains it.
 type Unusable = (Id, String);
@@ -29,7 +30,7 @@ pub(crate) fn library_path() -> PathBuf {
 
 /// Opens the library that the program itself is linked with, else `libscr.so` beside the shim:
 /// calls of SCR and the shim come to one session.
-pub(super) fn open_engine() -> Result<Engine, Unusable> {
+pub(crate) fn open_engine() -> Result<Engine, Unusable> {
     if let Some(linked) = linked_engine() {
         return linked;
     }
@@ -75,8 +76,8 @@ fn linked_engine() -> Option<Result<Engine, Unusable>> {
 
 /// The functions of the engine in `file`.
 fn table_of(entry: NonZeroUsize, file: &Path) -> Result<Engine, Unusable> {
-    // SAFETY: the contract (abi.rs) says that the symbol is a function of this type, and that the
-    // table begins with its size and version whatever else has changed.
+    // SAFETY: the contract (`scr_abi`) says that the symbol is a function of this type, and that
+    // the table begins with its size and version whatever else has changed.
     unsafe {
         let entry: extern "C" fn() -> *const Engine = std::mem::transmute(entry.get());
         let table = entry();

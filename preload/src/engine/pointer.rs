@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-use crate::engine::abi::{Engine, Idle};
+use scr_abi::{Engine, Idle};
 
 /// An engine that wants to be asked.
 pub(crate) struct Active {
@@ -73,7 +73,8 @@ pub(crate) fn forsake() {
     set_active(None);
 }
 
-pub(super) fn set_active(active: Option<&'static Active>) {
+/// Sets or unsets it.
+pub(crate) fn set_active(active: Option<&'static Active>) {
     let pointer =
         active.map_or(std::ptr::null_mut(), |active| std::ptr::from_ref(active).cast_mut());
     ACTIVE.store(pointer, Ordering::Release);

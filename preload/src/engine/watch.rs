@@ -22,10 +22,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-use crate::base::{message, messages};
-use crate::engine::abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, Verdict, event as kind_of_event, kind,
+use scr_abi::{
+    ABI_VERSION, Engine, EntryFn, Host, Idle, Verdict, event as kind_of_event, kind, messages,
 };
+
+use crate::base::message;
 
 /// The directory that watched ranks write to; who sets it makes it.
 pub(super) const VARIABLE: &str = "SCR_SHIM_WATCH";
@@ -52,7 +53,7 @@ impl Watch {
 static WATCH: OnceLock<Option<Watch>> = OnceLock::new();
 
 /// Returns the table of a rank that is watched, if this one is.
-pub(super) fn table() -> Option<Engine> {
+pub(crate) fn table() -> Option<Engine> {
     let directory = PathBuf::from(std::env::var_os(VARIABLE)?);
     let begin = || match begin(&directory) {
         Ok(watch) => Some(watch),

@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::engine::ask::{Outcome, handle};
+use crate::fd::handle::{Outcome, handle};
 use crate::{engine, fd::in_order, fd::lazy, fd::open_files};
 
 /// Descriptors whose numbers differ by this share a count.

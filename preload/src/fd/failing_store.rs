@@ -5,9 +5,10 @@
 
 use std::ffi::c_int;
 
-use crate::engine::abi::Engine;
-use crate::engine::ask::{Outcome, handle};
+use scr_abi::Engine;
+
 use crate::fd::changes::Moment;
+use crate::fd::handle::{Outcome, handle};
 use crate::fd::moves::evacuate;
 use crate::{engine, fd::open_files};
 

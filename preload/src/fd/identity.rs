@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_int};
 
 use parking_lot::Mutex;
+use scr_abi::Engine;
 
 use crate::base::lock::{GENERATIONS, Lock};
-use crate::engine::abi::Engine;
 use crate::engine::ask::{Answer, ask};
 use crate::{engine, fd::reuse, signal::guard};
 

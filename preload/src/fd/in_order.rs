@@ -10,62 +10,17 @@
 //! What ends it settles the file first, if it is written over old pages ([`reuse`]).
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use crc32fast::Hasher;
 use libc::iovec;
 
+pub(crate) use crate::fd::course::is_followed;
+use crate::fd::course::{Course, FOLLOWING, PAUSED, UNKNOWN, USED, WRITING, course, used};
 use crate::fd::reuse;
 
-/// Descriptors from this number on are not followed.
-const FOLLOWED: usize = 1024;
 /// To read shorter files costs no time.
 const BYTES_MIN: u64 = 1 << 16;
-
-// What is known of a descriptor's file.
-const UNKNOWN: u32 = 0;
-const FOLLOWING: u32 = 1;
-/// A call is writing, or the fields are being filled.
-const WRITING: u32 = 2;
-/// It is, and nothing will be known when it returns.
-const SPOILED: u32 = 3;
-/// Its file is settled, and nobody may write meanwhile.
-const PAUSED: u32 = 4;
-
-/// What is known of one descriptor.
-pub(crate) struct Course {
-    state: AtomicU32,
-    /// The descriptor.
-    number: AtomicI32,
-    crc32: AtomicU32,
-    /// Bytes written so far: where the next one goes.
-    bytes: AtomicU64,
-    device: AtomicU64,
-    inode: AtomicU64,
-}
-
-static COURSES: [Course; FOLLOWED] = [const {
-    Course {
-        state: AtomicU32::new(UNKNOWN),
-        number: AtomicI32::new(-1),
-        crc32: AtomicU32::new(0),
-        bytes: AtomicU64::new(0),
-        device: AtomicU64::new(0),
-        inode: AtomicU64::new(0),
-    }
-}; FOLLOWED];
-
-/// The highest number that was ever followed, and one.
-static USED: AtomicUsize = AtomicUsize::new(0);
-
-fn used() -> &'static [Course] {
-    &COURSES[..USED.load(Ordering::Acquire)]
-}
-
-/// Returns what is known of `fd`; `None`: it is never followed.
-pub(crate) fn course(fd: c_int) -> Option<&'static Course> {
-    COURSES.get(usize::try_from(fd).ok()?)
-}
 
 /// Where a call writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -116,12 +71,6 @@ pub(crate) fn begin(fd: c_int, follow: bool) {
             course.forget();
         }
     }
-}
-
-/// Tells whether `fd` is followed.
-#[inline]
-pub(crate) fn is_followed(fd: c_int) -> bool {
-    course(fd).is_some_and(|course| course.state.load(Ordering::Relaxed) != UNKNOWN)
 }
 
 /// Begins a call that writes to `fd`.
@@ -183,59 +132,7 @@ pub(crate) fn finish(fd: c_int) -> Option<Whole> {
     (whole && bytes >= BYTES_MIN).then_some(Whole { bytes, crc32 })
 }
 
-/// Notes that `fd`, to which nothing is written yet, is on another file now. False: it is not
-/// followed.
-pub(crate) fn moves_to(fd: c_int, device: u64, inode: u64) -> bool {
-    let Some(course) = course(fd).filter(|course| course.pause().is_some()) else { return false };
-    course.device.store(device, Ordering::Relaxed);
-    course.inode.store(inode, Ordering::Relaxed);
-    course.go_on();
-    true
-}
-
-/// Returns what was written to `fd` so far, if that is followed.
-pub(crate) fn bytes_so_far(fd: c_int) -> Option<u64> {
-    is_followed(fd).then(|| course(fd).map(Course::bytes)).flatten()
-}
-
 impl Course {
-    /// Returns what was written so far.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Acquire)
-    }
-
-    /// Has writers wait, and returns what was written; `None`: a call is writing.
-    pub(crate) fn pause(&self) -> Option<u64> {
-        self.moves(FOLLOWING, PAUSED).then(|| self.bytes())
-    }
-
-    /// Lets them go on.
-    pub(crate) fn go_on(&self) {
-        self.moves(PAUSED, FOLLOWING);
-    }
-
-    fn moves(&self, from: u32, to: u32) -> bool {
-        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
-
-    /// Ends it; a call that is under way does so when it returns.
-    fn stop(&self) {
-        loop {
-            let next = match self.state.load(Ordering::Relaxed) {
-                FOLLOWING => (FOLLOWING, UNKNOWN),
-                WRITING => (WRITING, SPOILED),
-                PAUSED => {
-                    std::thread::yield_now();
-                    continue;
-                }
-                _ => return,
-            };
-            if self.moves(next.0, next.1) {
-                return;
-            }
-        }
-    }
-
     /// Ends it for the call that is under way.
     fn forget(&self) {
         reuse::settle_of(self.number.load(Ordering::Relaxed));
@@ -246,7 +143,7 @@ impl Course {
     ///
     /// # Safety
     /// Each part is that long, up to `written` bytes of all of them.
-    unsafe fn add(&self, parts: impl Iterator<Item = (*const u8, usize)>, written: isize) {
+    unsafe fn add_parts(&self, parts: impl Iterator<Item = (*const u8, usize)>, written: isize) {
         // What a call has done that has failed nobody knows.
         let Ok(mut left) = usize::try_from(written) else { return self.forget() };
         let bytes = self.bytes.load(Ordering::Relaxed) + left as u64;
@@ -280,7 +177,7 @@ impl Next {
     pub(crate) unsafe fn done(self, data: *const c_void, written: isize) {
         if let Some(course) = self.0 {
             // SAFETY: the caller's promise.
-            unsafe { course.add(std::iter::once((data.cast(), usize::MAX)), written) }
+            unsafe { course.add_parts(std::iter::once((data.cast(), usize::MAX)), written) }
         }
     }
 
@@ -298,7 +195,7 @@ impl Next {
             (iov_base.cast_const().cast(), iov_len)
         };
         // SAFETY: as above.
-        unsafe { course.add((0..count).map(part), written) }
+        unsafe { course.add_parts((0..count).map(part), written) }
     }
 }
 

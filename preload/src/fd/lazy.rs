@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::ffi::{CString, c_int};
 
 use parking_lot::Mutex;
+use scr_abi::Engine;
 
 use crate::base::lock::{GENERATIONS, Lock};
-use crate::engine::abi::Engine;
-use crate::engine::ask::{Outcome, handle};
+use crate::fd::handle::{Outcome, handle};
 use crate::{engine, fd::in_order, fd::open_files, fd::reuse, signal::guard};
 
 /// Held while descriptors are replaced, so that of two threads that write one waits.
@@ -100,7 +100,7 @@ fn read_only_twin(fd: c_int) -> Option<c_int> {
     }
 }
 
-/// Does what [`wake`] does, for [`crate::engine::abi::Host::wake`].
+/// Does what [`wake`] does, for [`scr_abi::Host::wake`].
 pub(crate) extern "C" fn wake_token(token: u64) {
     if let Some(active) = engine::active() {
         // The engine's own threads, and a call from inside a hook, hold the guard already.

@@ -3,7 +3,11 @@
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod changes;
 #[cfg_attr(test, allow(dead_code))]
+pub(crate) mod course;
+#[cfg_attr(test, allow(dead_code))]
 pub(crate) mod failing_store;
+#[cfg_attr(test, allow(dead_code))]
+pub(crate) mod handle;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod identity;
 #[cfg_attr(test, allow(dead_code))]
@@ -14,6 +18,8 @@ pub(crate) mod lazy;
 pub(crate) mod moves;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod open_files;
+#[cfg_attr(test, allow(dead_code))]
+pub(crate) mod release;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod reuse;
 #[cfg_attr(test, allow(dead_code))]

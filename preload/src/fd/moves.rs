@@ -4,9 +4,9 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
+use scr_abi::{Engine, messages};
+
 use crate::base::message::say;
-use crate::base::messages;
-use crate::engine::abi::Engine;
 use crate::fd::changes::{self, Moment};
 use crate::fd::lazy::{WAKING, hold, put_in_place};
 use crate::fd::open_files::{self, Claim};
@@ -17,7 +17,7 @@ use crate::{engine, fd::stream_writes, signal::guard};
 const PATIENCE: Duration = Duration::from_millis(100);
 const PATIENCE_WHEN_REFUSED: Duration = Duration::from_secs(5);
 
-/// Moves the file of `token` to the PFS, for [`crate::engine::abi::Host::move_out`].
+/// Moves the file of `token` to the PFS, for [`scr_abi::Host::move_out`].
 pub(crate) extern "C" fn move_out(token: u64) {
     let Some(active) = engine::active() else { return };
     guard::enter_thread();
@@ -60,7 +60,7 @@ fn move_file(table: &Engine, token: u64, why: Why) -> bool {
         Why::NeverQuiet => writers == Writers::Wait,
         Why::Refused(_) => writers != Writers::Map,
     };
-    let moved = moves && move_held(table, own, &tokens, (why, writers));
+    let moved = moves && move_held(table, own, &tokens, why, writers);
     if moved {
         changes::moved();
     }
@@ -106,7 +106,7 @@ fn writers(tokens: &[u64], why: Why) -> Writers {
 }
 
 /// `old` is on the file of all `tokens`. False if not even the first of them could move.
-fn move_held(table: &Engine, old: c_int, tokens: &[u64], (why, writers): (Why, Writers)) -> bool {
+fn move_held(table: &Engine, old: c_int, tokens: &[u64], why: Why, writers: Writers) -> bool {
     let before = stamp(old);
     let code = if let Why::Refused(code) = why { code } else { 0 };
     let (mut moved, mut name) = (false, None);
@@ -140,8 +140,9 @@ fn move_held(table: &Engine, old: c_int, tokens: &[u64], (why, writers): (Why, W
     moved
 }
 
-/// Like [`replace`]; a thread that only reads or seeks has not waited, so what it has done to the
-/// place of `own`, a copy of the token's descriptors, since the engine looked is done to `new`.
+/// Like [`open_files::replace`]; a thread that only reads or seeks has not waited, so what it has
+/// done to the place of `own`, a copy of the token's descriptors, since the engine looked is done
+/// to `new`.
 fn replace_in_use(token: u64, own: c_int, new: c_int) {
     // SAFETY: system calls on numbers; the engine gave us the descriptor.
     unsafe {

@@ -3,9 +3,9 @@
 //!
 //! The program's own open has made an empty file, the *stand-in*. Its descriptor is put on a file
 //! of the engine's with old content ([`begin`]), which is written from its start to its end as
-//! [`in_order`] follows it. Nobody else can see that file. [`settle`] cuts it behind what was
+//! `in_order` follows it. Nobody else can see that file. [`settle`] cuts it behind what was
 //! written and gives it the name of the stand-in: before anything that could tell it from a new
-//! file, and so before anything that [`in_order`] does not follow. Until then other processes see
+//! file, and so before anything that `in_order` does not follow. Until then other processes see
 //! the stand-in, an empty file.
 //!
 //! One file at a time: an open settles the one before. No lock and no allocation: a handler of a
@@ -18,9 +18,10 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use scr_abi::{Engine, PATH_BYTES};
+
 use crate::base::real::page_bytes;
-use crate::engine::abi::{Engine, PATH_BYTES};
-use crate::fd::in_order::{self, Course};
+use crate::fd::course::{self, Course};
 use crate::signal::guard;
 
 /// The descriptor on such a file, -1: there is none.
@@ -159,7 +160,7 @@ pub(crate) fn correct(fd: c_int, found: &mut libc::stat) {
     if !is_of(fd) || found.st_ino != INODE.load(Ordering::Relaxed) {
         return;
     }
-    if let Some(bytes) = in_order::bytes_so_far(fd) {
+    if let Some(bytes) = course::bytes_so_far(fd) {
         let page = page_bytes() as u64;
         found.st_size = bytes.cast_signed();
         found.st_blocks = (bytes.next_multiple_of(page) / 512).cast_signed();
@@ -170,7 +171,7 @@ pub(crate) fn correct(fd: c_int, found: &mut libc::stat) {
 pub(crate) fn fits(fd: c_int, flags: c_int) -> bool {
     let writes = flags & libc::O_ACCMODE == libc::O_WRONLY && flags & !PLAIN_FLAGS == 0;
     let tries = IN_VAIN.load(Ordering::Relaxed) < IN_VAIN_MAX;
-    writes && tries && !is_pending() && in_order::is_followed(fd)
+    writes && tries && !is_pending() && course::is_followed(fd)
 }
 
 /// Puts `fd` of `token`, which the program has opened just now on an empty file and will get, on
@@ -193,7 +194,7 @@ fn put_on(fd: c_int, new: c_int, token: u64, put: impl FnOnce()) {
     let Some(stand_in) = NUMBERS.iter().find_map(copy) else { return };
     // SAFETY: this thread has BUSY.
     let readable = unsafe { lies_at(stand_in, &TARGET) && lies_at(new, &PLACE) };
-    if !readable || !in_order::moves_to(fd, found.st_dev, found.st_ino) {
+    if !readable || !course::moves_to(fd, found.st_dev, found.st_ino) {
         // SAFETY: made above.
         unsafe { libc::syscall(libc::SYS_close, stand_in) };
         return;
@@ -219,7 +220,7 @@ fn settle_now(moved: bool) {
         pass_time(); // its own patience has an end
     }
     let fd = FD.load(Ordering::Acquire);
-    if let Some(course) = in_order::course(fd) {
+    if let Some(course) = course::course(fd) {
         let written = at_rest(course, until);
         if !settle_held(fd, course, written, moved) {
             FAILED.store(TOKEN.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use super::option;
+use super::words::{option, preload_entry, preload_with};
 
 /// The variable that limits the environment where no option does.
 pub(super) const LIMIT: &str = "HYDRA_ENV";
@@ -27,9 +27,9 @@ pub(super) fn rewrite(
         }
         let word = |at: usize| arguments.get(at).map_or(&b""[..], |word| word.as_bytes());
         if let Some(value) = word(at + 1).strip_prefix(b"LD_PRELOAD=") {
-            changed[at + 1] = super::preload_entry(value, library);
+            changed[at + 1] = preload_entry(value, library);
         } else if word(at + 1) == b"LD_PRELOAD" && at + 2 < arguments.len() {
-            changed[at + 2] = super::preload_with(&arguments[at + 2], library);
+            changed[at + 2] = preload_with(&arguments[at + 2], library);
         }
     }
     let is_limit = |argument| {

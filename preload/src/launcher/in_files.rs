@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::option;
+use super::words::option;
 
 /// Which files one family of launchers reads.
 pub(super) struct Files {

@@ -12,12 +12,17 @@ mod in_files;
 mod open_mpi;
 mod program;
 mod slurm;
+mod words;
 
 use std::ffi::{CString, OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::base::{message, messages};
+use scr_abi::messages;
+
+use words::{preload_with, set, set_os};
+
+use crate::base::message;
 use crate::engine::absence::NONCE;
 use crate::{child, engine};
 
@@ -115,15 +120,6 @@ fn unpack() {
     }
 }
 
-fn set(name: &str, value: &OsStr) {
-    set_os(OsStr::new(name), value);
-}
-
-fn set_os(name: &OsStr, value: &OsStr) {
-    // SAFETY: the constructor runs before there is a second thread.
-    unsafe { std::env::set_var(name, value) };
-}
-
 fn is_launcher() -> bool {
     let named = |name: &OsStr| LAUNCHERS.iter().any(|launcher| name == *launcher);
     let executable = own_program();
@@ -134,39 +130,6 @@ fn is_launcher() -> bool {
     // A script called mpirun is run by a shell; the launcher that it starts in the end counts.
     Path::new(&first).file_name().is_some_and(named)
         && executable.file_name().is_some_and(|name| !name.as_bytes().ends_with(b"sh"))
-}
-
-/// A value of LD_PRELOAD with this library in it, by its absolute path.
-fn preload_with(value: &OsStr, library: &OsStr) -> OsString {
-    let own_name = Path::new(library).file_name();
-    let mut entries: Vec<&[u8]> = Vec::new();
-    let mut found = false;
-    for entry in value.as_bytes().split(|&byte| byte == b':' || byte == b' ') {
-        if Path::new(OsStr::from_bytes(entry)).file_name() == own_name {
-            if !std::mem::replace(&mut found, true) {
-                entries.push(library.as_bytes());
-            }
-        } else if !entry.is_empty() {
-            entries.push(entry);
-        }
-    }
-    if !found {
-        entries.insert(0, library.as_bytes());
-    }
-    OsString::from_vec(entries.join(&b':'))
-}
-
-/// `LD_PRELOAD=...` with this library in it, for a word of a command line.
-fn preload_entry(value: &[u8], library: &OsStr) -> OsString {
-    let mut entry = OsString::from("LD_PRELOAD=");
-    entry.push(preload_with(OsStr::from_bytes(value), library));
-    entry
-}
-
-/// Name of an option, which all launchers take with one or two dashes.
-fn option(word: &OsStr) -> Option<&[u8]> {
-    let name = word.as_bytes().strip_prefix(b"-")?;
-    Some(name.strip_prefix(b"-").unwrap_or(name))
 }
 
 fn random_number() -> String {
@@ -261,20 +224,6 @@ fn execute_again(arguments: &[OsString]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn with(value: &str) -> String {
-        let library = OsStr::new("/opt/lib/libscr_preload.so");
-        preload_with(OsStr::new(value), library).into_string().unwrap()
-    }
-
-    #[test]
-    fn our_own_path_becomes_absolute_and_others_stay_in_place() {
-        let own = "/opt/lib/libscr_preload.so";
-        assert_eq!(with("libscr_preload.so"), own);
-        assert_eq!(with("/a.so:./libscr_preload.so /b.so"), format!("/a.so:{own}:/b.so"));
-        assert_eq!(with(""), own);
-        assert_eq!(with("/a.so"), format!("{own}:/a.so"));
-    }
 
     #[test]
     fn a_process_knows_itself_from_its_parent() {

@@ -5,9 +5,11 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use scr_abi::objects;
+
+use super::carried;
 use super::in_files::{self, Files, Said};
-use super::{carried, option, set};
-use crate::base::objects;
+use super::words::{option, preload_entry, set};
 
 /// What belongs to the daemons of one family of versions.
 pub(super) struct Names {
@@ -109,7 +111,7 @@ impl Cargo {
         let entries = list.as_bytes().split(|&byte| byte == b';');
         let changed: Vec<OsString> = entries
             .map(|entry| match entry.strip_prefix(b"LD_PRELOAD=") {
-                Some(value) => super::preload_entry(value, &self.library),
+                Some(value) => preload_entry(value, &self.library),
                 None => OsStr::from_bytes(entry).to_owned(),
             })
             .collect();
@@ -134,7 +136,7 @@ impl Cargo {
                 }
                 Some(b"x") if at + 1 < arguments.len() => {
                     if let Some(value) = arguments[at + 1].as_bytes().strip_prefix(b"LD_PRELOAD=") {
-                        changed[at + 1] = super::preload_entry(value, &self.library);
+                        changed[at + 1] = preload_entry(value, &self.library);
                     }
                 }
                 _ => {}

@@ -4,6 +4,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use super::words::preload_entry;
+
 /// The variable that limits the environment where no option does.
 pub(super) const LIMIT: &str = "SLURM_EXPORT_ENV";
 const OPTION: &[u8] = b"--export";
@@ -15,7 +17,7 @@ pub(super) fn extended(list: &OsStr, names: &[OsString], library: &OsStr) -> Opt
     let mut items: Vec<OsString> = Vec::new();
     for item in given.iter().filter(|item| !is_any(item, &["", "NONE", "NIL"])) {
         items.push(match item.strip_prefix(b"LD_PRELOAD=") {
-            Some(value) => super::preload_entry(value, library),
+            Some(value) => preload_entry(value, library),
             None => OsString::from_vec(item.to_vec()),
         });
     }

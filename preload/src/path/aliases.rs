@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::path::canonical::below;
+use crate::path::text::below;
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

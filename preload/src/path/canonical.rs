@@ -12,11 +12,16 @@
 //! any time (`current -> step_20`), by this rank or another, so it is resolved at every use; but
 //! what lies in a directory that the patterns name keeps that name if it is one ([`aliases`]).
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_int};
 
+use crate::base::errno::errno;
 use crate::path::aliases;
+use crate::path::disk::{of_descriptor, real_path, working_directory};
 use crate::path::memory::{self, About, Key, Known};
 use crate::path::spellings::{Resolved, canonical_directory};
+use crate::path::text::{
+    below, has_dot_dot, join, last_slash_if_plain, lexical, position_of_dot_dot,
+};
 
 /// Forgets what is known about directories: a symlink or a directory appeared or moved.
 pub(crate) fn forget() {
@@ -41,12 +46,6 @@ pub(crate) fn surely_canonical(prefix: &[u8], path: &[u8]) -> bool {
         below(prefix, path)
             && Key::of(&path[..slash.max(1)], About::Directory).recall() == Known::Canonical
     })
-}
-
-/// Tells whether `path` is the prefix or lies below it; both canonical.
-pub(crate) fn below(prefix: &[u8], path: &[u8]) -> bool {
-    path.starts_with(prefix)
-        && (path.len() == prefix.len() || prefix == b"/" || path[prefix.len()] == b'/')
 }
 
 /// Finds the canonical name of `path`, relative to `dirfd`, if that is the prefix or below it. The
@@ -119,28 +118,6 @@ fn resolved(prefix: &[u8], whole: &[u8], plain: &[u8]) -> Option<Resolved> {
     Some(Resolved { name: join(&directory.name, &plain[slash + 1..]), ..directory })
 }
 
-/// Tells whether `path`, as written, can only name a directory.
-pub(crate) fn means_directory(path: &[u8]) -> bool {
-    path.ends_with(b"/") || path.ends_with(b"/.")
-}
-
-/// Tells whether the file system has a directory, or a symlink to one, of that name. Guard held.
-pub(crate) fn is_directory(path: &CStr) -> bool {
-    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: stat writes the structure when it returns 0.
-    unsafe {
-        libc::stat(path.as_ptr(), found.as_mut_ptr()) == 0
-            && found.assume_init().st_mode & libc::S_IFMT == libc::S_IFDIR
-    }
-}
-
-/// Returns the directory that `path` (absolute) lies in; `None` for the root.
-pub(crate) fn parent(path: &CStr) -> Option<CString> {
-    let path = path.to_bytes();
-    let slash = path.iter().rposition(|&byte| byte == b'/').filter(|_| path.len() > 1)?;
-    CString::new(&path[..slash.max(1)]).ok()
-}
-
 /// Tells whether the file `path` (canonical) is known to be no symlink.
 pub(crate) fn is_no_link(path: &CStr) -> bool {
     Key::of(path.to_bytes(), About::File).recall() == Known::NoLink
@@ -172,7 +149,7 @@ pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     // SAFETY: the buffer is writable for its length.
     let length = unsafe { libc::readlink(link.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
     let Ok(length) = usize::try_from(length) else {
-        if crate::signal::guard::errno() == libc::EINVAL {
+        if errno() == libc::EINVAL {
             key.remember(Known::NoLink);
         }
         return None;
@@ -185,109 +162,12 @@ pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     locate(prefix, libc::AT_FDCWD, &join(&own[..slash.max(1)], target))
 }
 
-/// Tells whether there is something of that name (absolute), and it is no symlink. Guard held.
-pub(crate) fn is_there_and_no_link(name: &[u8]) -> bool {
-    let Ok(name) = CString::new(name) else { return false };
-    let mut target: c_char = 0;
-    // SAFETY: the buffer is writable for its length.
-    let length = unsafe { libc::readlink(name.as_ptr(), &raw mut target, 1) };
-    length < 0 && crate::signal::guard::errno() == libc::EINVAL
-}
-
-/// Returns the physical path of the directory or file behind a descriptor. Guard held.
-pub(crate) fn of_descriptor(fd: c_int) -> Option<Vec<u8>> {
-    let name = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
-    let mut target = [0_u8; libc::PATH_MAX as usize];
-    // SAFETY: the buffer is writable for its length.
-    let length = unsafe { libc::readlink(name.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
-    let target = &target[..usize::try_from(length).ok()?];
-    (target.first() == Some(&b'/')).then(|| target.to_vec())
-}
-
-/// Calls `realpath(3)` of the real file system. Guard held.
-pub(crate) fn real_path(path: &[u8]) -> Result<Vec<u8>, c_int> {
-    let path = CString::new(path).map_err(|_| libc::EINVAL)?;
-    // SAFETY: a null buffer makes realpath allocate; the result is freed below.
-    unsafe {
-        let found = libc::realpath(path.as_ptr(), std::ptr::null_mut());
-        if found.is_null() {
-            return Err(crate::signal::guard::errno());
-        }
-        let bytes = CStr::from_ptr(found).to_bytes().to_vec();
-        libc::free(found.cast());
-        Ok(bytes)
-    }
-}
-
-/// Position of the last slash of an absolute path without `//`, `/.` and trailing slash.
-fn last_slash_if_plain(path: &[u8]) -> Option<usize> {
-    if path.first() != Some(&b'/') || path.last() == Some(&b'/') {
-        return None;
-    }
-    let mut slash = 0;
-    for (at, pair) in path.windows(2).enumerate() {
-        if pair[0] == b'/' {
-            if pair[1] == b'/' || pair[1] == b'.' {
-                return None;
-            }
-            slash = at;
-        }
-    }
-    Some(slash)
-}
-
 fn absolute(dirfd: c_int, path: &[u8]) -> Option<Vec<u8>> {
     if path[0] == b'/' {
         return Some(path.to_vec());
     }
     let base = if dirfd == libc::AT_FDCWD { working_directory()? } else { of_descriptor(dirfd)? };
     Some(join(&base, path))
-}
-
-fn working_directory() -> Option<Vec<u8>> {
-    let mut buffer = [0 as c_char; libc::PATH_MAX as usize];
-    // SAFETY: the buffer is writable for its length; on success it holds a C string.
-    let path = unsafe {
-        if libc::getcwd(buffer.as_mut_ptr(), buffer.len()).is_null() {
-            return None;
-        }
-        CStr::from_ptr(buffer.as_ptr()).to_bytes()
-    };
-    // The kernel writes "(unreachable)" before a directory outside our root.
-    (path.first() == Some(&b'/')).then(|| path.to_vec())
-}
-
-pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut whole = Vec::with_capacity(directory.len() + name.len() + 1);
-    whole.extend_from_slice(directory);
-    if !directory.ends_with(b"/") {
-        whole.push(b'/');
-    }
-    whole.extend_from_slice(name);
-    whole
-}
-
-fn has_dot_dot(path: &[u8]) -> bool {
-    position_of_dot_dot(path).is_some()
-}
-
-/// Finds the slash before the first component of an absolute path that is `..`.
-pub(crate) fn position_of_dot_dot(path: &[u8]) -> Option<usize> {
-    let mut slashes = (0..path.len()).filter(|&at| path[at] == b'/');
-    slashes.find(|&at| path[at + 1..].split(|&byte| byte == b'/').next() == Some(b".."))
-}
-
-/// Removes `.`, `//` and a trailing slash; the path has no `..`.
-fn lexical(path: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(path.len());
-    for part in path.split(|&byte| byte == b'/').filter(|part| !part.is_empty() && *part != b".") {
-        plain.push(b'/');
-        plain.extend_from_slice(part);
-    }
-    if plain.is_empty() {
-        plain.push(b'/');
-    }
-    plain
 }
 
 /// `..` after a symlink leads elsewhere than the text says, so the file system is asked.
@@ -309,21 +189,6 @@ mod tests {
 
     fn located(prefix: &[u8], path: &str) -> Option<String> {
         locate(prefix, libc::AT_FDCWD, path.as_bytes()).map(|found| found.into_string().unwrap())
-    }
-
-    #[test]
-    fn plain_paths_are_told_at_a_glance() {
-        assert_eq!(last_slash_if_plain(b"/a/b"), Some(2));
-        assert_eq!(last_slash_if_plain(b"/a"), Some(0));
-        for path in ["a/b", "/a/", "/a//b", "/a/./b", "/a/../b", "/", ""] {
-            assert_eq!(last_slash_if_plain(path.as_bytes()), None, "{path}");
-        }
-    }
-
-    #[test]
-    fn a_name_that_only_begins_like_the_prefix_is_outside() {
-        assert!(below(b"/p", b"/p/x") && below(b"/p", b"/p") && below(b"/", b"/x"));
-        assert!(!below(b"/p", b"/pq/x") && !below(b"/p/q", b"/p"));
     }
 
     #[test]

@@ -4,8 +4,9 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use crate::path::canonical::{below, position_of_dot_dot, surely_canonical};
+use crate::path::canonical::surely_canonical;
 use crate::path::memory::{About, Key, Known};
+use crate::path::text::{below, position_of_dot_dot};
 use crate::{path::aliases, signal::guard};
 
 const BYTES: usize = libc::PATH_MAX as usize;

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::engine::Active;
+use crate::path::disk;
 use crate::{path::canonical, signal::guard};
 
 /// Positions of added entries begin here; a file system's own are never that small.
@@ -86,7 +87,7 @@ extern "C" fn collect(
 /// once. Guard held.
 fn contents(active: &Active, stream: *mut DIR) -> Option<Merged> {
     // SAFETY: an open stream.
-    let physical = canonical::of_descriptor(unsafe { libc::dirfd(stream) })?;
+    let physical = disk::of_descriptor(unsafe { libc::dirfd(stream) })?;
     let path = canonical::locate(&active.prefix, AT_FDCWD, &physical)?;
     // SAFETY: plain data, for which all zero is a value.
     let entry = unsafe { Box::new(std::mem::zeroed()) };

@@ -5,8 +5,9 @@ use parking_lot::Mutex;
 
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::path::aliases;
-use crate::path::canonical::{below, is_there_and_no_link, join, real_path};
+use crate::path::disk::{is_there_and_no_link, real_path};
 use crate::path::memory::{About, Key, Known};
+use crate::path::text::{below, join};
 
 /// Other spellings of the prefix, through symlinks, are remembered up to this number.
 const SPELLINGS_MAX: usize = 16;

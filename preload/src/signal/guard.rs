@@ -1,54 +1,17 @@
-//! "Inside the shim": the recursion guard, the MPI depth, and the scope in which hooks do real
-//! work.
+//! The guard: the scope in which hooks do work of their own, whose calls pass all hooks.
 //!
 //! Invariants: a lock of the shim is taken only while the guard is held, and then the thread's
 //! signal handlers wait ([`crate::signal::handlers`]); one that does not, because it was set behind
 //! our back, passes through instead of waiting for its own thread. The engine is called only from
-//! [`work`] or with both marks set. Neither mark has a destructor, so both can be read at any time
-//! of a thread's life.
+//! [`work`], or with both marks of [`crate::base::thread`] set.
 
-use std::cell::Cell;
-use std::ffi::CStr;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{Ordering, compiler_fence};
 
-use libc::c_int;
-
+pub(crate) use crate::base::errno::{errno, set_errno};
+use crate::base::thread::set_inside;
+pub(crate) use crate::base::thread::{enter_thread, inside, leave_thread, step_in, step_out};
 use crate::signal::handlers;
-
-/// What is kept of a thread, in one place: to find it costs a call, which an MPI call that has
-/// nothing to do makes once.
-struct Marks {
-    inside: Cell<u32>,
-    mpi_depth: Cell<u32>,
-    mpi_file: Cell<Option<u64>>,
-    /// A bit for each signal that waits.
-    waiting: Cell<u64>,
-}
-
-thread_local! {
-    static MARKS: Marks = const {
-        Marks {
-            inside: Cell::new(0),
-            mpi_depth: Cell::new(0),
-            mpi_file: Cell::new(None),
-            waiting: Cell::new(0),
-        }
-    };
-}
-
-impl Marks {
-    /// Changes the guard; handlers that have waited run when it is not held any more.
-    #[inline]
-    fn set_inside(&self, count: u32) {
-        self.inside.set(count);
-        compiler_fence(Ordering::SeqCst); // a handler looks at it at any moment
-        if count == 0 && self.waiting.get() != 0 {
-            handlers::let_come(self.waiting.take());
-        }
-    }
-}
 
 // Not in the libc crate for Linux; part of glibc and musl since ever.
 unsafe extern "C" {
@@ -56,147 +19,6 @@ unsafe extern "C" {
 }
 
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
-
-/// Returns the calling thread's `errno`.
-pub(crate) fn errno() -> c_int {
-    // SAFETY: __errno_location returns the address of the calling thread's errno, always valid.
-    unsafe { *libc::__errno_location() }
-}
-
-/// Gives the calling thread's `errno` a value.
-pub(crate) fn set_errno(value: c_int) {
-    // SAFETY: as in `errno`.
-    unsafe { *libc::__errno_location() = value }
-}
-
-/// Tells whether this thread runs our own or the engine's code: its libc calls pass.
-pub(crate) fn inside() -> bool {
-    MARKS.with(|marks| marks.inside.get()) != 0
-}
-
-/// Tells whether this thread is in a hooked MPI call: calls made from there do not count.
-#[cfg(test)]
-fn in_mpi() -> bool {
-    MARKS.with(|marks| marks.mpi_depth.get()) != 0
-}
-
-/// Notes that signals wait until the guard is not held any more: a bit for each.
-pub(crate) fn note_waiting(signals: u64) {
-    MARKS.with(|marks| marks.waiting.set(marks.waiting.get() | signals));
-}
-
-fn set_inside(count: u32) {
-    MARKS.with(|marks| marks.set_inside(count));
-}
-
-/// Marks the thread as the engine's: both guards, until [`leave_thread`].
-pub(crate) extern "C" fn enter_thread() {
-    MARKS.with(|marks| {
-        marks.set_inside(marks.inside.get() + 1);
-        marks.mpi_depth.set(marks.mpi_depth.get() + 1);
-    });
-}
-
-/// Undoes one [`enter_thread`].
-pub(crate) extern "C" fn leave_thread() {
-    MARKS.with(|marks| {
-        marks.set_inside(marks.inside.get().saturating_sub(1));
-        marks.mpi_depth.set(marks.mpi_depth.get().saturating_sub(1));
-    });
-}
-
-/// Lifts the guard while the engine's call waits for other ranks: handlers run, and what they do is
-/// the program's doing. Returns what [`step_in`] needs.
-pub(crate) extern "C" fn step_out() -> u32 {
-    MARKS.with(|marks| {
-        let before = marks.inside.get();
-        marks.set_inside(0);
-        before
-    })
-}
-
-/// Undoes a [`step_out`].
-pub(crate) extern "C" fn step_in(before: u32) {
-    set_inside(before);
-}
-
-/// A thread that makes an MPI call, not from within one.
-pub(crate) struct Caller(*const Marks);
-
-impl Caller {
-    /// Finds the calling thread; `None` if it is in a hooked MPI call: this one does not count.
-    #[inline]
-    pub(crate) fn of_mpi() -> Option<Self> {
-        MARKS.with(|marks| (marks.mpi_depth.get() == 0).then_some(Self(marks)))
-    }
-
-    /// Enters the call; dropping the value leaves.
-    #[inline]
-    pub(crate) fn enter(self) -> MpiDepth {
-        // SAFETY: the marks of this thread, which they live as long as; the pointer keeps the value
-        // from going to another one.
-        let marks = unsafe { &*self.0 };
-        let before = MpiDepth { marks, inside: marks.inside.get(), depth: marks.mpi_depth.get() };
-        marks.mpi_depth.set(before.depth + 1);
-        before
-    }
-}
-
-/// Counts one hooked MPI call that is under way on this thread.
-pub(crate) struct MpiDepth {
-    marks: *const Marks,
-    inside: u32,
-    depth: u32,
-}
-
-impl MpiDepth {
-    /// Enters; dropping the value leaves.
-    pub(crate) fn enter() -> Self {
-        MARKS.with(|marks| Caller(marks).enter())
-    }
-}
-
-impl Drop for MpiDepth {
-    /// Restores both marks as they were: a callback that entered the engine and was left by an
-    /// exception must not disable the hooks of the program's thread.
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: as in `Caller::enter`.
-        let marks = unsafe { &*self.marks };
-        marks.set_inside(self.inside);
-        marks.mpi_depth.set(self.depth);
-    }
-}
-
-/// A call of MPI-IO that is under way on this thread: the files that it opens are MPI's own, but
-/// for the one that the program has named.
-pub(crate) struct MpiFiles(Option<u64>);
-
-impl MpiFiles {
-    /// Enters a call that may open `named` (a canonical name) for the program; dropping the value
-    /// leaves.
-    pub(crate) fn other_than(named: Option<&CStr>) -> Self {
-        Self(MARKS.with(|marks| marks.mpi_file.replace(Some(named.map_or(0, number)))))
-    }
-
-    /// Tells whether `path` (a canonical name) is opened now by MPI-IO for itself.
-    pub(crate) fn are_at(path: &CStr) -> bool {
-        MARKS.with(|marks| marks.mpi_file.get()).is_some_and(|named| named != number(path))
-    }
-}
-
-impl Drop for MpiFiles {
-    fn drop(&mut self) {
-        MARKS.with(|marks| marks.mpi_file.set(self.0));
-    }
-}
-
-/// Stands for a name where nothing that needs a destructor may be kept.
-fn number(name: &CStr) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    hasher.finish()
-}
 
 /// Runs `job` with the guard held, cancellation deferred, panics caught and `errno` preserved; in a
 /// signal handler on another thread.
@@ -249,34 +71,8 @@ mod tests {
     }
 
     #[test]
-    fn mpi_io_has_files_of_its_own_beside_the_one_that_is_named() {
-        let (named, other) = (c"/p/shared.dat", c"/p/shared.dat.locktest.0");
-        assert!(!MpiFiles::are_at(named) && !MpiFiles::are_at(other));
-        {
-            let _opening = MpiFiles::other_than(Some(named));
-            assert!(!MpiFiles::are_at(named) && MpiFiles::are_at(other));
-            {
-                let _closing = MpiFiles::other_than(None);
-                assert!(MpiFiles::are_at(named) && MpiFiles::are_at(other));
-            }
-            assert!(!MpiFiles::are_at(named));
-        }
-        assert!(!MpiFiles::are_at(other));
-    }
-
-    #[test]
     fn a_panic_leaves_the_guard() {
         assert!(work(|| panic!("expected by the test")).is_none());
         assert!(!inside());
-    }
-
-    #[test]
-    fn depth_is_restored_to_what_it_was() {
-        {
-            let _depth = MpiDepth::enter();
-            enter_thread();
-            assert!(in_mpi() && inside());
-        }
-        assert!(!in_mpi() && !inside());
     }
 }

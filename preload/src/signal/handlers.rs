@@ -15,12 +15,12 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::LocalKey;
 
-use libc::{siginfo_t, sigset_t, ucontext_t};
+use libc::{siginfo_t, ucontext_t};
 
+use crate::base::errno::{errno, set_errno};
 use crate::base::real::Symbol;
-use crate::{engine, signal::guard, signal::postponed, signal::stand_in};
-
-pub(crate) const SIGNALS: usize = 65;
+use crate::base::thread::{self, SIGNALS, set_of};
+use crate::{engine, signal::postponed, signal::stand_in};
 
 /// The program's handlers and their flags, by signal.
 static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
@@ -113,7 +113,7 @@ pub(crate) fn adopt(number: c_int) {
 
 extern "C-unwind" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let at_once = AT_ONCE.contains(&number);
-    if guard::inside() && !at_once {
+    if thread::inside() && !at_once {
         // SAFETY: what the kernel has passed.
         unsafe { wait(number, info, context.cast()) };
         return;
@@ -208,13 +208,13 @@ pub(crate) fn in_no_handler() {
     CRASHES.set(0);
 }
 
-/// The signal comes again when [`let_come`] is called: until then this thread does not take it.
+/// The signal comes again when the thread has left our work, and does not take it before.
 ///
 /// # Safety
 /// The arguments are those of a signal handler.
 unsafe fn wait(number: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
-    let code = guard::errno();
-    guard::note_waiting(1 << (number - 1));
+    let code = errno();
+    thread::note_waiting(1 << (number - 1));
     // SAFETY: by this function's contract; the mask in the context is the thread's when the handler
     // has returned. Here it may be another one (SA_NODEFER).
     unsafe {
@@ -224,24 +224,5 @@ unsafe fn wait(number: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
         let (process, thread) = (libc::getpid(), libc::syscall(libc::SYS_gettid));
         libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, number, info);
     }
-    guard::set_errno(code);
-}
-
-/// Lets signals come that have waited, a bit for each: the work is over.
-#[cold]
-pub(crate) fn let_come(waiting: u64) {
-    let waiting = set_of(waiting);
-    // SAFETY: the set is a valid one.
-    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const waiting, std::ptr::null_mut()) };
-}
-
-fn set_of(bits: u64) -> sigset_t {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: sigemptyset writes the set, sigaddset changes it.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        let numbers = (1..SIGNALS as c_int).filter(|number| bits & (1 << (number - 1)) != 0);
-        numbers.for_each(|number| _ = libc::sigaddset(set.as_mut_ptr(), number));
-        set.assume_init()
-    }
+    set_errno(code);
 }

@@ -1,5 +1,6 @@
 //! The guard of the shim's own work, and handlers of the program, which wait for it.
 
+mod aside;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod guard;
 #[cfg_attr(test, allow(dead_code))]

@@ -2,35 +2,17 @@
 //! so a handler that wrote a checkpoint then would write past the engine. Such a signal is put
 //! aside; the stand-in sends it once more to that thread when it has got hold of them itself.
 
-use std::cell::UnsafeCell;
 use std::ffi::c_int;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::Ordering;
 
 use libc::{siginfo_t, ucontext_t};
 
-use crate::signal::handlers::SIGNALS;
-use crate::{signal::guard, signal::stand_in};
-
-/// One signal of one thread.
-struct Aside {
-    /// Its number, negative when the signal has been sent once more; or what follows.
-    thread: AtomicI32,
-    /// What the handler is to be told. (The kernel does not let one thread send it to another.)
-    info: UnsafeCell<MaybeUninit<siginfo_t>>,
-}
-
-const NONE: c_int = 0;
-const IS_FILLED: c_int = c_int::MIN;
-
-// SAFETY: `info` is that thread's alone: from IS_FILLED until it has taken it again.
-unsafe impl Sync for Aside {}
-
-static ASIDE: [Aside; SIGNALS] = [const {
-    Aside { thread: AtomicI32::new(NONE), info: UnsafeCell::new(MaybeUninit::uninit()) }
-}; SIGNALS];
+use crate::base::errno::{errno, set_errno};
+use crate::base::thread;
+use crate::signal::aside::{ASIDE, IS_FILLED, NONE};
+use crate::signal::stand_in;
 
 /// Where malloc and the loader are in memory.
 static LOCKING_CODE: OnceLock<Vec<Range<usize>>> = OnceLock::new();
@@ -89,23 +71,23 @@ pub(crate) unsafe fn put_aside(
             return false;
         }
     }
-    let code = guard::errno();
+    let code = errno();
     let put = match aside.thread.compare_exchange(NONE, IS_FILLED, acquire, acquire) {
         Ok(_) => {
             // SAFETY: the place is this thread's now.
             unsafe { (*aside.info.get()).write(*info) };
             aside.thread.store(own, release);
             // Handlers of other signals wait meanwhile: the stand-in serves one thread at a time.
-            guard::enter_thread();
+            thread::enter_thread();
             let taken = || aside.thread.compare_exchange(own, NONE, acquire, acquire).is_ok();
             let now = stand_in::lend_now(taken) == Some(true);
-            guard::leave_thread();
+            thread::leave_thread();
             !now
         }
         // The kernel, too, keeps only one of each kind; but all of the real-time signals.
         Err(thread) => thread == own && number < libc::SIGRTMIN(),
     };
-    guard::set_errno(code);
+    set_errno(code);
     put
 }
 
@@ -192,27 +174,6 @@ impl Interrupted {
 
 /// Of a set of signals, in the kernel.
 const MASK_BYTES: i64 = 8;
-
-/// Tells whether [`send_all`] has something to do.
-pub(crate) fn any() -> bool {
-    ASIDE.iter().any(|aside| aside.thread.load(Ordering::Acquire) > NONE)
-}
-
-/// Sends once more what has been put aside. Called by the stand-in only, when it has got hold of
-/// malloc and the loader.
-pub(crate) fn send_all() {
-    for (number, aside) in ASIDE.iter().enumerate() {
-        let thread = aside.thread.load(Ordering::Acquire);
-        if thread <= NONE {
-            continue;
-        }
-        aside.thread.store(-thread, Ordering::Release);
-        // SAFETY: a thread that has ended gets no signal.
-        if unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, number) } != 0 {
-            aside.thread.store(NONE, Ordering::Release);
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

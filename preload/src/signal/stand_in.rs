@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use scr_abi::messages;
+
 use crate::base::message::complain;
-use crate::base::messages;
-use crate::{signal::guard, signal::postponed};
+use crate::base::thread;
+use crate::signal::aside;
 
 static STAND_IN: OnceLock<Thread> = OnceLock::new();
 /// Its processor time, a clock of the kernel's.
@@ -176,14 +178,14 @@ fn live() {
         libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock);
     }
     CLOCK.store(clock, Ordering::Relaxed);
-    guard::enter_thread();
+    thread::enter_thread();
     loop {
         let stage = STAGE.load(Ordering::Acquire);
         let asked = stage % STAGES;
         if asked != ASKED && asked != ASKED_TO_LOOK {
-            if postponed::any() {
+            if aside::any() {
                 touch_what_may_be_held();
-                postponed::send_all();
+                aside::send_all();
             } else {
                 std::thread::park();
             }

@@ -45,7 +45,7 @@ pub struct Args {
     /// the launch before had, else all of the allocation.
     #[arg(short, long, value_name = "N")]
     min_nodes: Option<usize>,
-    /// Never use these nodes, as node[3,7].
+    /// Never use these nodes, as `node[3,7]`.
     #[arg(short = 'x', long, value_name = "HOSTS")]
     exclude: Option<String>,
     /// The nodes of the allocation, if no resource manager knows them.

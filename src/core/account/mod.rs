@@ -6,6 +6,7 @@
 //! | `tally.rs` | what a rank did and what it cost |
 //! | `log_places.rs` | where the log of events is written |
 //! | `deleted.rs` | events of datasets that have left the prefix |
+//! | `flush_file.rs` | what the flush file says |
 //! | `run_book.rs` | what is known for the run record |
 //! | `paces.rs` | how fast each node seals and flushes |
 //! | `passed.rs` | what went straight to the prefix, and why |
@@ -13,6 +14,7 @@
 //! | `watchdog.rs` | whether the run gets on |
 
 pub(crate) mod deleted;
+pub(crate) mod flush_file;
 pub(crate) mod log_places;
 pub(crate) mod paces;
 pub(crate) mod passed;

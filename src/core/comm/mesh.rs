@@ -60,7 +60,7 @@ impl Mesh {
             let arrived = words::swap(self, &out, to, from)?;
             let mut reader = Reader::new(&arrived);
             let theirs = reader.list(|from| Some((from.word()?, from.counted()?.to_vec())));
-            let theirs = theirs.and_then(|theirs| reader.done(theirs));
+            let theirs = theirs.and_then(|theirs| reader.whole(theirs));
             known.extend(theirs.ok_or_else(|| disorder(from))?);
             distance *= 2;
         }

@@ -59,7 +59,7 @@ impl Card {
         let (network, name) = (from.text()?, from.text()?);
         let (secret, port) = ([from.word()?, from.word()?], from.word16()?);
         let addresses = from.list(|from| from.text()?.parse().ok())?;
-        from.done(Card { network, name, secret, port, addresses })
+        from.whole(Card { network, name, secret, port, addresses })
     }
 }
 

@@ -69,7 +69,7 @@ fn read<const N: usize>(bytes: &[u8], from: usize) -> Result<[u64; N]> {
         Some(())
     });
     let malformed = || Error::Comm(format!("what rank {from} sent is not {N} numbers"));
-    whole.and_then(|()| reader.done(words)).ok_or_else(malformed)
+    whole.and_then(|()| reader.whole(words)).ok_or_else(malformed)
 }
 
 #[cfg(test)]

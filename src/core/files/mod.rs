@@ -37,7 +37,7 @@ pub use directory::{
 };
 pub use lock::{FileLock, LOCK_WAIT_MAX};
 pub use ours::{open_ours, read_ours, read_regular, write_ours};
-pub use own::{open_own, read_own};
+pub use own::{open_own, read_own, same_content};
 pub use pace::Pace;
 pub use path::{is_safe_relative, join_relative, normalize, relative_to};
 pub use stand_in::StandIn;

@@ -2,6 +2,7 @@
 //! the PFS they would be as good as any, so they are kept like any.
 
 use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::Read as _;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -34,4 +35,27 @@ pub fn open_own(path: &Path, options: &OpenOptions) -> io::Result<File> {
 /// As [`open_own`].
 pub fn read_own(path: &Path) -> io::Result<File> {
     open_own(path, OpenOptions::new().read(true))
+}
+
+/// Tells whether both files hold the same bytes; false if either cannot be read.
+pub fn same_content(one: &Path, other: &Path) -> bool {
+    let compare = || -> std::io::Result<bool> {
+        let (mut a, mut b) = (read_own(one)?, read_own(other)?);
+        let mut left = a.metadata()?.len();
+        if left != b.metadata()?.len() {
+            return Ok(false);
+        }
+        let (mut x, mut y) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+        while left > 0 {
+            let count = left.min(1 << 20) as usize;
+            a.read_exact(&mut x[..count])?;
+            b.read_exact(&mut y[..count])?;
+            if x[..count] != y[..count] {
+                return Ok(false);
+            }
+            left -= count as u64;
+        }
+        Ok(true)
+    };
+    compare().unwrap_or(false)
 }

@@ -2,10 +2,11 @@
 //! them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::base::Base;
+pub use scr_abi::TOKEN_LAZY;
+
+use super::base::{Base, Stamp};
 use crate::machine::DatasetKey;
 
 /// One dataset, as far as this rank has a part in it.
@@ -24,21 +25,6 @@ pub struct Holding {
     pub epoch: u64,
     /// The PFS has it all.
     pub flushed: bool,
-}
-
-/// A bit of tokens (`preload/src/engine/abi.rs`): the shim calls [`Session::evacuate`] before the
-/// first change.
-///
-/// [`Session::evacuate`]: crate::session::Session::evacuate
-pub const TOKEN_LAZY: u64 = 1 << 63;
-
-/// Size, and seconds and nanoseconds of the last modification.
-pub type Stamp = (u64, i64, i64);
-
-/// Reads size and time of modification of the file at `path` as it is now; `None` if it cannot be
-/// looked at.
-pub fn stamp(path: &Path) -> Option<Stamp> {
-    path.metadata().ok().map(|found| (found.len(), found.mtime(), found.mtime_nsec()))
 }
 
 /// How a tracked descriptor's file lies.

@@ -3,13 +3,19 @@
 //! | file | job |
 //! |---|---|
 //! | `holdings.rs` | its files of each dataset, and the descriptors at work on them |
+//! | `loan.rs` | a file that a child of the rank writes, too |
+//! | `alike.rs` | opens a file as a descriptor is, to take its place |
 //! | `base.rs` | which file a private copy was made from |
 //! | `checksums.rs` | checksums that were taken while the program wrote |
 
+mod alike;
 mod base;
 mod checksums;
 mod holdings;
+mod loan;
 
-pub use base::Base;
+pub use alike::{descriptor_info, open_alike, open_in_place_of};
+pub use base::{Base, Stamp, stamp};
 pub use checksums::Checksums;
-pub use holdings::{Holding, Room, Stamp, TOKEN_LAZY, Tokens, Tracked, Way, stamp};
+pub use holdings::{Holding, Room, TOKEN_LAZY, Tokens, Tracked, Way};
+pub use loan::{GRACE, Loan};

@@ -10,8 +10,6 @@
 //! Texts carry names that a program or another user chose. Characters in them that would end the
 //! line or command the terminal are written as in a program's source (`\n`, `\u{1b}`).
 
-pub mod messages;
-
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -22,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use messages::Id;
+pub use scr_abi::messages::{self, Id};
 
 /// Where lines go. It gets each without the prefix and without the end of line.
 pub type Sink = Arc<dyn Fn(&str) + Send + Sync>;

@@ -7,7 +7,7 @@
 //!   durably, *with the lock held*, before the program's call goes on.
 //! * **Sync points**: [`Machine::pass`]; if they carry an agreement, all-reduce [`Machine::words`]
 //!   (maximum) and call [`Machine::agreed`]. On [`Next::Confer`]: gather every rank's
-//!   [`Machine::report`], call [`Machine::confer`], then [`Machine::perform`](perform) the steps.
+//!   [`Machine::report`], call [`Machine::confer`], then perform the steps.
 //!   [`Machine::end_turn`] when all that is done.
 //! * **Steps**: while [`Machine::next_step`] gives one, carry it out and call [`Machine::done`].
 //!   The lock is not held while a step communicates.

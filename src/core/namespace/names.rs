@@ -1,8 +1,10 @@
-//! Paths below the prefix, and the names that are ours there.
+//! Paths below the prefix, and the names that are ours there; names that a program gives by calls.
 
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crate::error::{Error, Result};
+use crate::files::{normalize, relative_to};
 use crate::transfer::is_staged_name;
 
 /// Our folder in the prefix; the program never sees it.
@@ -36,6 +38,74 @@ pub fn is_ours(name: &str) -> bool {
     top == STATE_FOLDER || is_staged_name(name.rsplit('/').next().unwrap_or(name))
 }
 
+/// Gives the directories of `name` whose own part of the path differs from that of `masked`: they
+/// carry the captured id, or lie in one that does.
+pub fn own_dirs<'a>(name: &'a str, masked: &str) -> impl Iterator<Item = &'a str> {
+    let same = name.split('/').zip(masked.split('/')).take_while(|(own, all)| own == all).count();
+    let ends = name.match_indices('/').map(|(at, _)| at);
+    ends.skip(same).map(|at| &name[..at])
+}
+
+/// SCR_MAX_FILENAME: bytes of a path that the program gets, NUL included.
+pub const FILENAME_MAX: usize = 1024;
+
+/// Makes the name of a dataset one that index, commands and directories can have: one line, no
+/// slashes, no leading dot.
+///
+/// # Errors
+/// It is empty or too long.
+pub fn dataset_name(given: &str) -> Result<String> {
+    if given.len() >= FILENAME_MAX {
+        return Err(Error::Refused(format!(
+            "the name of a dataset has {} bytes; SCR_MAX_FILENAME allows {}",
+            given.len(),
+            FILENAME_MAX - 1
+        )));
+    }
+    let clean = |one: char| match one {
+        '/' | '\\' => '_',
+        one if one.is_control() || one.is_whitespace() => '_',
+        one => one,
+    };
+    let name: String = given.trim().chars().map(clean).collect();
+    let name = match name.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None => name,
+    };
+    if name.is_empty() {
+        return Err(Error::Refused("the name of a dataset is empty".to_string()));
+    }
+    Ok(name)
+}
+
+/// Finds the name below the prefix of a path as the program gives it: absolute, or relative to
+/// where it is now; symbolic links on the way may lead there.
+///
+/// # Errors
+/// It is not below the prefix, or a name of our own files.
+pub fn name_below_prefix(prefix: &Path, path: &Path) -> Result<String> {
+    let here = std::env::current_dir()
+        .map_err(|e| Error::io("cannot find the working directory", ".", e))?;
+    let whole = normalize(path, &here);
+    let found = relative_to(&whole, prefix).or_else(|| relative_to(&resolve(&whole)?, prefix));
+    match found {
+        Some(name) if !is_ours(&name) => Ok(name),
+        Some(name) => Err(Error::Refused(format!("{name} is a name of SCR's own files"))),
+        None => Err(Error::Refused(format!(
+            "{} is not below the prefix directory {} (SCR_PREFIX)",
+            whole.display(),
+            prefix.display()
+        ))),
+    }
+}
+
+/// With symbolic links resolved in what is there of it.
+fn resolve(path: &Path) -> Option<PathBuf> {
+    let there = path.ancestors().skip(1).find_map(|dir| Some((dir, dir.canonicalize().ok()?)));
+    let (dir, real) = there?;
+    Some(real.join(path.strip_prefix(dir).ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +129,30 @@ mod tests {
         assert_eq!(relative(Path::new("/"), Path::new("/a/b")), Some("a/b"));
         assert_eq!(parent("a/b"), "a");
         assert_eq!(parent("a"), "");
+    }
+
+    #[test]
+    fn only_directories_of_one_checkpoint_are_hidden() {
+        let dirs = |name, masked| own_dirs(name, masked).collect::<Vec<_>>();
+        assert_eq!(dirs("c/step_20/a/r", "c/step_{id}/a/r"), ["c/step_20", "c/step_20/a"]);
+        assert!(dirs("c/step_20.dat", "c/step_{id}.dat").is_empty());
+        assert!(dirs("c/latest", "c/latest").is_empty());
+    }
+
+    #[test]
+    fn names_of_datasets_fit_into_one_line_and_one_directory() {
+        for (given, expected) in [
+            ("ckpt.7", "ckpt.7"),
+            ("run/step 7", "run_step_7"),
+            ("..", "_."),
+            (" a\nb\t", "a_b"),
+            ("a\u{e9}", "a\u{e9}"),
+        ] {
+            assert_eq!(dataset_name(given).unwrap(), expected);
+        }
+        for given in ["", "  ", &"x".repeat(FILENAME_MAX)] {
+            assert!(dataset_name(given).is_err(), "{given}");
+        }
+        assert!(dataset_name(&"x".repeat(FILENAME_MAX - 1)).is_ok());
     }
 }

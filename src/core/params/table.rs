@@ -25,10 +25,10 @@ macro_rules! default {
 
 macro_rules! new_key {
     ($name:ident) => {
-        OptionalKey::new(&super::rows::$name)
+        OptionalKey::new(&rows::$name)
     };
     ($name:ident, $default:literal) => {
-        Key::new(&super::rows::$name)
+        Key::new(&rows::$name)
     };
 }
 
@@ -56,6 +56,7 @@ macro_rules! parameters {
             use super::*;
             $($(
                 #[doc = $meaning]
+                #[allow(rustdoc::invalid_html_tags, reason = "the text is no Markdown")]
                 pub const $name: key!($kind, $name $(, $default)?) = new_key!($name $(, $default)?);
             )*)*
         }

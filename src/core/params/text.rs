@@ -23,7 +23,7 @@ pub fn value(line: &str, variables: Lookup<'_>) -> Result<String, String> {
     Ok(scanner.words.pop().unwrap_or_default())
 }
 
-/// Writes `text` so that [`value`] and, but for white space in it, [`words`] read it as it is.
+/// Writes `text` so that `value` and, but for white space in it, [`words`] read it as it is.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

@@ -1,51 +1,57 @@
 //! The life of a launch: start, name space, datasets, agreements, the end.
 //!
-//! | room | job |
-//! |---|---|
-//! | `program/` | programs that call SCR themselves |
-//! | `rank/` | the session of one rank: its state |
-//! | `launch/` | the collective start, and the helper thread of a rank |
-//! | `restart/` | what an earlier launch left, and how the program goes on with it |
-//! | `prefix/` | checkpoints that a start finds on the prefix: which to trust, to fetch, to hide |
-//! | `stores/` | where a dataset lies on a node, and what happens where it finds no room |
-//! | `names/` | calls that name a file: open, rename, unlink, link, and look-ups |
-//! | `handles/` | files that are open, in this rank and in processes that it has started |
-//! | `updates/` | what ranks of a node and of the job tell each other of names |
-//! | `conference/` | sync points: the agreement, and what a conference decides, done |
-//! | `flush/` | datasets on their way to the prefix |
-//! | `ending/` | when a run is to end, and its end |
-//! | `report/` | what a launch tells of itself |
+//! Each room has one owner, a struct with the state that is its own. An owner asks those of the
+//! rooms above it in this table, never one below. Methods that are collective fail when
+//! communication does.
+//!
+//! | room | owner | job |
+//! |---|---|---|
+//! | `rank/` | `Rank` | what a rank knows of itself, and says |
+//! | `node/` | `Node` | the state, as the ranks of a node see it at once |
+//! | `report/` | `Report` | what a launch tells of itself |
+//! | `stores/` | `Stores` | where a dataset lies on a node; what if there is no room |
+//! | `updates/` | `Updates` | what ranks of other nodes tell each other of names |
+//! | `contents/` | `Contents` | where names lead, and the steps that change it |
+//! | `unsealed/` | `Unsealed` | files that no agreement comes for |
+//! | `handles/` | `Handles` | files that are open |
+//! | `names/` | `Names` | calls that name a file: open, rename, unlink, link, look-ups |
+//! | `flush/` | `Flusher` | datasets on their way to the prefix |
+//! | `halt/` | `Halt` | conditions under which the run is to end |
+//! | `conference/` | `Conference` | sync points: the agreement, a conference and what it does |
+//! | `ending/` | `Ending` | the end of a run |
+//! | `prefix/` | `Inspector` | checkpoints on the prefix: which to trust, to fetch, to hide |
+//! | `restart/` | `Restorer` | what an earlier launch left, and how the program goes on with it |
+//! | `program/` | `Program` | programs that call SCR themselves |
+//! | `door/`, `launch/` | `Session` | all of them; the start, and the threads of a rank |
 
+#[cfg(test)]
+#[path = "../../../tests/core/support/alone.rs"]
+mod alone;
 mod conference;
+mod contents;
+mod door;
 mod ending;
 mod flush;
+mod halt;
 mod handles;
 mod launch;
 mod names;
+mod node;
 mod prefix;
 mod program;
 mod rank;
 mod report;
 mod restart;
 mod stores;
+mod unsealed;
 mod updates;
-/// The contract with children of a rank, compiled into the shim, too.
-#[allow(dead_code, reason = "each side uses its half of the contract")]
-#[path = "../../../preload/src/child/wire.rs"]
-mod wire;
-
-use std::time::Duration;
-
-use crate::bytes;
 
 pub use crate::handles::TOKEN_LAZY;
+pub use crate::launch::Door;
 pub use crate::launch::program_setting;
-pub use crate::launch::{Alias, Arrival, Door, Herald, Host, Required, Surroundings};
+pub use crate::launch::{Alias, Arrival, Herald, Host, Required, Surroundings};
 pub use crate::machine::{Call, Need, NeedLimits, ProgramState};
-pub use crate::namespace::{Answer, Attributes, Entry};
-pub use program::{Consent, FILENAME_MAX, Flags};
-pub use rank::hooked::Note;
-pub use rank::runtime::Session;
-
-/// Longest wait of an open for a file of another node to reach the prefix.
-const REMOTE_DEADLINE: Duration = Duration::from_secs(60);
+pub use crate::namespace::{Answer, Attributes, Entry, FILENAME_MAX};
+pub use door::Session;
+pub use door::hooked::Note;
+pub use program::{Consent, Flags, Program};

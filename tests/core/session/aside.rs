@@ -67,7 +67,7 @@ fn encoding(rank: &Rank, step: u64) -> Arc<Gate> {
 
 /// The newest checkpoint that is known to be complete.
 fn newest(rank: &Rank) -> u64 {
-    rank.session().newest_complete(0).map_or(0, |(_, step)| step.parse().unwrap())
+    rank.session().node.newest_complete(0).map_or(0, |(_, step)| step.parse().unwrap())
 }
 
 /// The step and the launch of the checkpoint that a restart without `lost` offers, newest first.

@@ -26,7 +26,7 @@ fn what_the_cache_has_by_calls_is_read_by_its_name() {
         });
         lost.inspect(|host| cluster.lose(*host));
         let seen = cluster.launch(hosts, None, |rank: &Rank| {
-            rank.session().use_by_program(None);
+            rank.session().program.use_by_program(None);
             let names = ["old", "new"].map(|dir| format!("{dir}/f{}", rank.rank));
             let listed = rank.files.list("new").contains(&format!("f{}", rank.rank));
             (names.map(|name| text(rank, &name)), listed)
@@ -46,15 +46,16 @@ fn what_the_program_does_by_itself_to_such_a_file_holds() {
         fs::create_dir(prefix.join(name)).unwrap();
     }
     launch(&cluster, "aa", |session, rank| {
-        session.start_dataset(Some("all"), CHECKPOINT).unwrap();
+        session.program.start_dataset(Some("all"), CHECKPOINT).unwrap();
         for name in ["cut", "kept", "gone", "moved"] {
-            let place = session.route_output(&prefix.join(format!("{name}/f{rank}"))).unwrap();
+            let place =
+                session.program.route_output(&prefix.join(format!("{name}/f{rank}"))).unwrap();
             fs::write(place, name).unwrap();
         }
-        assert!(session.complete_dataset(true).unwrap());
+        assert!(session.program.complete_dataset(true).unwrap());
     });
     let seen = cluster.launch("aa", None, |rank: &Rank| {
-        rank.session().use_by_program(None);
+        rank.session().program.use_by_program(None);
         let at = |dir: &str| format!("{dir}/f{}", rank.rank);
         let append = libc::O_WRONLY | libc::O_APPEND;
         rank.files.write_file(&at("cut"), b"anew").unwrap();
@@ -67,9 +68,9 @@ fn what_the_program_does_by_itself_to_such_a_file_holds() {
         let texts = ["cut", "kept", "gone", "moved"].map(|dir| text(rank, &at(dir)));
         rank.all_max(0).unwrap();
         // The dataset is as it was.
-        let name = rank.session().have_restart().unwrap();
-        rank.session().start_restart().unwrap();
-        let place = rank.session().route_input(&prefix.join(at("kept"))).unwrap();
+        let name = rank.session().program.have_restart().unwrap();
+        rank.session().program.start_restart().unwrap();
+        let place = rank.session().program.route_input(&prefix.join(at("kept"))).unwrap();
         (texts, listed[0] + listed[1], name, fs::read_to_string(place).unwrap())
     });
     let some = |text: &str| Some(text.to_string());
@@ -128,13 +129,14 @@ impl Changed<'_> {
         CHANGES.iter().for_each(|(dir, _)| fs::create_dir(prefix.join(dir)).unwrap());
         let outcome = cluster.launch(self.hosts, None, |rank: &Rank| {
             let session = rank.session();
-            session.use_by_program(None);
-            session.start_dataset(Some("all"), CHECKPOINT).unwrap();
+            session.program.use_by_program(None);
+            session.program.start_dataset(Some("all"), CHECKPOINT).unwrap();
             for (dir, _) in CHANGES {
-                let place = session.route_output(&prefix.join(format!("{dir}/f{}", rank.rank)));
+                let place =
+                    session.program.route_output(&prefix.join(format!("{dir}/f{}", rank.rank)));
                 fs::write(place.unwrap(), dir).unwrap();
             }
-            assert!(session.complete_dataset(true).unwrap());
+            assert!(session.program.complete_dataset(true).unwrap());
             let by = |of: usize| if self.by_rank_0 { 0 } else { of };
             for (dir, _) in CHANGES {
                 rank.calm(); // other nodes hear of the one before
@@ -180,16 +182,16 @@ fn what_the_program_has_done_to_such_a_file_is_not_undone_by_a_flush_or_a_restar
         }
         let seen = cluster.launch(hosts, None, |rank: &Rank| {
             let session = rank.session();
-            session.use_by_program(None);
+            session.program.use_by_program(None);
             rank.calm();
             let of = |of: usize| CHANGES.map(|(dir, _)| text(rank, &format!("{dir}/f{of}")));
             let (own, others) = (of(rank.rank), of(1 - rank.rank));
-            let read = session.have_restart().unwrap().map(|name| {
-                session.start_restart().unwrap();
+            let read = session.program.have_restart().unwrap().map(|name| {
+                session.program.start_restart().unwrap();
                 let path = cluster.prefix().join(format!("cut/f{}", rank.rank));
-                let place = session.route_input(&path).unwrap();
+                let place = session.program.route_input(&path).unwrap();
                 let read = fs::read_to_string(place).unwrap();
-                session.complete_restart(true).unwrap();
+                session.program.complete_restart(true).unwrap();
                 (name, read)
             });
             rank.finish();
@@ -212,7 +214,7 @@ fn a_directory_of_such_files_moves_with_them() {
     let prefix = cluster.prefix();
     fs::create_dir(prefix.join("new")).unwrap();
     let seen = cluster.launch("aa", None, |rank: &Rank| {
-        rank.session().use_by_program(None);
+        rank.session().program.use_by_program(None);
         write(rank.session(), &prefix, "new", CHECKPOINT, true);
         if rank.rank == 0 {
             rank.files.rename("new", "last").unwrap();
@@ -249,7 +251,7 @@ fn a_cache_of_calls_is_taken_over_whatever_the_patterns_are() {
     launch(&cluster, "ab", |session, _| write(session, &prefix, "called", CHECKPOINT, true));
     cluster.set("SCR_CHECKPOINT_PATTERN=other/{id}/*");
     let have = |cluster: &Cluster| {
-        same(launch(cluster, "ab", |session, _| session.have_restart().unwrap()))
+        same(launch(cluster, "ab", |session, _| session.program.have_restart().unwrap()))
     };
     assert_eq!(have(&cluster), Some("called".to_string()));
     // And back again, with a series more.
@@ -257,7 +259,7 @@ fn a_cache_of_calls_is_taken_over_whatever_the_patterns_are() {
     cluster.set("SCR_OUTPUT_PATTERN=plots/**");
     assert_eq!(have(&cluster), Some("called".to_string()));
     let both = cluster.launch("ab", None, |rank: &Rank| {
-        rank.session().use_by_program(None);
+        rank.session().program.use_by_program(None);
         fs::create_dir_all(prefix.join("ckpt/step_1")).unwrap();
         rank.all_max(0).unwrap();
         rank.files.write_file(&format!("ckpt/step_1/rank_{}.dat", rank.rank), b"x").unwrap();

@@ -23,7 +23,7 @@ pub fn launch<T: Send>(
     program: impl Fn(&Session, usize) -> T + Sync,
 ) -> Vec<T> {
     let outcome = cluster.launch(hosts, None, |rank: &Rank| {
-        rank.session().use_by_program(None);
+        rank.session().program.use_by_program(None);
         program(rank.session(), rank.rank)
     });
     let ended = |one: Option<T>| one.unwrap_or_else(|| panic!("{:?}", outcome.told));
@@ -38,21 +38,22 @@ pub fn same<T: PartialEq + std::fmt::Debug>(mut answers: Vec<T>) -> T {
 
 /// Writes `<name>/f<rank>` as a dataset; whether it is one.
 pub fn write(session: &Session, prefix: &Path, name: &str, flags: Flags, valid: bool) -> bool {
-    let rank = session.rank();
-    session.start_dataset(Some(name), flags).unwrap();
-    let place = session.route_output(&prefix.join(format!("{name}/f{rank}"))).unwrap();
+    let rank = session.program.rank();
+    session.program.start_dataset(Some(name), flags).unwrap();
+    let place = session.program.route_output(&prefix.join(format!("{name}/f{rank}"))).unwrap();
     fs::write(place, format!("{name} of {rank}")).unwrap();
-    session.complete_dataset(valid).unwrap()
+    session.program.complete_dataset(valid).unwrap()
 }
 
 /// What the rank's own file says in the checkpoint that is offered; it stays or goes by `valid`.
 pub fn read(session: &Session, valid: bool) -> Option<String> {
-    let name = session.have_restart().unwrap()?;
-    assert_eq!(session.start_restart().unwrap(), name);
-    let place = session.route_input(Path::new(&format!("f{}", session.rank()))).unwrap();
+    let name = session.program.have_restart().unwrap()?;
+    assert_eq!(session.program.start_restart().unwrap(), name);
+    let place =
+        session.program.route_input(Path::new(&format!("f{}", session.program.rank()))).unwrap();
     let text = fs::read_to_string(place).unwrap();
-    assert_eq!(text, format!("{name} of {}", session.rank()));
-    let _ = session.complete_restart(valid);
+    assert_eq!(text, format!("{name} of {}", session.program.rank()));
+    let _ = session.program.complete_restart(valid);
     Some(name)
 }
 
@@ -64,7 +65,7 @@ fn invalid_on_one_rank_drops_it_everywhere() {
         let answers = launch(&cluster, hosts, |session, rank| {
             let good = write(session, &prefix, "good", CHECKPOINT, true);
             let bad = write(session, &prefix, "bad", CHECKPOINT, rank != 1);
-            (good, bad, session.have_restart().unwrap())
+            (good, bad, session.program.have_restart().unwrap())
         });
         assert_eq!(same(answers), (true, false, Some("good".to_string())), "{scheme}");
         let after = launch(&cluster, hosts, |session, _| read(session, true));
@@ -89,10 +90,10 @@ fn a_checkpoint_that_one_rank_cannot_read_is_followed_by_the_next_older() {
         });
         assert_eq!(same(offered), "4 3 2 1 ", "{lost:?}");
         // Nor does a new run ask for them, wherever they are, unless the user does.
-        let offered = launch(&cluster, hosts, |session, _| session.have_restart().unwrap());
+        let offered = launch(&cluster, hosts, |session, _| session.program.have_restart().unwrap());
         assert_eq!(same(offered), None, "{lost:?}");
         let chosen = cluster.run_with(&["SCR_CURRENT=4"], hosts, |rank: &Rank| {
-            rank.session().use_by_program(None);
+            rank.session().program.use_by_program(None);
             read(rank.session(), true)
         });
         assert_eq!(same(chosen.all()).as_deref(), Some("4"), "{:?}", chosen.told);
@@ -107,14 +108,14 @@ fn what_only_the_cache_has_and_was_refused_is_told_of_until_a_newer_one_is_there
         for name in ["1", "2"] {
             assert!(write(session, &prefix, name, CHECKPOINT, true));
         }
-        session.have_restart().unwrap();
-        session.start_restart().unwrap();
-        session.complete_restart(session.rank() != 1).unwrap_err();
+        session.program.have_restart().unwrap();
+        session.program.start_restart().unwrap();
+        session.program.complete_restart(session.program.rank() != 1).unwrap_err();
     });
     for _ in 0..2 {
         let next = cluster.launch("ab", None, |rank: &Rank| {
-            rank.session().use_by_program(None);
-            rank.session().have_restart().unwrap()
+            rank.session().program.use_by_program(None);
+            rank.session().program.have_restart().unwrap()
         });
         assert_eq!(same(next.all()).as_deref(), Some("1"), "{:?}", next.told);
         let told = next.told.iter().filter(|line| line.contains("2 is in the cache, but"));
@@ -125,8 +126,8 @@ fn what_only_the_cache_has_and_was_refused_is_told_of_until_a_newer_one_is_there
         assert!(write(session, &prefix, "4", CHECKPOINT, true));
     });
     let last = cluster.launch("ab", None, |rank: &Rank| {
-        rank.session().use_by_program(None);
-        rank.session().have_restart().unwrap()
+        rank.session().program.use_by_program(None);
+        rank.session().program.have_restart().unwrap()
     });
     assert_eq!(same(last.all()).as_deref(), Some("4"));
     assert!(last.told.iter().all(|line| !line.contains("but")), "{:?}", last.told);
@@ -138,19 +139,19 @@ fn what_was_refused_and_is_nowhere_else_outlives_the_run() {
     let prefix = cluster.prefix();
     launch(&cluster, "ab", |session, _| {
         assert!(write(session, &prefix, "1", CHECKPOINT, true));
-        session.have_restart().unwrap();
-        session.start_restart().unwrap();
-        session.complete_restart(false).unwrap_err();
-        session.finish_program();
+        session.program.have_restart().unwrap();
+        session.program.start_restart().unwrap();
+        session.program.complete_restart(false).unwrap_err();
+        session.program.finish_program();
     });
     let none = launch(&cluster, "ab", |session, _| {
-        let found = session.have_restart().unwrap();
-        session.finish_program();
+        let found = session.program.have_restart().unwrap();
+        session.program.finish_program();
         found
     });
     assert_eq!(same(none), None);
     let chosen = cluster.run_with(&["SCR_CURRENT=1"], "ab", |rank: &Rank| {
-        rank.session().use_by_program(None);
+        rank.session().program.use_by_program(None);
         read(rank.session(), true)
     });
     assert_eq!(same(chosen.all()).as_deref(), Some("1"), "{:?}", chosen.told);
@@ -161,7 +162,7 @@ fn a_halt_is_carried_out_in_the_call_that_completes_the_checkpoint() {
     let cluster = Cluster::new(&["SCR_COPY_TYPE=SINGLE", "SCR_HALT_EXIT=1", "SCR_HALT_STATUS=7"]);
     let (prefix, returned) = (cluster.prefix(), AtomicBool::new(false));
     let outcome = cluster.launch("ab", None, |rank: &Rank| {
-        rank.session().use_by_program(None);
+        rank.session().program.use_by_program(None);
         if rank.rank == 0 {
             let halt = HaltFile { exit_reason: Some("enough".into()), ..HaltFile::default() };
             halt.write(&prefix.join(".scr").join(HaltFile::NAME)).unwrap();
@@ -206,15 +207,16 @@ fn whatever_the_index_lists_can_be_dropped_and_deleted() {
             assert!(write(session, &prefix, name, OUTPUT, true));
         }
         assert!(write(session, &prefix, "refused", CHECKPOINT, true));
-        session.have_restart().unwrap();
-        session.start_restart().unwrap();
-        session.complete_restart(false).unwrap_err();
-        session.drop_named("plot", false).unwrap();
-        session.finish_program();
+        session.program.have_restart().unwrap();
+        session.program.start_restart().unwrap();
+        session.program.complete_restart(false).unwrap_err();
+        session.program.drop_named("plot", false).unwrap();
+        session.program.finish_program();
     });
     let answers = launch(&cluster, "aa", |session, _| {
-        let dropped = ["plot", "view", "refused"].map(|name| session.drop_named(name, true));
-        (session.have_restart().unwrap(), dropped.map(|done| done.is_ok()))
+        let dropped =
+            ["plot", "view", "refused"].map(|name| session.program.drop_named(name, true));
+        (session.program.have_restart().unwrap(), dropped.map(|done| done.is_ok()))
     });
     assert_eq!(same(answers), (None, [false, true, true]));
     let is_there = |name: &str| prefix.join(name).join("f1").exists();
@@ -250,25 +252,25 @@ fn what_is_chosen_dropped_or_deleted_is_so_on_all_ranks() {
         for name in ["1", "2", "3", "4"] {
             assert!(write(session, &prefix, name, CHECKPOINT, true));
         }
-        session.finish_program();
+        session.program.finish_program();
     });
     let answers = launch(&cluster, "aa", |session, _| {
-        let nothing = session.choose_current("nothing").unwrap_err().to_string();
-        session.choose_current("2").unwrap();
+        let nothing = session.program.choose_current("nothing").unwrap_err().to_string();
+        session.program.choose_current("2").unwrap();
         let chosen = read(session, true);
         // What is written now is newer than what was chosen.
         write(session, &prefix, "5", CHECKPOINT, true);
-        let newest = session.have_restart().unwrap();
-        session.finish_program();
+        let newest = session.program.have_restart().unwrap();
+        session.program.finish_program();
         (nothing.contains("no checkpoint nothing"), chosen, newest)
     });
     assert_eq!(same(answers), (true, Some("2".to_string()), Some("5".to_string())));
     let answers = launch(&cluster, "aa", |session, _| {
-        session.drop_named("5", false).unwrap();
-        let after_drop = session.have_restart().unwrap();
-        session.drop_named("4", true).unwrap();
-        let after_delete = session.have_restart().unwrap();
-        (after_drop, after_delete, session.drop_named("5", false).is_err())
+        session.program.drop_named("5", false).unwrap();
+        let after_drop = session.program.have_restart().unwrap();
+        session.program.drop_named("4", true).unwrap();
+        let after_delete = session.program.have_restart().unwrap();
+        (after_drop, after_delete, session.program.drop_named("5", false).is_err())
     });
     let name = |name: &str| Some(name.to_string());
     assert_eq!(same(answers), (name("4"), name("3"), true));
@@ -282,9 +284,9 @@ fn output_leaves_the_cache_and_is_no_checkpoint() {
     let prefix = cluster.prefix();
     let answers = launch(&cluster, "aa", |session, _| {
         let plot = write(session, &prefix, "plot", OUTPUT, true);
-        let nothing = session.have_restart().unwrap();
+        let nothing = session.program.have_restart().unwrap();
         write(session, &prefix, "kept", CHECKPOINT, true);
-        (plot, nothing, session.have_restart().unwrap())
+        (plot, nothing, session.program.have_restart().unwrap())
     });
     assert_eq!(same(answers), (true, None, Some("kept".to_string())));
     assert_eq!(fs::read(prefix.join("plot/f1")).unwrap(), b"plot of 1");
@@ -301,7 +303,7 @@ fn a_checkpoint_is_due_by_its_settings_and_alike_on_all_ranks() {
     ] {
         let cluster = Cluster::new(&[setting]);
         let answers = launch(&cluster, "ab", |session, _| {
-            [0; 6].map(|_| if session.is_checkpoint_due().unwrap() { '1' } else { '0' })
+            [0; 6].map(|_| if session.program.is_checkpoint_due().unwrap() { '1' } else { '0' })
         });
         assert_eq!(String::from_iter(same(answers)), expected, "{setting}");
     }
@@ -313,13 +315,16 @@ fn a_checkpoint_is_due_by_what_the_last_one_has_cost() {
     let cluster = Cluster::new(&["SCR_CHECKPOINT_OVERHEAD=5"]);
     let prefix = cluster.prefix();
     let answers = launch(&cluster, "ab", |session, _| {
-        let first = session.is_checkpoint_due().unwrap();
-        session.start_dataset(Some("dear"), CHECKPOINT).unwrap();
-        let place = session.route_output(&prefix.join(format!("f{}", session.rank()))).unwrap();
+        let first = session.program.is_checkpoint_due().unwrap();
+        session.program.start_dataset(Some("dear"), CHECKPOINT).unwrap();
+        let place = session
+            .program
+            .route_output(&prefix.join(format!("f{}", session.program.rank())))
+            .unwrap();
         fs::write(place, "x").unwrap();
         std::thread::sleep(Duration::from_millis(300)); // what it costs
-        assert!(session.complete_dataset(true).unwrap());
-        (first, session.is_checkpoint_due().unwrap())
+        assert!(session.program.complete_dataset(true).unwrap());
+        (first, session.program.is_checkpoint_due().unwrap())
     });
     assert_eq!(same(answers), (true, false));
 }
@@ -329,7 +334,11 @@ fn ranks_that_do_not_call_alike_hear_of_it_on_all() {
     let cluster = Cluster::new(&[]);
     let consents = |session: &Session, call, error: Option<&str>, arguments: &[u8]| {
         let error = error.map(str::to_string);
-        session.consent(&Consent { call, error, arguments }).err().map(|error| error.to_string())
+        session
+            .program
+            .consent(&Consent { call, error, arguments })
+            .err()
+            .map(|error| error.to_string())
     };
     // (what rank 0 calls, and with what; the same of rank 1; words of the error).
     let (start, end) = (Call::StartCheckpoint, Call::Finalize);
@@ -357,11 +366,11 @@ fn without_a_begin_there_is_no_end() {
     let answers = launch(&cluster, "a", |session, _| {
         let nothing = Path::new("x");
         [
-            session.complete_dataset(true).is_err(),
-            session.start_restart().is_err(),
-            session.complete_restart(true).is_err(),
-            session.route_output(nothing).is_err(),
-            session.route_input(nothing).is_err(),
+            session.program.complete_dataset(true).is_err(),
+            session.program.start_restart().is_err(),
+            session.program.complete_restart(true).is_err(),
+            session.program.route_output(nothing).is_err(),
+            session.program.route_input(nothing).is_err(),
         ]
     });
     assert_eq!(same(answers), [true; 5]);

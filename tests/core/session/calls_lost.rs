@@ -61,14 +61,14 @@ fn more_lost_nodes_than_the_scheme_covers_leave_what_the_prefix_has() {
 
 /// What a launch with another number of ranks finds by the names of files.
 fn files_of(session: &Session, names: &[&str]) -> Vec<String> {
-    let Some(_) = session.have_restart().unwrap() else { return Vec::new() };
-    session.start_restart().unwrap();
-    let text = |name: &&str| match session.route_input(Path::new(name)) {
+    let Some(_) = session.program.have_restart().unwrap() else { return Vec::new() };
+    session.program.start_restart().unwrap();
+    let text = |name: &&str| match session.program.route_input(Path::new(name)) {
         Ok(place) => fs::read_to_string(place).unwrap(),
         Err(error) => error.to_string(),
     };
     let texts = names.iter().map(text).collect();
-    session.complete_restart(true).unwrap();
+    session.program.complete_restart(true).unwrap();
     texts
 }
 

@@ -32,7 +32,7 @@ fn write_part(rank: &Rank, dir: &Path, dataset: &str) -> PathBuf {
     if rank.rank > 0 {
         rank.receive(rank.rank - 1);
     }
-    let place = rank.session().route_output(&dir.join("shared.dat")).unwrap();
+    let place = rank.session().program.route_output(&dir.join("shared.dat")).unwrap();
     let (part, at) = (part(dataset, rank.rank), (rank.rank * PART) as u64);
     let written = mortal::program(|| {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&place)?;
@@ -49,31 +49,32 @@ fn write_part(rank: &Rank, dir: &Path, dataset: &str) -> PathBuf {
 /// which of them went to the prefix.
 fn write(rank: &Rank, prefix: &Path, dataset: &str, flags: Flags) -> (bool, [bool; 2]) {
     let session = rank.session();
-    session.start_dataset(Some(dataset), flags).unwrap();
-    let own = session.route_output(&prefix.join(format!("{dataset}/own.{}", rank.rank))).unwrap();
+    session.program.start_dataset(Some(dataset), flags).unwrap();
+    let own =
+        session.program.route_output(&prefix.join(format!("{dataset}/own.{}", rank.rank))).unwrap();
     mortal::program(|| fs::write(&own, part(dataset, rank.rank))).unwrap();
     let place = write_part(rank, &prefix.join(dataset), dataset);
     let on_prefix = [own, place].map(|path| path.starts_with(prefix));
-    (session.complete_dataset(true).unwrap(), on_prefix)
+    (session.program.complete_dataset(true).unwrap(), on_prefix)
 }
 
 /// What the checkpoint on offer has of both files, as each rank is told to read them.
 fn read(session: &Session, prefix: &Path) -> Option<(String, Vec<u8>, Vec<u8>)> {
-    let name = session.have_restart().unwrap()?;
-    session.start_restart().unwrap();
+    let name = session.program.have_restart().unwrap()?;
+    session.program.start_restart().unwrap();
     let file = |file: &str| {
-        let place = session.route_input(&prefix.join(&name).join(file)).unwrap();
+        let place = session.program.route_input(&prefix.join(&name).join(file)).unwrap();
         fs::read(place).unwrap()
     };
-    let found = (file("shared.dat"), file(&format!("own.{}", session.rank())));
-    session.complete_restart(true).unwrap();
+    let found = (file("shared.dat"), file(&format!("own.{}", session.program.rank())));
+    session.program.complete_restart(true).unwrap();
     Some((name, found.0, found.1))
 }
 
 fn assert_offered(cluster: &Cluster, hosts: &str, dataset: &str) {
     let prefix = cluster.prefix();
     let found = cluster.launch(hosts, None, |rank: &Rank| {
-        rank.session().use_by_program(None);
+        rank.session().program.use_by_program(None);
         read(rank.session(), &prefix)
     });
     for (rank, found) in found.all().into_iter().enumerate() {
@@ -88,7 +89,7 @@ fn a_file_that_the_ranks_of_a_node_write_by_calls_is_one_file() {
         let cluster = Cluster::new(&["SCR_COPY_TYPE=SINGLE", flush]);
         let prefix = cluster.prefix();
         let done = cluster.launch("aaaa", None, |rank: &Rank| {
-            rank.session().use_by_program(None);
+            rank.session().program.use_by_program(None);
             ["1", "2"].map(|name| write(rank, &prefix, name, CHECKPOINT))
         });
         // From the second one on it is known that all write it.
@@ -108,9 +109,9 @@ fn a_file_that_ranks_of_two_nodes_write_by_calls_is_whole_or_the_output_fails() 
         let cluster = Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_FLUSH=1"]);
         let prefix = cluster.prefix();
         let done = cluster.launch("aabb", None, |rank: &Rank| {
-            rank.session().use_by_program(None);
+            rank.session().program.use_by_program(None);
             let first = write(rank, &prefix, "1", flags);
-            let offered = rank.session().have_restart().unwrap();
+            let offered = rank.session().program.have_restart().unwrap();
             let second = write(rank, &prefix, "2", flags);
             (first, offered, second, write(rank, &prefix, "3", flags))
         });
@@ -130,7 +131,7 @@ fn a_file_that_ranks_of_two_nodes_write_by_calls_is_whole_or_the_output_fails() 
         assert_offered(&cluster, "aabb", "3");
         // The next run knows it from the start.
         let next = cluster.launch("aabb", None, |rank: &Rank| {
-            rank.session().use_by_program(None);
+            rank.session().program.use_by_program(None);
             write(rank, &prefix, "4", flags)
         });
         assert_eq!(same(next.all()), &(true, SHARED), "{:?}", next.told);
@@ -145,8 +146,8 @@ fn what_one_node_could_not_open_goes_to_the_prefix_the_next_time() {
     let prefix = cluster.prefix();
     let open_all = |rank: &Rank, dataset: &str| {
         let session = rank.session();
-        session.start_dataset(Some(dataset), CHECKPOINT).unwrap();
-        let place = session.route_output(&prefix.join(dataset).join("shared.dat")).unwrap();
+        session.program.start_dataset(Some(dataset), CHECKPOINT).unwrap();
+        let place = session.program.route_output(&prefix.join(dataset).join("shared.dat")).unwrap();
         let open = |first| OpenOptions::new().write(true).create(first).open(&place);
         let made = if rank.rank == 0 { open(true).ok() } else { None };
         rank.gather(&[]);
@@ -154,10 +155,10 @@ fn what_one_node_could_not_open_goes_to_the_prefix_the_next_time() {
         let at = (rank.rank * PART) as u64;
         let done =
             file.is_some_and(|file| file.write_all_at(&part(dataset, rank.rank), at).is_ok());
-        (session.complete_dataset(done).unwrap(), place.starts_with(&prefix))
+        (session.program.complete_dataset(done).unwrap(), place.starts_with(&prefix))
     };
     let done = cluster.launch("aabb", None, |rank: &Rank| {
-        rank.session().use_by_program(None);
+        rank.session().program.use_by_program(None);
         ["1", "2"].map(|dataset| open_all(rank, dataset))
     });
     assert_eq!(same(done.all()), &[(false, false), (true, true)], "{:?}", done.told);
@@ -171,7 +172,7 @@ fn halves_of_a_file_never_replace_one_another_whatever_fails() {
     let write_all = |cluster: &Cluster, plan| {
         let prefix = cluster.prefix();
         cluster.launch("ab", plan, |rank: &Rank| {
-            rank.session().use_by_program(None);
+            rank.session().program.use_by_program(None);
             let done = ["1", "2"].map(|name| write(rank, &prefix, name, CHECKPOINT).0);
             rank.finish();
             done
@@ -203,25 +204,25 @@ fn a_checkpoint_whose_shared_file_the_next_one_has_begun_to_overwrite_is_told_of
     let prefix = cluster.prefix();
     let write_over = |rank: &Rank, dataset: &str| {
         let session = rank.session();
-        session.start_dataset(Some(dataset), CHECKPOINT).unwrap();
-        let own = session.route_output(&prefix.join(format!("own.{}", rank.rank))).unwrap();
+        session.program.start_dataset(Some(dataset), CHECKPOINT).unwrap();
+        let own = session.program.route_output(&prefix.join(format!("own.{}", rank.rank))).unwrap();
         fs::write(&own, part(dataset, rank.rank)).unwrap();
         write_part(rank, &prefix, dataset);
         dataset.to_string()
     };
     cluster.launch("ab", None, |rank: &Rank| {
-        rank.session().use_by_program(None);
+        rank.session().program.use_by_program(None);
         for dataset in ["1", "2"] {
             write_over(rank, dataset);
-            rank.session().complete_dataset(true).unwrap();
+            rank.session().program.complete_dataset(true).unwrap();
         }
-        let there = rank.session().have_restart().unwrap();
+        let there = rank.session().program.have_restart().unwrap();
         assert_eq!(there.as_deref(), Some("2"));
         write_over(rank, "3"); // and dies
     });
     let offered = cluster.launch("ab", None, |rank: &Rank| {
-        rank.session().use_by_program(None);
-        rank.session().have_restart().unwrap()
+        rank.session().program.use_by_program(None);
+        rank.session().program.have_restart().unwrap()
     });
     assert_eq!(same(offered.all()).as_deref(), Some("2"));
     let told = offered.told.iter().filter(|line| line.contains("they do not fit together"));

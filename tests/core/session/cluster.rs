@@ -355,7 +355,7 @@ impl Cluster {
         let started = Session::start(arrival, comm);
         let told = started.inspect_err(|error| required.fall_back(error, rank == 0));
         let session = told.ok()?;
-        session.halt_at_start();
+        session.ending.halt_at_start();
         let session = Arc::new(session);
         files.serve(&session);
         if self.helped {
@@ -378,7 +378,7 @@ impl Rank {
 
     fn sync(&self, kind: SyncKind) {
         if let Some(session) = &self.session {
-            session.sync(WORLD, kind);
+            session.ending.sync(WORLD, kind);
         }
     }
 
@@ -444,13 +444,13 @@ impl Rank {
 
     /// Whether a checkpoint is being encoded beside the program.
     pub fn is_encoding(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.is_encoding())
+        self.session.as_ref().is_some_and(|session| session.conference.is_encoding())
     }
 
     /// MPI_Finalize.
     pub fn finish(&self) {
         if let Some(session) = &self.session {
-            session.finish();
+            session.ending.finish();
             session.note(Note::Finalized);
         }
         self.world.barrier().unwrap();

@@ -176,7 +176,7 @@ impl Files {
     fn replace(&self, token: u64, errno: i32) -> bool {
         let (Some(held), Some(session)) = (self.held(token), self.session()) else { return false };
         let mut file = held.file.lock().unwrap();
-        let new = session.evacuate(token, file.as_raw_fd(), errno);
+        let new = session.names.evacuate(token, file.as_raw_fd(), errno);
         if new < 0 {
             return false;
         }
@@ -195,7 +195,7 @@ impl Files {
     fn open_now(&self, name: &str, flags: i32) -> io::Result<Open<'_>> {
         loop {
             let (path, answer) =
-                self.ask_following(name, |session, path| session.open(path, flags, 0o644));
+                self.ask_following(name, |session, path| session.names.open(path, flags, 0o644));
             let (there, token) = match answer {
                 Answer::Redirect { path, token } => (path, token),
                 Answer::Pass { token } => (path, token),
@@ -207,7 +207,9 @@ impl Files {
             let Ok(file) = opened.as_ref() else {
                 let error = opened.unwrap_err();
                 let errno = error.raw_os_error().unwrap_or(libc::EIO);
-                if token != 0 && self.session().is_some_and(|one| !one.opened(token, -1, errno)) {
+                if token != 0
+                    && self.session().is_some_and(|one| !one.handles.opened(token, -1, errno))
+                {
                     continue;
                 }
                 return Err(error);
@@ -222,7 +224,7 @@ impl Files {
             if token != 0 {
                 self.end_courses(&held);
                 self.open.lock().unwrap().insert(token, held.clone());
-                if self.session().is_some_and(|one| !one.opened(token, descriptor, 0)) {
+                if self.session().is_some_and(|one| !one.handles.opened(token, descriptor, 0)) {
                     self.replace(token, 0);
                 }
             }
@@ -294,7 +296,7 @@ impl Open<'_> {
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
             if self.token == 0 || !self.door.replace(self.token, errno) {
                 if let Some(session) = self.door.session().filter(|_| self.token != 0) {
-                    session.failed(self.token, errno);
+                    session.handles.failed(self.token, errno);
                 }
                 return Err(error);
             }
@@ -336,13 +338,13 @@ impl Open<'_> {
         let course = held.course.lock().unwrap().clone();
         if let (Some((length, crc32)), Some(session)) = (course, door.session()) {
             let fd = held.file.lock().unwrap().as_raw_fd();
-            session.written(token, fd, length, crc32.value());
+            session.handles.written(token, fd, length, crc32.value());
         }
         if token != 0 {
             door.open.lock().unwrap().remove(&token);
         }
         drop(held);
-        match token == 0 || door.session().is_none_or(|session| session.closed(token)) {
+        match token == 0 || door.session().is_none_or(|session| session.handles.closed(token)) {
             true => Ok(()),
             false => Err(io::Error::from_raw_os_error(libc::EIO)),
         }

@@ -84,7 +84,7 @@ fn names_go_and_change_as_in_any_directory() {
         files.unlink(&own).unwrap();
         let gone = [own.as_str(), notes[0].as_str()].map(|name| files.read_file(name).is_err());
         let seen = files.list("ckpt/step_1").contains(&format!("rank_{}.dat", rank.rank));
-        rank.session().finish();
+        rank.session().ending.finish();
         (gone, seen, files.read_file(&notes[1]).unwrap())
     });
     let expected = Some(([true, true], false, b"note".to_vec()));

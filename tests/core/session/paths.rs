@@ -31,7 +31,7 @@ impl Files {
             return path.to_path_buf();
         };
         let session = self.session();
-        let aliases = session.iter().flat_map(|session| session.aliases());
+        let aliases = session.iter().flat_map(|session| session.stores.aliases());
         let named = |folder: &Path| aliases.clone().any(|it| self.here.join(&it.name) == folder);
         if folder.ancestors().any(named) {
             return path.to_path_buf();
@@ -60,7 +60,7 @@ impl Files {
     /// Makes a call again that finds nothing while names change.
     pub(super) fn settled<T>(&self, call: impl Fn() -> io::Result<T>) -> io::Result<T> {
         let session = self.session();
-        let turns = || session.as_ref().map_or(0, |one| one.turns().load(Ordering::SeqCst));
+        let turns = || session.as_ref().map_or(0, |one| one.node.turns().load(Ordering::SeqCst));
         loop {
             let (before, result) = (turns(), call());
             let found = !matches!(&result, Err(one) if one.kind() == io::ErrorKind::NotFound);
@@ -72,7 +72,7 @@ impl Files {
 
     /// What the cache has under the name itself.
     fn lookup(&self, path: &Path) -> Answer {
-        self.ask(|session| session.lookup(path))
+        self.ask(|session| session.names.lookup(path))
     }
 
     fn note(&self, note: Note<'_>) {
@@ -97,11 +97,13 @@ impl Files {
 
     /// stat(2): the size.
     pub fn size(&self, name: &str) -> io::Result<u64> {
-        self.settled(|| match self.ask_following(name, Session::lookup) {
-            (_, Answer::Redirect { path, .. }) => path.metadata().map(|found| found.len()),
-            (_, Answer::Known(known)) => Ok(known.size),
-            (_, Answer::Fail(errno)) => Err(error(errno)),
-            (path, _) => path.metadata().map(|found| found.len()),
+        self.settled(|| {
+            match self.ask_following(name, |session, path| session.names.lookup(path)) {
+                (_, Answer::Redirect { path, .. }) => path.metadata().map(|found| found.len()),
+                (_, Answer::Known(known)) => Ok(known.size),
+                (_, Answer::Fail(errno)) => Err(error(errno)),
+                (path, _) => path.metadata().map(|found| found.len()),
+            }
         })
     }
 
@@ -142,32 +144,34 @@ impl Files {
         if matches!(self.lookup(&path), Answer::Redirect { .. } | Answer::Known(_)) {
             return Err(error(libc::ENOTDIR));
         }
-        self.done(self.ask(|session| session.rmdir(&path)), &path, |path| fs::remove_dir(path))
+        self.done(self.ask(|session| session.names.rmdir(&path)), &path, |path| {
+            fs::remove_dir(path)
+        })
     }
 
     pub fn unlink(&self, name: &str) -> io::Result<()> {
         let path = self.path(name);
-        let ask = || self.ask(|session| session.unlink(&path));
+        let ask = || self.ask(|session| session.names.unlink(&path));
         self.settled(|| self.done(ask(), &path, |path| fs::remove_file(path)))
     }
 
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (self.path(from), self.path(to));
-        let ask = || self.ask(|session| session.rename(&from, &to));
+        let ask = || self.ask(|session| session.names.rename(&from, &to));
         self.settled(|| self.done(ask(), &from, |from| fs::rename(from, &to)))
     }
 
     /// What comes before MPI_File_open.
     pub fn open_together(&self, name: &str) {
         if let Some(session) = self.session() {
-            session.shared_open(&self.path(name));
+            session.names.shared_open(&self.path(name));
         }
     }
 
     /// link(2).
     pub fn link(&self, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (self.path(from), self.path(to));
-        let answer = self.ask(|session| session.link(&from, &to, false));
+        let answer = self.ask(|session| session.names.link(&from, &to, false));
         self.done(answer, &from, |from| fs::hard_link(from, &to))
     }
 
@@ -176,7 +180,7 @@ impl Files {
         if matches!(self.lookup(&path), Answer::Redirect { .. } | Answer::Known(_)) {
             return Err(error(libc::EEXIST));
         }
-        let answer = self.ask(|session| session.link(Path::new(target), &path, true));
+        let answer = self.ask(|session| session.names.link(Path::new(target), &path, true));
         self.done(answer, &path, |path| symlink(target, path))
     }
 
@@ -193,7 +197,7 @@ impl Files {
 
     /// Names in a directory, as the program sees them.
     pub fn names(&self, name: &str) -> io::Result<BTreeSet<String>> {
-        let path = match self.ask_following(name, Session::lookup) {
+        let path = match self.ask_following(name, |session, path| session.names.lookup(path)) {
             (_, Answer::Redirect { .. } | Answer::Known(_)) => return Err(error(libc::ENOTDIR)),
             (_, Answer::Fail(errno)) => return Err(error(errno)),
             (path, _) => path,
@@ -202,7 +206,7 @@ impl Files {
         for entry in fs::read_dir(&path)? {
             names.insert(entry?.file_name().to_string_lossy().into_owned());
         }
-        for entry in self.session().iter().flat_map(|session| session.list(&path)) {
+        for entry in self.session().iter().flat_map(|session| session.names.list(&path)) {
             match entry.hide {
                 true => drop(names.remove(&entry.name)),
                 false => drop(names.insert(entry.name)),

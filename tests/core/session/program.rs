@@ -115,14 +115,14 @@ fn restart(rank: &Rank) -> Result<Option<(u64, u64)>> {
 
 /// The same by calls: the checkpoint that is offered can be read, by all ranks.
 fn restart_by_calls(rank: &Rank) -> Result<Option<(u64, u64)>> {
-    let Some(name) = rank.session().have_restart()? else { return Ok(None) };
-    rank.session().start_restart()?;
+    let Some(name) = rank.session().program.have_restart()? else { return Ok(None) };
+    rank.session().program.start_restart()?;
     let step = name.strip_prefix("step_").and_then(|step| step.parse().ok()).unwrap();
-    let place = rank.session().route_input(Path::new(&of(rank.rank)))?;
+    let place = rank.session().program.route_input(Path::new(&of(rank.rank)))?;
     let bytes = fs::read(&place).unwrap();
     let launch = launch_of(&bytes, step, rank.rank);
     let launch = launch.unwrap_or_else(|| panic!("{} is not whole", place.display()));
-    rank.session().complete_restart(true)?;
+    rank.session().program.complete_restart(true)?;
     let (most, least) = (rank.all_max(launch as i64)?, -rank.all_max(-(launch as i64))?);
     assert_eq!(most, least, "step {step}: rank {} has the file of launch {launch}", rank.rank);
     Ok(Some((step, launch)))
@@ -140,7 +140,7 @@ impl Program<'_> {
     fn live(&self, rank: &Rank, life: &mut Life) -> Result<()> {
         life.from = match self.by_calls {
             true => {
-                rank.session().use_by_program(None);
+                rank.session().program.use_by_program(None);
                 restart_by_calls(rank)?
             }
             false => restart(rank)?,
@@ -171,7 +171,7 @@ impl Program<'_> {
             self.note(rank);
         }
         if self.ends {
-            rank.session().finish();
+            rank.session().ending.finish();
             self.note(rank);
             rank.all_max(0)?;
         }
@@ -180,9 +180,9 @@ impl Program<'_> {
 
     fn write_by_calls(&self, rank: &Rank, step: u64) -> Result<()> {
         let flags = Flags { checkpoint: true, output: false };
-        rank.session().start_dataset(Some(&format!("step_{step}")), flags)?;
-        let target = rank.session().prefix().join(file(step, rank.rank));
-        let place = rank.session().route_output(&target)?;
+        rank.session().program.start_dataset(Some(&format!("step_{step}")), flags)?;
+        let target = rank.session().rank.prefix().join(file(step, rank.rank));
+        let place = rank.session().program.route_output(&target)?;
         let bytes = content(self.launch, step, rank.rank);
         let written = mortal::program(|| fs::write(&place, bytes));
         // A rank that is dead is told of failures.
@@ -197,7 +197,7 @@ impl Program<'_> {
             .entry((step, self.launch))
             .or_default()
             .insert(rank.rank);
-        if rank.session().complete_dataset(true)? && !rank.files.is_dead() {
+        if rank.session().program.complete_dataset(true)? && !rank.files.is_dead() {
             self.truth.complete.fetch_max(step, Ordering::SeqCst);
         }
         Ok(())
@@ -207,7 +207,8 @@ impl Program<'_> {
         if self.by_calls {
             return;
         }
-        let newest = rank.session().newest_complete(0).map_or(0, |(_, step)| step.parse().unwrap());
+        let newest =
+            rank.session().node.newest_complete(0).map_or(0, |(_, step)| step.parse().unwrap());
         if !rank.files.is_dead() {
             self.truth.complete.fetch_max(newest, Ordering::SeqCst);
         }

@@ -70,7 +70,7 @@ fn a_start_and_a_rebuild_bring_the_same_bytes_to_the_prefix() {
         while Timestamp::now() == sealed_at {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        launch(&cluster, "aabbcc", |session, _| session.finish());
+        launch(&cluster, "aabbcc", |session, _| session.ending.finish());
         let environment: Environment = [
             ("SCR_PREFIX".to_owned(), other.display().to_string()),
             ("SCR_JOB_ID".to_owned(), "1".to_owned()),

@@ -148,7 +148,7 @@ pub fn wait_for(event: impl Fn() -> bool) {
 
 /// Waits until the flush file on the prefix tells that the rank's newest checkpoint is complete.
 pub fn wait_until_recorded(rank: &Rank, cluster: &Cluster) {
-    let (id, _) = rank.session().newest_complete(0).unwrap();
+    let (id, _) = rank.session().node.newest_complete(0).unwrap();
     let path = cluster.prefix().join(".scr").join(FlushState::NAME);
     let state = || FlushState::read(&path).ok().flatten();
     wait_for(|| state().is_some_and(|state| state.name(id).is_some()));

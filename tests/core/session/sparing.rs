@@ -26,7 +26,7 @@ fn costs(hosts: &str, scheme: &str, by_calls: bool) -> Vec<Cost> {
     let prefix = cluster.prefix();
     let outcome = cluster.launch(hosts, None, |rank: &Rank| {
         if by_calls {
-            rank.session().use_by_program(None);
+            rank.session().program.use_by_program(None);
         }
         for step in 1..=LAST {
             let dir = format!("ckpt/step_{step}");

@@ -43,8 +43,8 @@ fn its_newest_checkpoint_is_offered_and_ours_follow_it() {
     assert!(prefix.join(".scr/scr.dataset.3/summary.scr").exists());
     cluster.lose('a');
     let offered = launch(&cluster, "aabb", |session, _| {
-        let first = read(session, session.rank() != 0);
-        (first, session.have_restart().unwrap())
+        let first = read(session, session.program.rank() != 0);
+        (first, session.program.have_restart().unwrap())
     });
     let (newest, next) = same(offered);
     assert_eq!((newest.as_deref(), next.as_deref()), (Some("ckpt.3"), Some("ckpt.1")));
@@ -56,13 +56,13 @@ fn one_that_is_damaged_or_refused_is_not_offered() {
     let before = theirs::bytes(&cluster.prefix());
     let offered = launch(&cluster, "ab", |session, _| read(session, false));
     assert_eq!(same(offered).as_deref(), Some("ckpt.1"));
-    let offered = launch(&cluster, "ab", |session, _| session.have_restart().unwrap());
+    let offered = launch(&cluster, "ab", |session, _| session.program.have_restart().unwrap());
     assert_eq!(same(offered), None);
     assert_eq!(changed(&cluster, &before), [""; 0]);
 
     let cluster = by_calls(&[]);
     fs::write(cluster.prefix().join("ckpt.1/f2"), "short").unwrap();
-    let offered = launch(&cluster, "ab", |session, _| session.have_restart().unwrap());
+    let offered = launch(&cluster, "ab", |session, _| session.program.have_restart().unwrap());
     assert_eq!(same(offered), None);
 }
 
@@ -109,8 +109,8 @@ fn a_cache_that_it_has_left_is_told_of_and_stays() {
     fs::write(dataset.join(".scr/filemap_0"), "x").unwrap();
     let before = [theirs::bytes(&prefix), theirs::bytes(&cache)];
     let outcome = cluster.launch("aab", None, |rank: &Rank| {
-        rank.session().use_by_program(None);
-        rank.session().have_restart().unwrap()
+        rank.session().program.use_by_program(None);
+        rank.session().program.have_restart().unwrap()
     });
     assert_eq!(same(outcome.all()).as_deref(), Some("ckpt.1"));
     let told: Vec<_> = outcome.told.iter().filter(|line| line.contains("ckpt.3")).collect();
@@ -130,8 +130,8 @@ fn what_cannot_be_read_is_refused_in_one_line_and_not_written_over() {
     tree.write_file(prefix.join(".scr/index.scr")).unwrap();
     let before = theirs::bytes(&prefix);
     let outcome = cluster.launch("ab", None, |rank: &Rank| {
-        rank.session().use_by_program(None);
-        let offered = rank.session().have_restart().unwrap();
+        rank.session().program.use_by_program(None);
+        let offered = rank.session().program.have_restart().unwrap();
         write(rank.session(), &prefix, "ckpt.9", CHECKPOINT, true);
         offered
     });

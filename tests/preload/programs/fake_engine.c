@@ -3,7 +3,7 @@
  * is a name whose file is on another node (stat only). "f..." fails with EDOM. All else passes;
  * of "n..." the engine never wants to hear again, until "x..." is opened.
  * At the open of "c_raises" the process gets SIGUSR1.
- * Each call appends a line to $FAKE_LOG. Mirrors preload/src/engine/abi.rs. */
+ * Each call appends a line to $FAKE_LOG. Mirrors src/abi/lib.rs. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -86,7 +86,7 @@ pub(crate) fn describe(path: &Path, name: &str) -> Result<FileMeta> {
     })
 }
 
-/// Tells whether something is there. What cannot be told is asked once more, see [`matches`].
+/// Tells whether something is there. What cannot be told is asked once more, as by `matches`.
 pub(crate) fn is_there(path: &Path) -> bool {
     path.try_exists().or_else(|_| path.try_exists()).unwrap_or(false)
 }

@@ -19,7 +19,7 @@ pub type Held = (usize, DatasetRecord);
 
 /// The durable records of one rank: of its own files, and, after a restart on other nodes, of files
 /// of ranks that run elsewhere now. Every change is on disk when the call returns (but see
-/// [`FilemapFile::forget`] and [`FilemapFile::note_open`]); if it fails, the old state holds, in
+/// `forget` and [`FilemapFile::note_open`]); if it fails, the old state holds, in
 /// memory too. May be used from several threads.
 #[derive(Debug)]
 pub struct FilemapFile {

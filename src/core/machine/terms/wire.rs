@@ -40,7 +40,7 @@ impl Report {
             let (id, [deleted_from, live, held, kept]) = (from.word()?, from.flags()?);
             Some(SealedReport { id, news: SealedNews { deleted_from, live, held, kept } })
         })?;
-        from.done(Report {
+        from.whole(Report {
             entropy,
             digest,
             halt,

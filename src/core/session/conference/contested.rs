@@ -6,19 +6,15 @@ use crate::comm::ranks::ranks_phrase;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::machine::{Contested, DatasetKey, FileRef, contested_reason, parted_reason};
-use crate::session::rank::runtime::Session;
+use crate::session::conference::Conference;
 
-impl Session {
+impl Conference {
     /// Checks that no file of the dataset was written by several ranks. The same on all ranks.
     ///
     /// # Errors
     /// Several ranks have the same file: the seal must come to nothing. What is to be done about it
     /// is.
-    pub(in crate::session) fn check_writers(
-        &self,
-        key: &DatasetKey,
-        catalog: &NodeCatalog,
-    ) -> Result<()> {
+    pub(crate) fn check_writers(&self, key: &DatasetKey, catalog: &NodeCatalog) -> Result<()> {
         let contested: Vec<CatalogEntry> = catalog.contested().collect();
         let contested: Vec<&[CatalogEntry]> =
             contested.chunk_by(|one, next| one.meta.name == next.meta.name).collect();
@@ -30,7 +26,7 @@ impl Session {
             self.contested(key, name, ranks_of(writers), are_alike(writers))
         };
         let files: Vec<Contested> = contested.iter().filter_map(of_file).collect();
-        let mut state = self.state();
+        let mut state = self.node.state();
         for one in files.iter().filter(|one| one.spoiled.is_none()) {
             if one.ranks.contains(&self.site.rank) && one.ranks[0] != self.site.rank {
                 state.leave_file(key, &one.file.name);
@@ -44,20 +40,13 @@ impl Session {
     /// has all of such a file, and on the prefix one would replace another. Later ones of their
     /// names go there. Returns why the dataset is none, if there are some; the same on all ranks.
     /// Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn find_parted(
-        &self,
-        links: &Links,
-        key: &DatasetKey,
-    ) -> Result<Option<String>> {
-        let own = self.state().machine.seal_files(key);
+    pub(crate) fn find_parted(&self, links: &Links, key: &DatasetKey) -> Result<Option<String>> {
+        let own = self.node.state().machine.seal_files(key);
         let own = own.into_iter().filter(|file| !file.on_prefix).map(|file| file.name);
         let all = links.world.all_gather(own.collect::<Vec<_>>().join("\0").as_bytes())?;
         let names = |bytes| std::str::from_utf8(bytes).unwrap_or_default().split_terminator('\0');
         let names: Vec<Vec<&str>> = all.iter().map(|bytes| names(bytes).collect()).collect();
-        let mut state = self.state();
+        let mut state = self.node.state();
         let parted = state.machine.parted(&names).into_iter();
         let files = parted.filter_map(|(name, ranks)| self.contested(key, name, ranks, false));
         let files: Vec<Contested> = files.collect();
@@ -72,10 +61,10 @@ impl Session {
         ranks: Vec<usize>,
         alike: bool,
     ) -> Option<Contested> {
-        let by_calls = self.series.series()[key.series].explicit;
+        let by_calls = self.rank.series.series()[key.series].explicit;
         let file = match by_calls {
             true => FileRef::explicit(key, name),
-            false => self.file_ref(name)?,
+            false => self.rank.file_ref(name)?,
         };
         let why = || match by_calls {
             true => parted_reason(name, &ranks_phrase(&ranks)),

@@ -1,25 +1,30 @@
 //! What a seal is asked for, and the encoding of a dataset beside the program, until a conference
 //! takes it.
 
+use crate::session::{
+    conference::{
+        Conference,
+        encoders::{EncodingUnderWay, SealAsked, Ways},
+    },
+    node::State,
+};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::agree::{agree, any};
-use crate::cache::{Encoded, Encoder, EncoderJob, Protect as _, SealRequest};
-use crate::comm::mesh::{Link, Mesh};
+use crate::cache::{Encoded, Encoder, EncoderJob, Protect as _};
+use crate::comm::mesh::Mesh;
 use crate::comm::slices::Slices;
 use crate::comm::{Comm, sockets, solo::Solo};
 use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
-use crate::kvtree::KvTree;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, SealPlan};
 use crate::namespace::{self as ns, OnPrefix};
-use crate::records::{self, FileMeta};
+use crate::records::FileMeta;
 use crate::redundancy::RedundancySet;
-use crate::session::rank::runtime::{Session, State};
 use crate::system::{self, has_kernel_queues};
 use crate::transfer::about;
 
@@ -35,83 +40,9 @@ const SLICE_BYTES: usize = 1 << 20;
 /// To read less takes no longer than to find out whether somebody may have written unseen.
 const KNOWN_BYTES_MIN: u64 = 8 << 20;
 
-/// All that a seal needs to know of this rank's part.
-pub(in crate::session) struct Asked {
-    pub key: records::DatasetKey,
-    store: String,
-    files: Vec<FileMeta>,
-    tags: BTreeMap<String, String>,
-    gone: BTreeMap<String, u64>,
-    set: RedundancySet,
-    descriptor: KvTree,
-}
-
-impl Asked {
-    /// Returns the request of this plan's seal.
-    pub fn request(&self, plan: &SealPlan) -> SealRequest<'_> {
-        SealRequest {
-            key: &self.key,
-            id: plan.id,
-            epoch: plan.epoch,
-            store: &self.store,
-            files: self.files.clone(),
-            tags: self.tags.clone(),
-            gone: self.gone.clone(),
-            set: &self.set,
-            descriptor: &self.descriptor,
-        }
-    }
-}
-
-/// A thread that encodes, and for what.
-struct UnderWay {
-    encoder: Encoder,
-    asked: Asked,
-    begun: Instant,
-    ways: Ways,
-}
-
-/// How the thread communicates.
-#[derive(Default)]
-struct Ways {
-    /// What the program's thread carries for it, and over what: nothing else uses that.
-    slices: Option<(Arc<Slices>, Box<dyn Comm>)>,
-    /// Its connections: nobody else uses them before its end.
-    link: Option<Arc<dyn Link>>,
-}
-
-impl UnderWay {
-    /// Carries its messages a little further.
-    fn advance(&self) {
-        if let Some((slices, comm)) = &self.ways.slices {
-            slices.advance(&**comm);
-        }
-    }
-}
-
-/// Connections of the set that encoded last, with its world ranks; not while they are in use.
-type Kept = (Vec<usize>, Arc<dyn Link>);
-
-/// What this rank encodes beside the program.
-#[derive(Default)]
-pub(in crate::session) struct Encoders {
-    under_way: Mutex<BTreeMap<DatasetKey, UnderWay>>,
-    kept: Mutex<Option<Kept>>,
-}
-
-impl Encoders {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<DatasetKey, UnderWay>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Session {
+impl Conference {
     /// Tells the machine which of this rank's encodings have ended.
-    pub(in crate::session) fn note_encoded(&self, state: &mut State) {
+    pub(crate) fn note_encoded(&self, state: &mut State) {
         for (key, one) in self.encoders.all().iter() {
             if let Some(well) = one.encoder.ended() {
                 state.machine.encoded(key, well);
@@ -121,23 +52,20 @@ impl Session {
 
     /// Carries messages of threads that encode; tells whether there are any. Sync points that come
     /// without an agreement serve that, too.
-    pub(in crate::session) fn carry_on(&self) -> bool {
+    pub(crate) fn carry_on(&self) -> bool {
         let all = self.encoders.all();
-        all.values().for_each(UnderWay::advance);
+        all.values().for_each(EncodingUnderWay::advance);
         all.values().any(|one| one.ways.slices.is_some())
     }
 
     /// Tells whether a checkpoint is being encoded beside the program; the same on all ranks at a
     /// sync point.
     pub fn is_encoding(&self) -> bool {
-        self.state().machine.encodes()
+        self.node.state().machine.encodes()
     }
 
     /// Begins to encode beside the program. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn encode(&self, links: &Links, plan: &SealPlan) -> Result<Outcome> {
+    pub(crate) fn encode(&self, links: &Links, plan: &SealPlan) -> Result<Outcome> {
         let begun = Instant::now();
         let asked = self.ask(links, plan)?;
         let ways = agree(links.world.as_ref(), self.aside(&asked.set));
@@ -170,7 +98,7 @@ impl Session {
                     begin();
                 };
                 let encoder = Encoder::start(job, enter, end);
-                let under_way = UnderWay { encoder, asked, begun, ways };
+                let under_way = EncodingUnderWay { encoder, asked, begun, ways };
                 self.encoders.all().insert(plan.key.clone(), under_way);
                 Ok(Outcome::Done)
             }
@@ -203,20 +131,20 @@ impl Session {
     }
 
     /// Waits for what is being encoded of the dataset, and forgets it.
-    pub(in crate::session) fn discard(&self, key: &DatasetKey, failed: bool) {
+    pub(crate) fn discard(&self, key: &DatasetKey, failed: bool) {
         let under_way = self.encoders.all().remove(key);
         let Some(one) = under_way else { return };
         if let Some((slices, _)) = one.ways.slices.as_ref().filter(|_| failed) {
             slices.close();
         }
         if let Err(error) = self.await_encoder(one).1 {
-            let (rank, title) = (self.site.rank, self.title(key));
+            let (rank, title) = (self.site.rank, self.rank.title(key));
             log::message(1, format_args!("rank {rank}: {title}: {error}"));
         }
     }
 
     /// Waits for a thread, with no lock held.
-    fn await_encoder(&self, one: UnderWay) -> (Asked, Result<Encoded>) {
+    fn await_encoder(&self, one: EncodingUnderWay) -> (SealAsked, Result<Encoded>) {
         let period = if one.ways.slices.is_some() { CARRY } else { LOOK };
         let outcome = self.site.host.outside(|| one.encoder.wait(period, || one.advance()));
         // After a failure members may be at different places of what they have said.
@@ -228,20 +156,17 @@ impl Session {
 
     /// Returns what a seal is asked for, and what a thread has done of it, if one was begun.
     /// Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn take_encoded(
+    pub(crate) fn take_encoded(
         &self,
         links: &Links,
         plan: &SealPlan,
-    ) -> Result<(Asked, Option<Result<Encoded>>)> {
+    ) -> Result<(SealAsked, Option<Result<Encoded>>)> {
         let under_way = self.encoders.all().remove(&plan.key);
         let Some(one) = under_way else { return Ok((self.ask(links, plan)?, None)) };
         let (waits, begun) = (one.encoder.ended().is_none(), one.begun);
         let (asked, encoded) = self.await_encoder(one);
         if self.site.rank == 0 {
-            let (title, seconds) = (self.title(&plan.key), begun.elapsed().as_secs_f64());
+            let (title, seconds) = (self.rank.title(&plan.key), begun.elapsed().as_secs_f64());
             let waited = if waits { ", the end of it with the program waiting" } else { "" };
             let text = format!("{title} was encoded beside the program for {seconds:.3} s{waited}");
             log::message(1, text);
@@ -249,9 +174,9 @@ impl Session {
         Ok((asked, Some(encoded)))
     }
 
-    fn ask(&self, links: &Links, plan: &SealPlan) -> Result<Asked> {
-        self.give_back_late(&plan.key);
-        let selected = self.descriptor(plan.key.series, plan.number);
+    fn ask(&self, links: &Links, plan: &SealPlan) -> Result<SealAsked> {
+        self.stores.give_back_late(&plan.key);
+        let selected = self.stores.descriptor(plan.key.series, plan.number);
         let mut wish = selected.to_tree("", None);
         if links.sharing.any() && selected.scheme == SchemeKind::Partner {
             // In a shared store two copies of one file would have the same place.
@@ -259,19 +184,19 @@ impl Session {
         }
         let (set, descriptor) = links.sets.choose(&wish)?;
         let (store, files) = self.own_files(&plan.key, plan.number);
-        let (key, tags) = (self.record_key(&plan.key), self.tags(plan));
-        let gone = self.gone_before(&plan.key);
-        Ok(Asked { key, store, files, tags, gone, set, descriptor })
+        let (key, tags) = (self.rank.record_key(&plan.key), self.tags(plan));
+        let gone = self.contents.gone_before(&plan.key);
+        Ok(SealAsked { key, store, files, tags, gone, set, descriptor })
     }
 
     /// What index and summary say of the dataset.
     fn tags(&self, plan: &SealPlan) -> BTreeMap<String, String> {
-        let series = &self.series.series()[plan.key.series];
+        let series = &self.rank.series.series()[plan.key.series];
         let mut tags = BTreeMap::new();
         if series.checkpoint {
             tags.insert(about::TAG_CHECKPOINT.to_string(), plan.number.to_string());
         }
-        if series.output || self.state().machine.is_output(&plan.key) {
+        if series.output || self.node.state().machine.is_output(&plan.key) {
             tags.insert(about::TAG_OUTPUT.to_string(), "1".to_string());
         }
         let (_, job) = self.site.layout.user_and_job();
@@ -281,16 +206,17 @@ impl Session {
     }
 
     fn own_files(&self, key: &DatasetKey, number: u64) -> (String, Vec<FileMeta>) {
-        let mut state = self.state();
-        let State { holdings, machine, view, checksums, .. } = &mut *state;
-        let Some(holding) = holdings.get(key) else {
-            return (self.store_of_number(key.series, number), Vec::new());
+        let mut state = self.node.state();
+        let State { machine, view, own, .. } = &mut *state;
+        let Some(holding) = own.holdings.get(key) else {
+            return (self.stores.store_of_number(key.series, number), Vec::new());
         };
         let dir = view.layer(key).map(|layer| layer.dir.as_path());
         let meta = |name: &String| {
             let on_prefix = machine.lies_on_prefix(key, name)?;
-            let known =
-                dir.filter(|_| !on_prefix).and_then(|dir| checksums.take(name, &dir.join(name)));
+            let known = dir
+                .filter(|_| !on_prefix)
+                .and_then(|dir| own.checksums.take(name, &dir.join(name)));
             let other = || FileMeta { name: name.clone(), on_prefix, ..FileMeta::default() };
             Some(known.unwrap_or_else(other))
         };

@@ -9,31 +9,28 @@ use crate::log::{self, messages};
 use crate::machine::{DatasetKey, DatasetState};
 use crate::namespace::{self as ns, OnPrefix, Remote, SHADOWS};
 use crate::params::keys;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{conference::Conference, node::State};
 
-impl Session {
+impl Conference {
     /// Removes the dataset of `key` from this node. Collective over the node.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
-        self.stop_background(id);
-        self.write_given_up(key);
+    pub(crate) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
+        self.flush.stop_background(id);
+        self.report.write_given_up(key);
         let ctx = links.ctx(&self.site);
         if self.site.settings.get(keys::CRC_ON_DELETE) {
             self.check_before_deletion(&ctx, key, id);
         }
         let gone = {
-            let mut state = self.state();
-            self.keep_spares(&mut state, &ctx, key, id);
+            let mut state = self.node.state();
+            self.stores.keep_spares(&mut state, &ctx, key, id);
             let gone = self.leave_evicted_names(&mut state, key);
             self.keep_opened(&mut state, key);
             state.view.remove(key);
-            state.holdings.remove(key);
+            state.own.holdings.remove(key);
             gone
         };
         let outcome = match id {
-            0 => cache::drop_open(&ctx, &self.record_key(key)),
+            0 => cache::drop_open(&ctx, &self.rank.record_key(key)),
             _ => cache::set_aside(&ctx, id).map(|evicted| self.evicted.add(evicted)),
         };
         match outcome {
@@ -41,11 +38,11 @@ impl Session {
             Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
             Ok(()) => {
                 let note = if self.is_given_up(key) { GIVEN_UP } else { "" };
-                self.dataset_event("EVICTED", key, id, |event| event.note(note));
+                self.rank.dataset_event("EVICTED", key, id, |event| event.note(note));
             }
         }
         // Not before: a rank of the node that heard of it would leave names of deleted files.
-        let mut state = self.state();
+        let mut state = self.node.state();
         for name in gone.iter().filter(|name| state.view.is_deleted(name)).collect::<Vec<_>>() {
             // Else a flushed copy waits for the deletion, too.
             if ns::on_prefix(&self.site.on_prefix(name)) == OnPrefix::Absent {
@@ -58,12 +55,12 @@ impl Session {
     /// Tells whether the dataset leaves the cache because the program has deleted it, or written it
     /// anew: where its word counts, nothing else makes one leave that was not flushed.
     fn is_given_up(&self, key: &DatasetKey) -> bool {
-        let state = self.state();
+        let state = self.node.state();
         let mut all = state.machine.datasets(key.series).iter();
         let unflushed = all.any(|one| {
             one.key == *key && one.id != 0 && one.state != DatasetState::Dropped && !one.flushed
         });
-        unflushed && self.site.keeps(&self.series.series()[key.series])
+        unflushed && self.site.keeps(&self.rank.series.series()[key.series])
     }
 
     /// `SCR_CRC_ON_DELETE`: damage in node-local storage that nobody would have noticed.
@@ -81,7 +78,7 @@ impl Session {
                          storage of node {} is not to be trusted",
                         self.site.rank,
                         path.display(),
-                        self.title(key),
+                        self.rank.title(key),
                         self.site.node_name
                     ),
                 );
@@ -93,15 +90,14 @@ impl Session {
     /// whether it has changed them. A name costs nothing, unlike a copy.
     fn keep_opened(&self, state: &mut State, key: &DatasetKey) {
         let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else { return };
-        let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
-        for name in state.tokens.readers_of(key) {
-            state.shadows += 1;
-            let kept = folder.join(format!("kept.{}.{}", self.site.rank, state.shadows));
+        let folder = self.site.layout.cache_dir(&self.stores.store_for(state, key)).join(SHADOWS);
+        for name in state.own.tokens.readers_of(key) {
+            let kept = folder.join(format!("kept.{}", self.handles.copy_number()));
             let made = ns::make_parents(&folder, "x")
                 .and_then(|()| ns::remove(&kept))
                 .is_ok_and(|()| std::fs::hard_link(dir.join(&name), &kept).is_ok());
             if made {
-                state.tokens.keep(key, &name, &kept);
+                state.own.tokens.keep(key, &name, &kept);
             }
         }
     }
@@ -110,14 +106,10 @@ impl Session {
     /// the PFS has it, or a newer dataset. Gives all of them: deletions of those of which the PFS
     /// has nothing are real once all ranks of the node have been here. Only what lies on this node
     /// is looked up.
-    pub(in crate::session) fn leave_evicted_names(
-        &self,
-        state: &mut State,
-        key: &DatasetKey,
-    ) -> Vec<String> {
+    pub(crate) fn leave_evicted_names(&self, state: &mut State, key: &DatasetKey) -> Vec<String> {
         let mut gone = Vec::new();
         let Some(layer) = state.view.layer(key) else { return gone };
-        let flushed = state.holdings.get(key).is_some_and(|holding| holding.flushed);
+        let flushed = state.own.holdings.get(key).is_some_and(|holding| holding.flushed);
         let read = || Some(NodeCatalog::of(&Catalog::read(&layer.dir).ok().flatten()?, &[]));
         let Some(catalog) = layer.catalog().cloned().or_else(read) else { return gone };
         for entry in catalog.entries() {

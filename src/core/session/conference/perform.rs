@@ -14,17 +14,20 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan, SharedDataset, Step};
 use crate::namespace as ns;
-use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{
+    conference::Conference,
+    node::State,
+    rank::{
+        lock,
+        publish::{PublishGate, SingleFile},
+    },
+};
 use crate::system::{Planted, monotonic_ms, planted};
 use crate::transfer::flush_sync;
 
-impl Session {
+impl Conference {
     /// Performs one step; the outcome is equal on all ranks where the step communicates.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn perform(&self, links: &Links, step: &Step) -> Result<Outcome> {
+    pub(crate) fn perform(&self, links: &Links, step: &Step) -> Result<Outcome> {
         match step {
             Step::Adopt { from, into, files, begin, revoke } => {
                 self.adopt(from, into, files, *begin, *revoke);
@@ -33,7 +36,7 @@ impl Session {
             Step::Discard { key, failed } => self.discard(key, *failed),
             Step::Seal(plan) => {
                 let outcome = self.seal(links, step, plan)?;
-                self.tally.sealed(plan, outcome);
+                self.rank.tally.sealed(plan, outcome);
                 return Ok(outcome);
             }
             Step::Confirm { key, id } => return self.confirm(links, step, key, *id),
@@ -43,14 +46,15 @@ impl Session {
             }
             Step::PublishDeletions { files, .. } => {
                 files.iter().for_each(|name| self.publish_deletion(name));
-                self.remove_empty_dirs();
+                self.contents.remove_empty_dirs();
             }
-            Step::Flush { key, id, along } => return self.flush(links, key, *id, along),
+            Step::Flush { key, id, along } => return self.flush.flush(links, key, *id, along),
             Step::Evict { key, id } => self.evict(links, key, *id)?,
-            Step::Learned { .. } => self.store_knowledge(links)?,
+            Step::Learned { .. } => self.updates.store_knowledge(links)?,
             Step::Spill { key, files } => return self.spill(links, key, files),
             Step::GiveUp { key } => self.give_up(key),
-            Step::Halt { .. } => self.halt(links)?,
+            // Whoever asked for the conference ends the run.
+            Step::Halt { .. } => {}
         }
         Ok(Outcome::Done)
     }
@@ -58,37 +62,37 @@ impl Session {
     fn seal(&self, links: &Links, step: &Step, plan: &SealPlan) -> Result<Outcome> {
         let (begin, begin_ms) = (Instant::now(), monotonic_ms());
         if planted(Planted::EvictEarly) {
-            let all = self.state().machine.datasets(plan.key.series).to_vec();
+            let all = self.node.state().machine.datasets(plan.key.series).to_vec();
             let older = all.iter().filter(|one| one.id != 0 && one.id < plan.id);
             older.for_each(|one| drop(self.evict(links, &one.key, one.id)));
         }
         match self.try_seal(links, step, plan) {
             Ok(prepared) => {
-                let mut state = self.state();
+                let mut state = self.node.state();
                 show_sealed(&mut state, &plan.key, &prepared);
-                state.troubles.forget(&plan.key);
+                lock(&self.troubles).by_key.remove(&plan.key);
                 drop(state);
                 if self.site.rank == 0 {
-                    let title = self.title(&plan.key);
+                    let title = self.rank.title(&plan.key);
                     log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
                 }
                 let own = prepared.files.iter().filter(|file| !file.on_prefix);
-                self.tally.sealed.note(own.map(|file| file.size).sum(), prepared.own_time);
+                self.rank.tally.sealed.note(own.map(|file| file.size).sum(), prepared.own_time);
                 let (files, bytes) = prepared.catalog.size();
                 let seconds = begin.elapsed().as_secs_f64();
-                self.dataset_event("SEALED", &plan.key, plan.id, |event| {
+                self.rank.dataset_event("SEALED", &plan.key, plan.id, |event| {
                     let note = if plan.on_prefix { SEALED_ON_PREFIX } else { "" };
                     event.seconds(seconds).size(files, bytes).note(note)
                 });
                 if !plan.on_prefix {
                     self.exposure_ended(&plan.key, plan.id);
                 }
-                self.write_ended(&plan.key, plan.id);
-                if self.series.series()[plan.key.series].checkpoint && !plan.resealed {
-                    let begun = self.state().machine.begun_ms(&plan.key);
-                    self.need().checkpoint(begun.unwrap_or(begin_ms), monotonic_ms());
+                self.report.write_ended(&plan.key, plan.id);
+                if self.rank.series.series()[plan.key.series].checkpoint && !plan.resealed {
+                    let begun = self.node.state().machine.begun_ms(&plan.key);
+                    lock(&self.need).checkpoint(begun.unwrap_or(begin_ms), monotonic_ms());
                 }
-                self.tell_setback(links, &self.title(&plan.key), &prepared.catalog)?;
+                self.stores.tell_setback(links, &self.rank.title(&plan.key), &prepared.catalog)?;
                 if plan.confirmed {
                     self.completed(links, &plan.key, plan.id, plan.on_prefix)?;
                 }
@@ -98,9 +102,9 @@ impl Session {
             Err(error) => {
                 self.find_directory(plan);
                 let why = self.note_trouble(&plan.key, &error);
-                self.dataset_event("VOIDED", &plan.key, plan.id, |event| event.note(why));
+                self.rank.dataset_event("VOIDED", &plan.key, plan.id, |event| event.note(why));
                 // A rank that hears of another's touch has an error of its own kind.
-                let mut word = [i64::from(self.state().machine.is_touched(&plan.key))];
+                let mut word = [i64::from(self.node.state().machine.is_touched(&plan.key))];
                 links.world.all_max(&mut word)?;
                 Ok(if word[0] == 1 { Outcome::Touched } else { Outcome::Failed })
             }
@@ -110,10 +114,10 @@ impl Session {
     /// Notes that the dataset, sealed as `id`, was not protected from its last close on rank 0
     /// until now: a failure in between would have taken it.
     fn exposure_ended(&self, key: &DatasetKey, id: u64) {
-        let since = self.state().machine.changed_ms(key);
+        let since = self.node.state().machine.changed_ms(key);
         if let Some(since) = since {
             let seconds = monotonic_ms().saturating_sub(since) as f64 / 1e3;
-            self.dataset_event("EXPOSED", key, id, |event| event.seconds(seconds));
+            self.rank.dataset_event("EXPOSED", key, id, |event| event.seconds(seconds));
         }
     }
 
@@ -124,7 +128,7 @@ impl Session {
         // Called to write the record, and last of all for the vote.
         let recorded = Cell::new(false);
         let if_untouched = |action: &mut dyn FnMut() -> Result<()>| {
-            let mut state = self.state();
+            let mut state = self.node.state();
             let quiet = match recorded.replace(true) {
                 false => state.machine.seal_record(&plan.key),
                 true => state.machine.vote(step, Outcome::Done) == Outcome::Done,
@@ -160,22 +164,22 @@ impl Session {
     }
 
     fn confirm(&self, links: &Links, step: &Step, key: &DatasetKey, id: u64) -> Result<Outcome> {
-        let vote = self.state().machine.vote(step, Outcome::Done);
-        let outcome = self.all_agree(links, vote)?;
+        let vote = self.node.state().machine.vote(step, Outcome::Done);
+        let outcome = self.rank.all_agree(links, vote)?;
         if outcome != Outcome::Done {
             return Ok(outcome);
         }
         let ctx = links.ctx(&self.site);
         self.heed_unmarked(key, twice(|| cache::confirm(&ctx, id)))?;
         let on_prefix = |one: &SharedDataset| one.key == *key && one.on_prefix;
-        let on_prefix = self.state().machine.datasets(key.series).iter().any(on_prefix);
+        let on_prefix = self.node.state().machine.datasets(key.series).iter().any(on_prefix);
         self.completed(links, key, id, on_prefix)?;
         Ok(Outcome::Done)
     }
 
     /// The program has left the dataset alone for long: a restart may offer it.
     fn trust(&self, links: &Links, key: &DatasetKey, id: u64) {
-        let (rank, title) = (self.site.rank, self.title(key));
+        let (rank, title) = (self.site.rank, self.rank.title(key));
         match cache::trust(&links.ctx(&self.site), id) {
             Ok(()) if rank > 0 => {}
             Ok(()) => log::message(
@@ -186,16 +190,16 @@ impl Session {
             ),
             Err(error) => log::message(1, format_args!("rank {rank}: {title}: {error}")),
         }
-        self.dataset_event("TRUSTED", key, id, |event| event);
+        self.rank.dataset_event("TRUSTED", key, id, |event| event);
     }
 
     /// The dataset is sealed and confirmed.
     fn completed(&self, links: &Links, key: &DatasetKey, id: u64, on_prefix: bool) -> Result<()> {
-        self.dataset_event("CONFIRMED", key, id, |event| event);
+        self.rank.dataset_event("CONFIRMED", key, id, |event| event);
         if on_prefix {
             self.enter_index(links, key, id)?;
         }
-        self.check_halt(self.series.series()[key.series].checkpoint);
+        self.halt.check_halt(self.rank.series.series()[key.series].checkpoint);
         Ok(())
     }
 
@@ -205,7 +209,7 @@ impl Session {
         match flush_sync(&links.ctx(&self.site), id, &|_| false) {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) if self.site.rank == 0 => {
-                let (title, prefix) = (self.title(key), self.site.prefix.display());
+                let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
                 let text = format!("{title} is on {prefix}, but not in its index: {error}");
                 log::warn_once(messages::INDEX_NOT_UPDATED, text);
             }
@@ -228,14 +232,14 @@ impl Session {
                 messages::CHECKPOINT_INVALID,
                 format_args!(
                     "rank {rank}: {reason}: {} is not valid and is given up",
-                    self.title(key)
+                    self.rank.title(key)
                 ),
             );
         }
         let note = format!("rank {rank}: {reason}");
-        self.dataset_event("DROPPED", key, 0, |event| event.note(note));
-        self.write_given_up(key);
-        if let Err(error) = self.site.filemap.revoke(&self.record_key(key)) {
+        self.rank.dataset_event("DROPPED", key, 0, |event| event.note(note));
+        self.report.write_given_up(key);
+        if let Err(error) = self.site.filemap.revoke(&self.rank.record_key(key)) {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
         }
         Ok(())
@@ -243,15 +247,15 @@ impl Session {
 
     /// A deletion by the program becomes real.
     fn publish_deletion(&self, name: &str) {
-        let mut state = self.state();
+        let mut state = self.node.state();
         if !state.view.is_deleted(name) {
             return;
         }
-        match self.remove_deleted(&mut state, name) {
+        match self.contents.remove_deleted(&mut state, name) {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {
-                self.complain(messages::DELETION_FAILED, &error);
+                self.rank.complain(messages::DELETION_FAILED, &error);
             }
         }
         // A cached copy stays hidden until its dataset is evicted.
@@ -270,8 +274,8 @@ impl Session {
         begin: bool,
         revoke: bool,
     ) {
-        let mut state = self.state();
-        let begun = self.record_begin(&mut state, into, begin, revoke);
+        let mut state = self.node.state();
+        let begun = self.stores.record_begin(&mut state, into, begin, revoke);
         for name in files {
             if let Err(error) = self.adopt_file(&mut state, from, into, name) {
                 // Without it `into` is not whole.
@@ -279,22 +283,24 @@ impl Session {
                 state.machine.failed(from, &text, monotonic_ms());
             }
         }
-        self.write_given_up(from);
+        self.report.write_given_up(from);
         let moved = begun.and_then(|()| {
             state.view.remove(from);
             if from.id.is_empty() {
                 // Those of other ranks of the node, which they have adopted as well.
-                let State { view, holdings, .. } = &mut *state;
-                view.remove_floating(from.series, |key| holdings.contains_key(key) && key != from);
+                let State { view, own, .. } = &mut *state;
+                view.remove_floating(from.series, |key| {
+                    own.holdings.contains_key(key) && key != from
+                });
             }
-            match state.holdings.remove(from) {
-                Some(_) => self.site.filemap.remove(&self.record_key(from)),
+            match state.own.holdings.remove(from) {
+                Some(_) => self.site.filemap.remove(&self.rank.record_key(from)),
                 None => Ok(()),
             }
         });
         if let Err(error) = moved {
             drop(state);
-            self.give_up_routing(&error.to_string());
+            self.stores.give_up_routing(&error.to_string());
         }
     }
 
@@ -310,7 +316,7 @@ impl Session {
             (on_prefix, state.view.layer(from), state.view.layer(into))
         {
             let (old, target) = (old.dir.join(name), new.dir.join(name));
-            let open = state.tokens.count(name) > 0;
+            let open = state.own.tokens.count(name) > 0;
             let moved = ns::make_parents(&new.dir, name)
                 .and_then(|()| ns::move_to_unless(open, &old, &target));
             if let Err(error) = moved {
@@ -318,14 +324,17 @@ impl Session {
                     return Err(error);
                 }
                 let (target, reason) = (self.site.on_prefix(name), Reason::StoreFailed);
-                self.publish(Single { source: &old, target: &target, reason }, Gate::Open)?;
-                self.set_back(state, from, name, &error);
+                self.rank.publish(
+                    SingleFile { source: &old, target: &target, reason },
+                    PublishGate::Open,
+                )?;
+                self.stores.set_back(state, from, name, &error);
                 on_prefix = true;
             }
         }
         state.leave_file(from, name);
         state.enter_file(into, name, on_prefix);
-        state.tokens.rename(name, name, into);
+        state.own.tokens.rename(name, name, into);
         Ok(())
     }
 }
@@ -335,7 +344,7 @@ fn show_sealed(state: &mut State, key: &DatasetKey, sealed: &Prepared) {
     if state.view.layer(key).is_none() {
         state.view.put(ns::Layer::new(key.clone(), sealed.sealed_dir.clone()));
     }
-    let holding = state.holdings.entry(key.clone()).or_default();
+    let holding = state.own.holdings.entry(key.clone()).or_default();
     holding.id = sealed.id;
     holding.epoch = sealed.epoch;
     holding.redundancy_bytes = sealed.redundancy_bytes;

@@ -1,17 +1,14 @@
 //! What the streams of this rank agree on ([`crate::streams`]): a communicator of ours for each.
 
+use crate::session::conference::{Conference, Meetings};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::comm::Comm;
 use crate::error::Result;
-use crate::session::Session;
 use crate::streams::{CALLS, WORLD};
 use crate::system::monotonic_ms;
 
-/// Where each stream agrees; nothing where one thread of each rank communicates.
-pub(in crate::session) type Meetings = Vec<Option<Arc<dyn Comm>>>;
-
-impl Session {
+impl Conference {
     /// Serves collective calls of several threads: there is a communicator of all ranks for each
     /// of [`crate::streams::STREAMS`]. Before the first sync point.
     pub fn serve_streams(&self, comms: Vec<Box<dyn Comm>>) {
@@ -19,23 +16,23 @@ impl Session {
     }
 
     /// Says which places this rank has for one more stream, as bits: at a call of its communicator
-    /// at which all ranks are there. [`Session::place_stream`] must follow.
+    /// at which all ranks are there. [`Conference::place_stream`] must follow.
     pub fn seek_stream(&self) -> u64 {
-        self.site.host.inside(|| self.state().machine.seek_stream())
+        self.site.host.inside(|| self.node.state().machine.seek_stream())
     }
 
     /// Gives the communicator the first of the places that all ranks have.
     pub fn place_stream(&self, on_all: u64) -> Option<usize> {
-        self.site.host.inside(|| self.state().machine.place_stream(on_all, monotonic_ms()))
+        self.site.host.inside(|| self.node.state().machine.place_stream(on_all, monotonic_ms()))
     }
 
     /// Notes that the program has freed the communicator of a stream.
     pub fn close_stream(&self, stream: usize) {
-        self.site.host.inside(|| self.state().machine.close_stream(stream));
+        self.site.host.inside(|| self.node.state().machine.close_stream(stream));
     }
 
     /// Takes this rank's turn for a call that all ranks make, with what other threads agree on
-    /// before or after it. Collective. [`Session::give_turn`] ends it.
+    /// before or after it. Collective. [`Conference::give_turn`] ends it.
     ///
     /// # Errors
     /// Communication failed.
@@ -45,27 +42,27 @@ impl Session {
             let Some(comm) = comm else { return Ok(()) };
             loop {
                 comm.barrier()?;
-                let mut words = [i64::from(!self.state().machine.take_turn())];
+                let mut words = [i64::from(!self.node.state().machine.take_turn())];
                 comm.all_max(&mut words)?;
                 if words[0] == 0 {
                     return Ok(());
                 }
-                self.state().machine.end_turn(CALLS);
+                self.node.state().machine.end_turn(CALLS);
             }
         })
     }
 
-    /// Gives the turn back that [`Session::take_turn`] has taken.
+    /// Gives the turn back that [`Conference::take_turn`] has taken.
     pub fn give_turn(&self) {
-        self.site.host.inside(|| self.state().machine.end_turn(CALLS));
+        self.site.host.inside(|| self.node.state().machine.end_turn(CALLS));
     }
 
     /// Returns the stream of such calls.
-    pub(in crate::session) fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         if self.meetings().is_empty() { WORLD } else { CALLS }
     }
 
-    pub(in crate::session) fn meetings(&self) -> MutexGuard<'_, Meetings> {
+    pub(crate) fn meetings(&self) -> MutexGuard<'_, Meetings> {
         self.meetings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,7 +71,7 @@ impl Session {
         let own = self.meetings();
         if own.is_empty() {
             drop(own);
-            return self.links().map(|links| links.world.clone());
+            return self.rank.links().map(|links| links.world.clone());
         }
         own[stream].clone()
     }

@@ -1,7 +1,7 @@
 //! Sync points: the agreement, and the conference when there is something to do.
 
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::session::{conference::Conference, node::State, rank::lock};
+use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
 use crate::account::tally::Count;
@@ -10,22 +10,22 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
-use crate::machine::{Next, Report, SyncKind};
+use crate::machine::{Next, Report, Step, SyncKind};
 use crate::namespace as ns;
-use crate::session::rank::runtime::{Session, State};
 use crate::streams::{Carries, WORLD};
 use crate::system::{below_limit, monotonic_ms, random_u64};
 
-impl Session {
+impl Conference {
     /// Agrees with the other ranks if that is due: the program is about to make a blocking
     /// collective call that every rank makes, on the communicator of `stream`. The only place in a
     /// run where the engine communicates.
-    pub fn sync(&self, stream: usize, kind: SyncKind) {
-        if self.is_child() || self.ended.load(Ordering::Relaxed) {
-            return;
+    /// Returns whether a halt is to be carried out.
+    pub fn sync(&self, stream: usize, kind: SyncKind) -> bool {
+        if self.rank.is_child() || self.rank.is_ended() {
+            return false;
         }
         let carries = self.carry_on();
-        let mut state = self.end_lent();
+        let mut state = self.handles.end_lent();
         if state.view.has_far_news() && !state.machine.note_deletions() {
             state.view.take_far_news(); // there is no other node
         }
@@ -36,54 +36,55 @@ impl Session {
         let deletes = state.view.take_thrown_away();
         drop(state);
         if deletes {
-            self.note_gone_of_older();
+            self.contents.note_gone_of_older();
         }
         if agreement == Carries::Nothing {
-            return;
+            return false;
         }
-        let Some(comm) = self.comm_of(stream) else { return };
+        let Some(comm) = self.comm_of(stream) else { return false };
         let begin = Instant::now();
         let agreed = self.agree(stream, comm.as_ref(), agreement == Carries::Meeting);
-        self.tally.time(Count::AgreementNs, begin);
-        if let Err(error) = agreed {
-            self.stop_agreements(&error);
+        self.rank.tally.time(Count::AgreementNs, begin);
+        if let Err(error) = &agreed {
+            self.stop_agreements(error);
             if matches!(error, Error::Comm(_)) {
                 self.forget_meeting(stream);
             }
         }
-        let mut state = self.state();
+        let mut state = self.node.state();
         if !had_turn {
             state.machine.end_turn(stream);
         }
         self.grant_idle(&state, stream, carries);
+        agreed.unwrap_or(false)
     }
 
     /// Only the thread that makes calls on MPI_COMM_WORLD counts them down.
     fn grant_idle(&self, state: &State, stream: usize, carries: bool) {
         if stream == WORLD {
-            self.idle.grant(if carries { 0 } else { state.machine.idle_points() });
+            self.node.idle.grant(if carries { 0 } else { state.machine.idle_points() });
         }
     }
 
     /// Returns what the door of the program counts down: so many collectives and barriers on the
-    /// world need no call of [`Session::sync`]. One thread at a time passes them.
+    /// world need no call of [`Conference::sync`]. One thread at a time passes them.
     pub fn idle_points(&self) -> &AtomicU32 {
-        self.idle.left()
+        self.node.idle.left()
     }
 
     /// `meets`: other threads agree, too, and no rank is to keep them from it while it waits for
     /// the others here.
-    fn agree(&self, stream: usize, comm: &dyn Comm, meets: bool) -> Result<()> {
-        self.tally.one(Count::Agreements);
+    fn agree(&self, stream: usize, comm: &dyn Comm, meets: bool) -> Result<bool> {
+        self.rank.tally.one(Count::Agreements);
         if meets {
             comm.barrier()?;
         }
-        let mut words = self.state().machine.words(stream);
+        let mut words = self.node.state().machine.words(stream);
         comm.all_max(&mut words)?;
-        let next = self.state().machine.agreed(stream, words);
-        let Some(links) = self.links() else { return Ok(()) };
+        let next = self.node.state().machine.agreed(stream, words);
+        let Some(links) = self.rank.links() else { return Ok(false) };
         match next {
-            Next::Postponed => return Ok(()),
+            Next::Postponed => return Ok(false),
             Next::Ended => {
                 return Err(Error::Refused("another rank agrees on nothing more".to_string()));
             }
@@ -94,53 +95,55 @@ impl Session {
             }
             Next::Continue | Next::Confer => {}
         }
-        self.settle_noted();
-        self.tell_names(&links, true)?;
-        if next == Next::Confer {
-            self.confer(&links)?;
-        }
-        self.tell_names(&links, false)
+        self.names.settle_noted();
+        self.updates.tell_names(&links, true)?;
+        let halts = next == Next::Confer && self.confer(&links)?;
+        self.updates.tell_names(&links, false)?;
+        Ok(halts)
     }
 
-    /// Holds a conference: all ranks say what they know; all decide the same; all do it.
-    pub(in crate::session) fn confer(&self, links: &Links) -> Result<()> {
+    /// Holds a conference: all ranks say what they know; all decide the same; all do it. Returns
+    /// whether a halt is to be carried out.
+    pub(crate) fn confer(&self, links: &Links) -> Result<bool> {
         let _below = below_limit();
-        self.tally.one(Count::Conferences);
-        self.release_left_behind();
-        let mut state = self.state();
+        self.rank.tally.one(Count::Conferences);
+        self.names.release_left_behind();
+        let mut state = self.node.state();
         state.machine.set_aside(self.spare.is_there());
-        let scarce = self.is_scarce(&state);
+        let scarce = self.stores.is_scarce(&state);
         state.machine.set_scarce(scarce);
         let report = state.machine.report(random_u64(), monotonic_ms());
         drop(state);
-        let gathered = links.world.all_gather(&self.with_paces(report.to_bytes()))?;
-        self.settle_noted();
+        let gathered = links.world.all_gather(&self.report.with_paces(report.to_bytes()))?;
+        self.names.settle_noted();
         let reports: Option<Vec<Report>> =
-            self.take_paces(&gathered).into_iter().map(Report::from_bytes).collect();
+            self.report.take_paces(&gathered).into_iter().map(Report::from_bytes).collect();
         let unreadable = || Error::Unreadable("a rank's report is not readable".to_string());
-        if !self.state().machine.confer(&reports.ok_or_else(unreadable)?) {
+        if !self.node.state().machine.confer(&reports.ok_or_else(unreadable)?) {
             return Err(Error::Unreadable(
                 "the ranks differ in what they know of the run".to_string(),
             ));
         }
         self.hear();
-        self.silence();
+        self.names.silence();
+        let mut halts = false;
         loop {
-            let step = self.state().machine.next_step();
+            let step = self.node.state().machine.next_step();
             let Some(step) = step else { break };
+            halts |= matches!(step, Step::Halt { .. });
             let outcome = self.perform(links, &step)?;
-            self.state().machine.done(&step, outcome);
+            self.node.state().machine.done(&step, outcome);
         }
-        self.note_gone_of_older();
+        self.contents.note_gone_of_older();
         self.heed_fall_back();
         self.tell_stray();
-        self.tell_uncached();
-        Ok(())
+        self.updates.tell_uncached();
+        Ok(halts)
     }
 
     /// Once: a crash would lose the file, and nobody would know why.
     fn tell_stray(&self) {
-        let state = self.state();
+        let state = self.node.state();
         let Some((series, name)) = state.machine.stray() else { return };
         log::warn_once(
             messages::STRAY,
@@ -149,60 +152,62 @@ impl Session {
                  an {{id}} yet, while those of other patterns are complete: it stays in the cache \
                  until then, and a crash loses it. List it beside the files that it belongs to",
                 self.site.rank,
-                self.series.series()[series].parameter,
+                self.rank.series.series()[series].parameter,
             ),
         );
     }
 
     /// What a conference has told of other ranks' deletions and changes.
     fn hear(&self) {
-        let mut state = self.state();
+        let mut state = self.node.state();
         let heard = state.machine.take_heard();
-        self.tell_restless(&heard.restless);
+        self.names.tell_restless(&heard.restless);
         heard.revived.iter().for_each(|name| state.view.revive(name));
         for (key, name) in &heard.dropped {
             let copy = state.view.layer(key).map(|layer| layer.dir.join(name));
             if let Some(Err(error)) = copy.map(|copy| ns::remove(&copy)) {
-                self.complain(messages::DELETION_FAILED, &error);
+                self.rank.complain(messages::DELETION_FAILED, &error);
             }
         }
         for name in &heard.taken {
             state.leave_all(name);
             state.view.moved_to_prefix(name);
-            self.note_left(&state, name);
+            self.node.note_left(&state, name);
         }
         for (key, name) in &heard.amended {
-            self.note_gone(&state, key, name);
+            self.node.note_gone(&state, key, name);
         }
         for name in heard.deleted {
-            let Some(file) = self.file_ref(&name) else { continue };
+            let Some(file) = self.rank.file_ref(&name) else { continue };
             state.view.forget_others(&name);
             let place = state.view.place(&name);
             let deletion = match heard.unlinked.contains(&name) {
                 true => state.machine.deleted(&file, monotonic_ms()),
                 false => state.machine.renamed_out(&file, monotonic_ms()),
             };
-            if let Err(error) = self.delete(&mut state, &name, &place, deletion) {
-                self.complain(messages::DELETION_FAILED, &error);
+            if let Err(error) = self.contents.delete(&mut state, &name, &place, deletion) {
+                self.rank.complain(messages::DELETION_FAILED, &error);
             }
-            state.tokens.orphan_readers(&name);
-            let shadows = state.tokens.shadows_of(&name);
-            self.forget_shadows(&mut state, &shadows);
+            state.own.tokens.orphan_readers(&name);
+            let shadows = state.own.tokens.shadows_of(&name);
+            self.handles.forget_shadows(&mut state, &shadows);
         }
     }
 
     /// Stops the agreements on this rank for good: what is not sealed goes to the PFS by itself.
-    pub(in crate::session) fn stop_agreements(&self, error: &Error) {
+    pub(crate) fn stop_agreements(&self, error: &Error) {
         // Not freed: that may wait for ranks that are gone.
-        std::mem::forget(self.links.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let mut state = self.state();
+        std::mem::forget(lock(&self.rank.links).take());
+        let mut state = self.node.state();
         state.machine.disable();
-        let State { view, holdings, .. } = &mut *state;
-        let is_near = |rank| self.neighbours.ranks().contains(&rank);
-        view.forget_far(is_near, |key| holdings.get(key).is_some_and(|holding| holding.id != 0));
+        let State { view, own, .. } = &mut *state;
+        let is_near = |rank| self.node.neighbours.ranks().contains(&rank);
+        view.forget_far(is_near, |key| {
+            own.holdings.get(key).is_some_and(|holding| holding.id != 0)
+        });
         drop(state);
         // Before the program's own collective: what it writes afterwards goes straight to the PFS.
-        self.publish_overdue();
+        self.unsealed.publish_overdue();
         log::warn_once(
             messages::AGREEMENTS_ENDED,
             format_args!(
@@ -211,7 +216,7 @@ impl Session {
                 self.site.prefix.display()
             ),
         );
-        self.event(|| Event::new("FALLBACK").note(error.to_string()));
-        self.routing.store(false, Ordering::Relaxed);
+        self.rank.event(|| Event::new("FALLBACK").note(error.to_string()));
+        self.rank.stop_routing();
     }
 }

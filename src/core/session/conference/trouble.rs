@@ -1,36 +1,25 @@
 //! Checkpoints that cannot be completed in the cache, and ranks that cannot use it: what all ranks
 //! do about it, and the one message.
 
-use std::collections::BTreeMap;
-
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan};
-use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::Session;
+use crate::session::{
+    conference::Conference,
+    rank::{
+        lock,
+        publish::{PublishGate, SingleFile},
+    },
+};
 use crate::system::monotonic_ms;
 
 /// Tries to write a file to the PFS before it stays in the cache: the checkpoint depends on it.
 const PUBLISH_TRIES: usize = 3;
 
-/// Why seals and confirmations have failed: the first rank that failed, its node, the cause.
-#[derive(Debug, Default)]
-pub(in crate::session) struct Troubles {
-    by_key: BTreeMap<DatasetKey, String>,
-    last: String,
-}
-
-impl Troubles {
-    /// Forgets the dataset's trouble: it is sealed after all, or given up.
-    pub fn forget(&mut self, key: &DatasetKey) {
-        self.by_key.remove(key);
-    }
-}
-
-impl Session {
+impl Conference {
     /// Keeps the error of a step that all ranks agree has failed. Returns it in words.
-    pub(in crate::session) fn note_trouble(&self, key: &DatasetKey, error: &Error) -> String {
+    pub(crate) fn note_trouble(&self, key: &DatasetKey, error: &Error) -> String {
         let text = error.to_string();
         // The rank that failed has its own error, the others have heard of it.
         let text = match text.starts_with("rank ") {
@@ -38,9 +27,9 @@ impl Session {
             false => format!("rank {}: {text}", self.site.rank),
         };
         if self.site.rank == 0 {
-            log::message(1, format_args!("{}: {text}", self.title(key)));
+            log::message(1, format_args!("{}: {text}", self.rank.title(key)));
         }
-        let troubles = &mut self.state().troubles;
+        let mut troubles = lock(&self.troubles);
         troubles.by_key.insert(key.clone(), text.clone());
         troubles.last.clone_from(&text);
         text
@@ -48,9 +37,9 @@ impl Session {
 
     /// Finds the directory of the dataset: a seal that has failed may have come to the rename of
     /// the directory.
-    pub(in crate::session) fn find_directory(&self, plan: &SealPlan) {
-        let mut state = self.state();
-        let dir = self.site.layout.dataset_dir(&self.store_for(&state, &plan.key), plan.id);
+    pub(crate) fn find_directory(&self, plan: &SealPlan) {
+        let mut state = self.node.state();
+        let dir = self.site.layout.dataset_dir(&self.stores.store_for(&state, &plan.key), plan.id);
         if let Some(layer) = state.view.layer_mut(&plan.key)
             && dir.exists()
         {
@@ -60,17 +49,14 @@ impl Session {
 
     /// Brings closed files of a dataset that cannot be sealed to the PFS under their names. The
     /// same outcome on all ranks, that of a [`Step::Spill`](crate::machine::Step::Spill).
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn spill(
+    pub(crate) fn spill(
         &self,
         links: &Links,
         key: &DatasetKey,
         files: &[String],
     ) -> Result<Outcome> {
         if let Some(why) = self.find_parted(links, key)? {
-            self.state().machine.failed(key, &why, monotonic_ms());
+            self.node.state().machine.failed(key, &why, monotonic_ms());
             return Ok(Outcome::Failed);
         }
         self.tell_trouble(key, "its files are written there, and the next one is cached again");
@@ -79,16 +65,16 @@ impl Session {
         if let Some(error) = &first {
             self.tell_unspilled(key, error, more);
         }
-        let own = match (first, self.state().machine.has_cached(key)) {
+        let own = match (first, self.node.state().machine.has_cached(key)) {
             (None, false) => Outcome::Done,
             (None, true) => Outcome::Touched,
             _ => Outcome::Failed,
         };
-        self.all_agree(links, own)
+        self.rank.all_agree(links, own)
     }
 
     fn publish_spilled(&self, key: &DatasetKey, name: &str) -> Result<()> {
-        let mut state = self.state();
+        let mut state = self.node.state();
         let Some(layer) = state.view.layer(key) else { return Ok(()) };
         let source = layer.dir.join(name);
         // In a store that cannot even say so, it is not gone.
@@ -97,8 +83,8 @@ impl Session {
             return Ok(());
         }
         let (target, reason) = (self.site.on_prefix(name), Reason::Unsealable);
-        let one = Single { source: &source, target: &target, reason };
-        let publish = || self.publish(one, Gate::Open);
+        let one = SingleFile { source: &source, target: &target, reason };
+        let publish = || self.rank.publish(one, PublishGate::Open);
         (1..PUBLISH_TRIES).fold(publish(), |outcome, _| outcome.or_else(|_| publish()))?;
         state.now_on_prefix(key, name, reason);
         Ok(())
@@ -107,9 +93,10 @@ impl Session {
     /// Files of this rank are neither protected nor on the PFS. Once for all, as
     /// [`Self::tell_trouble`].
     fn tell_unspilled(&self, key: &DatasetKey, error: &Error, more: usize) {
-        let (rank, title, prefix) = (self.site.rank, self.title(key), self.site.prefix.display());
+        let (rank, title, prefix) =
+            (self.site.rank, self.rank.title(key), self.site.prefix.display());
         let others = if more == 0 { String::new() } else { format!(", and {more} more of it") };
-        let place = self.state().view.layer(key).map(|layer| layer.dir.clone());
+        let place = self.node.state().view.layer(key).map(|layer| layer.dir.clone());
         let place = place.unwrap_or_default();
         log::warn_once(
             messages::FILE_NOT_WRITTEN,
@@ -122,13 +109,13 @@ impl Session {
     }
 
     /// Gives up a dataset that cannot be sealed on the PFS either: it is no dataset any more.
-    pub(in crate::session) fn give_up(&self, key: &DatasetKey) {
+    pub(crate) fn give_up(&self, key: &DatasetKey) {
         self.tell_trouble(key, "its files are there, but not in its index");
-        self.dataset_event("DROPPED", key, 0, |event| event.note("it cannot be sealed"));
-        self.write_given_up(key);
-        self.state().troubles.forget(key);
+        self.rank.dataset_event("DROPPED", key, 0, |event| event.note("it cannot be sealed"));
+        self.report.write_given_up(key);
+        lock(&self.troubles).by_key.remove(key);
         // Where that fails the next start finds that other ranks have none, or an open one.
-        if let Err(error) = self.site.filemap.revoke(&self.record_key(key)) {
+        if let Err(error) = self.site.filemap.revoke(&self.rank.record_key(key)) {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
         }
     }
@@ -136,12 +123,12 @@ impl Session {
     /// Once for all: what follows is likely to have the same cause. A cache that all have given up
     /// has been told of.
     fn tell_trouble(&self, key: &DatasetKey, what: &str) {
-        let state = self.state();
+        let state = self.node.state();
         let (fallen_back, cause) =
-            (state.machine.has_fallen_back(), state.troubles.by_key.get(key).cloned());
+            (state.machine.has_fallen_back(), lock(&self.troubles).by_key.get(key).cloned());
         drop(state);
         if let Some(cause) = cause.filter(|_| self.site.rank == 0 && !fallen_back) {
-            let (title, prefix) = (self.title(key), self.site.prefix.display());
+            let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
             let text = format!("{cause}; {title} is protected by {prefix} alone: {what}");
             log::warn_once(messages::NOT_SEALED, text);
         }
@@ -149,23 +136,16 @@ impl Session {
 
     /// Lets a sealed checkpoint stay sealed where a node cannot note that it is complete: it goes
     /// to the PFS as well, whatever its turn. Told once for all, as [`Self::tell_trouble`].
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn heed_unmarked(
-        &self,
-        key: &DatasetKey,
-        marked: Result<()>,
-    ) -> Result<()> {
+    pub(crate) fn heed_unmarked(&self, key: &DatasetKey, marked: Result<()>) -> Result<()> {
         match marked {
             Err(error) if !matches!(error, Error::Comm(_)) => {
                 let cause = self.note_trouble(key, &error);
                 if self.site.rank == 0 {
-                    let (title, prefix) = (self.title(key), self.site.prefix.display());
+                    let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
                     let text = format!("{cause}; {title} is complete, and goes to {prefix}, too");
                     log::warn_once(messages::NOT_MARKED, text);
                 }
-                self.state().machine.lacks_marker(key);
+                self.node.state().machine.lacks_marker(key);
                 Ok(())
             }
             other => other,
@@ -173,11 +153,12 @@ impl Session {
     }
 
     /// Stops the routing to the cache if it is given up by all, after a conference.
-    pub(in crate::session) fn heed_fall_back(&self) {
-        let state = self.state();
-        let (fallen_back, cause) = (state.machine.has_fallen_back(), state.troubles.last.clone());
+    pub(crate) fn heed_fall_back(&self) {
+        let state = self.node.state();
+        let (fallen_back, cause) =
+            (state.machine.has_fallen_back(), lock(&self.troubles).last.clone());
         drop(state);
-        if !fallen_back || !self.stop_routing(&cause) || cause.is_empty() {
+        if !fallen_back || !self.stores.stop_routing(&cause) || cause.is_empty() {
             return;
         }
         if self.site.rank == 0 {
@@ -191,12 +172,5 @@ impl Session {
                 ),
             );
         }
-    }
-
-    /// Finds the worst of all ranks' outcomes.
-    pub(in crate::session) fn all_agree(&self, links: &Links, own: Outcome) -> Result<Outcome> {
-        let mut word = [own.to_word()];
-        links.world.all_max(&mut word)?;
-        Ok(Outcome::from_word(word[0]))
     }
 }

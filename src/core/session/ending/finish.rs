@@ -1,7 +1,6 @@
 //! The end inside MPI_Finalize; see `leaving.rs` for one without.
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::account::tally::Count;
@@ -12,33 +11,33 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetState, SharedDataset};
 use crate::namespace::parent;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{ending::Ending, node::State, rank::lock};
 use crate::system::{Planted, below_limit, monotonic_ms, planted};
 
-impl Session {
+impl Ending {
     /// Makes the last seals and flushes inside MPI_Finalize, where communication still works.
     /// Collective.
     pub fn finish(&self) {
-        if self.is_child() || self.ended.load(Ordering::Relaxed) {
+        if self.rank.is_child() || self.rank.is_ended() {
             return;
         }
         let _below = below_limit();
-        self.finishing.store(true, Ordering::Relaxed);
-        self.site.host.inside(|| self.await_lent());
-        if let Some(links) = self.links()
+        self.rank.begin_finish();
+        self.site.host.inside(|| self.handles.await_lent());
+        if let Some(links) = self.rank.links()
             && let Err(error) = self.site.host.inside(|| self.finish_together(&links))
         {
-            self.stop_agreements(&error);
+            self.conference.stop_agreements(&error);
         }
-        self.ended.store(true, Ordering::Relaxed);
+        self.rank.end();
         self.site.host.inside(|| {
-            self.end_all_lent();
-            self.compute_ended();
-            self.end_run("END");
-            self.end_log("END");
+            self.handles.end_all_lent();
+            self.report.compute_ended();
+            self.flush.end_run("END");
+            self.rank.end_log("END");
         });
-        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let meetings = std::mem::take(&mut *self.meetings());
+        let links = self.rank.links.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let meetings = std::mem::take(&mut *self.conference.meetings());
         if links.is_none() {
             std::mem::forget(meetings); // as in `stop_agreements`
         }
@@ -46,44 +45,47 @@ impl Session {
 
     fn finish_together(&self, links: &Links) -> Result<()> {
         let begin = Instant::now();
-        self.state().machine.begin_end(monotonic_ms());
-        self.tell_moves(links)?;
+        self.node.state().machine.begin_end(monotonic_ms());
+        self.updates.tell_moves(links)?;
         if planted(Planted::ClearEarly) {
             cache::finish(&links.ctx(&self.site))?;
         }
-        self.confer(links)?;
-        if self.state().machine.ends_again() {
-            self.confer(links)?;
+        let mut halts = self.conference.confer(links)?;
+        if self.node.state().machine.ends_again() {
+            halts |= self.conference.confer(links)?;
         }
-        self.state().machine.end();
-        self.publish_all_private();
+        if halts {
+            self.halt.tell_and_record();
+        }
+        self.node.state().machine.end();
+        self.contents.publish_all_private();
         self.settle_deletions();
-        self.complete_background(links)?;
-        self.sweep_wanted();
-        self.forget_moved();
-        self.record_end();
-        self.evicted.remove();
-        self.site.layout.stores.iter().for_each(|store| self.end_spares(store));
+        self.flush.complete_background(links)?;
+        self.updates.sweep_wanted();
+        self.names.forget_moved();
+        self.halt.record_end();
+        self.conference.evicted.remove();
+        self.site.layout.stores.iter().for_each(|store| self.stores.end_spares(store));
         self.clear_cache(links)?;
-        self.record_places();
-        self.tally.time(Count::EndNs, begin);
-        self.tell_unprotected(links)?;
-        self.gather_passed(links)?;
-        self.gather_paces(links)?;
-        self.tally.tell(links.world.as_ref())
+        self.flush.record_places();
+        self.rank.tally.time(Count::EndNs, begin);
+        self.report.tell_unprotected(links)?;
+        self.report.gather_passed(links)?;
+        self.report.gather_paces(links)?;
+        self.rank.tally.tell(links.world.as_ref())
     }
 
     /// What the program deleted goes for real now.
     fn settle_deletions(&self) {
-        let names: Vec<String> = self.state().view.deleted().map(str::to_string).collect();
+        let names: Vec<String> = self.node.state().view.deleted().map(str::to_string).collect();
         for name in names {
-            if let Err(error) = self.remove_deleted(&mut self.state(), &name) {
-                self.complain(messages::DELETION_FAILED, &error);
+            if let Err(error) = self.contents.remove_deleted(&mut self.node.state(), &name) {
+                self.rank.complain(messages::DELETION_FAILED, &error);
             }
         }
-        self.remove_empty_dirs();
+        self.contents.remove_empty_dirs();
         // Only now: before, another rank may have made one anew, for files that are cached.
-        for name in self.state().view.flushed_back().rev() {
+        for name in self.node.state().view.flushed_back().rev() {
             let _ = std::fs::remove_dir(self.site.on_prefix(name));
         }
     }
@@ -91,7 +93,7 @@ impl Session {
     /// Directories of checkpoints that have left the cache and were not due for a flush: nothing is
     /// in them any more.
     fn remove_abandoned_dirs(&self) {
-        let state = self.state();
+        let state = self.node.state();
         for (name, _) in state.view.evicted_names() {
             let mut dir = parent(name);
             while !dir.is_empty() && std::fs::remove_dir(self.site.on_prefix(dir)).is_ok() {
@@ -103,8 +105,8 @@ impl Session {
     /// All that matters is on the PFS: the next launch starts afresh. Where a file is still open,
     /// or something could not be written, the cache stays.
     fn clear_cache(&self, links: &Links) -> Result<()> {
-        let mut state = self.state();
-        let open = state.tokens.all().next().is_some();
+        let mut state = self.node.state();
+        let open = state.own.tokens.all().next().is_some();
         let unsaved = self.has_unsaved(&mut state);
         drop(state);
         let mut word = [i64::from(open || unsaved)];
@@ -112,17 +114,19 @@ impl Session {
         if word[0] != 0 {
             return Ok(());
         }
-        let mut state = self.state();
+        let mut state = self.node.state();
         let keys: Vec<_> = state.view.layers().iter().map(|layer| layer.key.clone()).collect();
-        keys.iter().for_each(|key| drop(self.leave_evicted_names(&mut state, key)));
+        keys.iter().for_each(|key| drop(self.conference.leave_evicted_names(&mut state, key)));
         drop(state);
         match cache::finish(&links.ctx(&self.site)) {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) => log::message(1, format_args!("rank {}: {error}", self.site.rank)),
             Ok(()) if keys.is_empty() => {}
-            Ok(()) => self.event(|| Event::new("CLEARED").note("the cache: the end of the run")),
+            Ok(()) => {
+                self.rank.event(|| Event::new("CLEARED").note("the cache: the end of the run"))
+            }
         }
-        let mut state = self.state();
+        let mut state = self.node.state();
         keys.iter().for_each(|key| drop(state.view.remove(key)));
         drop(state);
         if self.site.rank == 0 {
@@ -137,12 +141,12 @@ impl Session {
             return true;
         }
         let confirmed = |one: &&SharedDataset| one.state == DatasetState::Confirmed;
-        (0..self.series.series().len()).any(|at| {
+        (0..self.rank.series.series().len()).any(|at| {
             let all = state.machine.datasets(at);
             // The newest one is meant to be on the PFS, due or not.
             let newest = all.iter().rfind(confirmed).map(|one| one.id);
             let waits = |(series, id): &(usize, u64)| *series == at && newest < Some(*id);
-            if state.out_of_reach.iter().any(waits) {
+            if lock(&self.out_of_reach).iter().any(waits) {
                 return true;
             }
             all.iter().any(|one| {

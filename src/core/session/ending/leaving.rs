@@ -1,55 +1,47 @@
-//! The end of a process without MPI_Finalize. exit(3) tells its beginning, [`Session::exit`]: a
-//! destructor may still call MPI_Finalize, and then the end is that of [`Session::finish`]. When
-//! the last file is closed, [`Session::leave`] does without MPI what can be done.
+//! The end of a process without MPI_Finalize. exit(3) tells its beginning, [`Ending::exit`]: a
+//! destructor may still call MPI_Finalize, and then the end is that of [`Ending::finish`]. When
+//! the last file is closed, [`Ending::leave`] does without MPI what can be done.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::launch::meeting::Meeting;
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::records::{DatasetRecord, DatasetState};
-use crate::session::rank::runtime::Session;
+use crate::session::ending::Ending;
 use crate::transfer::{Background, announce_background};
-
-/// Folders below the state folder in which ranks that exit meet.
-const EXIT_FOLDER: &str = "exit.";
-
-/// Folders below the state folder with a file for each thing that was told to a person.
-const TOLD_FOLDER: &str = "told.";
 
 /// How long a flush by threads may take that was under way when the process came to its end.
 const FLUSH_WAIT: Duration = Duration::from_secs(60);
 
-impl Session {
+impl Ending {
     /// Notes that the process ends, and MPI_Finalize was not called: not yet, at least. What is
     /// closed and nowhere else goes to the PFS, now and at every close from here on.
-    pub(in crate::session) fn exit(&self) {
-        if self.is_child() || self.is_ended() || self.exiting.swap(true, Ordering::Relaxed) {
+    pub(crate) fn exit(&self) {
+        if self.rank.is_child() || self.rank.is_ended() || self.rank.begin_exit() {
             return;
         }
-        self.state().machine.begin_exit();
-        drop(self.end_lent());
-        self.publish_overdue();
+        self.node.state().machine.begin_exit();
+        drop(self.handles.end_lent());
+        self.unsealed.publish_overdue();
     }
 
     /// Ends the run of a process that has closed its last file and has not called MPI_Finalize: it
     /// goes as soon as the others may, too.
-    pub(in crate::session) fn leave(&self) {
-        if self.is_child() || self.is_ended() || !self.exiting.load(Ordering::Relaxed) {
+    pub(crate) fn leave(&self) {
+        if self.rank.is_child() || self.rank.is_ended() || !self.rank.is_exiting() {
             return;
         }
-        self.end_all_lent();
-        self.publish_overdue();
-        self.publish_all_private();
-        self.compute_ended();
+        self.handles.end_all_lent();
+        self.unsealed.publish_overdue();
+        self.contents.publish_all_private();
+        self.report.compute_ended();
         let all_there = self.save_together();
-        self.end_run("EXIT");
-        self.end_log("EXIT");
-        self.ended.store(true, Ordering::Relaxed);
-        self.state().machine.end();
+        self.flush.end_run("EXIT");
+        self.rank.end_log("EXIT");
+        self.rank.end();
+        self.node.state().machine.end();
         // A pointer must not come before what the other ranks have written.
-        let pointers = self.publish_closed(all_there);
+        let pointers = self.unsealed.publish_closed(all_there);
         if let Some(one) = pointers.first() {
             log::warn(
                 messages::POINTER_HELD_BACK,
@@ -68,18 +60,18 @@ impl Session {
     /// complete checkpoints: a part of one would be in a restart's way. Returns whether all are
     /// through with it.
     fn save_together(&self) -> bool {
-        let unsaved = self.state().machine.unsaved();
+        let unsaved = self.node.state().machine.unsaved();
         let announce = || unsaved.iter().for_each(|key| self.announce(key));
-        let meeting = self.meeting("ended");
+        let meeting = self.rank.meeting("ended");
         if !meeting.is_complete(announce) {
             return false;
         }
-        let meeting = self.meeting("saved");
+        let meeting = self.rank.meeting("saved");
         meeting.show_life_during(self.site.host.clone(), || {
             unsaved.iter().for_each(|key| self.save(key));
             self.await_flushes();
         });
-        meeting.is_complete(|| self.tell_published())
+        meeting.is_complete(|| self.flush.tell_published())
     }
 
     /// Rank 0 says what is about to come to the PFS.
@@ -94,12 +86,12 @@ impl Session {
     /// Writes this rank's files of a sealed dataset, unless threads do.
     fn save(&self, key: &DatasetKey) {
         let Some(record) = self.sealed_record(key) else { return };
-        if self.flushes().contains_key(&record.dataset_id) {
+        if self.flush.flushes().contains_key(&record.dataset_id) {
             return;
         }
-        let running = self.background().take();
+        let running = self.flush.background().take();
         let ended = running.map_or(Ok(0), |(_, running)| running.finish());
-        let saved = self.begin_background(record, key).and_then(Background::finish);
+        let saved = self.flush.begin_background(record, key).and_then(Background::finish);
         if let Err(error) = saved.and(ended) {
             self.tell_unsaved(key, &error);
         }
@@ -108,9 +100,10 @@ impl Session {
     /// Waits for flushes by threads; rank 0 sees them through.
     fn await_flushes(&self) {
         let since = Instant::now();
-        self.flushes().values().for_each(crate::transfer::AsyncFlush::hurry);
-        while self.site.rank == 0 && self.has_pending_flush() && since.elapsed() < FLUSH_WAIT {
-            self.advance_flushes();
+        self.flush.flushes().values().for_each(crate::transfer::AsyncFlush::hurry);
+        while self.site.rank == 0 && self.flush.has_pending_flush() && since.elapsed() < FLUSH_WAIT
+        {
+            self.flush.advance_flushes();
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -122,7 +115,7 @@ impl Session {
                 "rank {}: {error}: {} could not be written to {} at the end of the process, which \
                  has not called MPI_Finalize. It is in the cache",
                 self.site.rank,
-                self.title(key),
+                self.rank.title(key),
                 self.site.prefix.display()
             ),
         );
@@ -130,32 +123,8 @@ impl Session {
 
     /// The record of a dataset, if it is sealed and was not opened again.
     fn sealed_record(&self, key: &DatasetKey) -> Option<DatasetRecord> {
-        let id = self.state().machine.id_of(key);
+        let id = self.node.state().machine.id_of(key);
         let record = self.site.filemap.get_id(id)?;
         (record.state == DatasetState::Prepared).then_some(record)
-    }
-
-    fn meeting(&self, of: &str) -> Meeting {
-        let folder = format!("{EXIT_FOLDER}{:016x}", self.launch);
-        let folder = self.site.state_dir().join(folder).join(of);
-        Meeting { folder, rank: self.site.rank, size: self.site.size }
-    }
-
-    /// Makes one of the ranks tell what they tell a person once.
-    pub(in crate::session) fn share_messages(&self) {
-        log::share(Some(self.site.state_dir().join(format!("{TOLD_FOLDER}{:016x}", self.launch))));
-    }
-
-    /// Removes the folders in which the ranks of earlier launches met. For rank 0.
-    pub(in crate::session) fn sweep_meetings(&self) {
-        let Ok(entries) = std::fs::read_dir(self.site.state_dir()) else { return };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            let meeting = name.strip_prefix(EXIT_FOLDER).or_else(|| name.strip_prefix(TOLD_FOLDER));
-            if meeting.is_some_and(|launch| launch != format!("{:016x}", self.launch)) {
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
-        }
     }
 }

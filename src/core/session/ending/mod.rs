@@ -3,11 +3,58 @@
 //! | file | job |
 //! |---|---|
 //! | `need.rs` | whether a checkpoint is due, for programs that ask |
-//! | `halt.rs` | conditions under which the run is to end |
+//! | `halting.rs` | a halt condition carried out |
 //! | `finish.rs` | the end inside MPI_Finalize |
 //! | `leaving.rs` | the end without it |
 
 pub(super) mod finish;
-pub(super) mod halt;
+pub(super) mod halting;
 pub(super) mod leaving;
 pub(super) mod need;
+
+use std::sync::{Arc, Mutex};
+
+use crate::launch::site::Site;
+use crate::session::{
+    conference::Conference, contents::Contents, flush::Flusher, halt::Halt, handles::Handles,
+    names::Names, node::Node, rank::Rank, report::Report, stores::Stores, unsealed::Unsealed,
+    updates::Updates,
+};
+
+/// The end of a run.
+pub struct Ending {
+    pub(super) site: Arc<Site>,
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) report: Arc<Report>,
+    pub(super) stores: Arc<Stores>,
+    pub(super) updates: Arc<Updates>,
+    pub(super) contents: Arc<Contents>,
+    pub(super) unsealed: Arc<Unsealed>,
+    pub(super) handles: Arc<Handles>,
+    pub(super) names: Arc<Names>,
+    pub(super) flush: Arc<Flusher>,
+    pub(super) halt: Arc<Halt>,
+    pub(super) conference: Arc<Conference>,
+    /// Checkpoints that this launch could not have, and perhaps a later one can, when their nodes
+    /// are back: series and id.
+    pub(super) out_of_reach: Mutex<Vec<(usize, u64)>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::{alone::Alone, rank::lock};
+
+    /// The end of a run once cleared caches of which only a later launch could read a checkpoint.
+    #[test]
+    fn the_cache_stays_where_a_newer_checkpoint_could_not_be_had() {
+        for out_of_reach in [false, true] {
+            let one = Alone::new();
+            one.checkpoint("1");
+            lock(&one.session.ending.out_of_reach).extend(out_of_reach.then_some((0, 9)));
+            one.session.ending.finish();
+            let record = one.session.rank.site.filemap.get_id(1);
+            assert_eq!(record.is_some(), out_of_reach);
+        }
+    }
+}

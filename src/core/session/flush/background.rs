@@ -1,7 +1,9 @@
 //! Flushes in the background: that which a restart begins, and those of `SCR_FLUSH_ASYNC`; their
 //! completion, and their end before the data go.
 
-use std::sync::atomic::Ordering;
+use crate::session::{flush::Flusher, rank::lock};
+use std::collections::BTreeMap;
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use crate::cache::{Catalog, RebuildReport};
@@ -11,7 +13,6 @@ use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome};
 use crate::params::keys;
 use crate::records::DatasetRecord;
-use crate::session::rank::runtime::Session;
 use crate::transfer::{
     Advance, AsyncFlush, Background, BackgroundJob, PublishIf, background_ids, can_resume,
     complete_background, roll_back, settle_background,
@@ -23,31 +24,31 @@ const WAIT: Duration = Duration::from_millis(2);
 /// Looks at it until the ranks tell one another who has failed.
 const LOOKS: usize = 50;
 
-impl Session {
+impl Flusher {
     /// Notes that the flush of dataset `id` is over; `why` is the reason if it failed. Whoever sees
     /// it first says it.
-    pub(in crate::session) fn flush_ended(&self, id: u64, why: Option<&str>) {
-        let begun = self.flushes_begun().remove(&id);
+    pub(crate) fn flush_ended(&self, id: u64, why: Option<&str>) {
+        let begun = self.rank.flushes_begun().remove(&id);
         let Some((key, begun)) = begun else { return };
         let left = self.flushes().get_mut(&id).map(|flush| std::mem::take(&mut flush.left));
         let what = if why.is_none() { "FLUSH_END" } else { "FLUSH_FAILED" };
-        self.dataset_event(what, &key, id, |mut event| {
+        self.rank.dataset_event(what, &key, id, |mut event| {
             event.seconds = Some(begun.elapsed().as_secs_f64());
-            event.size = self.logs().then(|| self.size_logged(&key)).flatten();
+            event.size = self.rank.logs().then(|| self.size_logged(&key)).flatten();
             event.note(why.unwrap_or_default())
         });
-        self.log_left(&left.unwrap_or_default());
+        self.rank.log_left(&left.unwrap_or_default());
     }
 
     /// Files and bytes of a dataset, by its catalog on this node.
     fn size_logged(&self, key: &DatasetKey) -> Option<(u64, u64)> {
-        let dir = self.state().view.layer(key).map(|layer| layer.dir.clone())?;
+        let dir = self.node.state().view.layer(key).map(|layer| layer.dir.clone())?;
         let catalog = Catalog::read(&dir).ok().flatten()?;
         Some((catalog.entries.len() as u64, catalog.bytes()))
     }
 
     /// Stops the flushes of dataset `id`, whose files are about to go.
-    pub(in crate::session) fn stop_background(&self, id: u64) {
+    pub(crate) fn stop_background(&self, id: u64) {
         let flush = self.flushes().remove(&id);
         if let Some(flush) = flush {
             flush.stop();
@@ -62,7 +63,7 @@ impl Session {
     }
 
     /// Enters into the index, on rank 0, what all ranks have published. Local.
-    pub(in crate::session) fn tell_published(&self) {
+    pub(crate) fn tell_published(&self) {
         if self.site.rank != 0 {
             return;
         }
@@ -70,9 +71,9 @@ impl Session {
         for id in ids {
             match complete_background(&self.site.prefix, id, self.site.transfer.prefix_size) {
                 Ok(Some(left)) => {
-                    self.log_wanted(id);
-                    self.log_left(&left);
-                    self.settle_wanted(id);
+                    self.rank.log_wanted(id);
+                    self.rank.log_left(&left);
+                    self.updates.settle_wanted(id);
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -84,21 +85,18 @@ impl Session {
 
     /// Enters into the index what all ranks of an earlier launch have published, before anybody
     /// reads that; what it has not published everywhere is not waited for. For rank 0.
-    pub(in crate::session) fn settle_background(&self) {
+    pub(crate) fn settle_background(&self) {
         match settle_background(&self.site.prefix, self.site.transfer.prefix_size) {
             Ok(entered) => entered.into_iter().for_each(|(id, left)| {
-                self.log_wanted(id);
-                self.log_left(&left);
+                self.rank.log_wanted(id);
+                self.rank.log_left(&left);
             }),
             Err(error) => log::message(1, format_args!("{error}")),
         }
     }
 
     /// Waits for what is under way, on all ranks. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn complete_background(&self, links: &Links) -> Result<()> {
+    pub(crate) fn complete_background(&self, links: &Links) -> Result<()> {
         self.complete_flushes(links, u64::MAX)?;
         let running = self.background().take();
         if let Some((id, background)) = running
@@ -116,22 +114,22 @@ impl Session {
 
     /// Tells whether a flush of this dataset is made in the background, and need not be waited for
     /// yet: the user wants that, or it comes of what the program keeps. The same on all ranks.
-    pub(in crate::session) fn flushes_async(&self, key: &DatasetKey) -> bool {
-        let number = self.state().machine.number_of(key);
-        let store = self.site.descriptors.store(self.descriptor(key.series, number));
-        let keeps = self.site.keeps(&self.series.series()[key.series]);
+    pub(crate) fn flushes_async(&self, key: &DatasetKey) -> bool {
+        let number = self.node.state().machine.number_of(key);
+        let store = self.site.descriptors.store(self.stores.descriptor(key.series, number));
+        let keeps = self.site.keeps(&self.rank.series.series()[key.series]);
         let wanted = keeps || store.flushes_async(&self.site.settings);
-        wanted && !self.finishing.load(Ordering::Relaxed)
+        wanted && !self.rank.is_finishing()
     }
 
     /// Tells whether a flush by threads waits for rank 0 to commit or record it.
-    pub(in crate::session) fn has_pending_flush(&self) -> bool {
+    pub(crate) fn has_pending_flush(&self) -> bool {
         self.flushes().values().any(AsyncFlush::is_pending)
     }
 
     /// Commits and records what is ready, on rank 0, one after the other: a newer one replaces only
     /// what is recorded, or the window could not keep it. Local.
-    pub(in crate::session) fn advance_flushes(&self) {
+    pub(crate) fn advance_flushes(&self) {
         if self.site.rank != 0 {
             return;
         }
@@ -147,16 +145,13 @@ impl Session {
         drop(flushes);
         for id in ended {
             self.flush_ended(id, None);
-            self.settle_wanted(id);
+            self.updates.settle_wanted(id);
         }
     }
 
     /// Begins the flush of a dataset by threads, or sees how far it has come; `None`: all ranks
     /// flush it together instead. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn flush_async(
+    pub(crate) fn flush_async(
         &self,
         links: &Links,
         key: &DatasetKey,
@@ -168,32 +163,32 @@ impl Session {
                 Ok(()) => Ok(Some(Outcome::Touched)),
                 Err(error @ Error::Comm(_)) => Err(error),
                 Err(error) => {
-                    self.tell(
+                    self.rank.tell(
                         messages::FLUSH_DELAYED,
-                        format_args!("{}: {error}; it is flushed at once", self.title(key)),
+                        format_args!("{}: {error}; it is flushed at once", self.rank.title(key)),
                     );
                     Ok(None)
                 }
             };
         }
-        let waits = self.finishing.load(Ordering::Relaxed);
+        let waits = self.rank.is_finishing();
         match self.look_at_flush(links, id, waits)? {
             Advance::Pending => Ok(Some(Outcome::Touched)),
             Advance::Done => {
                 self.flush_ended(id, None);
                 self.flushes().remove(&id);
-                if let Some(holding) = self.state().holdings.get_mut(key) {
+                if let Some(holding) = self.node.state().own.holdings.get_mut(key) {
                     holding.flushed = true;
                 }
                 Ok(Some(Outcome::Done))
             }
             Advance::Failed(why) => {
                 self.flush_ended(id, Some(&why));
-                self.tell(
+                self.rank.tell(
                     messages::FLUSH_DELAYED,
                     format_args!(
                         "{} could not be written to {} in the background: {why}; it is tried again",
-                        self.title(key),
+                        self.rank.title(key),
                         self.site.prefix.display()
                     ),
                 );
@@ -208,10 +203,7 @@ impl Session {
 
     /// Waits for the flushes of datasets older than `id`: their files must not come after those of
     /// this one. Collective; the ranks have the same flushes.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn complete_flushes(&self, links: &Links, id: u64) -> Result<()> {
+    pub(crate) fn complete_flushes(&self, links: &Links, id: u64) -> Result<()> {
         let older: Vec<u64> = self.flushes().range(..id).map(|(older, _)| *older).collect();
         for older in older {
             let Advance::Failed(why) = self.look_at_flush(links, older, true)? else {
@@ -219,7 +211,7 @@ impl Session {
                 continue;
             };
             self.flush_ended(older, Some(&why));
-            self.tell(
+            self.rank.tell(
                 messages::FLUSH_DELAYED,
                 format_args!(
                     "dataset {older} could not be written to {} in the background: {why}",
@@ -236,17 +228,14 @@ impl Session {
 
     /// Tells whether any rank has a file of `key`, or of what goes `along`, that belongs on the
     /// prefix. If none has, the index must not say that the prefix has the dataset. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn has_to_flush(
+    pub(crate) fn has_to_flush(
         &self,
         links: &Links,
         key: &DatasetKey,
         along: &[DatasetKey],
     ) -> Result<bool> {
         let own = {
-            let machine = &self.state().machine;
+            let machine = &self.node.state().machine;
             let mut files = machine.seal_files(key).into_iter();
             let mut older = machine.files_along(along, key).into_iter();
             files.any(|file| !machine.is_left_out(key, &file.name))
@@ -257,13 +246,8 @@ impl Session {
         Ok(word[0] != 0)
     }
 
-    pub(in crate::session) fn begin_flush(
-        &self,
-        links: &Links,
-        key: &DatasetKey,
-        id: u64,
-    ) -> Result<()> {
-        let left_out = |name: &str| self.state().machine.is_left_out(key, name);
+    pub(crate) fn begin_flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
+        let left_out = |name: &str| self.node.state().machine.is_left_out(key, name);
         let host = self.site.host.clone();
         let enter = move || host.enter_thread();
         let publish_if = self.publish_if(key);
@@ -279,16 +263,16 @@ impl Session {
         let ctx = links.ctx(&self.site);
         let begun = AsyncFlush::begin(&ctx, id, &left_out, before, enter, publish_if)?;
         self.flushes().insert(id, begun);
-        self.flush_begun(key, id);
+        self.rank.flush_begun(key, id);
         // No flush of an older one may come after it, whichever is over first.
-        self.state().machine.flush_begun(key);
+        self.node.state().machine.flush_begun(key);
         Ok(())
     }
 
     /// Makes what publishes files of `key` for a thread: none that the program has deleted, or that
     /// the prefix has a newer content of.
-    pub(in crate::session) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
-        let (state, of) = (self.state.clone(), key.clone());
+    pub(crate) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
+        let (state, of) = (self.node.state.clone(), key.clone());
         Box::new(move |name, publish| state.publish(&of, name, publish))
     }
 
@@ -344,7 +328,7 @@ impl Session {
     ///
     /// # Errors
     /// Communication failed, or something could not be removed.
-    pub(in crate::session) fn resume_flushes(
+    pub(crate) fn resume_flushes(
         &self,
         links: &Links,
         report: &RebuildReport,
@@ -358,11 +342,11 @@ impl Session {
                 Some(offered) => can_resume(&ctx, *id, offered.epoch)?,
                 None => false,
             };
-            let key = offered.and_then(|one| self.machine_key(&one.key));
+            let key = offered.and_then(|one| self.rank.machine_key(&one.key));
             match key.filter(|_| goes_on) {
                 Some(key) => match self.begin_flush(links, &key, *id) {
                     Err(error @ Error::Comm(_)) => return Err(error),
-                    Err(error) => self.tell(
+                    Err(error) => self.rank.tell(
                         messages::FLUSH_DELAYED,
                         format_args!("dataset {id}: {error}; flushed later"),
                     ),
@@ -375,7 +359,7 @@ impl Session {
     }
 
     /// Starts a thread that writes this rank's files of a sealed dataset, without the others.
-    pub(in crate::session) fn begin_background(
+    pub(crate) fn begin_background(
         &self,
         record: DatasetRecord,
         key: &DatasetKey,
@@ -389,5 +373,15 @@ impl Session {
         };
         let host = self.site.host.clone();
         Background::start(job, move || host.enter_thread(), self.publish_if(key))
+    }
+
+    /// Locks the flush in the background, with the dataset's id.
+    pub(crate) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
+        lock(&self.background)
+    }
+
+    /// Flushes by threads, by dataset.
+    pub(crate) fn flushes(&self) -> MutexGuard<'_, BTreeMap<u64, AsyncFlush>> {
+        lock(&self.flushes)
     }
 }

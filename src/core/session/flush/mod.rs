@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `together.rs` | flushes of all ranks together |
 //! | `background.rs` | flushes by threads |
-//! | `unsealed.rs` | files that no agreement comes for |
 //! | `places.rs` | the flush file: where each dataset is |
 //! | `run_record.rs` | the run record, for people |
 //! | `serving.rs` | what ranks of other nodes wait for |
@@ -13,5 +12,59 @@ pub(super) mod background;
 pub(super) mod places;
 pub(super) mod run_record;
 pub(super) mod serving;
-pub(super) mod together;
-pub(super) mod unsealed;
+mod together;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use crate::account::flush_file::PlacesTold;
+
+use crate::launch::site::Site;
+use crate::session::{
+    node::Node, rank::Rank, stores::Stores, unsealed::Unsealed, updates::Updates,
+};
+use crate::transfer::{AsyncFlush, Background};
+
+/// Flushes, and what is told of them.
+pub(crate) struct Flusher {
+    pub(super) site: Arc<Site>,
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) stores: Arc<Stores>,
+    pub(super) updates: Arc<Updates>,
+    pub(super) unsealed: Arc<Unsealed>,
+    /// In a flush of all ranks together.
+    pub(super) flushing: AtomicBool,
+    /// The flush that a restart has begun, with the dataset's id.
+    pub(super) background: Mutex<Option<(u64, Background)>>,
+    /// Flushes that go on while the program does.
+    pub(super) flushes: Mutex<BTreeMap<u64, AsyncFlush>>,
+    /// What the flush file says, as far as it is ours to say.
+    pub(super) places: Mutex<PlacesTold>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Result;
+    use crate::machine::{DatasetKey, Outcome};
+    use crate::session::alone::Alone;
+
+    #[test]
+    fn a_complete_dataset_comes_to_the_prefix() -> Result<()> {
+        let one = Alone::new();
+        one.checkpoint("1");
+        let (flusher, key) = (&one.session.flush, DatasetKey::new(0, "1", 0));
+        let links = one.session.rank.links().unwrap();
+        assert!(flusher.has_to_flush(&links, &key, &[])?);
+        let id = flusher.node.state().machine.id_of(&key);
+        let mut outcome = flusher.flush(&links, &key, id, &[])?;
+        while outcome == Outcome::Touched {
+            flusher.complete_flushes(&links, u64::MAX)?;
+            outcome = flusher.flush(&links, &key, id, &[])?;
+        }
+        assert_eq!(outcome, Outcome::Done);
+        assert_eq!(std::fs::read_to_string(one.prefix().join("ck/1/file")).unwrap(), "1");
+        Ok(())
+    }
+}

@@ -13,12 +13,12 @@ use crate::log;
 use crate::machine::DatasetState;
 use crate::params::{DescriptorLine, LineKind, Setting, Settings, Source, escaped};
 use crate::records::{Record as _, Refusal, RunEnd, RunNode, RunRecord};
-use crate::session::rank::runtime::Session;
+use crate::session::flush::Flusher;
 use crate::system::unix_seconds;
 
-impl Session {
+impl Flusher {
     /// Begins the record of this launch, whose ranks run on `hosts`; rank 0 has it. Local.
-    pub(in crate::session) fn begin_run(&self, hosts: &[String]) {
+    pub(crate) fn begin_run(&self, hosts: &[String]) {
         if self.site.rank != 0 {
             return;
         }
@@ -35,7 +35,7 @@ impl Session {
         let _ = std::fs::remove_file(site.state_dir().join(Refusal::NAME));
         let by_calls = site.host.door() == Door::Calls;
         let record = RunRecord {
-            launch: format!("{:016x}", self.launch),
+            launch: format!("{:016x}", self.rank.launch),
             user,
             job,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -44,7 +44,7 @@ impl Session {
             started: unix_seconds(),
             config: settings.user_file.clone(),
             settings: chosen.map(setting).chain(lines_of_program(settings)).collect(),
-            patterns: if by_calls { String::new() } else { self.series.in_force() },
+            patterns: if by_calls { String::new() } else { self.rank.series.in_force() },
             protection: self.protection_in_words(),
             warnings: settings
                 .warnings
@@ -55,7 +55,7 @@ impl Session {
             nodes,
             ..RunRecord::default()
         };
-        self.events.run.begin(record, hosts.to_vec());
+        self.rank.events.run.begin(record, hosts.to_vec());
     }
 
     /// A clause for each scheme in use.
@@ -74,19 +74,19 @@ impl Session {
     }
 
     /// Writes the record, if something has changed and the last time is a while ago. Local.
-    pub(in crate::session) fn record_run_in_time(&self) {
-        if self.events.run.is_due() {
+    pub(crate) fn record_run_in_time(&self) {
+        if self.rank.events.run.is_due() {
             self.record_run();
         }
     }
 
     /// Writes the record, if it is ours to write. Local.
-    pub(in crate::session) fn record_run(&self) {
-        if self.is_child() || !self.events.run.is_kept() {
+    pub(crate) fn record_run(&self) {
+        if self.rank.is_child() || !self.rank.events.run.is_kept() {
             return;
         }
-        let look = || (self.datasets_seen(), self.tally.passed_here());
-        self.events.run.write(look, |record| {
+        let look = || (self.datasets_seen(), self.rank.tally.passed_here());
+        self.rank.events.run.write(look, |record| {
             let path = self.site.state_dir().join(RunRecord::NAME);
             if let Err(error) = record.write(&path) {
                 log::message(1, format_args!("{error}; scr status does not see the run"));
@@ -95,23 +95,23 @@ impl Session {
     }
 
     /// Notes that the run is over: `how` is `END` or `EXIT`. Local.
-    pub(in crate::session) fn end_run(&self, how: &str) {
+    pub(crate) fn end_run(&self, how: &str) {
         let end = RunEnd { how: how.to_owned(), time: unix_seconds() };
-        self.events.run.change(|record| record.end = Some(end));
+        self.rank.events.run.change(|record| record.end = Some(end));
         self.record_run();
     }
 
     fn datasets_seen(&self) -> Vec<Seen> {
         let mut flushing: Vec<u64> = self.flushes().keys().copied().collect();
         flushing.extend(self.background().as_ref().map(|(id, _)| *id));
-        let state = self.state_to_look();
-        let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
+        let state = self.node.state_to_look();
+        let all = (0..self.rank.series.series().len()).flat_map(|at| state.machine.datasets(at));
         let sealed = all.filter(|one| {
             one.id > 0 && matches!(one.state, DatasetState::Provisional | DatasetState::Confirmed)
         });
         let seen = sealed.map(|one| Seen {
             id: one.id,
-            name: self.title(&one.key),
+            name: self.rank.title(&one.key),
             complete: one.state == DatasetState::Confirmed,
             due: one.due,
             on_prefix: one.flushed || one.on_prefix,

@@ -9,14 +9,14 @@ use crate::files::{create_dirs, remove_tree};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Reason};
 use crate::records::{self, DatasetState};
-use crate::session::rank::runtime::Session;
+use crate::session::flush::Flusher;
 
 /// Between two looks of a node at the prefix.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// What a helper thread knows of requests.
 #[derive(Debug, Default)]
-pub(in crate::session) struct Served {
+pub(crate) struct Served {
     /// Id and epoch of the datasets that this rank has begun to write.
     begun: BTreeSet<(u64, u64)>,
     /// Last look at the prefix.
@@ -25,21 +25,21 @@ pub(in crate::session) struct Served {
     asked: BTreeMap<DatasetKey, Instant>,
 }
 
-impl Session {
+impl Flusher {
     /// Begins to write what somebody has asked for. For the helper thread.
-    pub(in crate::session) fn serve_wanted(&self, served: &mut Served) {
+    pub(crate) fn serve_wanted(&self, served: &mut Served) {
         if self.site.leads_node && served.looked.is_none_or(|last| last.elapsed() >= LOOK) {
             served.looked = Some(Instant::now());
             if let Err(error) = self.repeat_wanted() {
                 log::message(1, format_args!("rank {}: {error}", self.site.rank));
             }
         }
-        let names = names_in(&self.wanted_here()).unwrap_or_default();
+        let names = names_in(&self.updates.wanted_here()).unwrap_or_default();
         let key = |name: &String| records::DatasetKey::from_directory_name(name);
-        let keys = names.iter().filter_map(|name| self.machine_key(&key(name)?));
+        let keys = names.iter().filter_map(|name| self.rank.machine_key(&key(name)?));
         let mut ids: BTreeSet<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
         for key in keys {
-            let id = self.state().holdings.get(&key).map_or(0, |holding| holding.id);
+            let id = self.node.state().own.holdings.get(&key).map_or(0, |holding| holding.id);
             match id {
                 0 => self.publish_wanted(&key, served),
                 id => drop(ids.insert(id)), // sealed since
@@ -62,19 +62,19 @@ impl Session {
 
     /// Writes what is closed of a dataset that is not sealed; pointer files when the other ranks
     /// have had the time to do so.
-    pub(in crate::session) fn publish_wanted(&self, key: &DatasetKey, served: &mut Served) {
+    pub(crate) fn publish_wanted(&self, key: &DatasetKey, served: &mut Served) {
         let asked = served.asked.entry(key.clone()).or_insert_with(Instant::now);
         let pointers = asked.elapsed() >= LOOK * 2;
-        let wanted = self.state().machine.wanted(key);
+        let wanted = self.node.state().machine.wanted(key);
         let mut now = wanted.iter().filter(|one| pointers || !one.last);
-        now.all(|one| self.publish_unsealed_file(one, Reason::Wanted));
+        now.all(|one| self.unsealed.publish_unsealed_file(one, Reason::Wanted));
     }
 
     /// Makes the node's folder say what that on the prefix says.
-    pub(in crate::session) fn repeat_wanted(&self) -> Result<()> {
+    pub(crate) fn repeat_wanted(&self) -> Result<()> {
         // A look at a folder that is not there is all that this costs, mostly.
-        let there = names_in(&self.wanted_folder())?;
-        let here = self.wanted_here();
+        let there = names_in(&self.updates.wanted_folder())?;
+        let here = self.updates.wanted_here();
         let known = names_in(&here)?;
         for name in there.iter().filter(|name| !known.contains(name)) {
             create_dirs(&here.join(name), 0o700)?;
@@ -84,27 +84,27 @@ impl Session {
         }
         if self.site.rank == 0 {
             there.iter().filter(|name| self.is_answered(name)).for_each(|name| {
-                let _ = remove_tree(&self.wanted_folder().join(name));
+                let _ = remove_tree(&self.updates.wanted_folder().join(name));
             });
         }
         Ok(())
     }
 
     /// Tells whether what is asked for by its key is sealed by now, or gone.
-    pub(in crate::session) fn is_answered(&self, request: &str) -> bool {
+    pub(crate) fn is_answered(&self, request: &str) -> bool {
         let Some(key) = records::DatasetKey::from_directory_name(request) else { return false };
-        let Some(key) = self.machine_key(&key) else { return true };
-        let state = self.state();
-        let sealed = state.holdings.get(&key).is_some_and(|holding| holding.id != 0);
+        let Some(key) = self.rank.machine_key(&key) else { return true };
+        let state = self.node.state();
+        let sealed = state.own.holdings.get(&key).is_some_and(|holding| holding.id != 0);
         let known = state.machine.datasets(key.series).iter().any(|one| one.key == key);
         sealed || (state.view.layer(&key).is_none() && !known)
     }
 
     /// Begins with dataset `id`, unless this rank has, or must wait for something else to end.
-    pub(in crate::session) fn begin_wanted(&self, id: u64, served: &mut Served) -> Result<()> {
+    pub(crate) fn begin_wanted(&self, id: u64, served: &mut Served) -> Result<()> {
         let record = self.site.filemap.get_id(id);
         let Some(record) = record else { return Ok(()) };
-        let Some(key) = self.machine_key(&record.key) else { return Ok(()) };
+        let Some(key) = self.rank.machine_key(&record.key) else { return Ok(()) };
         if record.state != DatasetState::Prepared {
             self.publish_wanted(&key, served); // it was opened again
             return Ok(());

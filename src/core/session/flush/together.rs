@@ -6,16 +6,13 @@ use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome};
-use crate::session::rank::runtime::Session;
+use crate::session::flush::Flusher;
 use crate::transfer::{Along, FlushReport, flush_with};
 
-impl Session {
+impl Flusher {
     /// Writes a dataset to the prefix, with what goes `along` of older ones; by threads, if the
     /// user wants that and it takes nothing along. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn flush(
+    pub(crate) fn flush(
         &self,
         links: &Links,
         key: &DatasetKey,
@@ -33,7 +30,7 @@ impl Session {
                 return Ok(outcome);
             }
         }
-        let left_out = |name: &str| self.state().machine.is_left_out(key, name);
+        let left_out = |name: &str| self.node.state().machine.is_left_out(key, name);
         // One of this dataset that is under way by threads takes nothing along.
         self.complete_flushes(links, id + u64::from(!along.is_empty()))?;
         let (all, along) = (along.iter(), &self.not_written(along));
@@ -45,7 +42,7 @@ impl Session {
         if begun && !self.has_to_flush(links, key, along)? {
             return Ok(Outcome::Done);
         }
-        self.dataset_event("FLUSH_BEGIN", key, id, |event| event);
+        self.rank.dataset_event("FLUSH_BEGIN", key, id, |event| event);
         self.flushing.store(true, Ordering::Relaxed);
         let (parts, publish_if) = (self.files_along(along, key), self.publish_if(key));
         let outcome = flush_with(&links.ctx(&self.site), id, &parts, &left_out, &publish_if);
@@ -54,7 +51,7 @@ impl Session {
             return Err(error);
         }
         let own = if outcome.is_ok() { Outcome::Done } else { Outcome::Failed };
-        let agreed = self.all_agree(links, own)?;
+        let agreed = self.rank.all_agree(links, own)?;
         if agreed == Outcome::Done {
             self.note_flushed(all.chain([key]));
         }
@@ -65,7 +62,7 @@ impl Session {
                 1,
                 format_args!(
                     "{} is on {}: {} files, {} bytes, {:.2} s",
-                    self.title(key),
+                    self.rank.title(key),
                     self.site.prefix.display(),
                     report.files,
                     report.bytes,
@@ -78,9 +75,9 @@ impl Session {
     }
 
     fn note_flushed<'a>(&self, keys: impl Iterator<Item = &'a DatasetKey>) {
-        let mut state = self.state();
+        let mut state = self.node.state();
         for key in keys {
-            if let Some(holding) = state.holdings.get_mut(key) {
+            if let Some(holding) = state.own.holdings.get_mut(key) {
                 holding.flushed = true;
             }
         }
@@ -88,7 +85,7 @@ impl Session {
 
     /// Those of `along` that threads have not written meanwhile. The same on all ranks.
     fn not_written(&self, along: &[DatasetKey]) -> Vec<DatasetKey> {
-        let ids: Vec<u64> = along.iter().map(|key| self.state().machine.id_of(key)).collect();
+        let ids: Vec<u64> = along.iter().map(|key| self.node.state().machine.id_of(key)).collect();
         let mut flushes = self.flushes();
         let rest = along.iter().zip(ids).filter(|(_, id)| flushes.remove(id).is_none());
         rest.map(|(key, _)| key.clone()).collect()
@@ -96,7 +93,7 @@ impl Session {
 
     /// What of older datasets is published together with `key`.
     fn files_along(&self, along: &[DatasetKey], key: &DatasetKey) -> Vec<Along> {
-        let state = self.state();
+        let state = self.node.state();
         let id = |key: &DatasetKey| state.machine.id_of(key);
         let parts = state.machine.files_along(along, key).into_iter();
         parts
@@ -106,7 +103,7 @@ impl Session {
 
     /// One message for the first of them, since the reason is likely to be the same.
     fn tell_unflushed(&self, key: &DatasetKey, error: &Error) {
-        let (title, prefix) = (self.title(key), self.site.prefix.display());
+        let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
         log::warn_once(
             messages::NOT_FLUSHED,
             format_args!(
@@ -118,22 +115,17 @@ impl Session {
     }
 
     /// Logs how a flush of all ranks together has ended.
-    pub(in crate::session) fn log_flush(
-        &self,
-        key: &DatasetKey,
-        id: u64,
-        outcome: &Result<FlushReport>,
-    ) {
+    pub(crate) fn log_flush(&self, key: &DatasetKey, id: u64, outcome: &Result<FlushReport>) {
         match outcome {
             Err(error) => {
                 let why = error.to_string();
-                self.dataset_event("FLUSH_FAILED", key, id, |event| event.note(why));
+                self.rank.dataset_event("FLUSH_FAILED", key, id, |event| event.note(why));
             }
             Ok(report) => {
-                self.dataset_event("FLUSH_END", key, id, |event| {
+                self.rank.dataset_event("FLUSH_END", key, id, |event| {
                     event.seconds(report.seconds).size(report.files, report.bytes)
                 });
-                self.log_left(&report.left);
+                self.rank.log_left(&report.left);
             }
         }
     }

@@ -2,19 +2,18 @@
 //! they get the sealed copy itself, and a private one before the first change. The shim sees all
 //! changes but those of code that calls the kernel by itself; those are found at the close.
 
-use super::co_writers::Change;
 use crate::error::Result;
 use crate::handles::{Tracked, Way, stamp};
 use crate::log::messages;
 use crate::machine::{self, Placement};
 use crate::namespace::{self as ns, Place};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{contents::co_writers::Change, handles::Handles, node::State};
 use crate::system::monotonic_ms;
 
-impl Session {
+impl Handles {
     /// Notes that the last descriptor of a reader was closed. A change behind our back becomes a
     /// version of its own, as it would have been; the sealed one fails its checksum from now on.
-    pub(in crate::session) fn closed_lazy(&self, state: &mut State, tracked: &Tracked) {
+    pub(crate) fn closed_lazy(&self, state: &mut State, tracked: &Tracked) {
         let Way::Lazy { stamp: before, kept } = &tracked.way else { return };
         if let Some(kept) = kept {
             if !tracked.is_orphan() && stamp(kept) != *before && self.is_evicted(state, tracked) {
@@ -24,7 +23,7 @@ impl Session {
         }
         let Some(before) = *before else { return };
         let Place::Cached(key, here) = state.view.place(&tracked.name) else { return };
-        let Some(file) = self.file_ref(&tracked.name) else { return };
+        let Some(file) = self.rank.file_ref(&tracked.name) else { return };
         if key != tracked.key || stamp(&here).is_none_or(|now| now == before) {
             return;
         }
@@ -38,13 +37,17 @@ impl Session {
             // In progress again: others may change it in place.
             Placement::Dataset(placed) => {
                 let size = here.metadata().map_or(0, |found| found.len());
-                if self.record_begin(state, &placed.key, placed.begin, placed.revoke).is_err() {
+                if self
+                    .stores
+                    .record_begin(state, &placed.key, placed.begin, placed.revoke)
+                    .is_err()
+                {
                     state.machine.failed(&placed.key, "its record cannot be changed", now);
                 }
                 state.machine.write_closed(&placed.key, &tracked.name, size, now);
             }
             Placement::CopyUp { .. } => {
-                let base = self.begin_copy(state, &tracked.name, &here);
+                let base = self.contents.begin_copy(state, &tracked.name, &here);
                 let kept = self.private_copy(state, &key, &tracked.name, &here).and_then(|copy| {
                     let (name, base) = (tracked.name.as_str(), base.as_ref());
                     let change = Change { name, key: None, copy: &copy, base };
@@ -60,7 +63,7 @@ impl Session {
 
     fn tell_unkept(&self, outcome: Result<()>) {
         if let Err(error) = outcome {
-            self.complain(messages::CHANGE_LOST, &error);
+            self.rank.complain(messages::CHANGE_LOST, &error);
         }
     }
 }

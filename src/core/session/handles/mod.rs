@@ -1,25 +1,67 @@
-//! Files that are open, in this rank and in processes that it has started.
+//! Files that are open.
 //!
 //! | file | job |
 //! |---|---|
+//! | `closing.rs` | a descriptor is open, or closed |
+//! | `checksums.rs` | checksums that were taken while the program wrote |
 //! | `lazy.rs` | openers that could write and mostly only read |
 //! | `shadow.rs` | private copies of sealed files |
-//! | `co_writers.rs` | ranks of a node that change one complete file at the same time |
 //! | `others.rs` | changes of another rank's file |
-//! | `children.rs` | what processes of a rank ask |
-//! | `by_child.rs` | what they change |
-//! | `lent.rs` | files that they share with the rank |
-//! | `closing.rs` | a descriptor is open, or closed |
+//! | `lent.rs` | files that processes of the rank share with it |
 //! | `waking.rs` | private copies, before a name means something else |
-//! | `evacuation.rs` | a descriptor moves before a change |
 
-pub(super) mod by_child;
-pub(super) mod children;
+mod checksums;
 mod closing;
-pub(super) mod co_writers;
-mod evacuation;
 pub(super) mod lazy;
-pub(super) mod lent;
+mod lent;
 pub(super) mod others;
 pub(super) mod shadow;
 mod waking;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::handles::Loan;
+use crate::launch::site::Site;
+use crate::session::{
+    contents::Contents, node::Node, rank::Rank, stores::Stores, unsealed::Unsealed,
+};
+
+/// What the program has open.
+pub struct Handles {
+    pub(super) site: Arc<Site>,
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) stores: Arc<Stores>,
+    pub(super) contents: Arc<Contents>,
+    pub(super) unsealed: Arc<Unsealed>,
+    /// What children have open beside others.
+    pub(super) lent: Mutex<Vec<Loan>>,
+    /// Number of private copies made.
+    pub(super) copies: AtomicU64,
+}
+
+impl Handles {
+    /// Returns a number for one more private copy, which no other rank has.
+    pub(crate) fn copy_number(&self) -> String {
+        let made = self.copies.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("{}.{made}", self.site.rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::alone::Alone;
+
+    #[test]
+    fn a_file_is_open_until_the_child_that_it_was_lent_to_is_gone() {
+        let one = Alone::new();
+        let handles = &one.session.handles;
+        let token = one.write("ck/1/file", "content");
+        // No process has this number.
+        handles.lend(&mut handles.node.state(), token, i32::MAX);
+        handles.closed(token);
+        assert_eq!(handles.node.state().own.tokens.count("ck/1/file"), 1);
+        assert_eq!(handles.end_lent().own.tokens.count("ck/1/file"), 0);
+    }
+}

@@ -3,19 +3,21 @@
 
 use std::path::Path;
 
-use super::co_writers::{Change, Standing};
 use crate::error::Result;
 use crate::handles::{Base, Room, Tracked, Way, stamp};
 use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::namespace::{Answer, Claim, Found, Intent, Manner, Place};
-use crate::session::rank::runtime::{Session, State};
-use crate::session::updates::neighbours::Locked;
+use crate::session::{
+    contents::co_writers::{Change, Standing},
+    handles::Handles,
+    node::{State, neighbours::Locked},
+};
 use crate::system::monotonic_ms;
 
-impl Session {
+impl Handles {
     /// Opens `file`, which another rank has written into the cached dataset `of`. `None`: it has
     /// changed meanwhile.
-    pub(in crate::session) fn open_of_another<'a>(
+    pub(crate) fn open_of_another<'a>(
         &'a self,
         mut state: Locked<'a>,
         file: &FileRef,
@@ -26,10 +28,10 @@ impl Session {
     ) -> Option<Answer> {
         let wish = intent.as_wish(found.exists);
         let name = file.name.as_str();
-        state.checksums.doubt(name);
+        state.own.checksums.doubt(name);
         let mut origin = self.site.on_prefix(name);
         if !intent.truncate {
-            state = match self.bring_near(state, name, &mut found) {
+            state = match self.contents.bring_near(state, name, &mut found) {
                 Ok(state) => state,
                 Err(answer) => return Some(answer),
             };
@@ -48,7 +50,7 @@ impl Session {
             false => state.machine.take_over(file, of, wish, monotonic_ms()),
         };
         if let Placement::Dataset(placed) = placement {
-            return self.put_into(state, name, placed, &found, intent, Room::default());
+            return self.contents.put_into(state, name, placed, &found, intent, Room::default());
         }
         let mut enter = |state: &mut State| {
             state.view.tell_on_prefix(name);
@@ -56,11 +58,11 @@ impl Session {
             Ok(())
         };
         let claim = Claim { name: name.to_string(), on_prefix: true, rename: None };
-        match self.bring_to_prefix(&mut state, claim, &found, intent, &mut enter) {
+        match self.contents.bring_to_prefix(&mut state, claim, &found, intent, &mut enter) {
             Ok(true) => Some(Answer::PASS),
             Ok(false) => None,
             Err(error) => {
-                self.tell_unpublished(name, &origin, &error);
+                self.rank.tell_unpublished(name, &origin, &error);
                 Some(Answer::Fail(libc::EIO))
             }
         }
@@ -68,7 +70,7 @@ impl Session {
 
     /// Takes a change by this rank of `file`, which it has sealed itself in `of`: on the PFS, too,
     /// and not in a private copy, if others are known to change such files.
-    pub(in crate::session) fn take_over_own(
+    pub(crate) fn take_over_own(
         &self,
         state: &mut State,
         file: &FileRef,
@@ -79,7 +81,7 @@ impl Session {
             return None;
         }
         for key in state.machine.taken_just_now(file) {
-            state.holdings.entry(key).or_default().files.insert(file.name.clone());
+            state.own.holdings.entry(key).or_default().files.insert(file.name.clone());
         }
         match state.machine.take_over(file, of, wish, monotonic_ms()) {
             Placement::Dataset(placed) => Some(placed),
@@ -89,7 +91,7 @@ impl Session {
 
     /// Keeps a change that this rank has made behind our back to the file at `here`, which another
     /// one has written into the cached dataset `of`.
-    pub(in crate::session) fn keep_change_of_another(
+    pub(crate) fn keep_change_of_another(
         &self,
         state: &mut State,
         file: &FileRef,
@@ -103,7 +105,7 @@ impl Session {
         let Placement::Dataset(placed) = placement else {
             return self.publish_copy(state, change).map(drop);
         };
-        self.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
+        self.stores.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
         let size = here.metadata().map_or(0, |found| found.len());
         match self.publish_copy(state, Change { key: Some(&placed.key), ..change })? {
             Standing::Free => {
@@ -111,13 +113,13 @@ impl Session {
                 state.machine.write_closed(&placed.key, name, size, now);
             }
             Standing::Gone => state.machine.open_failed(&placed.key, name, now),
-            Standing::Taken => self.give_up_change(state, file, Some(&placed)),
+            Standing::Taken => self.contents.give_up_change(state, file, Some(&placed)),
         }
         Ok(())
     }
 
     /// Opens the sealed file at `origin`, to be read for the time being.
-    pub(in crate::session) fn open_lazily(
+    pub(crate) fn open_lazily(
         &self,
         state: &mut State,
         name: &str,
@@ -125,7 +127,7 @@ impl Session {
         origin: &Path,
     ) -> Answer {
         let way = Way::Lazy { stamp: stamp(origin), kept: None };
-        let token = state.tokens.issue_lazy(Tracked::new(from, name, way));
+        let token = state.own.tokens.issue_lazy(Tracked::new(from, name, way));
         Answer::Redirect { path: origin.to_path_buf(), token }
     }
 }

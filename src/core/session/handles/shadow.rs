@@ -5,38 +5,44 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::co_writers::{Change, Naming, Standing};
 use crate::account::tally::Count;
 use crate::cache::Setback;
 use crate::error::{Error, Result};
-use crate::files::read_own;
+use crate::files::same_content;
 use crate::handles::{Tracked, Way};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place, SHADOWS};
-use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{
+    contents::co_writers::{Change, Naming, Standing},
+    handles::Handles,
+    node::State,
+    rank::{
+        lock,
+        publish::{PublishGate, SingleFile},
+    },
+};
 use crate::system::monotonic_ms;
 
-impl Session {
+impl Handles {
     /// Gives the program its own copy of a sealed file, which stays, until it is known whether it
     /// changes it.
-    pub(in crate::session) fn copy_up(
+    pub(crate) fn copy_up(
         &self,
         state: &mut State,
         name: &str,
         from: &DatasetKey,
         origin: PathBuf,
     ) -> Answer {
-        let base = self.begin_copy(state, name, &origin);
+        let base = self.contents.begin_copy(state, name, &origin);
         match self.private_copy(state, from, name, &origin) {
             Ok(copy) => {
                 let way = Way::Shadow { copy: copy.clone(), origin, base };
-                let token = state.tokens.issue(Tracked::new(from, name, way));
+                let token = state.own.tokens.issue(Tracked::new(from, name, way));
                 Answer::Redirect { path: copy, token }
             }
             Err(error) => {
-                self.complain(messages::OPERATION_FAILED, &error);
+                self.rank.complain(messages::OPERATION_FAILED, &error);
                 Answer::Fail(error.errno())
             }
         }
@@ -44,27 +50,26 @@ impl Session {
 
     /// Makes a copy of `origin` that only this rank sees as `name`; on the PFS if the store cannot
     /// have it.
-    pub(in crate::session) fn private_copy(
+    pub(crate) fn private_copy(
         &self,
         state: &mut State,
         key: &DatasetKey,
         name: &str,
         origin: &Path,
     ) -> Result<PathBuf> {
-        state.shadows += 1;
-        let number = format!("{}.{}", self.site.rank, state.shadows);
-        let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
-        if !state.kept_out.contains(name) {
-            match copy_into(&folder, &number, origin) {
+        let number = self.copy_number();
+        let folder = self.site.layout.cache_dir(&self.stores.store_for(state, key)).join(SHADOWS);
+        if !lock(&self.stores.kept_out).contains(name) {
+            match ns::copy_into(&folder, &number, origin) {
                 Ok(copy) => return Ok(copy),
-                Err(error) => self.setbacks.met(Setback::of(&folder, &error)),
+                Err(error) => self.stores.setbacks.met(Setback::of(&folder, &error)),
             }
         }
-        copy_into(&self.site.fallback_dir(), &number, origin)
+        ns::copy_into(&self.site.fallback_dir(), &number, origin)
     }
 
     /// Settles the close of the last descriptor on a private copy: unchanged it is thrown away.
-    pub(in crate::session) fn settle_shadow(&self, state: &mut State, tracked: &Tracked) {
+    pub(crate) fn settle_shadow(&self, state: &mut State, tracked: &Tracked) {
         let Way::Shadow { copy, origin, base } = &tracked.way else { return };
         let changed = !same_content(copy, origin);
         let outcome = match tracked.is_orphan() || self.is_evicted(state, tracked) {
@@ -84,28 +89,30 @@ impl Session {
             log::warn_once(messages::CHANGE_LOST, format_args!("rank {}: {text}", self.site.rank));
             state.machine.failed(&tracked.key, &text, monotonic_ms());
         }
-        state.co_writers.remove(&tracked.name);
+        state.mates.co_writers.remove(&tracked.name);
         let _ = ns::remove(copy);
     }
 
     /// Makes a changed private copy the file, in the dataset that the machine names.
-    pub(in crate::session) fn adopt_copy(
+    pub(crate) fn adopt_copy(
         &self,
         state: &mut State,
         change: Change<'_>,
         changed: bool,
     ) -> Result<()> {
         let (name, now) = (change.name, monotonic_ms());
-        let Some(file) = self.file_ref(name) else { return Ok(()) };
+        let Some(file) = self.rank.file_ref(name) else { return Ok(()) };
         let size = change.copy.metadata().map_or(0, |found| found.len());
         match state.machine.copy_up_closed(&file, changed, now) {
             Placement::Dataset(placed) => match self.keep_copy(state, change, &placed) {
                 Ok((Standing::Free, on_prefix)) => {
-                    self.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
+                    self.rank.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
                     state.machine.write_closed(&placed.key, name, size, now);
                 }
                 Ok((Standing::Gone, _)) => state.machine.open_failed(&placed.key, name, now),
-                Ok((Standing::Taken, _)) => self.give_up_change(state, &file, Some(&placed)),
+                Ok((Standing::Taken, _)) => {
+                    self.contents.give_up_change(state, &file, Some(&placed))
+                }
                 Err(error) => {
                     state.machine.open_failed(&placed.key, name, now);
                     return Err(error);
@@ -126,10 +133,10 @@ impl Session {
         placed: &Placed,
     ) -> Result<(Standing, bool)> {
         let (name, change) = (change.name, Change { key: Some(&placed.key), ..change });
-        if self.begin_in_cache(state, placed, name) {
+        if self.stores.begin_in_cache(state, placed, name) {
             match self.keep_in_cache(state, change, &placed.key) {
                 Ok(standing) => return Ok((standing, false)),
-                Err(error) => self.set_back(state, &placed.key, name, &error),
+                Err(error) => self.stores.set_back(state, &placed.key, name, &error),
             }
         }
         match self.publish_copy(state, change) {
@@ -166,10 +173,10 @@ impl Session {
             true => copy.to_path_buf(),
             // What is done in turn is a rename.
             false => {
-                state.shadows += 1;
-                let number = format!("{}.{}", self.site.rank, state.shadows);
-                let folder = self.site.layout.cache_dir(&self.store_for(state, key)).join(SHADOWS);
-                copy_into(&folder, &number, copy)?
+                let number = self.copy_number();
+                let folder =
+                    self.site.layout.cache_dir(&self.stores.store_for(state, key)).join(SHADOWS);
+                ns::copy_into(&folder, &number, copy)?
             }
         };
         let naming = Naming { from: &near, to: &target, on_prefix: false };
@@ -178,7 +185,7 @@ impl Session {
             Err(error) if error.kind() == ErrorKind::NotFound && target.exists() => Ok(()),
             done => done.map_err(|error| Error::io("cannot rename", &near, error)),
         };
-        let kept = self.adopt_in_turn(state, change, naming, &mut put);
+        let kept = self.contents.adopt_in_turn(state, change, naming, &mut put);
         if near != copy {
             let _ = ns::remove(&near);
         }
@@ -186,11 +193,7 @@ impl Session {
     }
 
     /// Makes a private copy the file on the PFS, if it may be; without a dataset that is told here.
-    pub(in crate::session) fn publish_copy(
-        &self,
-        state: &mut State,
-        change: Change<'_>,
-    ) -> Result<Standing> {
+    pub(crate) fn publish_copy(&self, state: &mut State, change: Change<'_>) -> Result<Standing> {
         let Change { name, key, .. } = change;
         let target = self.site.on_prefix(name);
         let mut standing = Standing::Free;
@@ -198,29 +201,30 @@ impl Session {
         let reason = reason.unwrap_or(Reason::Evicted);
         let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
             let naming = Naming { from: staged, to: &target, on_prefix: true };
-            standing = self.adopt_in_turn(state, change, naming, publish)?;
+            standing = self.contents.adopt_in_turn(state, change, naming, publish)?;
             Ok(standing == Standing::Free)
         };
-        let one = Single { source: change.copy, target: &target, reason };
-        self.publish(one, Gate::InTurn(&mut in_turn))?;
-        if let (Standing::Taken, None, Some(file)) = (standing, key, self.file_ref(name)) {
-            self.give_up_change(state, &file, None);
+        let one = SingleFile { source: change.copy, target: &target, reason };
+        self.rank.publish(one, PublishGate::InTurn(&mut in_turn))?;
+        if let (Standing::Taken, None, Some(file)) = (standing, key, self.rank.file_ref(name)) {
+            self.contents.give_up_change(state, &file, None);
         }
         Ok(standing)
     }
 
     /// Makes the private copy of `name`, which is about to move, the file, with the descriptors
     /// that are open on it. `false`: it cannot, since the file would lie on the PFS.
-    pub(in crate::session) fn adopt_shadows(&self, state: &mut State, name: &str) -> bool {
-        let (tokens, now) = (state.tokens.shadows_of(name), monotonic_ms());
-        let (Some(file), Some(copy)) = (self.file_ref(name), state.tokens.shadow_of(name).cloned())
+    pub(crate) fn adopt_shadows(&self, state: &mut State, name: &str) -> bool {
+        let (tokens, now) = (state.own.tokens.shadows_of(name), monotonic_ms());
+        let (Some(file), Some(copy)) =
+            (self.rank.file_ref(name), state.own.tokens.shadow_of(name).cloned())
         else {
             return false;
         };
         let Placement::Dataset(placed) = state.machine.copy_up_closed(&file, true, now) else {
             return false;
         };
-        let base = tokens.first().and_then(|token| match &state.tokens.get(*token)?.way {
+        let base = tokens.first().and_then(|token| match &state.own.tokens.get(*token)?.way {
             Way::Shadow { base, .. } => base.clone(),
             _ => None,
         });
@@ -228,12 +232,12 @@ impl Session {
         let on_prefix = match self.keep_copy(state, change, &placed) {
             Ok((Standing::Free, on_prefix)) => on_prefix,
             Ok(_) => {
-                self.give_up_change(state, &file, Some(&placed));
+                self.contents.give_up_change(state, &file, Some(&placed));
                 return false;
             }
             Err(error) => {
                 state.machine.open_failed(&placed.key, name, now);
-                self.complain(messages::OPERATION_FAILED, &error);
+                self.rank.complain(messages::OPERATION_FAILED, &error);
                 return false;
             }
         };
@@ -246,7 +250,7 @@ impl Session {
             state.machine.write_open(&file, Intent::REWRITE, now);
         }
         for token in tokens {
-            if let Some(one) = state.tokens.get_mut(token) {
+            if let Some(one) = state.own.tokens.get_mut(token) {
                 (one.way, one.key) = (Way::Cached, placed.key.clone());
             }
         }
@@ -255,9 +259,9 @@ impl Session {
 
     /// Forgets these private copies, whose files have lost their name: no change of them counts any
     /// more.
-    pub(in crate::session) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
+    pub(crate) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
         for token in tokens {
-            let way = state.tokens.take(*token).map(|tracked| tracked.way);
+            let way = state.own.tokens.take(*token).map(|tracked| tracked.way);
             if let Some(Way::Shadow { copy, origin, .. }) = way {
                 let _ = ns::remove(&copy);
                 self.let_go(state, Some(&origin));
@@ -267,21 +271,21 @@ impl Session {
 
     /// Settles a single call on the path that `token` stands for: nothing stays open. Returns where
     /// the file is.
-    pub(in crate::session) fn settle_change(&self, token: u64) -> Option<PathBuf> {
-        let mut state = self.state();
-        let tracked = state.tokens.take(token)?;
+    pub(crate) fn settle_change(&self, token: u64) -> Option<PathBuf> {
+        let mut state = self.node.state();
+        let tracked = state.own.tokens.take(token)?;
         let now = monotonic_ms();
-        if let Some(copy) = state.tokens.shadow_of(&tracked.name) {
+        if let Some(copy) = state.own.tokens.shadow_of(&tracked.name) {
             return Some(copy.clone()); // others have it open still, and see the change
         }
         if let Way::Shadow { copy, base, .. } = &tracked.way {
             let (name, base) = (tracked.name.as_str(), base.as_ref());
             let change = Change { name, key: None, copy, base };
             if let Err(error) = self.adopt_copy(&mut state, change, true) {
-                self.complain(messages::CHANGE_LOST, &error);
+                self.rank.complain(messages::CHANGE_LOST, &error);
             }
         } else if tracked.way != Way::Temporary {
-            let size = self.size_of(&state, &tracked);
+            let size = self.node.size_of(&state, &tracked);
             state.machine.write_closed(&tracked.key, &tracked.name, size, now);
         }
         match state.view.place(&tracked.name) {
@@ -291,7 +295,7 @@ impl Session {
     }
 
     /// Tells whether the dataset of a reader has gone, and nothing newer has taken its file's name.
-    pub(in crate::session) fn is_evicted(&self, state: &State, tracked: &Tracked) -> bool {
+    pub(crate) fn is_evicted(&self, state: &State, tracked: &Tracked) -> bool {
         let place = || state.view.place(&tracked.name);
         state.view.layer(&tracked.key).is_none()
             && matches!(place(), Place::Evicted(_) | Place::Prefix)
@@ -299,12 +303,7 @@ impl Session {
 
     /// Publishes a change of a file that left the cache while it was open: it goes to the PFS, and
     /// into no dataset, which would be newer than all others.
-    pub(in crate::session) fn publish_evicted(
-        &self,
-        state: &mut State,
-        name: &str,
-        copy: &Path,
-    ) -> Result<()> {
+    pub(crate) fn publish_evicted(&self, state: &mut State, name: &str, copy: &Path) -> Result<()> {
         let target = self.site.on_prefix(name);
         if state.view.place(name) == Place::Prefix && ns::on_prefix(&target) == OnPrefix::Absent {
             return Ok(()); // deleted meanwhile
@@ -313,7 +312,7 @@ impl Session {
     }
 
     /// Removes the name that an eviction has left, unless another reader needs it.
-    pub(in crate::session) fn let_go(&self, state: &State, kept: Option<&Path>) {
+    pub(crate) fn let_go(&self, state: &State, kept: Option<&Path>) {
         let is_ours = |path: &&Path| path.parent().is_some_and(|folder| folder.ends_with(SHADOWS));
         let kept = kept.filter(is_ours);
         let needs = |way: &Way| match way {
@@ -321,41 +320,9 @@ impl Session {
             Way::Shadow { origin, .. } => Some(origin.as_path()) == kept,
             _ => false,
         };
-        if let Some(kept) = kept.filter(|_| !state.tokens.all().any(|(_, one)| needs(&one.way))) {
+        if let Some(kept) = kept.filter(|_| !state.own.tokens.all().any(|(_, one)| needs(&one.way)))
+        {
             let _ = ns::remove(kept);
         }
     }
-}
-
-fn copy_into(folder: &Path, name: &str, origin: &Path) -> Result<PathBuf> {
-    let copy = folder.join(name);
-    let made = ns::make_parents(folder, name).and_then(|()| ns::copy_up(origin, &copy));
-    if made.is_err() {
-        let _ = ns::remove(&copy);
-    }
-    made.map(|()| copy)
-}
-
-/// Whether both files hold the same bytes; false if either cannot be read.
-fn same_content(one: &Path, other: &Path) -> bool {
-    use std::io::Read as _;
-    let compare = || -> std::io::Result<bool> {
-        let (mut a, mut b) = (read_own(one)?, read_own(other)?);
-        let mut left = a.metadata()?.len();
-        if left != b.metadata()?.len() {
-            return Ok(false);
-        }
-        let (mut x, mut y) = (vec![0; 1 << 20], vec![0; 1 << 20]);
-        while left > 0 {
-            let count = left.min(1 << 20) as usize;
-            a.read_exact(&mut x[..count])?;
-            b.read_exact(&mut y[..count])?;
-            if x[..count] != y[..count] {
-                return Ok(false);
-            }
-            left -= count as u64;
-        }
-        Ok(true)
-    };
-    compare().unwrap_or(false)
 }

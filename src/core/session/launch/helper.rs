@@ -8,8 +8,7 @@ use crate::account::watchdog::{Progress, Watchdog};
 use crate::cache::{Damaged, Recheck};
 use crate::events::Event;
 use crate::log::{self, messages};
-use crate::session::flush::serving::Served;
-use crate::session::rank::runtime::Session;
+use crate::session::{Session, flush::serving::Served};
 use crate::system::block_signals;
 
 /// How often it looks.
@@ -26,8 +25,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 impl Session {
     /// On rank 0, if the user wants it.
     fn watchdog(&self) -> Option<Watchdog> {
-        let watchdog = Watchdog::new(&self.site.settings, self.progress());
-        watchdog.filter(|_| self.site.rank == 0)
+        let watchdog = Watchdog::new(&self.rank.site.settings, self.progress());
+        watchdog.filter(|_| self.rank.site.rank == 0)
     }
 
     /// The run does not get on.
@@ -37,17 +36,17 @@ impl Session {
             messages::WATCHDOG,
             format_args!("{why}: the run is killed (SCR_WATCHDOG_TIMEOUT)"),
         );
-        self.event(|| Event::new("HALT").note(format!("SCR_WATCHDOG_TIMEOUT: {why}")));
-        self.end_run("EXIT");
-        self.end_log("EXIT");
-        self.site.host.end_at_once(1)
+        self.rank.event(|| Event::new("HALT").note(format!("SCR_WATCHDOG_TIMEOUT: {why}")));
+        self.flush.end_run("EXIT");
+        self.rank.end_log("EXIT");
+        self.rank.site.host.end_at_once(1)
     }
 
     fn progress(&self) -> Progress {
-        let state = self.state();
-        let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
+        let state = self.node.state();
+        let all = (0..self.rank.series.series().len()).flat_map(|at| state.machine.datasets(at));
         let newest = all.map(|dataset| dataset.id).max().unwrap_or(0);
-        let to_prefix = self.flushing.load(Ordering::Relaxed);
+        let to_prefix = self.flush.flushing.load(Ordering::Relaxed);
         Progress { newest, to_prefix }
     }
 
@@ -60,16 +59,16 @@ impl Session {
                 return self.nap(left);
             };
             for _ in 0..STEP_MIB {
-                match work.step(&self.site.filemap) {
+                match work.step(&self.rank.site.filemap) {
                     Ok(Some(damaged)) => self.tell_damaged_while_running(&damaged),
                     Ok(None) => {}
                     Err(error) => {
-                        log::message(1, format_args!("rank {}: {error}", self.site.rank));
+                        log::message(1, format_args!("rank {}: {error}", self.rank.site.rank));
                     }
                 }
             }
             self.nap(PAUSE.min(left));
-            if self.is_ended() {
+            if self.rank.is_ended() {
                 return;
             }
         }
@@ -78,7 +77,7 @@ impl Session {
     /// Sleeps, unless something is evicted: that is removed.
     fn nap(&self, time: Duration) {
         std::thread::park_timeout(time);
-        self.evicted.remove();
+        self.conference.evicted.remove();
     }
 
     /// The program may have begun from it.
@@ -95,8 +94,8 @@ impl Session {
                 "rank {} on {}: {} of {} is damaged: its content is not what was sealed. If this \
                  run has begun from it, its results are not to be trusted: end it and start it \
                  again. The next start compares all of it, and {follows}",
-                self.site.rank,
-                self.site.node_name,
+                self.rank.site.rank,
+                self.rank.site.node_name,
                 found.path.display(),
                 record.key.title(),
             ),
@@ -105,8 +104,8 @@ impl Session {
 
     /// Of datasets that take longer than most.
     fn write_begun_records(&self) {
-        if let Err(error) = self.site.filemap.write_begun() {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        if let Err(error) = self.rank.site.filemap.write_begun() {
+            log::message(1, format_args!("rank {}: {error}", self.rank.site.rank));
         }
     }
 
@@ -114,16 +113,16 @@ impl Session {
     pub fn start_helper(&'static self) {
         let body = move || {
             block_signals();
-            self.site.host.enter_thread();
-            self.evicted.leave_to_this_thread();
+            self.rank.site.host.enter_thread();
+            self.conference.evicted.leave_to_this_thread();
             let mut watchdog = self.watchdog();
             let mut served = Served::default();
-            let links = self.links();
-            let mut unread = links.map(|links| Recheck::of(&links.ctx(&self.site)));
+            let links = self.rank.links();
+            let mut unread = links.map(|links| Recheck::of(&links.ctx(&self.rank.site)));
             loop {
-                let commits = self.site.rank == 0 && self.has_pending_flush();
+                let commits = self.rank.site.rank == 0 && self.flush.has_pending_flush();
                 self.rest(if commits { COMMIT_PERIOD } else { PERIOD }, &mut unread);
-                if self.is_ended() {
+                if self.rank.is_ended() {
                     return;
                 }
                 if let Some(limit) =
@@ -131,15 +130,15 @@ impl Session {
                 {
                     self.kill(limit);
                 }
-                drop(self.end_lent());
+                drop(self.handles.end_lent());
                 self.write_begun_records();
-                self.note_thrown_away();
-                self.publish_overdue();
-                self.serve_wanted(&mut served);
-                self.tell_published();
-                self.advance_flushes();
-                self.record_places();
-                self.record_run_in_time();
+                self.contents.note_thrown_away();
+                self.unsealed.publish_overdue();
+                self.flush.serve_wanted(&mut served);
+                self.flush.tell_published();
+                self.flush.advance_flushes();
+                self.flush.record_places();
+                self.flush.record_run_in_time();
             }
         };
         let name = "scr-helper".to_string();
@@ -148,7 +147,7 @@ impl Session {
                 messages::NO_THREAD,
                 format_args!(
                     "rank {}: no helper thread ({error}); files wait for a collective call",
-                    self.site.rank
+                    self.rank.site.rank
                 ),
             );
         }

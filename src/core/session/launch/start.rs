@@ -1,8 +1,27 @@
 //! The collective part of the start: the ranks come together (`launch/join.rs`), and take over
 //! what an earlier launch has left.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::AtomicBool;
+use crate::session::{
+    Session,
+    conference::{Conference, encoders::Encoders},
+    contents::Contents,
+    door::counter::Counter,
+    ending::Ending,
+    flush::Flusher,
+    halt::Halt,
+    handles::Handles,
+    names::Names,
+    node::{Node, State, shared::SharedState},
+    prefix::Inspector,
+    program::Program,
+    rank::{Events, Rank, RankStage, calls::Calls},
+    report::Report,
+    restart::Restorer,
+    stores::Stores,
+    unsealed::Unsealed,
+    updates::Updates,
+};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -11,23 +30,14 @@ use crate::account::unmatched::Unmatched;
 use crate::cache::{Launches, Leftovers, Setbacks, Spare, Takeover, find_evicted, rebuild};
 use crate::comm::Comm;
 use crate::error::Result;
-use crate::handles::{Checksums, Tokens};
+use crate::files::lease::Lease;
 use crate::launch::earlier::{purge, take_over_other_size};
 use crate::launch::join::Joined;
 use crate::launch::prepare::Arrival;
 use crate::launch::together::{foreign, machine_config, templates};
 use crate::machine::{Idle, Knowledge, Machine, Need};
-use crate::namespace::{Directories, Neighbours, Silenced, ToldElsewhere, View};
+use crate::namespace::{Directories, Neighbours, Silenced, View};
 use crate::records::learned;
-use crate::session::conference::encode::Encoders;
-use crate::session::ending::halt::Halt;
-use crate::session::handles::children::Counter;
-use crate::session::program::Program;
-use crate::session::rank::publishing::{Publishing, Shared};
-use crate::session::rank::runtime::{Session, State};
-use crate::session::report::events::Events;
-use crate::session::stores::pages::Pages;
-use crate::session::updates::moves::Moves;
 use crate::system::{Memory, below_limit, monotonic_ms};
 use crate::transfer::recover_journal;
 
@@ -53,86 +63,136 @@ impl Session {
             return Err(foreign(hosts));
         }
         let known = learned::read(&site.state_dir(), identity, series, world)?;
+        let evicted = Leftovers::of(find_evicted(&links.ctx(site)));
         let machine = Machine::new(machine_config(site, series, &hosts), &known, monotonic_ms());
-        let mut session = build(joined, machine, &known, spare);
-        session.share_messages();
-        session.begin_run(&hosts);
-        session.begin_records(&hosts, &mut report, events);
-        session.meet_neighbours()?;
-        session.offer(&mut report, &left, begin.elapsed())?;
-        session.silence_restored(&known);
-        let found = session.links().map(|links| find_evicted(&links.ctx(&session.site)));
-        session.evicted = Leftovers::of(found.unwrap_or_default());
-        session.tell_uncached();
-        session.record_places();
-        session.started(begin);
-        session.record_run();
+        let (session, restart) = build(joined, machine, &known, spare, evicted);
+        let Session { rank, node, flush, names, .. } = &session;
+        rank.share_messages();
+        flush.begin_run(&hosts);
+        flush.begin_records(&hosts, &mut report, events);
+        node.meet_neighbours()?;
+        restart.offer(&mut report, &left, begin.elapsed())?;
+        names.silence_restored();
+        names.updates.tell_uncached();
+        flush.record_places();
+        names.report.started(begin);
+        flush.record_run();
         Ok(session)
     }
 }
 
-fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) -> Session {
-    let Joined { site, links, series, launch, identity, leases, .. } = joined;
-    let state = State {
-        machine,
-        view: View::of(site.prefix.clone()),
-        holdings: BTreeMap::new(),
-        tokens: Tokens::default(),
-        templates: templates(known),
-        together: BTreeSet::new(),
-        shadows: 0,
-        kept_out: BTreeSet::new(),
-        doomed: BTreeMap::new(),
-        removals: BTreeSet::new(),
-        removals_cached: VecDeque::new(),
-        co_writers: BTreeMap::new(),
-        claims: BTreeMap::new(),
-        turns: Default::default(),
-        late: Vec::new(),
-        lent: Vec::new(),
-        told: ToldElsewhere::default(),
-        moves: Moves::default(),
-        out_of_reach: Vec::new(),
-        troubles: Default::default(),
-        checksums: Checksums::default(),
-        pages: Pages::default(),
-        publishing: Publishing::default(),
+/// Makes the owner of a room: those of lower rooms that it asks, and what is its own.
+macro_rules! owner {
+    ($type:ident, $site:ident { $($below:ident)* } $($field:ident: $value:expr),*) => {
+        Arc::new($type {
+            site: $site.clone(),
+            $($below: $below.clone(),)*
+            $($field: $value,)*
+        })
     };
-    Session {
-        site,
-        series,
-        links: Mutex::new(Some(Arc::new(links))),
-        state: Arc::new(Shared::new(state)),
-        routing: AtomicBool::new(true),
-        child: AtomicBool::new(false),
-        ended: AtomicBool::new(false),
-        exiting: AtomicBool::new(false),
-        finishing: AtomicBool::new(false),
-        halt: Halt::default(),
-        flushing: AtomicBool::new(false),
-        background: Mutex::new(None),
-        flushes: Mutex::default(),
-        launch,
-        identity,
-        _leases: leases,
-        encoders: Encoders::default(),
-        spare,
-        tally: Tally::new(),
-        idle: Idle::default(),
+}
+
+/// Makes the owners, each of those below it.
+fn build(
+    joined: Joined,
+    machine: Machine,
+    known: &[Knowledge],
+    spare: Spare,
+    evicted: Leftovers,
+) -> (Session, Arc<Restorer>) {
+    let site = joined.site.clone();
+    let (rank, leases) = rank(joined, known);
+    let node = node(machine, &rank);
+    let report = owner!(Report, site { rank node }
+        unmatched: Unmatched::new(),
+        phases: Mutex::default());
+    let stores = owner!(Stores, site { rank node report }
         setbacks: Setbacks::default(),
         memory: Memory::default(),
         launches: Launches::default(),
-        places: Mutex::default(),
-        events: Events::default(),
-        evicted: Leftovers::default(),
+        pages: Mutex::default(),
+        late: Mutex::default(),
+        kept_out: Mutex::default());
+    let updates = owner!(Updates, site { rank node stores });
+    let contents = owner!(Contents, site { rank node stores updates }
+        templates: Mutex::new(templates(known)),
+        removals: Mutex::default());
+    let unsealed = owner!(Unsealed, site { rank node contents } passed_by: AtomicBool::new(false));
+    let handles = owner!(Handles, site { rank node stores contents unsealed }
+        lent: Mutex::default(),
+        copies: AtomicU64::new(0));
+    let names = owner!(Names, site { rank node report stores updates contents unsealed handles }
+        together: Mutex::default());
+    let flush = owner!(Flusher, site { rank node stores updates unsealed }
+        flushing: AtomicBool::new(false),
+        background: Mutex::default(),
+        flushes: Mutex::default(),
+        places: Mutex::default());
+    let halt = owner!(Halt, site { rank node } reason: Mutex::default(), looked: Mutex::default());
+    let conference = owner!(Conference, site
+        { rank node report stores updates contents unsealed handles names flush halt }
         meetings: Mutex::default(),
-        passed_by: AtomicBool::new(false),
-        neighbours: Neighbours::default(),
-        counter: Counter::default(),
+        encoders: Encoders::default(),
+        spare: spare,
         need: Mutex::new(Need::new(monotonic_ms())),
+        troubles: Mutex::default(),
+        evicted: evicted);
+    let ending = owner!(Ending, site
+        { rank node report stores updates contents unsealed handles names flush halt conference }
+        out_of_reach: Mutex::default());
+    let prefix = owner!(Inspector, site { rank node stores names });
+    let restart = owner!(Restorer, site { rank node contents names flush ending prefix });
+    let program = owner!(Program, site
+        { rank node report stores flush halt conference ending prefix }
+        progress: Mutex::default());
+    let session = Session {
+        rank,
+        node,
+        stores,
+        contents,
+        unsealed,
+        handles,
+        names,
+        flush,
+        conference,
+        ending,
+        program,
+        counter: Counter::default(),
+        _leases: leases,
+    };
+    (session, restart)
+}
+
+fn rank(joined: Joined, known: &[Knowledge]) -> (Arc<Rank>, Vec<Lease>) {
+    let Joined { site, links, series, launch, identity, leases, .. } = joined;
+    let rank = Rank {
+        site,
+        series,
+        links: Mutex::new(Some(Arc::new(links))),
+        launch,
+        identity,
+        tally: Tally::new(),
+        events: Events::default(),
         silenced: Silenced::new(known),
-        unmatched: Unmatched::new(),
         directories: Directories::new(known),
-        program: Program::default(),
-    }
+        calls: Calls::default(),
+        stage: RankStage::default(),
+    };
+    (Arc::new(rank), leases)
+}
+
+/// The state of a rank that has seen nothing yet.
+fn node(machine: Machine, rank: &Arc<Rank>) -> Arc<Node> {
+    let site = &rank.site;
+    let state = State {
+        machine,
+        view: View::of(site.prefix.clone()),
+        own: Default::default(),
+        mates: Default::default(),
+        moves: Default::default(),
+    };
+    owner!(Node, site { rank }
+        state: Arc::new(SharedState::new(state)),
+        neighbours: Neighbours::default(),
+        idle: Idle::default())
 }

@@ -8,16 +8,19 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::machine::Reason;
 use crate::namespace::{self as ns, Answer, Intent, Place};
-use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{
+    names::Names,
+    node::State,
+    rank::publish::{PublishGate, SingleFile},
+};
 
-impl Session {
+impl Names {
     /// Opens such a file.
-    pub(in crate::session) fn open_called(&self, name: &str, intent: Intent) -> Answer {
+    pub(crate) fn open_called(&self, name: &str, intent: Intent) -> Answer {
         if !intent.may_change {
             return self.open_for_reading(name);
         }
-        if self.is_child() {
+        if self.rank.is_child() {
             return Answer::PASS;
         }
         if intent.exclusive {
@@ -29,19 +32,19 @@ impl Session {
         {
             return failed;
         }
-        let mut state = self.state_to_change(&[name]);
+        let mut state = self.node.state_to_change(&[name]);
         let done = self.hand_over(&mut state, name, !intent.truncate);
         done.map_or_else(|error| Answer::Fail(error.errno()), |()| Answer::PASS)
     }
 
     /// Unlinks such a file; `None`: it is none.
-    pub(in crate::session) fn unlink_called(
+    pub(crate) fn unlink_called(
         &self,
         state: &mut State,
         name: &str,
         path: &Path,
     ) -> Option<Answer> {
-        if self.is_child() || !self.is_called(state, name) {
+        if self.rank.is_child() || !self.contents.is_called(state, name) {
             return None;
         }
         if !ns::may_create(path) {
@@ -58,14 +61,14 @@ impl Session {
     ///
     /// # Errors
     /// One cannot be brought there.
-    pub(in crate::session) fn hand_over_both(
+    pub(crate) fn hand_over_both(
         &self,
         state: &mut State,
         from: Option<&str>,
         to: Option<&str>,
     ) -> Result<()> {
         for (name, keeps) in [(from, true), (to, false)] {
-            if let Some(name) = name.filter(|name| self.is_called(state, name)) {
+            if let Some(name) = name.filter(|name| self.contents.is_called(state, name)) {
                 self.hand_over(state, name, keeps)?;
             }
         }
@@ -76,12 +79,15 @@ impl Session {
     fn hand_over(&self, state: &mut State, name: &str, keeps: bool) -> Result<()> {
         let target = self.site.on_prefix(name);
         match state.view.place(name) {
-            Place::Cached(_, here) if keeps && !self.has_the_same(name, &here) => {
+            Place::Cached(_, here) if keeps && !self.rank.has_the_same(name, &here) => {
                 let dir = target.parent().unwrap_or(&self.site.prefix);
                 std::fs::create_dir_all(dir)
                     .map_err(|e| Error::io("cannot create the directory", dir, e))?;
                 let reason = Reason::ChangedApart;
-                self.publish(Single { source: &here, target: &target, reason }, Gate::Open)?;
+                self.rank.publish(
+                    SingleFile { source: &here, target: &target, reason },
+                    PublishGate::Open,
+                )?;
             }
             Place::Elsewhere(..) if keeps => {
                 let error = std::io::Error::from_raw_os_error(libc::EXDEV);
@@ -94,10 +100,10 @@ impl Session {
 
     /// Leaves the last word on `name` to the PFS: for this run, its other ranks, and those that
     /// follow.
-    pub(in crate::session) fn leave_called(&self, state: &mut State, name: &str) -> Result<()> {
-        self.leave_to_prefix(state, name)?;
+    pub(crate) fn leave_called(&self, state: &mut State, name: &str) -> Result<()> {
+        self.contents.leave_to_prefix(state, name)?;
         state.view.leave_alone(name);
-        self.note_left(state, name);
+        self.node.note_left(state, name);
         Ok(())
     }
 }

@@ -3,20 +3,20 @@
 
 use crate::namespace::{LOOKED_AT_MAX, MARK, carries_id, first_below};
 use crate::patterns::Template;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{names::Names, node::State};
 
-impl Session {
+impl Names {
     /// Notices that the program renames the directory `dir` to `last`. If that shows how it names
     /// its checkpoints until they are complete, all ranks hear of it at the next agreement.
-    pub(in crate::session) fn notice_directory(&self, state: &mut State, dir: &str, last: &str) {
+    pub(crate) fn notice_directory(&self, state: &mut State, dir: &str, last: &str) {
         let follows = |template: &Template| template.final_name(dir).as_deref() == Some(last);
         let Some(template) = Template::learn(dir, last).filter(follows) else { return };
-        if !self.series.could_match_below(last) {
+        if !self.rank.series.could_match_below(last) {
             return;
         }
         let series = |rest: &str| {
-            let matched = self.series.match_path(&format!("{last}{rest}"))?;
-            let before = self.series.match_path(&format!("{dir}{rest}"));
+            let matched = self.rank.series.match_path(&format!("{last}{rest}"))?;
+            let before = self.rank.series.match_path(&format!("{dir}{rest}"));
             // Another checkpoint's name is one that it gets: this is no temporary one.
             let same = before.is_none_or(|it| (it.series, &it.id) == (matched.series, &matched.id));
             (same && carries_id(last, &matched)).then_some(matched.series)
@@ -30,14 +30,6 @@ impl Session {
             let learned = (series, format!("{MARK}{}", template.to_text()));
             state.moves.learned.push(learned);
             state.machine.note_move();
-        }
-    }
-
-    /// Learns from `text` how the program calls a directory of `series` before it is complete. All
-    /// ranks have heard this.
-    pub(in crate::session) fn learn_directory(&self, state: &mut State, series: usize, text: &str) {
-        if series < self.series.series().len() && self.directories.add(series, text) {
-            state.machine.learn_directory(series, text);
         }
     }
 }

@@ -9,44 +9,45 @@ use crate::files::remove_empty_dirs;
 use crate::log::messages;
 use crate::machine::{Deletion, Reason, Why};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{names::Names, node::State, rank::lock};
 use crate::system::monotonic_ms;
 use crate::transfer::remove_staged_below;
 
-impl Session {
+impl Names {
     /// Answers link or symlink of `target` as `path`.
     pub fn link(&self, target: &Path, path: &Path, symbolic: bool) -> Answer {
         if symbolic {
             self.give_way(path);
             return Answer::PASS;
         }
-        let names = (self.name_of(target), self.name_of(path));
-        self.wake_path(target);
-        let mut state = self.state();
-        if let Err(error) = self.hand_over_both(&mut state, names.0, None) {
+        let names = ns::OldAndNew { from: self.rank.name_of(target), to: self.rank.name_of(path) };
+        self.handles.wake_path(target);
+        let mut state = self.node.state();
+        if let Err(error) = self.hand_over_both(&mut state, names.from, None) {
             return Answer::Fail(error.errno());
         }
-        let ours = |name: &&str| self.concerns(&state, name);
-        let (old, new) = (names.0.filter(ours), names.1.filter(ours));
-        if new.is_some_and(|name| self.match_name(name).is_some()) {
-            self.unmatched.matches();
+        let ours = |name: &&str| self.contents.concerns(&state, name);
+        let (old, new) = (names.from.filter(ours), names.to.filter(ours));
+        let named = ns::OldAndNew { from: old, to: new };
+        if new.is_some_and(|name| self.rank.match_name(name).is_some()) {
+            self.report.unmatched.matches();
         }
-        if let Some(answer) = link_rules(&state, (old, new), target, path) {
+        if let Some(answer) = ns::link_rules(&state.view, named, target, path) {
             return answer;
         }
-        let Some(state) = self.bring_all_near(state, old) else {
+        let Some(state) = self.contents.bring_all_near(state, old) else {
             return Answer::Fail(libc::EPERM);
         };
         drop(state);
         let both: Vec<&str> = old.into_iter().chain(new).collect();
-        let mut state = self.turn_on(&both);
-        if let Some(answer) = link_rules(&state, (old, new), target, path) {
+        let mut state = self.node.turn_on(&both);
+        if let Some(answer) = ns::link_rules(&state.view, named, target, path) {
             return answer;
         }
         let source = old.map_or(Place::Prefix, |name| state.view.place(name));
         let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
         let at = old.map_or_else(|| target.to_path_buf(), |name| self.site.on_prefix(name));
-        let busy = self.is_child() && source != Place::Prefix;
+        let busy = self.rank.is_child() && source != Place::Prefix;
         if busy
             || !old.is_none_or(|name| self.put_on_prefix(&mut state, name, &source, Reason::Linked))
         {
@@ -72,18 +73,18 @@ impl Session {
 
     /// Clears `path`, where something that is no regular file is about to be made: what the program
     /// has deleted there gives way. The datasets that have it go without it; none has what comes.
-    pub(in crate::session) fn give_way(&self, path: &Path) {
-        let Some(name) = self.name_of(path) else { return };
-        let mut state = self.state();
-        if !self.concerns(&state, name) || state.view.place(name) != Place::Deleted {
+    pub(crate) fn give_way(&self, path: &Path) {
+        let Some(name) = self.rank.name_of(path) else { return };
+        let mut state = self.node.state();
+        if !self.contents.concerns(&state, name) || state.view.place(name) != Place::Deleted {
             return;
         }
         let at = self.site.on_prefix(name);
         let is_in_the_way = ns::on_prefix(&at) != OnPrefix::Absent && !at.is_dir();
         let removed = if is_in_the_way { ns::remove(&at) } else { Ok(()) };
-        if let Err(error) = removed.and_then(|()| self.leave_to_prefix(&mut state, name)) {
+        if let Err(error) = removed.and_then(|()| self.contents.leave_to_prefix(&mut state, name)) {
             drop(state);
-            self.complain(messages::NOT_MOVED, &error);
+            self.rank.complain(messages::NOT_MOVED, &error);
         }
     }
 
@@ -91,14 +92,14 @@ impl Session {
     /// is one that several ranks write. What this rank has cached of it is on the PFS before, where
     /// all find it.
     pub fn shared_open(&self, path: &Path) {
-        let Some(name) = self.name_of(path).filter(|_| !self.is_child()) else { return };
-        let mut state = self.state();
-        let Some(file) = self.file_ref(name) else {
+        let Some(name) = self.rank.name_of(path).filter(|_| !self.rank.is_child()) else { return };
+        let mut state = self.node.state();
+        let Some(file) = self.rank.file_ref(name) else {
             // The others would not see a temporary file of this rank.
-            if state.tokens.count(name) == 0 {
-                self.publish_private(&mut state, name);
+            if state.own.tokens.count(name) == 0 {
+                self.contents.publish_private(&mut state, name);
             }
-            state.together.insert(name.to_string());
+            lock(&self.together).insert(name.to_string());
             return;
         };
         state.machine.mark_unsafe(&file, Why::Writers);
@@ -112,29 +113,30 @@ impl Session {
 
     /// Renames the directory `from`, which is `name` below the prefix. The files in it that are
     /// cached are on the PFS before it moves.
-    pub(in crate::session) fn rename_dir(&self, name: &str, from: &Path, to: &Path) -> Answer {
-        self.wake(|one| one.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
-        let state = self.state();
+    pub(crate) fn rename_dir(&self, name: &str, from: &Path, to: &Path) -> Answer {
+        self.handles
+            .wake(|one| one.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
+        let state = self.node.state();
         if state.view.is_removed_dir(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        if let Some(answer) = self.dir_rename_rules(&state, name, to) {
+        if let Some(answer) = ns::dir_rename_rules(&state.view, &self.site.prefix, name, to) {
             return answer;
         }
         drop(state);
         self.give_way(to);
-        let new_dir = self.name_of(to);
+        let new_dir = self.rank.name_of(to);
         let both: Vec<&str> = [name].into_iter().chain(new_dir).collect();
-        let state = self.turn_on(&both);
+        let state = self.node.turn_on(&both);
         // Another rank may have been there before.
         if state.view.is_removed_dir(name) || !from.is_dir() {
             return Answer::Fail(libc::ENOENT);
         }
-        if let Some(answer) = self.dir_rename_rules(&state, name, to) {
+        if let Some(answer) = ns::dir_rename_rules(&state.view, &self.site.prefix, name, to) {
             return answer;
         }
-        new_dir.into_iter().for_each(|to| self.note_names_moved(name, to));
-        let state = match new_dir.filter(|_| !self.is_child()) {
+        new_dir.into_iter().for_each(|to| self.report.note_names_moved(name, to));
+        let state = match new_dir.filter(|_| !self.rank.is_child()) {
             Some(last) => match self.rename_waiting(state, name, last, from, to) {
                 Ok(answer) => return answer,
                 Err(state) => state,
@@ -143,10 +145,10 @@ impl Session {
         };
         let names = state.view.names_below(name);
         let covers = new_dir.is_some_and(|dir| !state.view.names_below(dir).is_empty());
-        if (names.is_empty() && !covers) || self.is_child() {
+        if (names.is_empty() && !covers) || self.rank.is_child() {
             return Answer::PASS;
         }
-        let Some(mut state) = self.bring_all_near(state, &names) else {
+        let Some(mut state) = self.contents.bring_all_near(state, &names) else {
             return Answer::Fail(libc::EXDEV);
         };
         let places: Vec<(String, Place)> = names
@@ -163,7 +165,7 @@ impl Session {
             return Answer::Fail(libc::EXDEV);
         }
         if let Some(Err(error)) = new_dir.map(|dir| self.clear(&mut state, dir)) {
-            self.complain(messages::OPERATION_FAILED, &error);
+            self.rank.complain(messages::OPERATION_FAILED, &error);
         }
         if let Err(errno) = move_on_prefix(from, to) {
             return Answer::Fail(errno);
@@ -186,7 +188,7 @@ impl Session {
         for (old, place) in places {
             let new = moved(old);
             if let Err(error) = self.move_name(state, old, new.as_deref(), place) {
-                self.complain(messages::OPERATION_FAILED, &error);
+                self.rank.complain(messages::OPERATION_FAILED, &error);
             }
         }
         let deleted = places.iter().filter(|(_, place)| *place == Place::Deleted);
@@ -206,7 +208,7 @@ impl Session {
         for name in state.view.names_below(dir) {
             let waits = ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
             if waits && state.view.place(&name) == Place::Deleted {
-                self.delete(state, &name, &Place::Prefix, Deletion::Now)?;
+                self.contents.delete(state, &name, &Place::Prefix, Deletion::Now)?;
             }
         }
         remove_staged_below(&self.site.on_prefix(dir));
@@ -230,40 +232,12 @@ impl Session {
         }
     }
 
-    /// What is in the way of a directory that is about to become `to`, where the PFS has nothing.
-    fn dir_rename_rules(&self, state: &State, from: &str, to: &Path) -> Option<Answer> {
-        let to_name = self.name_of(to)?;
-        let inside = to_name.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
-        if from == to_name || inside {
-            return Some(Answer::PASS);
-        }
-        if to.is_dir() && !state.view.is_removed_dir(to_name) {
-            let shown = ns::entries(&state.view, &self.site.prefix, to_name);
-            let hides = |found: &std::ffi::OsStr| {
-                shown.iter().any(|one| one.hide && found == one.name.as_str())
-            };
-            let mut there = std::fs::read_dir(to).into_iter().flatten().flatten();
-            // An empty directory in it counts, too: it must not go with those that wait for it.
-            let full = shown.iter().any(|entry| !entry.hide)
-                || there.any(|found| !hides(&found.file_name()));
-            return full.then_some(Answer::Fail(libc::ENOTEMPTY));
-        }
-        match state.view.place(to_name) {
-            Place::Prefix | Place::Deleted => None,
-            _ => Some(Answer::Fail(libc::ENOTDIR)),
-        }
-    }
-
-    pub(in crate::session) fn rename_evicted(
-        &self,
-        state: &mut State,
-        names: (Option<&str>, Option<&str>),
-    ) -> Answer {
-        if let Some(from) = names.0 {
+    pub(crate) fn rename_evicted(&self, state: &mut State, names: ns::OldAndNew<'_>) -> Answer {
+        if let Some(from) = names.from {
             let attributes =
                 state.view.evicted_names().find(|(name, _)| *name == from).map(|(_, found)| *found);
             state.view.delete(from);
-            if let (Some(to), Some(attributes)) = (names.1, attributes) {
+            if let (Some(to), Some(attributes)) = (names.to, attributes) {
                 state.view.leave_evicted(to.to_string(), attributes);
             }
         }
@@ -278,12 +252,12 @@ impl Session {
         new: Option<&str>,
         place: &Place,
     ) -> Result<()> {
-        if self.is_called(state, old) {
+        if self.contents.is_called(state, old) {
             return self.leave_called(state, old);
         }
         match place {
             Place::Evicted(_) => {
-                self.rename_evicted(state, (Some(old), new));
+                self.rename_evicted(state, ns::OldAndNew { from: Some(old), to: new });
                 return Ok(());
             }
             Place::Deleted => {
@@ -302,42 +276,17 @@ impl Session {
             }
             _ => {}
         }
-        let deletion = match self.file_ref(old) {
+        let deletion = match self.rank.file_ref(old) {
             Some(file) => state.machine.moved_away(&file, monotonic_ms()),
             None => Deletion::Now,
         };
-        let done = self.delete(state, old, place, deletion);
+        let done = self.contents.delete(state, old, place, deletion);
         if state.view.place(old) != Place::Prefix {
             state.view.delete(old);
         }
         new.into_iter().for_each(|new| self.enter_from_prefix(state, new, Reason::DirectoryMoved));
         done.map_err(|error| Error::Refused(format!("{old}, which has moved: {error}")))
     }
-}
-
-/// What link(2) says before anything is done.
-fn link_rules(
-    state: &State,
-    (old, new): (Option<&str>, Option<&str>),
-    target: &Path,
-    path: &Path,
-) -> Option<Answer> {
-    let source = old.map_or(Place::Prefix, |name| state.view.place(name));
-    if source == Place::Prefix && new.is_none() {
-        return Some(Answer::PASS);
-    }
-    let goal = new.map_or(Place::Prefix, |name| state.view.place(name));
-    match (&source, &goal) {
-        (Place::Deleted | Place::Evicted(_), _) => return Some(Answer::Fail(libc::ENOENT)),
-        (Place::Prefix, _) if target.symlink_metadata().is_err() => return Some(Answer::PASS),
-        (_, Place::Prefix | Place::Deleted) => {}
-        _ => return Some(Answer::Fail(libc::EEXIST)),
-    }
-    if !path.parent().is_some_and(Path::is_dir) {
-        return Some(Answer::PASS);
-    }
-    let taken = goal == Place::Prefix && path.symlink_metadata().is_ok();
-    taken.then_some(Answer::Fail(libc::EEXIST))
 }
 
 /// Renames a directory of the PFS. What a thread, of any rank, has staged in it does not go along:

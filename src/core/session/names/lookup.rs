@@ -3,24 +3,24 @@
 use std::path::Path;
 
 use crate::namespace::{self as ns, Answer, Entry, Place};
-use crate::session::rank::runtime::Session;
+use crate::session::names::Names;
 
-impl Session {
+impl Names {
     /// Answers stat, access, readlink, statfs, realpath.
     pub fn lookup(&self, path: &Path) -> Answer {
-        let Some(name) = self.name_of(path) else { return Answer::PASS };
+        let Some(name) = self.rank.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        let state = self.state_to_look_at(&[name]);
+        let state = self.node.state_to_look_at(&[name]);
         if state.view.is_removed_dir(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        if !self.concerns(&state, name) && !self.is_called(&state, name) {
-            let foreign = self.is_foreign(&state, name);
+        if !self.contents.concerns(&state, name) && !self.contents.is_called(&state, name) {
+            let foreign = self.contents.is_foreign(&state, name);
             return if foreign { Answer::Foreign } else { Answer::PASS };
         }
-        if let Some(copy) = state.tokens.shadow_of(name) {
+        if let Some(copy) = state.own.tokens.shadow_of(name) {
             return Answer::at(copy.clone());
         }
         match state.view.place(name) {
@@ -34,11 +34,11 @@ impl Session {
 
     /// Returns what a listing of `path` shows beyond, or hides from, what the PFS has.
     pub fn list(&self, path: &Path) -> Vec<Entry> {
-        let dir = match self.name_of(path) {
+        let dir = match self.rank.name_of(path) {
             Some(name) => name,
             None if path == self.site.prefix => "",
             None => return Vec::new(),
         };
-        ns::entries(&self.state_to_look_at(&[dir]).view, &self.site.prefix, dir)
+        ns::entries(&self.node.state_to_look_at(&[dir]).view, &self.site.prefix, dir)
     }
 }

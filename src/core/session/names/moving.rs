@@ -25,11 +25,18 @@ use crate::kvtree::KvTree;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Placement, Reason};
 use crate::namespace::{self as ns, Answer, Move, Place};
-use crate::session::rank::known::file_ref;
-use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
-use crate::session::updates::moves::{is_open, move_in_cache};
-use crate::session::updates::neighbours::Locked;
+use crate::session::{
+    names::Names,
+    node::{
+        State,
+        moves::{is_open, move_in_cache},
+        neighbours::Locked,
+    },
+    rank::{
+        known::file_ref,
+        publish::{PublishGate, SingleFile},
+    },
+};
 use crate::system::monotonic_ms;
 use crate::transfer::is_published;
 
@@ -40,10 +47,10 @@ const NOTE: &str = "moved.";
 /// Directories in such a file. Older ones are sealed.
 const NOTED_MAX: usize = 8;
 
-impl Session {
+impl Names {
     /// Renames the directory `dir`, at `from`, to `last`, at `to`, where nothing is in the way.
     /// `Err`: this is no checkpoint that gets its name, or not one that can move in the cache.
-    pub(in crate::session) fn rename_waiting<'a>(
+    pub(crate) fn rename_waiting<'a>(
         &'a self,
         mut state: Locked<'a>,
         dir: &str,
@@ -51,10 +58,10 @@ impl Session {
         from: &Path,
         to: &Path,
     ) -> std::result::Result<Answer, Locked<'a>> {
-        if self.links().is_none() {
+        if self.rank.links().is_none() {
             return Err(state);
         }
-        if !self.directories.is_final_of(dir, last) {
+        if !self.rank.directories.is_final_of(dir, last) {
             self.notice_directory(&mut state, dir, last);
             return Err(state);
         }
@@ -67,7 +74,7 @@ impl Session {
         }
         let landed = !has_no_file(from);
         if landed && !names.is_empty() {
-            let Some(near) = self.bring_all_near(state, &names) else {
+            let Some(near) = self.contents.bring_all_near(state, &names) else {
                 return Ok(Answer::Fail(libc::EXDEV));
             };
             state = near;
@@ -83,7 +90,7 @@ impl Session {
         let (from_name, to_name) = (dir.to_string(), last.to_string());
         let one = Move { number, from: from_name, to: to_name, landed };
         if let Err(error) = self.note_moved(&mut state, one.clone()) {
-            self.complain(messages::OPERATION_FAILED, &error);
+            self.rank.complain(messages::OPERATION_FAILED, &error);
             return Err(state);
         }
         Ok(self.move_dir(&mut state, one, from, to))
@@ -91,7 +98,9 @@ impl Session {
 
     /// Whether the file moves with its directory as part of a checkpoint in progress.
     fn may_move(&self, state: &State, name: &str, dir: &str, last: &str) -> bool {
-        let Some(waiting) = self.directories.waiting(&self.series, name) else { return false };
+        let Some(waiting) = self.rank.directories.waiting(&self.rank.series, name) else {
+            return false;
+        };
         let fits = (waiting.dir.as_str(), waiting.last_dir.as_str()) == (dir, last);
         let of_checkpoint = match state.view.place(name) {
             Place::Cached(key, _) | Place::Elsewhere(key, _) => {
@@ -100,7 +109,7 @@ impl Session {
             Place::Prefix => true,
             Place::Private(_) | Place::Deleted | Place::Evicted(_) => false,
         };
-        fits && of_checkpoint && state.tokens.shadows_of(name).is_empty()
+        fits && of_checkpoint && state.own.tokens.shadows_of(name).is_empty()
     }
 
     fn move_dir(&self, state: &mut State, one: Move, from: &Path, to: &Path) -> Answer {
@@ -112,7 +121,7 @@ impl Session {
             return Answer::Fail(errno);
         }
         state.moves.made = one.number;
-        self.follow(state, &one);
+        self.node.follow(state, &one);
         state.view.tell_move(one.clone());
         state.moves.untold.push(one);
         state.machine.note_move();
@@ -122,13 +131,13 @@ impl Session {
 
     /// Leaves files of this rank to the PFS, where they would be without us: those in directories
     /// that the program has not renamed, although it has begun its next checkpoint, or ended.
-    pub(in crate::session) fn release_left_behind(&self) {
-        let mut state = self.state();
+    pub(crate) fn release_left_behind(&self) {
+        let mut state = self.node.state();
         for left in state.machine.left_behind() {
             if !left.on_prefix
                 && let Err((source, error)) = self.publish_left(&state, &left.key, &left.name)
             {
-                self.tell_unpublished(&left.name, &source, &error);
+                self.rank.tell_unpublished(&left.name, &source, &error);
                 continue;
             }
             state.leave_file(&left.key, &left.name);
@@ -144,14 +153,14 @@ impl Session {
     ) -> std::result::Result<(), (PathBuf, Error)> {
         let Some(layer) = state.view.layer(key) else { return Ok(()) };
         let source = layer.dir.join(name);
-        let target = self.on_prefix_now(name);
+        let target = self.rank.on_prefix_now(name);
         if !source.exists() {
             return Ok(());
         }
-        let one = Single { source: &source, target: &target, reason: Reason::DirectoryMoved };
-        let done = match self.has_the_same(name, &source) {
+        let one = SingleFile { source: &source, target: &target, reason: Reason::DirectoryMoved };
+        let done = match self.rank.has_the_same(name, &source) {
             true => Ok(()),
-            false => self.publish(one, Gate::Open).map(drop),
+            false => self.rank.publish(one, PublishGate::Open).map(drop),
         };
         done.and_then(|()| ns::remove(&source)).map_err(|error| (source, error))
     }
@@ -179,8 +188,8 @@ impl Session {
 
     /// Settles what was noted, after the first step of an agreement: what was told at the one
     /// before, all ranks have heard and done. Nothing of it has to be taken back.
-    pub(in crate::session) fn settle_noted(&self) {
-        let mut state = self.state();
+    pub(crate) fn settle_noted(&self) {
+        let mut state = self.node.state();
         let told = std::mem::take(&mut state.moves.told);
         if told == 0 {
             return;
@@ -190,14 +199,14 @@ impl Session {
         if state.moves.noted.len() != before
             && let Err(error) = self.write_noted(&state)
         {
-            self.complain(messages::OPERATION_FAILED, &error);
+            self.rank.complain(messages::OPERATION_FAILED, &error);
         }
     }
 
     /// Takes back renames of directories that got their final name in the run before: those of
     /// which not all ranks had heard have their old one again, those without any file go, since the
     /// checkpoint was lost with the cache. For rank 0, before anybody looks.
-    pub(in crate::session) fn take_back_moves(&self, report: &RebuildReport) {
+    pub(crate) fn take_back_moves(&self, report: &RebuildReport) {
         let folder = self.site.state_dir();
         let notes = names_in(&folder).unwrap_or_default();
         for path in notes.iter().filter(|note| note.starts_with(NOTE)).map(|note| folder.join(note))
@@ -238,15 +247,15 @@ impl Session {
     }
 
     /// Removes this rank's note: nothing is in the cache any more that it has renamed.
-    pub(in crate::session) fn forget_moved(&self) {
-        if self.state().moves.made > 0 {
+    pub(crate) fn forget_moved(&self) {
+        if self.node.state().moves.made > 0 {
             let note = self.site.state_dir().join(format!("{NOTE}{}", self.site.rank));
             let _ = remove_file_if_there(&note);
         }
     }
 
     /// Makes sure that the PFS has what the program sees under `name`; `false` if it cannot.
-    pub(in crate::session) fn put_on_prefix(
+    pub(crate) fn put_on_prefix(
         &self,
         state: &mut State,
         name: &str,
@@ -254,31 +263,27 @@ impl Session {
         reason: Reason,
     ) -> bool {
         let target = self.site.on_prefix(name);
-        let open = state.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
+        let open =
+            state.own.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
         match place {
             Place::Prefix | Place::Deleted | Place::Evicted(_) => true,
             Place::Elsewhere(_, remote) => is_published(&target, &remote.meta),
             Place::Cached(..) | Place::Private(_) if open => false,
             Place::Private(_) => {
-                self.publish_private(state, name);
+                self.contents.publish_private(state, name);
                 target.exists()
             }
             // Another rank may have it open there already: it is not put there anew.
             Place::Cached(_, here) => {
-                self.has_the_same(name, here) || self.publish_or_tell(name, here, reason)
+                self.rank.has_the_same(name, here) || self.rank.publish_or_tell(name, here, reason)
             }
         }
     }
 
     /// Enters a new file that the PFS has under `name`, one of ours, into its dataset.
-    pub(in crate::session) fn enter_from_prefix(
-        &self,
-        state: &mut State,
-        name: &str,
-        reason: Reason,
-    ) {
-        let Some(matched) = self.match_name(name) else { return };
-        if self.is_child() {
+    pub(crate) fn enter_from_prefix(&self, state: &mut State, name: &str, reason: Reason) {
+        let Some(matched) = self.rank.match_name(name) else { return };
+        if self.rank.is_child() {
             return;
         }
         let bytes = self.site.on_prefix(name).metadata().map_or(0, |found| found.len());
@@ -288,10 +293,10 @@ impl Session {
             state.view.revive(name);
             return;
         };
-        match self.record_begin(state, &placed.key, placed.begin, placed.revoke) {
+        match self.stores.record_begin(state, &placed.key, placed.begin, placed.revoke) {
             Ok(()) => state.enter_file(&placed.key, name, true),
             Err(error) => {
-                self.complain(messages::OPERATION_FAILED, &error);
+                self.rank.complain(messages::OPERATION_FAILED, &error);
             }
         }
     }

@@ -7,35 +7,38 @@ use crate::handles::Room;
 use crate::machine::{self, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, Found, Intent, Manner, Place};
 use crate::patterns::Match;
-use crate::session::rank::known::file_ref;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{
+    names::Names,
+    node::State,
+    rank::{known::file_ref, lock},
+};
 use crate::system::monotonic_ms;
 
-impl Session {
+impl Names {
     /// Answers open of `path` with these flags.
     pub fn open(&self, path: &Path, flags: i32, _mode: u32) -> Answer {
         self.open_as(path, flags, Manner::Lazy)
     }
 
-    pub(in crate::session) fn open_as(&self, path: &Path, flags: i32, manner: Manner) -> Answer {
+    pub(crate) fn open_as(&self, path: &Path, flags: i32, manner: Manner) -> Answer {
         let intent = Intent::of(flags);
-        let Some(name) = self.name_of(path) else {
+        let Some(name) = self.rank.name_of(path) else {
             if intent.may_change {
-                self.tell_unnameable(path);
+                self.report.tell_unnameable(path);
             }
             return Answer::PASS;
         };
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        let matched = self.match_name(name);
+        let matched = self.rank.match_name(name);
         if matched.is_none() {
             return self.open_unmatched(name, intent);
         }
         match matched {
-            Some(matched) if intent.may_change && !self.is_child() => {
+            Some(matched) if intent.may_change && !self.rank.is_child() => {
                 if intent.truncate || manner == Manner::Changing {
-                    self.wake(|one| one.name == name);
+                    self.handles.wake(|one| one.name == name);
                 }
                 self.open_for_writing(name, &matched, intent, manner)
             }
@@ -43,34 +46,34 @@ impl Session {
         }
     }
 
-    pub(in crate::session) fn open_for_reading(&self, name: &str) -> Answer {
-        let mut state = self.state_to_look_at(&[name]);
-        if let Some(copy) = state.tokens.shadow_of(name) {
+    pub(crate) fn open_for_reading(&self, name: &str) -> Answer {
+        let mut state = self.node.state_to_look_at(&[name]);
+        if let Some(copy) = state.own.tokens.shadow_of(name) {
             return Answer::at(copy.clone());
         }
         let place = state.view.place(name);
-        self.note_read(&mut state, name, &place);
+        self.contents.note_read(&mut state, name, &place);
         match place {
             Place::Prefix => Answer::PASS,
             Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
             Place::Deleted => Answer::Fail(libc::ENOENT),
             Place::Elsewhere(key, remote) => {
                 drop(state);
-                self.wait_for_remote(name, &key, &remote)
+                self.updates.wait_for_remote(name, &key, &remote)
             }
-            Place::Evicted(_) => self.refuse_evicted(name),
+            Place::Evicted(_) => self.contents.refuse_evicted(name),
         }
     }
 
-    pub(in crate::session) fn open_for_writing(
+    pub(crate) fn open_for_writing(
         &self,
         name: &str,
         matched: &Match,
         intent: Intent,
         manner: Manner,
     ) -> Answer {
-        self.unmatched.matches();
-        self.publish_outrun(&file_ref(name, matched));
+        self.report.unmatched.matches();
+        self.unsealed.publish_outrun(&file_ref(name, matched));
         loop {
             if let Some(answer) = self.try_open_for_writing(name, matched, intent, manner) {
                 return answer;
@@ -86,20 +89,20 @@ impl Session {
         intent: Intent,
         manner: Manner,
     ) -> Option<Answer> {
-        let mut state = self.state_to_change(&[name]);
-        if let Some((path, token)) = state.tokens.share_shadow(name) {
+        let mut state = self.node.state_to_change(&[name]);
+        if let Some((path, token)) = state.own.tokens.share_shadow(name) {
             return Some(Answer::Redirect { path, token });
         }
-        self.honour(&mut state, name);
+        self.node.honour(&mut state, name);
         let file = file_ref(name, matched);
-        let found = match self.look(&state, name, intent) {
+        let found = match self.contents.look(&state, name, intent) {
             Ok(found) if manner == Manner::Lazy && found.is_denied() => {
                 return Some(Answer::Fail(libc::EACCES));
             }
             Ok(found) => found,
             Err(answer) => {
                 if answer == Answer::PASS && intent.create {
-                    self.note_refusal(&mut state, &file, machine::Intent::REWRITE);
+                    self.stores.note_refusal(&mut state, &file, machine::Intent::REWRITE);
                 }
                 return Some(answer);
             }
@@ -109,41 +112,41 @@ impl Session {
             if state.view.place(name) != found.place {
                 return None; // that rank has made it since we looked
             }
-            return self.open_of_another(state, &file, &of, found, intent, manner);
+            return self.handles.open_of_another(state, &file, &of, found, intent, manner);
         }
-        let kept_out = state.kept_out.contains(name);
+        let kept_out = lock(&self.stores.kept_out).contains(name);
         let room = match () {
             () if kept_out => Err(Reason::StoreFailed),
             () if intent.special => Err(Reason::Special),
-            () => self.has_room(&state, &file).ok_or(Reason::NoRoom),
+            () => self.stores.has_room(&state, &file).ok_or(Reason::NoRoom),
         };
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
             Placement::Pass => {
-                if !found.exists && self.clear_prefix(&state, name, &found).is_ok() {
+                if !found.exists && self.contents.clear_prefix(&state, name, &found).is_ok() {
                     state.view.revive(name);
                 }
                 Some(answer_in_place(&found))
             }
             Placement::CopyUp { from } => {
-                let on_prefix = |here| kept_out && self.has_the_same(name, here);
+                let on_prefix = |here| kept_out && self.rank.has_the_same(name, here);
                 let origin = match &found.place {
                     Place::Cached(_, here) if !on_prefix(here) => here.clone(),
                     _ => self.site.on_prefix(name),
                 };
                 if manner == Manner::Lazy && (!kept_out || origin == self.site.on_prefix(name)) {
-                    return Some(self.open_lazily(&mut state, name, &from, &origin));
+                    return Some(self.handles.open_lazily(&mut state, name, &from, &origin));
                 }
-                match self.take_over_own(&mut state, &file, &from, wish) {
+                match self.handles.take_over_own(&mut state, &file, &from, wish) {
                     Some(placed) => {
-                        self.put_into(state, name, placed, &found, intent, Room::default())
+                        self.contents.put_into(state, name, placed, &found, intent, Room::default())
                     }
-                    None => Some(self.copy_up(&mut state, name, &from, origin)),
+                    None => Some(self.handles.copy_up(&mut state, name, &from, origin)),
                 }
             }
             Placement::Dataset(mut placed) => {
                 let room = self.settle_place(&mut state, &mut placed, name, &found, room);
-                self.put_into(state, name, placed, &found, intent, room)
+                self.contents.put_into(state, name, placed, &found, intent, room)
             }
         }
     }
@@ -161,8 +164,8 @@ impl Session {
         // one has open in the cache: it moves with all of them if it finds no room.
         let held = matches!(found.place, Place::Private(_));
         let opened = matches!(&found.place, Place::Cached(of, _) if *of == placed.key)
-            && state.tokens.writer(name).is_some();
-        let own = state.holdings.get(&placed.key).is_some_and(|own| own.files.contains(name));
+            && state.own.tokens.writer(name).is_some();
+        let own = state.own.holdings.get(&placed.key).is_some_and(|own| own.files.contains(name));
         let taken = !own && state.view.is_taken(&placed.key, name);
         let kept = match room.as_ref().err() {
             _ if held => Some(Reason::Follows),
@@ -171,7 +174,7 @@ impl Session {
         };
         if let Some(reason) = kept.filter(|_| !placed.is_on_prefix()) {
             state.machine.moved_to_prefix(&placed.key, name, reason);
-            self.tally.one(Count::FellBack);
+            self.rank.tally.one(Count::FellBack);
             placed.on_prefix = Some(reason);
         }
         room.unwrap_or_default()

@@ -10,48 +10,56 @@ use crate::log::messages;
 use crate::machine::{self, DatasetKey, Reason};
 use crate::namespace::{self as ns, Answer, Intent, Place};
 use crate::patterns::Template;
-use crate::session::rank::publish::{Gate, Single};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{
+    names::Names,
+    node::State,
+    rank::{
+        lock,
+        publish::{PublishGate, SingleFile},
+    },
+};
 use crate::system::monotonic_ms;
 
-impl Session {
+impl Names {
     /// Opens a name that matches no pattern.
-    pub(in crate::session) fn open_unmatched(&self, name: &str, intent: Intent) -> Answer {
+    pub(crate) fn open_unmatched(&self, name: &str, intent: Intent) -> Answer {
         if intent.may_change {
-            self.note_unmatched(name);
+            self.report.note_unmatched(name);
         }
-        let mut state = self.state_to_change(&[name]);
+        let mut state = self.node.state_to_change(&[name]);
         let place = state.view.place(name);
-        if !matches!(place, Place::Private(_)) && self.is_called(&state, name) {
+        if !matches!(place, Place::Private(_)) && self.contents.is_called(&state, name) {
             drop(state);
             return self.open_called(name, intent);
         }
         match place {
             Place::Private(here) if !intent.may_change => return Answer::at(here),
             Place::Private(_) => {}
-            _ if self.is_foreign(&state, name) => return Answer::Foreign,
-            _ if !intent.may_change || intent.special || self.is_child() => return Answer::PASS,
-            _ if state.together.contains(name) => return Answer::PASS,
+            _ if self.contents.is_foreign(&state, name) => return Answer::Foreign,
+            _ if !intent.may_change || intent.special || self.rank.is_child() => {
+                return Answer::PASS;
+            }
+            _ if lock(&self.together).contains(name) => return Answer::PASS,
             _ => {}
         }
         let held = matches!(place, Place::Private(_));
-        let last = self.final_file(&state, name);
+        let last = self.contents.final_file(&state, name);
         if last.is_none() && !held {
             return Answer::PASS;
         }
-        let found = match self.look(&state, name, intent) {
+        let found = match self.contents.look(&state, name, intent) {
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        if state.kept_out.remove(name) {
+        if lock(&self.stores.kept_out).remove(name) {
             // The cache has it, or would, and could not open it.
             return self.pass_private(&mut state, name, intent);
         }
-        let room = last.as_ref().and_then(|last| self.has_room(&state, last));
+        let room = last.as_ref().and_then(|last| self.stores.has_room(&state, last));
         if !held && ((found.exists && !intent.truncate) || room.is_none()) {
             return Answer::PASS;
         }
-        match self.private_target(&mut state, name, &found) {
+        match self.contents.private_target(&mut state, name, &found) {
             Ok(path) => {
                 let key = DatasetKey::new(last.map_or(0, |last| last.series), "", 0);
                 let tracked = Tracked {
@@ -59,10 +67,10 @@ impl Session {
                     room: room.unwrap_or_default(),
                     ..Tracked::new(&key, name, Way::Temporary)
                 };
-                Answer::Redirect { path, token: state.tokens.issue(tracked) }
+                Answer::Redirect { path, token: state.own.tokens.issue(tracked) }
             }
             Err(error) => {
-                self.complain(messages::TEMPORARY_PASSED, &error);
+                self.rank.complain(messages::TEMPORARY_PASSED, &error);
                 self.pass_private(&mut state, name, intent)
             }
         }
@@ -73,11 +81,11 @@ impl Session {
     /// program renames the new one, or at the end.
     fn pass_private(&self, state: &mut State, name: &str, intent: Intent) -> Answer {
         let Place::Private(here) = state.view.place(name) else { return Answer::PASS };
-        if state.tokens.count(name) > 0 {
+        if state.own.tokens.count(name) > 0 {
             return Answer::Fail(libc::EIO); // one name cannot be two files
         }
         if !intent.truncate {
-            return if self.publish_private(state, name) {
+            return if self.contents.publish_private(state, name) {
                 Answer::PASS
             } else {
                 Answer::Fail(libc::EIO)
@@ -89,64 +97,63 @@ impl Session {
     }
 
     /// Learns from a rename on the PFS how the program names its temporary files.
-    pub(in crate::session) fn learn_template(
-        &self,
-        state: &mut State,
-        from: &str,
-        to: &str,
-        series: usize,
-    ) {
+    pub(crate) fn learn_template(&self, state: &mut State, from: &str, to: &str, series: usize) {
         let known = |(at, one): &(usize, Template)| *at == series && one.explains(from, to);
-        if self.match_name(from).is_some() || state.templates.iter().any(known) {
+        if self.rank.match_name(from).is_some() || lock(&self.contents.templates).iter().any(known)
+        {
             return;
         }
         let learned = Template::learn(from, to).map(|template| (series, template));
-        let Some(learned) = learned.filter(|one| !state.templates.contains(one)) else { return };
+        let Some(learned) = learned.filter(|one| !lock(&self.contents.templates).contains(one))
+        else {
+            return;
+        };
         if let Some(last) = state.machine.learn_temporary(series, &learned.1.to_text()) {
-            state.templates.retain(|(at, one)| *at != series || one.to_text() != last);
+            lock(&self.contents.templates)
+                .retain(|(at, one)| *at != series || one.to_text() != last);
         }
-        state.templates.push(learned);
+        lock(&self.contents.templates).push(learned);
         self.site.host.names_changed();
     }
 
     /// Gives the file at `here` its final name `to`, or another.
-    pub(in crate::session) fn rename_private(
+    pub(crate) fn rename_private(
         &self,
         state: &mut State,
         name: &str,
         here: &Path,
         to: &Path,
     ) -> Result<Answer> {
-        let last = self.name_of(to).and_then(|to| Some((to, self.match_name(to)?)));
+        let last = self.rank.name_of(to).and_then(|to| Some((to, self.rank.match_name(to)?)));
         let placed = match &last {
             Some((to, matched)) => {
-                self.unmatched.matches();
-                self.place_private(state, name, to, matched, here)
+                self.report.unmatched.matches();
+                self.contents.place_private(state, name, to, matched, here)
             }
             None => None,
         };
-        let open = state.tokens.count(name) > 0;
+        let open = state.own.tokens.count(name) > 0;
         let elsewhere = last.as_ref().map_or(Reason::RenamedOut, |_| Reason::NoAgreement);
         if let (Some((last, _)), Some(placed)) = (last, &placed) {
             let put = |target: &Path| ns::move_to_unless(open, here, target);
-            let cached = self.put_in_cache(state, placed, last, put);
+            let cached = self.stores.put_in_cache(state, placed, last, put);
             if cached {
-                self.replace_private(state, to);
-                state.tokens.rename_as(name, last, &placed.key, &Way::Cached);
+                self.contents.replace_private(state, to);
+                state.own.tokens.rename_as(name, last, &placed.key, &Way::Cached);
             } else if open {
-                self.keep_private(state, here, last, false)?;
-                state.tokens.rename_as(name, last, &placed.key, &Way::OnPrefix);
+                self.contents.keep_private(state, here, last, false)?;
+                state.own.tokens.rename_as(name, last, &placed.key, &Way::OnPrefix);
             } else {
                 let reason = state.machine.reason_of(&placed.key, last);
                 self.publish_as(state, here, to, reason.unwrap_or(Reason::StoreFailed))?;
             }
-            self.tally.one(if cached { Count::Cached } else { Count::OnPrefix });
+            self.rank.tally.one(if cached { Count::Cached } else { Count::OnPrefix });
             state.enter_file(&placed.key, last, !cached);
         } else if open {
-            let Some(new) = self.name_of(to) else { return Ok(Answer::Fail(libc::EXDEV)) };
-            self.keep_private(state, here, new, false)?;
+            let Some(new) = self.rank.name_of(to) else { return Ok(Answer::Fail(libc::EXDEV)) };
+            self.contents.keep_private(state, here, new, false)?;
             ns::remove(to)?;
-            state.tokens.become_temporary(name, new);
+            state.own.tokens.become_temporary(name, new);
             self.site.host.names_changed();
         } else {
             self.publish_as(state, here, to, elsewhere)?;
@@ -157,27 +164,27 @@ impl Session {
 
     /// The private file at `here`, which is closed, gets the name `to` on the PFS.
     fn publish_as(&self, state: &mut State, here: &Path, to: &Path, reason: Reason) -> Result<()> {
-        let one = Single { source: here, target: to, reason };
-        self.publish(one, Gate::Open)?;
+        let one = SingleFile { source: here, target: to, reason };
+        self.rank.publish(one, PublishGate::Open)?;
         // In a store that cannot remove it, it is in nobody's way.
         let _ = ns::remove(here);
-        self.replace_private(state, to);
+        self.contents.replace_private(state, to);
         Ok(())
     }
 
     /// Notes that the private file of `name` has gone elsewhere. A name of ours has left its
     /// dataset with it, and what older datasets or the PFS have under it is not to be seen again.
-    pub(in crate::session) fn leave_private(&self, state: &mut State, name: &str) -> Result<()> {
+    pub(crate) fn leave_private(&self, state: &mut State, name: &str) -> Result<()> {
         state.view.take_private(name);
-        let Some(file) = self.file_ref(name) else { return Ok(()) };
+        let Some(file) = self.rank.file_ref(name) else { return Ok(()) };
         let deletion = state.machine.renamed_out(&file, monotonic_ms());
         let place = state.view.place(name);
-        self.delete(state, name, &place, deletion)
+        self.contents.delete(state, name, &place, deletion)
     }
 
     /// Takes a file that is open out of its dataset: what its descriptors still write must follow
     /// it. It stays in the cache under the new name and is written to the PFS at its last close.
-    pub(in crate::session) fn rename_out_open(
+    pub(crate) fn rename_out_open(
         &self,
         state: &mut State,
         name: &str,
@@ -185,25 +192,25 @@ impl Session {
         here: &Path,
         to: &Path,
     ) -> Result<Answer> {
-        let (Some(new), Some(file)) = (self.name_of(to), file) else {
+        let (Some(new), Some(file)) = (self.rank.name_of(to), file) else {
             return Ok(Answer::Fail(libc::EXDEV));
         };
         // A private copy of a sealed file has not become the file yet.
-        let mut all = state.tokens.all().filter(|(_, one)| one.name == name);
+        let mut all = state.own.tokens.all().filter(|(_, one)| one.name == name);
         let plain = all.all(|(_, one)| one.way == Way::Cached);
         drop(all);
-        if !plain || self.match_name(new).is_some() {
+        if !plain || self.rank.match_name(new).is_some() {
             return Ok(Answer::Fail(libc::EXDEV));
         }
         let Place::Cached(key, _) = state.view.place(name) else {
             return Ok(Answer::Fail(libc::EXDEV));
         };
         let deletion = state.machine.renamed_out(&file, monotonic_ms());
-        self.keep_private(state, here, new, deletion == machine::Deletion::Deferred)?;
-        self.after_move(state, &key, name, Some(deletion));
+        self.contents.keep_private(state, here, new, deletion == machine::Deletion::Deferred)?;
+        self.contents.after_move(state, &key, name, Some(deletion));
         // What had the new name is replaced, and must not come back when that moves on.
         ns::remove(to)?;
-        state.tokens.become_temporary(name, new);
+        state.own.tokens.become_temporary(name, new);
         self.site.host.names_changed();
         Ok(Answer::Done)
     }

@@ -8,12 +8,11 @@ use std::fs::read_dir;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
-use super::hiding::own_dirs;
 use crate::cache::{Offered, RebuildReport};
 use crate::files::{has_no_file, remove_empty_dirs};
 use crate::namespace as ns;
 use crate::patterns::Match;
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 use crate::transfer::mark_removed;
 
 /// Files of a checkpoint on the prefix that are looked at to know when it was written.
@@ -21,7 +20,7 @@ const LOOKED_AT_MAX: usize = 64;
 
 /// A checkpoint that the program reads on the prefix.
 #[derive(Debug)]
-pub(in crate::session) struct InPlace {
+pub(crate) struct InPlace {
     /// Its captured id.
     pub captured: String,
     /// Its files.
@@ -29,7 +28,7 @@ pub(in crate::session) struct InPlace {
 }
 
 /// A part of a path that carries the captured id.
-pub(in crate::session) struct IdPart {
+pub(crate) struct IdPart {
     /// What is above it, relative to the prefix.
     pub parent: String,
     /// What it has before the id, and after it.
@@ -41,7 +40,7 @@ pub(in crate::session) struct IdPart {
 }
 
 /// The checkpoint that the program begins with.
-pub(in crate::session) struct Newest<'a> {
+pub(crate) struct Newest<'a> {
     /// Its captured id.
     pub captured: &'a str,
     names: Vec<Cow<'a, str>>,
@@ -60,17 +59,13 @@ impl Newest<'_> {
     }
 }
 
-impl Session {
+impl Inspector {
     /// Removes directories beside those of the newest checkpoint in the cache, or of the one
     /// that is read on the prefix if there is none, that carry another
     /// id, are younger than its files and have no file in them; and what a rename has left. For
     /// rank 0, before anybody looks.
-    pub(in crate::session) fn remove_begun_dirs(
-        &self,
-        report: &RebuildReport,
-        in_place: Option<&InPlace>,
-    ) {
-        self.take_back_moves(report);
+    pub(crate) fn remove_begun_dirs(&self, report: &RebuildReport, in_place: Option<&InPlace>) {
+        self.names.take_back_moves(report);
         let Some(newest) = self.newest(report, in_place) else { return };
         let Some(written) = newest.written else { return };
         for (dir, (series, id)) in self.siblings(&newest) {
@@ -79,7 +74,7 @@ impl Session {
                 .is_ok_and(|found| (found.mtime(), found.mtime_nsec()) >= written);
             if is_younger && has_no_file(&dir) {
                 // No word of the user, if a node comes back that has its files.
-                let series = &self.series.series()[series].name;
+                let series = &self.rank.series.series()[series].name;
                 let _ = mark_removed(&self.site.prefix, series, &id);
                 remove_empty_dirs(&dir);
             }
@@ -87,7 +82,7 @@ impl Session {
     }
 
     /// Returns the newest checkpoint in the cache, or the one that is read on the prefix.
-    pub(in crate::session) fn newest<'a>(
+    pub(crate) fn newest<'a>(
         &self,
         report: &'a RebuildReport,
         in_place: Option<&'a InPlace>,
@@ -125,12 +120,12 @@ impl Session {
 
     /// Finds the parts of the files' paths that carry the captured id first: directories, and if
     /// `files`, names of files in directories that do not.
-    pub(in crate::session) fn id_parts(&self, newest: &Newest, files: bool) -> Vec<IdPart> {
+    pub(crate) fn id_parts(&self, newest: &Newest, files: bool) -> Vec<IdPart> {
         let mut seen = BTreeSet::new();
         let mut parts = Vec::new();
         for name in newest.names.iter().map(|name| &**name) {
-            let Some(matched) = self.match_name(name) else { continue };
-            let dir = own_dirs(name, &matched.masked).next();
+            let Some(matched) = self.rank.match_name(name) else { continue };
+            let dir = crate::namespace::own_dirs(name, &matched.masked).next();
             let Some(own) = dir.or(files.then_some(name)) else { continue };
             let parent = ns::parent(own);
             let depth = own.matches('/').count();
@@ -149,9 +144,9 @@ impl Session {
     }
 
     /// Returns the id that `own` carries as the same part of a path of the same series.
-    pub(in crate::session) fn other_id<'a>(&self, part: &IdPart, own: &'a str) -> Option<&'a str> {
+    pub(crate) fn other_id<'a>(&self, part: &IdPart, own: &'a str) -> Option<&'a str> {
         let id = own.strip_prefix(&part.before)?.strip_suffix(&part.after)?;
-        let other = self.match_name(&part.matched.masked.replace("{id}", id))?;
+        let other = self.rank.match_name(&part.matched.masked.replace("{id}", id))?;
         (other.series == part.matched.series && other.id.as_deref() == Some(id)).then_some(id)
     }
 }

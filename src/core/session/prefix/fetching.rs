@@ -9,11 +9,11 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::params::keys;
 use crate::restart::index::Listed;
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 use crate::transfer::{self, Fetched};
 
 /// What became of it.
-pub(in crate::session) enum Fetching {
+pub(crate) enum Fetching {
     /// It is offered from the cache.
     Done,
     /// The program reads the prefix.
@@ -22,15 +22,15 @@ pub(in crate::session) enum Fetching {
     Fault(String),
 }
 
-impl Session {
+impl Inspector {
     /// Tells how a checkpoint that is on the prefix is protected in the cache; `None` if the
     /// settings want it to stay where it is. The same on all ranks.
-    pub(in crate::session) fn fetched_as(&self, one: &Listed) -> Option<&RedundancyDesc> {
+    pub(crate) fn fetched_as(&self, one: &Listed) -> Option<&RedundancyDesc> {
         let settings = &self.site.settings;
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
             return None;
         }
-        let output = self.series.series().get(one.series?)?.output;
+        let output = self.rank.series.series().get(one.series?)?.output;
         let selected = self.site.descriptors.select(one.checkpoint?, output);
         (!selected.bypass).then_some(selected)
     }
@@ -40,7 +40,7 @@ impl Session {
     ///
     /// # Errors
     /// Communication failed, or the cache cannot be changed.
-    pub(in crate::session) fn fetch(
+    pub(crate) fn fetch(
         &self,
         links: &Links,
         one: &Listed,
@@ -51,19 +51,19 @@ impl Session {
         else {
             return Ok(Fetching::InPlace);
         };
-        let (ctx, store) = (links.ctx(&self.site), self.store_of_number(series, number));
-        let capacity = self.site.layout.store(&store).and_then(|one| self.capacity_of(one));
+        let (ctx, store) = (links.ctx(&self.site), self.stores.store_of_number(series, number));
+        let capacity = self.site.layout.store(&store).and_then(|one| self.stores.capacity_of(one));
         let store = (store.as_str(), capacity.unwrap_or(u64::MAX));
         match transfer::fetch(&ctx, one.id, store, &descriptor.to_tree("", None))? {
             Fetched::Fault(fault) => Ok(Fetching::Fault(fault)),
             Fetched::InPlace(why) => {
-                self.mention(format_args!("{} is read where it is: {why}", one.name));
+                self.rank.mention(format_args!("{} is read where it is: {why}", one.name));
                 Ok(Fetching::InPlace)
             }
             Fetched::Cached(offered) => {
                 let (bytes, seconds) = (offered.catalog.cached_bytes(), offered.seconds);
                 let from = self.site.prefix.display();
-                self.mention(format_args!(
+                self.rank.mention(format_args!(
                     "{} is fetched from {from} into the cache: {bytes} bytes, {seconds:.2} s",
                     one.name
                 ));
@@ -78,11 +78,7 @@ impl Session {
     }
 
     /// Lets rank 0 change the index by `note`; that it cannot is told and stops nobody.
-    pub(in crate::session) fn note_fetch(
-        &self,
-        note: impl FnOnce(&Path, u64) -> Result<()>,
-        id: u64,
-    ) {
+    pub(crate) fn note_fetch(&self, note: impl FnOnce(&Path, u64) -> Result<()>, id: u64) {
         if self.site.rank == 0
             && let Err(error) = note(&self.site.prefix, id)
         {

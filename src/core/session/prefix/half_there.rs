@@ -12,11 +12,11 @@ use crate::kvtree::KvTree;
 use crate::launch::site::Links;
 use crate::records::FileMeta;
 use crate::restart::index::Index;
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 
-impl Session {
+impl Inspector {
     /// Adds those names to what is hidden. Collective.
-    pub(in crate::session) fn hide_halves(
+    pub(crate) fn hide_halves(
         &self,
         links: &Links,
         report: &RebuildReport,

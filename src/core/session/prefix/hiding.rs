@@ -14,12 +14,12 @@ use crate::launch::site::Links;
 use crate::log::messages;
 use crate::machine::Rejected;
 use crate::namespace::{self as ns, HiddenDir};
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 use crate::transfer::put_back;
 
 /// What a restart leaves out.
 #[derive(Debug, Default)]
-pub(in crate::session) struct Hidden {
+pub(crate) struct Hidden {
     /// Files on the prefix.
     pub names: BTreeSet<String>,
     /// Cached datasets.
@@ -36,25 +36,20 @@ pub(in crate::session) struct Hidden {
     pub restart: u64,
 }
 
-impl Session {
+impl Inspector {
     /// Puts back files as they were with the checkpoint `id`, which the program reads where it is.
     /// Collective.
-    pub(in crate::session) fn put_back(
-        &self,
-        links: &Links,
-        id: u64,
-        hidden: &mut Hidden,
-    ) -> Result<()> {
+    pub(crate) fn put_back(&self, links: &Links, id: u64, hidden: &mut Hidden) -> Result<()> {
         match put_back(&links.ctx(&self.site), id) {
             Err(error @ Error::Comm(_)) => return Err(error),
-            Err(error) => self.tell(
+            Err(error) => self.rank.tell(
                 messages::PUT_BACK_FAILED,
                 format_args!("{error}; it is not what it was with dataset {id}"),
             ),
             Ok((restored, changed)) => {
                 if !changed.is_empty() {
                     let files = changed.join(", ");
-                    self.tell(
+                    self.rank.tell(
                         messages::PUT_BACK,
                         format_args!("{files}: again as it was with dataset {id}"),
                     );
@@ -67,7 +62,7 @@ impl Session {
 
     /// Takes names and their directories out of what the program sees. Collective: rank 0 looks at
     /// the directories, so that all see the same.
-    pub(in crate::session) fn hide(
+    pub(crate) fn hide(
         &self,
         links: &Links,
         hidden: &Hidden,
@@ -85,7 +80,7 @@ impl Session {
             }
         }
         let tree = trees::from_root(links.world.as_ref(), &tree, 0)?;
-        let mut state = self.state();
+        let mut state = self.node.state();
         for (name, entry) in tree.iter() {
             let time = |key: &str| entry.get_i64(key).unwrap_or(0);
             let mtime = (time("SECONDS"), time("NANOSECONDS"));
@@ -105,8 +100,8 @@ impl Session {
     ) -> BTreeMap<String, HiddenDir> {
         let mut wanted = BTreeSet::new();
         for name in names {
-            let Some(matched) = self.match_name(name) else { continue };
-            wanted.extend(own_dirs(name, &matched.masked).map(str::to_string));
+            let Some(matched) = self.rank.match_name(name) else { continue };
+            wanted.extend(crate::namespace::own_dirs(name, &matched.masked).map(str::to_string));
         }
         let mut dirs: BTreeMap<String, HiddenDir> = BTreeMap::new();
         // The innermost first: an outer one may have nothing but those.
@@ -125,29 +120,5 @@ impl Session {
             }
         }
         dirs
-    }
-}
-
-/// Gives the directories of `name` whose own part of the path differs from that of `masked`: they
-/// carry the captured id, or lie in one that does.
-pub(in crate::session) fn own_dirs<'a>(
-    name: &'a str,
-    masked: &str,
-) -> impl Iterator<Item = &'a str> {
-    let same = name.split('/').zip(masked.split('/')).take_while(|(own, all)| own == all).count();
-    let ends = name.match_indices('/').map(|(at, _)| at);
-    ends.skip(same).map(|at| &name[..at])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_directories_of_one_checkpoint_are_hidden() {
-        let dirs = |name, masked| own_dirs(name, masked).collect::<Vec<_>>();
-        assert_eq!(dirs("c/step_20/a/r", "c/step_{id}/a/r"), ["c/step_20", "c/step_20/a"]);
-        assert!(dirs("c/step_20.dat", "c/step_{id}.dat").is_empty());
-        assert!(dirs("c/latest", "c/latest").is_empty());
     }
 }

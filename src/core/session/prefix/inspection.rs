@@ -13,11 +13,11 @@ use crate::launch::site::Links;
 use crate::log::messages;
 use crate::params::keys;
 use crate::restart::index::Listed;
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 use crate::transfer::{Check, Verified, note_attempt, verify_on_prefix, verify_outdated};
 
-impl Session {
-    pub(in crate::session) fn log_look(
+impl Inspector {
+    pub(crate) fn log_look(
         &self,
         one: &Listed,
         found: &Verified,
@@ -25,7 +25,7 @@ impl Session {
         report: &RebuildReport,
         begin: Instant,
     ) {
-        self.event(|| {
+        self.rank.event(|| {
             let fault = match found.gone {
                 true => "its files are gone",
                 false => found.fault.as_deref().unwrap_or_default(),
@@ -40,22 +40,17 @@ impl Session {
     /// Tells the user what is to be known of a checkpoint that is offered, though all of it was
     /// not, or could not be, verified. Who `restarts` from it is told, others only if they want to
     /// know.
-    pub(in crate::session) fn tell_unverified(
-        &self,
-        one: &Listed,
-        found: &Verified,
-        restarts: bool,
-    ) {
+    pub(crate) fn tell_unverified(&self, one: &Listed, found: &Verified, restarts: bool) {
         if found.fault.is_some() {
             return; // It is not offered.
         }
         if let Some(remark) = &found.remark {
             let text = format!("{} (dataset {}): {remark}", one.name, one.id);
             match restarts {
-                true => {
-                    self.tell(messages::NOT_CHECKED, format_args!("{text}; it is offered as it is"))
-                }
-                false => self.mention(text),
+                true => self
+                    .rank
+                    .tell(messages::NOT_CHECKED, format_args!("{text}; it is offered as it is")),
+                false => self.rank.mention(text),
             }
         }
         if found.unchecked.files == 0 || !restarts || !self.site.settings.get(keys::CRC_ON_FLUSH) {
@@ -63,14 +58,14 @@ impl Session {
         }
         let text = format!("{} (dataset {}): {}", one.name, one.id, found.unchecked);
         match found.unchecked.touched {
-            Some(_) => self.tell(messages::NOT_CHECKED, text),
-            None => self.mention(text),
+            Some(_) => self.rank.tell(messages::NOT_CHECKED, text),
+            None => self.rank.mention(text),
         }
     }
 
     /// Finds out whether a checkpoint on the prefix, from which the program `restarts` or not, is
     /// what it was; with `fetches` it is in the cache then, if it can be. Collective.
-    pub(in crate::session) fn look_at(
+    pub(crate) fn look_at(
         &self,
         links: &Links,
         one: &Listed,

@@ -15,3 +15,17 @@ pub(super) mod half_there;
 pub(super) mod hiding;
 pub(super) mod inspection;
 pub(super) mod spoiled;
+
+use std::sync::Arc;
+
+use crate::launch::site::Site;
+use crate::session::{names::Names, node::Node, rank::Rank, stores::Stores};
+
+/// Looks at checkpoints on the prefix.
+pub(crate) struct Inspector {
+    pub(super) site: Arc<Site>,
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) stores: Arc<Stores>,
+    pub(super) names: Arc<Names>,
+}

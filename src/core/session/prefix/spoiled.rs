@@ -5,28 +5,25 @@ use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::messages;
 use crate::restart::index::{Index, Listed, newest_left};
-use crate::session::rank::runtime::Session;
+use crate::session::prefix::Inspector;
 use crate::transfer::{Verified, names_on_prefix};
 
-impl Session {
+impl Inspector {
     /// Takes them out of what is offered; the index does not have them either. Files that no
     /// pattern matches any more, or that are never quiet, belong to no checkpoint. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn withhold_spoiled(
+    pub(crate) fn withhold_spoiled(
         &self,
         links: &Links,
         report: &mut RebuildReport,
         known: &mut Index,
     ) -> Result<()> {
-        let counts = |name: &str| self.match_name(name).is_some();
+        let counts = |name: &str| self.rank.match_name(name).is_some();
         let rewritten = withhold_spoiled(&links.ctx(&self.site), report, &counts)?;
         known.flushed.retain(|id| spoiled(report, *id).is_none());
         for (id, name) in rewritten {
             let Some(one) = report.offered.iter().find(|one| one.id == id) else { continue };
             if newest_left(&one.key.series, report, known) == id {
-                self.tell(messages::REWRITTEN, format_args!(
+                self.rank.tell(messages::REWRITTEN, format_args!(
                     "{} (dataset {id}): {} was written to after the checkpoint was complete; if \
                      that was for a newer one, they do not fit together",
                     one.key.title(),
@@ -38,10 +35,7 @@ impl Session {
     }
 
     /// Looks at such a checkpoint on the prefix; `None` if `one` is none. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn look_at_spoiled(
+    pub(crate) fn look_at_spoiled(
         &self,
         links: &Links,
         one: &Listed,
@@ -53,14 +47,9 @@ impl Session {
     }
 
     /// Says what is wrong with a checkpoint on the prefix, unless it is told of as withheld.
-    pub(in crate::session) fn tell_damaged(
-        &self,
-        one: &Listed,
-        report: &RebuildReport,
-        what: &str,
-    ) {
+    pub(crate) fn tell_damaged(&self, one: &Listed, report: &RebuildReport, what: &str) {
         if spoiled(report, one.id).is_none() {
-            self.tell(
+            self.rank.tell(
                 messages::PREFIX_DAMAGED,
                 format_args!("{} (dataset {}): {what}", one.name, one.id),
             );

@@ -4,9 +4,9 @@ use super::consent::no_communication;
 use crate::error::Result;
 use crate::machine::NeedLimits;
 use crate::params::keys;
-use crate::session::Session;
+use crate::session::program::Program;
 
-impl Session {
+impl Program {
     /// Tells whether the program should write a checkpoint now, by the settings; always, if they
     /// say nothing of it. Collective.
     ///
@@ -19,7 +19,7 @@ impl Session {
             since_last: settings.get(keys::CHECKPOINT_SECONDS),
             percent: settings.get(keys::CHECKPOINT_OVERHEAD),
         };
-        let due = self.need_checkpoint(&limits)?;
+        let due = self.ending.need_checkpoint(&limits)?;
         Ok(due || limits == NeedLimits::default())
     }
 
@@ -28,9 +28,9 @@ impl Session {
     /// # Errors
     /// Communication failed.
     pub fn should_exit(&self) -> Result<bool> {
-        let links = self.links().ok_or_else(no_communication)?;
+        let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
-            let own = self.site.rank == 0 && self.is_halt_pending();
+            let own = self.site.rank == 0 && self.halt.is_halt_pending();
             let mut word = [i64::from(own)];
             links.world.all_max(&mut word)?;
             Ok(word[0] != 0)

@@ -1,57 +1,43 @@
 //! What the program may restart from: checkpoints that it has written by our calls, newest first,
 //! in the cache or on the prefix; also those of this launch.
 
+use super::RestartCandidate;
 use super::consent::no_communication;
-use super::names::dataset_name;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
-use crate::machine::{DatasetKey, DatasetState, Outcome, SharedDataset, Step};
-use crate::records;
+use crate::machine::{DatasetState, Outcome, SharedDataset, Step};
+use crate::namespace as ns;
 use crate::restart::candidates::{self as restart, Begin};
 use crate::restart::index::Index;
-use crate::session::Session;
+use crate::session::{program::Program, rank::lock};
 use crate::transfer::{
     Check, delete_datasets, forget_datasets, note_refusal, note_success, verify_on_prefix,
 };
 
-/// A checkpoint to restart from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub id: u64,
-    /// As the program has called it.
-    pub name: String,
-    /// Its key in records.
-    pub key: records::DatasetKey,
-    /// Its key, if the cache has it.
-    pub cached: Option<DatasetKey>,
-    /// The prefix has all of it.
-    pub on_prefix: bool,
-}
-
-impl Session {
+impl Program {
     /// All that is there, newest first; the same on all ranks. Collective.
-    fn candidates(&self, links: &Links) -> Result<Vec<Candidate>> {
-        let index = Index::read(links.world.as_ref(), &self.site, &self.series, None)?;
+    fn candidates(&self, links: &Links) -> Result<Vec<RestartCandidate>> {
+        let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
         let current = index.current().map(|current| current.id);
-        let next_id = self.state().machine.next_id();
-        let mut progress = self.program.progress();
+        let next_id = self.node.state().machine.next_id();
+        let mut progress = self.progress();
         if progress.begin.is_none() {
             progress.begin = current.map(|id| Begin { id, next_id, is_firm: false });
         }
         drop(progress);
-        let series = self.series.program(true);
+        let series = self.rank.series.program(true);
         let sealed = |one: &&SharedDataset| {
             one.id > 0 && matches!(one.state, DatasetState::Confirmed | DatasetState::Provisional)
         };
-        let state = self.state();
+        let state = self.node.state();
         let datasets = state.machine.datasets(series);
-        let mut all: Vec<Candidate> = Vec::new();
+        let mut all: Vec<RestartCandidate> = Vec::new();
         for one in datasets.iter().filter(sealed) {
             let name = one.key.id.clone();
             let on_prefix = index.flushed.contains(&one.id);
-            let (key, cached) = (self.record_key(&one.key), Some(one.key.clone()));
-            all.push(Candidate { id: one.id, name, key, cached, on_prefix });
+            let (key, cached) = (self.rank.record_key(&one.key), Some(one.key.clone()));
+            all.push(RestartCandidate { id: one.id, name, key, cached, on_prefix });
         }
         let there = index.listed.iter().filter(|one| index.flushed.contains(&one.id));
         let ours = there.filter(|one| one.series == Some(series) && one.checkpoint.is_some());
@@ -60,7 +46,7 @@ impl Session {
         for one in ours {
             if all.iter().all(|known| known.id != one.id) {
                 let (id, name, key) = (one.id, one.key.id.clone(), one.key.clone());
-                all.push(Candidate { id, name, key, cached: None, on_prefix: true });
+                all.push(RestartCandidate { id, name, key, cached: None, on_prefix: true });
             }
         }
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
@@ -73,19 +59,19 @@ impl Session {
     /// # Errors
     /// Communication failed.
     pub fn have_restart(&self) -> Result<Option<String>> {
-        let links = self.links().ok_or_else(no_communication)?;
+        let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
             let found = self.newest_candidate(&links)?;
             let name = found.as_ref().map(|found| found.name.clone());
-            self.program.progress().offered = found;
+            self.progress().offered = found;
             Ok(name)
         })
     }
 
-    fn newest_candidate(&self, links: &Links) -> Result<Option<Candidate>> {
+    fn newest_candidate(&self, links: &Links) -> Result<Option<RestartCandidate>> {
         let all = self.candidates(links)?;
         let (refused, begin) = {
-            let progress = self.program.progress();
+            let progress = self.progress();
             (progress.refused.clone(), progress.begin.unwrap_or(Begin::ANYWHERE))
         };
         let all = all.into_iter().filter(|one| !refused.contains(&one.id));
@@ -98,15 +84,15 @@ impl Session {
             if one.cached.is_some() || self.is_whole_on_prefix(links, &one)? {
                 return Ok(Some(one));
             }
-            self.program.progress().refused.insert(one.id);
+            self.progress().refused.insert(one.id);
         }
         Ok(None)
     }
 
-    fn is_whole_on_prefix(&self, links: &Links, one: &Candidate) -> Result<bool> {
+    fn is_whole_on_prefix(&self, links: &Links, one: &RestartCandidate) -> Result<bool> {
         let found = verify_on_prefix(&links.ctx(&self.site), one.id, Check::Sizes)?;
         if let Some(fault) = &found.fault {
-            self.tell(
+            self.rank.tell(
                 messages::PREFIX_DAMAGED,
                 format_args!("{} cannot be offered: {fault}", one.name),
             );
@@ -116,20 +102,20 @@ impl Session {
 
     /// Refuses a checkpoint that the program could not restart from: an older one is offered from
     /// now on.
-    pub(super) fn refuse(&self, one: &Candidate) {
-        self.program.progress().refused.insert(one.id);
+    pub(super) fn refuse(&self, one: &RestartCandidate) {
+        self.progress().refused.insert(one.id);
         if let Some(key) = &one.cached {
-            self.stop_background(one.id);
-            let mut state = self.state();
+            self.flush.stop_background(one.id);
+            let mut state = self.node.state();
             state.machine.reject(key);
             if !one.on_prefix {
                 // The user may know better: without a newer one the end does not clear it away.
-                state.out_of_reach.push((key.series, one.id));
+                lock(&self.ending.out_of_reach).push((key.series, one.id));
             }
         }
         // So do later starts, wherever it is then.
-        self.note_fetch(|prefix, id| note_refusal(prefix, id, &one.key), one.id);
-        self.record_places();
+        self.prefix.note_fetch(|prefix, id| note_refusal(prefix, id, &one.key), one.id);
+        self.flush.record_places();
     }
 
     /// Notes that the program has begun with `name`, or is about to: nothing newer is offered, and
@@ -138,44 +124,44 @@ impl Session {
     /// # Errors
     /// There is no such checkpoint, or communication failed.
     pub fn choose_current(&self, name: &str) -> Result<()> {
-        let links = self.links().ok_or_else(no_communication)?;
+        let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
             let one = self.named(&links, name)?.remove(0);
-            let next_id = self.state().machine.next_id();
-            let mut progress = self.program.progress();
+            let next_id = self.node.state().machine.next_id();
+            let mut progress = self.progress();
             progress.begin = Some(Begin { id: one.id, next_id, is_firm: true });
             progress.refused.remove(&one.id);
             progress.offered = None;
             drop(progress);
             if one.on_prefix {
-                self.note_fetch(note_success, one.id);
+                self.prefix.note_fetch(note_success, one.id);
             }
             Ok(())
         })
     }
 
     /// Those with this name that the program can restart from, newest first; at least one.
-    fn named(&self, links: &Links, name: &str) -> Result<Vec<Candidate>> {
+    fn named(&self, links: &Links, name: &str) -> Result<Vec<RestartCandidate>> {
         called(self.candidates(links)?, name)
     }
 
     /// All with this name, whatever they are, in the cache or in the index; at least one.
-    fn any_named(&self, links: &Links, name: &str) -> Result<Vec<Candidate>> {
-        let index = Index::read(links.world.as_ref(), &self.site, &self.series, None)?;
-        let state = self.state();
-        let all = (0..self.series.series().len()).flat_map(|at| state.machine.datasets(at));
+    fn any_named(&self, links: &Links, name: &str) -> Result<Vec<RestartCandidate>> {
+        let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
+        let state = self.node.state();
+        let all = (0..self.rank.series.series().len()).flat_map(|at| state.machine.datasets(at));
         let cached = all.filter(|one| one.id > 0).map(|one| {
-            let key = self.record_key(&one.key);
+            let key = self.rank.record_key(&one.key);
             let on_prefix = index.listed.iter().any(|listed| listed.id == one.id);
             let cached = Some(one.key.clone());
-            Candidate { id: one.id, name: key.name(), key, cached, on_prefix }
+            RestartCandidate { id: one.id, name: key.name(), key, cached, on_prefix }
         });
-        let mut all: Vec<Candidate> = cached.collect();
+        let mut all: Vec<RestartCandidate> = cached.collect();
         drop(state);
         for one in index.listed {
             if all.iter().all(|known| known.id != one.id) {
                 let (id, name, key) = (one.id, one.name, one.key);
-                all.push(Candidate { id, name, key, cached: None, on_prefix: true });
+                all.push(RestartCandidate { id, name, key, cached: None, on_prefix: true });
             }
         }
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
@@ -187,19 +173,19 @@ impl Session {
     /// # Errors
     /// There is no such dataset, the index cannot be changed, or communication failed.
     pub fn drop_named(&self, name: &str, files: bool) -> Result<()> {
-        let links = self.links().ok_or_else(no_communication)?;
+        let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
             for one in self.any_named(&links, name)? {
                 self.drop_one(&links, &one, files)?;
             }
-            self.program.progress().offered = None;
-            self.record_places();
+            self.progress().offered = None;
+            self.flush.record_places();
             Ok(())
         })
     }
 
-    fn drop_one(&self, links: &Links, one: &Candidate, files: bool) -> Result<()> {
-        self.program.progress().refused.insert(one.id);
+    fn drop_one(&self, links: &Links, one: &RestartCandidate, files: bool) -> Result<()> {
+        self.progress().refused.insert(one.id);
         let mut done = Ok(());
         if one.on_prefix && self.site.rank == 0 {
             let (prefix, id) = (&self.site.prefix, one.id);
@@ -213,8 +199,8 @@ impl Session {
         if let Some(key) = &one.cached {
             // A flush by threads has to end before.
             let id = one.id;
-            self.evict(links, key, id)?;
-            self.state().machine.done(&Step::Evict { key: key.clone(), id }, Outcome::Done);
+            self.conference.evict(links, key, id)?;
+            self.node.state().machine.done(&Step::Evict { key: key.clone(), id }, Outcome::Done);
         }
         if self.site.rank == 0 {
             let what = if files { "deleted" } else { "dropped" };
@@ -225,8 +211,8 @@ impl Session {
 }
 
 /// Those with this name; at least one.
-fn called(mut all: Vec<Candidate>, name: &str) -> Result<Vec<Candidate>> {
-    let name = dataset_name(name)?;
+fn called(mut all: Vec<RestartCandidate>, name: &str) -> Result<Vec<RestartCandidate>> {
+    let name = ns::dataset_name(name)?;
     let known: Vec<String> = all.iter().map(|one| one.name.clone()).take(4).collect();
     all.retain(|one| one.name == name);
     if !all.is_empty() {

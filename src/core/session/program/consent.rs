@@ -3,22 +3,12 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::Consent;
 use crate::error::{Error, Result};
 use crate::machine::Call;
-use crate::session::Session;
+use crate::session::program::Program;
 
-/// What a rank brings to a call of all ranks.
-#[derive(Debug)]
-pub struct Consent<'a> {
-    /// What it calls.
-    pub call: Call,
-    /// Why it cannot.
-    pub error: Option<String>,
-    /// Arguments that are to be equal on all ranks.
-    pub arguments: &'a [u8],
-}
-
-impl Session {
+impl Program {
     /// Compares what the ranks call, and fails on all if it fails on one. One allreduce; more only
     /// if the ranks differ. Collective.
     ///
@@ -29,7 +19,7 @@ impl Session {
     }
 
     fn consent_inside(&self, consent: &Consent<'_>) -> Result<()> {
-        let links = self.links().ok_or_else(no_communication)?;
+        let links = self.rank.links().ok_or_else(no_communication)?;
         let call = i64::from(consent.call as u8);
         let mut hasher = DefaultHasher::new();
         consent.arguments.hash(&mut hasher);

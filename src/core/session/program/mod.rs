@@ -5,7 +5,6 @@
 //! |---|---|
 //! | `consent.rs` | whether all ranks make the same call with the same arguments |
 //! | `writing.rs` | a dataset from its begin to its seal |
-//! | `names.rs` | names of datasets, and of files below the prefix |
 //! | `candidates.rs` | what a restart may begin from |
 //! | `restarting.rs` | one restart after the other until one is good |
 //! | `asking.rs` | whether a checkpoint is due, and whether to stop |
@@ -13,43 +12,103 @@
 mod asking;
 mod candidates;
 mod consent;
-mod names;
 mod restarting;
 mod writing;
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
 
-pub use consent::Consent;
-pub use writing::{FILENAME_MAX, Flags};
-
-use candidates::Candidate;
-use restarting::Reading;
-use writing::Writing;
-
+use crate::launch::site::Site;
 use crate::log::messages;
+use crate::machine::{Call, DatasetKey};
+use crate::records;
 use crate::restart::candidates::Begin;
+use crate::session::{
+    conference::Conference,
+    ending::Ending,
+    flush::Flusher,
+    halt::Halt,
+    node::Node,
+    prefix::Inspector,
+    rank::{Rank, lock},
+    report::Report,
+    stores::Stores,
+};
 
-/// What the program has told us.
-#[derive(Debug, Default)]
-pub(super) struct Program {
-    /// It has called SCR_Init.
-    in_use: AtomicBool,
-    /// And that has started the session: there is no shim.
-    starts: AtomicBool,
+/// What a dataset is (SCR_FLAG_CHECKPOINT, SCR_FLAG_OUTPUT).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flags {
+    /// The program can restart from it.
+    pub checkpoint: bool,
+    /// It is to reach the prefix.
+    pub output: bool,
+}
+
+/// What a rank brings to a call of all ranks.
+#[derive(Debug)]
+pub struct Consent<'a> {
+    /// What it calls.
+    pub call: Call,
+    /// Why it cannot.
+    pub error: Option<String>,
+    /// Arguments that are to be equal on all ranks.
+    pub arguments: &'a [u8],
+}
+
+/// What the program writes.
+#[derive(Debug, Clone)]
+struct DatasetWriting {
+    pub key: DatasetKey,
+    /// Where its files are, by name below the prefix.
+    pub files: BTreeMap<String, PathBuf>,
+}
+
+/// A checkpoint to restart from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct RestartCandidate {
+    pub id: u64,
+    /// As the program has called it.
+    pub name: String,
+    /// Its key in records.
+    pub key: records::DatasetKey,
+    /// Its key, if the cache has it.
+    pub cached: Option<DatasetKey>,
+    /// The prefix has all of it.
+    pub on_prefix: bool,
+}
+
+/// What the program reads.
+#[derive(Debug, Clone)]
+struct RestartReading {
+    candidate: RestartCandidate,
+    /// By name below the prefix: where to read it, and whether this rank has written it.
+    files: BTreeMap<String, (PathBuf, bool)>,
+}
+
+/// A program that calls SCR.
+pub struct Program {
+    pub(super) site: Arc<Site>,
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) report: Arc<Report>,
+    pub(super) stores: Arc<Stores>,
+    pub(super) flush: Arc<Flusher>,
+    pub(super) halt: Arc<Halt>,
+    pub(super) conference: Arc<Conference>,
+    pub(super) ending: Arc<Ending>,
+    pub(super) prefix: Arc<Inspector>,
     /// What goes on; no lock is held while a step communicates.
-    progress: Mutex<Progress>,
-    /// Files below the prefix that it writes or has written through us: no pattern matches them.
-    claimed: Mutex<BTreeSet<String>>,
+    pub(super) progress: Mutex<CallProgress>,
 }
 
 #[derive(Debug, Default)]
-struct Progress {
-    writing: Option<Writing>,
+pub(super) struct CallProgress {
+    writing: Option<DatasetWriting>,
     /// What SCR_Have_restart has offered.
-    offered: Option<Candidate>,
-    reading: Option<Reading>,
+    offered: Option<RestartCandidate>,
+    reading: Option<RestartReading>,
     /// Datasets that it could not restart from, or does not want.
     refused: BTreeSet<u64>,
     /// Where it has said that it begins.
@@ -57,46 +116,30 @@ struct Progress {
 }
 
 impl Program {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    fn progress(&self) -> MutexGuard<'_, CallProgress> {
+        lock(&self.progress)
     }
 
-    fn claimed(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells whether the program has called SCR_Init.
-    pub fn is_in_use(&self) -> bool {
-        self.in_use.load(Ordering::Relaxed)
-    }
-
-    /// Tells whether the program has the say over this file; no pattern matches it.
-    pub fn has_claimed(&self, name: &str) -> bool {
-        self.is_in_use() && self.claimed().contains(name)
-    }
-}
-
-impl super::Session {
     /// Notes that the program has called SCR_Init; `late` are its settings, if the session was
     /// there before.
     pub fn use_by_program(&self, late: Option<&[String]>) {
-        self.program.in_use.store(true, Ordering::Relaxed);
-        self.unmatched.matches();
+        self.rank.calls.in_use.store(true, Ordering::Relaxed);
+        self.report.unmatched.matches();
         match late {
-            Some([first, ..]) => self.tell(messages::CONFIG_TOO_LATE, format_args!(
+            Some([first, ..]) => self.rank.tell(messages::CONFIG_TOO_LATE, format_args!(
                 "SCR_Config({first}) comes too late: under the shim settings are read in MPI_Init. \
                  They are to be in the config file or the environment"
             )),
             Some([]) => {}
-            None => self.program.starts.store(true, Ordering::Relaxed),
+            None => self.rank.calls.starts.store(true, Ordering::Relaxed),
         }
     }
 
     /// Ends the session that the program has started, since it has called SCR_Finalize. One of the
     /// shim goes on to MPI_Finalize.
     pub fn finish_program(&self) {
-        if self.program.starts.load(Ordering::Relaxed) {
-            self.finish();
+        if self.rank.calls.starts.load(Ordering::Relaxed) {
+            self.ending.finish();
         }
     }
 
@@ -113,5 +156,25 @@ impl super::Session {
     /// Returns the settings in force.
     pub fn settings(&self) -> &crate::params::Settings {
         &self.site.settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::alone::Alone;
+
+    #[test]
+    fn a_dataset_of_calls_is_offered_to_the_next_launch() {
+        let one = Alone::new();
+        let program = &one.session.program;
+        program.use_by_program(Some(&[]));
+        program.start_dataset(Some("mine"), Flags { checkpoint: true, output: false }).unwrap();
+        let path = program.route_output(&one.prefix().join("data")).unwrap();
+        std::fs::write(&path, "content").unwrap();
+        assert!(program.complete_dataset(true).unwrap());
+        let one = one.again();
+        one.session.program.use_by_program(Some(&[]));
+        assert_eq!(one.session.program.have_restart().unwrap().as_deref(), Some("mine"));
     }
 }

@@ -4,34 +4,27 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::candidates::Candidate;
+use super::RestartReading;
 use super::consent::no_communication;
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log;
 use crate::machine::DatasetKey;
-use crate::session::Session;
+use crate::namespace as ns;
+use crate::session::program::Program;
 use crate::transfer::{files_on_prefix, note_attempt, note_success};
 
-/// What the program reads.
-#[derive(Debug, Clone)]
-pub(super) struct Reading {
-    candidate: Candidate,
-    /// By name below the prefix: where to read it, and whether this rank has written it.
-    files: BTreeMap<String, (PathBuf, bool)>,
-}
-
-impl Session {
+impl Program {
     /// Begins a restart: the program is about to read the checkpoint that it was offered. Returns
     /// its name. Collective.
     ///
     /// # Errors
     /// None was offered, its files are not known, or communication failed.
     pub fn start_restart(&self) -> Result<String> {
-        let links = self.links().ok_or_else(no_communication)?;
+        let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
-            let offered = self.program.progress().offered.clone();
+            let offered = self.progress().offered.clone();
             let Some(candidate) = offered else {
                 return Err(Error::Missing("SCR_Have_restart has not offered any".to_string()));
             };
@@ -40,16 +33,16 @@ impl Session {
                 None => self.files_to_read(&links, candidate.id)?,
             };
             if candidate.on_prefix {
-                self.note_fetch(note_attempt, candidate.id);
+                self.prefix.note_fetch(note_attempt, candidate.id);
             }
             let name = candidate.name.clone();
-            self.program.progress().reading = Some(Reading { candidate, files });
+            self.progress().reading = Some(RestartReading { candidate, files });
             Ok(name)
         })
     }
 
     fn cached_files(&self, key: &DatasetKey, on_prefix: bool) -> BTreeMap<String, (PathBuf, bool)> {
-        let state = self.state();
+        let state = self.node.state();
         let Some(layer) = state.view.layer(key) else { return BTreeMap::new() };
         let mut files = BTreeMap::new();
         let catalog = Catalog::read(&layer.dir).ok().flatten();
@@ -62,7 +55,7 @@ impl Session {
             let path = if entry.meta.on_prefix || elsewhere { there } else { here };
             files.entry(entry.meta.name).or_insert((path, own));
         }
-        let own = state.holdings.get(key).into_iter().flat_map(|holding| &holding.files);
+        let own = state.own.holdings.get(key).into_iter().flat_map(|holding| &holding.files);
         for name in own {
             let path = match state.machine.lies_on_prefix(key, name) {
                 Some(true) => self.site.on_prefix(name),
@@ -89,8 +82,8 @@ impl Session {
     /// # Errors
     /// The checkpoint has no such file, or has two, or it is on another node only.
     pub fn route_input(&self, name: &Path) -> Result<PathBuf> {
-        let below = self.name_below_prefix(name).ok();
-        let progress = self.program.progress();
+        let below = ns::name_below_prefix(&self.site.prefix, name).ok();
+        let progress = self.progress();
         let Some(reading) = &progress.reading else {
             return Err(Error::Missing("no checkpoint is being read".to_string()));
         };
@@ -116,10 +109,10 @@ impl Session {
     /// # Errors
     /// The same on all ranks: some rank could not read it, or communication failed.
     pub fn complete_restart(&self, valid: bool) -> Result<()> {
-        let links = self.links().ok_or_else(no_communication)?;
+        let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
-            let reading = self.program.progress().reading.take();
-            let Some(Reading { candidate, .. }) = reading else {
+            let reading = self.progress().reading.take();
+            let Some(RestartReading { candidate, .. }) = reading else {
                 return Err(Error::Missing("no checkpoint is being read".to_string()));
             };
             // The first rank that could not is named.
@@ -135,7 +128,7 @@ impl Session {
                 )));
             }
             if candidate.on_prefix {
-                self.note_fetch(note_success, candidate.id);
+                self.prefix.note_fetch(note_success, candidate.id);
             }
             if self.site.rank == 0 {
                 log::message(1, format_args!("the run goes on from {name}"));
@@ -145,7 +138,7 @@ impl Session {
     }
 }
 
-impl Reading {
+impl RestartReading {
     /// The one file whose last part is that of `name`; of several, the one of this rank.
     fn by_last_part(&self, name: &Path) -> Result<&PathBuf> {
         let title = &self.candidate.name;

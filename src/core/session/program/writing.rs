@@ -5,61 +5,40 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::consent::no_communication;
-use super::names::dataset_name;
+use super::{DatasetWriting, Flags};
 use crate::account::tally::Count;
 use crate::error::{Error, Result};
 use crate::machine::{DatasetKey, DatasetState, FileRef, Reason, SyncKind};
 use crate::namespace as ns;
-use crate::session::Session;
-use crate::session::rank::runtime::State;
+use crate::session::{node::State, program::Program};
 use crate::system::monotonic_ms;
 
-/// SCR_MAX_FILENAME: bytes of a path that the program gets, NUL included.
-pub const FILENAME_MAX: usize = 1024;
-
-/// What a dataset is (SCR_FLAG_CHECKPOINT, SCR_FLAG_OUTPUT).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flags {
-    /// The program can restart from it.
-    pub checkpoint: bool,
-    /// It is to reach the prefix.
-    pub output: bool,
-}
-
-/// What the program writes.
-#[derive(Debug, Clone)]
-pub(super) struct Writing {
-    pub key: DatasetKey,
-    /// Where its files are, by name below the prefix.
-    pub files: BTreeMap<String, PathBuf>,
-}
-
-impl Session {
+impl Program {
     /// Begins a dataset of the program; without a name it gets one from its number. Collective,
     /// with equal arguments.
     ///
     /// # Errors
     /// The name cannot be one, or communication failed.
     pub fn start_dataset(&self, name: Option<&str>, flags: Flags) -> Result<()> {
-        let name = name.map(dataset_name).transpose()?;
+        let name = name.map(ns::dataset_name).transpose()?;
         self.site.host.inside(|| {
             // What others have to say comes first: a halt, a fall-back, files of other series.
-            self.sync(self.calls(), SyncKind::Constructor);
-            if self.links().is_none() {
+            self.ending.sync(self.conference.calls(), SyncKind::Constructor);
+            if self.rank.links().is_none() {
                 return Err(no_communication());
             }
-            let series = self.series.program(flags.checkpoint);
-            let mut state = self.state();
+            let series = self.rank.series.program(flags.checkpoint);
+            let mut state = self.node.state();
             let default = || format!("scr.dataset.{}", state.machine.next_id());
             let name = name.unwrap_or_else(default);
             let now_ms = monotonic_ms();
             let key = state.machine.begin_explicit(series, &name, flags.output, now_ms);
-            if let Err(error) = self.record_begin(&mut state, &key, true, false) {
-                self.fall_back(&mut state, &error.to_string());
+            if let Err(error) = self.stores.record_begin(&mut state, &key, true, false) {
+                self.stores.fall_back(&mut state, &error.to_string());
             }
             drop(state);
-            let writing = Writing { key, files: BTreeMap::new() };
-            self.program.progress().writing = Some(writing);
+            let writing = DatasetWriting { key, files: BTreeMap::new() };
+            self.progress().writing = Some(writing);
             Ok(())
         })
     }
@@ -71,8 +50,8 @@ impl Session {
     /// It cannot be a part of a dataset, or the place cannot be made.
     pub fn route_output(&self, path: &Path) -> Result<PathBuf> {
         self.site.host.inside(|| {
-            let name = self.name_below_prefix(path)?;
-            let mut progress = self.program.progress();
+            let name = ns::name_below_prefix(&self.site.prefix, path)?;
+            let mut progress = self.progress();
             let Some(writing) = &mut progress.writing else {
                 return Err(Error::Missing("no dataset is being written".to_string()));
             };
@@ -81,7 +60,7 @@ impl Session {
             }
             let place = self.place_output(&writing.key, &name)?;
             writing.files.insert(name.clone(), place.clone());
-            self.program.claimed().insert(name);
+            self.rank.calls.claimed().insert(name);
             Ok(place)
         })
     }
@@ -90,17 +69,17 @@ impl Session {
         let on_prefix = self.site.on_prefix(name);
         fits(&on_prefix)?;
         let file = FileRef::explicit(key, name);
-        let mut state = self.state();
+        let mut state = self.node.state();
         let cached = state.view.layer(key).map(|layer| layer.dir.join(name));
         let cached = cached.filter(|path| fits(path).is_ok());
-        let keep = cached.is_none() || self.has_room(&state, &file).is_none();
+        let keep = cached.is_none() || self.stores.has_room(&state, &file).is_none();
         let keep = keep.then_some(Reason::NoRoom);
         let placed = state.machine.add_explicit(&file, key, keep, monotonic_ms());
         let cached = cached.filter(|_| !placed.is_on_prefix());
         let made = cached.as_ref().map(|_| self.make_place(&state, key, name));
         let cached = match made {
             Some(Err(error)) => {
-                self.set_back(&mut state, key, name, &error);
+                self.stores.set_back(&mut state, key, name, &error);
                 None
             }
             _ => cached,
@@ -110,7 +89,7 @@ impl Session {
         drop(state);
         // The shim asks anew about names of calls: it may have been told that no pattern has them.
         self.site.host.names_changed();
-        self.tally.one(if cached.is_some() { Count::Cached } else { Count::OnPrefix });
+        self.rank.tally.one(if cached.is_some() { Count::Cached } else { Count::OnPrefix });
         match cached {
             Some(path) => Ok(path),
             None => {
@@ -136,28 +115,28 @@ impl Session {
     /// Communication failed before.
     pub fn complete_dataset(&self, valid: bool) -> Result<bool> {
         self.site.host.inside(|| {
-            let writing = self.program.progress().writing.take();
+            let writing = self.progress().writing.take();
             let Some(writing) = writing else {
                 return Err(Error::Missing("no dataset is being written".to_string()));
             };
-            let links = self.links().ok_or_else(no_communication)?;
+            let links = self.rank.links().ok_or_else(no_communication)?;
             self.close_files(&writing, valid);
-            if let Err(error) = self.confer(&links) {
-                self.stop_agreements(&error);
+            if let Err(error) = self.conference.confer(&links) {
+                self.conference.stop_agreements(&error);
                 return Ok(false);
             }
             // What a rank does from now on comes after what all have done before.
-            self.state().machine.conferred();
+            self.node.state().machine.conferred();
             self.site.host.names_changed(); // other ranks' files have come
             // A halt that is due with it is carried out here: the program may not call again soon.
-            self.sync(self.calls(), SyncKind::Constructor);
+            self.ending.sync(self.conference.calls(), SyncKind::Constructor);
             // Scripts read it when the run is gone.
-            self.record_places();
+            self.flush.record_places();
             Ok(self.is_complete(&writing.key))
         })
     }
 
-    fn close_files(&self, writing: &Writing, valid: bool) {
+    fn close_files(&self, writing: &DatasetWriting, valid: bool) {
         let (mut sizes, mut trouble) = (Vec::new(), None);
         if !valid {
             trouble = Some("the program says that it has not written its part".to_string());
@@ -172,7 +151,7 @@ impl Session {
                 }
             }
         }
-        let (mut state, now_ms) = (self.state(), monotonic_ms());
+        let (mut state, now_ms) = (self.node.state(), monotonic_ms());
         state.machine.complete_explicit(&writing.key, &sizes, now_ms);
         if let Some(trouble) = trouble {
             state.machine.failed(&writing.key, &trouble, now_ms);
@@ -181,7 +160,7 @@ impl Session {
 
     /// Output that is on the prefix has left the cache; what has no file at all is nothing.
     fn is_complete(&self, key: &DatasetKey) -> bool {
-        let state = self.state().machine.state_of(key);
+        let state = self.node.state().machine.state_of(key);
         state.is_none_or(|state| state == DatasetState::Confirmed)
     }
 }
@@ -189,12 +168,12 @@ impl Session {
 /// Whether a path fits into what the program has for it.
 fn fits(path: &Path) -> Result<()> {
     let length = path.as_os_str().len();
-    if length < FILENAME_MAX {
+    if length < ns::FILENAME_MAX {
         return Ok(());
     }
     Err(Error::Refused(format!(
         "the path has {length} bytes, SCR_MAX_FILENAME allows {}: {}",
-        FILENAME_MAX - 1,
+        ns::FILENAME_MAX - 1,
         path.display()
     )))
 }

@@ -1,17 +1,104 @@
-//! The session of one rank: its state.
+//! What a rank knows of itself and says; nothing here waits, or needs the state.
 //!
 //! | file | job |
 //! |---|---|
-//! | `runtime.rs` | the state of a rank |
+//! | `calls.rs` | what the program has said by calls of SCR |
 //! | `known.rs` | what it knows of itself and of names |
-//! | `hooked.rs` | what the hooks report |
-//! | `checksums.rs` | checksums that were taken while the program wrote |
+//! | `meetings.rs` | folders in which the ranks of a launch meet |
+//! | `stage.rs` | how far it has come |
 //! | `publish.rs` | one file to the prefix by itself, for a reason |
-//! | `publishing.rs` | threads that give files their names on the PFS, while the program goes on |
+//! | `events.rs` | the log of events |
+//! | `guard.rs` | locks |
+//! | `words.rs` | lines for the user, by one rank |
 
-mod checksums;
-pub(super) mod hooked;
+pub(super) mod calls;
+mod events;
+mod guard;
 pub(super) mod known;
+pub(super) mod meetings;
 pub(super) mod publish;
-pub(super) mod publishing;
-pub(super) mod runtime;
+mod stage;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+
+pub(crate) use guard::lock;
+
+use calls::Calls;
+
+use crate::account::run_book::RunBook;
+use crate::account::tally::Tally;
+use crate::events::EventLog;
+use crate::launch::site::{Links, Site};
+use crate::machine::DatasetKey;
+use crate::namespace::{Directories, Silenced};
+use crate::patterns::SeriesSet;
+
+/// The log of rank 0, if there is one.
+#[derive(Default)]
+pub(crate) struct Events {
+    log: OnceLock<EventLog>,
+    begin: OnceLock<Instant>,
+    /// Flushes in the background that are not over, by dataset.
+    flushes: Mutex<BTreeMap<u64, (DatasetKey, Instant)>>,
+    pub run: RunBook,
+}
+
+/// What has come about so far. Nothing of it is ever taken back.
+#[derive(Debug, Default)]
+pub(crate) struct RankStage {
+    /// The rank uses the cache no more.
+    passes: AtomicBool,
+    /// This process is a forked child of the rank.
+    child: AtomicBool,
+    ended: AtomicBool,
+    /// exit(3) was called before MPI_Finalize, which may come yet.
+    exiting: AtomicBool,
+    /// In MPI_Finalize, or ending for a halt condition.
+    finishing: AtomicBool,
+}
+
+/// A rank of this launch.
+pub struct Rank {
+    pub(super) site: Arc<Site>,
+    pub(super) series: SeriesSet,
+    /// Gone after the end, or after communication has failed.
+    pub(super) links: Mutex<Option<Arc<Links>>>,
+    /// Random, the same on all ranks of this launch.
+    pub(super) launch: u64,
+    /// What a launch must share with the one whose cache it takes over.
+    pub(super) identity: String,
+    pub(super) tally: Tally,
+    pub(super) events: Events,
+    pub(super) silenced: Silenced,
+    pub(super) directories: Directories,
+    pub(super) calls: Calls,
+    pub(super) stage: RankStage,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::alone::Alone;
+
+    #[test]
+    fn a_file_that_a_call_has_claimed_belongs_to_no_pattern() {
+        let one = Alone::new();
+        let rank = &one.session.rank;
+        assert_eq!(rank.file_ref("ck/1/file").unwrap().id.as_deref(), Some("1"));
+        rank.calls.in_use.store(true, std::sync::atomic::Ordering::Relaxed);
+        rank.calls.claimed().insert("ck/1/file".to_string());
+        assert!(rank.file_ref("ck/1/file").is_none());
+    }
+
+    #[test]
+    fn a_rank_stops_to_use_the_cache_once() {
+        let one = Alone::new();
+        let rank = &one.session.rank;
+        assert!(rank.is_routing());
+        assert_eq!([rank.stop_routing(), rank.stop_routing()], [false, true]);
+        assert!(!rank.is_routing());
+    }
+}

@@ -2,16 +2,53 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `events.rs` | the log of events |
-//! | `words.rs` | lines for the user, by one rank |
 //! | `paces.rs` | how fast each node seals and flushes |
 //! | `passed.rs` | what went straight to the prefix, and why |
-//! | `phases.rs` | the program's phases in that log |
+//! | `phases.rs` | the program's phases in the log of events |
 //! | `unprotected.rs` | a launch whose patterns match nothing |
 
-pub(super) mod events;
 mod paces;
 mod passed;
-pub(super) mod phases;
-pub(super) mod unprotected;
-mod words;
+mod phases;
+mod unprotected;
+
+use crate::machine::DatasetKey;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use crate::account::unmatched::Unmatched;
+use crate::launch::site::Site;
+use crate::session::{node::Node, rank::Rank};
+
+/// What the program is doing.
+#[derive(Debug, Default)]
+pub(crate) struct Phases {
+    /// Datasets that are being written, and since when.
+    pub(super) writes: BTreeMap<DatasetKey, Instant>,
+    pub(super) computes: Option<Instant>,
+}
+
+/// What a launch tells of itself.
+pub(crate) struct Report {
+    pub(super) site: Arc<Site>,
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) unmatched: Unmatched,
+    pub(super) phases: Mutex<Phases>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::alone::Alone;
+
+    #[test]
+    fn names_that_match_nothing_are_remembered_until_something_matches() {
+        let one = Alone::new();
+        let report = &one.session.names.report;
+        report.note_unmatched("ck/1/data");
+        assert_eq!(report.unmatched.names(), ["ck/1/data"]);
+        one.write("ck/1/file", "");
+        assert!(report.unmatched.is_matched());
+    }
+}

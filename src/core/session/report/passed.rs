@@ -3,21 +3,18 @@
 use crate::account::passed::{encode, merge};
 use crate::error::Result;
 use crate::launch::site::Links;
-use crate::session::rank::runtime::Session;
+use crate::session::report::Report;
 
-impl Session {
+impl Report {
     /// Gathers for the run record what all ranks have seen go straight to the prefix. Each node's
     /// ranks tell its leader, and the leaders one another: a few hundred bytes for each node that
     /// has any. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn gather_passed(&self, links: &Links) -> Result<()> {
-        let of_node = merge(&links.node.all_gather(&encode(&self.tally.passed_here()))?);
+    pub(crate) fn gather_passed(&self, links: &Links) -> Result<()> {
+        let of_node = merge(&links.node.all_gather(&encode(&self.rank.tally.passed_here()))?);
         let Some(leaders) = &links.leaders else { return Ok(()) };
         let all = merge(&leaders.all_gather(&encode(&of_node))?);
-        self.log_passed(&all);
-        self.events.run.change(|record| {
+        self.rank.log_passed(&all);
+        self.rank.events.run.change(|record| {
             record.passed = all;
             record.passed_of_all = true;
         });

@@ -2,81 +2,71 @@
 //! SCR_Start_checkpoint and SCR_Complete_checkpoint). As rank 0 sees them: a dataset begins with
 //! the first file of it that rank 0 opens for writing; what is between datasets is computing.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::account::tally::Count;
 use std::time::Instant;
 
 use crate::events::Event;
 use crate::machine::DatasetKey;
-use crate::session::rank::runtime::Session;
+use crate::session::{rank::lock, report::Report};
 
-/// What the program is doing.
-#[derive(Debug, Default)]
-pub(in crate::session) struct Phases(Mutex<Known>);
-
-#[derive(Debug, Default)]
-struct Known {
-    /// Datasets that are being written, and since when.
-    writes: BTreeMap<DatasetKey, Instant>,
-    computes: Option<Instant>,
-}
-
-impl Phases {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Session {
+impl Report {
     /// Notes that the program computes: the start is over, or nothing is being written any more.
-    pub(in crate::session) fn compute_begun(&self) {
-        if self.logs() {
-            self.events.phases.known().computes = Some(Instant::now());
-            self.event(|| Event::new("COMPUTE_BEGIN"));
+    pub(crate) fn compute_begun(&self) {
+        if self.rank.logs() {
+            lock(&self.phases).computes = Some(Instant::now());
+            self.rank.event(|| Event::new("COMPUTE_BEGIN"));
         }
     }
 
     /// Notes that the program computes no more: something is being written, or the program ends.
-    pub(in crate::session) fn compute_ended(&self) {
-        let since = self.events.phases.known().computes.take();
+    pub(crate) fn compute_ended(&self) {
+        let since = lock(&self.phases).computes.take();
         if let Some(since) = since {
             let seconds = since.elapsed().as_secs_f64();
-            self.event(|| Event::new("COMPUTE_END").seconds(seconds));
+            self.rank.event(|| Event::new("COMPUTE_END").seconds(seconds));
         }
     }
 
     /// Notes that the program begins to write a dataset.
-    pub(in crate::session) fn write_begun(&self, key: &DatasetKey) {
-        let series = &self.series.series()[key.series];
+    pub(crate) fn write_begun(&self, key: &DatasetKey) {
+        let series = &self.rank.series.series()[key.series];
         // One without its id yet belongs to a dataset that begins by itself.
-        if !self.logs() || series.has_id && key.id.is_empty() {
+        if !self.rank.logs() || series.has_id && key.id.is_empty() {
             return;
         }
         self.compute_ended();
-        self.events.phases.known().writes.insert(key.clone(), Instant::now());
+        lock(&self.phases).writes.insert(key.clone(), Instant::now());
         let what = if series.checkpoint { "CHECKPOINT_BEGIN" } else { "OUTPUT_BEGIN" };
-        self.dataset_event(what, key, 0, |event| event);
+        self.rank.dataset_event(what, key, 0, |event| event);
     }
 
     /// Notes that the dataset is sealed as `id`, and what it cost the program, from the first file
     /// on.
-    pub(in crate::session) fn write_ended(&self, key: &DatasetKey, id: u64) {
-        let begun = self.events.phases.known().writes.get(key).copied();
+    pub(crate) fn write_ended(&self, key: &DatasetKey, id: u64) {
+        let begun = lock(&self.phases).writes.get(key).copied();
         if let Some(begun) = begun {
-            let series = &self.series.series()[key.series];
+            let series = &self.rank.series.series()[key.series];
             let what = if series.checkpoint { "CHECKPOINT_END" } else { "OUTPUT_END" };
-            self.dataset_event(what, key, id, |event| event.seconds(begun.elapsed().as_secs_f64()));
+            self.rank
+                .dataset_event(what, key, id, |event| event.seconds(begun.elapsed().as_secs_f64()));
             self.write_given_up(key);
         }
     }
 
     /// Notes that the dataset is not being written any more, sealed or not.
-    pub(in crate::session) fn write_given_up(&self, key: &DatasetKey) {
-        let mut known = self.events.phases.known();
+    pub(crate) fn write_given_up(&self, key: &DatasetKey) {
+        let mut known = lock(&self.phases);
         let was_last = known.writes.remove(key).is_some() && known.writes.is_empty();
         drop(known);
         if was_last {
             self.compute_begun();
         }
+    }
+
+    /// Notes that the start, which began at `begin`, is over: the program's own work begins.
+    pub(crate) fn started(&self, begin: Instant) {
+        self.rank.tally.time(Count::StartNs, begin);
+        self.rank.event(|| Event::new("STARTED").seconds(begin.elapsed().as_secs_f64()));
+        self.compute_begun();
     }
 }

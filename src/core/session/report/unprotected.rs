@@ -10,13 +10,13 @@ use crate::account::unmatched::SILENCE;
 use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
-use crate::session::rank::runtime::Session;
+use crate::session::report::Report;
 
-impl Session {
+impl Report {
     /// Notes that the program writes `name`, or gives a file that name: no pattern matches it.
-    pub(in crate::session) fn note_unmatched(&self, name: &str) {
+    pub(crate) fn note_unmatched(&self, name: &str) {
         // One that is left alone since it is never quiet does match.
-        match self.unmatched.is_watching() && self.series.match_path(name).is_some() {
+        match self.unmatched.is_watching() && self.rank.series.match_path(name).is_some() {
             true => self.unmatched.matches(),
             false => self.unmatched.note(name),
         }
@@ -24,9 +24,9 @@ impl Session {
 
     /// Tells, once, that the program writes a file whose `path` would match, but is no text: such
     /// files stay on the PFS.
-    pub(in crate::session) fn tell_unnameable(&self, path: &Path) {
+    pub(crate) fn tell_unnameable(&self, path: &Path) {
         let Ok(name) = path.strip_prefix(&self.site.prefix) else { return };
-        let matched = self.series.match_path(&name.to_string_lossy());
+        let matched = self.rank.series.match_path(&name.to_string_lossy());
         if name.to_str().is_some() || matched.is_none() {
             return;
         }
@@ -42,7 +42,7 @@ impl Session {
     }
 
     /// Notes that the directory `from` becomes `to`, and what is in it gets new names.
-    pub(in crate::session) fn note_names_moved(&self, from: &str, to: &str) {
+    pub(crate) fn note_names_moved(&self, from: &str, to: &str) {
         let names = self.unmatched.names();
         for rest in names.iter().filter_map(|name| name.strip_prefix(from)?.strip_prefix('/')) {
             self.note_unmatched(&format!("{to}/{rest}"));
@@ -50,14 +50,11 @@ impl Session {
     }
 
     /// Tells, on rank 0, if no file that the program wrote matched a pattern. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn tell_unprotected(&self, links: &Links) -> Result<()> {
+    pub(crate) fn tell_unprotected(&self, links: &Links) -> Result<()> {
         let names = self.unmatched.names();
         let own = match self.unmatched.is_matched() {
             true => None,
-            false => self.series.nearest(names.iter().map(String::as_str)),
+            false => self.rank.series.nearest(names.iter().map(String::as_str)),
         };
         // The best score, and of those that have it the lowest rank.
         let (rank, size) = (self.site.rank as i64, self.site.size as i64);
@@ -73,13 +70,13 @@ impl Session {
         if best >= 0 {
             let teller = size - 1 - best % size;
             links.world.broadcast(&mut text, teller as usize)?;
-        } else if self.state().machine.knows_datasets() {
+        } else if self.node.state().machine.knows_datasets() {
             // It went on from a checkpoint, and wrote nothing at all.
             return Ok(());
         }
         if self.site.rank == 0 {
             let nearest = String::from_utf8_lossy(&text);
-            self.events.run.change(|record| record.unmatched = Some(nearest.to_string()));
+            self.rank.events.run.change(|record| record.unmatched = Some(nearest.to_string()));
             self.say_unprotected(&nearest);
         }
         Ok(())
@@ -98,7 +95,7 @@ impl Session {
             messages::NOTHING_MATCHED,
             format_args!(
                 "no checkpoint was protected: {written}. In force: {}; {}. {SILENCE}",
-                self.series.in_force(),
+                self.rank.series.in_force(),
                 self.site.settings.user_file
             ),
         );
@@ -107,7 +104,7 @@ impl Session {
     /// Other patterns matched: those with a placeholder of another tool are in vain all the same.
     fn tell_placeholders(&self) {
         if self.site.rank == 0 {
-            let told = self.series.placeholders();
+            let told = self.rank.series.placeholders();
             told.iter().for_each(|text| log::warn(messages::PLACEHOLDER, text));
         }
     }

@@ -11,17 +11,17 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::params::keys;
 use crate::restart::index::Index;
-use crate::session::rank::runtime::Session;
+use crate::session::restart::Restorer;
 use crate::transfer::{flush_sync, kept_by_newer};
 
-impl Session {
+impl Restorer {
     /// Obeys `SCR_FLUSH_ON_RESTART`, `SCR_GLOBAL_RESTART`, `SCR_DISTRIBUTE=0`: what the prefix does
     /// not have is written there; then the cache is dropped if that is wanted, so that the program
     /// reads the prefix. Collective.
     ///
     /// # Errors
     /// Communication failed, or the cache could not be dropped.
-    pub(in crate::session) fn arrange(
+    pub(crate) fn arrange(
         &self,
         links: &Links,
         report: &mut RebuildReport,
@@ -38,13 +38,14 @@ impl Session {
             let Some(kept) = kept_by_newer(&ctx, offered, &one.key, known.restorable())? else {
                 continue;
             };
-            let key = self.machine_key(&one.key);
+            let key = self.rank.machine_key(&one.key);
             if let Some(key) = &key {
-                self.dataset_event("FLUSH_BEGIN", key, offered, |event| event.note("at the start"));
+                self.rank
+                    .dataset_event("FLUSH_BEGIN", key, offered, |event| event.note("at the start"));
             }
             let flushed = flush_sync(&ctx, offered, &|name| kept.contains(name));
             if let Some(key) = &key {
-                self.log_flush(key, offered, &flushed);
+                self.flush.log_flush(key, offered, &flushed);
             }
             match flushed {
                 Ok(_) => {
@@ -53,7 +54,7 @@ impl Session {
                 }
                 Err(error @ Error::Comm(_)) => return Err(error),
                 Err(error) => {
-                    self.tell(
+                    self.rank.tell(
                         messages::NOT_FLUSHED,
                         format_args!(
                             "dataset {offered} cannot be written to {}: {error}; the cache stays",
@@ -66,11 +67,12 @@ impl Session {
         }
         if drops {
             agree(links.world.as_ref(), cache::finish(&links.ctx(&self.site)))?;
-            self.event(|| Event::new("CLEARED").note("the cache: the program reads the prefix"));
+            self.rank
+                .event(|| Event::new("CLEARED").note("the cache: the program reads the prefix"));
             let highest_id = report.highest_id;
-            *report = cache::rebuild(&links.ctx(&self.site), &self.identity)?;
+            *report = cache::rebuild(&links.ctx(&self.site), &self.rank.identity)?;
             report.highest_id = report.highest_id.max(highest_id);
-            let again = Index::read(links.world.as_ref(), &self.site, &self.series, None)?;
+            let again = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
             *known = again;
         }
         Ok(())
@@ -78,9 +80,9 @@ impl Session {
 
     fn tell_written(&self, report: &RebuildReport, id: u64) {
         let one = report.offered.iter().find(|one| one.id == id);
-        let key = one.and_then(|one| self.machine_key(&one.key));
+        let key = one.and_then(|one| self.rank.machine_key(&one.key));
         if let (0, Some(key)) = (self.site.rank, key) {
-            let (title, prefix) = (self.title(&key), self.site.prefix.display());
+            let (title, prefix) = (self.rank.title(&key), self.site.prefix.display());
             log::message(1, format_args!("{title} is written to {prefix} before the program runs"));
         }
     }
@@ -102,8 +104,8 @@ impl Session {
         }
         let numbers = self.numbers(links, report)?;
         let wanted = |(one, (number, output, _)): (&Offered, (u64, bool, bool))| {
-            let output =
-                output || self.machine_key(&one.key).is_some_and(|key| self.is_output(key.series));
+            let output = output
+                || self.rank.machine_key(&one.key).is_some_and(|key| self.is_output(key.series));
             let due = output || (every > 0 && number > 0 && number.is_multiple_of(every));
             let is_newest = newest.get(one.key.series.as_str()) == Some(&one.id);
             let there = known.flushed.contains(&one.id) || one.is_on_prefix();
@@ -114,26 +116,22 @@ impl Session {
     }
 
     fn is_output(&self, series: usize) -> bool {
-        self.series.series().get(series).is_some_and(|series| series.output)
+        self.rank.series.series().get(series).is_some_and(|series| series.output)
     }
 
     /// Obeys `SCR_RESTART_REQUIRED`: better no run than one that begins from an older state.
-    pub(in crate::session) fn require_restart(
-        &self,
-        links: &Links,
-        lost: Option<String>,
-    ) -> Result<()> {
+    pub(crate) fn require_restart(&self, links: &Links, lost: Option<String>) -> Result<()> {
         let Some(lost) = lost.filter(|_| self.site.settings.get(keys::RESTART_REQUIRED)) else {
             return Ok(());
         };
-        self.tell(messages::RESTART_REQUIRED, format_args!(
+        self.rank.tell(messages::RESTART_REQUIRED, format_args!(
             "SCR_RESTART_REQUIRED=1: the run ends before it computes, since {lost} cannot be had \
              again; without the setting it would go on from what is left"
         ));
         let note = format!("SCR_RESTART_REQUIRED=1: {lost} cannot be had again");
-        self.event(|| Event::new("HALT").note(note));
-        self.end_run("EXIT");
-        self.end_log("EXIT");
+        self.rank.event(|| Event::new("HALT").note(note));
+        self.flush.end_run("EXIT");
+        self.rank.end_log("EXIT");
         links.world.barrier()?;
         self.site.host.end_process(1)
     }

@@ -13,19 +13,20 @@ use crate::params::keys;
 use crate::restart::index::{Index, Listed};
 use crate::restart::plan::{Cached, Restart, Wishes};
 use crate::restart::verdict::{Current, Depth, Look, Plan, Reason, Verdict};
-use crate::session::prefix::abandoned::InPlace;
-use crate::session::prefix::hiding::Hidden;
-use crate::session::rank::runtime::Session;
+use crate::session::{
+    prefix::{abandoned::InPlace, hiding::Hidden},
+    restart::Restorer,
+};
 use crate::transfer::{
     Check, Verified, names_on_prefix, note_return, note_success, verify_on_prefix,
 };
 
-/// Names of files on the prefix, by the dataset that was looked at.
-type Names = BTreeMap<u64, Vec<String>>;
+/// NamesById of files on the prefix, by the dataset that was looked at.
+type NamesById = BTreeMap<u64, Vec<String>>;
 
-impl Session {
+impl Restorer {
     /// Collects what is known at a start, but for what the user asks for.
-    pub(in crate::session) fn restart_from(&self, index: Index, report: &RebuildReport) -> Restart {
+    pub(crate) fn restart_from(&self, index: Index, report: &RebuildReport) -> Restart {
         let settings = &self.site.settings;
         let wishes = Wishes {
             chooses: settings.get_optional(keys::CURRENT).is_some(),
@@ -34,14 +35,14 @@ impl Session {
         };
         let stranded = report.withheld.iter().filter(|one| one.stranded.is_some());
         let stranded = stranded.map(|one| (one.id, one.key.series.clone())).collect();
-        Restart::new(index, self.series.series().len(), wishes, stranded)
+        Restart::new(index, self.rank.series.series().len(), wishes, stranded)
     }
 
     /// Returns what the cache offers, as far as a plan has to know it.
-    pub(in crate::session) fn known_in_cache(&self, report: &RebuildReport) -> Vec<Cached> {
+    pub(crate) fn known_in_cache(&self, report: &RebuildReport) -> Vec<Cached> {
         let known = report.offered.iter().map(|one| Cached {
             id: one.id,
-            series: self.series.series_index(&one.key.series),
+            series: self.rank.series.series_index(&one.key.series),
             key: one.key.clone(),
             on_prefix: one.is_on_prefix(),
             fetched: false,
@@ -53,7 +54,7 @@ impl Session {
     ///
     /// # Errors
     /// Communication failed, or the cache cannot be changed.
-    pub(in crate::session) fn do_plan(
+    pub(crate) fn do_plan(
         &self,
         links: &Links,
         restart: &mut Restart,
@@ -68,13 +69,14 @@ impl Session {
             self.withhold_left(restart, report, &mut hidden);
         }
         self.withhold_refused(restart, report, &mut hidden);
-        let fetchable = restart.index.listed.iter().filter(|one| self.fetched_as(one).is_some());
+        let fetchable =
+            restart.index.listed.iter().filter(|one| self.prefix.fetched_as(one).is_some());
         restart.wishes.fetchable = fetchable.map(|one| one.id).collect();
         restart.begin();
-        let (ends, mut names) = (self.site.settings.get(keys::RESTART_REQUIRED), Names::new());
+        let (ends, mut names) = (self.site.settings.get(keys::RESTART_REQUIRED), NamesById::new());
         let plan = loop {
-            restart.wishes.ends =
-                ends && restart.index.lost_checkpoint(report, |key| self.title_of(key)).is_some();
+            restart.wishes.ends = ends
+                && restart.index.lost_checkpoint(report, |key| self.rank.title_of(key)).is_some();
             let plan = restart.plan();
             self.withdraw_offers(&plan, restart, report, &mut hidden);
             let Some((id, verdict)) = plan.next().cloned() else { break plan };
@@ -85,7 +87,7 @@ impl Session {
                     restart.brought_back(id, done);
                 }
                 Verdict::PutBack => {
-                    self.put_back(links, id, &mut hidden)?;
+                    self.prefix.put_back(links, id, &mut hidden)?;
                     restart.has_put_back(id);
                 }
                 Verdict::Look(depth @ (Depth::ToHide | Depth::ToStay)) => {
@@ -100,13 +102,14 @@ impl Session {
             }
         };
         self.settle(links, restart, &plan, &names, &mut hidden)?;
-        let partial = restart.index.partial.iter().filter(|name| self.match_name(name).is_some());
+        let partial =
+            restart.index.partial.iter().filter(|name| self.rank.match_name(name).is_some());
         hidden.names.extend(partial.cloned());
         self.tell_after_current(restart, &plan, current.as_ref(), &hidden);
         hidden.restart = plan.restart;
         match restart.new_current(&plan) {
-            Some(Current::Is(id)) => self.note_fetch(note_success, id),
-            Some(Current::OnlyCached(id)) => self.note_fetch(note_return, id),
+            Some(Current::Is(id)) => self.prefix.note_fetch(note_success, id),
+            Some(Current::OnlyCached(id)) => self.prefix.note_fetch(note_return, id),
             None => {}
         }
         Ok(hidden)
@@ -130,10 +133,10 @@ impl Session {
             restart.learn(id, depth, Look { gone: true, ..Look::default() });
             return Ok(Verified::default());
         };
-        let found = self.look_at(links, &one, restarts, is_fetch, report)?;
-        self.log_look(&one, &found, is_fetch, report, begin);
+        let found = self.prefix.look_at(links, &one, restarts, is_fetch, report)?;
+        self.prefix.log_look(&one, &found, is_fetch, report, begin);
         restart.learn(id, depth, look_of(&found, id, depth, report));
-        self.tell_unverified(&one, &found, restarts);
+        self.prefix.tell_unverified(&one, &found, restarts);
         if let Some(fault) = &found.fault {
             let cached = report.offered.iter().find(|offered| offered.id == id);
             let remedy = match cached.filter(|cached| !cached.is_on_prefix()) {
@@ -141,7 +144,7 @@ impl Session {
                 None if found.names.is_empty() => "which files it has is not known: none is hidden",
                 None => "its files are hidden from the program",
             };
-            self.tell_damaged(&one, report, &format!("{fault}; {remedy}"));
+            self.prefix.tell_damaged(&one, report, &format!("{fault}; {remedy}"));
         }
         Ok(found)
     }
@@ -156,16 +159,16 @@ impl Session {
     ) {
         for (id, verdict) in plan.verdicts.iter().filter(|(_, verdict)| verdict.withdraws()) {
             let Some(at) = report.offered.iter().position(|one| one.id == *id) else { continue };
-            let Some(key) = self.machine_key(&report.offered[at].key) else { continue };
+            let Some(key) = self.rank.machine_key(&report.offered[at].key) else { continue };
             let one = report.offered.remove(at);
             let mut keeps_names = false;
             match verdict {
                 Verdict::Hide(Reason::OlderThan(newer)) => {
                     keeps_names = true;
                     let newer = listed(restart, *newer).map(|one| one.name).unwrap_or_default();
-                    self.mention(format_args!(
+                    self.rank.mention(format_args!(
                         "{} is in the cache, but {newer} is newer and is read where it is",
-                        self.title(&key)
+                        self.rank.title(&key)
                     ));
                 }
                 Verdict::Hide(Reason::Left { gone_on: true }) => keeps_names = true,
@@ -190,7 +193,7 @@ impl Session {
         links: &Links,
         restart: &Restart,
         plan: &Plan,
-        names: &Names,
+        names: &NamesById,
         hidden: &mut Hidden,
     ) -> Result<()> {
         let ctx = links.ctx(&self.site);
@@ -214,7 +217,7 @@ impl Session {
                     let kept: BTreeSet<_> = names_on_prefix(&ctx, *newest)?.into_iter().collect();
                     hidden.names.extend(own().into_iter().filter(|name| !kept.contains(name)));
                     let name = listed(restart, *id).map(|one| one.name).unwrap_or_default();
-                    self.mention(format_args!("{name} is of a course that the run has left"));
+                    self.rank.mention(format_args!("{name} is of a course that the run has left"));
                 }
                 Verdict::ReadInPlace if *id == plan.newest_in_place() => {
                     let captured = listed(restart, *id).map(|one| one.key.id).unwrap_or_default();
@@ -234,7 +237,7 @@ impl Session {
             && !newer.is_empty()
         {
             let ids: Vec<String> = newer.iter().map(ToString::to_string).collect();
-            self.tell(
+            self.rank.tell(
                 messages::NEWER_HIDDEN,
                 format_args!(
                     "datasets newer than SCR_CURRENT={current} are hidden from the program: {}",
@@ -265,7 +268,7 @@ impl Session {
             false => name.clone(),
         };
         let newer: Vec<String> = hidden.after_current.iter().map(describe).collect();
-        self.tell(messages::NEWER_HIDDEN, format_args!(
+        self.rank.tell(messages::NEWER_HIDDEN, format_args!(
             "{name} is the current checkpoint of {}; newer ones are hidden from the program: {}. \
              SCR_CURRENT={newest} begins with that one instead",
             self.site.prefix.display(),

@@ -6,16 +6,13 @@ use crate::events::Event;
 use crate::launch::site::Links;
 use crate::log::messages;
 use crate::restart::index::{Index, Listed};
-use crate::session::rank::runtime::Session;
+use crate::session::restart::Restorer;
 use crate::transfer::bring_back;
 
-impl Session {
+impl Restorer {
     /// Gives the files of `one`, which are kept, their names again. With `damaged` the newer one,
     /// which has the names, has been found so. `false`: it stays as it is. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn bring_back(
+    pub(crate) fn bring_back(
         &self,
         links: &Links,
         one: &Listed,
@@ -30,14 +27,14 @@ impl Session {
         match bring_back(&links.ctx(&self.site), one.id, damaged) {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(error) => {
-                self.tell(
+                self.rank.tell(
                     messages::PUT_BACK_FAILED,
                     format_args!("{name}: {error}; the next start tries again"),
                 );
                 return refused(index);
             }
             Ok(Err(why)) => {
-                self.tell(
+                self.rank.tell(
                     messages::PUT_BACK_FAILED,
                     format_args!("{name}, which was kept, stays where it is: {why}"),
                 );
@@ -61,11 +58,11 @@ impl Session {
             let dir = self.site.on_prefix(&format!(".scr/scr.dataset.{id}/files"));
             format!("; those of dataset {id} are in {}", dir.display())
         });
-        self.tell(
+        self.rank.tell(
             messages::PUT_BACK,
             format_args!("the files of {name} (dataset {}) are in place again{rest}", one.id),
         );
-        self.event(|| Event::new("PUT_BACK").dataset(one.id, one.key.title()));
+        self.rank.event(|| Event::new("PUT_BACK").dataset(one.id, one.key.title()));
         Ok(true)
     }
 }

@@ -16,14 +16,13 @@ use crate::params::keys;
 use crate::records::{DatasetKey, Turn};
 use crate::restart::index::Index;
 use crate::restart::plan::Restart;
-use crate::session::prefix::hiding::Hidden;
-use crate::session::rank::runtime::Session;
+use crate::session::{prefix::hiding::Hidden, rank::lock, restart::Restorer};
 use crate::transfer::{forget_datasets, note_turn};
 
-impl Session {
+impl Restorer {
     /// Tells whether an earlier start has left the dataset for an older one, and the user does not
     /// choose anew.
-    pub(in crate::session) fn is_left(&self, index: &Index, id: u64) -> bool {
+    pub(crate) fn is_left(&self, index: &Index, id: u64) -> bool {
         let chooses = self.site.settings.get_optional(keys::CURRENT).is_some();
         !chooses && index.turn.is_some_and(|turn| turn.leaves(id))
     }
@@ -33,7 +32,7 @@ impl Session {
     ///
     /// # Errors
     /// Communication failed, or the index cannot be changed.
-    pub(in crate::session) fn choose(
+    pub(crate) fn choose(
         &self,
         links: &Links,
         restart: &mut Restart,
@@ -44,7 +43,7 @@ impl Session {
             return Ok(());
         };
         let Some(limit) = self.find_current(&current, &restart.index, report) else {
-            self.tell(
+            self.rank.tell(
                 messages::CURRENT_UNKNOWN,
                 format_args!(
                     "SCR_CURRENT={current} is neither in the cache nor in the index of {}: ignored",
@@ -61,7 +60,7 @@ impl Session {
         }
         if self.site.settings.get(keys::DROP_AFTER_CURRENT) {
             // While it is known that they have written its pointer files anew.
-            self.put_back(links, limit, hidden)?;
+            self.prefix.put_back(links, limit, hidden)?;
             self.forget_newer(&links.ctx(&self.site), limit)?;
         }
         restart.index.in_cache.retain(|(id, _)| *id <= limit);
@@ -91,7 +90,7 @@ impl Session {
 
     /// Withholds what the cache has a part of, and is of a course that the run has left at an
     /// earlier start: it goes once a newer one is confirmed.
-    pub(in crate::session) fn withhold_left(
+    pub(crate) fn withhold_left(
         &self,
         restart: &mut Restart,
         report: &mut RebuildReport,
@@ -101,17 +100,17 @@ impl Session {
         restart.index.in_cache.retain(|(id, _)| !turn.leaves(*id));
         let (left, stay) = std::mem::take(&mut report.withheld)
             .into_iter()
-            .partition(|one| turn.leaves(one.id) && self.machine_key(&one.key).is_some());
+            .partition(|one| turn.leaves(one.id) && self.rank.machine_key(&one.key).is_some());
         report.withheld = stay;
         for one in left.into_iter().filter(|one| !one.deleted) {
-            let Some(key) = self.machine_key(&one.key) else { continue };
+            let Some(key) = self.rank.machine_key(&one.key) else { continue };
             hidden.rejected.push(Rejected { key, id: one.id });
         }
     }
 
     /// Withholds what the cache has and the program has refused in an earlier run, unless the user
     /// chooses it now: it goes once a newer one is confirmed.
-    pub(in crate::session) fn withhold_refused(
+    pub(crate) fn withhold_refused(
         &self,
         restart: &mut Restart,
         report: &mut RebuildReport,
@@ -122,14 +121,14 @@ impl Session {
             listed.filter(|id| restart.wishes.chosen != Some(*id)).collect();
         restart.index.in_cache.retain(|(id, _)| !refused.contains(id));
         restart.cached.retain(|one| !refused.contains(&one.id));
-        let (out, stay) = std::mem::take(&mut report.offered)
-            .into_iter()
-            .partition(|one| refused.contains(&one.id) && self.machine_key(&one.key).is_some());
+        let (out, stay) = std::mem::take(&mut report.offered).into_iter().partition(|one| {
+            refused.contains(&one.id) && self.rank.machine_key(&one.key).is_some()
+        });
         report.offered = stay;
         for one in out {
-            let Some(key) = self.machine_key(&one.key) else { continue };
+            let Some(key) = self.rank.machine_key(&one.key) else { continue };
             let name = one.key.name();
-            self.tell(
+            self.rank.tell(
                 messages::REFUSED_BEFORE,
                 format_args!(
                     "{name} is in the cache, but the program could not restart from it: it is not \
@@ -138,7 +137,7 @@ impl Session {
             );
             let mut listed = restart.index.listed.iter().filter(|listed| listed.id == one.id);
             if !listed.any(|listed| listed.holds_names) {
-                self.state().out_of_reach.push((key.series, one.id));
+                lock(&self.ending.out_of_reach).push((key.series, one.id));
             }
             hidden.rejected.push(Rejected { key, id: one.id });
         }
@@ -152,7 +151,7 @@ impl Session {
         };
         for (id, key) in agree(ctx.world, newer)? {
             let note = "its files stay (SCR_DROP_AFTER_CURRENT)";
-            self.event(|| Event::new("FORGOTTEN").dataset(id, key.title()).note(note));
+            self.rank.event(|| Event::new("FORGOTTEN").dataset(id, key.title()).note(note));
         }
         Ok(())
     }

@@ -12,22 +12,24 @@ use crate::files::remove_file_if_there;
 use crate::log::messages;
 use crate::namespace as ns;
 use crate::namespace::Answer;
-use crate::session::prefix::abandoned::{IdPart, InPlace};
-use crate::session::rank::runtime::Session;
+use crate::session::{
+    prefix::abandoned::{IdPart, InPlace},
+    restart::Restorer,
+};
 use crate::transfer::staged_name;
 
-impl Session {
+impl Restorer {
     /// Links that a pattern names, and that lead to a checkpoint of the series which cannot be
     /// seen, lead to the one that the program begins with; all do if the user has `chosen` that.
     /// For rank 0, once everything is in view.
-    pub(in crate::session) fn repoint_links(
+    pub(crate) fn repoint_links(
         &self,
         report: &RebuildReport,
         in_place: Option<&InPlace>,
         chosen: bool,
     ) {
-        let Some(newest) = self.newest(report, in_place) else { return };
-        let parts = self.id_parts(&newest, true);
+        let Some(newest) = self.prefix.newest(report, in_place) else { return };
+        let parts = self.prefix.id_parts(&newest, true);
         let parents = parts.iter().flat_map(|part| Path::new(&part.parent).ancestors());
         let dirs: BTreeSet<&str> = parents.filter_map(Path::to_str).collect();
         for name in dirs.into_iter().flat_map(|dir| self.links_in(dir)) {
@@ -41,7 +43,9 @@ impl Session {
         let links = entries.flatten().filter(|one| one.file_type().is_ok_and(|it| it.is_symlink()));
         let name = |file: String| if dir.is_empty() { file } else { format!("{dir}/{file}") };
         let names = links.filter_map(|one| one.file_name().into_string().ok()).map(name);
-        names.filter(|name| self.match_name(name).is_some_and(|it| it.is_companion())).collect()
+        names
+            .filter(|name| self.rank.match_name(name).is_some_and(|it| it.is_companion()))
+            .collect()
     }
 
     fn repoint(&self, name: &str, parts: &[IdPart], captured: &str, chosen: bool) {
@@ -53,7 +57,7 @@ impl Session {
             return;
         }
         let other = text.split('/').rev().find_map(|own| {
-            parts.iter().find_map(|part| Some((own, part, self.other_id(part, own)?)))
+            parts.iter().find_map(|part| Some((own, part, self.prefix.other_id(part, own)?)))
         });
         let Some((own, part, _)) = other.filter(|(_, _, id)| *id != captured) else { return };
         let (head, tail) = text.rsplit_once(own).unwrap_or_default();
@@ -64,7 +68,7 @@ impl Session {
         let made = remove_file_if_there(&staged).is_ok()
             && symlink(&new, &staged).and_then(|()| rename(&staged, &link)).is_ok();
         match made {
-            true => self.tell(
+            true => self.rank.tell(
                 messages::LINK_TURNED,
                 format_args!("{name} led to {text}, and leads to {new} now"),
             ),
@@ -73,7 +77,7 @@ impl Session {
     }
 
     fn sees(&self, path: &Path) -> bool {
-        match self.lookup(path) {
+        match self.names.lookup(path) {
             Answer::Fail(_) => false,
             Answer::Redirect { .. } | Answer::Known(_) => true,
             _ => path.exists(),

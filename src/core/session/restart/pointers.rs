@@ -9,15 +9,15 @@ use crate::log::messages;
 use crate::records::FileMeta;
 use crate::restart::index::Index;
 use crate::restart::pointer::names_id;
-use crate::session::rank::runtime::Session;
+use crate::session::restart::Restorer;
 
 /// Bytes of a file that may name a checkpoint.
 const POINTER_BYTES_MAX: u64 = 64 << 10;
 
-impl Session {
+impl Restorer {
     /// Notes that the prefix has the last word on this rank's pointers that were edited there, in
     /// the newest checkpoint that has them. Local.
-    pub(in crate::session) fn heed_pointers(&self, report: &mut RebuildReport, known: &Index) {
+    pub(crate) fn heed_pointers(&self, report: &mut RebuildReport, known: &Index) {
         let mut left = Vec::new();
         for (at, one) in report.offered.iter().enumerate() {
             let series = &one.key.series;
@@ -34,13 +34,14 @@ impl Session {
                 }
                 match self.site.filemap.leave(&one.key, &file.name) {
                     Ok(()) => left.push((at, file.name.clone())),
-                    Err(error) => self.complain(messages::OPERATION_FAILED, &error),
+                    Err(error) => self.rank.complain(messages::OPERATION_FAILED, &error),
                 }
             }
         }
         for (at, name) in left {
             let path = self.site.on_prefix(&name);
-            self.mention(format_args!("{} was edited since: it is read there", path.display()));
+            self.rank
+                .mention(format_args!("{} was edited since: it is read there", path.display()));
             report.offered[at].left.insert(name);
         }
     }

@@ -8,14 +8,14 @@ use crate::params::keys;
 use crate::records::Turn;
 use crate::restart::index::Index;
 use crate::restart::removal::Kept;
-use crate::session::rank::runtime::Session;
+use crate::session::restart::Restorer;
 use crate::transfer::note_removal;
 
-impl Session {
+impl Restorer {
     /// Takes them out of what is offered, unless the user says where to begin (SCR_CURRENT,
     /// SCR_CACHE_ADOPT). The
     /// same on all ranks. Local.
-    pub(in crate::session) fn withhold_removed(
+    pub(crate) fn withhold_removed(
         &self,
         report: &mut RebuildReport,
         index: &mut Index,
@@ -25,7 +25,7 @@ impl Session {
         if settings.get_optional(keys::CURRENT).is_some() || settings.get(keys::CACHE_ADOPT) {
             return rejected;
         }
-        for (at, series) in self.series.series().iter().enumerate() {
+        for (at, series) in self.rank.series.series().iter().enumerate() {
             let of_series = report.offered.iter().filter(|one| one.key.series == series.name);
             let kept: Vec<Kept> =
                 of_series.map(|one| Kept { id: one.id, written: one.written() }).collect();
@@ -45,14 +45,14 @@ impl Session {
                 stays
             });
             index.in_cache.retain(|(id, _)| out.iter().all(|one| one.0 != *id));
-            let known = |(id, key)| Some(Rejected { key: self.machine_key(&key)?, id });
+            let known = |(id, key)| Some(Rejected { key: self.rank.machine_key(&key)?, id });
             rejected.extend(out.into_iter().filter_map(known));
         }
         rejected
     }
 
     /// Forgets that somebody has removed older ones than `chosen`, from which he begins after all.
-    pub(in crate::session) fn forget_removal(&self, index: &mut Index, chosen: u64) {
+    pub(crate) fn forget_removal(&self, index: &mut Index, chosen: u64) {
         let left: Vec<usize> = index
             .removed
             .iter()
@@ -70,7 +70,7 @@ impl Session {
             Some(left) => drop(index.removed.insert(series, left)),
             None => drop(index.removed.remove(&series)),
         }
-        let name = &self.series.series()[series].name;
+        let name = &self.rank.series.series()[series].name;
         if self.site.rank == 0
             && let Err(error) = note_removal(&self.site.prefix, name, left)
         {
@@ -83,7 +83,7 @@ impl Session {
 
     fn tell_removed(&self, newest: Option<String>) {
         let Some(name) = newest else { return };
-        self.tell(
+        self.rank.tell(
             messages::REMOVED,
             format_args!(
                 "{name} is in the cache and not offered, nor what is as new: somebody has deleted \

@@ -14,23 +14,23 @@ use crate::namespace::{self as ns, Layer};
 use crate::records::FileMeta;
 use crate::restart::index::{Index, Listed};
 use crate::restart::thrown::{LastWords, still_there};
-use crate::session::rank::runtime::Session;
+use crate::session::{rank::lock, restart::Restorer};
 use crate::system::monotonic_ms;
 use crate::transfer::{JournalReport, about};
 
-impl Session {
+impl Restorer {
     /// Brings what the cache holds into view, and says so. Collective.
-    pub(in crate::session) fn offer(
+    pub(crate) fn offer(
         &self,
         report: &mut RebuildReport,
         left: &JournalReport,
         elapsed: Duration,
     ) -> Result<()> {
-        let Some(links) = self.links() else { return Ok(()) };
-        let index = Index::read(links.world.as_ref(), &self.site, &self.series, Some(report))?;
+        let Some(links) = self.rank.links() else { return Ok(()) };
+        let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, Some(report))?;
         self.log_journal(left, &index);
         let mut restart = self.restart_from(index, report);
-        self.withhold_spoiled(&links, report, &mut restart.index)?;
+        self.prefix.withhold_spoiled(&links, report, &mut restart.index)?;
         let mut removed = self.withhold_removed(report, &mut restart.index);
         restart.cached = self.known_in_cache(report);
         self.publish_stranded(&links, report, &mut restart)?;
@@ -39,7 +39,7 @@ impl Session {
         let known = restart.index;
         self.heed_pointers(report, &known);
         let report = &*report;
-        let lost = known.lost_checkpoint(report, |key| self.title_of(key));
+        let lost = known.lost_checkpoint(report, |key| self.rank.title_of(key));
         let numbers = self.numbers(&links, report)?;
         let mut words = match numbers.iter().any(|one| one.2) {
             true => LastWords::gather(links.world.as_ref(), &report.offered)?,
@@ -54,7 +54,7 @@ impl Session {
         };
         resumed.decision.last_id = report.highest_id;
         for (offered, (number, output, _)) in report.offered.iter().zip(numbers) {
-            let Some(key) = self.machine_key(&offered.key) else { continue };
+            let Some(key) = self.rank.machine_key(&offered.key) else { continue };
             let flushed = known.has_had(offered.id);
             self.show_offered(&key, offered, flushed);
             resumed.own.push(self.own_part(&key, offered, words.left.get(&offered.id)));
@@ -63,12 +63,12 @@ impl Session {
         self.withhold(report, &known, &mut resumed.decision.rejected);
         resumed.decision.rejected.append(&mut removed);
         resumed.decision.rejected.append(&mut hidden.rejected);
-        self.hide_halves(&links, report, &known, &mut hidden)?;
-        self.state().machine.resume(&resumed);
+        self.prefix.hide_halves(&links, report, &known, &mut hidden)?;
+        self.node.state().machine.resume(&resumed);
         if self.site.rank == 0 {
-            self.remove_begun_dirs(report, hidden.in_place.as_ref());
+            self.prefix.remove_begun_dirs(report, hidden.in_place.as_ref());
         }
-        self.hide(&links, &hidden, report)?;
+        self.prefix.hide(&links, &hidden, report)?;
         self.remake_directories(report);
         self.replicate(&links, report)?;
         self.show_left(&resumed);
@@ -79,7 +79,7 @@ impl Session {
             self.tell_offers(report, &known, &hidden, elapsed);
         }
         self.require_restart(&links, lost)?;
-        self.resume_flushes(&links, report, &left.unfinished, &known.flushed)?;
+        self.flush.resume_flushes(&links, report, &left.unfinished, &known.flushed)?;
         if known.newest_is_cached(report) {
             self.flush_newest(&links, report, &known.flushed)?;
         }
@@ -90,23 +90,23 @@ impl Session {
     /// and so may those of another prefix.
     fn withhold(&self, report: &RebuildReport, known: &Index, rejected: &mut Vec<Rejected>) {
         for withheld in report.withheld.iter().filter(|one| !one.deleted) {
-            let Some(key) = self.machine_key(&withheld.key) else { continue };
+            let Some(key) = self.rank.machine_key(&withheld.key) else { continue };
             if withheld.id > 0 && !known.flushed.contains(&withheld.id) {
-                self.state().out_of_reach.push((key.series, withheld.id));
+                lock(&self.ending.out_of_reach).push((key.series, withheld.id));
             }
             rejected.push(Rejected { key, id: withheld.id });
         }
         for (id, key) in &report.strange {
-            let Some(key) = self.machine_key(key) else { continue };
-            self.state().out_of_reach.push((key.series, *id));
+            let Some(key) = self.rank.machine_key(key) else { continue };
+            lock(&self.ending.out_of_reach).push((key.series, *id));
             rejected.push(Rejected { key, id: *id });
         }
     }
 
     fn show_offered(&self, key: &DatasetKey, offered: &Offered, flushed: bool) {
-        let mut state = self.state();
+        let mut state = self.node.state();
         state.view.put(Layer::new(key.clone(), offered.dir.clone()));
-        let holding = state.holdings.entry(key.clone()).or_default();
+        let holding = state.own.holdings.entry(key.clone()).or_default();
         holding.store = offered.store.clone();
         holding.redundancy_bytes = offered.redundancy_bytes;
         holding.id = offered.id;
@@ -119,7 +119,7 @@ impl Session {
     /// What the program has changed by itself since it was sealed it sees as the PFS has it, on all
     /// ranks, unless a later dataset has it. All know all layers before.
     fn show_left(&self, resumed: &Resumed) {
-        let mut state = self.state();
+        let mut state = self.node.state();
         for (offer, own) in resumed.decision.offered.iter().zip(&resumed.own) {
             for name in &own.left {
                 if let Some(layer) = state.view.layer_mut(&offer.key) {
@@ -148,11 +148,11 @@ impl Session {
             _ => KvTree::new(),
         };
         for name in trees::from_root(links.world.as_ref(), &there, 0)?.keys() {
-            let mut state = self.state();
-            match self.file_ref(name).filter(|_| self.site.rank == 0) {
+            let mut state = self.node.state();
+            match self.rank.file_ref(name).filter(|_| self.site.rank == 0) {
                 Some(file) => {
                     let deletion = state.machine.deleted(&file, monotonic_ms());
-                    self.delete(&mut state, name, &ns::Place::Prefix, deletion)?;
+                    self.contents.delete(&mut state, name, &ns::Place::Prefix, deletion)?;
                 }
                 None => state.view.delete(name),
             }
@@ -167,7 +167,7 @@ impl Session {
                 let dir = self.site.prefix.join(ns::parent(&file.name));
                 let failed = |error| Error::io("cannot create the directory", &dir, error);
                 if let Err(error) = again(|| std::fs::create_dir_all(&dir).map_err(failed)) {
-                    self.complain(messages::DIRECTORY_NOT_MADE, &error);
+                    self.rank.complain(messages::DIRECTORY_NOT_MADE, &error);
                 }
             }
         }
@@ -176,8 +176,8 @@ impl Session {
     fn replicate(&self, links: &Links, report: &RebuildReport) -> Result<()> {
         for offered in &report.offered {
             let names = replicate_small(&links.ctx(&self.site), offered)?;
-            let Some(key) = self.machine_key(&offered.key) else { continue };
-            if let Some(layer) = self.state().view.layer_mut(&key) {
+            let Some(key) = self.rank.machine_key(&offered.key) else { continue };
+            if let Some(layer) = self.node.state().view.layer_mut(&key) {
                 names.iter().for_each(|name| layer.drop_elsewhere(name));
             }
         }
@@ -188,18 +188,18 @@ impl Session {
     /// ranks on other nodes can open its files. Collective.
     fn flush_newest(&self, links: &Links, report: &RebuildReport, flushed: &[u64]) -> Result<()> {
         let Some(newest) = report.offered.last() else { return Ok(()) };
-        let Some(key) = self.machine_key(&newest.key) else { return Ok(()) };
+        let Some(key) = self.rank.machine_key(&newest.key) else { return Ok(()) };
         // One that may not be complete must not take the names of an older one.
-        let safe = newest.confirmed || self.series.series()[key.series].has_id;
-        if !safe || flushed.contains(&newest.id) || self.flushes().contains_key(&newest.id) {
+        let safe = newest.confirmed || self.rank.series.series()[key.series].has_id;
+        if !safe || flushed.contains(&newest.id) || self.flush.flushes().contains_key(&newest.id) {
             return Ok(());
         }
-        match self.begin_flush(links, &key, newest.id) {
+        match self.flush.begin_flush(links, &key, newest.id) {
             Err(error @ Error::Comm(_)) => Err(error),
             Err(error) => {
-                self.tell(
+                self.rank.tell(
                     messages::FLUSH_DELAYED,
-                    format_args!("{}: {error}; it is flushed later", self.title(&key)),
+                    format_args!("{}: {error}; it is flushed later", self.rank.title(&key)),
                 );
                 Ok(())
             }
@@ -209,7 +209,7 @@ impl Session {
 
     /// Finds the number of each offered dataset in its series, whether it is output, and whether
     /// the prefix has the last word on files of it, as any rank's record has it.
-    pub(in crate::session) fn numbers(
+    pub(crate) fn numbers(
         &self,
         links: &Links,
         report: &RebuildReport,
@@ -237,13 +237,13 @@ impl Session {
         offered: &Offered,
         left: Option<&BTreeSet<String>>,
     ) -> RestoredFiles {
-        let explicit = self.series.series()[key.series].explicit;
+        let explicit = self.rank.series.series()[key.series].explicit;
         let part = |file: &FileMeta| {
             if explicit {
                 let masked = format!("{{id}}/{}", file.name);
                 return (file.name.clone(), masked, file.size, file.on_prefix);
             }
-            let matched = self.series.match_path(&file.name);
+            let matched = self.rank.series.match_path(&file.name);
             let masked = matched.map_or_else(|| file.name.clone(), |matched| matched.masked);
             (file.name.clone(), masked, file.size, file.on_prefix)
         };

@@ -12,16 +12,16 @@ use crate::records::DatasetRecord;
 use crate::restart::index::Index;
 use crate::restart::plan::Restart;
 use crate::restart::verdict::Verdict;
-use crate::session::rank::runtime::Session;
+use crate::session::restart::Restorer;
 use crate::transfer::{Left, flush_shares, kept_by_newer};
 
-impl Session {
+impl Restorer {
     /// Publishes what the plan says, from the nodes that have it; its copies in the cache go, and
     /// the nodes have room again. Collective.
     ///
     /// # Errors
     /// Communication failed, or the cache cannot be changed.
-    pub(in crate::session) fn publish_stranded(
+    pub(crate) fn publish_stranded(
         &self,
         links: &Links,
         report: &mut RebuildReport,
@@ -36,7 +36,7 @@ impl Session {
                 Ok(left) => {
                     any = true;
                     report.withheld.remove(at);
-                    self.log_left(&left);
+                    self.rank.log_left(&left);
                 }
                 Err(error @ Error::Comm(_)) => return Err(error),
                 Err(error) => {
@@ -49,7 +49,7 @@ impl Session {
             agree(links.world.as_ref(), discard(&links.ctx(&self.site), &chosen, &|_| false))?;
         }
         if any {
-            restart.index = Index::read(links.world.as_ref(), &self.site, &self.series, None)?;
+            restart.index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
         }
         Ok(())
     }
@@ -63,10 +63,10 @@ impl Session {
         };
         let kept = |name: &str| kept.contains(name);
         let left = flush_shares(&ctx, &stranded.shares, self.site.size, &kept, (1, &|| ()))?;
-        let key = self.machine_key(&one.key);
-        let title = key.map_or_else(|| one.key.series.clone(), |key| self.title(&key));
+        let key = self.rank.machine_key(&one.key);
+        let title = key.map_or_else(|| one.key.series.clone(), |key| self.rank.title(&key));
         let note = "the nodes have no room to move it";
-        self.event(|| Event::new("PUBLISHED").dataset(one.id, one.key.title()).note(note));
+        self.rank.event(|| Event::new("PUBLISHED").dataset(one.id, one.key.title()).note(note));
         if self.site.rank == 0 {
             log::warn(
                 messages::NO_ROOM_TO_MOVE,

@@ -9,13 +9,12 @@ use crate::log::{self, messages};
 use crate::params::keys;
 use crate::records::DatasetRecord;
 use crate::restart::index::{Index, newest_left, newest_vanished, vanished_in_words};
-use crate::session::prefix::hiding::Hidden;
-use crate::session::rank::runtime::Session;
+use crate::session::{prefix::hiding::Hidden, restart::Restorer};
 use crate::transfer::JournalReport;
 
-impl Session {
+impl Restorer {
     /// Tells what the cache has given and what it has not. On rank 0.
-    pub(in crate::session) fn tell_offers(
+    pub(crate) fn tell_offers(
         &self,
         report: &RebuildReport,
         known: &Index,
@@ -46,7 +45,7 @@ impl Session {
         let (lost, past): (Vec<_>, Vec<_>) = known
             .lost(report)
             .partition(|one| !one.spoiled || one.id > newest_left(&one.key.series, report, known));
-        self.describe_lost(&past).into_iter().for_each(|line| self.mention(line));
+        self.describe_lost(&past).into_iter().for_each(|line| self.rank.mention(line));
         let mut lines = self.describe_lost(&lost);
         lines.extend(vanished_in_words(report, known));
         let goes_on = !self.site.settings.get(keys::RESTART_REQUIRED);
@@ -61,7 +60,7 @@ impl Session {
     /// What the cache has of a prefix that is gone.
     fn tell_strange(&self, report: &RebuildReport) {
         let Some((newest, key)) = report.strange.last() else { return };
-        let title = self.title_of(key).unwrap_or_else(|| key.series.clone());
+        let title = self.rank.title_of(key).unwrap_or_else(|| key.series.clone());
         log::warn(
             messages::PREFIX_ANEW,
             format_args!(
@@ -93,7 +92,7 @@ impl Session {
     }
 
     fn title_withheld(&self, withheld: &Withheld) -> String {
-        let title = self.title_of(&withheld.key);
+        let title = self.rank.title_of(&withheld.key);
         let title = title.unwrap_or_else(|| withheld.key.series.clone());
         format!("{title} (dataset {})", withheld.id)
     }
@@ -116,14 +115,16 @@ impl Session {
 
     fn tell_offered(&self, report: &RebuildReport, elapsed: Duration) {
         let Some(newest) = report.offered.iter().rfind(|one| !one.fetched) else { return };
-        let Some(key) = self.machine_key(&newest.key) else { return };
+        let Some(key) = self.rank.machine_key(&newest.key) else { return };
         let list = |ranks: &[usize]| {
             let texts: Vec<String> = ranks.iter().map(ToString::to_string).collect();
             texts.join(", ")
         };
-        let title = self.title(&key);
+        let title = self.rank.title(&key);
         let mut text = match newest.is_on_prefix() {
-            true => format!("{title} is on {}, and not in the cache", self.site.prefix.display()),
+            true => {
+                format!("{title} is on {}, and not in the cache", self.site.prefix.display())
+            }
             false => format!("{title} is in the cache"),
         };
         if !newest.rebuilt.is_empty() {
@@ -137,7 +138,7 @@ impl Session {
     }
 
     /// Logs what became of flushes that an earlier launch had under way.
-    pub(in crate::session) fn log_journal(&self, report: &JournalReport, known: &Index) {
+    pub(crate) fn log_journal(&self, report: &JournalReport, known: &Index) {
         let all = [
             (&report.completed, "FLUSH_END", "an earlier launch had it under way"),
             (&report.rolled_back, "FLUSH_FAILED", "an earlier launch had it under way; undone"),
@@ -147,19 +148,19 @@ impl Session {
             for id in ids {
                 let listed = known.listed.iter().find(|one| one.id == *id);
                 let title = listed.map(|one| one.key.title()).unwrap_or_default();
-                self.event(|| Event::new(what).dataset(*id, title).note(note));
+                self.rank.event(|| Event::new(what).dataset(*id, title).note(note));
             }
         }
-        self.log_left(&report.left);
+        self.rank.log_left(&report.left);
     }
 
     /// Logs what the start has found in the cache.
-    pub(in crate::session) fn log_offered(&self, report: &RebuildReport, known: &Index) {
+    pub(crate) fn log_offered(&self, report: &RebuildReport, known: &Index) {
         for one in &report.offered {
             if !one.rebuilt.is_empty() {
                 let note = format!("{}: ranks {:?}", one.scheme, one.rebuilt);
                 let event = Event::new("REBUILD").dataset(one.id, one.key.title());
-                self.event(|| event.seconds(one.seconds).note(note));
+                self.rank.event(|| event.seconds(one.seconds).note(note));
             }
             let note = match (&one.unprotected, one.moved.is_empty()) {
                 (Some(why), _) => format!("not protected: {why}"),
@@ -168,15 +169,15 @@ impl Session {
             };
             let (files, bytes) = one.catalog.size();
             let event = Event::new("OFFERED").dataset(one.id, one.key.title()).size(files, bytes);
-            self.event(|| event.seconds(one.seconds).note(note));
+            self.rank.event(|| event.seconds(one.seconds).note(note));
         }
         for one in known.lost(report) {
             let event = Event::new("WITHHELD").dataset(one.id, one.key.title());
-            self.event(|| event.note(one.reason.clone()));
+            self.rank.event(|| event.note(one.reason.clone()));
         }
         if let Some((id, name)) = newest_vanished(report, known) {
             let event = Event::new("WITHHELD").dataset(id, name);
-            self.event(|| event.note("no node of this job has anything of it"));
+            self.rank.event(|| event.note("no node of this job has anything of it"));
         }
     }
 }

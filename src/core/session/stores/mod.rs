@@ -7,9 +7,67 @@
 //! | `pages.rs` | what evicted files leave for the program to write over |
 //! | `setback.rs` | a store that cannot take a file |
 //! | `space.rs` | a store that is full or fails in mid-write |
+//! | `aliases.rs` | what is written through symbolic links |
 
+mod aliases;
 pub(super) mod choice;
-pub(super) mod pages;
+mod pages;
 pub(super) mod room;
 pub(super) mod setback;
 pub(super) mod space;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use crate::cache::{Launches, Setbacks};
+use crate::launch::site::Site;
+use crate::machine::DatasetKey;
+use crate::session::{node::Node, rank::Rank, report::Report};
+use crate::system::Memory;
+
+/// What a rank knows of files that may be written over.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    /// Files that were written from start to end the last time: series and masked name.
+    pub(super) in_order: BTreeSet<(usize, String)>,
+    /// Evictions at which nobody had taken what was kept.
+    pub(super) unused: u32,
+    /// Bytes that were kept at the last one.
+    pub(super) kept: u64,
+}
+
+/// The stores of this node, as this rank uses them.
+pub struct Stores {
+    pub(super) site: Arc<Site>,
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) report: Arc<Report>,
+    pub(super) setbacks: Setbacks,
+    pub(super) memory: Memory,
+    pub(super) launches: Launches,
+    /// What the program may write over.
+    pub(super) pages: Mutex<Pages>,
+    /// Files whose reserved rest could not be given back yet.
+    pub(super) late: Mutex<Vec<(DatasetKey, String)>>,
+    /// Files that the cache could not open: the PFS will have them as soon as the open is asked for
+    /// again.
+    pub(super) kept_out: Mutex<BTreeSet<String>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::namespace::Answer;
+    use crate::session::alone::Alone;
+
+    /// The open was asked for again and again.
+    #[test]
+    fn a_file_that_the_store_could_not_open_goes_to_the_prefix_when_it_is_asked_for_again() {
+        let one = Alone::new();
+        let (path, flags) = (one.prefix().join("ck/1/file"), libc::O_WRONLY | libc::O_CREAT);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let open = || one.session.names.open(&path, flags, 0o644);
+        let Answer::Redirect { token, .. } = open() else { panic!("not cached") };
+        assert!(one.session.stores.not_opened(token, libc::ENOSPC));
+        assert!(matches!(open(), Answer::Pass { token } if token != 0));
+    }
+}

@@ -17,7 +17,7 @@ use crate::machine::{DatasetKey, FileRef};
 use crate::namespace::Place;
 use crate::records::FileMeta;
 use crate::redundancy::Spares;
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{node::State, rank::lock, stores::Stores};
 use crate::system::{allocated, release_excess, reserve, space};
 
 /// Room is plenty if this rank's part of it is so many times what its open files are going to take.
@@ -28,18 +28,18 @@ const PLENTY: u64 = 4;
 const FILES_MIN: u64 = 8;
 
 /// What a rank may still take of a store.
-struct Left {
+struct RoomLeft {
     bytes: u64,
     files: u64,
     /// The store is in memory.
     in_memory: bool,
 }
 
-impl Session {
+impl Stores {
     /// Tells whether the store can take a file that is as large as it was last time, and how that
     /// is to be made sure.
-    pub(in crate::session) fn has_room(&self, state: &State, file: &FileRef) -> Option<Room> {
-        if !self.is_routing() && !state.machine.goes_with_cached(file) {
+    pub(crate) fn has_room(&self, state: &State, file: &FileRef) -> Option<Room> {
+        if !self.rank.is_routing() && !state.machine.goes_with_cached(file) {
             return None;
         }
         let number = state.machine.number_for(file);
@@ -49,7 +49,7 @@ impl Session {
         }
         let expected = state.machine.expected_bytes(file.series, &file.masked);
         let store = self.site.layout.store(&descriptor.base.display().to_string())?;
-        let open = state.tokens.all().map(|(_, one)| one.room.expected);
+        let open = state.own.tokens.all().map(|(_, one)| one.room.expected);
         let wanted = open.fold(expected, u64::saturating_add);
         let beside = self.overhead(file.series, number).of(expected);
         let beside = beside.saturating_add(self.redundancy_to_come(state, store));
@@ -83,10 +83,10 @@ impl Session {
             (overhead != Overhead::NONE).then_some(overhead)
         };
         let unsealed =
-            state.holdings.iter().filter(|(_, one)| one.store == store.name && one.id == 0);
+            state.own.holdings.iter().filter(|(_, one)| one.store == store.name && one.id == 0);
         let closed = unsealed
             .filter_map(|(key, _)| Some(overhead(key)?.of(state.machine.cached_bytes(key))));
-        let open = state.tokens.all().filter_map(|(_, one)| {
+        let open = state.own.tokens.all().filter_map(|(_, one)| {
             let bytes = one.room.expected.max(one.room.reserved);
             (bytes > 0).then(|| overhead(&one.key)).flatten().map(|overhead| overhead.of(bytes))
         });
@@ -100,12 +100,12 @@ impl Session {
 
     /// What this rank may still take of the store, of which it wants so many bytes; `None` if that
     /// does not say.
-    fn left(&self, state: &State, store: &Store, wanted: u64) -> Option<Left> {
+    fn left(&self, state: &State, store: &Store, wanted: u64) -> Option<RoomLeft> {
         let sharers = self.sharers(store);
         match space(&store.cache_dir) {
             Ok(space) => {
                 let bytes = self.memory.room(&space, wanted.saturating_mul(sharers));
-                Some(Left {
+                Some(RoomLeft {
                     bytes: (bytes / sharers).min(self.capacity_left(state, store)),
                     files: space.free_files / sharers,
                     in_memory: space.in_memory,
@@ -120,12 +120,12 @@ impl Session {
 
     /// Tells whether a store that this rank keeps datasets in has no room for two more like the
     /// largest of them, besides those that wait there for the program to delete them.
-    pub(in crate::session) fn is_scarce(&self, state: &State) -> bool {
-        if !self.series.series().iter().any(|series| self.site.keeps(series)) {
+    pub(crate) fn is_scarce(&self, state: &State) -> bool {
+        if !self.rank.series.series().iter().any(|series| self.site.keeps(series)) {
             return false;
         }
         let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
-        for (key, holding) in &state.holdings {
+        for (key, holding) in &state.own.holdings {
             let bytes = state.machine.cached_bytes(key).saturating_add(holding.redundancy_bytes);
             let known = largest.entry(&holding.store).or_default();
             *known = bytes.max(*known);
@@ -140,17 +140,11 @@ impl Session {
     /// Keeps files of a dataset that is about to be evicted as spares: those of redundancy, if
     /// there is room for another checkpoint like it beside them, and what the program may write its
     /// next one over ([`Self::pages_of`]).
-    pub(in crate::session) fn keep_spares(
-        &self,
-        state: &mut State,
-        ctx: &Ctx,
-        key: &DatasetKey,
-        id: u64,
-    ) {
-        let Some(holding) = state.holdings.get(key) else { return };
+    pub(crate) fn keep_spares(&self, state: &mut State, ctx: &Ctx, key: &DatasetKey, id: u64) {
+        let Some(holding) = state.own.holdings.get(key) else { return };
         let Some(store) = self.site.layout.store(&holding.store) else { return };
         let like_it = state.machine.cached_bytes(key).saturating_add(holding.redundancy_bytes);
-        let fits = |left: &Left| left.bytes.saturating_sub(holding.redundancy_bytes) >= like_it;
+        let fits = |left: &RoomLeft| left.bytes.saturating_sub(holding.redundancy_bytes) >= like_it;
         let left = self.left(state, store, like_it);
         let protective =
             holding.redundancy_bytes >= Spares::BYTES_MIN && left.as_ref().is_some_and(fits);
@@ -166,7 +160,7 @@ impl Session {
     }
 
     /// Gives up the spares, since there is better use for the room that they take.
-    pub(in crate::session) fn give_up_spares(&self, store: &Store) {
+    pub(crate) fn give_up_spares(&self, store: &Store) {
         if let Err(error) = self.spares(store).clear() {
             log::message(1, format_args!("rank {}: {error}", self.site.rank));
         }
@@ -186,12 +180,11 @@ impl Session {
     /// Reserves what the file of `token`, which is open now, is expected to take, if it is to be.
     /// `false`: there is no room after all, or another rank of the node has taken the file to the
     /// PFS before anybody could see that it is written here, too.
-    pub(in crate::session) fn set_aside(&self, token: u64, fd: i32) -> bool {
-        let mut state = self.state_to_look();
-        let State { tokens, kept_out, view, .. } = &mut *state;
-        let Some(one) = tokens.get(token) else { return true };
-        kept_out.remove(&one.name);
-        if one.way == Way::Cached && view.is_taken(&one.key, &one.name) {
+    pub(crate) fn set_aside(&self, token: u64, fd: i32) -> bool {
+        let state = self.node.state_to_look();
+        let Some(one) = state.own.tokens.get(token) else { return true };
+        lock(&self.kept_out).remove(&one.name);
+        if one.way == Way::Cached && state.view.is_taken(&one.key, &one.name) {
             return false;
         }
         let room = one.room;
@@ -207,8 +200,10 @@ impl Session {
             Way::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
             Way::OnPrefix | Way::Lazy { .. } => false,
         };
-        let state = self.state_to_look();
-        let Some(one) = state.tokens.get(token).filter(|one| in_store(one)) else { return true };
+        let state = self.node.state_to_look();
+        let Some(one) = state.own.tokens.get(token).filter(|one| in_store(one)) else {
+            return true;
+        };
         let name = self.store_for(&state, &one.key);
         let Some(store) = self.site.layout.store(&name) else { return true };
         let Some(left) = self.left(&state, store, bytes) else { return false };
@@ -225,14 +220,14 @@ impl Session {
         let done = reserve(fd, offset, bytes);
         let full = |kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
         if done.as_ref().is_err_and(|error| full(error.kind())) {
-            let state = self.state_to_look();
-            if let Some(one) = state.tokens.get(token) {
+            let state = self.node.state_to_look();
+            if let Some(one) = state.own.tokens.get(token) {
                 let name = self.store_for(&state, &one.key);
                 self.setbacks.met(Setback::full(self.site.layout.cache_dir(&name)));
             }
             return false;
         }
-        if let Some(one) = self.state_to_look().tokens.get_mut(token) {
+        if let Some(one) = self.node.state_to_look().own.tokens.get_mut(token) {
             one.room.wanted = false;
             // A file system that cannot reserve leaves it at what was found free.
             if done.is_ok() {
@@ -245,12 +240,12 @@ impl Session {
 
     /// Takes the close of a descriptor. With the last one on its file, what is reserved beyond the
     /// file's end goes back to the store.
-    pub(in crate::session) fn give_back(&self, state: &mut State, tracked: &Tracked) {
+    pub(crate) fn give_back(&self, state: &mut State, tracked: &Tracked) {
         let reserved = tracked.room.reserved;
         if reserved == 0 {
             return;
         }
-        if let Some(twin) = state.tokens.twin(tracked) {
+        if let Some(twin) = state.own.tokens.twin(tracked) {
             twin.room.reserved = twin.room.reserved.max(reserved);
             return;
         }
@@ -261,18 +256,15 @@ impl Session {
         };
         let unused = path.metadata().is_ok_and(|found| found.len() < reserved);
         if unused && !release(&path) && tracked.way == Way::Cached {
-            state.late.push((tracked.key.clone(), tracked.name.clone()));
+            lock(&self.late).push((tracked.key.clone(), tracked.name.clone()));
         }
     }
 
     /// Gives back, before a seal, what could not be given back at the close, since a child still
     /// had the file.
-    pub(in crate::session) fn give_back_late(&self, key: &DatasetKey) {
-        let mut state = self.state();
-        let (ready, later) =
-            std::mem::take(&mut state.late).into_iter().partition(|(of, _)| of == key);
-        state.late = later;
-        let ready: Vec<(DatasetKey, String)> = ready;
+    pub(crate) fn give_back_late(&self, key: &DatasetKey) {
+        let state = self.node.state();
+        let ready = lock(&self.late).extract_if(.., |(of, _)| of == key).collect::<Vec<_>>();
         for (_, name) in ready {
             if let Some(layer) = state.view.layer(key) {
                 release(&layer.dir.join(name));

@@ -3,7 +3,6 @@
 //! for the whole launch.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use crate::cache::{NodeCatalog, Setback, is_about_the_file, leaves_a_gap};
 use crate::error::{Error, Result};
@@ -13,20 +12,17 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, OnPrefix, Place};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{node::State, rank::lock, stores::Stores};
 use crate::system::monotonic_ms;
 
 fn reason(name: &str, errno: i32) -> String {
     format!("opening {name} failed: {}", std::io::Error::from_raw_os_error(errno))
 }
 
-impl Session {
+impl Stores {
     /// Lets one rank tell, once, why files of the dataset are on the PFS and not in the cache.
     /// Collective only if files are there, which all ranks see in the catalog.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn tell_setback(
+    pub(crate) fn tell_setback(
         &self,
         links: &Links,
         title: &str,
@@ -80,13 +76,7 @@ impl Session {
     }
 
     /// Decides that `name`, of the dataset `key`, is to be on the PFS: its store met `error`.
-    pub(in crate::session) fn set_back(
-        &self,
-        state: &mut State,
-        key: &DatasetKey,
-        name: &str,
-        error: &Error,
-    ) {
+    pub(crate) fn set_back(&self, state: &mut State, key: &DatasetKey, name: &str, error: &Error) {
         let store = self.store_for(state, key);
         let setback = Setback::of(self.site.layout.cache_dir(&store), error);
         state.machine.moved_to_prefix(key, name, setback.reason());
@@ -96,12 +86,7 @@ impl Session {
     /// Begins what a file is placed in, as [`Self::record_begin`] does. A rank that cannot write
     /// records goes straight to the PFS, with this file first; the dataset is as good with it
     /// there. Returns whether the file may go to the cache.
-    pub(in crate::session) fn begin_in_cache(
-        &self,
-        state: &mut State,
-        placed: &Placed,
-        name: &str,
-    ) -> bool {
+    pub(crate) fn begin_in_cache(&self, state: &mut State, placed: &Placed, name: &str) -> bool {
         let begun = self.record_begin(state, &placed.key, placed.begin, placed.revoke);
         let Err(error) = begun else { return !placed.is_on_prefix() };
         if placed.revoke {
@@ -116,7 +101,7 @@ impl Session {
 
     /// Puts a file that is renamed, or moves from the PFS, into its dataset in the cache, by `put`,
     /// which gets its place there. Returns whether it is there; else it is to be on the PFS.
-    pub(in crate::session) fn put_in_cache(
+    pub(crate) fn put_in_cache(
         &self,
         state: &mut State,
         placed: &Placed,
@@ -137,21 +122,21 @@ impl Session {
 
     /// Takes word that the real open for a token failed with `errno`. `true`: the file has another
     /// place now, and the program's open is to be asked for once more.
-    pub(in crate::session) fn not_opened(&self, token: u64, errno: i32) -> bool {
-        let mut state = self.state();
-        let Some(tracked) = state.tokens.take(token) else { return false };
+    pub(crate) fn not_opened(&self, token: u64, errno: i32) -> bool {
+        let mut state = self.node.state();
+        let Some(tracked) = state.own.tokens.take(token) else { return false };
         let name = tracked.name.as_str();
-        let first = !state.kept_out.remove(name);
+        let first = !lock(&self.kept_out).remove(name);
         let again = first && !is_about_the_file(errno) && self.is_in_store(&tracked);
         if again {
             let error = Error::io("cannot open", name, std::io::Error::from_raw_os_error(errno));
             let store = self.store_for(&state, &tracked.key);
             self.setbacks.met(Setback::of(self.site.layout.cache_dir(&store), &error));
-            state.kept_out.insert(name.to_string());
+            lock(&self.kept_out).insert(name.to_string());
         }
         match &tracked.way {
             Way::Shadow { copy, .. } => {
-                if state.tokens.shadow_of(name).is_none() {
+                if state.own.tokens.shadow_of(name).is_none() {
                     let _ = ns::remove(copy);
                 }
             }
@@ -173,7 +158,7 @@ impl Session {
                 }
             }
         }
-        let twin = state.tokens.writer(name).filter(|_| again && tracked.way == Way::Cached);
+        let twin = state.own.tokens.writer(name).filter(|_| again && tracked.way == Way::Cached);
         drop(state);
         // What is open already is one file for all: it goes along.
         twin.into_iter().for_each(|twin| self.site.host.move_out(twin));
@@ -181,7 +166,7 @@ impl Session {
     }
 
     /// Tells whether the bytes of the descriptor are in a store, and not on the PFS.
-    pub(in crate::session) fn is_in_store(&self, tracked: &Tracked) -> bool {
+    pub(crate) fn is_in_store(&self, tracked: &Tracked) -> bool {
         match &tracked.way {
             Way::Cached | Way::Temporary => true,
             Way::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
@@ -193,7 +178,7 @@ impl Session {
     /// Notes that the PFS will refuse to make `file`: that is its answer to the program, and the
     /// dataset lacks this file. A directory that is missing is not its last word, and what is no
     /// file is none of the dataset.
-    pub(in crate::session) fn note_refusal(&self, state: &mut State, file: &FileRef, wish: Intent) {
+    pub(crate) fn note_refusal(&self, state: &mut State, file: &FileRef, wish: Intent) {
         let path = self.site.on_prefix(&file.name);
         let is_other = ns::on_prefix(&path) == OnPrefix::Other;
         if is_other || !path.parent().is_some_and(Path::is_dir) {
@@ -208,11 +193,11 @@ impl Session {
 
     /// Takes word that a cached file could not be opened to be read: if the PFS has the same, it is
     /// read there.
-    pub(in crate::session) fn unreadable(&self, path: &Path) {
-        let Some(name) = self.name_of(path) else { return };
-        let mut state = self.state();
+    pub(crate) fn unreadable(&self, path: &Path) {
+        let Some(name) = self.rank.name_of(path) else { return };
+        let mut state = self.node.state();
         if let Place::Cached(_, here) = state.view.place(name)
-            && self.has_the_same(name, &here)
+            && self.rank.has_the_same(name, &here)
         {
             state.view.moved_to_prefix(name);
         }
@@ -221,11 +206,11 @@ impl Session {
     /// Sends new files to the PFS from now on, those of all ranks from the next agreement on; what
     /// is cached stays readable, agreements go on.
     pub fn give_up_routing(&self, reason: &str) {
-        self.fall_back(&mut self.state(), reason);
+        self.fall_back(&mut self.node.state(), reason);
     }
 
     /// Does what [`Self::give_up_routing`] does, for who has the state at hand.
-    pub(in crate::session) fn fall_back(&self, state: &mut State, reason: &str) {
+    pub(crate) fn fall_back(&self, state: &mut State, reason: &str) {
         if self.stop_routing(reason) {
             let (site, prefix) = (&self.site, self.site.prefix.display());
             log::warn_once(
@@ -241,10 +226,10 @@ impl Session {
     }
 
     /// Stops the routing of this rank. False: it had stopped before.
-    pub(in crate::session) fn stop_routing(&self, reason: &str) -> bool {
-        let stops = self.routing.swap(false, Ordering::Relaxed);
+    pub(crate) fn stop_routing(&self, reason: &str) -> bool {
+        let stops = !self.rank.stop_routing();
         if stops {
-            self.event(|| Event::new("FALLBACK").note(reason));
+            self.rank.event(|| Event::new("FALLBACK").note(reason));
         }
         stops
     }

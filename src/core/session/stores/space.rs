@@ -1,10 +1,9 @@
 //! A store that is full or fails in the middle of a write: the file moves to the PFS, its
 //! descriptor too.
 
+use crate::handles::open_alike;
 use crate::machine::Reason;
-use std::fs::{File, OpenOptions};
-use std::io::{Seek as _, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::account::tally::Count;
@@ -13,14 +12,14 @@ use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::handles::{Room, Tracked, Way};
 use crate::namespace::{self as ns, Place};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{node::State, stores::Stores};
 use crate::system::{monotonic_ms, test_pause};
 
-impl Session {
+impl Stores {
     /// Notes that a call on the file of `token` met `errno` in the store.
-    pub(in crate::session) fn met(&self, token: u64, errno: i32) {
-        let state = self.state();
-        if let Some(one) = state.tokens.get(token).filter(|one| self.is_in_store(one)) {
+    pub(crate) fn met(&self, token: u64, errno: i32) {
+        let state = self.node.state();
+        if let Some(one) = state.own.tokens.get(token).filter(|one| self.is_in_store(one)) {
             let source = std::io::Error::from_raw_os_error(errno);
             let error = Error::io("cannot write", &one.name, source);
             let store = self.store_for(&state, &one.key);
@@ -29,21 +28,16 @@ impl Session {
     }
 
     /// Tells that the dataset of the file is invalid, with this reason.
-    pub(in crate::session) fn tell_unmoved(
-        &self,
-        state: &mut State,
-        tracked: &Tracked,
-        error: &Error,
-    ) {
+    pub(crate) fn tell_unmoved(&self, state: &mut State, tracked: &Tracked, error: &Error) {
         let text = format!("{} could not be moved out of the cache: {error}", tracked.name);
         state.machine.failed(&tracked.key, &text, monotonic_ms());
     }
 
     /// Tries to bring the file to the PFS, and opens it there as `fd` is. `None`: the file is on
     /// the PFS already, and that refuses.
-    pub(in crate::session) fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
-        let mut state = self.state();
-        let Some(tracked) = state.tokens.get(token).cloned() else { return Ok(None) };
+    pub(crate) fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
+        let mut state = self.node.state();
+        let Some(tracked) = state.own.tokens.get(token).cloned() else { return Ok(None) };
         if let Way::Shadow { copy, .. } = &tracked.way {
             let copy = self.evacuate_shadow(&mut state, copy)?;
             return open_alike(fd, &copy).map(Some);
@@ -66,7 +60,7 @@ impl Session {
         }
         let file = open_alike(fd, &self.site.on_prefix(&tracked.name))?;
         test_pause("move.copied");
-        if let Some(one) = state.tokens.get_mut(token) {
+        if let Some(one) = state.own.tokens.get_mut(token) {
             (one.way, one.room) = (Way::OnPrefix, Room::default());
         }
         match source {
@@ -102,7 +96,7 @@ impl Session {
     /// be removed.
     fn moved_out(&self, state: &mut State, tracked: &Tracked, source: &Path) {
         if state.view.take_private(&tracked.name).is_none() {
-            self.tally.one(Count::FellBack);
+            self.rank.tally.one(Count::FellBack);
             state.now_on_prefix(&tracked.key, &tracked.name, Reason::NoRoom);
         }
         let _ = ns::remove(source);
@@ -119,16 +113,16 @@ impl Session {
         let target = fallback_dir.join(number);
         ns::make_parents(&fallback_dir, &number.to_string_lossy())?;
         ns::copy_up(copy, &target)?;
-        state.tokens.move_shadow(copy, &target);
+        state.own.tokens.move_shadow(copy, &target);
         let _ = ns::remove(copy);
         Ok(target)
     }
 
     /// Distrusts the file of `token`, which is not sure to be durable where it is: it goes to the
     /// PFS at its close. `false`: it is not in the cache.
-    pub(in crate::session) fn distrust(&self, token: u64) -> bool {
-        let mut state = self.state();
-        let Some(one) = state.tokens.get_mut(token) else { return false };
+    pub(crate) fn distrust(&self, token: u64) -> bool {
+        let mut state = self.node.state();
+        let Some(one) = state.own.tokens.get_mut(token) else { return false };
         let in_cache = self.is_in_store(one) && !matches!(one.way, Way::Lazy { .. });
         one.distrusted |= in_cache;
         in_cache
@@ -136,12 +130,8 @@ impl Session {
 
     /// Takes the close of a descriptor of a [distrusted](Tracked::distrusted) file. With the last
     /// one it goes to the PFS. `false`: it could not, and its dataset is invalid.
-    pub(in crate::session) fn leave_distrusted(
-        &self,
-        state: &mut State,
-        tracked: &mut Tracked,
-    ) -> bool {
-        if let Some(twin) = state.tokens.twin(tracked) {
+    pub(crate) fn leave_distrusted(&self, state: &mut State, tracked: &mut Tracked) -> bool {
+        if let Some(twin) = state.own.tokens.twin(tracked) {
             twin.distrusted = true;
             return true;
         }
@@ -163,49 +153,5 @@ impl Session {
             _ => Ok(()),
         };
         moved.inspect_err(|error| self.tell_unmoved(state, tracked, error)).is_ok()
-    }
-}
-
-/// Opens `path` with the access mode and the offset of `fd`.
-pub(in crate::session) fn open_alike(fd: i32, path: &Path) -> Result<File> {
-    let (flags, offset) = descriptor_info(fd)?;
-    let access = flags & libc::O_ACCMODE;
-    let mut file = OpenOptions::new()
-        .read(access != libc::O_WRONLY)
-        .write(access != libc::O_RDONLY)
-        .custom_flags(flags & (libc::O_APPEND | libc::O_SYNC | libc::O_DSYNC))
-        .open(path)
-        .map_err(|e| Error::io("cannot open", path, e))?;
-    file.seek(SeekFrom::Start(offset)).map_err(|e| Error::io("cannot seek in", path, e))?;
-    Ok(file)
-}
-
-/// Flags and offset of a descriptor.
-pub(in crate::session) fn descriptor_info(fd: i32) -> Result<(i32, u64)> {
-    let path = std::path::PathBuf::from(format!("/proc/self/fdinfo/{fd}"));
-    let text = std::fs::read_to_string(&path).map_err(|e| Error::io("cannot read", &path, e))?;
-    let field = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next())
-    };
-    let flags = field("flags:").and_then(|word| i32::from_str_radix(word, 8).ok());
-    let offset = field("pos:").and_then(|word| word.parse().ok());
-    match (flags, offset) {
-        (Some(flags), Some(offset)) => Ok((flags, offset)),
-        _ => Err(Error::corrupt(path, "no flags or no position")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write as _;
-    use std::os::fd::AsRawFd as _;
-
-    #[test]
-    fn a_descriptor_tells_its_mode_and_place() {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(b"12345").unwrap();
-        let (flags, offset) = descriptor_info(file.as_raw_fd()).unwrap();
-        assert_eq!((flags & libc::O_ACCMODE, offset), (libc::O_RDWR, 5));
     }
 }

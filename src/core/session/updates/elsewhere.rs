@@ -15,19 +15,12 @@ use crate::log;
 use crate::machine::DatasetKey;
 use crate::namespace::{Files, Layer, Message, Notice, Remote, ToldElsewhere};
 use crate::records::{self, FileMeta, files_from_list, files_to_list};
-use crate::session::rank::runtime::{Session, State};
+use crate::session::{node::State, updates::Updates};
 
-impl Session {
+impl Updates {
     /// Tells all ranks what each has to tell, if it is time for it. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn tell_names(
-        &self,
-        links: &Links,
-        before_conference: bool,
-    ) -> Result<()> {
-        let mut state = self.state();
+    pub(crate) fn tell_names(&self, links: &Links, before_conference: bool) -> Result<()> {
+        let mut state = self.node.state();
         if !state.machine.tells_names(before_conference) {
             return Ok(());
         }
@@ -38,11 +31,8 @@ impl Session {
 
     /// Tells all ranks what directories were called when the program ended, which must be known: at
     /// the end no agreement comes before the conference. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn tell_moves(&self, links: &Links) -> Result<()> {
-        let mut state = self.state();
+    pub(crate) fn tell_moves(&self, links: &Links) -> Result<()> {
+        let mut state = self.node.state();
         let mut untold = [i64::from(!state.moves.untold.is_empty())];
         untold[0] |= i64::from(!state.moves.learned.is_empty());
         let mut own = Message(KvTree::new());
@@ -68,7 +58,7 @@ impl Session {
         if heard.is_empty() && !moves {
             return Ok(());
         }
-        let mut state = self.state();
+        let mut state = self.node.state();
         let any_deleted = heard.iter().any(|(_, news)| news.0.contains("DELETED"));
         let made_here = if any_deleted { made_here(&state) } else { BTreeSet::new() };
         for (rank, news) in &heard {
@@ -92,7 +82,7 @@ impl Session {
         let mut files: BTreeMap<DatasetKey, Files> = BTreeMap::new();
         for (key, names) in state.machine.visible() {
             let Some(layer) = state.view.layer(&key) else { continue };
-            let before = state.told.files.get(&key);
+            let before = state.moves.elsewhere.files.get(&key);
             let found = names.into_iter().filter_map(|(name, closed)| {
                 let meta = match closed {
                     true => describe(&layer.dir.join(&name), &name).ok()?,
@@ -104,7 +94,7 @@ impl Session {
             files.insert(key, found);
         }
         for (key, now) in &files {
-            let before = state.told.files.get(key);
+            let before = state.moves.elsewhere.files.get(key);
             let known = |name: &str| before.and_then(|before| before.get(name));
             let new = now.iter().filter(|(name, meta)| known(name) != Some(meta));
             let there: Vec<FileMeta> = new.map(|(_, meta)| meta.clone()).collect();
@@ -116,26 +106,26 @@ impl Session {
             let mut tree = Message(KvTree::new());
             tree.0.set("THERE", files_to_list(&there));
             tree.names("GONE", gone);
-            news.0.child_mut("DSET").set(self.record_key(key).directory_name(), tree.0);
+            news.0.child_mut("DSET").set(self.rank.record_key(key).directory_name(), tree.0);
         }
         let deleted: BTreeSet<String> = state.view.deleted().map(str::to_string).collect();
         let far = state.view.take_far_news();
         news.names("LAID", far.laid);
         news.names("ON_PREFIX", far.on_prefix);
-        news.names("DELETED", deleted.difference(&state.told.deleted));
-        news.names("SETTLED", state.told.deleted.difference(&deleted));
-        state.told = ToldElsewhere { files, deleted };
+        news.names("DELETED", deleted.difference(&state.moves.elsewhere.deleted));
+        news.names("SETTLED", state.moves.elsewhere.deleted.difference(&deleted));
+        state.moves.elsewhere = ToldElsewhere { files, deleted };
         take_moves(state, &mut news);
         news
     }
 
     fn hear_of_moves(&self, state: &mut State, rank: usize, news: &Message) {
         if rank != self.site.rank {
-            news.moves().iter().for_each(|one| self.hear_of_move(state, rank, one));
+            news.moves().iter().for_each(|one| self.node.hear_of_move(state, rank, one));
         }
         for (series, texts) in news.0.child("LEARNED") {
             let Ok(series) = series.parse() else { continue };
-            texts.keys().for_each(|text| self.learn_directory(state, series, text));
+            texts.keys().for_each(|text| self.node.learn_directory(state, series, text));
         }
     }
 
@@ -157,11 +147,11 @@ impl Session {
     fn hear_of_files(&self, state: &mut State, rank: usize, news: &Message, own: &Message) {
         for (name, tree) in news.0.child("DSET") {
             let key = records::DatasetKey::from_directory_name(name);
-            let Some(key) = key.and_then(|key| self.machine_key(&key)) else { continue };
+            let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { continue };
             let there = files_from_list(tree.child("THERE")).unwrap_or_default();
             if !there.is_empty() && state.view.layer(&key).is_none() {
-                let store = self.store_for(state, &key);
-                let dir = self.site.layout.open_dir(&store, &self.record_key(&key));
+                let store = self.stores.store_for(state, &key);
+                let dir = self.site.layout.open_dir(&store, &self.rank.record_key(&key));
                 state.view.put(Layer::new(key.clone(), dir));
             }
             for (name, _) in tree.child("GONE") {
@@ -171,11 +161,11 @@ impl Session {
                 let name = meta.name.clone();
                 let deleted =
                     state.view.is_deleted(&name) && !own.0.child("DELETED").contains(&name);
-                if let Some(file) = self.file_ref(&name).filter(|_| deleted) {
+                if let Some(file) = self.rank.file_ref(&name).filter(|_| deleted) {
                     // It had heard of the deletion.
                     state.machine.made_elsewhere(&file);
                     state.view.revive(&name);
-                    state.told.deleted.remove(&name);
+                    state.moves.elsewhere.deleted.remove(&name);
                 }
                 state.view.made_elsewhere(&key, Remote { owner: rank, meta });
             }
@@ -194,7 +184,8 @@ fn take_moves(state: &mut State, message: &mut Message) {
 /// Files that ranks of this node have made for datasets in progress: whoever deletes one of those
 /// tells so in the next conference.
 fn made_here(state: &State) -> BTreeSet<String> {
-    let sealed = |key: &DatasetKey| state.holdings.get(key).is_some_and(|holding| holding.id != 0);
+    let sealed =
+        |key: &DatasetKey| state.own.holdings.get(key).is_some_and(|holding| holding.id != 0);
     let open = state.view.layers().iter().filter(|layer| !sealed(&layer.key));
     let on_prefix = |layer: &Layer| {
         let known = layer.known_below("").into_iter();

@@ -6,7 +6,7 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{Knowledge, Why};
 use crate::records::learned;
-use crate::session::rank::runtime::Session;
+use crate::session::updates::Updates;
 
 /// What keeps the files of a series out of the cache, and what the user can do.
 fn reason_and_help(why: Why) -> (&'static str, &'static str) {
@@ -28,11 +28,11 @@ fn reason_and_help(why: Why) -> (&'static str, &'static str) {
     }
 }
 
-impl Session {
+impl Updates {
     /// Says, once for each series that is kept out of the cache as a whole, why, and what helps.
-    pub(in crate::session) fn tell_uncached(&self) {
-        let state = self.state();
-        for (at, series) in self.series.series().iter().enumerate() {
+    pub(crate) fn tell_uncached(&self) {
+        let state = self.node.state();
+        for (at, series) in self.rank.series.series().iter().enumerate() {
             let Some((why, name)) = state.machine.unprotected(at) else { continue };
             let (reason, help) = reason_and_help(why);
             log::warn_once_for(
@@ -50,15 +50,12 @@ impl Session {
     }
 
     /// Gathers what all ranks know and has rank 0 keep it. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
-    pub(in crate::session) fn store_knowledge(&self, links: &Links) -> Result<()> {
+    pub(crate) fn store_knowledge(&self, links: &Links) -> Result<()> {
         let known: Vec<Knowledge> = {
-            let state = self.state();
-            (0..self.series.series().len()).map(|at| state.machine.knowledge(at)).collect()
+            let state = self.node.state();
+            (0..self.rank.series.series().len()).map(|at| state.machine.knowledge(at)).collect()
         };
         let (dir, world) = (self.site.state_dir(), links.world.as_ref());
-        learned::store(&dir, &self.identity, &self.series, &known, world)
+        learned::store(&dir, &self.rank.identity, &self.rank.series, &known, world)
     }
 }

@@ -1,19 +1,38 @@
-//! What ranks of a node and of the job tell each other of names.
+//! What ranks of the job tell each other of names and of how the program writes.
 //!
 //! | file | job |
 //! |---|---|
-//! | `moves.rs` | directories that got their final name |
-//! | `neighbours.rs` | what the ranks of a node see at once |
-//! | `turns.rs` | one step of theirs at a time |
 //! | `elsewhere.rs` | what those of other nodes see at the next agreement |
 //! | `wanted.rs` | checkpoints whose files a rank of another node waits for |
 //! | `knowledge.rs` | what was learned of how the program writes |
-//! | `restless.rs` | files that are never quiet |
 
 pub(super) mod elsewhere;
 pub(super) mod knowledge;
-pub(super) mod moves;
-pub(super) mod neighbours;
-pub(super) mod restless;
-pub(super) mod turns;
 pub(super) mod wanted;
+
+use std::sync::Arc;
+
+use crate::launch::site::Site;
+use crate::session::{node::Node, rank::Rank, stores::Stores};
+
+/// What ranks of other nodes are told, and hear.
+pub(crate) struct Updates {
+    pub(super) site: Arc<Site>,
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) stores: Arc<Stores>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::alone::Alone;
+
+    #[test]
+    fn what_an_earlier_launch_has_asked_for_is_asked_for_no_more() {
+        let one = Alone::new();
+        let updates = &one.session.names.updates;
+        std::fs::create_dir_all(updates.wanted_folder().join("7")).unwrap();
+        updates.sweep_wanted();
+        assert!(!updates.wanted_folder().exists());
+    }
+}

@@ -8,50 +8,48 @@
 //! checkpoint for long.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::files::{create_dirs, remove_tree};
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::namespace::{Answer, Place, Remote};
-use crate::session::rank::runtime::Session;
+use crate::session::updates::Updates;
 use crate::transfer::{Awaited, Waited, announce_background, is_published};
 
-impl Session {
-    pub(in crate::session) fn wanted_folder(&self) -> PathBuf {
+/// Longest wait of an open for a file of another node to reach the prefix.
+const REMOTE_DEADLINE: Duration = Duration::from_secs(60);
+
+impl Updates {
+    pub(crate) fn wanted_folder(&self) -> PathBuf {
         self.site.state_dir().join("wanted")
     }
 
     /// Returns where the node's first rank notes for the others what it has found.
-    pub(in crate::session) fn wanted_here(&self) -> PathBuf {
+    pub(crate) fn wanted_here(&self) -> PathBuf {
         self.site.layout.control_dir.join("wanted")
     }
 
     /// Waits for a file of another node: its owner's helper thread writes it to the PFS.
-    pub(in crate::session) fn wait_for_remote(
-        &self,
-        name: &str,
-        key: &DatasetKey,
-        remote: &Remote,
-    ) -> Answer {
+    pub(crate) fn wait_for_remote(&self, name: &str, key: &DatasetKey, remote: &Remote) -> Answer {
         let path = self.site.on_prefix(name);
         let (mut key, mut remote) = (key.clone(), remote.clone());
         loop {
             let holding =
-                self.state().holdings.get(&key).map(|holding| (holding.id, holding.epoch));
+                self.node.state().own.holdings.get(&key).map(|holding| (holding.id, holding.epoch));
             let (id, epoch) = holding.unwrap_or_default();
             let there = is_published(&path, &remote.meta);
             let request = if there { None } else { self.ask_for(&key, id) };
             let mut awaited = Awaited::new(&self.site.prefix, &path, id, epoch);
-            let waited =
-                awaited.wait(&remote.meta, request.as_deref(), crate::session::REMOTE_DEADLINE);
+            let waited = awaited.wait(&remote.meta, request.as_deref(), REMOTE_DEADLINE);
             if waited == Waited::Come {
-                if let Some(layer) = self.state().view.layer_mut(&key) {
+                if let Some(layer) = self.node.state().view.layer_mut(&key) {
                     layer.set_on_prefix(name, true);
                 }
                 return Answer::PASS;
             }
             // Another thread of the program may have heard of another content meanwhile.
-            let place = self.state().view.place(name);
+            let place = self.node.state().view.place(name);
             match place {
                 Place::Elsewhere(of, now) if (&of, &now) != (&key, &remote) => {
                     (key, remote) = (of, now);
@@ -67,7 +65,7 @@ impl Session {
     fn tell_missing(&self, name: &str, remote: &Remote, waited: Waited) -> Answer {
         let why = match waited {
             Waited::Answered => "what its node had to write there does not contain it".to_string(),
-            _ => format!("nothing has come for {} s", crate::session::REMOTE_DEADLINE.as_secs()),
+            _ => format!("nothing has come for {} s", REMOTE_DEADLINE.as_secs()),
         };
         log::warn_once(
             messages::REMOTE_NOT_COME,
@@ -85,11 +83,11 @@ impl Session {
     /// of it sees whether it comes. Gives the request, which is there until all has come.
     fn ask_for(&self, key: &DatasetKey, id: u64) -> Option<PathBuf> {
         let name = match id {
-            0 => self.record_key(key).directory_name(),
+            0 => self.rank.record_key(key).directory_name(),
             id => id.to_string(),
         };
         // Else announced when it is committed, or not at all.
-        let announces = id != 0 && !self.flushes().contains_key(&id);
+        let announces = id != 0 && !self.rank.flushes_begun().contains_key(&id);
         let announced = match announces {
             true => announce_background(
                 &self.site.prefix,
@@ -103,21 +101,21 @@ impl Session {
         match announced.and_then(|_| create_dirs(&request, 0o755)) {
             Ok(()) => Some(request),
             Err(error) => {
-                self.complain(messages::REQUEST_FAILED, &error);
+                self.rank.complain(messages::REQUEST_FAILED, &error);
                 None
             }
         }
     }
 
     /// Removes the request for a dataset that is on the prefix. For rank 0.
-    pub(in crate::session) fn settle_wanted(&self, id: u64) {
+    pub(crate) fn settle_wanted(&self, id: u64) {
         // One that stays is looked at again by nobody who has served it.
         let _ = remove_tree(&self.wanted_folder().join(id.to_string()));
         let _ = std::fs::remove_dir(self.wanted_folder());
     }
 
     /// Removes what an earlier launch has asked for.
-    pub(in crate::session) fn sweep_wanted(&self) {
+    pub(crate) fn sweep_wanted(&self) {
         if self.site.rank == 0 {
             let _ = remove_tree(&self.wanted_folder());
         }

@@ -1,0 +1,118 @@
+//! `interpose!`: one line exports a family of symbols, all of its aliases included.
+//!
+//! ```text
+//! interpose! {
+//!     plain [rename](from: *const c_char, to: *const c_char) -> c_int = Rename => rename;
+//!     cancellable [open, open64](path: *const c_char, flags: c_int, mode: mode_t) -> c_int
+//!         = Open => open;
+//! }
+//! ```
+//! `Rename` is the type of the real function (variadic where the real one is), `rename` our body:
+//! `unsafe fn(real: Rename, from, to) -> c_int`, called with the real function of *this* alias.
+//!
+//! `plain` exports through `redhook::hook!`. `cancellable` is for cancellation points: redhook runs
+//! its body below `catch_unwind` in an `extern "C"` function, and a thread that is cancelled there
+//! while it waits in the real call would abort the process. Those are exported as `"C-unwind"`, and
+//! their bodies make the real call of the pass-through case with nothing of ours on the stack.
+//!
+//! `looking` and `opening` are the same two for calls that find nothing under a name which another
+//! rank is changing, and which are made again then (`path/turns.rs`).
+
+/// See the file head.
+macro_rules! interpose {
+    ($( $kind:ident [$($name:ident),+ $(,)?] $args:tt -> $ret:ty = $real:ty => $body:ident; )+) => {
+        $( $crate::hooks::family::interpose_names! {
+            $kind [$($name)+] $args -> $ret = $real => $body
+        } )+
+    };
+}
+
+/// Takes the aliases of one line apart.
+macro_rules! interpose_names {
+    ($kind:ident [] $args:tt -> $ret:ty = $real:ty => $body:ident) => {};
+    ($kind:ident [$name:ident $($rest:ident)*] $args:tt -> $ret:ty = $real:ty => $body:ident) => {
+        $crate::hooks::family::interpose_one! { $kind $name $args -> $ret = $real => $body }
+        $crate::hooks::family::interpose_names! { $kind [$($rest)*] $args -> $ret = $real => $body }
+    };
+}
+
+/// Exports one symbol in a module of its name.
+macro_rules! interpose_one {
+    (plain $($rest:tt)*) => { $crate::hooks::family::interpose_plain! { once $($rest)* } };
+    (looking $($rest:tt)*) => { $crate::hooks::family::interpose_plain! { settled $($rest)* } };
+    (cancellable $($rest:tt)*) => {
+        $crate::hooks::family::interpose_cancellable! { once $($rest)* }
+    };
+    (opening $($rest:tt)*) => {
+        $crate::hooks::family::interpose_cancellable! { settled $($rest)* }
+    };
+}
+
+/// The same through redhook.
+macro_rules! interpose_plain {
+    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
+        #[allow(non_snake_case)]
+        mod $name {
+            use super::*;
+            $crate::hooks::family::interpose_dispatch! {
+                $how $name ($($arg: $ty),*) -> $ret = $real => $body
+            }
+            redhook::hook! {
+                unsafe fn $name($($arg: $ty),*) -> $ret => detour {
+                    // SAFETY: the caller's contract is that of the libc function of this name.
+                    unsafe { dispatch($($arg),*) }
+                }
+            }
+        }
+    };
+}
+
+/// The same for a cancellation point.
+macro_rules! interpose_cancellable {
+    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
+        #[allow(non_snake_case)]
+        mod $name {
+            use super::*;
+            $crate::hooks::family::interpose_dispatch! {
+                $how $name ($($arg: $ty),*) -> $ret = $real => $body
+            }
+            #[unsafe(no_mangle)]
+            unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+                // SAFETY: the caller's contract is that of the libc function of this name.
+                unsafe { dispatch($($arg),*) }
+            }
+        }
+    };
+}
+
+/// The function that finds the real symbol and runs the body, as often as `how` says.
+macro_rules! interpose_dispatch {
+    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
+        #[inline]
+        unsafe fn dispatch($($arg: $ty),*) -> $ret {
+            static SYMBOL: $crate::base::real::Symbol = $crate::base::real::Symbol::new(
+                // A name from `stringify!` has no NUL inside.
+                match core::ffi::CStr::from_bytes_with_nul(
+                    concat!(stringify!($name), "\0").as_bytes(),
+                ) {
+                    Ok(name) => name,
+                    Err(_) => panic!("name with NUL"),
+                },
+            );
+            let Some(address) = SYMBOL.next() else {
+                $crate::base::errno::set_errno(libc::ENOSYS);
+                return <$ret as $crate::base::real::Missing>::VALUE;
+            };
+            // SAFETY: the address is that of the function `$name`, whose C type `$real` states.
+            unsafe {
+                let real = core::mem::transmute::<usize, $real>(address.get());
+                $crate::path::turns::$how(|| super::$body(real, $($arg),*))
+            }
+        }
+    };
+}
+
+pub(crate) use {
+    interpose, interpose_cancellable, interpose_dispatch, interpose_names, interpose_one,
+    interpose_plain,
+};

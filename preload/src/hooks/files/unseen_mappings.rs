@@ -1,0 +1,134 @@
+//! Shared mappings that pass unseen: UCX, below MPICH, has mmap and munmap jump to functions of its
+//! own, which call the kernel. What is mapped is then looked up in `/proc/self/maps`: when a file
+//! that can be mapped for writing is closed, and, while one is mapped, at sync points.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use scr_abi::Engine;
+
+use crate::base::lock::{GENERATIONS, Lock};
+use crate::fd::release::report;
+use crate::{fd::open_files, signal::guard};
+
+/// What [`are_seen`] has found last.
+static HIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// Mappings that hold a token because of [`claim_before_close`].
+static CLAIMED: Lock<Vec<Region>> = Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
+
+thread_local! {
+    /// A mapping without length has come by.
+    static REACHED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A shared mapping of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Region {
+    start: usize,
+    end: usize,
+    file: (libc::dev_t, libc::ino_t),
+}
+
+/// Notes that the hook of mmap was called without a length.
+pub(super) fn reached() {
+    let _ = REACHED.try_with(|reached| reached.set(true));
+}
+
+/// Finds out whether the program's mappings reach our hook.
+pub(in crate::hooks) fn are_seen() -> bool {
+    let code = guard::errno();
+    let _ = REACHED.try_with(|reached| reached.set(false));
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a mapping without length is refused.
+    unsafe { libc::mmap(std::ptr::null_mut(), 0, libc::PROT_NONE, flags, -1, 0) };
+    guard::set_errno(code);
+    let seen = REACHED.try_with(Cell::get).unwrap_or(false);
+    HIDDEN.store(!seen, Ordering::Relaxed);
+    seen
+}
+
+/// Tells whether the file of `fd` cannot be changed by mappings that pass unseen.
+pub(super) fn cannot_change(fd: c_int) -> bool {
+    // SAFETY: system call on numbers only.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags & libc::O_ACCMODE == libc::O_WRONLY || are_seen()
+}
+
+/// Claims the token of `fd`, which is about to be closed, for the mappings of its file: they hold
+/// it from now on. Guard held.
+pub(super) fn claim_before_close(table: &Engine, fd: c_int) {
+    if !HIDDEN.load(Ordering::Relaxed) {
+        return;
+    }
+    let Some(claim) = open_files::claim(fd).filter(|claim| claim.writable) else { return };
+    // SAFETY: system call on numbers only.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    let Some(file) = identity(fd).filter(|_| flags & libc::O_ACCMODE == libc::O_RDWR) else {
+        return;
+    };
+    for region in shared_regions().into_iter().filter(|region| region.file == file) {
+        let length = region.end - region.start;
+        report(table, open_files::attach_mapping(region.start, length, claim));
+        let mut claimed = CLAIMED.lock();
+        claimed.retain(|other| other.start != region.start);
+        claimed.push(region);
+    }
+}
+
+/// Gives up the tokens of mappings that are no more. Guard held.
+pub(in crate::hooks) fn sweep(table: &Engine) {
+    if !HIDDEN.load(Ordering::Relaxed) || CLAIMED.lock().is_empty() {
+        return;
+    }
+    let now = shared_regions();
+    let overlaps = |one: &Region, other: &Region| {
+        one.file == other.file && one.start < other.end && other.start < one.end
+    };
+    let mut gone = Vec::new();
+    CLAIMED.lock().retain(|claimed| {
+        let stays = now.iter().any(|region| overlaps(region, claimed));
+        if !stays {
+            gone.push(*claimed);
+        }
+        stays
+    });
+    for region in gone {
+        report(table, open_files::detach_mapping(region.start, region.end - region.start));
+    }
+}
+
+fn identity(fd: c_int) -> Option<(libc::dev_t, libc::ino_t)> {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the buffer has the size of the structure, which is read only if the call filled it.
+    let found = unsafe {
+        if libc::fstat(fd, found.as_mut_ptr()) != 0 {
+            return None;
+        }
+        found.assume_init()
+    };
+    Some((found.st_dev, found.st_ino))
+}
+
+/// All shared mappings of this process.
+fn shared_regions() -> Vec<Region> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines().filter_map(shared_region).collect()
+}
+
+/// A line of `/proc/self/maps`: `start-end rwxs offset major:minor inode path`.
+fn shared_region(line: &str) -> Option<Region> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    if words.next()?.as_bytes().get(3) != Some(&b's') {
+        return None;
+    }
+    let (major, minor) = words.nth(1)?.split_once(':')?;
+    let inode = words.next()?.parse().ok()?;
+    let number = |text| u32::from_str_radix(text, 16).ok();
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    let file = (libc::makedev(number(major)?, number(minor)?), inode);
+    Some(Region { start: address(start)?, end: address(end)?, file })
+}

@@ -1,0 +1,6 @@
+//! Calls of MPI: sync points, the begin and the end, files.
+
+mod by_handle;
+mod calls;
+mod files;
+mod large;

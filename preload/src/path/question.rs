@@ -1,0 +1,98 @@
+//! A path below the prefix, and what the engine is asked about it.
+
+use std::ffi::{CStr, CString, c_int};
+
+use scr_abi::{Engine, Verdict};
+
+use crate::engine::ask::{Answer, ask, ask_whole};
+use crate::path::canonical::{self, Located};
+use crate::path::disk;
+use crate::path::memory::{Key, Known};
+use crate::path::text;
+
+/// Symlinks followed in one name, as many as the kernel follows.
+const LINKS_MAX: usize = 40;
+
+/// A located path with the engine that knows about it.
+pub(crate) struct Question {
+    /// The engine.
+    pub engine: &'static Engine,
+    /// The prefix, canonical.
+    pub prefix: &'static [u8],
+    /// The canonical path, below the prefix.
+    pub path: CString,
+    /// The name as the program wrote it, to be remembered when it turns out not to be ours, and
+    /// whether this is an open for writing.
+    pub written: Option<(Key, bool)>,
+}
+
+/// Tells whether what the name takes for a directory, and the file system does not have, is a file
+/// in the cache. Guard held.
+pub(crate) fn lies_below_file(table: &Engine, prefix: &[u8], located: &Located) -> bool {
+    let mut missing = located.missing.clone();
+    while let Some(path) = missing.filter(|path| path.as_bytes() != prefix) {
+        let (answer, _) = ask(|verdict| (table.lookup)(path.as_ptr(), 0, verdict));
+        if matches!(answer, Answer::Redirect(_) | Answer::Stat(_)) {
+            return true;
+        }
+        missing = text::parent(&path).filter(|parent| !disk::is_directory(parent));
+    }
+    false
+}
+
+impl Question {
+    /// Asks about the path and, while the answer is "not ours" and the path is a symlink, about
+    /// what it points to: the link lies on the PFS, its target may be in the cache. The path
+    /// becomes that of the last question.
+    pub(crate) fn ask_following(
+        &mut self,
+        mut question: impl FnMut(&CStr, *mut Verdict),
+    ) -> (Answer, u64) {
+        for _ in 0..LINKS_MAX {
+            let (answer, token, foreign) = ask_whole(|verdict| question(&self.path, verdict));
+            if !matches!((&answer, token), (Answer::Pass, 0)) {
+                return (answer, token);
+            }
+            if let Some(target) = canonical::follow(self.prefix, &self.path) {
+                self.path = target;
+                self.written = None;
+                continue;
+            }
+            if let Some((key, writes)) = self.written
+                && foreign
+                && canonical::is_no_link(&self.path)
+            {
+                key.remember(if writes { Known::Foreign } else { Known::Unwritten });
+            }
+            return (answer, token);
+        }
+        (Answer::Pass, 0)
+    }
+
+    /// Asks where the file is; `follow` as in stat(2) against lstat(2).
+    pub(crate) fn lookup(&mut self, follow: bool) -> Answer {
+        self.look(follow, 0)
+    }
+
+    /// Asks what [`Self::lookup`] asks, for a caller that may compare the answer with that of
+    /// fstat(2).
+    pub(crate) fn stat(&mut self, follow: bool) -> Answer {
+        self.look(follow, 1)
+    }
+
+    fn look(&mut self, follow: bool, compares: c_int) -> Answer {
+        let engine = self.engine;
+        let look = |path: &CStr, verdict| (engine.lookup)(path.as_ptr(), compares, verdict);
+        if follow { self.ask_following(look).0 } else { ask(|verdict| look(&self.path, verdict)).0 }
+    }
+
+    /// Asks where the file is that is about to change.
+    pub(crate) fn change(&mut self, follow: bool) -> Answer {
+        let engine = self.engine;
+        if follow {
+            self.ask_following(|path, verdict| (engine.change)(path.as_ptr(), verdict)).0
+        } else {
+            ask(|verdict| (engine.change)(self.path.as_ptr(), verdict)).0
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What the name space answers to a question about a path.
+
+use std::path::PathBuf;
+
+/// How the program's call goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// As it is, on the PFS; `token` nonzero: the descriptor is tracked.
+    Pass {
+        /// See [`Answer::Redirect::token`].
+        token: u64,
+    },
+    /// As it is, and no call on this name can concern us until
+    /// [`Host::names_changed`](scr_abi::Host::names_changed).
+    Foreign,
+    /// On this path instead.
+    Redirect {
+        /// Where the file is.
+        path: PathBuf,
+        /// Nonzero: the descriptor is tracked, `opened` and `closed` follow.
+        token: u64,
+    },
+    /// It fails with this errno.
+    Fail(i32),
+    /// It is done: success.
+    Done,
+    /// The file is not on this node; this is what stat says about it.
+    Known(Attributes),
+}
+
+impl Answer {
+    /// The program's own path, nothing tracked.
+    pub const PASS: Answer = Answer::Pass { token: 0 };
+
+    /// Makes the answer that leads to the file at `path`, nothing tracked.
+    pub fn at(path: PathBuf) -> Self {
+        Answer::Redirect { path, token: 0 }
+    }
+}
+
+/// The part of `struct stat` that an answer without a file carries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Size in bytes.
+    pub size: u64,
+    /// File type and permission bits.
+    pub mode: u32,
+    /// Stable number of the file in our name space.
+    pub ino: u64,
+    /// Modification time, seconds.
+    pub mtime_seconds: i64,
+    /// Modification time, nanoseconds.
+    pub mtime_nanoseconds: i64,
+}
+
+/// One entry that a directory listing shows beyond, or hides from, what the PFS has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Name within the directory.
+    pub name: String,
+    /// Number of the file, as stat says.
+    pub ino: u64,
+    /// It is a directory.
+    pub is_dir: bool,
+    /// It is taken out of the listing.
+    pub hide: bool,
+}

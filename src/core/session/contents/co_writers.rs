@@ -1,0 +1,183 @@
+//! Ranks of a node that change one complete file at the same time: no change may replace another
+//! one without a word.
+//!
+//! A rank that has a private copy makes it the file only if what it was made from still is; one
+//! that writes on the PFS or in the cache says so before it opens the file there. Both claim the
+//! name first (`neighbours.rs`), which only one can who has heard of what the others did: of two,
+//! the second sees what the first one has done, or does it. What cannot be put together any more is
+//! given up, and that is told.
+
+use std::path::Path;
+
+use crate::comm::ranks::ranks_phrase;
+use crate::error::Result;
+use crate::handles::Base;
+use crate::log::{self, messages};
+use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
+use crate::namespace::{Claim, Place, Writing};
+use crate::session::{contents::Contents, node::State};
+use crate::system::{monotonic_ms, test_pause};
+
+/// A private copy that is to become the file.
+#[derive(Clone, Copy)]
+pub(crate) struct Change<'a> {
+    pub name: &'a str,
+    /// The dataset that gets it; `None` if it belongs to none.
+    pub key: Option<&'a DatasetKey>,
+    /// Where it lies.
+    pub copy: &'a Path,
+    /// What it was made from.
+    pub base: Option<&'a Base>,
+}
+
+/// The rename that makes a private copy the file.
+#[derive(Clone, Copy)]
+pub(crate) struct Naming<'a> {
+    pub from: &'a Path,
+    pub to: &'a Path,
+    /// That is on the PFS.
+    pub on_prefix: bool,
+}
+
+/// How a private copy stands to what its name leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It may take the name.
+    Free,
+    /// Its file has been deleted: there is nothing to be changed.
+    Gone,
+    /// Another rank has changed the file.
+    Taken,
+}
+
+impl Contents {
+    /// Begins another private copy of `name`, which is about to be made from the file at `origin`;
+    /// returns which file that is.
+    pub(crate) fn begin_copy(&self, state: &mut State, name: &str, origin: &Path) -> Option<Base> {
+        self.node.honour(state, name);
+        state.mates.co_writers.remove(name);
+        Base::of(origin, origin == self.site.on_prefix(name))
+    }
+
+    /// Makes a private copy the file by `put`, if it still may be: `naming` says what that is, so
+    /// that another rank can do it.
+    pub(crate) fn adopt_in_turn(
+        &self,
+        state: &mut State,
+        change: Change<'_>,
+        naming: Naming<'_>,
+        put: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Standing> {
+        test_pause("change.adopt");
+        let (Change { name, key, base, .. }, on_prefix) = (change, naming.on_prefix);
+        let rename = Some((naming.from.to_path_buf(), naming.to.to_path_buf()));
+        let claim = Claim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
+        self.node.tell_neighbours(state);
+        loop {
+            let heard = self.node.hear_neighbours(state);
+            let claimed = self.node.honour(state, name);
+            if claimed.is_some() || heard.of(name) {
+                let writer = claimed.or_else(|| heard.writer_of(name));
+                state.mates.co_writers.insert(name.to_string(), writer); // it is closed by now
+            }
+            let standing = self.standing(state, name, base);
+            if standing != Standing::Free {
+                return Ok(standing);
+            }
+            if self.node.claim(&claim) {
+                break;
+            }
+        }
+        test_pause("change.claimed");
+        self.carry_out(state, &claim, put, &mut |state| {
+            match key {
+                Some(key) => state.enter_file(key, name, on_prefix),
+                None => state.view.revive(name),
+            }
+            Ok(())
+        })?;
+        Ok(Standing::Free)
+    }
+
+    /// What was claimed is done, and told; or it fails.
+    fn carry_out(
+        &self,
+        state: &mut State,
+        claim: &Claim,
+        put: &mut dyn FnMut() -> Result<()>,
+        enter: &mut dyn FnMut(&mut State) -> Result<()>,
+    ) -> Result<()> {
+        let done = put().and_then(|()| enter(state));
+        self.node.tell_neighbours(state);
+        self.node.unclaim(claim);
+        done
+    }
+
+    fn standing(&self, state: &State, name: &str, base: Option<&Base>) -> Standing {
+        let leads_to = |path: &Path| base.is_none_or(|base| base.is_at(path));
+        let is_free = match state.view.place(name) {
+            Place::Deleted => return Standing::Gone,
+            Place::Cached(_, here) => leads_to(&here),
+            Place::Prefix => leads_to(&self.site.on_prefix(name)),
+            Place::Evicted(_) => true,
+            Place::Private(_) | Place::Elsewhere(..) => false,
+        };
+        let is_free = is_free && !state.mates.co_writers.contains_key(name);
+        if is_free { Standing::Free } else { Standing::Taken }
+    }
+
+    /// Gives up what this rank has written to its private copy: another rank has changed the file
+    /// meanwhile. The dataset that would have had the change is given up, if there is one.
+    pub(crate) fn give_up_change(
+        &self,
+        state: &mut State,
+        file: &FileRef,
+        placed: Option<&Placed>,
+    ) {
+        let (name, now) = (file.name.as_str(), monotonic_ms());
+        let co_writer = state.mates.co_writers.remove(name).flatten();
+        let writer =
+            co_writer.map_or_else(|| "another rank".to_string(), |rank| ranks_phrase(&[rank]));
+        let why = contested_reason(name, &writer);
+        if let Some(placed) = placed {
+            state.machine.open_failed(&placed.key, name, now);
+            state.machine.mark_unsafe(file, Why::Writers);
+            state.machine.failed(&placed.key, &why, now);
+        }
+        if placed.is_none() || self.rank.is_ended() {
+            log::warn_once(
+                messages::SEVERAL_WRITERS,
+                format_args!("rank {}: {why}", self.site.rank),
+            );
+        }
+    }
+
+    /// Claims what this rank is about to write: `enter` says so, after `put`. `false`: another rank
+    /// was there before, so that all is to be looked at again.
+    pub(crate) fn write_in_turn(
+        &self,
+        state: &mut State,
+        writing: Writing<'_>,
+        put: &mut dyn FnMut() -> Result<()>,
+        enter: &mut dyn FnMut(&mut State) -> Result<()>,
+    ) -> Result<bool> {
+        let Writing { claim, found, copies, makes_in } = writing;
+        let (name, mut others) = (claim.name.as_str(), false);
+        self.node.tell_neighbours(state);
+        loop {
+            others |= self.node.hear_neighbours(state).of(name);
+            others |= self.node.honour(state, name).is_some();
+            if found.exists && others && (copies || state.view.place(name) != found.place) {
+                return Ok(false);
+            }
+            if others && makes_in.is_some_and(|key| state.view.is_taken(key, name)) {
+                return Ok(false);
+            }
+            if self.node.claim(claim) {
+                break;
+            }
+        }
+        self.carry_out(state, claim, put, enter)?;
+        Ok(true)
+    }
+}

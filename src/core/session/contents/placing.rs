@@ -1,0 +1,328 @@
+//! What an open is made of: where the file is that a name leads to, and how a new content of it
+//! gets its place, in a dataset's directory or on the PFS.
+
+use crate::machine::FileRef;
+use std::path::Path;
+
+use crate::account::tally::Count;
+use crate::error::{Error, Result};
+use crate::handles::{Room, Tracked, Way};
+use crate::log::{self, messages};
+use crate::machine::{DatasetKey, Placed, Reason};
+use crate::namespace::{self as ns, Answer, Claim, Found, Intent, OnPrefix, Place, Writing};
+use crate::session::{
+    contents::Contents,
+    node::{State, neighbours::Locked},
+    rank::publish::{PublishGate, SingleFile},
+};
+use crate::system::{may_write, monotonic_ms, user_attributes_at};
+
+impl Contents {
+    /// Lets the machine learn who reads what.
+    pub(crate) fn note_read(&self, state: &mut State, name: &str, place: &Place) {
+        if self.rank.is_child() {
+            return;
+        }
+        let Some(file) = self.rank.file_ref(name) else { return };
+        let foreign = match place {
+            Place::Elsewhere(..) => true,
+            Place::Prefix => {
+                let own = state.own.holdings.values().any(|holding| holding.files.contains(name));
+                state.machine.routing(file.series).watches() && !own
+            }
+            _ => false,
+        };
+        if foreign {
+            state.machine.read_elsewhere(&file);
+        }
+    }
+
+    pub(crate) fn refuse_evicted(&self, name: &str) -> Answer {
+        log::warn_once(
+            messages::EVICTED_NAME,
+            format_args!(
+                "rank {}: {name} belonged to a checkpoint that was not due for a flush and has \
+                 left the cache; it cannot be opened (without SCR_FLUSH it would be kept)",
+                self.site.rank
+            ),
+        );
+        Answer::Fail(libc::ENOENT)
+    }
+
+    /// Looks at what the program sees under `name`, by the rules of open(2); `Err` is the answer.
+    pub(crate) fn look(
+        &self,
+        state: &State,
+        name: &str,
+        intent: Intent,
+    ) -> std::result::Result<Found, Answer> {
+        let path = self.site.on_prefix(name);
+        let (place, on_prefix) = (state.view.place(name), ns::on_prefix(&path));
+        let exists = match place {
+            Place::Deleted => false,
+            Place::Prefix => on_prefix != OnPrefix::Absent,
+            _ => true,
+        };
+        let answer = match &place {
+            // The PFS has the last word on links, special files and permissions of its own.
+            Place::Prefix if on_prefix == OnPrefix::Other => Some(Answer::PASS),
+            _ if exists && intent.exclusive => Some(Answer::Fail(libc::EEXIST)),
+            Place::Prefix if exists && !may_write(&path) => Some(Answer::PASS),
+            Place::Prefix | Place::Deleted if !exists && !intent.create => {
+                Some(Answer::Fail(libc::ENOENT))
+            }
+            Place::Prefix | Place::Deleted if state.view.is_removed_dir(ns::parent(name)) => {
+                Some(Answer::Fail(libc::ENOENT))
+            }
+            Place::Prefix | Place::Deleted if !exists && !ns::may_create(&path) => {
+                Some(Answer::PASS)
+            }
+            Place::Evicted(_) if !intent.truncate => Some(self.refuse_evicted(name)),
+            _ => None,
+        };
+        match answer {
+            Some(answer) => Err(answer),
+            None => Ok(Found { place, on_prefix, exists }),
+        }
+    }
+
+    /// Puts the file into the dataset `placed.key`. `None` as in [`Self::try_open_for_writing`].
+    pub(crate) fn put_into(
+        &self,
+        mut state: Locked<'_>,
+        name: &str,
+        placed: Placed,
+        found: &Found,
+        intent: Intent,
+        room: Room,
+    ) -> Option<Answer> {
+        self.tell_behind(&placed);
+        let mut way = Way::OnPrefix;
+        if self.stores.begin_in_cache(&mut state, &placed, name) {
+            match self.make_target(&state, name, &placed.key, found, intent) {
+                Ok(()) => way = Way::Cached,
+                Err(error) => self.stores.set_back(&mut state, &placed.key, name, &error),
+            }
+        }
+        let on_prefix = way == Way::OnPrefix;
+        let mut enter = |state: &mut State| {
+            match placed.joined {
+                true => state.view.revive(name), // who counts on its content is to know
+                false => state.enter_file(&placed.key, name, on_prefix),
+            }
+            Ok(())
+        };
+        let told = on_prefix && !placed.joined;
+        let claim = Claim { name: name.to_string(), on_prefix: told, rename: None };
+        let done = match on_prefix {
+            true => self
+                .clear_prefix(&state, name, found)
+                .and_then(|()| self.bring_to_prefix(&mut state, claim, found, intent, &mut enter)),
+            false => {
+                let makes_in = (!found.exists).then_some(&placed.key);
+                let writing = Writing { makes_in, ..Writing::new(&claim, found) };
+                self.write_in_turn(&mut state, writing, &mut || Ok(()), &mut enter)
+            }
+        };
+        match done {
+            Ok(true) => {}
+            Ok(false) => {
+                state.machine.open_failed(&placed.key, name, monotonic_ms());
+                return None;
+            }
+            // The PFS refuses, or what the cache has cannot be read.
+            Err(error) => {
+                let why = format!("opening {name} failed: {error}");
+                state.machine.open_refused(&placed.key, name, &why, monotonic_ms());
+                return Some(Answer::Fail(error.errno()));
+            }
+        }
+        self.rank.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
+        let made = !found.exists;
+        let room = if on_prefix { Room::default() } else { room };
+        let tracked = Tracked { made, room, ..Tracked::new(&placed.key, name, way) };
+        let token = state.own.tokens.issue(tracked);
+        let path = match (&found.place, state.view.layer(&placed.key)) {
+            (Place::Private(here), _) => here.clone(),
+            (_, Some(layer)) if !on_prefix => layer.dir.join(name),
+            _ => return Some(Answer::Pass { token }),
+        };
+        Some(Answer::Redirect { path, token })
+    }
+
+    /// Once: the program waits for the PFS again, and nobody would know why.
+    fn tell_behind(&self, placed: &Placed) {
+        let keeps = self.site.keeps(&self.rank.series.series()[placed.key.series]);
+        if keeps && placed.on_prefix == Some(Reason::WaitsForFlush) {
+            log::warn_once(
+                messages::FLUSH_BEHIND,
+                format_args!(
+                    "{} goes straight to {}: the cache is full of checkpoints that wait to be \
+                     written there",
+                    self.rank.title(&placed.key),
+                    self.site.prefix.display()
+                ),
+            );
+        }
+    }
+
+    /// Brings the file's present content to where the file will be, and `enter` tells that it will
+    /// be written there. What another rank may be changing there already is left as it is. `false`:
+    /// see [`Self::write_in_turn`].
+    pub(crate) fn bring_to_prefix(
+        &self,
+        state: &mut State,
+        claim: Claim,
+        found: &Found,
+        intent: Intent,
+        enter: &mut dyn FnMut(&mut State) -> Result<()>,
+    ) -> Result<bool> {
+        let name = claim.name.as_str();
+        let target = self.site.on_prefix(name);
+        let modified = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
+        let is_there =
+            |here: &Path| modified(&target) > modified(here) || self.rank.has_the_same(name, here);
+        match &found.place {
+            Place::Cached(_, here) if !intent.truncate && !is_there(here) => {
+                let one = SingleFile { source: here, target: &target, reason: Reason::Follows };
+                let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
+                    let rename = Some((staged.to_path_buf(), target.clone()));
+                    let claim = Claim { rename, ..claim.clone() };
+                    let writing = Writing { copies: true, ..Writing::new(&claim, found) };
+                    self.write_in_turn(state, writing, publish, enter)
+                };
+                self.rank.publish(one, PublishGate::InTurn(&mut in_turn))
+            }
+            Place::Cached(..) if !intent.truncate => {
+                let writing = Writing { copies: true, ..Writing::new(&claim, found) };
+                self.write_in_turn(state, writing, &mut || Ok(()), enter)
+            }
+            _ => {
+                let writing = Writing::new(&claim, found);
+                self.write_in_turn(state, writing, &mut || Ok(()), enter)
+            }
+        }
+    }
+
+    /// Clears the prefix for a new file: one that the program deleted, but that still lies on the
+    /// PFS until its deletion is due, would be in the way of a new one of its name; so would a
+    /// hidden one.
+    pub(crate) fn clear_prefix(&self, state: &State, name: &str, found: &Found) -> Result<()> {
+        if found.exists || !state.view.is_absent(name) {
+            return Ok(());
+        }
+        ns::remove(&self.site.on_prefix(name))
+    }
+
+    /// Makes the dataset's directory such that the program's own open finds there what it would
+    /// have found.
+    pub(crate) fn make_target(
+        &self,
+        state: &State,
+        name: &str,
+        key: &DatasetKey,
+        found: &Found,
+        intent: Intent,
+    ) -> Result<()> {
+        let Some(layer) = state.view.layer(key) else {
+            return Err(Error::Missing(format!("no directory for {name}")));
+        };
+        if matches!(&found.place, Place::Cached(held, _) if held == key) {
+            return Ok(());
+        }
+        let target = layer.dir.join(name);
+        ns::make_parents_like(&self.site.prefix, &layer.dir, name)?;
+        if !found.exists {
+            // What has no such reason to be there, another rank of the node has made just now.
+            let outdated = state.view.is_absent(name) || layer.is_on_prefix(name);
+            return if outdated { ns::remove(&target) } else { Ok(()) };
+        }
+        let path = self.site.on_prefix(name);
+        let made = match (&found.place, found.on_prefix) {
+            (Place::Cached(_, here), _) if !intent.truncate => ns::copy_up(here, &target),
+            (Place::Cached(_, here), _) => {
+                ns::make_empty(&target, mode_of(here), &user_attributes_at(here))
+            }
+            (Place::Elsewhere(_, remote), _) => {
+                ns::make_empty(&target, remote.meta.mode & 0o7777, &remote.meta.attributes)
+            }
+            (_, OnPrefix::File { .. }) if !intent.truncate => ns::copy_up(&path, &target),
+            (_, OnPrefix::File { mode }) => {
+                ns::make_empty(&target, mode, &user_attributes_at(&path))
+            }
+            _ => ns::remove(&target),
+        };
+        if made.is_err() {
+            let _ = ns::remove(&target);
+        }
+        made
+    }
+
+    /// Brings a file that is on another node only to the prefix; `Err` is what the open says if it
+    /// does not come. Not with the state locked while it waits.
+    pub(crate) fn bring_near<'a>(
+        &'a self,
+        state: Locked<'a>,
+        name: &str,
+        found: &mut Found,
+    ) -> std::result::Result<Locked<'a>, Answer> {
+        let Place::Elsewhere(key, remote) = &found.place else { return Ok(state) };
+        drop(state);
+        let answer = self.updates.wait_for_remote(name, key, remote);
+        if answer != Answer::PASS {
+            return Err(answer);
+        }
+        let on_prefix = ns::on_prefix(&self.site.on_prefix(name));
+        *found = Found { place: Place::Prefix, on_prefix, exists: true };
+        Ok(self.node.state())
+    }
+
+    /// Brings those of `names` that are on another node only to the prefix, where they can be
+    /// moved. `None`: one of them does not come. Not with the state locked while it waits.
+    pub(crate) fn bring_all_near<'a>(
+        &'a self,
+        mut state: Locked<'a>,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Option<Locked<'a>> {
+        for name in names {
+            let (name, place) = (name.as_ref(), state.view.place(name.as_ref()));
+            let Place::Elsewhere(key, remote) = &place else { continue };
+            self.note_read(&mut state, name, &place);
+            let turn = state.turn.clone();
+            drop(state);
+            if self.updates.wait_for_remote(name, key, remote) != Answer::PASS {
+                return None;
+            }
+            state = self.node.state_again(turn);
+        }
+        Some(state)
+    }
+
+    /// Leaves what is under `name` to the PFS from now on, and to no dataset in progress.
+    pub(crate) fn leave_to_prefix(&self, state: &mut State, name: &str) -> Result<()> {
+        self.rank.file_refs(name).iter().try_for_each(|file| self.withdraw(state, file))?;
+        let held: Vec<_> = state.own.holdings.keys().cloned().collect();
+        held.iter().for_each(|key| state.leave_file(key, name));
+        state.view.tell_on_prefix(name);
+        state.view.moved_to_prefix(name);
+        state.view.revive(name);
+        Ok(())
+    }
+
+    fn withdraw(&self, state: &mut State, file: &FileRef) -> Result<()> {
+        for gone in state.machine.changed_by_child(file, monotonic_ms()) {
+            if gone.revoke {
+                self.site.filemap.revoke(&self.rank.record_key(&gone.key))?;
+            }
+            if let Some(layer) = state.view.layer(&gone.key) {
+                ns::remove(&layer.dir.join(&file.name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn mode_of(path: &Path) -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    path.metadata().map_or(0o600, |found| found.mode() & 0o7777)
+}

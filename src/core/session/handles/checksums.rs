@@ -1,0 +1,47 @@
+//! Checksums that were taken while the program wrote (`handles/checksums.rs`): what the hooks tell
+//! of them, and what others may have written since.
+
+use crate::handles::Way;
+use crate::system::monotonic_ms;
+use std::fs::Metadata;
+use std::path::Path;
+
+use crate::session::handles::Handles;
+
+impl Handles {
+    /// Notes that what was written through the token's descriptors, which is about to be closed,
+    /// are all `bytes` of its file from start to end, with this CRC32. `fd` is open on it.
+    pub fn written(&self, token: u64, fd: i32, bytes: u64, crc32: u32) {
+        let Some(found) = look(fd) else { return };
+        let mut state = self.node.state_to_look();
+        let Some(one) = state.own.tokens.get_mut(token).filter(|one| !one.doubted) else { return };
+        one.in_order = true;
+        let name = one.name.clone();
+        state.own.checksums.put(&name, &found, bytes, crc32);
+    }
+
+    /// Forgets the checksum of a file that is open now at `fd`, and may be changed.
+    pub(crate) fn forget_checksum(&self, fd: i32) {
+        let known = !self.node.state_to_look().own.checksums.is_empty();
+        if let Some(found) = Some(fd).filter(|_| known).and_then(look) {
+            self.node.state_to_look().own.checksums.forget(&found);
+        }
+    }
+
+    /// Notes that a write, truncate, fsync or close on the token's file failed.
+    pub fn failed(&self, token: u64, errno: i32) {
+        let mut state = self.node.state_to_look();
+        let Some(tracked) = state.own.tokens.get(token).cloned() else { return };
+        if matches!(tracked.way, Way::Temporary | Way::Lazy { .. }) || tracked.is_orphan() {
+            // It belongs to nothing yet; the program will not rename what it could not write.
+            return;
+        }
+        let reason = std::io::Error::from_raw_os_error(errno);
+        let text = format!("writing {} failed: {reason}", tracked.name);
+        state.machine.failed(&tracked.key, &text, monotonic_ms());
+    }
+}
+
+fn look(fd: i32) -> Option<Metadata> {
+    Path::new("/proc/self/fd").join(fd.to_string()).metadata().ok()
+}

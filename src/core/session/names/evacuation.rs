@@ -1,0 +1,137 @@
+//! A descriptor is to lie elsewhere before the next change: on a private copy if it is on a sealed
+//! one, on the PFS if the store cannot take more.
+
+use std::fs::File;
+use std::os::fd::IntoRawFd as _;
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+use crate::handles::{Tracked, Way, stamp};
+use crate::handles::{descriptor_info, open_alike};
+use crate::log::messages;
+use crate::namespace::{Answer, Intent, Manner, Place};
+use crate::session::{names::Names, node::State};
+
+impl Names {
+    /// Moves what is written so far to the PFS: a call on the file of `token` met a store that is
+    /// full or fails, or the file is never quiet. Returns a new descriptor with the same access
+    /// mode and offset as `fd`; -1 if that is impossible, so that its dataset is invalid.
+    ///
+    /// For a lazy token (`TOKEN_LAZY`): its file is about to change, and gets its place.
+    ///
+    /// With -1 for `fd`: only what makes the file durable has failed, and it cannot move now. It
+    /// goes to the PFS at its close; -1 if it is not in the cache.
+    /// `errno` is what the call met; 0 if it met nothing.
+    pub fn evacuate(&self, token: u64, fd: i32, errno: i32) -> i32 {
+        if errno != 0 {
+            self.stores.met(token, errno);
+        }
+        if fd < 0 {
+            return if self.stores.distrust(token) { 0 } else { -1 };
+        }
+        let woken = self.wake_lazy(token, fd);
+        let moved = woken.and_then(|file| match file {
+            Some(file) => Ok(Some(file)),
+            None => self.stores.try_evacuate(token, fd),
+        });
+        match moved {
+            Ok(Some(file)) => file.into_raw_fd(),
+            Ok(None) => -1,
+            Err(error) => {
+                let mut state = self.node.state();
+                match state.own.tokens.get(token).cloned() {
+                    Some(one) if matches!(one.way, Way::Cached | Way::Shadow { .. }) => {
+                        self.stores.tell_unmoved(&mut state, &one, &error);
+                    }
+                    Some(one) => {
+                        let what = format!("{} cannot be moved out of the cache", one.name);
+                        self.rank.complain(messages::NOT_MOVED, &format_args!("{what}: {error}"));
+                    }
+                    None => self.rank.complain(messages::NOT_MOVED, &error),
+                }
+                -1
+            }
+        }
+    }
+
+    /// Opens the file as if just now, with the promise to change it: the first change through `fd`
+    /// is about to be made. `None` if `token` is not a reader of a sealed copy.
+    pub(crate) fn wake_lazy(&self, token: u64, fd: i32) -> Result<Option<File>> {
+        let name = {
+            let mut state = self.node.state();
+            match state.own.tokens.get(token).cloned() {
+                Some(mut tracked @ Tracked { way: Way::Lazy { .. }, .. }) => {
+                    if state.view.place(&tracked.name) == Place::Deleted {
+                        state.own.tokens.orphan_readers(&tracked.name);
+                        tracked = state.own.tokens.get(token).cloned().unwrap_or(tracked);
+                    }
+                    if tracked.is_orphan() || self.handles.is_evicted(&state, &tracked) {
+                        return self.wake_alone(&mut state, token, fd, tracked).map(Some);
+                    }
+                    tracked.name
+                }
+                _ => return Ok(None),
+            }
+        };
+        let gone = || Error::Missing(format!("{name} cannot be copied to be changed"));
+        let (flags, _) = descriptor_info(fd)?;
+        let matched = self.rank.match_name(&name).ok_or_else(gone)?;
+        let intent = Intent::of(flags & (libc::O_ACCMODE | libc::O_APPEND));
+        loop {
+            let answer = self.open_for_writing(&name, &matched, intent, Manner::Changing);
+            let (path, own) = match answer {
+                Answer::Redirect { path, token } => (path, token),
+                Answer::Pass { token } => (self.site.on_prefix(&name), token),
+                _ => return Err(gone()),
+            };
+            match open_alike(fd, &path) {
+                Ok(file) => {
+                    let replaced = self.node.state().own.tokens.replace(token, own);
+                    if !replaced {
+                        self.handles.closed(own); // as the reader was, by another thread
+                    }
+                    return Ok(Some(file));
+                }
+                Err(error) if self.handles.opened(own, -1, error.errno()) => return Err(error),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Does what [`Self::wake_lazy`] does for a file that only its descriptors lead to. If its
+    /// dataset has left the cache, the change goes to the PFS, at once if that has the file; if it
+    /// was deleted, nowhere.
+    pub(crate) fn wake_alone(
+        &self,
+        state: &mut State,
+        token: u64,
+        fd: i32,
+        tracked: Tracked,
+    ) -> Result<File> {
+        let orphan = tracked.is_orphan();
+        let Tracked { key, name, way: Way::Lazy { kept, .. }, .. } = tracked else {
+            return Err(Error::Missing(format!("{} is not open on a sealed copy", tracked.name)));
+        };
+        let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
+        let there = self.site.on_prefix(&name);
+        if !orphan
+            && stamp(&there).is_some_and(|flushed| stamp(&here) == Some(flushed))
+            && let Ok(file) = open_alike(fd, &there)
+        {
+            state.own.tokens.take(token);
+            self.handles.let_go(state, kept.as_deref());
+            return Ok(file);
+        }
+        let shared = state.own.tokens.shadow_of(&name).cloned();
+        if shared.is_none() {
+            state.mates.co_writers.remove(&name);
+        }
+        let copy =
+            shared.map_or_else(|| self.handles.private_copy(state, &key, &name, &here), Ok)?;
+        let file = open_alike(fd, &copy)?;
+        if let Some(one) = state.own.tokens.get_mut(token) {
+            one.way = Way::Shadow { copy, origin: kept.unwrap_or_default(), base: None };
+        }
+        Ok(file)
+    }
+}

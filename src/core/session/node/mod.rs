@@ -1,0 +1,74 @@
+//! The state of a rank, as the ranks of its node see it at once.
+//!
+//! | file | job |
+//! |---|---|
+//! | `state.rs` | the state |
+//! | `shared.rs` | its lock, and threads that give files their names on the PFS meanwhile |
+//! | `neighbours.rs` | what the ranks of a node see at once |
+//! | `turns.rs` | one step of theirs at a time |
+//! | `moves.rs` | directories that got their final name |
+//! | `left.rs` | files of complete datasets that the program has changed since |
+
+mod left;
+pub(super) mod moves;
+pub(super) mod neighbours;
+pub(super) mod shared;
+mod state;
+mod turns;
+
+use std::sync::Arc;
+
+pub(crate) use state::State;
+
+use shared::SharedState;
+
+use crate::launch::site::Site;
+use crate::machine::Idle;
+use crate::namespace::Neighbours;
+use crate::session::rank::Rank;
+
+/// The state, and how ranks of the node hear of what each does with it.
+pub struct Node {
+    pub(super) site: Arc<Site>,
+    pub(super) rank: Arc<Rank>,
+    pub(super) state: Arc<SharedState>,
+    pub(super) neighbours: Neighbours,
+    pub(super) idle: Idle,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread::scope;
+
+    use crate::machine::DatasetKey;
+    use crate::session::alone::Alone;
+
+    /// All calls of the program once waited for a slow rename on the prefix.
+    #[test]
+    fn who_looks_does_not_wait_for_a_name_that_a_thread_gives_and_who_changes_it_does() {
+        let one = Alone::new();
+        let (node, key) = (&one.session.node, &DatasetKey::new(0, "1", 0));
+        let ((begun, has_begun), (go_on, goes_on)) = (channel(), channel());
+        scope(|threads| {
+            threads.spawn(move || {
+                node.state.publish(key, "ck/1/file", &mut || {
+                    begun.send(()).unwrap();
+                    goes_on.recv().unwrap();
+                    Ok(())
+                })
+            });
+            has_begun.recv().unwrap();
+            drop(node.state_to_look());
+            drop(node.state_to_change(&["ck/2/file"]));
+            let (changed, is_changed) = channel();
+            threads.spawn(move || {
+                drop(node.state_to_change(&["ck/1/file"]));
+                changed.send(()).unwrap();
+            });
+            assert!(is_changed.try_recv().is_err());
+            go_on.send(()).unwrap();
+            is_changed.recv().unwrap();
+        });
+    }
+}

@@ -1,0 +1,149 @@
+//! Directories that got their final name, as every rank hears of it (`names/moving.rs` is the rank
+//! that renames): its own files move in the cache.
+
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+use crate::log::messages;
+use crate::machine::{DatasetKey, DatasetState, Reason, Why};
+use crate::namespace::{self as ns, Move};
+use crate::session::{
+    node::{Node, State},
+    rank::publish::{PublishGate, SingleFile},
+};
+use crate::system::monotonic_ms;
+
+/// A file of this rank whose directory has moved.
+struct MovedFile<'a> {
+    key: &'a DatasetKey,
+    old: &'a str,
+    new: &'a str,
+    was_on_prefix: bool,
+    /// The PFS has files of the directory.
+    landed: bool,
+}
+
+impl Node {
+    /// Takes the rename of a directory that `rank`, of this node, has just done.
+    pub(crate) fn see_move(&self, state: &mut State, rank: usize, one: &Move) {
+        state.moves.heard.insert((rank, one.number));
+        self.take_move(state, one);
+    }
+
+    /// Takes what `rank` tells of a directory that it has renamed before the agreement, unless that
+    /// was seen already.
+    pub(crate) fn hear_of_move(&self, state: &mut State, rank: usize, one: &Move) {
+        if !state.moves.heard.remove(&(rank, one.number)) {
+            self.take_move(state, one);
+        }
+    }
+
+    pub(crate) fn take_move(&self, state: &mut State, one: &Move) {
+        if let Err(error) = move_in_cache(state, one) {
+            self.rank.complain(messages::OPERATION_FAILED, &error);
+        }
+        self.follow(state, one);
+    }
+
+    /// Gives what this rank knows of the directory's files their new names.
+    pub(crate) fn follow(&self, state: &mut State, one: &Move) {
+        let mut own = Vec::new();
+        for (key, holding) in state.own.holdings.iter().filter(|(_, holding)| holding.id == 0) {
+            let below = holding.files.iter().filter_map(|name| {
+                let on_prefix = state.machine.lies_on_prefix(key, name)?;
+                Some((key.clone(), name.clone(), one.new_name(name)?, on_prefix))
+            });
+            own.extend(below);
+        }
+        for (key, old, new, on_prefix) in own {
+            let moved = MovedFile {
+                key: &key,
+                old: &old,
+                new: &new,
+                was_on_prefix: on_prefix,
+                landed: one.landed,
+            };
+            if let Err(error) = self.follow_file(state, &moved) {
+                let reason = format!("{old}, which has become {new}: {error}");
+                state.machine.failed(&key, &reason, monotonic_ms());
+            }
+        }
+        let State { view, own, moves, .. } = state;
+        let open = |key: &DatasetKey| own.holdings.get(key).is_none_or(|holding| holding.id == 0);
+        view.follow(one, open);
+        moves.elsewhere.follow(one);
+    }
+
+    fn follow_file(&self, state: &mut State, moved: &MovedFile<'_>) -> Result<()> {
+        let MovedFile { key, old, new, was_on_prefix, landed } = *moved;
+        let Some(file) = self.rank.file_ref(new) else { return Ok(()) };
+        let here = state.view.layer(key).map(|layer| layer.dir.join(new));
+        let (target, reason) = (self.site.on_prefix(new), Reason::DirectoryMoved);
+        let is_there = |here: &PathBuf| {
+            let one = SingleFile { source: here, target: &target, reason };
+            self.rank.has_the_same(new, here) || self.rank.publish(one, PublishGate::Open).is_ok()
+        };
+        let may_land = landed && !was_on_prefix && state.own.tokens.count(old) == 0;
+        let lands = may_land && here.as_ref().is_some_and(is_there);
+        let on_prefix = was_on_prefix || lands;
+        if landed && !was_on_prefix {
+            state.machine.mark_unsafe(&file, Why::Stays);
+        }
+        let moved =
+            state.machine.moved(key, old, &file, on_prefix.then_some(reason), monotonic_ms());
+        let Some(revoke) = moved else { return Ok(()) };
+        if revoke {
+            self.site.filemap.revoke(&self.rank.record_key(key))?;
+        }
+        state.own.tokens.rename(old, new, key);
+        state.leave_file(key, old);
+        if let Some(holding) = state.own.holdings.get_mut(key) {
+            holding.files.insert(new.to_string());
+        }
+        if let Some(layer) = state.view.layer_mut(key)
+            && on_prefix
+        {
+            layer.set_on_prefix(new, true);
+        }
+        match here.filter(|_| lands) {
+            Some(here) => ns::remove(&here),
+            None => Ok(()),
+        }
+    }
+
+    /// Learns from `text` how the program calls a directory of `series` before it is complete. All
+    /// ranks have heard this.
+    pub(crate) fn learn_directory(&self, state: &mut State, series: usize, text: &str) {
+        if series < self.rank.series.series().len() && self.rank.directories.add(series, text) {
+            state.machine.learn_directory(series, text);
+        }
+    }
+}
+
+/// Tells whether the dataset is not sealed, as far as this rank knows.
+pub(crate) fn is_open(state: &State, key: &DatasetKey) -> bool {
+    let mut known = state.machine.datasets(key.series).iter();
+    let shared = known.find(|known| known.key == *key);
+    state.own.holdings.get(key).is_none_or(|holding| holding.id == 0)
+        && shared.is_none_or(|shared| shared.state == DatasetState::Open)
+}
+
+/// Renames the directory in what this node has cached of checkpoints in progress; another rank of
+/// the node may have done so.
+pub(crate) fn move_in_cache(state: &State, one: &Move) -> Result<()> {
+    let layers = state.view.layers().iter().filter(|layer| is_open(state, &layer.key));
+    for layer in layers {
+        let (from, to) = (layer.dir.join(&one.from), layer.dir.join(&one.to));
+        if !from.is_dir() {
+            continue;
+        }
+        ns::make_parents(&layer.dir, &one.to)?;
+        match std::fs::rename(&from, &to) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("cannot rename", &from, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

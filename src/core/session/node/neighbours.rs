@@ -1,0 +1,242 @@
+//! The ranks of a node see at once what each does with names (DESIGN section 5): a log in shared
+//! memory, told when the state is let go, heard when it is taken. Nobody waits for anybody.
+//!
+//! Who looks where a name leads, to change that, claims the name first (`handles/co_writers.rs`):
+//! the log takes a claim only from one who has heard all, so that of two the second hears of the
+//! first one and looks again. Between the claim and what it is for, a rank may be stopped; so a
+//! claim says what is to be done, and who cannot go on without it does it ([`Node::honour`]).
+
+use std::ops::{Deref, DerefMut};
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+
+use crate::error::Result;
+use crate::machine::DatasetState;
+use crate::namespace::{Claim, Claimed, Neighbours, News, Notice};
+use crate::session::node::{
+    Node, State,
+    shared::{Guarded, Publishing},
+};
+use crate::system::{Heard, thread_id};
+
+impl Node {
+    /// Takes in what the others of the node have told since the last time.
+    pub(crate) fn hear_neighbours(&self, state: &mut State) -> News {
+        let mut news = News::default();
+        let Neighbours { log, place: heard_to, .. } = &self.neighbours;
+        let Some(log) = log.get() else { return news };
+        let mut place = heard_to.load(Ordering::Relaxed);
+        loop {
+            match log.hear(&mut place) {
+                Heard::Nothing => break,
+                Heard::Missed => {
+                    news.missed = true;
+                    state.mates.claims.clear();
+                    state.mates.turns.clear();
+                    state.view.forget_told(self.neighbours.ranks());
+                    state.machine.forget_near();
+                    state.note_all_co_writers();
+                    state.own.checksums.doubt_all();
+                }
+                Heard::Message(bytes) => match Notice::from_bytes(&bytes) {
+                    Some((rank, told)) if rank != self.site.rank => {
+                        self.listen(state, &mut news, rank, told);
+                    }
+                    _ => {}
+                },
+            }
+        }
+        heard_to.store(place, Ordering::Relaxed);
+        news
+    }
+
+    fn listen(&self, state: &mut State, news: &mut News, rank: usize, told: Notice) {
+        let of = match &told {
+            Notice::Made(name) | Notice::OnPrefix(name) | Notice::Unclaimed(name) => name.clone(),
+            Notice::Claimed(claim) => claim.name.clone(),
+            _ => String::new(),
+        };
+        let of = (of, rank);
+        if matches!(told, Notice::Made(_) | Notice::OnPrefix(_))
+            && let Some(claimed) = state.mates.claims.get_mut(&of)
+        {
+            claimed.heard = true;
+            if claimed.honoured {
+                return;
+            }
+        }
+        if matches!(told, Notice::Claimed(_) | Notice::Made(_) | Notice::OnPrefix(_)) {
+            state.note_co_writer(&of.0, rank);
+            state.doubt(&of.0);
+            news.written.push(of.clone());
+        }
+        match told {
+            Notice::Claimed(claim) => {
+                let claimed = Claimed { claim, honoured: false, heard: false };
+                drop(state.mates.claims.insert(of, claimed));
+            }
+            Notice::Unclaimed(_) => {
+                let undone = state.mates.claims.remove(&of).is_some_and(|claimed| !claimed.heard);
+                if undone && state.mates.co_writers.get(&of.0) == Some(&Some(rank)) {
+                    state.mates.co_writers.remove(&of.0);
+                }
+            }
+            Notice::Turn(names) => state.mates.turns.begin(rank, names),
+            Notice::TurnOver => state.mates.turns.end(rank),
+            told => self.heed(state, rank, told),
+        }
+    }
+
+    /// Tells the others that this rank is about to write a file. `false`: it has not heard all, and
+    /// they have not, either.
+    pub(crate) fn claim(&self, claim: &Claim) -> bool {
+        let told = Notice::Claimed(claim.clone());
+        self.rank.is_child() || self.neighbours.announce(&told, self.site.rank)
+    }
+
+    /// Takes a claim back: what has come of it is told, or it has failed.
+    pub(crate) fn unclaim(&self, claim: &Claim) {
+        if !self.rank.is_child() {
+            self.neighbours.tell(&[Notice::Unclaimed(claim.name.clone())], self.site.rank);
+        }
+    }
+
+    /// Does what others have claimed of `name` and may not have done yet: they may be stopped, and
+    /// nobody waits for them. Returns the rank, if there is one.
+    pub(crate) fn honour(&self, state: &mut State, name: &str) -> Option<usize> {
+        let all =
+            state.mates.claims.range_mut((name.to_string(), 0)..=(name.to_string(), usize::MAX));
+        let open: Vec<_> = all
+            .filter(|(_, claimed)| !claimed.honoured)
+            .map(|((_, rank), claimed)| {
+                claimed.honoured = true;
+                (*rank, claimed.claim.clone())
+            })
+            .collect();
+        for (rank, claim) in &open {
+            if let Some((from, to)) = &claim.rename {
+                // What is not there any more has its name, or was given up; else the rank will hear
+                // itself of what is in the way.
+                let _ = std::fs::rename(from, to);
+            }
+            if claim.on_prefix {
+                self.heed(state, *rank, Notice::OnPrefix(name.to_string()));
+            }
+            self.heed(state, *rank, Notice::Made(name.to_string()));
+        }
+        open.last().map(|(rank, _)| *rank)
+    }
+
+    /// Tells what this rank has done.
+    pub(crate) fn tell_neighbours(&self, state: &mut State) {
+        let told = state.view.take_news();
+        if !told.is_empty() && !self.rank.is_child() {
+            self.neighbours.tell(&told, self.site.rank);
+        }
+    }
+
+    fn heed(&self, state: &mut State, rank: usize, told: Notice) {
+        let name = match &told {
+            Notice::Deleted(name) | Notice::Made(name) => name.as_str(),
+            Notice::OnPrefix(name) | Notice::DirGone(name) => name.as_str(),
+            _ => "",
+        };
+        match (&told, self.rank.file_ref(name)) {
+            (Notice::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
+            (Notice::Made(_), Some(file)) => {
+                let given_away = state.machine.made_just_now(&file);
+                if let Some(own) = given_away.and_then(|key| state.own.holdings.get_mut(&key)) {
+                    own.files.remove(&file.name);
+                }
+            }
+            (Notice::OnPrefix(_), _) => {
+                for file in self.rank.file_refs(name) {
+                    for key in state.machine.taken_just_now(&file) {
+                        let holding = state.own.holdings.entry(key).or_default();
+                        holding.files.insert(file.name.clone());
+                    }
+                }
+                self.note_left(state, name);
+            }
+            (Notice::Moved(one), _) => self.see_move(state, rank, one),
+            (Notice::Deleted(_) | Notice::DirGone(_), None) => self.site.host.names_changed(),
+            _ => {}
+        }
+        state.view.hear(rank, told);
+    }
+
+    /// Opens the log of this launch, if the ranks can talk to one another; see
+    /// [`Neighbours::meet`].
+    pub(crate) fn meet_neighbours(&self) -> Result<()> {
+        self.rank.links().map_or(Ok(()), |links| {
+            let dir = &self.site.layout.control_dir;
+            self.neighbours.meet(dir, links.node.as_ref(), &links.node_ranks)
+        })
+    }
+
+    /// Finds the newest dataset of a series that is known to be complete: its id, and what `{id}`
+    /// stands for.
+    pub fn newest_complete(&self, series: usize) -> Option<(u64, String)> {
+        let state = self.state();
+        let mut all = state.machine.datasets(series).iter();
+        let newest = all.rfind(|one| one.state == DatasetState::Confirmed);
+        newest.map(|one| (one.id, one.key.id.clone()))
+    }
+
+    /// Locks the state. Whoever has it has heard what the other ranks of the node have done, and
+    /// tells them what he did when he lets go.
+    ///
+    /// No thread gives a file its name on the PFS meanwhile: whatever is to be done there can be.
+    pub(crate) fn state(&self) -> Locked<'_> {
+        self.state_when(|_, publishing| publishing.is_over())
+    }
+
+    /// Locks the state for who neither changes names nor looks where they lead: nobody waits.
+    pub(crate) fn state_to_look(&self) -> Locked<'_> {
+        self.state_when(|_, _| true)
+    }
+
+    /// Locks the state as soon as threads have no more under way than is `allowed`.
+    pub(crate) fn state_when(&self, allowed: impl Fn(&State, &Publishing) -> bool) -> Locked<'_> {
+        let mut guarded = self.state.lock_when(allowed);
+        let state = &mut guarded.state;
+        state.machine.called_by(thread_id());
+        state.machine.passed(self.idle.take_passed());
+        self.hear_neighbours(state);
+        Locked { guarded, node: self, turn: None }
+    }
+}
+
+/// The state, locked.
+pub(crate) struct Locked<'a> {
+    guarded: MutexGuard<'a, Guarded>,
+    node: &'a Node,
+    /// The names that nobody looks at meanwhile (`turns.rs`).
+    pub(crate) turn: Option<Vec<String>>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.guarded.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.guarded.state
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let state = &mut self.guarded.state;
+        if state.view.has_news() {
+            self.node.tell_neighbours(state);
+        }
+        if self.turn.is_some() && !self.node.rank.is_child() {
+            self.node.neighbours.tell(&[Notice::TurnOver], self.node.site.rank);
+        }
+    }
+}

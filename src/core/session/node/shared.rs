@@ -1,0 +1,129 @@
+//! The state, and who waits for it: threads of this rank that give files their names on the PFS.
+//!
+//! A rename there can take as long as the file system likes, and the program's calls need the
+//! state. So a thread notes the name, lets the state go, renames, and says what has come of it.
+//! Meanwhile what only looks goes on, and so does what changes other names; who changes that name
+//! waits: a deletion finds the file published, and the content that comes next is not replaced by
+//! an older one. Nothing could be put right afterwards, when the program has a new file there.
+
+use std::collections::BTreeSet;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::error::Result;
+use crate::machine::DatasetKey;
+use crate::namespace::is_within;
+use crate::session::{node::State, rank::lock};
+use crate::system::test_pause;
+
+/// What threads are about to rename on the PFS.
+#[derive(Debug, Default)]
+pub(crate) struct Publishing {
+    names: BTreeSet<String>,
+    /// So many calls wait for it. Threads let them go first: each has many files.
+    awaited: usize,
+}
+
+impl Publishing {
+    /// Tells whether nothing is being renamed.
+    pub fn is_over(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Tells whether `name` is being given to a file.
+    pub fn has(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    /// Tells whether one of `names` is, or what is below it.
+    pub fn meets(&self, names: &[&str]) -> bool {
+        self.names.iter().any(|one| names.iter().any(|name| is_within(name, one)))
+    }
+}
+
+/// What the lock guards.
+pub(super) struct Guarded {
+    pub state: State,
+    publishing: Publishing,
+}
+
+/// The state, and where those wait who cannot have it yet.
+pub(crate) struct SharedState {
+    guarded: Mutex<Guarded>,
+    settled: Condvar,
+}
+
+impl SharedState {
+    pub fn new(state: State) -> SharedState {
+        let guarded = Guarded { state, publishing: Publishing::default() };
+        SharedState { guarded: Mutex::new(guarded), settled: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Guarded> {
+        // A panic while it was held has ended routing; what is left is still worth saving.
+        lock(&self.guarded)
+    }
+
+    fn wait<'a>(
+        &'a self,
+        guarded: MutexGuard<'a, Guarded>,
+        until: impl Fn(&Publishing) -> bool,
+    ) -> MutexGuard<'a, Guarded> {
+        let waited = self.settled.wait_while(guarded, |now| !until(&now.publishing));
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the state, as soon as threads have no more to do with it than is `allowed`.
+    pub(super) fn lock_when(
+        &self,
+        allowed: impl Fn(&State, &Publishing) -> bool,
+    ) -> MutexGuard<'_, Guarded> {
+        let mut guarded = self.lock();
+        let is_allowed = |now: &Guarded| allowed(&now.state, &now.publishing);
+        if is_allowed(&guarded) {
+            return guarded;
+        }
+        guarded.publishing.awaited += 1;
+        let waited = self.settled.wait_while(guarded, |now| !is_allowed(now));
+        let mut guarded = waited.unwrap_or_else(PoisonError::into_inner);
+        guarded.publishing.awaited -= 1;
+        self.settled.notify_all();
+        guarded
+    }
+
+    /// Takes a thread's turn to give `name` to its file of `key` by `publish`. Returns `false` if
+    /// the program has deleted it, or the PFS has a newer content.
+    ///
+    /// # Errors
+    /// What `publish` says.
+    pub fn publish(
+        &self,
+        key: &DatasetKey,
+        name: &str,
+        publish: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<bool> {
+        let mut now = self.wait(self.lock(), |now| now.awaited == 0 && !now.has(name));
+        if now.state.machine.is_left_out_now(key, name) {
+            return Ok(false);
+        }
+        now.publishing.names.insert(name.to_string());
+        drop(now);
+        let _turn = NamingTurn { shared: self, name };
+        test_pause("publish.name");
+        publish()?;
+        self.lock().state.machine.published(key, name);
+        Ok(true)
+    }
+}
+
+/// A name is being given; it is over when this goes, whatever has come of it.
+struct NamingTurn<'a> {
+    shared: &'a SharedState,
+    name: &'a str,
+}
+
+impl Drop for NamingTurn<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().publishing.names.remove(self.name);
+        self.shared.settled.notify_all();
+    }
+}

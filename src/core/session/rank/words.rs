@@ -1,0 +1,48 @@
+//! What is said of the run, by one rank, and how a dataset is called there.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::log::{self, Id, messages};
+use crate::machine::DatasetKey;
+use crate::session::rank::Rank;
+
+impl Rank {
+    /// Returns what a dataset is called in messages.
+    pub(crate) fn title(&self, key: &DatasetKey) -> String {
+        self.record_key(key).title()
+    }
+
+    /// Prints one line, by one rank.
+    pub(crate) fn tell(&self, id: Id, text: impl Display) {
+        if self.site.rank == 0 {
+            log::warn(id, text);
+        }
+    }
+
+    /// Prints, once for this cause, what has failed on this rank.
+    pub(crate) fn complain(&self, id: Id, error: &impl Display) {
+        log::warn_once(id, format_args!("rank {}: {error}", self.site.rank));
+    }
+
+    /// Prints one line, by one rank, for those who want to know.
+    pub(crate) fn mention(&self, text: impl Display) {
+        if self.site.rank == 0 {
+            log::message(1, text);
+        }
+    }
+
+    pub(crate) fn tell_unpublished(&self, name: &str, source: &Path, error: &Error) {
+        log::warn_once_for(
+            messages::FILE_NOT_WRITTEN,
+            name,
+            format_args!(
+                "rank {}: {name} could not be written to {}: {error}; it is still in {}",
+                self.site.rank,
+                self.site.prefix.display(),
+                source.display()
+            ),
+        );
+    }
+}

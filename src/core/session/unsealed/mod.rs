@@ -1,0 +1,165 @@
+//! Files that no agreement comes for go to the PFS by themselves; `machine/matters/unsealed.rs`
+//! says which, when, and in which order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::account::tally::Count;
+use crate::launch::site::Site;
+use crate::log::{self, messages};
+use crate::machine::{FileRef, Gone, Overdue, Reason};
+use crate::namespace as ns;
+use crate::params::keys;
+use crate::session::{
+    contents::Contents,
+    node::Node,
+    rank::{
+        Rank,
+        publish::{PublishGate, SingleFile},
+    },
+};
+use crate::system::monotonic_ms;
+
+/// What goes to the PFS although no agreement comes for it.
+pub struct Unsealed {
+    pub(super) site: Arc<Site>,
+    pub(super) rank: Arc<Rank>,
+    pub(super) node: Arc<Node>,
+    pub(super) contents: Arc<Contents>,
+    /// A thread whose calls do not count has made collective ones.
+    pub(super) passed_by: AtomicBool,
+}
+
+impl Unsealed {
+    /// Writes what is overdue to the PFS, and deletes there what the program has deleted. Runs on
+    /// the helper thread, when agreements end, and after the end at every close.
+    pub(crate) fn publish_overdue(&self) {
+        self.publish_closed(true);
+        self.contents.publish_left_private();
+        for gone in self.node.state().machine.overdue_deletions(monotonic_ms()) {
+            self.remove_gone(&gone);
+        }
+    }
+
+    /// Writes what is overdue to the PFS; the files that may name a checkpoint only if `pointers`.
+    /// Returns those that are left.
+    pub(crate) fn publish_closed(&self, pointers: bool) -> Vec<Overdue> {
+        self.publish_before(None, pointers)
+    }
+
+    /// Brings what no agreement has come for to the PFS before the program begins the second
+    /// checkpoint after it with `file`.
+    pub(crate) fn publish_outrun(&self, file: &FileRef) {
+        if self.node.state_to_look().machine.outruns(file) {
+            self.publish_before(Some(file.series), true);
+        }
+    }
+
+    fn publish_before(&self, coming: Option<usize>, pointers: bool) -> Vec<Overdue> {
+        let overdue = self.node.state().machine.overdue_before(coming, monotonic_ms());
+        let (later, now): (Vec<_>, Vec<_>) =
+            overdue.into_iter().partition(|one| one.last && !pointers);
+        // Nothing may overtake one that cannot be written.
+        now.iter().all(|one| self.publish_unsealed_file(one, Reason::NoAgreement));
+        if !now.is_empty() {
+            self.tell_unheard(coming.is_some());
+        }
+        later
+    }
+
+    /// Once: a program without agreements has no use of the cache, and nobody would know why.
+    /// `outrun`: checkpoints come so fast.
+    fn tell_unheard(&self, outrun: bool) {
+        let unheard = outrun || self.node.state().machine.is_unheard(monotonic_ms());
+        if !unheard || self.rank.is_ended() || self.rank.is_exiting() {
+            return;
+        }
+        let since = match outrun {
+            true => "while it wrote two checkpoints".to_string(),
+            false => {
+                let seconds = self.site.settings.get(keys::UNSEALED_SECONDS).as_secs_f64();
+                format!("for {seconds} s")
+            }
+        };
+        let why = match self.passed_by.load(Ordering::Relaxed) {
+            false => "",
+            true => {
+                " by the thread that initialised MPI (those of others count from \
+                 MPI_THREAD_SERIALIZED on)"
+            }
+        };
+        log::warn_once(
+            messages::NO_COLLECTIVE,
+            format_args!(
+                "the program has passed no blocking collective of all ranks{why} {since}, and \
+                 checkpoints in the cache are complete at those only: their files are written to \
+                 {} as they are, new ones too until there is one (SCR_UNSEALED_SECONDS)",
+                self.site.prefix.display()
+            ),
+        );
+    }
+
+    /// Notes that a thread whose calls do not count has made a collective call.
+    pub fn note_passed_by(&self) {
+        self.passed_by.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes one of them, if it is still there. `false`: it cannot be written.
+    pub(crate) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
+        let layer = self.node.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
+        let Some(source) = layer.filter(|source| source.exists()) else { return true };
+        // Without the lock: the copy takes its time. The cached file stays what the program
+        // sees; if it is opened again meanwhile, the machine has it copied once more.
+        let target = self.rank.on_prefix_now(&one.file);
+        let gate = if reason == Reason::Wanted { PublishGate::Awaited } else { PublishGate::Open };
+        match self.rank.publish(SingleFile { source: &source, target: &target, reason }, gate) {
+            Ok(_) => {
+                self.rank.tally.one(Count::FellBack);
+                self.node.state().machine.published(&one.key, &one.file);
+                true
+            }
+            Err(error) => {
+                self.rank.tell_unpublished(&one.file, &source, &error);
+                false
+            }
+        }
+    }
+
+    fn remove_gone(&self, gone: &Gone) {
+        let mut state = self.node.state();
+        let cached = state.view.layer(&gone.key).map(|layer| layer.dir.join(&gone.file));
+        let mut done = cached.map_or(Ok(()), |path| ns::remove(&path));
+        // Made again meanwhile: that one stays.
+        if gone.everywhere && state.view.is_deleted(&gone.file) {
+            done = done.and(self.contents.remove_deleted(&mut state, &gone.file).map(drop));
+        }
+        if let Err(error) = done {
+            self.rank.complain(messages::DELETION_FAILED, &error);
+        }
+        state.leave_file(&gone.key, &gone.file);
+        if gone.everywhere && state.view.place(&gone.file) == ns::Place::Deleted {
+            state.view.settle(&gone.file);
+            if state.view.place(&gone.file) != ns::Place::Prefix {
+                state.view.delete(&gone.file); // an older dataset has one, too
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::alone::Alone;
+
+    #[test]
+    fn what_is_closed_comes_to_the_prefix_when_the_run_ends_without_an_agreement() {
+        let one = Alone::new();
+        let token = one.write("ck/1/file", "content");
+        one.session.node.state().machine.begin_exit();
+        let there = || std::fs::read_to_string(one.prefix().join("ck/1/file")).ok();
+        one.session.unsealed.publish_overdue();
+        assert_eq!(there(), None, "it is open");
+        one.session.handles.closed(token);
+        one.session.unsealed.publish_overdue();
+        assert_eq!(there().as_deref(), Some("content"));
+    }
+}
