@@ -18,7 +18,7 @@ use super::abi::{
 use crate::engine;
 use scr_core::machine::SyncKind;
 use scr_core::session;
-use scr_core::session::{Alias, Answer, Attributes, Door, Note, Session};
+use scr_core::session::{Alias, Answer, Door, Note, Session, StatAttributes};
 
 const _: () = assert!(TOKEN_LAZY == session::TOKEN_LAZY, "both sides mean the same bit");
 
@@ -147,7 +147,7 @@ unsafe fn put(answer: Answer, verdict: *mut Verdict) {
     }
 }
 
-fn stat_answer(known: &Attributes) -> StatAnswer {
+fn stat_answer(known: &StatAttributes) -> StatAnswer {
     StatAnswer {
         size: known.size,
         mode: known.mode,

@@ -12,4 +12,4 @@ mod holdings;
 
 pub use base::{Base, Stamp, stamp};
 pub use checksums::Checksums;
-pub use holdings::{Holding, Room, TOKEN_LAZY, Tokens, Tracked, Way};
+pub use holdings::{Holding, LiesAt, Room, TOKEN_LAZY, Tokens, Tracked};

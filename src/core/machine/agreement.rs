@@ -14,7 +14,7 @@ use super::local::{LocalDataset, Phase, Status};
 use super::shared::DatasetState;
 use super::steps::Next;
 use super::visible::{Due, News};
-use crate::streams::{Carries, HEAD, Heard, Streams, SyncKind, WORLD};
+use crate::streams::{Carries, HEAD, StreamNews, Streams, SyncKind, WORLD};
 
 /// Words of an agreement.
 pub const WORDS: usize = HEAD + OWN;
@@ -171,14 +171,14 @@ impl Machine {
         let (head, own) = words.split_at(HEAD);
         let head: [i64; HEAD] = std::array::from_fn(|at| head[at]);
         match self.agreement.streams.hear(stream, head) {
-            Heard::Acts => {}
-            Heard::ShutOut => {
+            StreamNews::Acts => {}
+            StreamNews::ShutOut => {
                 let (_, news) = self.agreement.asks;
                 self.news = self.news.max(news);
                 return Next::Postponed;
             }
-            Heard::Ended => return Next::Ended,
-            Heard::Differ { most, least } => return Next::Disabled { most, least },
+            StreamNews::Ended => return Next::Ended,
+            StreamNews::Differ { most, least } => return Next::Disabled { most, least },
         }
         let own: [i64; OWN] = std::array::from_fn(|at| own[at]);
         self.decided(stream, u64::try_from(head[2]).unwrap_or(0), own)

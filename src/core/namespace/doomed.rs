@@ -11,13 +11,13 @@ use std::path::Path;
 pub struct Doomed {
     /// Device and inode of the file on the prefix, and how it looks: a new file may get the inode
     /// of one that has gone.
-    there: Option<(u64, u64, Look)>,
+    there: Option<(u64, u64, SizeAndTime)>,
     /// Size and time of the cached file, which a flush may yet bring there: it keeps both.
-    cached: Option<Look>,
+    cached: Option<SizeAndTime>,
 }
 
 /// Bytes, and seconds and nanoseconds of the last change.
-type Look = (u64, i64, i64);
+type SizeAndTime = (u64, i64, i64);
 
 impl Doomed {
     /// Notes the file at `path` on the prefix, and that in the cache, if it has one.
@@ -39,7 +39,7 @@ impl Doomed {
     }
 }
 
-fn look(found: &Metadata) -> Look {
+fn look(found: &Metadata) -> SizeAndTime {
     (found.len(), found.mtime(), found.mtime_nsec())
 }
 

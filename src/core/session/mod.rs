@@ -42,7 +42,7 @@ pub use crate::handles::TOKEN_LAZY;
 pub use crate::launch::program_setting;
 pub use crate::launch::{Alias, Arrival, Door, Herald, Host, Required, Surroundings};
 pub use crate::machine::{Call, Need, NeedLimits, ProgramState};
-pub use crate::namespace::{Answer, Attributes, Entry};
+pub use crate::namespace::{Answer, Entry, StatAttributes};
 pub use program::{Consent, FILENAME_MAX, Flags};
 pub use rank::hooked::Note;
 pub use rank::runtime::Session;

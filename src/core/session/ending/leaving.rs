@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::launch::meeting::Meeting;
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
-use crate::records::{DatasetRecord, DatasetState};
+use crate::records::{DatasetRecord, RecordedState};
 use crate::session::rank::runtime::Session;
 use crate::transfer::{Background, announce_background};
 
@@ -132,7 +132,7 @@ impl Session {
     fn sealed_record(&self, key: &DatasetKey) -> Option<DatasetRecord> {
         let id = self.state().machine.id_of(key);
         let record = self.site.filemap.get_id(id)?;
-        (record.state == DatasetState::Prepared).then_some(record)
+        (record.state == RecordedState::Prepared).then_some(record)
     }
 
     fn meeting(&self, of: &str) -> Meeting {

@@ -8,7 +8,9 @@ use super::lent::Lent;
 use crate::error::Result;
 use crate::log::messages;
 use crate::machine::FileRef;
-use crate::namespace::{self as ns, Answer, Claim, Found, Intent, Manner, OnPrefix, Place};
+use crate::namespace::{
+    self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIntent, Place, WriteClaim,
+};
 use crate::session::names::placing::mode_of;
 use crate::session::rank::runtime::{Session, State};
 use crate::session::updates::neighbours::Locked;
@@ -17,7 +19,7 @@ use crate::system::{Attributes, has_writers, monotonic_ms, user_attributes_at};
 impl Session {
     /// Answers an open of `path` by the process `child`.
     pub(in crate::session) fn open_by_child(&self, path: &Path, flags: i32, child: i32) -> Answer {
-        let intent = Intent::of(flags);
+        let intent = OpenIntent::of(flags);
         match self.name_of(path) {
             Some(name) if intent.may_change && !ns::is_ours(name) => {
                 self.change_by_child(path, name, flags, child)
@@ -44,7 +46,7 @@ impl Session {
     }
 
     fn change_by_child(&self, path: &Path, name: &str, flags: i32, child: i32) -> Answer {
-        let intent = Intent::of(flags);
+        let intent = OpenIntent::of(flags);
         self.wake(|one| one.name == name);
         let mut state = self.state();
         if !self.concerns(&state, name) {
@@ -104,8 +106,8 @@ impl Session {
         &self,
         state: &mut Locked<'_>,
         name: &str,
-        found: &Found,
-        intent: Intent,
+        found: &FoundTarget,
+        intent: OpenIntent,
     ) -> Result<bool> {
         let own = state.holdings.values().any(|holding| holding.files.contains(name));
         let cached = state.view.cached_in(name).is_some();
@@ -115,7 +117,7 @@ impl Session {
         self.clear_prefix(state, name, found)?;
         self.make_for_child(name, found, intent)?;
         let mut leave = |state: &mut State| self.leave_to_prefix(state, name);
-        let claim = Claim { name: name.to_string(), on_prefix: true, rename: None };
+        let claim = WriteClaim { name: name.to_string(), on_prefix: true, rename: None };
         self.bring_to_prefix(state, claim, found, intent, &mut leave)
     }
 
@@ -131,7 +133,7 @@ impl Session {
     }
 
     /// A file that the PFS does not have is there for the call that truncates it, with its mode.
-    fn make_for_child(&self, name: &str, found: &Found, intent: Intent) -> Result<()> {
+    fn make_for_child(&self, name: &str, found: &FoundTarget, intent: OpenIntent) -> Result<()> {
         let (mode, attributes) = match &found.place {
             Place::Cached(_, here) => (mode_of(here), user_attributes_at(here)),
             Place::Elsewhere(_, remote) => {

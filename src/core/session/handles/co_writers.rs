@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::handles::Base;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
-use crate::namespace::{Claim, Place, Writing};
+use crate::namespace::{Place, WriteClaim, WriteStart};
 use crate::session::rank::runtime::{Session, State};
 use crate::system::{monotonic_ms, test_pause};
 
@@ -93,7 +93,8 @@ impl Session {
         test_pause("change.adopt");
         let (Change { name, key, base, .. }, on_prefix) = (change, naming.on_prefix);
         let rename = Some((naming.from.to_path_buf(), naming.to.to_path_buf()));
-        let claim = Claim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
+        let claim =
+            WriteClaim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
         self.tell_neighbours(state);
         loop {
             let heard = self.hear_neighbours(state);
@@ -125,7 +126,7 @@ impl Session {
     fn carry_out(
         &self,
         state: &mut State,
-        claim: &Claim,
+        claim: &WriteClaim,
         put: &mut dyn FnMut() -> Result<()>,
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<()> {
@@ -179,11 +180,11 @@ impl Session {
     pub(in crate::session) fn write_in_turn(
         &self,
         state: &mut State,
-        writing: Writing<'_>,
+        writing: WriteStart<'_>,
         put: &mut dyn FnMut() -> Result<()>,
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<bool> {
-        let Writing { claim, found, copies, makes_in } = writing;
+        let WriteStart { claim, found, copies, makes_in } = writing;
         let (name, mut others) = (claim.name.as_str(), false);
         self.tell_neighbours(state);
         loop {

@@ -17,7 +17,7 @@ use crate::launch::join::Joined;
 use crate::launch::prepare::Arrival;
 use crate::launch::together::{foreign, machine_config, templates};
 use crate::machine::{Idle, Knowledge, Machine, Need};
-use crate::namespace::{Directories, Neighbours, Silenced, ToldElsewhere, View};
+use crate::namespace::{Directories, Neighbours, SilencedFiles, ToldElsewhere, View};
 use crate::records::learned;
 use crate::session::conference::encode::Encoders;
 use crate::session::ending::halt::Halt;
@@ -130,7 +130,7 @@ fn build(joined: Joined, machine: Machine, known: &[Knowledge], spare: Spare) ->
         neighbours: Neighbours::default(),
         counter: Counter::default(),
         need: Mutex::new(Need::new(monotonic_ms())),
-        silenced: Silenced::new(known),
+        silenced: SilencedFiles::new(known),
         unmatched: Unmatched::new(),
         directories: Directories::new(known),
         program: Program::default(),

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::machine::Reason;
-use crate::namespace::{self as ns, Answer, Intent, Place};
+use crate::namespace::{self as ns, Answer, OpenIntent, Place};
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
 
 impl Session {
     /// Opens such a file.
-    pub(in crate::session) fn open_called(&self, name: &str, intent: Intent) -> Answer {
+    pub(in crate::session) fn open_called(&self, name: &str, intent: OpenIntent) -> Answer {
         if !intent.may_change {
             return self.open_for_reading(name);
         }

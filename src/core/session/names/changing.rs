@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::intake::take_in;
 use crate::error::Result;
-use crate::handles::Way;
+use crate::handles::LiesAt;
 use crate::log::messages;
 use crate::machine::{self, Deletion, Placed, Placement, Reason, Why};
 use crate::namespace::{self as ns, Answer, Manner, Place};
@@ -347,7 +347,7 @@ impl Session {
         if state.tokens.count(name) > 0 {
             self.keep_private(state, here, to, deletion == Some(Deletion::Deferred))?;
             self.after_move(state, key, name, deletion);
-            state.tokens.rename_as(name, to, target, &Way::OnPrefix);
+            state.tokens.rename_as(name, to, target, &LiesAt::OnPrefix);
         } else {
             let one = Single { source: here, target: &self.site.on_prefix(to), reason };
             self.publish(one, Gate::Open)?;

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use crate::account::tally::Count;
 use crate::error::Result;
-use crate::handles::{Tracked, Way};
+use crate::handles::{LiesAt, Tracked};
 use crate::log::messages;
 use crate::machine::{self, DatasetKey, Reason};
-use crate::namespace::{self as ns, Answer, Intent, Place};
+use crate::namespace::{self as ns, Answer, OpenIntent, Place};
 use crate::patterns::Template;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
@@ -16,7 +16,7 @@ use crate::system::monotonic_ms;
 
 impl Session {
     /// Opens a name that matches no pattern.
-    pub(in crate::session) fn open_unmatched(&self, name: &str, intent: Intent) -> Answer {
+    pub(in crate::session) fn open_unmatched(&self, name: &str, intent: OpenIntent) -> Answer {
         if intent.may_change {
             self.note_unmatched(name);
         }
@@ -57,7 +57,7 @@ impl Session {
                 let tracked = Tracked {
                     made: !found.exists,
                     room: room.unwrap_or_default(),
-                    ..Tracked::new(&key, name, Way::Temporary)
+                    ..Tracked::new(&key, name, LiesAt::Temporary)
                 };
                 Answer::Redirect { path, token: state.tokens.issue(tracked) }
             }
@@ -71,7 +71,7 @@ impl Session {
     /// Opens on the PFS what the cache cannot open or make. What the cache has under that name
     /// goes there first, or is forgotten if the open empties it: it must not come back when the
     /// program renames the new one, or at the end.
-    fn pass_private(&self, state: &mut State, name: &str, intent: Intent) -> Answer {
+    fn pass_private(&self, state: &mut State, name: &str, intent: OpenIntent) -> Answer {
         let Place::Private(here) = state.view.place(name) else { return Answer::PASS };
         if state.tokens.count(name) > 0 {
             return Answer::Fail(libc::EIO); // one name cannot be two files
@@ -132,10 +132,10 @@ impl Session {
             let cached = self.put_in_cache(state, placed, last, put);
             if cached {
                 self.replace_private(state, to);
-                state.tokens.rename_as(name, last, &placed.key, &Way::Cached);
+                state.tokens.rename_as(name, last, &placed.key, &LiesAt::Cached);
             } else if open {
                 self.keep_private(state, here, last, false)?;
-                state.tokens.rename_as(name, last, &placed.key, &Way::OnPrefix);
+                state.tokens.rename_as(name, last, &placed.key, &LiesAt::OnPrefix);
             } else {
                 let reason = state.machine.reason_of(&placed.key, last);
                 self.publish_as(state, here, to, reason.unwrap_or(Reason::StoreFailed))?;
@@ -190,7 +190,7 @@ impl Session {
         };
         // A private copy of a sealed file has not become the file yet.
         let mut all = state.tokens.all().filter(|(_, one)| one.name == name);
-        let plain = all.all(|(_, one)| one.way == Way::Cached);
+        let plain = all.all(|(_, one)| one.way == LiesAt::Cached);
         drop(all);
         if !plain || self.match_name(new).is_some() {
             return Ok(Answer::Fail(libc::EXDEV));

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::params::keys;
-use crate::restart::index::Listed;
+use crate::restart::index::IndexedDataset;
 use crate::session::rank::runtime::Session;
 use crate::transfer::{self, Fetched};
 
@@ -25,7 +25,7 @@ pub(in crate::session) enum Fetching {
 impl Session {
     /// Tells how a checkpoint that is on the prefix is protected in the cache; `None` if the
     /// settings want it to stay where it is. The same on all ranks.
-    pub(in crate::session) fn fetched_as(&self, one: &Listed) -> Option<&RedundancyDesc> {
+    pub(in crate::session) fn fetched_as(&self, one: &IndexedDataset) -> Option<&RedundancyDesc> {
         let settings = &self.site.settings;
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
             return None;
@@ -43,7 +43,7 @@ impl Session {
     pub(in crate::session) fn fetch(
         &self,
         links: &Links,
-        one: &Listed,
+        one: &IndexedDataset,
         report: &mut RebuildReport,
     ) -> Result<Fetching> {
         let (Some(descriptor), Some((series, number))) =

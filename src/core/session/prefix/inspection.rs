@@ -12,14 +12,14 @@ use crate::events::Event;
 use crate::launch::site::Links;
 use crate::log::messages;
 use crate::params::keys;
-use crate::restart::index::Listed;
+use crate::restart::index::IndexedDataset;
 use crate::session::rank::runtime::Session;
 use crate::transfer::{Check, Verified, note_attempt, verify_on_prefix, verify_outdated};
 
 impl Session {
     pub(in crate::session) fn log_look(
         &self,
-        one: &Listed,
+        one: &IndexedDataset,
         found: &Verified,
         is_fetch: bool,
         report: &RebuildReport,
@@ -42,7 +42,7 @@ impl Session {
     /// know.
     pub(in crate::session) fn tell_unverified(
         &self,
-        one: &Listed,
+        one: &IndexedDataset,
         found: &Verified,
         restarts: bool,
     ) {
@@ -73,7 +73,7 @@ impl Session {
     pub(in crate::session) fn look_at(
         &self,
         links: &Links,
-        one: &Listed,
+        one: &IndexedDataset,
         restarts: bool,
         fetches: bool,
         report: &mut RebuildReport,
@@ -109,7 +109,7 @@ impl Session {
 }
 
 /// Whether the cache offers a newer checkpoint of its series.
-fn is_outdated(one: &Listed, report: &RebuildReport) -> bool {
+fn is_outdated(one: &IndexedDataset, report: &RebuildReport) -> bool {
     let series = &one.key.series;
     report.offered.iter().any(|cached| cached.id > one.id && cached.key.series == *series)
 }

@@ -4,7 +4,7 @@ use crate::cache::{RebuildReport, Withheld, withhold_spoiled};
 use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::messages;
-use crate::restart::index::{Index, Listed, newest_left};
+use crate::restart::index::{Index, IndexedDataset, newest_left};
 use crate::session::rank::runtime::Session;
 use crate::transfer::{Verified, names_on_prefix};
 
@@ -44,7 +44,7 @@ impl Session {
     pub(in crate::session) fn look_at_spoiled(
         &self,
         links: &Links,
-        one: &Listed,
+        one: &IndexedDataset,
         report: &RebuildReport,
     ) -> Result<Option<Verified>> {
         let Some(withheld) = spoiled(report, one.id) else { return Ok(None) };
@@ -55,7 +55,7 @@ impl Session {
     /// Says what is wrong with a checkpoint on the prefix, unless it is told of as withheld.
     pub(in crate::session) fn tell_damaged(
         &self,
-        one: &Listed,
+        one: &IndexedDataset,
         report: &RebuildReport,
         what: &str,
     ) {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use super::runtime::Session;
-use crate::handles::Way;
+use crate::handles::LiesAt;
 use crate::system::monotonic_ms;
 
 /// Something that the shim has seen.
@@ -35,7 +35,7 @@ impl Session {
     pub fn failed(&self, token: u64, errno: i32) {
         let mut state = self.state_to_look();
         let Some(tracked) = state.tokens.get(token).cloned() else { return };
-        if matches!(tracked.way, Way::Temporary | Way::Lazy { .. }) || tracked.is_orphan() {
+        if matches!(tracked.way, LiesAt::Temporary | LiesAt::Lazy { .. }) || tracked.is_orphan() {
             // It belongs to nothing yet; the program will not rename what it could not write.
             return;
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::runtime::{Session, State};
-use crate::handles::{Tracked, Way};
+use crate::handles::{LiesAt, Tracked};
 use crate::launch::site::Links;
 use crate::machine::{DatasetKey, FileRef, Need};
 use crate::namespace as ns;
@@ -81,7 +81,7 @@ impl Session {
 
     pub(in crate::session) fn size_of(&self, state: &State, tracked: &Tracked) -> u64 {
         let path = match (&tracked.way, state.view.layer(&tracked.key)) {
-            (Way::Cached, Some(layer)) => layer.dir.join(&tracked.name),
+            (LiesAt::Cached, Some(layer)) => layer.dir.join(&tracked.name),
             _ => self.site.on_prefix(&tracked.name),
         };
         path.metadata().map_or(0, |found| found.len())

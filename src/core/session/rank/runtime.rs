@@ -20,7 +20,7 @@ use crate::handles::{Checksums, Holding, Tokens};
 use crate::launch::site::{Links, Site};
 use crate::machine::{DatasetKey, Deletion, FileRef, Idle, Machine, Need};
 use crate::namespace::{
-    self as ns, Claimed, Directories, Neighbours, Silenced, ToldElsewhere, Turns, View,
+    self as ns, Claimed, Directories, Neighbours, SilencedFiles, ToldElsewhere, Turns, View,
 };
 use crate::patterns::{SeriesSet, Template};
 use crate::session::conference::encode::Encoders;
@@ -172,7 +172,7 @@ pub struct Session {
     pub(in crate::session) neighbours: Neighbours,
     pub(in crate::session) counter: Counter,
     pub(in crate::session) need: Mutex<Need>,
-    pub(in crate::session) silenced: Silenced,
+    pub(in crate::session) silenced: SilencedFiles,
     pub(in crate::session) unmatched: Unmatched,
     pub(in crate::session) directories: Directories,
     pub(in crate::session) program: Program,

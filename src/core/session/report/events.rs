@@ -11,7 +11,7 @@ use crate::account::log_places::log_sinks;
 use crate::account::paces::pace_events;
 use crate::account::run_book::RunBook;
 use crate::account::tally::Count;
-use crate::events::{Event, EventLog, Job};
+use crate::events::{Event, EventLog, LoggedJob};
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::params::keys;
@@ -47,7 +47,7 @@ impl Session {
             return;
         }
         let (user, job_id) = self.site.layout.user_and_job();
-        let job = Job {
+        let job = LoggedJob {
             user,
             job_id,
             job_name: settings.get_optional(keys::JOB_NAME).unwrap_or_default(),

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::launch::site::Links;
 use crate::log::messages;
-use crate::restart::index::{Index, Listed};
+use crate::restart::index::{Index, IndexedDataset};
 use crate::session::rank::runtime::Session;
 use crate::transfer::bring_back;
 
@@ -18,7 +18,7 @@ impl Session {
     pub(in crate::session) fn bring_back(
         &self,
         links: &Links,
-        one: &Listed,
+        one: &IndexedDataset,
         index: &mut Index,
         damaged: bool,
     ) -> Result<bool> {
@@ -45,8 +45,9 @@ impl Session {
             }
             Ok(Ok(())) => {}
         }
-        let same =
-            |other: &Listed| (&other.key.series, &other.key.id) == (&one.key.series, &one.key.id);
+        let same = |other: &IndexedDataset| {
+            (&other.key.series, &other.key.id) == (&one.key.series, &one.key.id)
+        };
         let mut newer = None;
         for other in index.listed.iter_mut().filter(|other| same(other)) {
             if other.id == one.id {

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 use super::room::in_memory;
 use super::space::open_alike;
 use crate::cache::Store;
-use crate::handles::{Tracked, Way};
+use crate::handles::{LiesAt, Tracked};
 use crate::log;
 use crate::machine::DatasetKey;
 use crate::params::keys;
@@ -57,7 +57,8 @@ impl Session {
     /// another one.
     fn wanted_pages(&self, token: u64) -> Option<(&Store, u64)> {
         let state = self.state_to_look();
-        let one = state.tokens.get(token).filter(|one| one.way == Way::Cached && !one.doubted)?;
+        let one =
+            state.tokens.get(token).filter(|one| one.way == LiesAt::Cached && !one.doubted)?;
         let room = one.room;
         if state.pages.kept == 0 || room.wanted || room.reserved > 0 {
             return None;
@@ -73,7 +74,7 @@ impl Session {
 
     /// Learns from a close whether the file was written from start to end.
     pub(in crate::session) fn learn_order(&self, state: &mut State, tracked: &Tracked) {
-        let of_cache = tracked.way == Way::Cached && self.site.settings.get(keys::CACHE_REUSE);
+        let of_cache = tracked.way == LiesAt::Cached && self.site.settings.get(keys::CACHE_REUSE);
         let Some(file) = Some(&tracked.name).filter(|_| of_cache).and_then(|it| self.file_ref(it))
         else {
             return;

@@ -12,21 +12,21 @@ use std::sync::atomic::Ordering;
 
 use crate::error::Result;
 use crate::machine::DatasetState;
-use crate::namespace::{Claim, Claimed, Neighbours, News, Notice};
+use crate::namespace::{Claimed, Neighbours, NodeNews, Notice, WriteClaim};
 use crate::session::rank::runtime::{Session, State};
-use crate::system::{Heard, thread_id};
+use crate::system::{HeardInLog, thread_id};
 
 impl Session {
     /// Takes in what the others of the node have told since the last time.
-    pub(in crate::session) fn hear_neighbours(&self, state: &mut State) -> News {
-        let mut news = News::default();
+    pub(in crate::session) fn hear_neighbours(&self, state: &mut State) -> NodeNews {
+        let mut news = NodeNews::default();
         let Neighbours { log, place: heard_to, .. } = &self.neighbours;
         let Some(log) = log.get() else { return news };
         let mut place = heard_to.load(Ordering::Relaxed);
         loop {
             match log.hear(&mut place) {
-                Heard::Nothing => break,
-                Heard::Missed => {
+                HeardInLog::Nothing => break,
+                HeardInLog::Missed => {
                     news.missed = true;
                     state.claims.clear();
                     state.turns.clear();
@@ -35,7 +35,7 @@ impl Session {
                     state.note_all_co_writers();
                     state.checksums.doubt_all();
                 }
-                Heard::Message(bytes) => match Notice::from_bytes(&bytes) {
+                HeardInLog::Message(bytes) => match Notice::from_bytes(&bytes) {
                     Some((rank, told)) if rank != self.site.rank => {
                         self.listen(state, &mut news, rank, told);
                     }
@@ -47,7 +47,7 @@ impl Session {
         news
     }
 
-    fn listen(&self, state: &mut State, news: &mut News, rank: usize, told: Notice) {
+    fn listen(&self, state: &mut State, news: &mut NodeNews, rank: usize, told: Notice) {
         let of = match &told {
             Notice::Made(name) | Notice::OnPrefix(name) | Notice::Unclaimed(name) => name.clone(),
             Notice::Claimed(claim) => claim.name.clone(),
@@ -86,13 +86,13 @@ impl Session {
 
     /// Tells the others that this rank is about to write a file. `false`: it has not heard all, and
     /// they have not, either.
-    pub(in crate::session) fn claim(&self, claim: &Claim) -> bool {
+    pub(in crate::session) fn claim(&self, claim: &WriteClaim) -> bool {
         let told = Notice::Claimed(claim.clone());
         self.is_child() || self.neighbours.announce(&told, self.site.rank)
     }
 
     /// Takes a claim back: what has come of it is told, or it has failed.
-    pub(in crate::session) fn unclaim(&self, claim: &Claim) {
+    pub(in crate::session) fn unclaim(&self, claim: &WriteClaim) {
         if !self.is_child() {
             self.neighbours.tell(&[Notice::Unclaimed(claim.name.clone())], self.site.rank);
         }

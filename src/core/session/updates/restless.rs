@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
-use crate::handles::Way;
+use crate::handles::LiesAt;
 use crate::log::{self, messages};
 use crate::machine::{Knowledge, Reason, Restless, name_hash};
-use crate::namespace::{self as ns, Place, Silenced, pattern_of};
+use crate::namespace::{self as ns, Place, SilencedFiles, pattern_of};
 use crate::params::keys;
 use crate::session::rank::publish::{Gate, Single};
 use crate::session::rank::runtime::{Session, State};
@@ -57,7 +57,7 @@ impl Session {
         let open: Vec<(u64, String)> = {
             let state = self.state();
             let open = state.tokens.all().filter(|(_, one)| {
-                one.way == Way::Temporary
+                one.way == LiesAt::Temporary
                     && state.view.is_private(&one.name)
                     && self.is_silenced(&one.name)
             });
@@ -70,7 +70,7 @@ impl Session {
         for (token, name) in open {
             self.site.host.move_out(token);
             let mut state = self.state();
-            if state.tokens.get(token).is_some_and(|one| one.way == Way::OnPrefix) {
+            if state.tokens.get(token).is_some_and(|one| one.way == LiesAt::OnPrefix) {
                 state.tokens.orphan(&name);
                 state.view.leave_alone(&name);
                 drop(state);
@@ -87,7 +87,7 @@ impl Session {
     /// Leaves alone what an earlier launch has found: the PFS has it all, unless that launch ended
     /// before.
     pub(in crate::session) fn silence_restored(&mut self, known: &[Knowledge]) {
-        self.silenced = Silenced::new(known);
+        self.silenced = SilencedFiles::new(known);
         let mut state = self.state();
         let known = self.names_by_template(&state);
         let silenced =
@@ -204,7 +204,7 @@ fn is_mine(state: &State, name: &str) -> bool {
 
 /// Nothing that is open has to find its dataset again when it is closed.
 fn can_leave(state: &State, name: &str) -> bool {
-    let plain = |way: &Way| matches!(way, Way::Cached | Way::OnPrefix);
+    let plain = |way: &LiesAt| matches!(way, LiesAt::Cached | LiesAt::OnPrefix);
     !state.view.is_private(name)
         && state.tokens.all().all(|(_, one)| one.name != name || plain(&one.way))
 }
