@@ -16,7 +16,7 @@ use scr_abi::{
     sync_kind,
 };
 use scr_core::machine::SyncKind;
-use scr_core::session::{self, Alias, Answer, Attributes, Door, Note, Session};
+use scr_core::session::{self, Alias, Answer, Door, Note, Session, StatAttributes};
 
 use crate::engine;
 
@@ -145,7 +145,7 @@ unsafe fn put(answer: Answer, verdict: *mut Verdict) {
     }
 }
 
-fn stat_answer(known: &Attributes) -> StatAnswer {
+fn stat_answer(known: &StatAttributes) -> StatAnswer {
     StatAnswer {
         size: known.size,
         mode: known.mode,

@@ -8,7 +8,7 @@ use scr_core::descriptors::Descriptors;
 use scr_core::error::Error;
 use scr_core::log::messages;
 use scr_core::params::{
-    Inputs, LineKind, Param, SYSTEM_FILE, Setting, Settings, Source, Status, load,
+    Inputs, LineKind, Param, ParamStatus, SYSTEM_FILE, Setting, Settings, Source, load,
     read_environment, template,
 };
 use scr_core::patterns::{PatternConfig, SeriesSet};
@@ -88,7 +88,7 @@ fn meaning(param: &Param) -> String {
     if !param.choices.is_empty() {
         text += &format!(" One of {}.", param.choices.join(", "));
     }
-    if let Status::NoEffect(reason) = param.status {
+    if let ParamStatus::NoEffect(reason) = param.status {
         text += &format!(" Ignored: {reason}.");
     }
     text

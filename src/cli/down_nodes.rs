@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use scr_core::error::Result;
 use scr_core::events::Event;
 use scr_core::log::messages;
-use scr_core::operations::run::{Host, Nodes, Real, find};
+use scr_core::operations::run::{Real, RunHost, RunNodes, find};
 use scr_core::operations::{HostList, log_event};
 use scr_core::params::keys;
 use scr_core::system::hostname;
@@ -67,12 +67,12 @@ pub fn down(told: Option<String>) -> Result<BTreeMap<String, String>> {
 fn look(args: &Args) -> Result<BTreeMap<String, String>> {
     let (settings, environment) = crate::load_settings(None)?;
     let manager = find(&environment, None);
-    let host = |name: &String| Host { name: name.clone(), slots: None };
+    let host = |name: &String| RunHost { name: name.clone(), slots: None };
     let asked = match &args.nodes {
         Some(list) => HostList::expand(list)?.hosts().iter().map(host).collect(),
         None => hosts(&settings, &*manager, None)?,
     };
-    let mut nodes = Nodes {
+    let mut nodes = RunNodes {
         hosts: asked,
         shell: shell(&settings, &environment, &*manager),
         manager: &*manager,

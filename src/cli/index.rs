@@ -7,9 +7,9 @@ use clap::Subcommand;
 use comfy_table::{Table, presets};
 use scr_core::error::Result;
 use scr_core::operations::{
-    Condition, Scavenged, Verified, VerifiedPrefix, add_dataset, add_older_directory, build_index,
-    drop_datasets, has_summary, is_older_directory, publish_directories, read_index, set_current,
-    state_of, verify_prefix,
+    Condition, Scavenged, VerifiedDataset, VerifiedPrefix, add_dataset, add_older_directory,
+    build_index, drop_datasets, has_summary, is_older_directory, publish_directories, read_index,
+    set_current, state_of, verify_prefix,
 };
 use scr_core::records::IndexEntry;
 use serde_json::{Value, json};
@@ -244,7 +244,7 @@ pub fn verified_in_words(found: &VerifiedPrefix, prefix: &Path) -> String {
 
 /// Tells what was found on a prefix, for programs.
 pub fn verified_in_json(found: &VerifiedPrefix) -> Value {
-    let dataset = |one: &Verified| {
+    let dataset = |one: &VerifiedDataset| {
         let (condition, faults) = match &one.condition {
             Condition::Right => ("right", &[][..]),
             Condition::Wrong(faults) => ("wrong", &faults[..]),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use scr_core::error::Result;
-use scr_core::operations::run::{Host, Manager, Real, Shell, Test};
+use scr_core::operations::run::{Manager, Real, RunHost, Shell, Test};
 use scr_core::operations::{HostList, wanted_directories};
 use scr_core::params::{Environment, Settings, keys};
 
@@ -19,8 +19,8 @@ const TEST_MAX: Duration = Duration::from_secs(30);
 pub fn hosts(
     settings: &Settings,
     manager: &dyn Manager,
-    named: Option<Vec<Host>>,
-) -> Result<Vec<Host>> {
+    named: Option<Vec<RunHost>>,
+) -> Result<Vec<RunHost>> {
     let told = match named {
         Some(hosts) => Ok(hosts),
         None => manager.hosts(&Real),
@@ -29,7 +29,7 @@ pub fn hosts(
     let slots: BTreeMap<String, Option<usize>> =
         told.unwrap_or_default().into_iter().map(|host| (host.name, host.slots)).collect();
     let host =
-        |name: &String| Host { name: name.clone(), slots: slots.get(name).copied().flatten() };
+        |name: &String| RunHost { name: name.clone(), slots: slots.get(name).copied().flatten() };
     Ok(HostList::expand(&list)?.hosts().iter().map(host).collect())
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use scr_core::kvtree::KvTree;
-use scr_core::operations::{Inspected, inspect_file};
+use scr_core::operations::{InspectedFile, inspect_file};
 use serde_json::{Map, Value};
 
 /// Arguments of `scr print`.
@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> ExitCode {
     if failed { ExitCode::FAILURE } else { printed }
 }
 
-fn shown(args: &Args, found: &Inspected) -> String {
+fn shown(args: &Args, found: &InspectedFile) -> String {
     if args.json {
         return format!("{:#}\n", json(&found.tree));
     }

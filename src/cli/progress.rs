@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use scr_core::progress::{Seen, Total, seen};
+use scr_core::progress::{StepNow, Total, seen};
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
@@ -67,7 +67,7 @@ impl Screen {
     }
 
     /// Shows a step as it is now; returns a line if one is due.
-    fn look(&mut self, seen: Option<&Seen>, now: Instant) -> Option<String> {
+    fn look(&mut self, seen: Option<&StepNow>, now: Instant) -> Option<String> {
         let known = self.step.map(|(number, ..)| number);
         if known != seen.map(|one| one.number) {
             self.step = seen.map(|one| (one.number, now, now));
@@ -92,7 +92,7 @@ impl Screen {
     }
 }
 
-fn bar(tool: &str, seen: &Seen) -> ProgressBar {
+fn bar(tool: &str, seen: &StepNow) -> ProgressBar {
     let length = match seen.total {
         Total::Bytes(total) => total,
         Total::Things(total) => Some(total),
@@ -118,7 +118,7 @@ fn shape(total: Total) -> &'static str {
 }
 
 /// "copying, 3.00 GiB of 12.00 GiB, 31 s".
-fn sentence(seen: &Seen, seconds: u64) -> String {
+fn sentence(seen: &StepNow, seconds: u64) -> String {
     let (what, done) = (&seen.what, seen.done);
     let done = match seen.total {
         Total::Bytes(Some(total)) => format!("{} of {}", HumanBytes(done), HumanBytes(total)),
@@ -132,8 +132,8 @@ fn sentence(seen: &Seen, seconds: u64) -> String {
 mod tests {
     use super::*;
 
-    fn seen_at(number: u64, done: u64, total: Total) -> Seen {
-        Seen { what: "copying".to_owned(), total, done, number }
+    fn seen_at(number: u64, done: u64, total: Total) -> StepNow {
+        StepNow { what: "copying".to_owned(), total, done, number }
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
     fn without_a_terminal_a_long_step_has_a_line_now_and_then() {
         let mut screen = Screen::new("copy", false);
         let begin = Instant::now();
-        let mut at = |seconds: u64, seen: Option<Seen>| {
+        let mut at = |seconds: u64, seen: Option<StepNow>| {
             screen.look(seen.as_ref(), begin + Duration::from_secs(seconds))
         };
         let gib = 1 << 30;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::HumanBytes;
-use scr_core::operations::{Life, Status, read_status, state_of};
+use scr_core::operations::{Life, PrefixStatus, read_status, state_of};
 use scr_core::records::{IndexEntry, RunDataset, RunRecord, Timestamp};
 use scr_core::transfer::Progress;
 use serde_json::{Map, Value, json};
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn in_words(prefix: &Path, status: &Status) -> String {
+fn in_words(prefix: &Path, status: &PrefixStatus) -> String {
     let mut text = String::new();
     let whole = std::path::absolute(prefix).unwrap_or_else(|_| prefix.to_path_buf());
     line(&mut text, "prefix", whole.display());
@@ -91,7 +91,7 @@ fn line(text: &mut String, name: &str, what: impl std::fmt::Display) {
     let _ = writeln!(text, "{name:<9}{what}"); // cannot fail
 }
 
-fn of_run(text: &mut String, run: &RunRecord, status: &Status) {
+fn of_run(text: &mut String, run: &RunRecord, status: &PrefixStatus) {
     line(text, "run", life(run, status));
     let mpi = if run.mpi.is_empty() { "" } else { ", " };
     let (nodes, job) = (run.nodes.len(), &run.job);
@@ -123,7 +123,7 @@ fn of_run(text: &mut String, run: &RunRecord, status: &Status) {
 }
 
 /// Tells whether the run lives, since when, or how it ended.
-pub fn life(run: &RunRecord, status: &Status) -> String {
+pub fn life(run: &RunRecord, status: &PrefixStatus) -> String {
     let (began, seen) = (show(run.started), show(run.updated));
     match (status.life, &run.end) {
         (_, Some(end)) => {
@@ -155,7 +155,7 @@ fn lasted(from: u64, to: u64) -> String {
 }
 
 /// Tells what a restart goes on from, with the caches and without them.
-pub fn restart(status: &Status) -> String {
+pub fn restart(status: &PrefixStatus) -> String {
     let on_prefix = match &status.newest {
         Some(entry) => from(entry),
         None if status.unreadable.is_empty() => {
@@ -197,7 +197,7 @@ fn table<const N: usize>(headers: [&str; N], words: usize) -> Table {
     table
 }
 
-fn tables(text: &mut String, run: &RunRecord, status: &Status) {
+fn tables(text: &mut String, run: &RunRecord, status: &PrefixStatus) {
     let mut add = |title: &str, table: &Table, more: usize| {
         let more = if more > 0 { format!(" ... and {more} more\n") } else { String::new() };
         let _ = write!(text, "\n{title}\n{}\n{more}", table.trim_fmt()); // cannot fail
@@ -252,7 +252,7 @@ fn tables(text: &mut String, run: &RunRecord, status: &Status) {
 }
 
 /// Tells where a dataset is, and where to it is on its way.
-pub fn place(id: u64, one: &RunDataset, status: &Status) -> String {
+pub fn place(id: u64, one: &RunDataset, status: &PrefixStatus) -> String {
     let cache = one.in_cache.then(|| match status.life {
         Life::Runs | Life::Unknown => "cache".to_owned(),
         _ => "cache when last seen".to_owned(),
@@ -285,7 +285,7 @@ fn iso(seconds: u64) -> Value {
 }
 
 /// Makes the answer for programs.
-pub fn in_json(prefix: &Path, status: &Status) -> Value {
+pub fn in_json(prefix: &Path, status: &PrefixStatus) -> Value {
     let newest = status.newest.as_ref().map(|entry| {
         let name = entry.dataset.as_ref().map_or(&entry.dir, |dataset| &dataset.name);
         let flushed = entry.flushed.map_or(Value::Null, |time| iso(time.unix_seconds()));
@@ -316,7 +316,7 @@ pub fn in_json(prefix: &Path, status: &Status) -> Value {
     })
 }
 
-fn run_in_json(run: &RunRecord, status: &Status) -> Value {
+fn run_in_json(run: &RunRecord, status: &PrefixStatus) -> Value {
     let settings: Map<String, Value> = run
         .settings
         .iter()
@@ -385,7 +385,7 @@ fn run_in_json(run: &RunRecord, status: &Status) -> Value {
     })
 }
 
-fn dataset_in_json(id: u64, one: &RunDataset, status: &Status) -> Value {
+fn dataset_in_json(id: u64, one: &RunDataset, status: &PrefixStatus) -> Value {
     let progress = status.flushes.get(&id);
     json!({
         "id": id,

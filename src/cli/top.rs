@@ -13,7 +13,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Table};
 use ratatui::{DefaultTerminal, Frame};
 use scr_core::log::messages;
-use scr_core::operations::{Status, read_status};
+use scr_core::operations::{PrefixStatus, read_status};
 use scr_core::records::RunRecord;
 
 use crate::halt::{describe, show};
@@ -92,7 +92,7 @@ fn ends(key: KeyEvent) -> bool {
     key.kind == KeyEventKind::Press && (is_quit || is_control_c)
 }
 
-fn draw(frame: &mut Frame, prefix: &Path, status: &Status) {
+fn draw(frame: &mut Frame, prefix: &Path, status: &PrefixStatus) {
     let head = head(prefix, status);
     let none = RunRecord::default();
     let run = status.run.as_ref().unwrap_or(&none);
@@ -113,7 +113,7 @@ fn draw(frame: &mut Frame, prefix: &Path, status: &Status) {
     frame.render_widget(Line::from("q: end").dim(), foot);
 }
 
-fn head(prefix: &Path, status: &Status) -> Vec<Line<'static>> {
+fn head(prefix: &Path, status: &PrefixStatus) -> Vec<Line<'static>> {
     let mut lines = vec![Line::from(format!("scr top - {}", prefix.display())).bold()];
     match &status.run {
         None => lines.push(Line::from("no run has been started here")),
@@ -178,7 +178,7 @@ fn bar_length(bytes: u64, most: u64) -> usize {
     usize::try_from(length).unwrap_or(0)
 }
 
-fn draw_datasets(frame: &mut Frame, area: Rect, run: &RunRecord, status: &Status) {
+fn draw_datasets(frame: &mut Frame, area: Rect, run: &RunRecord, status: &PrefixStatus) {
     let seconds = |time: Option<f64>| time.map_or_else(String::new, |time| format!("{time:.2} s"));
     let rows = run.datasets.iter().rev().map(|(id, one)| {
         Row::new([
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     /// The screen, line by line.
-    fn screen(status: &Status, (width, height): (u16, u16)) -> String {
+    fn screen(status: &PrefixStatus, (width, height): (u16, u16)) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a screen");
         terminal.draw(|frame| draw(frame, Path::new("/p"), status)).expect("it is drawn");
         let buffer = terminal.backend().buffer();
@@ -234,7 +234,7 @@ mod tests {
         lines.map(|line| format!("{}\n", line.trim_end())).collect()
     }
 
-    fn status() -> Status {
+    fn status() -> PrefixStatus {
         let node = |bytes| RunNode { ranks: 2, files: 1, bytes, ..RunNode::default() };
         let dataset =
             RunDataset { name: "checkpoint 30".into(), in_cache: true, ..RunDataset::default() };
@@ -246,7 +246,7 @@ mod tests {
             events: vec![event],
             ..RunRecord::default()
         };
-        Status { run: Some(run), life: Life::Runs, ..Status::default() }
+        PrefixStatus { run: Some(run), life: Life::Runs, ..PrefixStatus::default() }
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
     fn any_screen_will_do() {
         for size in [(1, 1), (20, 5), (80, 24), (300, 100)] {
             screen(&status(), size);
-            screen(&Status::default(), size);
+            screen(&PrefixStatus::default(), size);
         }
         assert_eq!((bar_length(0, 0), bar_length(5, 5)), (0, 24));
         assert_eq!(bar_length(u64::MAX, u64::MAX), 24);

@@ -15,7 +15,7 @@ pub enum Total {
 
 /// A step, as it is at some moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct StepNow {
     /// What is done, as "copying".
     pub what: String,
     /// How much there is to do.
@@ -26,38 +26,38 @@ pub struct Seen {
     pub number: u64,
 }
 
-struct State {
+struct StepState {
     what: String,
     total: Total,
     number: u64,
 }
 
-static STEP: Mutex<Option<State>> = Mutex::new(None);
+static STEP: Mutex<Option<StepState>> = Mutex::new(None);
 static STEPS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static THINGS: AtomicU64 = AtomicU64::new(0);
 
 /// A step that is under way; it ends when this is dropped.
 #[must_use]
-pub struct Step {
+pub struct CurrentStep {
     /// False if it is a part of another one.
     counts: bool,
 }
 
 /// Begins a step. One that begins within another is a part of that and not seen.
-pub fn step(what: &str, total: Total) -> Step {
+pub fn step(what: &str, total: Total) -> CurrentStep {
     let mut now = state();
     if now.is_some() {
-        return Step { counts: false };
+        return CurrentStep { counts: false };
     }
     BYTES.store(0, Ordering::Relaxed);
     THINGS.store(0, Ordering::Relaxed);
     let number = STEPS.fetch_add(1, Ordering::Relaxed);
-    *now = Some(State { what: what.to_owned(), total, number });
-    Step { counts: true }
+    *now = Some(StepState { what: what.to_owned(), total, number });
+    CurrentStep { counts: true }
 }
 
-impl Step {
+impl CurrentStep {
     /// Notes that one of the things of this step is done.
     pub fn add_thing(&self) {
         if self.counts {
@@ -66,7 +66,7 @@ impl Step {
     }
 }
 
-impl Drop for Step {
+impl Drop for CurrentStep {
     fn drop(&mut self) {
         if self.counts {
             *state() = None;
@@ -81,18 +81,18 @@ pub fn add_bytes(count: u64) {
 
 /// Returns the step that is under way.
 #[must_use]
-pub fn seen() -> Option<Seen> {
+pub fn seen() -> Option<StepNow> {
     let now = state();
-    let State { what, total, number } = now.as_ref()?;
+    let StepState { what, total, number } = now.as_ref()?;
     let counter = match total {
         Total::Bytes(_) => &BYTES,
         Total::Things(_) => &THINGS,
     };
     let done = counter.load(Ordering::Relaxed);
-    Some(Seen { what: what.clone(), total: *total, done, number: *number })
+    Some(StepNow { what: what.clone(), total: *total, done, number: *number })
 }
 
-fn state() -> MutexGuard<'static, Option<State>> {
+fn state() -> MutexGuard<'static, Option<StepState>> {
     STEP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

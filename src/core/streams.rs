@@ -58,7 +58,7 @@ pub enum Carries {
 
 /// What follows from an agreement; the same on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum StreamNews {
     /// All ranks have their turn here: they act, then each calls [`Streams::end_turn`].
     Acts,
     /// Some rank does something else at this moment. Nothing was agreed on.
@@ -76,7 +76,7 @@ pub enum Heard {
 
 /// One communicator's account; all but `asked_ms` is equal on all ranks.
 #[derive(Debug, Clone, Copy, Default)]
-struct Stream {
+struct Account {
     is_open: bool,
     /// Calls passed.
     count: u64,
@@ -93,7 +93,7 @@ struct Stream {
 /// The streams of one rank.
 #[derive(Debug, Clone)]
 pub struct Streams {
-    all: [Stream; STREAMS],
+    all: [Account; STREAMS],
     /// Up to so many calls between two agreements each barrier carries one.
     barrier_stride: u64,
     /// The stream that has the turn.
@@ -111,7 +111,7 @@ impl Streams {
     #[must_use]
     pub fn new(barrier_stride: u64, now_ms: u64) -> Self {
         let mut streams = Streams {
-            all: [Stream::default(); STREAMS],
+            all: [Account::default(); STREAMS],
             barrier_stride,
             turn: None,
             thread: 0,
@@ -124,7 +124,7 @@ impl Streams {
     }
 
     fn open(&mut self, stream: usize, now_ms: u64) {
-        let fresh = Stream { is_open: true, next_at: 1, asked_ms: now_ms, ..Stream::default() };
+        let fresh = Account { is_open: true, next_at: 1, asked_ms: now_ms, ..Account::default() };
         self.all[stream] = fresh;
     }
 
@@ -226,23 +226,27 @@ impl Streams {
     }
 
     /// Takes in the all-reduced words.
-    pub fn hear(&mut self, stream: usize, words: [i64; HEAD]) -> Heard {
+    pub fn hear(&mut self, stream: usize, words: [i64; HEAD]) -> StreamNews {
         let [most, least, _, several, no_turn, ended] = words;
         let one = &mut self.all[stream];
         if ended > 0 || most != -least {
             one.is_open = false;
             self.ended = true;
             self.end_turn(stream);
-            return if ended > 0 { Heard::Ended } else { Heard::Differ { most, least: -least } };
+            return if ended > 0 {
+                StreamNews::Ended
+            } else {
+                StreamNews::Differ { most, least: -least }
+            };
         }
         one.meets = several > 0;
         if no_turn == 0 {
-            return Heard::Acts;
+            return StreamNews::Acts;
         }
         // Two that meet in each other's way must not do so again and again.
         self.next_after(stream, 1 + stream as u64);
         self.end_turn(stream);
-        Heard::ShutOut
+        StreamNews::ShutOut
     }
 
     /// Says which call carries the next agreement of the stream, `stride` calls after this one.
@@ -300,8 +304,8 @@ mod tests {
         let own = streams.begin(WORLD, 0);
         assert_eq!((own[4], other[4]), (0, 0));
         assert_eq!(streams.begin(1, 0)[4], 1, "the turn is taken");
-        assert_eq!(streams.hear(1, [1, -1, 0, 0, 1, 0]), Heard::ShutOut);
-        assert_eq!(streams.hear(WORLD, own), Heard::Acts);
+        assert_eq!(streams.hear(1, [1, -1, 0, 0, 1, 0]), StreamNews::ShutOut);
+        assert_eq!(streams.hear(WORLD, own), StreamNews::Acts);
         assert_eq!(streams.seek(), 0);
         streams.end_turn(WORLD);
         assert_ne!(streams.seek(), 0);
@@ -314,7 +318,7 @@ mod tests {
         assert_eq!(streams.pass(WORLD, SyncKind::Barrier, 1), Carries::Agreement);
         let own = streams.begin(WORLD, 0);
         assert_eq!((own[4], own[5]), (1, 1));
-        assert_eq!(streams.hear(WORLD, own), Heard::Ended);
+        assert_eq!(streams.hear(WORLD, own), StreamNews::Ended);
         assert_eq!(streams.pass(WORLD, SyncKind::Constructor, 1), Carries::Nothing);
     }
 }

@@ -7,20 +7,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use scr_core::events::{Database, Event, EventLog, Job, Sink, Syslog, TextFile};
+use scr_core::events::{Database, Event, EventLog, EventSink, LoggedJob, Syslog, TextFile};
 use scr_core::log;
 use scr_core::records::Zone;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn job() -> Job {
+fn job() -> LoggedJob {
     let text = |word: &str| word.to_string();
-    Job {
+    LoggedJob {
         user: text("ann"),
         job_id: text("7"),
         host: text("n1"),
         launch: text("f00d"),
-        ..Job::default()
+        ..LoggedJob::default()
     }
 }
 
@@ -36,7 +36,7 @@ fn text_file(path: &Path) -> TextFile {
     TextFile::new(path.into(), Zone::new(&environment))
 }
 
-fn write(sinks: Vec<Box<dyn Sink>>) {
+fn write(sinks: Vec<Box<dyn EventSink>>) {
     let log = EventLog::start(job(), sinks, || ()).unwrap();
     events().into_iter().for_each(|event| log.tell(event));
     log.close(LIMIT, true);
@@ -94,12 +94,12 @@ fn the_system_log_gets_priority_tag_and_line() {
 /// Says how many events come together.
 struct Counting(Sender<usize>);
 
-impl Sink for Counting {
+impl EventSink for Counting {
     fn name(&self) -> String {
         "a place that counts".into()
     }
 
-    fn write(&mut self, _: &Job, events: &[Event]) -> Result<(), String> {
+    fn write(&mut self, _: &LoggedJob, events: &[Event]) -> Result<(), String> {
         self.0.send(events.len()).map_err(|error| error.to_string())
     }
 }
@@ -126,12 +126,12 @@ fn what_begins_is_written_with_what_comes_of_it() {
 /// Writes nothing until it may.
 struct Stuck(Receiver<()>);
 
-impl Sink for Stuck {
+impl EventSink for Stuck {
     fn name(&self) -> String {
         "a place that hangs".into()
     }
 
-    fn write(&mut self, _: &Job, _: &[Event]) -> Result<(), String> {
+    fn write(&mut self, _: &LoggedJob, _: &[Event]) -> Result<(), String> {
         let _ = self.0.recv();
         Ok(())
     }
@@ -151,7 +151,7 @@ fn nobody_waits_for_a_place_that_hangs() {
 }
 
 /// What a sink says for a path that cannot be written to.
-fn refusal(sink: &mut dyn Sink) -> String {
+fn refusal(sink: &mut dyn EventSink) -> String {
     sink.write(&job(), &events()).unwrap_err()
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use scr_core::params::{PARAMS, Status, find};
+use scr_core::params::{PARAMS, ParamStatus, find};
 
 /// All of today's SCR (3.1), and what is ours beside them.
 const KNOWN: &str = "
@@ -52,13 +52,13 @@ fn what_the_table_says_works_is_read_by_something() {
         let name = param.name.trim_start_matches("SCR_");
         match param.status {
             // Of a yes or no whose other value is refused nothing is left to read.
-            Status::Works if !param.refused.is_empty() => {}
-            Status::Works => assert!(is_read(name), "nothing reads {}", param.name),
-            Status::NoEffect(why) => {
+            ParamStatus::Works if !param.refused.is_empty() => {}
+            ParamStatus::Works => assert!(is_read(name), "nothing reads {}", param.name),
+            ParamStatus::NoEffect(why) => {
                 assert!(!is_read(name), "{} is said to have no effect: {why}", param.name);
                 assert!(why.len() > 20, "{}: no reason", param.name);
             }
-            Status::Alias(_) | Status::EnvironmentOnly => {}
+            ParamStatus::Alias(_) | ParamStatus::EnvironmentOnly => {}
         }
     }
 }

@@ -7,8 +7,8 @@ use scr_core::error::Error;
 use scr_core::kvtree::KvTree;
 use scr_core::kvtree::file::{from_file_bytes, to_file_bytes};
 use scr_core::records::{
-    Dataset, DatasetKey, DatasetRecord, DatasetState, FileMeta, Filemap, FlushState, HaltFile,
-    IndexEntry, Location, MasterFilemap, Nodes, PrefixIndex, Record, SUMMARY_NAME, Summary,
+    Dataset, DatasetKey, DatasetRecord, FileMeta, Filemap, FlushState, HaltFile, IndexEntry,
+    Location, MasterFilemap, Nodes, PrefixIndex, Record, RecordedState, SUMMARY_NAME, Summary,
     Timestamp, update,
 };
 
@@ -46,7 +46,7 @@ fn filemap() -> Filemap {
             key: key("000100", 0),
             dataset_id: 10,
             epoch: EPOCH,
-            state: DatasetState::Prepared,
+            state: RecordedState::Prepared,
             confirmed: true,
             dir: "/dev/shm/user1/scr.1001186/scr.dataset.10".into(),
             expect: 2,

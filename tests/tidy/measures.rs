@@ -32,14 +32,12 @@ const AIMS: [(&str, usize); 2] = [("fields of State", 5), ("files with methods o
 
 const TODAY: &[(&str, usize)] = &[
     ("flags of Claim", 7),
-    ("flags of Intent", 6),
-    ("flags of Look", 5),
     ("flags of OnPrefix", 6),
     ("flags of RunDataset", 5),
     ("flags of Series", 5),
     ("flags of Wait", 6),
     ("flags of Written", 5),
-    ("names of several types", 62),
+    ("names of several types", 24),
     ("parameters that are tuples", 31),
     ("preload/src/fd, circle of files", 3),
     ("src/core/cache, circle of files", 2),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use scr_core::error::{Error, Result};
 use scr_core::files::Crc32;
-use scr_core::operations::{Brought, Listed, Listing};
+use scr_core::operations::{BroughtFiles, Listed, Listing};
 
 use super::Run;
 
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> ExitCode {
             }
         }
         let shown = crate::progress::show("cat");
-        let brought = Brought::new(reach, listing, &of_datasets(&wanted));
+        let brought = BroughtFiles::new(reach, listing, &of_datasets(&wanted));
         drop(shown);
         let brought = brought?;
         for one in &wanted {
@@ -101,7 +101,7 @@ pub fn of_datasets<'a>(wanted: &[Wanted<'a>]) -> Vec<&'a Listed> {
 }
 
 /// Prints one file; false if nobody reads any more.
-fn print(one: &Wanted<'_>, brought: &Brought) -> Result<bool> {
+fn print(one: &Wanted<'_>, brought: &BroughtFiles) -> Result<bool> {
     let (path, crc32): (&Path, Option<u32>) = match one {
         Wanted::Plain(path) => (path, None),
         Wanted::Of(one) => (brought.path(one)?, one.meta.crc32),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use scr_core::error::{Error, Result};
 use scr_core::files::{CopyOptions, copy_file, create_dirs, remove_file_if_there, replace};
-use scr_core::operations::{Brought, Listing};
+use scr_core::operations::{BroughtFiles, Listing};
 
 use super::Run;
 use super::cat::{Wanted, of_datasets, wanted_by};
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> ExitCode {
         }
         let shown = crate::progress::show("cp");
         let (wanted, targets): (Vec<_>, Vec<_>) = copies.into_iter().unzip();
-        let brought = Brought::new(reach, listing, &of_datasets(&wanted))?;
+        let brought = BroughtFiles::new(reach, listing, &of_datasets(&wanted))?;
         let mut faults = Vec::new();
         for (one, to) in wanted.iter().zip(&targets) {
             faults.extend(copy(one, &brought, to).err());
@@ -120,7 +120,7 @@ fn needs_recursive(args: &Args, word: &str) -> Result<()> {
     }
 }
 
-fn copy(one: &Wanted<'_>, brought: &Brought, to: &Path) -> Result<()> {
+fn copy(one: &Wanted<'_>, brought: &BroughtFiles, to: &Path) -> Result<()> {
     let (from, crc32) = match one {
         Wanted::Plain(path) => (path.as_path(), None),
         Wanted::Of(one) => (brought.path(one)?, one.meta.crc32),

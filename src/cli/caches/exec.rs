@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use scr_core::error::{Error, Result};
 use scr_core::files::create_dirs;
 use scr_core::log::messages;
-use scr_core::operations::{Brought, Exchange, Listed, Listing, Place};
+use scr_core::operations::{BroughtFiles, Exchange, FilePlace, Listed, Listing};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use super::Run;
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> ExitCode {
             return Ok(become_command(args, prefix)); // All is on the prefix.
         }
         let shown = crate::progress::show("exec");
-        let brought = Brought::new(reach, listing, &chosen);
+        let brought = BroughtFiles::new(reach, listing, &chosen);
         drop(shown);
         let brought = brought?;
         let exchange = Exchange::new(prefix)?;
@@ -108,16 +108,16 @@ fn chosen<'a>(args: &Args, listing: &'a Listing) -> Result<Vec<&'a Listed>> {
         chosen.extend(listing.files.iter().filter(|one| one.newest));
     }
     let is_wanted = |one: &Listed| match &one.place {
-        Place::Prefix => false,
-        Place::Node(node, _) => !args.here || *node == listing.here,
-        Place::Nowhere => !args.here,
+        FilePlace::Prefix => false,
+        FilePlace::Node(node, _) => !args.here || *node == listing.here,
+        FilePlace::Nowhere => !args.here,
     };
     chosen.retain(|one| is_wanted(one));
-    let lost = chosen.iter().filter(|one| one.place == Place::Nowhere).count();
+    let lost = chosen.iter().filter(|one| one.place == FilePlace::Nowhere).count();
     if lost > 0 {
         let text = format!("{lost} files are on no node that answers: COMMAND does not see them");
         crate::tell("exec", messages::NODE_SILENT, &text);
-        chosen.retain(|one| one.place != Place::Nowhere);
+        chosen.retain(|one| one.place != FilePlace::Nowhere);
     }
     Ok(chosen)
 }

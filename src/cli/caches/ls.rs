@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use scr_core::error::{Error, Result};
-use scr_core::operations::{Listed, Listing, Place};
+use scr_core::operations::{FilePlace, Listed, Listing};
 use scr_core::records::{Timestamp, Zone};
 use serde_json::{Value, json};
 
@@ -74,9 +74,9 @@ fn chosen<'a>(args: &Args, listing: &'a Listing) -> Result<Vec<&'a Listed>> {
 /// Tells where a file is, in a word.
 pub fn place(one: &Listed) -> &str {
     match &one.place {
-        Place::Prefix => "prefix",
-        Place::Node(node, _) => node,
-        Place::Nowhere => "nowhere",
+        FilePlace::Prefix => "prefix",
+        FilePlace::Node(node, _) => node,
+        FilePlace::Nowhere => "nowhere",
     }
 }
 

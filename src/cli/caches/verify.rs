@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use indicatif::HumanBytes;
 use scr_core::error::{Error, Result};
 use scr_core::operations::{
-    Caches, Condition, Depth, Health, Prospect, Repair, Trouble, Verified, VerifiedPrefix,
+    Caches, Condition, Depth, Health, Prospect, Repair, Trouble, VerifiedDataset, VerifiedPrefix,
     VerifyCaches, find_dataset, verify_prefix,
 };
 use scr_core::params::keys;
@@ -171,7 +171,7 @@ impl Outcome {
 fn outcome(caches: Option<&Caches>, prefix: Option<&VerifiedPrefix>) -> Outcome {
     let datasets = || prefix.iter().flat_map(|found| &found.datasets);
     let mut wrong = datasets().filter(|one| matches!(one.condition, Condition::Wrong(_)));
-    let in_cache = |one: &Verified| caches.is_some_and(|found| found.can_give(one.entry.id));
+    let in_cache = |one: &VerifiedDataset| caches.is_some_and(|found| found.can_give(one.entry.id));
     let prefix_wrong = wrong.clone().next().is_some() || prefix.is_some_and(|one| one.no_index);
     let prefix_lost = wrong.any(|one| !in_cache(one));
     let nothing = prefix.is_none_or(|one| one.datasets.is_empty() && one.not_listed.is_empty())

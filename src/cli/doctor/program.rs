@@ -12,7 +12,7 @@ use elf::abi::{PT_DYNAMIC, PT_INTERP};
 use elf::endian::AnyEndian;
 use elf::file::Class;
 use scr_core::operations::doctor::Finding;
-use scr_core::operations::run::{Launcher, Line, quoted};
+use scr_core::operations::run::{Launcher, LauncherLine, quoted};
 
 /// Bits by which a program runs with other rights; the loader ignores `LD_PRELOAD` then.
 const SET_ID: u32 = 0o6000;
@@ -110,7 +110,7 @@ impl Command {
         let launcher = is_launcher.then(|| Launcher::of(first, || version_of(first)));
         let program = match launcher {
             Some(launcher) => {
-                let line = Line::new(launcher, &self.words, crate::job::can_run);
+                let line = LauncherLine::new(launcher, &self.words, crate::job::can_run);
                 line.program().first().cloned()
             }
             None => Some(first.clone()),

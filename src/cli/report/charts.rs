@@ -2,7 +2,7 @@
 
 use indicatif::HumanBytes;
 use maud::{Markup, html};
-use scr_core::operations::report::{Close, Point, Report, RunStory, waste};
+use scr_core::operations::report::{Close, Point, RunStory, RunsReport, waste};
 
 use super::plot::{Bar, Chart, HEIGHT, Marker, Scale, Series, WIDTH, bars, bars_height, px};
 use super::text::{counted, pace_rate, passed_of_all, slowest_first};
@@ -28,7 +28,7 @@ pub struct Figure {
 }
 
 /// Draws all charts for which there is something to draw.
-pub fn all(report: &Report) -> Vec<Figure> {
+pub fn all(report: &RunsReport) -> Vec<Figure> {
     let figures = [
         time_line(report),
         seconds(report),
@@ -41,7 +41,7 @@ pub fn all(report: &Report) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-fn time_line(report: &Report) -> Option<Figure> {
+fn time_line(report: &RunsReport) -> Option<Figure> {
     let skip = report.runs.len().saturating_sub(LANES);
     let runs = &report.runs[skip..];
     let longest = runs.iter().map(lived).fold(1.0, f64::max);
@@ -91,14 +91,14 @@ fn lane(run: &RunStory, number: usize, at: usize, across: &Scale) -> Markup {
 }
 
 /// Values of the checkpoints by their number, counted from 1.
-fn values(report: &Report, of: impl Fn(&Point) -> Option<f64>) -> Vec<(f64, f64)> {
+fn values(report: &RunsReport, of: impl Fn(&Point) -> Option<f64>) -> Vec<(f64, f64)> {
     let all = report.points().enumerate();
     let known = all.filter_map(|(at, (_, point))| Some((at as f64 + 1.0, of(point)?)));
     thinned(known.collect(), POINTS)
 }
 
 fn by_number(
-    report: &Report,
+    report: &RunsReport,
     title: &'static str,
     series: Vec<Series>,
     y: &dyn Fn(f64) -> String,
@@ -134,7 +134,7 @@ fn by_number(
 
 /// One number of each checkpoint, as a line.
 fn line(
-    report: &Report,
+    report: &RunsReport,
     name: &'static str,
     colour: usize,
     of: fn(&Point) -> Option<f64>,
@@ -142,7 +142,7 @@ fn line(
     Series { name, colour, points: values(report, of), joined: true }
 }
 
-fn seconds(report: &Report) -> Option<Figure> {
+fn seconds(report: &RunsReport) -> Option<Figure> {
     let of = |name, colour, of: fn(&Point) -> Option<f64>| line(report, name, colour, of);
     let series = vec![
         of("Write and seal", 3, |point| point.cost_seconds),
@@ -152,7 +152,7 @@ fn seconds(report: &Report) -> Option<Figure> {
     by_number(report, "What a checkpoint takes", series, &lasted)
 }
 
-fn rates(report: &Report) -> Option<Figure> {
+fn rates(report: &RunsReport) -> Option<Figure> {
     let of = |name, colour, of: fn(&Point) -> Option<f64>| line(report, name, colour, of);
     let series = vec![
         of("Seal", 1, |point| rate(point.bytes, point.seal_seconds)),
@@ -171,7 +171,7 @@ fn speed(per_second: f64) -> String {
     format!("{number:.digits$} {}/s", units[unit])
 }
 
-fn nodes(report: &Report) -> Option<Figure> {
+fn nodes(report: &RunsReport) -> Option<Figure> {
     let slowest = slowest_first(report);
     let bars_of = slowest.iter().take(NODES).flat_map(|(host, [sealed, flushed])| {
         let bar = |what: &str, pace, colour| {
@@ -197,7 +197,7 @@ fn nodes(report: &Report) -> Option<Figure> {
     })
 }
 
-fn bytes(report: &Report) -> Option<Figure> {
+fn bytes(report: &RunsReport) -> Option<Figure> {
     let cached: u64 = report.runs.iter().map(RunStory::bytes).sum();
     let bar = |label: &str, bytes: u64, colour| Bar {
         label: label.to_owned(),
@@ -222,7 +222,7 @@ fn bytes(report: &Report) -> Option<Figure> {
     .filter(|_| cached > 0 || !passed.is_empty())
 }
 
-fn failures(report: &Report) -> Option<Figure> {
+fn failures(report: &RunsReport) -> Option<Figure> {
     let skip = report.failures.len().saturating_sub(FAILURES);
     let bars_of = report.failures[skip..].iter().flat_map(|one| {
         let bar = |what: &str, seconds: u64, colour| Bar {
@@ -246,7 +246,7 @@ fn failures(report: &Report) -> Option<Figure> {
     })
 }
 
-fn interval(report: &Report) -> Option<Figure> {
+fn interval(report: &RunsReport) -> Option<Figure> {
     let advice = report.advice?;
     let costs = &advice.costs;
     let ends = [advice.daly, advice.used.unwrap_or(advice.daly)];

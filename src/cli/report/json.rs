@@ -1,6 +1,6 @@
 //! The report for programs: times as ISO 8601 (UTC), durations in seconds.
 
-use scr_core::operations::report::{Advice, Failure, Point, Report, RunStory, waste};
+use scr_core::operations::report::{Advice, Failure, Point, RunStory, RunsReport, waste};
 use scr_core::records::{RunPace, Timestamp};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn iso(seconds: u64) -> String {
 }
 
 /// Writes the whole report as JSON.
-pub fn of(report: &Report) -> Value {
+pub fn of(report: &RunsReport) -> Value {
     json!({
         "prefix": report.prefix.to_string_lossy(),
         "has_log": report.has_log,

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use indicatif::HumanBytes;
 use scr_core::error::Error;
-use scr_core::operations::report::{Report, read_report};
+use scr_core::operations::report::{RunsReport, read_report};
 use scr_core::records::RunPace;
 
 /// Arguments of `scr report`.
@@ -75,13 +75,13 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn read(args: &Args, prefix: &Path) -> scr_core::error::Result<Report> {
+fn read(args: &Args, prefix: &Path) -> scr_core::error::Result<RunsReport> {
     let (settings, _) = super::load_settings(Some(&prefix.to_string_lossy()))?;
     let mtbf_seconds = args.mtbf.map(|hours| hours * 3600.0);
     read_report(&settings, prefix, args.job.as_deref(), mtbf_seconds)
 }
 
-fn write_page(file: &Path, report: &Report) -> scr_core::error::Result<String> {
+fn write_page(file: &Path, report: &RunsReport) -> scr_core::error::Result<String> {
     std::fs::write(file, page::of(report).into_string())
         .map_err(|error| Error::io("cannot write", file, error))?;
     Ok(format!("{}\n", file.display()))

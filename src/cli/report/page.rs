@@ -1,7 +1,7 @@
 //! The report as a page: one file that needs nothing else.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use scr_core::operations::report::Report;
+use scr_core::operations::report::RunsReport;
 use scr_core::records::Timestamp;
 
 use super::charts::{self, Figure};
@@ -19,7 +19,7 @@ const ROWS: usize = 500;
 const STYLE: &str = include_str!("page.css");
 
 /// Writes the whole page.
-pub fn of(report: &Report) -> Markup {
+pub fn of(report: &RunsReport) -> Markup {
     let title = format!("SCR report of {}", report.prefix.display());
     html! {
         (DOCTYPE)
@@ -51,7 +51,7 @@ pub fn of(report: &Report) -> Markup {
     }
 }
 
-fn words(report: &Report) -> Markup {
+fn words(report: &RunsReport) -> Markup {
     html! {
         dl {
             @for (name, sentence) in summary(report).iter().skip(1) {
@@ -83,7 +83,7 @@ fn chart(figure: &Figure, at: usize) -> Markup {
     }
 }
 
-fn tables(report: &Report) -> Markup {
+fn tables(report: &RunsReport) -> Markup {
     let runs: Vec<_> = report.runs.iter().map(|one| run_cells(one).to_vec()).collect();
     let points: Vec<_> = report.points().map(|(_, one)| point_cells(one).to_vec()).collect();
     let failures: Vec<_> = report.failures.iter().map(|one| failure_cells(one).to_vec()).collect();

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::HumanBytes;
-use scr_core::operations::report::{Advice, Close, Failure, Point, Report, RunStory, waste};
+use scr_core::operations::report::{Advice, Close, Failure, Point, RunStory, RunsReport, waste};
 use scr_core::records::{RunPace, RunPassed};
 
 use super::{lasted, rate, speed};
@@ -19,7 +19,7 @@ const ROWS: usize = 12;
 const SHARE_SECONDS_MIN: u64 = 60;
 
 /// Writes the whole report as text.
-pub fn of(report: &Report) -> String {
+pub fn of(report: &RunsReport) -> String {
     let mut text = String::new();
     for (name, sentence) in summary(report) {
         let _ = writeln!(text, "{name:<10}{sentence}"); // cannot fail
@@ -42,7 +42,7 @@ pub fn of(report: &Report) -> String {
 }
 
 /// Tells the report in a few sentences, each with a word for what it is about.
-pub fn summary(report: &Report) -> Vec<(&'static str, String)> {
+pub fn summary(report: &RunsReport) -> Vec<(&'static str, String)> {
     let mut all = vec![("prefix", report.prefix.display().to_string())];
     let (Some(first), Some(last)) = (report.runs.first(), report.runs.last()) else {
         all.push(("runs", "none has been started here".to_owned()));
@@ -80,7 +80,7 @@ fn closes(runs: &[RunStory]) -> String {
     parts.join(", ")
 }
 
-fn written(report: &Report) -> String {
+fn written(report: &RunsReport) -> String {
     let datasets = report.points().count();
     let bytes: u64 = report.runs.iter().map(RunStory::bytes).sum();
     let cost: f64 = report.points().filter_map(|(_, point)| point.cost_seconds).sum();
@@ -104,7 +104,7 @@ fn written(report: &Report) -> String {
 }
 
 /// What flushes cost, and what they were spared.
-fn flushed(report: &Report) -> Option<String> {
+fn flushed(report: &RunsReport) -> Option<String> {
     let sum = |of: fn(&Point) -> bool| {
         let all = report.points().filter(|(_, point)| of(point)).map(|(_, point)| point.bytes);
         let all: Vec<u64> = all.collect();
@@ -124,7 +124,7 @@ fn flushed(report: &Report) -> Option<String> {
 }
 
 /// How long checkpoints were written and not protected yet.
-fn exposed(report: &Report) -> Option<String> {
+fn exposed(report: &RunsReport) -> Option<String> {
     let all = report.points().filter_map(|(_, point)| point.exposed_seconds);
     let mut all: Vec<f64> = all.collect();
     all.sort_by(f64::total_cmp);
@@ -137,7 +137,7 @@ fn exposed(report: &Report) -> Option<String> {
     ))
 }
 
-fn survived(report: &Report) -> Option<String> {
+fn survived(report: &RunsReport) -> Option<String> {
     let all = &report.failures;
     if all.is_empty() {
         return None;
@@ -189,7 +189,7 @@ pub fn interval(one: &Advice) -> Vec<String> {
 }
 
 /// Sums up what went straight to the prefix in all runs, by reason.
-pub fn passed_of_all(report: &Report) -> BTreeMap<&str, RunPassed> {
+pub fn passed_of_all(report: &RunsReport) -> BTreeMap<&str, RunPassed> {
     let mut sums: BTreeMap<&str, RunPassed> = BTreeMap::new();
     for (reason, one) in report.runs.iter().flat_map(|run| &run.passed) {
         let sum = sums.entry(reason).or_default();
@@ -239,7 +239,7 @@ pub fn run_cells(run: &RunStory) -> [String; 7] {
     ]
 }
 
-fn runs(report: &Report) -> Option<Table> {
+fn runs(report: &RunsReport) -> Option<Table> {
     let skip = report.runs.len().saturating_sub(ROWS);
     table(RUN_HEADERS, 4, report.runs.iter().skip(skip).map(run_cells))
 }
@@ -280,7 +280,7 @@ pub fn point_cells(point: &Point) -> [String; 10] {
     ]
 }
 
-fn points(report: &Report) -> Option<Table> {
+fn points(report: &RunsReport) -> Option<Table> {
     let skip = report.points().count().saturating_sub(ROWS);
     table(POINT_HEADERS, 2, report.points().skip(skip).map(|(_, point)| point_cells(point)))
 }
@@ -301,7 +301,7 @@ pub fn failure_cells(one: &Failure) -> [String; 5] {
     ]
 }
 
-fn failures(report: &Report) -> Option<Table> {
+fn failures(report: &RunsReport) -> Option<Table> {
     let skip = report.failures.len().saturating_sub(ROWS);
     table(FAILURE_HEADERS, 3, report.failures.iter().skip(skip).map(failure_cells))
 }
@@ -310,7 +310,7 @@ fn failures(report: &Report) -> Option<Table> {
 pub const NODE_HEADERS: [&str; 5] = ["node", "sealed", "seal rate", "flushed", "flush rate"];
 
 /// Writes a row of a table for each node, the slowest to seal first.
-pub fn nodes(report: &Report) -> Vec<[String; 5]> {
+pub fn nodes(report: &RunsReport) -> Vec<[String; 5]> {
     let cells = |(host, [sealed, flushed]): &(&str, [RunPace; 2])| {
         let bytes = |pace: &RunPace| HumanBytes(pace.bytes).to_string();
         [(*host).to_owned(), bytes(sealed), speed(sealed), bytes(flushed), speed(flushed)]
@@ -319,7 +319,7 @@ pub fn nodes(report: &Report) -> Vec<[String; 5]> {
 }
 
 /// Sorts the nodes by the rate of their seals, then of their flushes, the slowest first.
-pub fn slowest_first(report: &Report) -> Vec<(&str, [RunPace; 2])> {
+pub fn slowest_first(report: &RunsReport) -> Vec<(&str, [RunPace; 2])> {
     let mut all: Vec<_> = report.paces().into_iter().collect();
     let rates = |paces: &[RunPace; 2]| paces.each_ref().map(|pace| pace_rate(pace).unwrap_or(0.0));
     all.sort_by(|(_, one), (_, other)| rates(one).partial_cmp(&rates(other)).unwrap_or(Equal));
@@ -340,12 +340,12 @@ pub fn passed_cells((reason, one): (&str, &RunPassed)) -> [String; 4] {
     [reason.to_owned(), one.example.clone(), one.files.to_string(), bytes]
 }
 
-fn passed(report: &Report) -> Option<Table> {
+fn passed(report: &RunsReport) -> Option<Table> {
     let all = passed_of_all(report);
     table(PASSED_HEADERS, 2, all.iter().map(|(reason, one)| passed_cells((reason, one))))
 }
 
-fn troubles(report: &Report) -> Option<Table> {
+fn troubles(report: &RunsReport) -> Option<Table> {
     let all: Vec<[String; 2]> = report
         .runs
         .iter()

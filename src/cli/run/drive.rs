@@ -9,8 +9,8 @@ use scr_core::error::Result;
 use scr_core::events;
 use scr_core::log::messages;
 use scr_core::operations::run::{
-    Action, End, Event, Host, Latest, Launcher, Line, Nodes, Policy, Real, Stop, latest,
-    slurm_variables,
+    Action, End, Latest, Launcher, LauncherLine, Policy, Real, RunHost, RunNews, RunNodes, Stop,
+    latest, slurm_variables,
 };
 use scr_core::operations::{
     HostList, JobPlaces, forget_halt_reason, left_in_caches, log_event, read_halt_file, read_nodes,
@@ -44,7 +44,7 @@ pub fn drive(setup: Setup) -> Result<u8> {
     if let Err(error) = begin_allocation(&setup) {
         warn(error.id(), &format!("{error}; what an earlier job has left there is not known"));
     }
-    let nodes = Nodes {
+    let nodes = RunNodes {
         hosts: setup.hosts.clone(),
         manager: &*setup.manager,
         shell: setup.shell.clone(),
@@ -79,8 +79,8 @@ fn begin_allocation(setup: &Setup) -> Result<()> {
 struct Driver<'a> {
     setup: &'a Setup,
     signals: Signals,
-    nodes: Nodes<'a>,
-    healthy: Vec<Host>,
+    nodes: RunNodes<'a>,
+    healthy: Vec<RunHost>,
     /// How the last launch ended.
     last: Option<End>,
 }
@@ -91,26 +91,26 @@ impl Driver<'_> {
             self.nodes.mark(host, "it is excluded");
         }
         let policy = RefCell::new(Policy::new(self.setup.limits));
-        let mut event = Event::Begin;
+        let mut event = RunNews::Begin;
         loop {
             let action = policy.borrow_mut().on(event);
             event = match action {
                 Action::LookAtNodes => self.look_at_nodes(policy.borrow().launched()),
                 Action::Launch(number) => {
                     let interrupted = |signal| {
-                        policy.borrow_mut().on(Event::Interrupted(signal));
+                        policy.borrow_mut().on(RunNews::Interrupted(signal));
                     };
                     let end = self.launch(number, interrupted)?;
                     self.last = Some(end);
-                    Event::Ended(end)
+                    RunNews::Ended(end)
                 }
-                Action::LookAtHalt => Event::Halt(self.halt_reason()),
+                Action::LookAtHalt => RunNews::Halt(self.halt_reason()),
                 Action::Pause(length) => match self.signals.pause(length) {
-                    Some(signal) => Event::Interrupted(signal),
-                    None => Event::Paused,
+                    Some(signal) => RunNews::Interrupted(signal),
+                    None => RunNews::Paused,
                 },
                 // Each of our events is one that the policy waits for.
-                Action::Wait => Event::Paused,
+                Action::Wait => RunNews::Paused,
                 Action::Stop(why) => {
                     let status = self.stopped(&why);
                     self.save();
@@ -120,7 +120,7 @@ impl Driver<'_> {
         }
     }
 
-    fn look_at_nodes(&mut self, launched: u64) -> Event {
+    fn look_at_nodes(&mut self, launched: u64) -> RunNews {
         for (host, reason) in self.nodes.look() {
             warn(messages::NODE_OUT, &format!("{host} is out: {reason}"));
             if launched > 0 {
@@ -135,7 +135,7 @@ impl Driver<'_> {
         let before = before.and_then(|count| usize::try_from(count).ok());
         let needed = self.setup.min_nodes.or(self.setup.nodes).or(before).unwrap_or(all);
         self.healthy = self.nodes.healthy(self.setup.nodes.or(before).unwrap_or(all));
-        Event::Nodes { healthy: self.healthy.len(), needed }
+        RunNews::Nodes { healthy: self.healthy.len(), needed }
     }
 
     /// Logs what no rank can, for scr report; what cannot be logged is missed by nobody.
@@ -158,7 +158,7 @@ impl Driver<'_> {
 
     fn launch(&mut self, number: u64, interrupted: impl FnMut(i32)) -> Result<End> {
         let setup = self.setup;
-        let hosts: Vec<Host> =
+        let hosts: Vec<RunHost> =
             self.healthy.iter().take(setup.nodes.unwrap_or(usize::MAX)).cloned().collect();
         let newest = latest(&setup.prefix).unwrap_or_else(|error| {
             warn(
@@ -191,9 +191,9 @@ impl Driver<'_> {
         Ok(end)
     }
 
-    fn command(&self, line: &Line, hosts: &[Host], newest: Option<&Latest>) -> Command {
+    fn command(&self, line: &LauncherLine, hosts: &[RunHost], newest: Option<&Latest>) -> Command {
         let setup = self.setup;
-        let names = |hosts: &[Host]| HostList::of(hosts.iter().map(|host| host.name.clone()));
+        let names = |hosts: &[RunHost]| HostList::of(hosts.iter().map(|host| host.name.clone()));
         let all = names(&setup.hosts);
         let out = all.minus(&names(&self.healthy)).hosts().to_vec();
         let words = match setup.has_nodes {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use scr_core::error::{Error, Result};
 use scr_core::operations::HostList;
 use scr_core::operations::run::{
-    Commands as _, Host, Launcher, Limits, Line, Manager, Real, Shell, Test, find, hostfile,
+    Commands as _, Launcher, LauncherLine, Limits, Manager, Real, RunHost, Shell, Test, find,
+    hostfile,
 };
 use scr_core::params::{Environment, Settings, keys, words};
 use scr_core::system::{may_write, unix_seconds};
@@ -29,14 +30,14 @@ pub struct Setup {
     pub limits: Limits,
     pub watchdog: Option<WatchdogLimits>,
     /// The command, and that for launches which have a checkpoint.
-    pub line: Line,
-    pub restart: Option<Line>,
+    pub line: LauncherLine,
+    pub restart: Option<LauncherLine>,
     /// Variables for the program.
     pub variables: Environment,
     pub manager: Box<dyn Manager>,
     /// False: nothing is known of any node but this one, and the line is left alone.
     pub has_nodes: bool,
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<RunHost>,
     pub excluded: Vec<String>,
     pub nodes: Option<usize>,
     pub min_nodes: Option<usize>,
@@ -136,7 +137,7 @@ fn patterns(settings: &Settings) -> Vec<String> {
 }
 
 /// Takes a command line apart; its first word has to be there.
-fn parse(words: &[String]) -> Result<Line> {
+fn parse(words: &[String]) -> Result<LauncherLine> {
     let program = words.first().map(String::as_str).unwrap_or_default();
     if !can_run(program) {
         return Err(Error::Missing(format!("there is no command '{program}'")));
@@ -145,10 +146,10 @@ fn parse(words: &[String]) -> Result<Line> {
         let words = [program.to_owned(), "--version".to_owned()];
         Real.output(&words, VERSION_MAX).unwrap_or_default()
     };
-    Ok(Line::new(Launcher::of(program, version), words, can_run))
+    Ok(LauncherLine::new(Launcher::of(program, version), words, can_run))
 }
 
-fn restart_line(text: &str, environment: &Environment) -> Result<Line> {
+fn restart_line(text: &str, environment: &Environment) -> Result<LauncherLine> {
     let variables = |name: &str| environment.get(name).cloned();
     let words = words(text, &variables)
         .map_err(|what| Error::Refused(format!("--restart-command: {what}")))?;
@@ -159,8 +160,8 @@ fn restart_line(text: &str, environment: &Environment) -> Result<Line> {
 fn manager(
     args: &Args,
     environment: &Environment,
-    line: &Line,
-) -> (Box<dyn Manager>, Option<Vec<Host>>) {
+    line: &LauncherLine,
+) -> (Box<dyn Manager>, Option<Vec<RunHost>>) {
     let found = find(environment, args.hostfile.as_deref());
     if found.name() != "none" {
         return (found, None);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::events::{Database, Sink, Syslog, TextFile};
+use crate::events::{Database, EventSink, Syslog, TextFile};
 use crate::namespace::STATE_FOLDER;
 use crate::params::{Settings, keys};
 use crate::records::Zone;
@@ -25,8 +25,8 @@ pub fn log_database(settings: &Settings, prefix: &Path) -> PathBuf {
 /// Makes a sink for each place that events are written to; `zone` is that of the people who read
 /// them.
 #[must_use]
-pub fn log_sinks(settings: &Settings, prefix: &Path, zone: &Zone) -> Vec<Box<dyn Sink>> {
-    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+pub fn log_sinks(settings: &Settings, prefix: &Path, zone: &Zone) -> Vec<Box<dyn EventSink>> {
+    let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
     if !settings.get(keys::LOG_ENABLE) {
         return sinks;
     }

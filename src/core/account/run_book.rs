@@ -24,12 +24,12 @@ const DATASETS_MAX: usize = 64;
 /// The record of rank 0; nothing on other ranks.
 #[derive(Default)]
 pub(crate) struct RunBook {
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<WrittenRecord>>,
     /// Held while the record is written, so that the last word is the last.
     writing: Mutex<()>,
 }
 
-struct Kept {
+struct WrittenRecord {
     record: RunRecord,
     /// By rank.
     hosts: Vec<String>,
@@ -42,7 +42,7 @@ struct Kept {
 }
 
 /// A dataset as the machine has it now.
-pub(crate) struct Seen {
+pub(crate) struct DatasetNow {
     pub id: u64,
     pub name: String,
     pub complete: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Seen {
 }
 
 impl RunBook {
-    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+    fn kept(&self) -> MutexGuard<'_, Option<WrittenRecord>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +90,8 @@ impl RunBook {
             record.nodes.keys().enumerate().map(|(at, host)| (host, at)).collect();
         let place = |host| places.get(host).copied().unwrap_or(usize::MAX);
         let node_of = hosts.iter().map(place).collect();
-        *self.kept() = Some(Kept { record, hosts, node_of, shares, changed: true, written: None });
+        *self.kept() =
+            Some(WrittenRecord { record, hosts, node_of, shares, changed: true, written: None });
     }
 
     /// Notes how fast the ranks have sealed and flushed, by rank: of a node, what all of them have
@@ -120,7 +121,7 @@ impl RunBook {
     /// on this rank, by the reason's words.
     pub fn write(
         &self,
-        look: impl FnOnce() -> (Vec<Seen>, BTreeMap<String, RunPassed>),
+        look: impl FnOnce() -> (Vec<DatasetNow>, BTreeMap<String, RunPassed>),
         write: impl FnOnce(&RunRecord),
     ) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,16 +143,16 @@ impl RunBook {
 
     /// Tells whether it is time to write what has changed.
     pub fn is_due(&self) -> bool {
-        let is_due = |kept: &Kept| {
+        let is_due = |kept: &WrittenRecord| {
             kept.changed && kept.written.is_none_or(|written| written.elapsed() >= PERIOD)
         };
         self.kept().as_ref().is_some_and(is_due)
     }
 }
 
-impl Kept {
+impl WrittenRecord {
     /// Brings the datasets, and what each node has of them, up to date.
-    fn take(&mut self, seen: Vec<Seen>) {
+    fn take(&mut self, seen: Vec<DatasetNow>) {
         for dataset in self.record.datasets.values_mut() {
             (dataset.in_cache, dataset.flushing) = (false, false);
         }
@@ -300,10 +301,11 @@ mod tests {
         let record = RunRecord { datasets, ..RunRecord::default() };
         let (hosts, shares) = (vec!["n1".into()], BTreeMap::new());
         let node_of = vec![0];
-        let mut kept = Kept { record, hosts, node_of, shares, changed: true, written: None };
+        let mut kept =
+            WrittenRecord { record, hosts, node_of, shares, changed: true, written: None };
         let catalog = NodeCatalog::of(&crate::cache::Catalog::default(), &[0]);
         let name = "checkpoint 1".to_owned();
-        kept.take(vec![Seen {
+        kept.take(vec![DatasetNow {
             id: 1,
             name,
             complete: true,

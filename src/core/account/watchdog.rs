@@ -8,13 +8,13 @@ use crate::params::{Settings, Source, keys};
 pub(crate) struct Watchdog {
     limit: Duration,
     limit_on_prefix: Duration,
-    seen: Progress,
+    seen: SignsOfLife,
     since: Instant,
 }
 
 /// What tells that a run is getting on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct SignsOfLife {
     /// Of the newest dataset that is sealed.
     pub newest: u64,
     /// Checkpoints go to the prefix.
@@ -23,7 +23,7 @@ pub(crate) struct Progress {
 
 impl Watchdog {
     /// Makes one, if the user wants it.
-    pub fn new(settings: &Settings, now: Progress) -> Option<Watchdog> {
+    pub fn new(settings: &Settings, now: SignsOfLife) -> Option<Watchdog> {
         let limit = settings.get_optional(keys::WATCHDOG_TIMEOUT)?;
         let on_prefix = settings.get_optional(keys::WATCHDOG_TIMEOUT_PFS);
         is_watched(settings).then(|| Watchdog {
@@ -35,7 +35,7 @@ impl Watchdog {
     }
 
     /// Returns the limit that the run has exceeded, if it has.
-    pub fn look(&mut self, now: Progress) -> Option<Duration> {
+    pub fn look(&mut self, now: SignsOfLife) -> Option<Duration> {
         if self.seen != now {
             self.seen = now;
             self.since = Instant::now();

@@ -39,7 +39,7 @@ pub struct Mesh {
 }
 
 /// Bytes by rank.
-type Known = BTreeMap<u64, Vec<u8>>;
+type BytesByRank = BTreeMap<u64, Vec<u8>>;
 
 impl Mesh {
     /// Makes the group of `size` ranks in which this one is `rank`.
@@ -48,9 +48,9 @@ impl Mesh {
     }
 
     /// Tells what `own` is on every rank, by doubling distances.
-    fn spread(&self, own: Vec<u8>) -> Result<Known> {
+    fn spread(&self, own: Vec<u8>) -> Result<BytesByRank> {
         let (size, mut distance) = (self.size(), 1);
-        let mut known = Known::from([(self.rank as u64, own)]);
+        let mut known = BytesByRank::from([(self.rank as u64, own)]);
         while distance < size {
             let (to, from) = ((self.rank + distance) % size, (self.rank + size - distance) % size);
             let all: Vec<(&u64, &Vec<u8>)> = known.iter().collect();

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 const MOMENT: Duration = Duration::from_micros(400);
 
 /// Where the one exchange is.
-enum Desk {
+enum AtTheDesk {
     Free,
     /// The thread has asked for it.
     Asked {
@@ -30,7 +30,7 @@ enum Desk {
 
 /// What the two threads of a rank have in common.
 pub struct Slices {
-    desk: Mutex<Desk>,
+    desk: Mutex<AtTheDesk>,
     changed: Condvar,
 }
 
@@ -38,10 +38,10 @@ impl Slices {
     /// Makes a desk with nothing on it.
     #[must_use]
     pub fn new() -> Self {
-        Slices { desk: Mutex::new(Desk::Free), changed: Condvar::new() }
+        Slices { desk: Mutex::new(AtTheDesk::Free), changed: Condvar::new() }
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
+    fn desk(&self) -> MutexGuard<'_, AtTheDesk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -49,14 +49,14 @@ impl Slices {
     /// and no longer.
     pub fn advance(&self, comm: &dyn Comm) {
         let mut desk = self.desk();
-        if let Desk::Asked { buffers, to, from } = &mut *desk {
+        if let AtTheDesk::Asked { buffers, to, from } = &mut *desk {
             *desk = match comm.begin_exchange(std::mem::take(buffers), *to, *from) {
-                Ok(pending) => Desk::UnderWay(pending),
-                Err(error) => Desk::Done(Err(error)),
+                Ok(pending) => AtTheDesk::UnderWay(pending),
+                Err(error) => AtTheDesk::Done(Err(error)),
             };
         }
         let begun = Instant::now();
-        if let Desk::UnderWay(pending) = &mut *desk {
+        if let AtTheDesk::UnderWay(pending) = &mut *desk {
             let outcome = loop {
                 match pending.advance() {
                     Ok(None) if begun.elapsed() < MOMENT => std::hint::spin_loop(),
@@ -65,7 +65,7 @@ impl Slices {
                     Err(error) => break Err(error),
                 }
             };
-            *desk = Desk::Done(outcome);
+            *desk = AtTheDesk::Done(outcome);
         }
         drop(desk);
         self.changed.notify_all();
@@ -73,7 +73,7 @@ impl Slices {
 
     /// Lets the thread hear an error from now on, whatever it waits for.
     pub fn close(&self) {
-        *self.desk() = Desk::Closed;
+        *self.desk() = AtTheDesk::Closed;
         self.changed.notify_all();
     }
 }
@@ -95,19 +95,19 @@ impl Link for Slices {
     /// program.
     fn carry(&self, buffers: Buffers, to: usize, from: usize) -> Result<Buffers> {
         let mut desk = self.desk();
-        if !matches!(*desk, Desk::Free) {
+        if !matches!(*desk, AtTheDesk::Free) {
             return Err(closed());
         }
-        *desk = Desk::Asked { buffers, to, from };
+        *desk = AtTheDesk::Asked { buffers, to, from };
         loop {
             match &mut *desk {
-                Desk::Asked { .. } | Desk::UnderWay(_) => {}
-                Desk::Done(outcome) => {
+                AtTheDesk::Asked { .. } | AtTheDesk::UnderWay(_) => {}
+                AtTheDesk::Done(outcome) => {
                     let buffers = std::mem::replace(outcome, Err(closed()))?;
-                    *desk = Desk::Free;
+                    *desk = AtTheDesk::Free;
                     return Ok(buffers);
                 }
-                Desk::Free | Desk::Closed => return Err(closed()),
+                AtTheDesk::Free | AtTheDesk::Closed => return Err(closed()),
             }
             desk = self.changed.wait(desk).unwrap_or_else(PoisonError::into_inner);
         }
@@ -150,7 +150,7 @@ mod tests {
         let slices = Arc::new(Slices::new());
         let mesh = Mesh::new(slices.clone(), 0, 2);
         let work = thread::spawn(move || (mesh.send(b"a", 1), mesh.send(b"b", 1)));
-        while !matches!(*slices.desk(), Desk::Asked { .. }) {
+        while !matches!(*slices.desk(), AtTheDesk::Asked { .. }) {
             thread::yield_now();
         }
         slices.close();

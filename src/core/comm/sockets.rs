@@ -64,44 +64,44 @@ impl Card {
 }
 
 /// A connection of either kind; never blocks once it is part of a group.
-enum Stream {
+enum Connection {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
-impl Stream {
-    fn unix(stream: UnixStream) -> io::Result<Stream> {
+impl Connection {
+    fn unix(stream: UnixStream) -> io::Result<Connection> {
         if peer(&stream)?.0 != user_id() {
             return Err(io::Error::other("the other side is another user"));
         }
         stream.set_nonblocking(true)?;
-        Ok(Stream::Unix(raise(OwnedFd::from(stream)).into()))
+        Ok(Connection::Unix(raise(OwnedFd::from(stream)).into()))
     }
 
-    fn tcp(stream: TcpStream) -> io::Result<Stream> {
+    fn tcp(stream: TcpStream) -> io::Result<Connection> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        Ok(Stream::Tcp(raise(OwnedFd::from(stream)).into()))
+        Ok(Connection::Tcp(raise(OwnedFd::from(stream)).into()))
     }
 
     fn fd(&self) -> RawFd {
         match self {
-            Stream::Unix(stream) => stream.as_raw_fd(),
-            Stream::Tcp(stream) => stream.as_raw_fd(),
+            Connection::Unix(stream) => stream.as_raw_fd(),
+            Connection::Tcp(stream) => stream.as_raw_fd(),
         }
     }
 
     fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Unix(stream) => (&mut &*stream).read(into),
-            Stream::Tcp(stream) => (&mut &*stream).read(into),
+            Connection::Unix(stream) => (&mut &*stream).read(into),
+            Connection::Tcp(stream) => (&mut &*stream).read(into),
         }
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Unix(stream) => (&mut &*stream).write(bytes),
-            Stream::Tcp(stream) => (&mut &*stream).write(bytes),
+            Connection::Unix(stream) => (&mut &*stream).write(bytes),
+            Connection::Tcp(stream) => (&mut &*stream).write(bytes),
         }
     }
 }
@@ -110,9 +110,9 @@ impl Stream {
 /// gives up when no byte has moved for `patience`.
 fn pump(
     out: &[u8],
-    to: &Stream,
+    to: &Connection,
     into: &mut [u8],
-    from: &Stream,
+    from: &Connection,
     patience: Duration,
 ) -> io::Result<()> {
     let (mut sent, mut got) = (0, 0);
@@ -152,7 +152,7 @@ fn moved(result: io::Result<usize>) -> io::Result<usize> {
 }
 
 /// The connections of one rank, by rank; all are closed at the first error.
-struct Sockets(Mutex<Vec<Option<Stream>>>);
+struct Sockets(Mutex<Vec<Option<Connection>>>);
 
 impl Link for Sockets {
     fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()> {
@@ -193,17 +193,17 @@ impl Doors {
     }
 
     /// The next one who comes in.
-    fn accept(&self, until: Instant) -> io::Result<Stream> {
+    fn accept(&self, until: Instant) -> io::Result<Connection> {
         loop {
             if let Ok((stream, _)) = self.unix.accept() {
                 // Anybody on the node may have come; whom we wait for is still to come.
-                if let Ok(stream) = Stream::unix(stream) {
+                if let Ok(stream) = Connection::unix(stream) {
                     return Ok(stream);
                 }
                 continue;
             }
             if let Some(Ok((stream, _))) = self.tcp.as_ref().map(TcpListener::accept) {
-                return Stream::tcp(stream);
+                return Connection::tcp(stream);
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -227,10 +227,16 @@ fn greeting(rank: usize, secret: Secret) -> Vec<u8> {
 }
 
 /// Connects to `other` of rank `rank`, as `own` of rank `me`.
-fn call(me: usize, own: &Card, rank: usize, other: &Card, until: Instant) -> io::Result<Stream> {
+fn call(
+    me: usize,
+    own: &Card,
+    rank: usize,
+    other: &Card,
+    until: Instant,
+) -> io::Result<Connection> {
     let hello = greeting(me, other.secret);
     let answer = greeting(rank, own.secret);
-    let try_one = |stream: Stream| {
+    let try_one = |stream: Connection| {
         let left = until.saturating_duration_since(Instant::now());
         let mut heard = [0; GREETING];
         pump(&hello, &stream, &mut heard, &stream, left)?;
@@ -241,12 +247,12 @@ fn call(me: usize, own: &Card, rank: usize, other: &Card, until: Instant) -> io:
     };
     if own.network == other.network {
         let address = UnixAddr::from_abstract_name(&other.name)?;
-        return UnixStream::connect_addr(&address).and_then(Stream::unix).and_then(try_one);
+        return UnixStream::connect_addr(&address).and_then(Connection::unix).and_then(try_one);
     }
     let mut last = io::Error::other("it has no address");
     for address in &other.addresses {
         let address = SocketAddr::new(*address, other.port);
-        let stream = TcpStream::connect_timeout(&address, ATTEMPT).and_then(Stream::tcp);
+        let stream = TcpStream::connect_timeout(&address, ATTEMPT).and_then(Connection::tcp);
         match stream.and_then(try_one) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
@@ -260,7 +266,7 @@ fn receive(
     me: usize,
     doors: &Doors,
     cards: &[Card],
-    streams: &mut [Option<Stream>],
+    streams: &mut [Option<Connection>],
     until: Instant,
 ) -> io::Result<()> {
     while streams[me + 1..].iter().any(Option::is_none) {
@@ -282,9 +288,9 @@ fn receive(
     Ok(())
 }
 
-fn meet(me: usize, doors: &Doors, cards: &[Card]) -> io::Result<Vec<Option<Stream>>> {
+fn meet(me: usize, doors: &Doors, cards: &[Card]) -> io::Result<Vec<Option<Connection>>> {
     let until = Instant::now() + MEETING;
-    let mut streams: Vec<Option<Stream>> = cards.iter().map(|_| None).collect();
+    let mut streams: Vec<Option<Connection>> = cards.iter().map(|_| None).collect();
     for (rank, card) in cards.iter().enumerate().take(me) {
         streams[rank] = Some(call(me, &doors.card, rank, card, until)?);
     }

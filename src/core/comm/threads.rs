@@ -65,7 +65,7 @@ impl Reaper {
 
 /// What a [`ThreadWorld`] left.
 #[derive(Debug)]
-pub struct Outcome<T> {
+pub struct WorldOutcome<T> {
     /// Each rank's result; `None` for a rank that was killed.
     pub results: Vec<Option<T>>,
     /// Communication calls that each rank has made (all its communicators together).
@@ -97,7 +97,7 @@ impl ThreadWorld {
 
     /// Runs `body` on every rank. A rank for which no thread can be made has died at once, and so
     /// have those after it.
-    pub fn run<T, F>(self, body: F) -> Outcome<T>
+    pub fn run<T, F>(self, body: F) -> WorldOutcome<T>
     where
         T: Send,
         F: Fn(Box<dyn Comm>) -> T + Sync,
@@ -105,7 +105,7 @@ impl ThreadWorld {
         self.run_on(|_| Builder::new(), body)
     }
 
-    fn run_on<T, F>(self, thread: impl Fn(usize) -> Builder, body: F) -> Outcome<T>
+    fn run_on<T, F>(self, thread: impl Fn(usize) -> Builder, body: F) -> WorldOutcome<T>
     where
         T: Send,
         F: Fn(Box<dyn Comm>) -> T + Sync,
@@ -137,7 +137,10 @@ impl ThreadWorld {
         if let Some(payload) = lock(&first_panic).take() {
             resume_unwind(payload);
         }
-        Outcome { results, calls: world.calls.iter().map(|c| c.load(Ordering::Relaxed)).collect() }
+        WorldOutcome {
+            results,
+            calls: world.calls.iter().map(|c| c.load(Ordering::Relaxed)).collect(),
+        }
     }
 }
 
@@ -175,7 +178,7 @@ type Parcel = Vec<(usize, Vec<u8>)>;
 type QueueKey = (u64, Channel, usize, usize);
 
 #[derive(Default)]
-struct State {
+struct WorldState {
     queues: HashMap<QueueKey, VecDeque<Parcel>>,
     /// World ranks that take no further part in the group of that context.
     gone: HashSet<(u64, usize)>,
@@ -185,7 +188,7 @@ struct State {
 }
 
 struct World {
-    state: Mutex<State>,
+    state: Mutex<WorldState>,
     /// One for each rank, so that a message wakes its receiver only.
     arrived: Vec<Condvar>,
     calls: Vec<AtomicUsize>,

@@ -12,7 +12,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params};
 
 use super::query::KEYS;
-use super::{Event, Job, Logged, Sink, TextFile};
+use super::{Event, EventSink, Logged, LoggedJob, TextFile};
 use crate::error::{Error, Result as Done};
 use crate::log::{self, messages};
 
@@ -131,7 +131,7 @@ impl Database {
         Ok(connection)
     }
 
-    fn insert(&mut self, job: &Job, events: &[Event]) -> rusqlite::Result<()> {
+    fn insert(&mut self, job: &LoggedJob, events: &[Event]) -> rusqlite::Result<()> {
         let mut connection = self.open()?;
         let transaction = connection.transaction()?;
         {
@@ -188,12 +188,12 @@ fn logged(row: &rusqlite::Row<'_>) -> rusqlite::Result<Logged> {
     Ok(one)
 }
 
-impl Sink for Database {
+impl EventSink for Database {
     fn name(&self) -> String {
         format!("the database {}", self.path.display())
     }
 
-    fn write(&mut self, job: &Job, events: &[Event]) -> Result<(), String> {
+    fn write(&mut self, job: &LoggedJob, events: &[Event]) -> Result<(), String> {
         if !self.failed {
             let Err(error) = self.insert(job, events) else { return Ok(()) };
             if self.instead.is_none() {

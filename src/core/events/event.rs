@@ -14,7 +14,7 @@ pub const GIVEN_UP: &str = "given up by the program";
 
 /// What all events of a launch share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Job {
+pub struct LoggedJob {
     /// Who runs it.
     pub user: String,
     /// The job.
@@ -92,7 +92,7 @@ impl Event {
 
     /// Writes it as one line without its end, all but the time; control characters are replaced.
     #[must_use]
-    pub fn line(&self, job: &Job) -> String {
+    pub fn line(&self, job: &LoggedJob) -> String {
         let mut line = format!("user={}, jobid={}", job.user, job.job_id);
         for (key, value) in [("jobname", &job.job_name), ("cluster", &job.cluster)] {
             if !value.is_empty() {

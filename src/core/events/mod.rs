@@ -21,9 +21,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use database::Database;
-pub use event::{Event, GIVEN_UP, Job, SEALED_ON_PREFIX};
+pub use event::{Event, GIVEN_UP, LoggedJob, SEALED_ON_PREFIX};
 pub use query::{Filter, Logged, parse_line};
-pub use sink::Sink;
+pub use sink::EventSink;
 pub use syslog::Syslog;
 pub use text::TextFile;
 
@@ -55,8 +55,8 @@ impl EventLog {
     /// # Errors
     /// If there can be no thread.
     pub fn start(
-        job: Job,
-        sinks: Vec<Box<dyn Sink>>,
+        job: LoggedJob,
+        sinks: Vec<Box<dyn EventSink>>,
         enter: impl FnOnce() + Send + 'static,
     ) -> Result<EventLog> {
         let (sender, receiver) = sync_channel(WAITING_MAX);
@@ -106,7 +106,7 @@ impl EventLog {
     }
 }
 
-fn write_all(job: &Job, mut sinks: Vec<Box<dyn Sink>>, events: &Receiver<Event>) {
+fn write_all(job: &LoggedJob, mut sinks: Vec<Box<dyn EventSink>>, events: &Receiver<Event>) {
     let mut written: Option<Instant> = None;
     while let Some(batch) = next_batch(events, written) {
         written = Some(Instant::now());

@@ -108,12 +108,12 @@ fn split_value(text: &str, at: usize) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{Event, Job};
+    use crate::events::{Event, LoggedJob};
 
     #[test]
     fn a_line_that_was_written_is_read_again() {
         let user = "me, you".to_owned();
-        let job = Job { user, job_id: "7".into(), host: "n1".into(), ..Job::default() };
+        let job = LoggedJob { user, job_id: "7".into(), host: "n1".into(), ..LoggedJob::default() };
         let event = Event::new("FLUSH_END").dataset(3, "a \"b\", c").seconds(1.5).size(2, 9);
         let line = format!("{}: {}", event.when(), event.clone().note("x=1, y").line(&job));
         let read = parse_line(&line).unwrap();

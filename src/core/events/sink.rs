@@ -1,9 +1,9 @@
 //! What can be written to.
 
-use super::event::{Event, Job};
+use super::event::{Event, LoggedJob};
 
 /// A place that events are written to.
-pub trait Sink: Send {
+pub trait EventSink: Send {
     /// What it is called in messages.
     fn name(&self) -> String;
 
@@ -11,7 +11,7 @@ pub trait Sink: Send {
     ///
     /// # Errors
     /// A clause that says why not; nothing more is written there then.
-    fn write(&mut self, job: &Job, events: &[Event]) -> std::result::Result<(), String>;
+    fn write(&mut self, job: &LoggedJob, events: &[Event]) -> std::result::Result<(), String>;
 
     /// Whether a person wants to hear that it does not work.
     fn is_missed(&self) -> bool {

@@ -4,7 +4,7 @@
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
-use super::{Event, Job, Sink};
+use super::{Event, EventSink, LoggedJob};
 
 /// Where the system's log listens.
 const SOCKET: &str = "/dev/log";
@@ -34,12 +34,12 @@ impl Syslog {
     }
 }
 
-impl Sink for Syslog {
+impl EventSink for Syslog {
     fn name(&self) -> String {
         format!("syslog ({})", self.path.display())
     }
 
-    fn write(&mut self, job: &Job, events: &[Event]) -> Result<(), String> {
+    fn write(&mut self, job: &LoggedJob, events: &[Event]) -> Result<(), String> {
         let text = |error: std::io::Error| error.to_string();
         if self.socket.is_none() {
             let socket = UnixDatagram::unbound().map_err(text)?;

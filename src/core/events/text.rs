@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use super::{Event, Job, Sink};
+use super::{Event, EventSink, LoggedJob};
 use crate::records::Zone;
 
 /// A text file that lines are added to.
@@ -24,12 +24,12 @@ impl TextFile {
     }
 }
 
-impl Sink for TextFile {
+impl EventSink for TextFile {
     fn name(&self) -> String {
         format!("the log {}", self.path.display())
     }
 
-    fn write(&mut self, job: &Job, events: &[Event]) -> Result<(), String> {
+    fn write(&mut self, job: &LoggedJob, events: &[Event]) -> Result<(), String> {
         let line = |one: &Event| format!("{}: {}\n", self.zone.write(one.when()), one.line(job));
         let lines: String = events.iter().map(line).collect();
         if self.file.is_none() {

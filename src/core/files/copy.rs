@@ -64,7 +64,7 @@ impl Default for CopyOptions<'_> {
 
 /// What was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyOutcome {
     /// Size of the file in bytes, holes included.
     pub bytes: u64,
     /// Checksum of the content, if asked for.
@@ -78,7 +78,7 @@ pub struct Copied {
 /// # Errors
 /// [`Error::NoSpace`] if the file system of `to` is full, else [`Error::Io`]; also if `from`
 /// becomes shorter meanwhile.
-pub fn copy_file(from: &Path, to: &Path, options: CopyOptions<'_>) -> Result<Copied> {
+pub fn copy_file(from: &Path, to: &Path, options: CopyOptions<'_>) -> Result<CopyOutcome> {
     let sync = options.sync;
     let (copied, target) = copy_unsynced(from, to, options)?;
     if sync {
@@ -95,7 +95,7 @@ pub fn copy_unsynced(
     from: &Path,
     to: &Path,
     mut options: CopyOptions<'_>,
-) -> Result<(Copied, File)> {
+) -> Result<(CopyOutcome, File)> {
     let read_failed = |error| Error::io("cannot read", from, error);
     let source = read_own(from).map_err(|error| Error::io("cannot open", from, error))?;
     let metadata = source.metadata().map_err(read_failed)?;
@@ -141,7 +141,7 @@ pub fn copy_unsynced(
         .and_then(|()| target.set_permissions(Permissions::from_mode(mode)))
         .and_then(|()| target.set_times(times))
         .map_err(|error| write_failed(to, bytes, error))?;
-    Ok((Copied { bytes, crc32: crc32.map(|crc32| crc32.value()) }, target))
+    Ok((CopyOutcome { bytes, crc32: crc32.map(|crc32| crc32.value()) }, target))
 }
 
 /// An owner or group that the program gave the file comes along where the system lets us. What it

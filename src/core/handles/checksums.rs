@@ -21,7 +21,7 @@ type FileId = (u64, u64);
 
 /// What a file was when its checksum was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Taken {
+struct FileThen {
     size: u64,
     modified: (i64, i64),
     /// Another file may get the number of one that was removed.
@@ -29,17 +29,17 @@ struct Taken {
     crc32: u32,
 }
 
-impl Taken {
-    fn of(found: &Metadata, crc32: u32) -> Taken {
+impl FileThen {
+    fn of(found: &Metadata, crc32: u32) -> FileThen {
         let modified = (found.mtime(), found.mtime_nsec());
-        Taken { size: found.len(), modified, made: found.created().ok(), crc32 }
+        FileThen { size: found.len(), modified, made: found.created().ok(), crc32 }
     }
 }
 
 /// The checksums of files that are closed and not sealed yet.
 #[derive(Debug, Default)]
 pub struct Checksums {
-    taken: HashMap<FileId, Taken>,
+    taken: HashMap<FileId, FileThen>,
     /// Names of files that somebody else may have written.
     doubted: BTreeSet<String>,
     /// Nobody knows any more who writes what.
@@ -51,7 +51,7 @@ impl Checksums {
     pub fn put(&mut self, name: &str, found: &Metadata, bytes: u64, crc32: u32) {
         let whole = found.is_file() && found.len() == bytes;
         if whole && !self.useless && !self.doubted.contains(name) && self.taken.len() < FILES_MAX {
-            self.taken.insert(id(found), Taken::of(found, crc32));
+            self.taken.insert(id(found), FileThen::of(found, crc32));
         }
     }
 
@@ -73,7 +73,7 @@ impl Checksums {
         }
         let found = path.symlink_metadata().ok()?;
         let taken = self.taken.remove(&id(&found))?;
-        let same = found.is_file() && taken == Taken::of(&found, taken.crc32);
+        let same = found.is_file() && taken == FileThen::of(&found, taken.crc32);
         (same && !self.useless && !self.doubted.contains(name)).then(|| FileMeta {
             name: name.to_string(),
             size: taken.size,

@@ -29,7 +29,7 @@ pub struct Holding {
 
 /// How a tracked descriptor's file lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum LiesAt {
     /// In the dataset's directory.
     Cached,
     /// On the PFS under its own name.
@@ -73,7 +73,7 @@ pub struct Tracked {
     /// Name relative to the prefix.
     pub name: String,
     /// Where the bytes go.
-    pub way: Way,
+    pub way: LiesAt,
     /// This open made the file.
     pub made: bool,
     /// What the store keeps free for it.
@@ -88,7 +88,7 @@ pub struct Tracked {
 
 impl Tracked {
     /// Makes a descriptor on a file that was there, with no room set aside.
-    pub fn new(key: &DatasetKey, name: &str, way: Way) -> Tracked {
+    pub fn new(key: &DatasetKey, name: &str, way: LiesAt) -> Tracked {
         let (key, name) = (key.clone(), name.to_string());
         let room = Room::default();
         let (made, distrusted, doubted, in_order) = (false, false, false, false);
@@ -127,7 +127,7 @@ impl Tokens {
 
     /// Returns the tokens of the lazy descriptors for which `which` holds.
     pub fn lazy(&self, which: impl Fn(&Tracked) -> bool) -> Vec<u64> {
-        let lazy = |one: &Tracked| matches!(one.way, Way::Lazy { .. }) && which(one);
+        let lazy = |one: &Tracked| matches!(one.way, LiesAt::Lazy { .. }) && which(one);
         self.all().filter(|(_, one)| lazy(one)).map(|(token, _)| token).collect()
     }
 
@@ -161,7 +161,7 @@ impl Tokens {
     /// Finds the shadow through which this rank sees `name` at the moment.
     pub fn shadow_of(&self, name: &str) -> Option<&PathBuf> {
         self.by_token.values().find_map(|one| match &one.way {
-            Way::Shadow { copy, .. } if one.name == name => Some(copy),
+            LiesAt::Shadow { copy, .. } if one.name == name => Some(copy),
             _ => None,
         })
     }
@@ -170,7 +170,7 @@ impl Tokens {
     /// lies, and the token.
     pub fn share_shadow(&mut self, name: &str) -> Option<(PathBuf, u64)> {
         let (path, twin) = self.by_token.values().find_map(|one| match &one.way {
-            Way::Shadow { copy, .. } if one.name == name => Some((copy.clone(), one.clone())),
+            LiesAt::Shadow { copy, .. } if one.name == name => Some((copy.clone(), one.clone())),
             _ => None,
         })?;
         // What is reserved stays with the descriptor that asked for it.
@@ -179,20 +179,20 @@ impl Tokens {
 
     /// Returns the names of all files that have a shadow.
     pub fn shadow_names(&self) -> BTreeSet<String> {
-        let shadows = self.all().filter(|(_, one)| matches!(one.way, Way::Shadow { .. }));
+        let shadows = self.all().filter(|(_, one)| matches!(one.way, LiesAt::Shadow { .. }));
         shadows.map(|(_, one)| one.name.clone()).collect()
     }
 
     /// Returns the tokens of all that share the shadow of `name`.
     pub fn shadows_of(&self, name: &str) -> Vec<u64> {
-        let shadow = |one: &Tracked| one.name == name && matches!(one.way, Way::Shadow { .. });
+        let shadow = |one: &Tracked| one.name == name && matches!(one.way, LiesAt::Shadow { .. });
         self.all().filter(|(_, one)| shadow(one)).map(|(token, _)| token).collect()
     }
 
     /// Returns the names of the files of `key` that are open here on sealed copies, or on copies of
     /// those.
     pub fn readers_of(&self, key: &DatasetKey) -> BTreeSet<String> {
-        let reader = |way: &Way| matches!(way, Way::Lazy { .. } | Way::Shadow { .. });
+        let reader = |way: &LiesAt| matches!(way, LiesAt::Lazy { .. } | LiesAt::Shadow { .. });
         let readers = self.by_token.values().filter(|one| one.key == *key && reader(&one.way));
         readers.map(|one| one.name.clone()).collect()
     }
@@ -202,8 +202,8 @@ impl Tokens {
         let readers = self.by_token.values_mut();
         for one in readers.filter(|one| one.key == *key && one.name == name) {
             match &mut one.way {
-                Way::Lazy { kept, .. } => *kept = Some(path.to_path_buf()),
-                Way::Shadow { origin, .. } => *origin = path.to_path_buf(),
+                LiesAt::Lazy { kept, .. } => *kept = Some(path.to_path_buf()),
+                LiesAt::Shadow { origin, .. } => *origin = path.to_path_buf(),
                 _ => {}
             }
         }
@@ -212,7 +212,7 @@ impl Tokens {
     /// Notes that the private copy at `from` lies at `to` now, with no room set aside.
     pub fn move_shadow(&mut self, from: &Path, to: &Path) {
         for one in self.by_token.values_mut() {
-            if let Way::Shadow { copy, .. } = &mut one.way
+            if let LiesAt::Shadow { copy, .. } = &mut one.way
                 && copy == from
             {
                 *copy = to.to_path_buf();
@@ -231,7 +231,7 @@ impl Tokens {
 
     /// Follows a rename of a file that is open and lies there from now on, or will when it is
     /// closed.
-    pub fn rename_as(&mut self, from: &str, to: &str, key: &DatasetKey, way: &Way) {
+    pub fn rename_as(&mut self, from: &str, to: &str, key: &DatasetKey, way: &LiesAt) {
         for one in self.by_token.values_mut().filter(|one| one.name == from) {
             one.name = to.to_string();
             one.key = key.clone();
@@ -243,7 +243,7 @@ impl Tokens {
     pub fn become_temporary(&mut self, from: &str, to: &str) {
         for one in self.by_token.values_mut().filter(|one| one.name == from) {
             one.name = to.to_string();
-            one.way = Way::Temporary;
+            one.way = LiesAt::Temporary;
         }
     }
 
@@ -251,7 +251,7 @@ impl Tokens {
     /// count for the next file of that name. Private copies are another matter.
     pub fn orphan(&mut self, name: &str) {
         self.orphan_readers(name);
-        let is_copy = |one: &Tracked| matches!(one.way, Way::Shadow { .. });
+        let is_copy = |one: &Tracked| matches!(one.way, LiesAt::Shadow { .. });
         self.by_token.retain(|_, one| one.name != name || is_copy(one));
     }
 
@@ -260,7 +260,8 @@ impl Tokens {
     pub fn orphan_readers(&mut self, name: &str) {
         self.next += 1;
         let none = format!("/{}/{name}", self.next);
-        let reader = |one: &&mut Tracked| matches!(one.way, Way::Lazy { .. }) && one.name == name;
+        let reader =
+            |one: &&mut Tracked| matches!(one.way, LiesAt::Lazy { .. }) && one.name == name;
         self.by_token.values_mut().filter(reader).for_each(|one| one.name.clone_from(&none));
     }
 
@@ -271,7 +272,7 @@ impl Tokens {
 
     /// Finds a descriptor that is open on `name` and may change it at once; returns its token.
     pub fn writer(&self, name: &str) -> Option<u64> {
-        let writes = |one: &Tracked| one.name == name && !matches!(one.way, Way::Lazy { .. });
+        let writes = |one: &Tracked| one.name == name && !matches!(one.way, LiesAt::Lazy { .. });
         self.all().find(|(_, one)| writes(one)).map(|(token, _)| token)
     }
 
@@ -300,7 +301,7 @@ mod tests {
     use super::*;
 
     fn reader() -> Tracked {
-        let way = Way::Lazy { stamp: None, kept: None };
+        let way = LiesAt::Lazy { stamp: None, kept: None };
         Tracked::new(&DatasetKey::new(0, "5", 0), "f", way)
     }
 
@@ -308,7 +309,7 @@ mod tests {
     fn what_was_given_up_while_its_copy_was_made_does_not_come_back() {
         let mut tokens = Tokens::default();
         let token = tokens.issue_lazy(reader());
-        let own = tokens.issue(Tracked { way: Way::Cached, ..reader() });
+        let own = tokens.issue(Tracked { way: LiesAt::Cached, ..reader() });
         tokens.take(token);
         assert!(!tokens.replace(token, own));
         assert!(tokens.get(token).is_none() && tokens.get(own).is_some());

@@ -17,5 +17,5 @@ mod loan;
 pub use alike::{descriptor_info, open_alike, open_in_place_of};
 pub use base::{Base, Stamp, stamp};
 pub use checksums::Checksums;
-pub use holdings::{Holding, Room, TOKEN_LAZY, Tokens, Tracked, Way};
+pub use holdings::{Holding, LiesAt, Room, TOKEN_LAZY, Tokens, Tracked};
 pub use loan::{GRACE, Loan};

@@ -58,19 +58,19 @@ impl KvTree {
     /// # Errors
     /// If the bytes do not begin with a packed tree.
     pub fn decode_prefix(bytes: &[u8]) -> Result<(KvTree, usize), Malformed> {
-        let mut reader = Reader { bytes, offset: 0 };
+        let mut reader = PackedReader { bytes, offset: 0 };
         let mut tree = KvTree::new();
         reader.hash(&mut tree, 0)?;
         Ok((tree, reader.offset))
     }
 }
 
-struct Reader<'a> {
+struct PackedReader<'a> {
     bytes: &'a [u8],
     offset: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PackedReader<'a> {
     /// Merges a packed hash into `into`, as the documents' unpack does; so a key that comes twice
     /// keeps the elements of both.
     fn hash(&mut self, into: &mut KvTree, depth: usize) -> Result<(), Malformed> {

@@ -197,7 +197,7 @@ impl fmt::Debug for KvTree {
 }
 
 /// Cuts at the first NUL, as a C string would end: what follows could not be read back.
-fn key_text(key: impl Display) -> Key {
+fn key_text(key: impl Display) -> KeyText {
     let mut text = key.to_compact_string();
     if let Some(nul) = text.find('\0') {
         text.truncate(nul);
@@ -229,7 +229,7 @@ impl<'a> IntoIterator for &'a KvTree {
 const FEW: usize = 12;
 
 /// Up to 24 bytes of a key need no memory of their own.
-type Key = CompactString;
+type KeyText = CompactString;
 
 /// The map below a tree. A record of a large dataset has millions of trees, most of them a value
 /// (one key with nothing below it), nearly all others of a few keys: that is nothing that a B-tree
@@ -237,10 +237,10 @@ type Key = CompactString;
 #[derive(Clone)]
 pub(super) enum Elements {
     /// One, with nothing below it.
-    Value(Key),
+    Value(KeyText),
     /// In byte order of the keys.
-    Few(Vec<(Key, KvTree)>),
-    Many(BTreeMap<Key, KvTree>),
+    Few(Vec<(KeyText, KvTree)>),
+    Many(BTreeMap<KeyText, KvTree>),
 }
 
 impl Elements {
@@ -277,7 +277,7 @@ impl Elements {
     }
 
     /// Returns the subtree under `key`, which is made, empty, if it was not there.
-    pub fn get_or_insert(&mut self, key: Key) -> &mut KvTree {
+    pub fn get_or_insert(&mut self, key: KeyText) -> &mut KvTree {
         if let Elements::Few(few) = self
             && few.len() == FEW
             && find(few, &key).is_err()
@@ -327,12 +327,12 @@ impl Elements {
 
 /// What can be changed of [`Elements`].
 enum Unfolded<'a> {
-    Few(&'a mut Vec<(Key, KvTree)>),
-    Many(&'a mut BTreeMap<Key, KvTree>),
+    Few(&'a mut Vec<(KeyText, KvTree)>),
+    Many(&'a mut BTreeMap<KeyText, KvTree>),
 }
 
 /// Where the key is, or where it would be.
-fn find(few: &[(Key, KvTree)], key: &str) -> Result<usize, usize> {
+fn find(few: &[(KeyText, KvTree)], key: &str) -> Result<usize, usize> {
     // Keys mostly come in order.
     match few.last() {
         Some((last, _)) if last.as_str() < key => Err(few.len()),
@@ -342,9 +342,9 @@ fn find(few: &[(Key, KvTree)], key: &str) -> Result<usize, usize> {
 
 /// In byte order of the keys.
 pub(super) enum Entries<'a> {
-    Value(Option<&'a Key>),
-    Few(slice::Iter<'a, (Key, KvTree)>),
-    Many(btree_map::Iter<'a, Key, KvTree>),
+    Value(Option<&'a KeyText>),
+    Few(slice::Iter<'a, (KeyText, KvTree)>),
+    Many(btree_map::Iter<'a, KeyText, KvTree>),
 }
 
 impl<'a> Iterator for Entries<'a> {

@@ -8,7 +8,7 @@ use super::host::{Door, Host, Surroundings};
 use super::places::job::{address, canonical};
 use super::required::Required;
 use super::roll_call::census::{excuse, meeting_place};
-use super::roll_call::check::{Herald, LIMIT, Launch, Verdict, handed_on, node_size};
+use super::roll_call::check::{Herald, LIMIT, Launch, LaunchVerdict, handed_on, node_size};
 use super::roll_call::nonce::nonce;
 use crate::account::unmatched::without_pattern;
 use crate::cache::{Address, Layout, on_node};
@@ -16,7 +16,7 @@ use crate::descriptors::{Descriptors, NODE};
 use crate::error::{Error, Result};
 use crate::log::{self, messages};
 use crate::namespace::STATE_FOLDER;
-use crate::params::{Asked, Environment, Inputs, Problems, Settings, keys, load};
+use crate::params::{Environment, Inputs, Problems, SettingName, Settings, keys, load};
 use crate::system::{check_own_dir, secure_dir};
 
 /// A rank in a launch that is whole.
@@ -173,7 +173,7 @@ impl Preparation {
             node_size: node_size(variable),
             handed_on: handed_on(variable),
         };
-        if let Verdict::Stop { reason, own } = launch.prove_whole(LIMIT, herald)? {
+        if let LaunchVerdict::Stop { reason, own } = launch.prove_whole(LIMIT, herald)? {
             let why = Error::named(messages::LAUNCH_INCOMPLETE, reason);
             self.required().fall_back(&why, own);
             return Ok(false);
@@ -196,7 +196,7 @@ impl Preparation {
 ///
 /// # Errors
 /// The settings are wrong.
-pub fn program_setting(around: &Surroundings, asked: &Asked) -> Result<Option<String>> {
+pub fn program_setting(around: &Surroundings, asked: &SettingName) -> Result<Option<String>> {
     let (environment, problems) = around.environment();
     if !problems.is_empty() {
         return Err(Problems(problems).into());

@@ -11,7 +11,7 @@ use super::matters::encodings::Stage;
 use super::parts::Machine;
 use super::state::{OWN, WORDS, stride};
 use super::terms::{BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, Next};
-use crate::streams::{Carries, HEAD, Heard, SyncKind, WORLD};
+use crate::streams::{Carries, HEAD, StreamNews, SyncKind, WORLD};
 
 impl Machine {
     /// Notes that the program has reached a sync point of the stream, and tells what it carries: an
@@ -88,13 +88,13 @@ impl Machine {
         let (head, own) = words.split_at(HEAD);
         let head: [i64; HEAD] = std::array::from_fn(|at| head[at]);
         match self.facts.agreement.streams.hear(stream, head) {
-            Heard::Acts => {}
-            Heard::ShutOut => {
+            StreamNews::Acts => {}
+            StreamNews::ShutOut => {
                 self.telling.postponed();
                 return Next::Postponed;
             }
-            Heard::Ended => return Next::Ended,
-            Heard::Differ { most, least } => return Next::Disabled { most, least },
+            StreamNews::Ended => return Next::Ended,
+            StreamNews::Differ { most, least } => return Next::Disabled { most, least },
         }
         let own: [i64; OWN] = std::array::from_fn(|at| own[at]);
         self.decided(stream, u64::try_from(head[2]).unwrap_or(0), own)

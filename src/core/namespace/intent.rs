@@ -5,7 +5,7 @@ use crate::machine;
 
 /// The flags of one open call, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Intent {
+pub struct OpenIntent {
     /// The file may be made or changed: write access, O_CREAT or O_TRUNC.
     pub may_change: bool,
     /// O_CREAT.
@@ -21,14 +21,14 @@ pub struct Intent {
     pub special: bool,
 }
 
-impl Intent {
+impl OpenIntent {
     /// Takes `flags` apart.
     pub fn of(flags: i32) -> Self {
         let has = |bits: i32| flags & bits == bits;
         let writes = matches!(flags & libc::O_ACCMODE, libc::O_WRONLY | libc::O_RDWR);
         let create = has(libc::O_CREAT);
         let truncate = has(libc::O_TRUNC);
-        Intent {
+        OpenIntent {
             may_change: writes || create || truncate,
             create,
             exclusive: create && has(libc::O_EXCL),
@@ -43,7 +43,7 @@ impl Intent {
 
     /// Says what that is to a file that the program sees, or one that it makes.
     pub fn as_wish(self, exists: bool) -> machine::Intent {
-        let Intent { truncate, append, .. } = self;
+        let OpenIntent { truncate, append, .. } = self;
         machine::Intent { truncates: truncate, creates: !exists, appends: append }
     }
 }
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn flags_are_taken_apart() {
-        let read = Intent::of(libc::O_RDONLY | libc::O_CLOEXEC);
+        let read = OpenIntent::of(libc::O_RDONLY | libc::O_CLOEXEC);
         assert!(!read.may_change && !read.special);
-        let made = Intent::of(libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC);
+        let made = OpenIntent::of(libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC);
         assert!(made.may_change && made.create && made.truncate && !made.exclusive);
-        assert!(Intent::of(libc::O_RDWR).may_change);
-        assert!(!Intent::of(libc::O_RDONLY | libc::O_EXCL).exclusive);
-        assert!(Intent::of(libc::O_RDWR | libc::O_TMPFILE).special);
+        assert!(OpenIntent::of(libc::O_RDWR).may_change);
+        assert!(!OpenIntent::of(libc::O_RDONLY | libc::O_EXCL).exclusive);
+        assert!(OpenIntent::of(libc::O_RDWR | libc::O_TMPFILE).special);
     }
 }

@@ -22,25 +22,25 @@ mod told;
 mod writing;
 
 pub use directories::{Directories, LOOKED_AT_MAX, MARK, Waiting, carries_id, first_below};
-pub use intent::{Intent, Manner};
+pub use intent::{Manner, OpenIntent};
 pub use names::{
     FALLBACK_DIR, FILENAME_MAX, SHADOWS, STATE_FOLDER, dataset_name, is_ours, name_below_prefix,
     own_dirs, parent, relative,
 };
 pub use rules::{OldAndNew, dir_rename_rules, link_rules, rename_rules, rmdir_rules, unlink_rules};
-pub use seen::answer::{Answer, Attributes, Entry};
+pub use seen::answer::{Answer, Entry, StatAttributes};
 pub use seen::hidden_dir::HiddenDir;
 pub use seen::layer::{Layer, Remote};
 pub use seen::listing::entries;
 pub use seen::place::Place;
 pub use seen::view::View;
-pub use silenced::{Silenced, pattern_of};
+pub use silenced::{SilencedFiles, pattern_of};
 pub use target::{
-    Doomed, Found, OnPrefix, copy_into, copy_up, make_empty, make_parents, make_parents_like,
+    Doomed, FoundTarget, OnPrefix, copy_into, copy_up, make_empty, make_parents, make_parents_like,
     may_create, move_and_keep, move_to, move_to_unless, on_prefix, remove,
 };
-pub use told::far_message::{Files, Message, ToldElsewhere};
-pub use told::neighbours::{Claimed, Neighbours, News};
-pub use told::notices::{Claim, Move, Notice};
+pub use told::far_message::{FarFiles, FarMessage, ToldElsewhere};
+pub use told::neighbours::{Claimed, Neighbours, NodeNews};
+pub use told::notices::{Move, Notice, WriteClaim};
 pub use told::turns::{Turns, is_within};
-pub use writing::Writing;
+pub use writing::WriteStart;

@@ -9,15 +9,15 @@ use crate::patterns::Match;
 
 /// Templates that this rank leaves alone: the series, and the hash of the name with the id masked.
 #[derive(Debug, Default)]
-pub struct Silenced {
+pub struct SilencedFiles {
     any: AtomicBool,
     templates: RwLock<BTreeSet<(usize, u64)>>,
 }
 
-impl Silenced {
+impl SilencedFiles {
     /// Makes the set of those that an earlier launch has found.
     pub fn new(known: &[Knowledge]) -> Self {
-        let silenced = Silenced::default();
+        let silenced = SilencedFiles::default();
         for (series, known) in known.iter().enumerate() {
             known.restless.iter().for_each(|template| silenced.add((series, *template)));
         }
@@ -87,9 +87,9 @@ mod tests {
             masked: masked.into(),
             temporary: false,
         };
-        assert!(!Silenced::default().has(&matched(0, "log_{id}")));
+        assert!(!SilencedFiles::default().has(&matched(0, "log_{id}")));
         let known = Knowledge { restless: [name_hash("log_{id}")].into(), ..Knowledge::default() };
-        let silenced = Silenced::new(&[Knowledge::default(), known]);
+        let silenced = SilencedFiles::new(&[Knowledge::default(), known]);
         let found = [matched(1, "log_{id}"), matched(0, "log_{id}"), matched(1, "x_{id}")];
         assert_eq!(found.map(|one| silenced.has(&one)), [true, false, false]);
     }

@@ -28,7 +28,7 @@ pub enum OnPrefix {
 }
 
 /// What an open for writing found.
-pub struct Found {
+pub struct FoundTarget {
     /// Where it is seen.
     pub place: Place,
     /// What the PFS has.
@@ -37,7 +37,7 @@ pub struct Found {
     pub exists: bool,
 }
 
-impl Found {
+impl FoundTarget {
     /// Tells whether its rights forbid an open for writing. To change them, its owner or its times
     /// needs no right to write.
     #[must_use]

@@ -1,24 +1,24 @@
 //! A write that begins.
 
-use super::target::Found;
-use super::told::notices::Claim;
+use super::target::FoundTarget;
+use super::told::notices::WriteClaim;
 use crate::machine::DatasetKey;
 
 /// What a rank is about to write.
-pub struct Writing<'a> {
+pub struct WriteStart<'a> {
     /// What the others are told before.
-    pub claim: &'a Claim,
+    pub claim: &'a WriteClaim,
     /// What it has found under the name.
-    pub found: &'a Found,
+    pub found: &'a FoundTarget,
     /// It counts on the content of that.
     pub copies: bool,
     /// The dataset in the cache that is to have a file where there was none.
     pub makes_in: Option<&'a DatasetKey>,
 }
 
-impl<'a> Writing<'a> {
+impl<'a> WriteStart<'a> {
     /// Describes a write over what was `found`, whatever content that has.
-    pub fn new(claim: &'a Claim, found: &'a Found) -> Self {
-        Writing { claim, found, copies: false, makes_in: None }
+    pub fn new(claim: &'a WriteClaim, found: &'a FoundTarget) -> Self {
+        WriteStart { claim, found, copies: false, makes_in: None }
     }
 }

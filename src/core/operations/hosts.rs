@@ -47,7 +47,7 @@ impl HostList {
     /// Returns the compressed form, by name and number; duplicates stay.
     #[must_use]
     pub fn compress(&self) -> String {
-        let (mut numbered, mut plain) = (BTreeMap::<Place, Vec<u64>>::new(), Vec::new());
+        let (mut numbered, mut plain) = (BTreeMap::<NumberedName, Vec<u64>>::new(), Vec::new());
         for host in &self.hosts {
             match split_number(host) {
                 Some((place, number)) => numbered.entry(place).or_default().push(number),
@@ -84,16 +84,16 @@ impl HostList {
 
 /// A name with a number in it: what stands before and behind it. A width if it has leading zeros.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct NumberedName {
     before: String,
     behind: String,
     width: usize,
 }
 
-impl Place {
+impl NumberedName {
     /// The compressed form of hosts that differ in the number only; `numbers` in order.
     fn with(&self, numbers: &[u64]) -> String {
-        let Place { before, behind, width } = self;
+        let NumberedName { before, behind, width } = self;
         if let [number] = numbers {
             return format!("{before}{number:0width$}{behind}");
         }
@@ -114,14 +114,14 @@ impl Place {
 }
 
 /// The last number of a name, and what is around it.
-fn split_number(host: &str) -> Option<(Place, u64)> {
+fn split_number(host: &str) -> Option<(NumberedName, u64)> {
     let end = host.rfind(|c: char| c.is_ascii_digit())? + 1;
     let start = host[..end]
         .rfind(|c: char| !c.is_ascii_digit())
         .map_or(0, |at| at + host[at..].chars().next().map_or(1, char::len_utf8));
     let digits = &host[start..end];
     let width = if digits.len() > 1 && digits.starts_with('0') { digits.len() } else { 0 };
-    let place = Place { before: host[..start].into(), behind: host[end..].into(), width };
+    let place = NumberedName { before: host[..start].into(), behind: host[end..].into(), width };
     Some((place, digits.parse().ok()?))
 }
 

@@ -9,7 +9,7 @@ use crate::kvtree::KvTree;
 
 /// What such a file holds.
 #[derive(Debug)]
-pub struct Inspected {
+pub struct InspectedFile {
     /// Its tree; the checksum was right, if it has one.
     pub tree: KvTree,
     /// Bytes of the tree in the file, header included.
@@ -22,12 +22,12 @@ pub struct Inspected {
 ///
 /// # Errors
 /// If there is no such file, it cannot be read, or its beginning is no tree or a damaged one.
-pub fn inspect_file(path: &Path) -> Result<Inspected> {
+pub fn inspect_file(path: &Path) -> Result<InspectedFile> {
     let mut file = File::open(path).map_err(|error| Error::io("cannot open", path, error))?;
     let (tree, tree_bytes) = KvTree::read_prefix(&mut file, path)?;
     let found = file.metadata().map_err(|error| Error::io("cannot read", path, error))?;
     // It may have been replaced by a shorter one meanwhile.
-    Ok(Inspected { tree, tree_bytes, data_bytes: found.len().saturating_sub(tree_bytes) })
+    Ok(InspectedFile { tree, tree_bytes, data_bytes: found.len().saturating_sub(tree_bytes) })
 }
 
 #[cfg(test)]

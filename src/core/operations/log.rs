@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::account::{log_database, log_sinks, log_text};
 use crate::error::{Error, Result};
-use crate::events::{Database, Event, Filter, Job, Logged, parse_line};
+use crate::events::{Database, Event, Filter, Logged, LoggedJob, parse_line};
 use crate::files::read_optional;
 use crate::launch::JobPlaces;
 use crate::params::{Environment, Settings, keys};
@@ -73,7 +73,7 @@ pub fn log_event(settings: &Settings, environment: &Environment, event: Event) -
         return Ok(0);
     }
     let places = JobPlaces::new(settings, environment)?;
-    let job = Job {
+    let job = LoggedJob {
         user: places.address.user,
         job_id: places.address.job,
         job_name: settings.get_optional(keys::JOB_NAME).unwrap_or_default(),

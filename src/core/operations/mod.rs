@@ -24,8 +24,8 @@ pub use crate::cache::{Damage, Depth, Fault, Health, Judged, Left, Prospect, Put
 pub use crate::launch::JobPlaces;
 pub use add::{add_dataset, has_summary};
 pub use caches::{
-    Brought, Caches, Exchange, Listed, Listing, Place, Question, Repair, VerifyCaches, answer,
-    answer_text,
+    BroughtFiles, Caches, Exchange, FilePlace, Listed, Listing, Question, Repair, VerifyCaches,
+    answer, answer_text,
 };
 pub use directories::{Wanted, begin_allocation, directory_fault, wanted_directories};
 pub use halt::{HaltCondition, HaltWish, change_halt_file, forget_halt_reason, read_halt_file};
@@ -34,15 +34,15 @@ pub use index::{
     build_index, drop_datasets, find_dataset, read_flush_file, read_index, read_nodes,
     read_nodes_file, reset_nodes_file, set_current,
 };
-pub use inspect::{Inspected, inspect_file};
+pub use inspect::{InspectedFile, inspect_file};
 pub use log::{LogEntries, log_event, read_log};
 pub use older::{AddedOlder, add_older_directory, is_older_directory};
 pub use reach::Reach;
 pub use rescue::rebuild::publish_directories;
-pub use rescue::salvage::{Copied, Salvaged, alone_on_prefix, copy_node, publish_copies};
+pub use rescue::salvage::{NodeCopies, Salvaged, alone_on_prefix, copy_node, publish_copies};
 pub use rescue::scavenge::{
     Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,
 };
-pub use status::{Life, Status, Unread, lines_of_program, read_status};
+pub use status::{Life, PrefixStatus, Unread, lines_of_program, read_status};
 pub use transfers::{Finished, command_transfers, finish_transfers, serve_transfers};
-pub use verify::{Condition, Verified, VerifiedPrefix, state_of, verify_prefix};
+pub use verify::{Condition, VerifiedDataset, VerifiedPrefix, state_of, verify_prefix};

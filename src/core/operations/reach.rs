@@ -77,7 +77,7 @@ impl Reach<'_> {
                     .remote(places, node, (inquiry.words)(node))
                     .and_then(|text| (inquiry.read)(&text)),
             };
-            step.iter().for_each(progress::Step::add_thing);
+            step.iter().for_each(progress::CurrentStep::add_thing);
             answer
         };
         std::thread::scope(|scope| {

@@ -16,7 +16,7 @@ use crate::transfer::{Progress, flushes_under_way};
 
 /// What is known of the last launch on a prefix, and of what is there.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Status {
+pub struct PrefixStatus {
     /// The launch; `None` if there was none.
     pub run: Option<RunRecord>,
     /// A launch after it that went without SCR.
@@ -78,9 +78,9 @@ impl Life {
 
 /// Finds out how the last run on `prefix` is doing. Damaged records are told in the answer.
 #[must_use]
-pub fn read_status(prefix: &Path) -> Status {
+pub fn read_status(prefix: &Path) -> PrefixStatus {
     let state = state_dir(prefix);
-    let mut status = Status::default();
+    let mut status = PrefixStatus::default();
     let mut unreadable = Vec::new();
     let run = kept(RunRecord::read(&state.join(RunRecord::NAME)), &mut unreadable);
     let is_known = run.is_some();
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn flushes_are_counted_by_nodes_and_damage_is_told() {
         let prefix = tempfile::tempdir().unwrap();
-        assert_eq!(read_status(prefix.path()), Status::default());
+        assert_eq!(read_status(prefix.path()), PrefixStatus::default());
         let journal = prefix.path().join(".scr/journal/5");
         std::fs::create_dir_all(&journal).unwrap();
         for name in ["part.0.scr", "part.8.scr", "staged.8.scr", "plan.scr"] {

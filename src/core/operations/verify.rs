@@ -25,7 +25,7 @@ pub enum Condition {
 
 /// A dataset of the index.
 #[derive(Debug, Clone)]
-pub struct Verified {
+pub struct VerifiedDataset {
     /// What the index says.
     pub entry: IndexEntry,
     /// What was found.
@@ -40,7 +40,7 @@ pub struct Verified {
 #[derive(Debug, Clone, Default)]
 pub struct VerifiedPrefix {
     /// Its datasets, the newest first.
-    pub datasets: Vec<Verified>,
+    pub datasets: Vec<VerifiedDataset>,
     /// Ids of datasets that have a summary, but no entry in the index: `scr index add` enters them.
     pub not_listed: Vec<u64>,
     /// There is no index, although datasets are there: `scr index build` makes it.
@@ -51,7 +51,7 @@ impl VerifiedPrefix {
     /// Tells whether all that a run could go on from is right.
     #[must_use]
     pub fn is_right(&self) -> bool {
-        let wrong = |one: &Verified| matches!(one.condition, Condition::Wrong(_));
+        let wrong = |one: &VerifiedDataset| matches!(one.condition, Condition::Wrong(_));
         !self.no_index && !self.datasets.iter().any(wrong)
     }
 }
@@ -104,7 +104,11 @@ pub fn verify_prefix(prefix: &Path, wanted: &[String], contents: bool) -> Result
 
 /// A run may write over or delete what is being looked at: what is wrong counts only if the index
 /// says the same of it afterwards. `None` if it has left the index.
-fn verify_settled(prefix: &Path, entry: IndexEntry, contents: bool) -> Result<Option<Verified>> {
+fn verify_settled(
+    prefix: &Path,
+    entry: IndexEntry,
+    contents: bool,
+) -> Result<Option<VerifiedDataset>> {
     let path = state_dir(prefix).join(PrefixIndex::NAME);
     let mut entry = entry;
     loop {
@@ -121,10 +125,10 @@ fn verify_settled(prefix: &Path, entry: IndexEntry, contents: bool) -> Result<Op
     }
 }
 
-fn verify(prefix: &Path, entry: IndexEntry, contents: bool) -> Verified {
+fn verify(prefix: &Path, entry: IndexEntry, contents: bool) -> VerifiedDataset {
     if !entry.is_restorable() && !entry.is_kept() {
         let condition = Condition::NotOffered(state_of(&entry));
-        return Verified { entry, condition, remark: None, unchecked: 0 };
+        return VerifiedDataset { entry, condition, remark: None, unchecked: 0 };
     }
     let Checked { faults, gone, remark, unchecked } = check_files(prefix, &entry, contents);
     let condition = match (faults.is_empty(), gone) {
@@ -132,5 +136,5 @@ fn verify(prefix: &Path, entry: IndexEntry, contents: bool) -> Verified {
         (true, true) => Condition::Gone,
         (true, false) => Condition::Right,
     };
-    Verified { entry, condition, remark, unchecked }
+    VerifiedDataset { entry, condition, remark, unchecked }
 }

@@ -30,8 +30,8 @@ mod value;
 
 pub use environment::{Environment, read_environment};
 pub use file::{DescriptorLine, LineKind};
-pub use param::{Key, OptionalKey, Param, Status, Typed};
-pub use query::{Asked, Query};
+pub use param::{Key, OptionalKey, Param, ParamStatus, Typed};
+pub use query::{Query, SettingName};
 pub use resolved::{Origin, Setting, Settings};
 pub use source::Source;
 pub(crate) use sources::SCR_CONFIG;

@@ -22,7 +22,7 @@ pub struct Param {
     /// One or two sentences for the user.
     pub meaning: &'static str,
     /// What becomes of a value that somebody sets.
-    pub status: Status,
+    pub status: ParamStatus,
     /// The permitted words of a [`Kind::Choice`].
     pub choices: &'static [&'static str],
     /// Values that are known and refused, each with the reason.
@@ -39,7 +39,7 @@ pub struct Param {
 
 /// What becomes of a value that somebody sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum ParamStatus {
     /// It counts.
     Works,
     /// Another name of the named parameter.
@@ -68,7 +68,7 @@ impl Param {
             unit,
             default,
             meaning,
-            status: Status::Works,
+            status: ParamStatus::Works,
             choices: &[],
             refused: &[],
             minimum: None,
@@ -78,7 +78,7 @@ impl Param {
         }
     }
 
-    pub(super) const fn status(mut self, status: Status) -> Self {
+    pub(super) const fn status(mut self, status: ParamStatus) -> Self {
         self.status = status;
         self
     }

@@ -9,16 +9,16 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Query {
     /// `KEY`, or `STORE=<path> KEY`.
-    Read(Asked),
+    Read(SettingName),
     /// `KEY=VALUE`, or a descriptor line.
-    Set(String, Asked),
+    Set(String, SettingName),
     /// `KEY=`.
-    Unset(Asked),
+    Unset(SettingName),
 }
 
 /// A setting by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct SettingName {
     /// The parameter, or `GROUPS`, `STORE`, `CKPT`.
     key: String,
     /// Of a descriptor line: its subject, and the field that is asked for.
@@ -34,11 +34,11 @@ impl Query {
         let text = text.trim();
         let Some((key, rest)) = text.split_once('=') else {
             let key = known(text)?;
-            return Ok(Query::Read(Asked { key, line: None }));
+            return Ok(Query::Read(SettingName { key, line: None }));
         };
         let key = known(key.trim())?;
         if LineKind::from_key(&key).is_none() {
-            let asked = Asked { key, line: None };
+            let asked = SettingName { key, line: None };
             return Ok(match rest.trim() {
                 "" => Query::Unset(asked),
                 _ => Query::Set(text.to_string(), asked),
@@ -46,20 +46,20 @@ impl Query {
         }
         let mut words = rest.split_whitespace();
         let Some(subject) = words.next() else {
-            return Ok(Query::Unset(Asked { key, line: None }));
+            return Ok(Query::Unset(SettingName { key, line: None }));
         };
         let line = |field: Option<&str>| Some((subject.to_string(), field.map(str::to_string)));
         match words.next_back() {
             Some(field) if !field.contains('=') => {
-                Ok(Query::Read(Asked { key, line: line(Some(field)) }))
+                Ok(Query::Read(SettingName { key, line: line(Some(field)) }))
             }
-            _ => Ok(Query::Set(text.to_string(), Asked { key, line: line(None) })),
+            _ => Ok(Query::Set(text.to_string(), SettingName { key, line: line(None) })),
         }
     }
 
     /// Returns the setting that it is about.
     #[must_use]
-    pub fn of(&self) -> Asked {
+    pub fn of(&self) -> SettingName {
         match self {
             Query::Read(asked) | Query::Set(_, asked) | Query::Unset(asked) => asked.clone(),
         }
@@ -101,9 +101,9 @@ fn known(key: &str) -> Result<String> {
     Ok(key.to_string())
 }
 
-impl Asked {
-    fn is_same(&self, other: &Asked) -> bool {
-        let subject = |asked: &Asked| asked.line.as_ref().map(|(subject, _)| subject.clone());
+impl SettingName {
+    fn is_same(&self, other: &SettingName) -> bool {
+        let subject = |asked: &SettingName| asked.line.as_ref().map(|(subject, _)| subject.clone());
         let all = other.line.is_none() && LineKind::from_key(&other.key).is_some();
         self.key == other.key && (all || subject(self) == subject(other))
     }
@@ -114,7 +114,7 @@ impl Asked {
         let Some(kind) = LineKind::from_key(&self.key) else {
             let named = find(&self.key)?;
             let name = match named.param.status {
-                super::Status::Alias(other) => other.to_string(),
+                super::ParamStatus::Alias(other) => other.to_string(),
                 _ => self.key.clone(),
             };
             let setting = settings.setting(&name)?;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::environment::is_internal;
 use super::file::{self, Assignment, Choice, DescriptorLine, LineKind, Parsed};
-use super::param::Status;
+use super::param::ParamStatus;
 use super::resolved::{Origin, Setting, Settings, absolute, normal};
 use super::suggest::did_you_mean;
 use super::table::{Named, PARAMS, find, keys};
@@ -95,7 +95,7 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Settings, Problems> {
     if loader.problems.is_empty() { Ok(loader.settle()) } else { Err(Problems(loader.problems)) }
 }
 
-struct Candidate {
+struct SourceValue {
     named: Named,
     value: Value,
     origin: Origin,
@@ -104,7 +104,7 @@ struct Candidate {
 struct Loader<'a> {
     inputs: &'a Inputs<'a>,
     /// By name and number, unordered.
-    candidates: BTreeMap<(&'static str, u32), Vec<Candidate>>,
+    candidates: BTreeMap<(&'static str, u32), Vec<SourceValue>>,
     lines: Vec<DescriptorLine>,
     problems: Vec<Error>,
     warnings: Vec<String>,
@@ -214,14 +214,14 @@ impl Loader<'_> {
             return Ok(());
         }
         match named.param.status {
-            Status::Works => {}
-            Status::Alias(other) => named = find(other).unwrap_or(named),
-            Status::NoEffect(reason) => {
+            ParamStatus::Works => {}
+            ParamStatus::Alias(other) => named = find(other).unwrap_or(named),
+            ParamStatus::NoEffect(reason) => {
                 self.warnings.push(format!("{place}: {key} is ignored: {reason}"));
                 return Ok(());
             }
-            Status::EnvironmentOnly if source == Source::Environment => {}
-            Status::EnvironmentOnly => {
+            ParamStatus::EnvironmentOnly if source == Source::Environment => {}
+            ParamStatus::EnvironmentOnly => {
                 return Err(format!("{key} can only be set in the environment"));
             }
         }
@@ -244,9 +244,9 @@ impl Loader<'_> {
                 let before = &earlier.origin.place;
                 self.warnings.push(format!("{place}: {name} was also set in {before}; this holds"));
             }
-            *earlier = Candidate { named, value, origin };
+            *earlier = SourceValue { named, value, origin };
         } else {
-            slot.push(Candidate { named, value, origin });
+            slot.push(SourceValue { named, value, origin });
         }
         Ok(())
     }
@@ -257,7 +257,7 @@ impl Loader<'_> {
         let mut overruled = Vec::new();
         for mut candidates in std::mem::take(&mut self.candidates).into_values() {
             let system_first = candidates[0].named.param.system_wins;
-            let system = |c: &Candidate| c.origin.source == Source::SystemFile;
+            let system = |c: &SourceValue| c.origin.source == Source::SystemFile;
             candidates.sort_by_key(|c| (!(system_first && system(c)), c.origin.source));
             let mut ranked = candidates.into_iter();
             let Some(winner) = ranked.next() else { continue };
@@ -267,7 +267,7 @@ impl Loader<'_> {
                 overruled.extend(overrode.iter().map(|user| format!("{name} ({})", user.place)));
             }
             overrode.extend(settings.setting(&winner.named.name()).map(|s| s.origin.clone()));
-            let Candidate { named, value, origin } = winner;
+            let SourceValue { named, value, origin } = winner;
             settings.insert(Setting { named, value, origin, overrode });
         }
         let base_fixed = settings

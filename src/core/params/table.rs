@@ -7,7 +7,7 @@ use super::param::{
     Bool, ByteSize, Choice, Count, Float, Integer, Level, Microseconds, Milliseconds, Path,
     Seconds, Text,
 };
-use super::param::{Key, OptionalKey, Param, Status, Typed};
+use super::param::{Key, OptionalKey, Param, ParamStatus, Typed};
 
 macro_rules! key {
     ($kind:ident, $name:ident) => { OptionalKey<$kind> };
@@ -71,7 +71,8 @@ const NO_BBAPI: (&str, &str) =
 const NO_DATAWARP: (&str, &str) =
     ("DATAWARP", "Cray's DataWarp interface is not built in; use PTHREAD (asynchronous) or SYNC");
 
-const FOR_PROGRAMS: Status = Status::NoEffect("scr run sets it for the programs that it starts");
+const FOR_PROGRAMS: ParamStatus =
+    ParamStatus::NoEffect("scr run sets it for the programs that it starts");
 
 parameters! {
     "What is a checkpoint" {
@@ -96,13 +97,15 @@ parameters! {
             "What separates the elements of a pattern list in the classic form 0-N:regex,...";
         CHECKPOINT_DIR_PATTERN: Text, "",
             "Directories whose mkdir belongs to a checkpoint (2013 interposer).",
-            status(Status::NoEffect("directories need no naming, they are made where they belong"));
+            status(ParamStatus::NoEffect(
+                "directories need no naming, they are made where they belong"
+            ));
         LEARN: Bool = "1", "",
             "1: the first dataset of an unknown series goes to the parallel file system, watched, \
              and only what is safe is cached afterwards. 0: cache from the first on.";
         CONF_FILE: Path, "",
             "The user's config file; <SCR_PREFIX>/.scrconf if not set.",
-            status(Status::EnvironmentOnly);
+            status(ParamStatus::EnvironmentOnly);
     }
     "When a checkpoint is due and complete" {
         CHECKPOINT_INTERVAL: Count = "0", "calls",
@@ -222,9 +225,9 @@ parameters! {
         COPY_METADATA: Bool = "1", "", "1: a flush keeps mode, times and owner.",
             refused(&[("0", "by its times a flushed file is told from an older one of its name")]);
         AXL_MKDIR: Bool = "0", "", "1: let AXL make directories.",
-            status(Status::NoEffect("directories are always made"));
+            status(ParamStatus::NoEffect("directories are always made"));
         CRC_ON_COPY: Bool = "0", "", "1: check CRC32 when redundancy data is copied.",
-            status(Status::NoEffect("redundancy data is always checked"));
+            status(ParamStatus::NoEffect("redundancy data is always checked"));
         CRC_ON_FLUSH: Bool = "1", "",
             "1: compare CRC32 in a flush, and at a restart for files on the parallel file system; \
              set, not only by default: also of large ones that are not copied.";
@@ -240,7 +243,7 @@ parameters! {
             "A halt condition flushes the newest checkpoint, then ends the run. 0, if set: the run \
              goes on after the flush.";
         HALT_ENABLED: Bool, "", "Other name of SCR_HALT_EXIT.",
-            status(Status::Alias("SCR_HALT_EXIT"));
+            status(ParamStatus::Alias("SCR_HALT_EXIT"));
         HALT_STATUS: Count = "0", "", "Exit status of a run that a halt condition ended.";
         WATCHDOG: Bool = "0", "",
             "1: scr run kills a run that completes no checkpoint for SCR_WATCHDOG_TIMEOUT, and \
@@ -293,11 +296,11 @@ parameters! {
         LOG_DB_NAME: Text, "",
             "SQLite database, below SCR_PREFIX if not absolute; .scr/log.sqlite if not set.";
         LOG_DB_HOST: Text, "", "Host of a database server.",
-            status(Status::NoEffect("the database is an SQLite file, see SCR_LOG_DB_NAME"));
+            status(ParamStatus::NoEffect("the database is an SQLite file, see SCR_LOG_DB_NAME"));
         LOG_DB_USER: Text, "", "User of a database server.",
-            status(Status::NoEffect("the database is an SQLite file, see SCR_LOG_DB_NAME"));
+            status(ParamStatus::NoEffect("the database is an SQLite file, see SCR_LOG_DB_NAME"));
         LOG_DB_PASS: Text, "", "Password for a database server.",
-            status(Status::NoEffect("the database is an SQLite file; take it out of here"));
+            status(ParamStatus::NoEffect("the database is an SQLite file; take it out of here"));
     }
 }
 
@@ -349,7 +352,7 @@ mod tests {
             }
             assert!(param.meaning.ends_with('.'), "{}", param.name);
             assert!(!param.meaning.contains("  "), "{}", param.name);
-            if let Status::Alias(other) = param.status {
+            if let ParamStatus::Alias(other) = param.status {
                 assert!(names.contains(other), "{}", param.name);
             }
         }

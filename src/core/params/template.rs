@@ -1,6 +1,6 @@
 //! The commented config file with every parameter, made from the table.
 
-use super::param::{Param, Status};
+use super::param::{Param, ParamStatus};
 use super::table::PARAMS;
 
 /// Longest line of the file.
@@ -40,7 +40,7 @@ pub fn template() -> String {
     let mut section = "";
     for param in PARAMS {
         // What somebody else sets has no place in a file.
-        if param.status == Status::EnvironmentOnly {
+        if param.status == ParamStatus::EnvironmentOnly {
             continue;
         }
         if section != param.section {
@@ -72,8 +72,8 @@ pub(super) fn description(param: &Param) -> String {
         text.push_str(&format!(" {value} is not supported: {reason}."));
     }
     match param.status {
-        Status::NoEffect(reason) => text.push_str(&format!(" Ignored: {reason}.")),
-        Status::Works | Status::Alias(_) | Status::EnvironmentOnly => {}
+        ParamStatus::NoEffect(reason) => text.push_str(&format!(" Ignored: {reason}.")),
+        ParamStatus::Works | ParamStatus::Alias(_) | ParamStatus::EnvironmentOnly => {}
     }
     let unit = param.unit;
     if unit.is_empty() { text } else { format!("{text} [{unit}]") }

@@ -7,7 +7,7 @@ use super::alternative::Alternative;
 
 /// A series, as messages name it.
 #[derive(Debug)]
-pub(super) struct Origin {
+pub(super) struct SeriesOrigin {
     /// The parameter.
     pub name: String,
     /// The parameter with its place, if that says more.
@@ -24,7 +24,7 @@ const TASTES: [[char; 3]; 3] = [['1', 'x', 'X'], ['x', 'X', '1'], ['_', '-', 'x'
 /// absolute.
 pub(super) fn warnings(
     alternatives: &[Alternative],
-    origins: &[Origin],
+    origins: &[SeriesOrigin],
     prefix: &str,
 ) -> Vec<String> {
     let mut told = Vec::new();

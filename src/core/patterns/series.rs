@@ -5,7 +5,7 @@ use regex::{Captures, RegexSet};
 use super::alternative::Alternative;
 use super::config::{PatternConfig, PatternText};
 use super::element::{self, Element, Form};
-use super::overlap::{self, Origin};
+use super::overlap::{self, SeriesOrigin};
 use crate::error::{Error, Result};
 
 /// Series of the checkpoints that a program writes by calls of SCR; their ids are its own names.
@@ -76,7 +76,7 @@ pub struct SeriesSet {
     prefix: String,
     warnings: Vec<String>,
     /// Where each series comes from.
-    origins: Vec<Origin>,
+    origins: Vec<SeriesOrigin>,
 }
 
 impl SeriesSet {
@@ -93,7 +93,7 @@ impl SeriesSet {
         for (list, checkpoint) in lists.chain(config.output.iter().map(|list| (list, false))) {
             set.compile_list(config, list, checkpoint)?;
             if set.series.len() > set.origins.len() {
-                set.origins.push(Origin {
+                set.origins.push(SeriesOrigin {
                     name: list.name.clone(),
                     place: place_of(list),
                     source: list.place.clone(),
@@ -222,7 +222,7 @@ impl SeriesSet {
     /// Describes the patterns in force: each list with its parameter and where that was set.
     #[must_use]
     pub fn in_force(&self) -> String {
-        let one = |(series, origin): (&Series, &Origin)| {
+        let one = |(series, origin): (&Series, &SeriesOrigin)| {
             let Series { parameter, text, .. } = series;
             format!("{parameter}={text} ({})", origin.source)
         };

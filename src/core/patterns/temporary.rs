@@ -15,7 +15,7 @@ use super::loose::{is_random, is_word, loose, says_temporary};
 pub struct Template {
     /// Components that both names have behind the one that differs.
     trailing: usize,
-    change: Change,
+    change: NameChange,
     /// Compiled from `change`: what its groups `head` and `tail` match stays, others are random.
     regex: Regex,
     /// It says that it is temporary, so that nothing has to look random.
@@ -33,7 +33,7 @@ impl Eq for Template {}
 /// What becomes of the component that differs. In all texts but those of the final name, numbers
 /// and random parts may be others (`loose.rs`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Change {
+enum NameChange {
     /// It loses what stands around the final name.
     Strip {
         /// Before the final name.
@@ -64,18 +64,22 @@ enum Change {
 }
 
 impl Template {
-    fn new(trailing: usize, change: Change) -> Option<Template> {
+    fn new(trailing: usize, change: NameChange) -> Option<Template> {
         let (regex, own) = match &change {
-            Change::Strip { before, after } => {
+            NameChange::Strip { before, after } => {
                 let regex = format!("^{}(?<head>.+?){}$", loose(before), loose(after));
                 (regex, format!("{before}/{after}"))
             }
-            Change::Cut(inside) => {
+            NameChange::Cut(inside) => {
                 (format!("^(?<head>.+?){}(?<tail>.+)$", loose(inside)), inside.clone())
             }
-            Change::Suffix { from, .. } => (format!("^(?<head>.+){}$", loose(from)), from.clone()),
-            Change::Prefix { from, .. } => (format!("^{}(?<tail>.+)$", loose(from)), from.clone()),
-            Change::Leave(text) | Change::Shape(text) => {
+            NameChange::Suffix { from, .. } => {
+                (format!("^(?<head>.+){}$", loose(from)), from.clone())
+            }
+            NameChange::Prefix { from, .. } => {
+                (format!("^{}(?<tail>.+)$", loose(from)), from.clone())
+            }
+            NameChange::Leave(text) | NameChange::Shape(text) => {
                 (format!("^{}$", loose(text)), text.clone())
             }
         };
@@ -99,7 +103,7 @@ impl Template {
                 && shape.covers(temporary)
                 && !shape.covers(last)
         };
-        let shape = || Template::new(0, Change::Shape(temporary.to_string())).filter(looks_so);
+        let shape = || Template::new(0, NameChange::Shape(temporary.to_string())).filter(looks_so);
         learn_relation(temporary, last).filter(fits).or_else(shape)
     }
 
@@ -110,15 +114,15 @@ impl Template {
         let mut parts: Vec<&str> = temporary.split('/').collect();
         let at = parts.len().checked_sub(self.trailing + 1)?;
         let (front, back) = match &self.change {
-            Change::Shape(_) => return None,
-            Change::Leave(_) => {
+            NameChange::Shape(_) => return None,
+            NameChange::Leave(_) => {
                 let leaves = self.trailing > 0 && self.matches(parts[at]).is_some();
                 parts.remove(at);
                 return leaves.then(|| parts.join("/"));
             }
-            Change::Strip { .. } | Change::Cut(_) => ("", ""),
-            Change::Suffix { to, .. } => ("", to.as_str()),
-            Change::Prefix { to, .. } => (to.as_str(), ""),
+            NameChange::Strip { .. } | NameChange::Cut(_) => ("", ""),
+            NameChange::Suffix { to, .. } => ("", to.as_str()),
+            NameChange::Prefix { to, .. } => (to.as_str(), ""),
         };
         let found = self.matches(parts[at])?;
         let kept = |name| found.name(name).map_or("", |part| part.as_str());
@@ -139,7 +143,7 @@ impl Template {
     /// Tells whether a file called `temporary` will get a name that cannot be foreseen.
     #[must_use]
     pub fn covers(&self, temporary: &str) -> bool {
-        matches!(self.change, Change::Shape(_)) && self.matches(temporary).is_some()
+        matches!(self.change, NameChange::Shape(_)) && self.matches(temporary).is_some()
     }
 
     /// Tells whether a rename of `temporary` to `last` shows nothing that this does not say.
@@ -151,19 +155,19 @@ impl Template {
     /// Tells whether final names are part of the temporary ones.
     #[must_use]
     pub fn strips(&self) -> bool {
-        matches!(self.change, Change::Strip { .. } | Change::Cut(_) | Change::Leave(_))
+        matches!(self.change, NameChange::Strip { .. } | NameChange::Cut(_) | NameChange::Leave(_))
     }
 
     /// Writes it as one line without tabs in its fields, for the record of what was learned.
     #[must_use]
     pub fn to_text(&self) -> String {
         let (kind, one, other) = match &self.change {
-            Change::Strip { before, after } => ("strip", before.as_str(), after.as_str()),
-            Change::Suffix { from, to } => ("suffix", from.as_str(), to.as_str()),
-            Change::Prefix { from, to } => ("prefix", from.as_str(), to.as_str()),
-            Change::Cut(inside) => ("cut", inside.as_str(), ""),
-            Change::Leave(directory) => ("leave", directory.as_str(), ""),
-            Change::Shape(path) => ("shape", path.as_str(), ""),
+            NameChange::Strip { before, after } => ("strip", before.as_str(), after.as_str()),
+            NameChange::Suffix { from, to } => ("suffix", from.as_str(), to.as_str()),
+            NameChange::Prefix { from, to } => ("prefix", from.as_str(), to.as_str()),
+            NameChange::Cut(inside) => ("cut", inside.as_str(), ""),
+            NameChange::Leave(directory) => ("leave", directory.as_str(), ""),
+            NameChange::Shape(path) => ("shape", path.as_str(), ""),
         };
         format!("{}\t{kind}\t{one}\t{other}", self.trailing)
     }
@@ -175,12 +179,12 @@ impl Template {
         let [trailing, kind, one, other] = fields[..] else { return None };
         let (one, other) = (one.to_string(), other.to_string());
         let change = match kind {
-            "strip" => Change::Strip { before: one, after: other },
-            "suffix" => Change::Suffix { from: one, to: other },
-            "prefix" => Change::Prefix { from: one, to: other },
-            "cut" => Change::Cut(one),
-            "leave" => Change::Leave(one),
-            "shape" => Change::Shape(one),
+            "strip" => NameChange::Strip { before: one, after: other },
+            "suffix" => NameChange::Suffix { from: one, to: other },
+            "prefix" => NameChange::Prefix { from: one, to: other },
+            "cut" => NameChange::Cut(one),
+            "leave" => NameChange::Leave(one),
+            "shape" => NameChange::Shape(one),
             _ => return None,
         };
         Template::new(trailing.parse().ok()?, change)
@@ -200,7 +204,7 @@ fn learn_relation(temporary: &str, last: &str) -> Option<Template> {
         }
         1 if leading + trailing >= last_parts.len() && trailing > 0 => {
             let at = temporary_parts.len() - trailing - 1;
-            Change::Leave(temporary_parts[at].to_string())
+            NameChange::Leave(temporary_parts[at].to_string())
         }
         _ => return None,
     };
@@ -214,11 +218,11 @@ fn own_part(temporary: &str, last: &str) -> String {
     own.collect::<Vec<_>>().join("/")
 }
 
-fn learn_component(temporary: &str, last: &str) -> Option<Change> {
+fn learn_component(temporary: &str, last: &str) -> Option<NameChange> {
     if let Some(at) = temporary.find(last) {
         let before = temporary[..at].to_string();
         let after = temporary[at + last.len()..].to_string();
-        return Some(Change::Strip { before, after });
+        return Some(NameChange::Strip { before, after });
     }
     if let Some(cut) = learn_cut(temporary, last) {
         return Some(cut);
@@ -236,17 +240,17 @@ fn learn_component(temporary: &str, last: &str) -> Option<Change> {
     if at_end.max(at_begin) == 0 || from.is_empty() || !foreseeable {
         return None;
     }
-    Some(if is_end { Change::Suffix { from, to } } else { Change::Prefix { from, to } })
+    Some(if is_end { NameChange::Suffix { from, to } } else { NameChange::Prefix { from, to } })
 }
 
 /// What stands inside begins with a separator: a name is not a longer number's.
-fn learn_cut(temporary: &str, last: &str) -> Option<Change> {
+fn learn_cut(temporary: &str, last: &str) -> Option<NameChange> {
     let added = temporary.len().checked_sub(last.len())?;
     let equal = temporary.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
     let inside = temporary.get(equal..equal + added)?;
     let fits = temporary.get(equal + added..) == last.get(equal..);
     let is_part = inside.bytes().next().is_some_and(is_separator) && !last[..equal].is_empty();
-    (fits && is_part).then(|| Change::Cut(inside.to_string()))
+    (fits && is_part).then(|| NameChange::Cut(inside.to_string()))
 }
 
 /// Bytes of the longest common beginning that ends at a separator, so that `.tmp` and `.dat` are

@@ -156,7 +156,7 @@ fn unescape(text: &str) -> Option<String> {
 
 /// How far a rank has come with a dataset, as its record says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DatasetState {
+pub enum RecordedState {
     /// Being written, or revoked: never restored.
     #[default]
     Open,
@@ -174,7 +174,7 @@ pub struct DatasetRecord {
     /// Epoch of the seal; 0 until prepared.
     pub epoch: u64,
     /// How far the rank has come.
-    pub state: DatasetState,
+    pub state: RecordedState,
     /// Known to be complete at the time of the seal already.
     pub confirmed: bool,
     /// Directory of the dataset on the node (UTF-8, as the settings demand of every store).
@@ -208,8 +208,8 @@ impl DatasetRecord {
         tree.set_value("DSET", self.dataset_id);
         tree.set_value("EPOCH", epoch_text(self.epoch));
         let state = match self.state {
-            DatasetState::Open => "OPEN",
-            DatasetState::Prepared => "PREPARED",
+            RecordedState::Open => "OPEN",
+            RecordedState::Prepared => "PREPARED",
         };
         tree.set_value("STATE", state);
         tree.set_flag("CONFIRMED", self.confirmed);
@@ -246,8 +246,8 @@ impl DatasetRecord {
             dataset_id: tree.get_u64("DSET")?,
             epoch: parse_epoch(tree.get_value("EPOCH")?)?,
             state: match tree.get_value("STATE")? {
-                "OPEN" => DatasetState::Open,
-                "PREPARED" => DatasetState::Prepared,
+                "OPEN" => RecordedState::Open,
+                "PREPARED" => RecordedState::Prepared,
                 _ => return None,
             },
             confirmed: tree.get_flag("CONFIRMED"),
@@ -281,7 +281,7 @@ mod tests {
             key: DatasetKey { series: "ckpt".into(), id: "000100".into(), generation: 2 },
             dataset_id: 18,
             epoch: 0xfeed_0000_0000_0001,
-            state: DatasetState::Prepared,
+            state: RecordedState::Prepared,
             confirmed: true,
             dir: "/dev/shm/u/scr.1/scr.dataset.18".into(),
             expect: 3,

@@ -185,13 +185,13 @@ impl Record for MasterFilemap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::DatasetState;
+    use crate::records::RecordedState;
 
     fn record(id: &str, dataset_id: u64) -> DatasetRecord {
         DatasetRecord {
             key: DatasetKey { series: "ckpt".into(), id: id.into(), generation: 0 },
             dataset_id,
-            state: if dataset_id == 0 { DatasetState::Open } else { DatasetState::Prepared },
+            state: if dataset_id == 0 { RecordedState::Open } else { RecordedState::Prepared },
             ..DatasetRecord::default()
         }
     }

@@ -17,14 +17,14 @@ mod zone;
 
 pub use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
 pub use dataset::Dataset;
-pub use dataset_record::{DatasetKey, DatasetRecord, DatasetState};
+pub use dataset_record::{DatasetKey, DatasetRecord, RecordedState};
 pub use file_meta::{FileMeta, files_from_list, files_to_list};
 pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_rank_of};
 pub use on_prefix::classic;
 pub use on_prefix::flush_state::{FlushState, Location};
 pub use on_prefix::index_entry::IndexEntry;
 pub use on_prefix::prefix_identity::PrefixIdentity;
-pub use on_prefix::prefix_index::{PrefixIndex, Turn};
+pub use on_prefix::prefix_index::{CourseTurn, PrefixIndex};
 pub use on_prefix::summary::{SUMMARY_NAME, Summary};
 pub use record::{Record, update, update_or_renew, update_within};
 pub use runs::halt_file::{FINALIZE_CALLED, HaltFile};

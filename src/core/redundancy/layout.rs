@@ -21,7 +21,7 @@ use crate::system::begin_writeback;
 const OPEN_FILES_MAX: usize = 32;
 
 /// One of the files.
-struct Part {
+struct MemberFile {
     path: PathBuf,
     /// Its index in the member's list.
     index: usize,
@@ -35,7 +35,7 @@ struct Part {
 /// The concatenation of a member's cached files.
 pub(super) struct LogicalFile {
     /// In order of `start`.
-    parts: Vec<Part>,
+    parts: Vec<MemberFile>,
     /// Length of the list that the parts' indexes refer to.
     listed: usize,
     total: u64,
@@ -98,7 +98,14 @@ impl LogicalFile {
         for (index, file) in files.iter().enumerate().filter(|(_, file)| !file.on_prefix) {
             let path = place(index, file)?;
             let crc32 = RunningCrc::default();
-            parts.push(Part { path, index, start: total, size: file.size, file: None, crc32 });
+            parts.push(MemberFile {
+                path,
+                index,
+                start: total,
+                size: file.size,
+                file: None,
+                crc32,
+            });
             // Sizes may come from a damaged record.
             total = total.checked_add(file.size).ok_or_else(|| {
                 Error::Unreadable(format!("the recorded size of {} is wrong", file.name))
@@ -169,7 +176,7 @@ impl LogicalFile {
     pub fn read_rest(&mut self) -> Result<()> {
         for part in 0..self.parts.len() {
             self.with_part(part, |part, file| {
-                let Part { crc32, path, size, .. } = part;
+                let MemberFile { crc32, path, size, .. } = part;
                 crc32.complete(*size, |at, into| {
                     file.read_exact_at(into, at)
                         .map_err(|error| Error::io("cannot read", &*path, error))
@@ -210,7 +217,7 @@ impl LogicalFile {
     fn with_part<T>(
         &mut self,
         index: usize,
-        act: impl FnOnce(&mut Part, &File) -> Result<T>,
+        act: impl FnOnce(&mut MemberFile, &File) -> Result<T>,
     ) -> Result<T> {
         if self.parts[index].file.is_none()
             && self.open.len() >= OPEN_FILES_MAX

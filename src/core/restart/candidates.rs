@@ -15,7 +15,7 @@ pub(crate) struct Begin {
 
 /// One that may be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Candidate {
+pub(crate) struct RestartCandidate {
     /// Dataset id.
     pub id: u64,
     /// The cache has it.
@@ -26,7 +26,7 @@ pub(crate) struct Candidate {
 
 /// Candidates, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Course<T> {
+pub(crate) struct Candidates<T> {
     /// Of the run's own course.
     pub own: Vec<T>,
     /// Of another one: they have their turn if none of its own is good.
@@ -46,18 +46,18 @@ impl Begin {
     pub fn course<T>(
         self,
         all: impl IntoIterator<Item = T>,
-        candidate: impl Fn(&T) -> Candidate,
-    ) -> Course<T> {
+        candidate: impl Fn(&T) -> RestartCandidate,
+    ) -> Candidates<T> {
         let counts = |one: &T| !(self.is_firm && self.is_before(candidate(one).id));
         let (own, beyond) = all.into_iter().filter(counts).partition(|one| {
             let one = candidate(one);
             one.is_cached || !(self.is_before(one.id) || one.is_left)
         });
-        Course { own, beyond }
+        Candidates { own, beyond }
     }
 }
 
-impl<T> Course<T> {
+impl<T> Candidates<T> {
     /// Gives all of them, in the order in which they have their turn.
     pub fn in_turn(self) -> impl Iterator<Item = T> {
         self.own.into_iter().chain(self.beyond)
@@ -70,7 +70,7 @@ mod tests {
 
     /// Ids, newest first; "c": the cache has it; "l": it was left.
     fn course(begin: Begin, all: &str) -> (Vec<u64>, Vec<u64>) {
-        let candidate = |word: &&str| Candidate {
+        let candidate = |word: &&str| RestartCandidate {
             id: word.trim_matches(['c', 'l']).parse().unwrap(),
             is_cached: word.contains('c'),
             is_left: word.contains('l'),
@@ -88,7 +88,7 @@ mod tests {
         let firm = Begin { is_firm: true, ..begin };
         assert_eq!(course(firm, "9 8 7c 6 5 4l 3lc"), (vec![9, 5, 3], vec![4]));
         let all: Vec<&str> = begin
-            .course("6 5".split(' '), |word| Candidate {
+            .course("6 5".split(' '), |word| RestartCandidate {
                 id: word.parse().unwrap(),
                 is_cached: false,
                 is_left: false,

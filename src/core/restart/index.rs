@@ -11,7 +11,7 @@ use crate::launch::site::Site;
 use crate::log::{self, messages};
 use crate::namespace::parent;
 use crate::patterns::{PROGRAM, PROGRAM_OUTPUT, SeriesSet};
-use crate::records::{self, Turn};
+use crate::records::{self, CourseTurn};
 use crate::restart::theirs;
 use crate::transfer::{
     OnPrefix, Repaired, finish_returns, ids_with_folder, incomplete_files, is_marked_removed,
@@ -31,15 +31,15 @@ pub(crate) struct Index {
     /// Of those that are not there any more, the ones that somebody has deleted.
     pub gone: Vec<u64>,
     /// All datasets, newest first.
-    pub listed: Vec<Listed>,
+    pub listed: Vec<IndexedDataset>,
     /// Id of the one that is marked as current.
     current: Option<u64>,
     /// Nothing is, since the run went back to this one, which only the cache had.
     pub returned_to: Option<u64>,
     /// The last time that the run went back.
-    pub turn: Option<Turn>,
+    pub turn: Option<CourseTurn>,
     /// By series, what is not offered any more since somebody has removed older ones.
-    pub removed: BTreeMap<usize, Turn>,
+    pub removed: BTreeMap<usize, CourseTurn>,
     /// By cached checkpoint, when somebody has removed the directories of its files from the
     /// prefix: nanoseconds since 1970.
     pub dirs_removed: BTreeMap<u64, u64>,
@@ -52,7 +52,7 @@ pub(crate) struct Index {
 impl Index {
     /// Makes an index with these, newest first, for tests.
     #[cfg(test)]
-    pub fn of(listed: Vec<Listed>, current: Option<u64>) -> Index {
+    pub fn of(listed: Vec<IndexedDataset>, current: Option<u64>) -> Index {
         Index { listed, current, ..Index::default() }
     }
 
@@ -95,7 +95,7 @@ impl Index {
     }
 
     /// Returns the current one, if it is whole: a restart from the prefix begins there.
-    pub fn current(&self) -> Option<&Listed> {
+    pub fn current(&self) -> Option<&IndexedDataset> {
         let current = self.listed.iter().find(|one| Some(one.id) == self.current)?;
         self.flushed.contains(&current.id).then_some(current)
     }
@@ -103,7 +103,7 @@ impl Index {
 
 /// A dataset in the index.
 #[derive(Debug, Clone)]
-pub(crate) struct Listed {
+pub(crate) struct IndexedDataset {
     /// Its number.
     pub id: u64,
     /// Its series, if the patterns still have it.
@@ -129,7 +129,7 @@ pub(crate) struct Listed {
     pub refused: bool,
 }
 
-impl Listed {
+impl IndexedDataset {
     /// Gives series, captured id and number, if the patterns still have the series.
     pub fn short(&self) -> Option<(usize, String, u64)> {
         Some((self.series?, self.key.id.clone(), self.id))
@@ -206,7 +206,7 @@ impl Index {
             Some((id.parse::<u64>().ok()?, entry.get_value("NAME")?.to_string()))
         };
         let turn = tree.get_u64("TURN_TO").zip(tree.get_u64("TURN_FROM"));
-        let turn = turn.map(|(to, from)| Turn { to, from });
+        let turn = turn.map(|(to, from)| CourseTurn { to, from });
         let mut index = Index {
             // No id is used again, though no record of it may be left.
             last_id: tree.get_u64("LAST").unwrap_or(0).max(turn.map_or(0, |turn| turn.from)),
@@ -219,7 +219,7 @@ impl Index {
             ..Index::default()
         };
         for (name, turn) in tree.child("REMOVED").iter() {
-            let turn = Turn::from_tree(turn).zip(patterns.series_index(name));
+            let turn = CourseTurn::from_tree(turn).zip(patterns.series_index(name));
             index.removed.extend(turn.map(|(turn, series)| (series, turn)));
         }
         let is_out =
@@ -241,7 +241,7 @@ impl Index {
             }
             let text = |key: &str| entry.get_value(key).unwrap_or_default().to_string();
             let at = entry.get_value("SERIES").and_then(|name| patterns.series_index(name));
-            index.listed.push(Listed {
+            index.listed.push(IndexedDataset {
                 id,
                 series: at,
                 key: records::DatasetKey {
@@ -460,7 +460,7 @@ mod tests {
 
     #[test]
     fn what_a_newer_one_has_replaced_is_not_written_again() {
-        let listed = |id: u64, captured: &str, replaced: bool| Listed {
+        let listed = |id: u64, captured: &str, replaced: bool| IndexedDataset {
             id,
             series: Some(0),
             key: records::DatasetKey {

@@ -9,10 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::candidates::{Begin, Candidate, Course};
-use super::verdict::{Current, Depth, Look, Plan, Reason, Verdict};
+use super::candidates::{Begin, Candidates, RestartCandidate};
+use super::verdict::{Current, Fate, HiddenBecause, LookResult, LookedFor, StartPlan};
 use crate::records::DatasetKey;
-use crate::restart::index::{Index, Listed};
+use crate::restart::index::{Index, IndexedDataset};
 
 /// Checkpoints of a series that a start looks at, newest first, until one is good.
 const LOOKED_AT_MAX: usize = 16;
@@ -63,19 +63,19 @@ pub(crate) struct Restart {
     /// The current one of the index when the start began, or the one that the run went back to.
     pub begin: Option<u64>,
     /// As of before anything was looked at.
-    courses: Vec<Course<Listed>>,
+    courses: Vec<Candidates<IndexedDataset>>,
     newer_than_chosen: Vec<(u64, bool)>,
     gone_on: bool,
     /// Of candidates, and whether the program would restart from them.
-    looks: BTreeMap<u64, (Look, bool)>,
-    looks_to_hide: BTreeMap<u64, Look>,
-    looks_to_stay: BTreeMap<u64, Look>,
+    looks: BTreeMap<u64, (LookResult, bool)>,
+    looks_to_hide: BTreeMap<u64, LookResult>,
+    looks_to_stay: BTreeMap<u64, LookResult>,
     brought_back: BTreeMap<u64, bool>,
     put_back: BTreeSet<u64>,
 }
 
 /// How the turn of a series' candidates came out.
-enum Outcome {
+enum TurnOutcome {
     Good,
     None,
     /// Something has to be done first.
@@ -97,7 +97,7 @@ impl Restart {
     /// Takes the facts as complete: what is older and newer than what the run begins with is told
     /// apart now, whatever looks find later.
     pub fn begin(&mut self) {
-        let hidden = |one: &Listed| (one.id, one.key.id.is_empty());
+        let hidden = |one: &IndexedDataset| (one.id, one.key.id.is_empty());
         let chosen = self.wishes.chosen.unwrap_or(u64::MAX);
         let newer = self.index.listed.iter().filter(|one| one.id > chosen && one.holds_names);
         self.newer_than_chosen = newer.map(hidden).collect();
@@ -106,7 +106,7 @@ impl Restart {
             let cached = self.cached.iter().filter(stays).map(|one| one.id);
             self.index.restorable().map(|(id, _)| id).chain(cached).any(|id| id > turn.from)
         });
-        let mut plan = Plan::default();
+        let mut plan = StartPlan::default();
         self.by_the_user(&mut plan);
         let begin = self.limit();
         let is_cached = |id: u64| self.has(id) && !plan.is_withdrawn(id);
@@ -117,7 +117,7 @@ impl Restart {
                 let serves = !one.refused || self.wishes.chosen == Some(one.id);
                 counts && serves && one.series == Some(series)
             });
-            begin.course(all.cloned(), |one| Candidate {
+            begin.course(all.cloned(), |one| RestartCandidate {
                 id: one.id,
                 is_cached: is_cached(one.id),
                 is_left: one.abandoned_by.is_some_and(|by| by <= begin.id),
@@ -133,10 +133,10 @@ impl Restart {
 
     /// Finds what the user goes back to: of each series the newest that is not newer, if its files
     /// are kept beside and the cache has none that is as new.
-    pub fn kept_for_chosen(&self) -> Vec<Listed> {
+    pub fn kept_for_chosen(&self) -> Vec<IndexedDataset> {
         let Some(limit) = self.wishes.chosen else { return Vec::new() };
         let of_series = |series: usize| {
-            let counts = |one: &&Listed| {
+            let counts = |one: &&IndexedDataset| {
                 one.series == Some(series) && one.id <= limit && (one.holds_names || one.kept)
             };
             let newest = self.index.listed.iter().find(counts).filter(|one| one.kept)?;
@@ -155,12 +155,12 @@ impl Restart {
     }
 
     /// Learns what a look has found.
-    pub fn learn(&mut self, id: u64, depth: Depth, look: Look) {
+    pub fn learn(&mut self, id: u64, depth: LookedFor, look: LookResult) {
         let is_bad = look.gone || look.fault;
-        if is_bad && depth != Depth::ToHide {
+        if is_bad && depth != LookedFor::ToHide {
             self.index.flushed.retain(|one| *one != id);
         }
-        if let Depth::Candidate { restarts } = depth {
+        if let LookedFor::Candidate { restarts } = depth {
             if look.gone {
                 self.index.gone.push(id);
             }
@@ -174,9 +174,9 @@ impl Restart {
             self.cached.insert(at, Cached { id, series, key, on_prefix: true, fetched: true });
         }
         match depth {
-            Depth::ToStay => drop(self.looks_to_stay.insert(id, look)),
-            Depth::ToHide => drop(self.looks_to_hide.insert(id, look)),
-            Depth::Candidate { restarts } => drop(self.looks.insert(id, (look, restarts))),
+            LookedFor::ToStay => drop(self.looks_to_stay.insert(id, look)),
+            LookedFor::ToHide => drop(self.looks_to_hide.insert(id, look)),
+            LookedFor::Candidate { restarts } => drop(self.looks.insert(id, (look, restarts))),
         }
     }
 
@@ -192,8 +192,8 @@ impl Restart {
     }
 
     /// Decides what is to become of all.
-    pub fn plan(&self) -> Plan {
-        let mut plan = Plan::default();
+    pub fn plan(&self) -> StartPlan {
+        let mut plan = StartPlan::default();
         self.publish(&mut plan);
         self.by_the_user(&mut plan);
         for (series, course) in self.courses.iter().enumerate().filter(|_| !self.wishes.no_looks) {
@@ -204,13 +204,13 @@ impl Restart {
         }
         let said: BTreeSet<u64> = plan.verdicts.iter().map(|(id, _)| *id).collect();
         let rest = self.cached.iter().map(|one| one.id).filter(|id| !said.contains(id));
-        rest.for_each(|id| plan.say(id, Verdict::Offer));
+        rest.for_each(|id| plan.say(id, Fate::Offer));
         plan
     }
 
     /// The newest of each series, if nothing newer can be had. A run that goes back to an older one
     /// has no use for it, and may need its room.
-    fn publish(&self, plan: &mut Plan) {
+    fn publish(&self, plan: &mut StartPlan) {
         let is_left = |id: u64| self.index.turn.is_some_and(|turn| turn.leaves(id));
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
         for (id, series) in self.stranded.iter().filter(|one| !is_left(one.0)) {
@@ -223,12 +223,12 @@ impl Restart {
             all.filter(|one| one.1.series == series).map(|one| one.0).max().unwrap_or(0)
         };
         newest.retain(|series, id| !self.wishes.chooses && *id > there(series));
-        newest.values().for_each(|id| plan.say(*id, Verdict::PublishFromHolders));
+        newest.values().for_each(|id| plan.say(*id, Fate::PublishFromHolders));
     }
 
     /// What is newer than the one that the user has chosen, or of a course that an earlier start
     /// has left.
-    fn by_the_user(&self, plan: &mut Plan) {
+    fn by_the_user(&self, plan: &mut StartPlan) {
         let known = |one: &&Cached| one.series.is_some();
         if let Some(limit) = self.wishes.chosen {
             for (id, has_no_id) in &self.newer_than_chosen {
@@ -237,21 +237,22 @@ impl Restart {
                     *id,
                     match look {
                         // What has its names may be the user's own.
-                        None if *has_no_id && !self.has(*id) => Verdict::Look(Depth::ToHide),
-                        Some(look) if look.anew => Verdict::Leave,
-                        _ => Verdict::Hide(Reason::NewerThanChosen),
+                        None if *has_no_id && !self.has(*id) => Fate::Look(LookedFor::ToHide),
+                        Some(look) if look.anew => Fate::Leave,
+                        _ => Fate::Hide(HiddenBecause::NewerThanChosen),
                     },
                 );
             }
             let newer = self.cached.iter().filter(known).filter(|one| one.id > limit);
             let rest: Vec<u64> =
                 newer.map(|one| one.id).filter(|id| !plan.is_withdrawn(*id)).collect();
-            rest.into_iter().for_each(|id| plan.say(id, Verdict::Hide(Reason::NewerThanChosen)));
+            rest.into_iter()
+                .for_each(|id| plan.say(id, Fate::Hide(HiddenBecause::NewerThanChosen)));
         } else if let Some(turn) = self.index.turn {
             let left =
                 self.cached.iter().filter(known).filter(|one| turn.leaves(one.id) && !one.fetched);
-            let reason = Reason::Left { gone_on: self.gone_on };
-            left.rev().for_each(|one| plan.say(one.id, Verdict::Hide(reason)));
+            let reason = HiddenBecause::Left { gone_on: self.gone_on };
+            left.rev().for_each(|one| plan.say(one.id, Fate::Hide(reason)));
         }
     }
 
@@ -260,7 +261,11 @@ impl Restart {
     }
 
     /// Ids of what the cache still offers of the series.
-    fn offered<'a>(&'a self, series: usize, plan: &'a Plan) -> impl Iterator<Item = &'a Cached> {
+    fn offered<'a>(
+        &'a self,
+        series: usize,
+        plan: &'a StartPlan,
+    ) -> impl Iterator<Item = &'a Cached> {
         let of_series = self.cached.iter().filter(move |one| one.series == Some(series));
         of_series.filter(|one| !plan.is_withdrawn(one.id))
     }
@@ -268,44 +273,51 @@ impl Restart {
     /// The candidates of a series have their turn until one is good; then those of another course
     /// are hidden. Whatever comes to the prefix becomes current, so what is newer than the current
     /// one is of another course; but not what somebody has written anew without us.
-    fn search(&self, series: usize, course: &Course<Listed>, plan: &mut Plan) {
+    fn search(&self, series: usize, course: &Candidates<IndexedDataset>, plan: &mut StartPlan) {
         let begin = self.limit().id;
         // One that only the cache has is not among the candidates.
         let returned = self.index.returned_to == Some(begin)
             && self.offered(series, plan).any(|one| !one.fetched);
         match self.turn_of(series, &course.own, plan) {
-            Outcome::Open => return,
-            Outcome::None if !returned => {
+            TurnOutcome::Open => return,
+            TurnOutcome::None if !returned => {
                 self.turn_of(series, &course.beyond, plan);
                 return;
             }
-            Outcome::Good | Outcome::None => {}
+            TurnOutcome::Good | TurnOutcome::None => {}
         }
         let there = course.beyond.iter().filter(|one| one.holds_names);
         let (left, newer): (Vec<_>, Vec<_>) = there.partition(|one| one.id <= begin);
         for one in left.into_iter().chain(newer) {
             let is_newer = one.id > begin;
             let reason = match (is_newer, course.own.first()) {
-                (true, _) => Reason::AfterCurrent { damaged: false },
-                (false, Some(own)) => Reason::OtherCourse { own: own.id },
+                (true, _) => HiddenBecause::AfterCurrent { damaged: false },
+                (false, Some(own)) => HiddenBecause::OtherCourse { own: own.id },
                 (false, None) => continue,
             };
             let Some(look) = self.looks_to_hide.get(&one.id) else {
-                plan.say(one.id, Verdict::Look(Depth::ToHide));
+                plan.say(one.id, Fate::Look(LookedFor::ToHide));
                 continue;
             };
             let damaged = look.fault || !self.index.flushed.contains(&one.id);
             let verdict = match reason {
-                _ if look.gone || look.anew || (is_newer && !look.has_names) => Verdict::Leave,
-                Reason::AfterCurrent { .. } => Verdict::Hide(Reason::AfterCurrent { damaged }),
-                reason => Verdict::Hide(reason),
+                _ if look.gone || look.anew || (is_newer && !look.has_names) => Fate::Leave,
+                HiddenBecause::AfterCurrent { .. } => {
+                    Fate::Hide(HiddenBecause::AfterCurrent { damaged })
+                }
+                reason => Fate::Hide(reason),
             };
             plan.say(one.id, verdict);
         }
     }
 
     /// One after the other, until one is good.
-    fn turn_of(&self, series: usize, candidates: &[Listed], plan: &mut Plan) -> Outcome {
+    fn turn_of(
+        &self,
+        series: usize,
+        candidates: &[IndexedDataset],
+        plan: &mut StartPlan,
+    ) -> TurnOutcome {
         // What the user has deleted or written anew he wants so.
         let (mut stays_so, mut damaged) = (false, false);
         for one in candidates.iter().take(LOOKED_AT_MAX) {
@@ -320,14 +332,14 @@ impl Restart {
                     Some(false) => continue,
                     Some(true) => {}
                     None => {
-                        plan.say(one.id, Verdict::BringBack { damaged });
-                        return Outcome::Open;
+                        plan.say(one.id, Fate::BringBack { damaged });
+                        return TurnOutcome::Open;
                     }
                 }
             }
             let Some((look, _)) = look else {
                 plan.say(one.id, self.first_look(one.id, restarts));
-                return Outcome::Open;
+                return TurnOutcome::Open;
             };
             stays_so |= look.gone;
             damaged |= look.fault;
@@ -335,41 +347,47 @@ impl Restart {
             match look.fault {
                 false if look.gone && cached.is_none() => {}
                 false => return self.good(one.id, restarts, look, plan),
-                true if cached.is_some_and(|cached| !cached.on_prefix) => return Outcome::Good,
-                true => plan.say(one.id, Verdict::Hide(Reason::Damaged)),
+                true if cached.is_some_and(|cached| !cached.on_prefix) => return TurnOutcome::Good,
+                true => plan.say(one.id, Fate::Hide(HiddenBecause::Damaged)),
             }
         }
-        Outcome::None
+        TurnOutcome::None
     }
 
-    fn first_look(&self, id: u64, restarts: bool) -> Verdict {
+    fn first_look(&self, id: u64, restarts: bool) -> Fate {
         let fetches = restarts && self.wishes.fetchable.contains(&id) && !self.wishes.ends;
-        if fetches { Verdict::Fetch } else { Verdict::Look(Depth::Candidate { restarts }) }
+        if fetches { Fate::Fetch } else { Fate::Look(LookedFor::Candidate { restarts }) }
     }
 
-    fn good(&self, id: u64, restarts: bool, look: &Look, plan: &mut Plan) -> Outcome {
+    fn good(
+        &self,
+        id: u64,
+        restarts: bool,
+        look: &LookResult,
+        plan: &mut StartPlan,
+    ) -> TurnOutcome {
         plan.good.insert(id);
         if !restarts || look.gone {
-            return Outcome::Good;
+            return TurnOutcome::Good;
         }
         plan.restart = plan.restart.max(id);
         match (look.fetched, self.put_back.contains(&id)) {
-            (true, _) => plan.say(id, Verdict::Offer),
-            (false, true) => plan.say(id, Verdict::ReadInPlace),
+            (true, _) => plan.say(id, Fate::Offer),
+            (false, true) => plan.say(id, Fate::ReadInPlace),
             (false, false) => {
-                plan.say(id, Verdict::PutBack);
-                return Outcome::Open;
+                plan.say(id, Fate::PutBack);
+                return TurnOutcome::Open;
             }
         }
-        Outcome::Good
+        TurnOutcome::Good
     }
 
     /// A good checkpoint that stays on the prefix while the cache has only older ones of its
     /// series: the program is to read it, and nothing older may be flushed over it.
-    fn stay(&self, series: usize, plan: &mut Plan) {
+    fn stay(&self, series: usize, plan: &mut StartPlan) {
         let Some(one) = self.staying(series, plan) else { return };
         let Some(look) = self.looks_to_stay.get(&one.id) else {
-            plan.say(one.id, Verdict::Look(Depth::ToStay));
+            plan.say(one.id, Fate::Look(LookedFor::ToStay));
             return;
         };
         let goes = |cached: &&Cached| {
@@ -378,17 +396,17 @@ impl Restart {
         };
         let gone: Vec<u64> =
             self.offered(series, plan).filter(goes).map(|cached| cached.id).collect();
-        gone.into_iter().for_each(|id| plan.say(id, Verdict::Hide(Reason::OlderThan(one.id))));
+        gone.into_iter().for_each(|id| plan.say(id, Fate::Hide(HiddenBecause::OlderThan(one.id))));
     }
 
     /// The newest whole checkpoint of a series on the prefix that the program is to see, if the
     /// cache has only older ones of it.
-    fn staying(&self, series: usize, plan: &Plan) -> Option<&Listed> {
-        use Reason::{AfterCurrent, OtherCourse};
+    fn staying(&self, series: usize, plan: &StartPlan) -> Option<&IndexedDataset> {
+        use HiddenBecause::{AfterCurrent, OtherCourse};
         let limit = self.wishes.chosen.or(self.index.returned_to).unwrap_or(u64::MAX);
         let is_passed_over = |id: u64| {
-            let is_hidden = |verdict: &Verdict| {
-                matches!(verdict, Verdict::Hide(AfterCurrent { .. } | OtherCourse { .. }))
+            let is_hidden = |verdict: &Fate| {
+                matches!(verdict, Fate::Hide(AfterCurrent { .. } | OtherCourse { .. }))
             };
             plan.verdicts.iter().any(|(one, verdict)| *one == id && is_hidden(verdict))
         };
@@ -402,7 +420,7 @@ impl Restart {
     }
 
     /// Decides which one on the prefix is current from now on, if that changes.
-    pub fn new_current(&self, plan: &Plan) -> Option<Current> {
+    pub fn new_current(&self, plan: &StartPlan) -> Option<Current> {
         let limit = self.limit();
         // Only the user's word, or that of a damaged one, takes it back to an older one.
         let changes = self.index.current().is_none_or(|current| match limit.is_firm {

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::{Cached, Restart, Wishes};
-use super::verdict::{Depth, Look, Plan, Reason, Verdict};
-use crate::records::{DatasetKey, Turn};
-use crate::restart::index::{Index, Listed};
+use super::verdict::{Fate, HiddenBecause, LookResult, LookedFor, StartPlan};
+use crate::records::{CourseTurn, DatasetKey};
+use crate::restart::index::{Index, IndexedDataset};
 
 /// A row. Words of `prefix` (newest first) and `cache` (oldest first) are ids with letters:
 /// prefix: c the current one, b not whole, k kept beside, r replaced, l left for the one before it,
@@ -50,10 +50,10 @@ impl Row {
         DatasetKey { series: "ckpt".into(), id: captured, generation: id }
     }
 
-    fn listed(&self, word: &str) -> Listed {
+    fn listed(&self, word: &str) -> IndexedDataset {
         let is = |letter| word.contains(letter);
         let id = id(word);
-        Listed {
+        IndexedDataset {
             id,
             series: (!is('x')).then_some(0),
             key: self.key(id),
@@ -74,7 +74,7 @@ impl Row {
         let current = words().find(|word| word.contains('c')).map(id);
         let mut index = Index::of(words().map(|word| self.listed(word)).collect(), current);
         index.flushed = whole.collect();
-        index.turn = self.option("turn").map(|turn| Turn { to: turn[0], from: turn[1] });
+        index.turn = self.option("turn").map(|turn| CourseTurn { to: turn[0], from: turn[1] });
         index.returned_to = self.option("returned").map(|ids| ids[0]);
         let wishes = Wishes {
             chooses: self.option("chosen").is_some(),
@@ -101,10 +101,10 @@ impl Row {
         restart
     }
 
-    fn look(&self, id: u64, fetches: bool) -> Look {
+    fn look(&self, id: u64, fetches: bool) -> LookResult {
         let is = |letter| has(self.get("looks"), id, letter);
         let cached = self.get("cache").split_whitespace().map(self::id);
-        Look {
+        LookResult {
             fault: is('f'),
             gone: is('g'),
             anew: is('a'),
@@ -115,7 +115,7 @@ impl Row {
     }
 
     /// Does what the plan says; gives what was done, and the plan in the end.
-    fn carry_out(&self, restart: &mut Restart) -> (Vec<String>, Plan) {
+    fn carry_out(&self, restart: &mut Restart) -> (Vec<String>, StartPlan) {
         let mut done = Vec::new();
         for one in restart.kept_for_chosen() {
             done.push(format!("bring back {}", one.id));
@@ -127,11 +127,11 @@ impl Row {
             let Some((id, verdict)) = plan.next().cloned() else { return (done, plan) };
             assert!(done.len() < 100, "{}: {done:?}", self.what);
             match verdict {
-                Verdict::PublishFromHolders => {
+                Fate::PublishFromHolders => {
                     done.push(format!("publish {id}"));
                     restart.published(id);
                 }
-                Verdict::BringBack { damaged } => {
+                Fate::BringBack { damaged } => {
                     done.push(format!(
                         "bring back {id}{}",
                         if damaged { " (damaged)" } else { "" }
@@ -139,21 +139,21 @@ impl Row {
                     let is_back = self.bring_back(restart, id);
                     restart.brought_back(id, is_back);
                 }
-                Verdict::PutBack => {
+                Fate::PutBack => {
                     done.push(format!("put back {id}"));
                     restart.has_put_back(id);
                 }
-                Verdict::Fetch => {
+                Fate::Fetch => {
                     done.push(format!("fetch {id}"));
-                    let depth = Depth::Candidate { restarts: true };
+                    let depth = LookedFor::Candidate { restarts: true };
                     restart.learn(id, depth, self.look(id, true));
                 }
-                Verdict::Look(depth) => {
+                Fate::Look(depth) => {
                     done.push(match depth {
-                        Depth::Candidate { restarts: true } => format!("look {id}"),
-                        Depth::Candidate { restarts: false } => format!("glance {id}"),
-                        Depth::ToHide => format!("to hide {id}"),
-                        Depth::ToStay => format!("to stay {id}"),
+                        LookedFor::Candidate { restarts: true } => format!("look {id}"),
+                        LookedFor::Candidate { restarts: false } => format!("glance {id}"),
+                        LookedFor::ToHide => format!("to hide {id}"),
+                        LookedFor::ToStay => format!("to stay {id}"),
                     });
                     restart.learn(id, depth, self.look(id, false));
                 }
@@ -192,19 +192,19 @@ impl Row {
     }
 }
 
-fn in_words((id, verdict): &(u64, Verdict)) -> String {
+fn in_words((id, verdict): &(u64, Fate)) -> String {
     let what = match verdict {
-        Verdict::Offer => "offered".to_string(),
-        Verdict::ReadInPlace => "in place".to_string(),
-        Verdict::Leave => "left alone".to_string(),
-        Verdict::Hide(Reason::NewerThanChosen) => "newer".to_string(),
-        Verdict::Hide(Reason::Left { gone_on: true }) => "left (gone on)".to_string(),
-        Verdict::Hide(Reason::Left { gone_on: false }) => "left".to_string(),
-        Verdict::Hide(Reason::Damaged) => "damaged".to_string(),
-        Verdict::Hide(Reason::AfterCurrent { damaged: true }) => "after (damaged)".to_string(),
-        Verdict::Hide(Reason::AfterCurrent { damaged: false }) => "after".to_string(),
-        Verdict::Hide(Reason::OtherCourse { own }) => format!("other course than {own}"),
-        Verdict::Hide(Reason::OlderThan(newer)) => format!("older than {newer}"),
+        Fate::Offer => "offered".to_string(),
+        Fate::ReadInPlace => "in place".to_string(),
+        Fate::Leave => "left alone".to_string(),
+        Fate::Hide(HiddenBecause::NewerThanChosen) => "newer".to_string(),
+        Fate::Hide(HiddenBecause::Left { gone_on: true }) => "left (gone on)".to_string(),
+        Fate::Hide(HiddenBecause::Left { gone_on: false }) => "left".to_string(),
+        Fate::Hide(HiddenBecause::Damaged) => "damaged".to_string(),
+        Fate::Hide(HiddenBecause::AfterCurrent { damaged: true }) => "after (damaged)".to_string(),
+        Fate::Hide(HiddenBecause::AfterCurrent { damaged: false }) => "after".to_string(),
+        Fate::Hide(HiddenBecause::OtherCourse { own }) => format!("other course than {own}"),
+        Fate::Hide(HiddenBecause::OlderThan(newer)) => format!("older than {newer}"),
         open => format!("{open:?}"),
     };
     format!("{id} {what}")

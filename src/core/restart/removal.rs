@@ -5,11 +5,11 @@
 //! removal, by a run that went on, is not meant.
 
 use super::index::Index;
-use crate::records::Turn;
+use crate::records::CourseTurn;
 
 /// What of a cached checkpoint the rule has to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct CachedCheckpoint {
     /// Its number.
     pub id: u64,
     /// When its newest file was written, nanoseconds since 1970.
@@ -19,7 +19,7 @@ pub(crate) struct Kept {
 impl Index {
     /// Finds what of a series is not offered from the cache, which has `kept`, oldest first: by a
     /// removal that is new, or by an earlier one.
-    pub fn removal(&self, series: usize, kept: &[Kept]) -> Option<Turn> {
+    pub fn removal(&self, series: usize, kept: &[CachedCheckpoint]) -> Option<CourseTurn> {
         let settled = self.removed.get(&series).copied();
         let newest = kept.last()?;
         let of_series = self.listed.iter().filter(|one| {
@@ -35,7 +35,7 @@ impl Index {
         let oldest = ids.into_iter().min().filter(|_| newest.written < since);
         let Some(oldest) = oldest.filter(|oldest| newest.id >= *oldest) else { return settled };
         let to = settled.map_or(u64::MAX, |turn| turn.to).min(oldest.saturating_sub(1));
-        Some(Turn { to, from: self.last_id.max(newest.id) })
+        Some(CourseTurn { to, from: self.last_id.max(newest.id) })
     }
 }
 
@@ -43,7 +43,7 @@ impl Index {
 mod tests {
     use super::*;
     use crate::records::DatasetKey;
-    use crate::restart::index::Listed;
+    use crate::restart::index::IndexedDataset;
 
     /// `listed`, newest first, and `cached`, oldest first: ids; "r": removed, at 50. What is left
     /// out: the ids after and up to.
@@ -51,11 +51,11 @@ mod tests {
         listed: &str,
         cached: &str,
         written: u64,
-        settled: Option<Turn>,
+        settled: Option<CourseTurn>,
     ) -> Option<(u64, u64)> {
         let id = |word: &str| word.trim_end_matches('r').parse::<u64>().unwrap();
         let time = |word: &str| word.ends_with('r').then_some(50);
-        let all = listed.split_whitespace().map(|word| Listed {
+        let all = listed.split_whitespace().map(|word| IndexedDataset {
             id: id(word),
             series: Some(0),
             key: DatasetKey::default(),
@@ -73,7 +73,8 @@ mod tests {
         index.removed.extend(settled.map(|turn| (0, turn)));
         let cached = || cached.split_whitespace();
         index.dirs_removed = cached().filter_map(|word| Some((id(word), time(word)?))).collect();
-        let kept: Vec<Kept> = cached().map(|word| Kept { id: id(word), written }).collect();
+        let kept: Vec<CachedCheckpoint> =
+            cached().map(|word| CachedCheckpoint { id: id(word), written }).collect();
         index.removal(0, &kept).map(|turn| (turn.to, turn.from))
     }
 
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_word_that_was_heard_holds_for_what_there_was() {
-        let settled = Some(Turn { to: 3, from: 6 });
+        let settled = Some(CourseTurn { to: 3, from: 6 });
         // Nothing of it is asked again, whatever has become of the directories since.
         assert_eq!(removal("4r", "5 6 7", 40, settled), Some((3, 6)));
         assert_eq!(removal("8r 4r", "6 9", 40, settled), Some((3, 9)));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// What is to become of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Fate {
     /// To be done: whole in the cache, but the nodes have no room to move it.
     PublishFromHolders,
     /// To be done: its files are kept beside, and get their names back; the newer one that has them
@@ -13,7 +13,7 @@ pub(crate) enum Verdict {
     /// To be done: it is looked at, and copied into the cache if it is good.
     Fetch,
     /// To be done: it is looked at where it is.
-    Look(Depth),
+    Look(LookedFor),
     /// To be done: the program begins with it where it is, and files that newer ones have changed
     /// are again as they were.
     PutBack,
@@ -22,14 +22,14 @@ pub(crate) enum Verdict {
     /// It sees it on the prefix.
     ReadInPlace,
     /// It does not see it.
-    Hide(Reason),
+    Hide(HiddenBecause),
     /// What lies there is not ours to judge.
     Leave,
 }
 
 /// How, and what for, a dataset is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Depth {
+pub(crate) enum LookedFor {
     /// As a candidate; in full if the program `restarts` from it.
     Candidate { restarts: bool },
     /// By sizes: it is to be hidden, if it is still what it was.
@@ -40,7 +40,7 @@ pub(crate) enum Depth {
 
 /// Why the program does not see a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub(crate) enum HiddenBecause {
     /// The user has chosen an older one.
     NewerThanChosen,
     /// An earlier start has left it; the run has `gone_on` since, so that its names may be those of
@@ -59,7 +59,7 @@ pub(crate) enum Reason {
 
 /// What a look at a dataset has told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct LookResult {
     /// It is not what it was.
     pub fault: bool,
     /// Nothing of it is left.
@@ -76,9 +76,9 @@ pub(crate) struct Look {
 
 /// What is to become of all of them, in the order in which it is to be done and told.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct StartPlan {
     /// By dataset; one that is not here stays as it is.
-    pub verdicts: Vec<(u64, Verdict)>,
+    pub verdicts: Vec<(u64, Fate)>,
     /// Those whose files are what they were with them, though hidden ones may have their names.
     pub good: BTreeSet<u64>,
     /// The newest one on the prefix that the program begins with; 0 if the cache has newer ones of
@@ -95,42 +95,42 @@ pub(crate) enum Current {
     OnlyCached(u64),
 }
 
-impl Verdict {
+impl Fate {
     fn is_open(&self) -> bool {
-        use Verdict::{BringBack, Fetch, Look, PublishFromHolders, PutBack};
+        use Fate::{BringBack, Fetch, Look, PublishFromHolders, PutBack};
         matches!(self, PublishFromHolders | BringBack { .. } | Fetch | Look(_) | PutBack)
     }
 
     /// Tells whether it is in the cache, and the program does not see it there.
     pub fn withdraws(&self) -> bool {
-        use Reason::{Damaged, Left, NewerThanChosen, OlderThan};
-        let Verdict::Hide(reason) = self else { return false };
+        use HiddenBecause::{Damaged, Left, NewerThanChosen, OlderThan};
+        let Fate::Hide(reason) = self else { return false };
         matches!(reason, NewerThanChosen | Left { .. } | Damaged | OlderThan(_))
     }
 }
 
-impl Plan {
+impl StartPlan {
     /// Returns the first that is to be done before more can be said.
-    pub fn next(&self) -> Option<&(u64, Verdict)> {
+    pub fn next(&self) -> Option<&(u64, Fate)> {
         self.verdicts.iter().find(|(_, verdict)| verdict.is_open())
     }
 
     /// Tells whether the program does not see it in the cache, and not just because it gives way to
     /// a newer one on the prefix.
     pub fn is_rejected(&self, id: u64) -> bool {
-        let gives_way = |verdict: &Verdict| matches!(verdict, Verdict::Hide(Reason::OlderThan(_)));
+        let gives_way = |verdict: &Fate| matches!(verdict, Fate::Hide(HiddenBecause::OlderThan(_)));
         let mut own = self.verdicts.iter().filter(|(one, _)| *one == id);
         own.any(|(_, verdict)| verdict.withdraws() && !gives_way(verdict))
     }
 
     /// Returns the newest that the program reads where it is; 0 if there is none.
     pub fn newest_in_place(&self) -> u64 {
-        let read = self.verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::ReadInPlace);
+        let read = self.verdicts.iter().filter(|(_, verdict)| *verdict == Fate::ReadInPlace);
         read.map(|(id, _)| *id).max().unwrap_or(0)
     }
 
     /// Adds a verdict on the dataset `id`.
-    pub fn say(&mut self, id: u64, verdict: Verdict) {
+    pub fn say(&mut self, id: u64, verdict: Fate) {
         self.verdicts.push((id, verdict));
     }
 

@@ -51,7 +51,7 @@ pub use crate::launch::Door;
 pub use crate::launch::program_setting;
 pub use crate::launch::{Alias, Arrival, Herald, Host, Required, Surroundings};
 pub use crate::machine::{Call, Need, NeedLimits, ProgramState};
-pub use crate::namespace::{Answer, Attributes, Entry, FILENAME_MAX};
+pub use crate::namespace::{Answer, Entry, FILENAME_MAX, StatAttributes};
 pub use door::Session;
 pub use door::hooked::Note;
 pub use program::{Consent, Flags, Program};

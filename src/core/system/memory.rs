@@ -105,10 +105,10 @@ pub fn room(path: &Path) -> Result<u64> {
 /// What is left of the node's memory and the control group's. An answer serves for a moment those
 /// who want little of it: the kernel takes longer for it than a small file does.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<Option<Answer>>);
+pub struct Memory(Mutex<Option<LastAnswer>>);
 
 #[derive(Debug)]
-struct Answer {
+struct LastAnswer {
     given: Instant,
     left: u64,
     /// What has been wanted since.
@@ -142,7 +142,7 @@ impl Memory {
         }
         let least = [memory_available(), cgroup_memory_left()].into_iter().flatten().min();
         let left = least.unwrap_or(u64::MAX);
-        *last = Some(Answer { given: Instant::now(), left, wanted });
+        *last = Some(LastAnswer { given: Instant::now(), left, wanted });
         left
     }
 }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn who_wants_little_asks_the_kernel_once() {
         let memory = Memory::default();
-        let answer = |wanted, left| Some(Answer { given: Instant::now(), left, wanted });
+        let answer = |wanted, left| Some(LastAnswer { given: Instant::now(), left, wanted });
         *memory.0.lock().unwrap() = answer(0, 6400);
         assert_eq!((memory.left(60), memory.left(40)), (6340, 6300));
         assert!(memory.left(1) > 6400, "all together it is more than little");

@@ -28,7 +28,7 @@ pub use process::planted::{Planted, plant, planted};
 pub use process::poll::{addresses, await_ready};
 pub use process::queues::has_kernel_queues;
 pub use shared::shared_bytes::SharedBytes;
-pub use shared::shared_log::{Heard, SharedLog, Telling};
+pub use shared::shared_log::{HeardInLog, SharedLog, Telling};
 pub use storage::access::{is_denied, may_write};
 pub use storage::attributes::{
     Attributes, clear_acl, copy_default_acl, copy_user_attributes, set_user_attributes,

@@ -28,7 +28,7 @@ pub struct NibbleTables {
 
 /// How the bytes are mapped; all give the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Instructions {
     Bytes,
     #[cfg(target_arch = "x86_64")]
     Ssse3,
@@ -78,30 +78,30 @@ impl NibbleTables {
     }
 
     /// With `ADD` the images are added to the target, else they replace it.
-    fn by<const ADD: bool>(&self, way: Way, target: &mut [u8], source: &[u8]) {
+    fn by<const ADD: bool>(&self, way: Instructions, target: &mut [u8], source: &[u8]) {
         assert_eq!(target.len(), source.len(), "pieces of one step have one length");
         let done = match way {
-            Way::Bytes => 0,
+            Instructions::Bytes => 0,
             #[cfg(target_arch = "x86_64")]
-            Way::Ssse3 => {
+            Instructions::Ssse3 => {
                 // SAFETY: `best` or the test has asked the processor for SSSE3.
                 unsafe { self.ssse3::<ADD>(target, source) };
                 target.len() / SSSE3_BYTES * SSSE3_BYTES
             }
             #[cfg(target_arch = "x86_64")]
-            Way::Avx2 => {
+            Instructions::Avx2 => {
                 // SAFETY: `best` or the test has asked the processor for AVX2.
                 unsafe { self.avx2::<ADD>(target, source) };
                 target.len() / AVX2_BYTES * AVX2_BYTES
             }
             #[cfg(target_arch = "x86_64")]
-            Way::Gfni => {
+            Instructions::Gfni => {
                 // SAFETY: `best` or the test has asked the processor for AVX-512F and GFNI.
                 unsafe { self.gfni::<ADD>(target, source) };
                 target.len() / GFNI_BYTES * GFNI_BYTES
             }
             #[cfg(target_arch = "aarch64")]
-            Way::Neon => {
+            Instructions::Neon => {
                 // SAFETY: `best` has asked the processor for NEON; every one has it.
                 unsafe { self.neon::<ADD>(target, source) };
                 target.len() / NEON_BYTES * NEON_BYTES
@@ -243,24 +243,24 @@ impl NibbleTables {
 }
 
 /// The fastest way that this processor has; asked once, then remembered by the standard library.
-fn best() -> Way {
+fn best() -> Instructions {
     #[cfg(target_arch = "x86_64")]
     {
         if has_gfni() {
-            return Way::Gfni;
+            return Instructions::Gfni;
         }
         if std::arch::is_x86_feature_detected!("avx2") {
-            return Way::Avx2;
+            return Instructions::Avx2;
         }
         if std::arch::is_x86_feature_detected!("ssse3") {
-            return Way::Ssse3;
+            return Instructions::Ssse3;
         }
     }
     #[cfg(target_arch = "aarch64")]
     if std::arch::is_aarch64_feature_detected!("neon") {
-        return Way::Neon;
+        return Instructions::Neon;
     }
-    Way::Bytes
+    Instructions::Bytes
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -277,22 +277,22 @@ mod tests {
         byte.rotate_left(3) ^ byte.rotate_left(6)
     }
 
-    fn ways() -> Vec<Way> {
-        let mut ways = vec![Way::Bytes];
+    fn ways() -> Vec<Instructions> {
+        let mut ways = vec![Instructions::Bytes];
         #[cfg(target_arch = "x86_64")]
         {
             if std::arch::is_x86_feature_detected!("ssse3") {
-                ways.push(Way::Ssse3);
+                ways.push(Instructions::Ssse3);
             }
             if std::arch::is_x86_feature_detected!("avx2") {
-                ways.push(Way::Avx2);
+                ways.push(Instructions::Avx2);
             }
             if has_gfni() {
-                ways.push(Way::Gfni);
+                ways.push(Instructions::Gfni);
             }
         }
         #[cfg(target_arch = "aarch64")]
-        ways.push(Way::Neon);
+        ways.push(Instructions::Neon);
         ways
     }
 
@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    fn check(way: Way, tables: &NibbleTables, source: &[u8]) {
+    fn check(way: Instructions, tables: &NibbleTables, source: &[u8]) {
         let before: Vec<u8> = (0..source.len()).map(|i| (i * 11) as u8).collect();
         let (mut sum, mut alone) = (before.clone(), before.clone());
         tables.by::<true>(way, &mut sum, source);

@@ -11,7 +11,7 @@ use scr_core::cache::{
     SealRequest, Sharing, Store,
 };
 use scr_core::comm::Comm;
-use scr_core::comm::threads::{Outcome, ThreadWorld};
+use scr_core::comm::threads::{ThreadWorld, WorldOutcome};
 use scr_core::descriptors::choose_sets;
 use scr_core::error::Result;
 use scr_core::kvtree::KvTree;
@@ -166,7 +166,7 @@ impl Launch<'_> {
         self
     }
 
-    pub fn run<T: Send>(self, body: impl Fn(&Ctx) -> T + Sync) -> Outcome<T> {
+    pub fn run<T: Send>(self, body: impl Fn(&Ctx) -> T + Sync) -> WorldOutcome<T> {
         let mut world = ThreadWorld::new(self.hosts.len());
         if let Some((rank, call)) = self.kill {
             world = world.kill_after(rank, call);
@@ -174,7 +174,7 @@ impl Launch<'_> {
         // A death during the set-up below is an outcome like any other: no result.
         let outcome = world.run(|comm| self.run_rank(&*comm, &body).ok());
         let results = outcome.results.into_iter().map(Option::flatten).collect();
-        Outcome { results, calls: outcome.calls }
+        WorldOutcome { results, calls: outcome.calls }
     }
 
     fn run_rank<T>(&self, world: &dyn Comm, body: &impl Fn(&Ctx) -> T) -> Result<T> {

@@ -4,13 +4,13 @@ use std::cell::Cell;
 
 use scr_core::cache::{self, Ctx};
 use scr_core::error::Result;
-use scr_core::records::DatasetState;
+use scr_core::records::RecordedState;
 
 use super::cluster::{Cluster, IDENTITY, key, prepare_if, write_files};
 
 fn says_prepared(ctx: &Ctx) -> bool {
     let record = ctx.filemap.get(&key(10));
-    record.is_some_and(|record| record.state == DatasetState::Prepared)
+    record.is_some_and(|record| record.state == RecordedState::Prepared)
 }
 
 /// Seals a dataset on four ranks; rank 2 touches it right after the section number `touched_after`

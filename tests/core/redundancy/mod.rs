@@ -21,7 +21,7 @@ use std::sync::Mutex;
 use fastrand::Rng;
 
 use scr_core::comm::Comm;
-use scr_core::comm::threads::{Outcome, ThreadWorld};
+use scr_core::comm::threads::{ThreadWorld, WorldOutcome};
 use scr_core::error::Result;
 use scr_core::kvtree::KvTree;
 use scr_core::records::FileMeta;
@@ -133,7 +133,7 @@ impl Cluster {
     }
 
     /// Encodes on a world whose deaths are arranged; keeps the protections of those who got one.
-    fn encode_on(&self, world: ThreadWorld) -> Outcome<Result<Protection>> {
+    fn encode_on(&self, world: ThreadWorld) -> WorldOutcome<Result<Protection>> {
         world.run(|comm| {
             let rank = comm.rank();
             let encoded = self.scheme.encode(&self.set(comm), Ok(self.originals[rank].clone()));
@@ -181,7 +181,7 @@ impl Cluster {
         }
     }
 
-    fn rebuild_on(&self, world: ThreadWorld) -> Outcome<Rebuilt> {
+    fn rebuild_on(&self, world: ThreadWorld) -> WorldOutcome<Rebuilt> {
         let survivors: Vec<_> =
             (0..self.size()).map(|member| Mutex::new(Some(self.survivor(member)))).collect();
         world.run(|comm| {

@@ -15,7 +15,7 @@ use scr_core::error::Result;
 use scr_core::launch::JobPlaces;
 use scr_core::log::{set_sink, speak_as};
 use scr_core::machine::SyncKind;
-use scr_core::operations::{Copied, Salvaged, copy_node, publish_copies};
+use scr_core::operations::{NodeCopies, Salvaged, copy_node, publish_copies};
 use scr_core::params::Settings;
 use scr_core::session::{Arrival, Herald, Host, Note, Session, Surroundings};
 use scr_core::streams::WORLD;
@@ -185,7 +185,7 @@ impl Cluster {
     pub fn scavenge(&self, hosts: &str) -> Vec<String> {
         for host in hosts.chars() {
             let copied = copy_node(&self.places(host), &host.to_string(), "a test", None).unwrap();
-            assert!(matches!(copied, Copied::Datasets(_)), "{copied:?}");
+            assert!(matches!(copied, NodeCopies::Datasets(_)), "{copied:?}");
         }
         let first = self.places(hosts.chars().next().unwrap());
         match publish_copies(&first, &Settings::default(), "a test", Which::Newest).unwrap() {

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use fastrand::Rng;
-use scr_core::streams::{Carries, HEAD, Heard, Streams, SyncKind, WORLD};
+use scr_core::streams::{Carries, HEAD, StreamNews, Streams, SyncKind, WORLD};
 
 use super::program::{Op, Program};
 
@@ -331,14 +331,14 @@ impl World {
         }
         let own = &mut self.ranks[rank];
         match own.streams.hear(place, words) {
-            Heard::Acts if own.acting => Err(format!("rank {rank} does two things at once")),
-            Heard::Acts => {
+            StreamNews::Acts if own.acting => Err(format!("rank {rank} does two things at once")),
+            StreamNews::Acts => {
                 own.acting = true;
                 let steps = 1 + words[0] as u32 % 3;
                 self.enter(me, Channel::Acts, At::Acts(steps), ([0; HEAD], 0))
             }
-            Heard::ShutOut | Heard::Ended => self.own(me),
-            Heard::Differ { most, least } => Err(format!("counts are {least} to {most}")),
+            StreamNews::ShutOut | StreamNews::Ended => self.own(me),
+            StreamNews::Differ { most, least } => Err(format!("counts are {least} to {most}")),
         }
     }
 

@@ -8,7 +8,7 @@ use super::layout::Layout;
 use super::names::LAUNCH;
 use super::owner::{Owner, is_of_path, read_identity};
 use super::store::all_records;
-use crate::records::{DatasetState, PrefixIdentity};
+use crate::records::{PrefixIdentity, RecordedState};
 
 /// Returns the ids of what this node has of other prefixes.
 pub(crate) fn strange_ids(layout: &Layout) -> BTreeSet<u64> {
@@ -21,7 +21,7 @@ pub(crate) fn strange_ids(layout: &Layout) -> BTreeSet<u64> {
 pub fn newest_owner(control_dir: &Path) -> Option<(u64, PrefixIdentity)> {
     let sealed = all_records(control_dir)
         .map(|(_, record)| record)
-        .filter(|record| record.state == DatasetState::Prepared);
+        .filter(|record| record.state == RecordedState::Prepared);
     sealed.filter_map(|one| Some((one.dataset_id, one.prefix?))).max_by_key(|(id, _)| *id)
 }
 

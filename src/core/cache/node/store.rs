@@ -11,7 +11,7 @@ use super::names::is_filemap_name;
 use crate::error::{Error, Result, again};
 use crate::kvtree::KvTree;
 use crate::records::{
-    DatasetKey, DatasetRecord, DatasetState, Filemap, MASTER_FILEMAP, Record, filemap_name,
+    DatasetKey, DatasetRecord, Filemap, MASTER_FILEMAP, Record, RecordedState, filemap_name,
 };
 
 /// A record and the world rank whose files it describes.
@@ -104,14 +104,14 @@ impl FilemapFile {
 
     /// Notes that everything of this rank's part is durable: state Prepared.
     pub fn record_prepared(&self, record: DatasetRecord) -> Result<()> {
-        debug_assert_eq!(record.state, DatasetState::Prepared);
+        debug_assert_eq!(record.state, RecordedState::Prepared);
         self.put_held(self.rank, record)
     }
 
     /// Does what [`FilemapFile::record_prepared`] does, but durable only with the next sync of the
     /// control directory, which one rank makes for all of its node.
     pub(crate) fn record_prepared_unnamed(&self, record: DatasetRecord) -> Result<()> {
-        debug_assert_eq!(record.state, DatasetState::Prepared);
+        debug_assert_eq!(record.state, RecordedState::Prepared);
         self.put_unnamed(record)
     }
 
@@ -119,8 +119,8 @@ impl FilemapFile {
     /// unconfirmed dataset returns. Nothing is written if it is Open, or unknown.
     pub fn revoke(&self, key: &DatasetKey) -> Result<()> {
         match self.get(key) {
-            Some(mut record) if record.state == DatasetState::Prepared => {
-                record.state = DatasetState::Open;
+            Some(mut record) if record.state == RecordedState::Prepared => {
+                record.state = RecordedState::Open;
                 self.put_held(self.rank, record)
             }
             _ => Ok(()),
@@ -251,7 +251,7 @@ impl FilemapFile {
         let is_gone = |entry: &Held| gone.contains(&(entry.0, entry.1.key.clone()));
         let outdated = |entry: &Held| {
             let newer = |other: &DatasetRecord| {
-                other.state == DatasetState::Prepared
+                other.state == RecordedState::Prepared
                     && other.key.series == entry.1.key.series
                     && other.dataset_id > entry.1.dataset_id
             };
@@ -314,7 +314,7 @@ impl FilemapFile {
 }
 
 fn is_same_seal(record: &DatasetRecord, sealed: &DatasetRecord) -> bool {
-    record.state == DatasetState::Prepared
+    record.state == RecordedState::Prepared
         && (&record.key, record.epoch) == (&sealed.key, sealed.epoch)
 }
 

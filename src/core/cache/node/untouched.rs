@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::kvtree::KvTree;
-use crate::records::{DatasetRecord, DatasetState, FileMeta};
+use crate::records::{DatasetRecord, FileMeta, RecordedState};
 use crate::system::boot_id;
 
 const KEY: &str = "UNTOUCHED";
@@ -50,7 +50,7 @@ pub(crate) fn forget(descriptor: &mut KvTree) {
 /// Notes that a start offers what the record describes. If one before has done so, and nobody has
 /// compared the content since, the program's files are known no more.
 pub(crate) fn offer(record: &mut DatasetRecord) {
-    if record.state != DatasetState::Prepared || !record.files.iter().any(is_large) {
+    if record.state != RecordedState::Prepared || !record.files.iter().any(is_large) {
         return;
     }
     let tree = record.descriptor.child_mut(KEY);
@@ -195,7 +195,7 @@ mod tests {
 
         offer(&mut record);
         assert!(!is_offered(&record), "it is not sealed");
-        record.state = DatasetState::Prepared;
+        record.state = RecordedState::Prepared;
         offer(&mut record);
         assert!(is_offered(&record) && is_untouched(&record, dir.path(), &program));
         offer(&mut record);

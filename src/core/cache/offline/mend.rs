@@ -19,7 +19,7 @@ use crate::files::{
     sync_dir,
 };
 use crate::kvtree::KvTree;
-use crate::records::{DatasetState, FileMeta};
+use crate::records::{FileMeta, RecordedState};
 use crate::redundancy::Protection;
 
 /// Parts of a file that are told; the last one ends with the last difference.
@@ -62,7 +62,7 @@ pub struct Mended {
 /// Reads the records of the sealed dataset `id` on a node, with the directories of their files.
 pub(crate) fn parts_of(layout: &Layout, id: u64) -> Result<Vec<(Held, PathBuf)>> {
     let mut held = read_filemaps(&layout.control_dir)?.held;
-    held.retain(|(_, one)| one.dataset_id == id && one.state == DatasetState::Prepared);
+    held.retain(|(_, one)| one.dataset_id == id && one.state == RecordedState::Prepared);
     let with_dir = |one: Held| {
         let dir = layout.data_dir(&one.1);
         (one, dir)

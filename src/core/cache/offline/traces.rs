@@ -13,7 +13,7 @@ use crate::cache::sealing::catalog::Catalog;
 use crate::cache::sealing::seal::note_protection;
 use crate::comm::ranks::{parse_ranks, ranks_text};
 use crate::error::{Error, Result};
-use crate::records::{DatasetRecord, DatasetState, FileMeta};
+use crate::records::{DatasetRecord, FileMeta, RecordedState};
 use crate::redundancy::{Protection, Trace, find_redundancy};
 
 /// What a directory tells of its dataset.
@@ -103,7 +103,7 @@ impl Known<'_> {
         if let Some(catalog) = self.catalog {
             base.key = catalog.key.clone();
         }
-        (base.dataset_id, base.epoch, base.state) = (id, epoch, DatasetState::Prepared);
+        (base.dataset_id, base.epoch, base.state) = (id, epoch, RecordedState::Prepared);
         if base.descriptor.get_value("STORE").unwrap_or_default().is_empty() {
             base.descriptor.set_value("STORE", STORE);
         }

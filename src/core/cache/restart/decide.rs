@@ -13,7 +13,7 @@ use crate::cache::sealing::encoding::Encoding;
 use crate::comm::ranks::ranks_phrase;
 use crate::kvtree::KvTree;
 use crate::records::text::{epoch_text, parse_epoch};
-use crate::records::{DatasetKey, DatasetRecord, DatasetState};
+use crate::records::{DatasetKey, DatasetRecord, RecordedState};
 
 /// What one record says, and where it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +63,7 @@ impl Claim {
             strange: false,
             owner,
             holder,
-            prepared: record.state == DatasetState::Prepared && record.dataset_id != 0,
+            prepared: record.state == RecordedState::Prepared && record.dataset_id != 0,
             confirmed: record.confirmed,
             offered: false,
             trusted: false,

@@ -24,7 +24,7 @@ use crate::cache::{Ctx, Store};
 use crate::error::{Error, Result};
 use crate::files::{remove_file_if_there, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetRecord, DatasetState, MASTER_FILEMAP};
+use crate::records::{DatasetRecord, MASTER_FILEMAP, RecordedState};
 
 /// Whose cache was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,7 +163,7 @@ pub fn holds_value(control: &Path) -> bool {
 fn holds(control: &Path, of: impl Fn(&DatasetRecord) -> bool) -> bool {
     let Ok(names) = names_in(control) else { return true };
     names.iter().filter(|name| is_filemap_name(name) && *name != MASTER_FILEMAP).any(|name| {
-        let sealed = |(_, record): &Held| record.state == DatasetState::Prepared && of(record);
+        let sealed = |(_, record): &Held| record.state == RecordedState::Prepared && of(record);
         read_records(&control.join(name)).map_or(true, |held| held.iter().any(sealed))
     })
 }

@@ -18,7 +18,7 @@ use crate::cache::sealing::seal::{member_data, note_protection, protection_of};
 use crate::cache::{Ctx, Protect};
 use crate::comm::ranks::{parse_ranks, ranks_phrase, ranks_text};
 use crate::error::{Error, Result};
-use crate::records::{DatasetRecord, DatasetState, FileMeta};
+use crate::records::{DatasetRecord, FileMeta, RecordedState};
 use crate::redundancy::{MemberData, Protection, RedundancySet, Survivor};
 
 /// What is known of the ranks of the present launch.
@@ -394,7 +394,7 @@ fn bare_record(case: &Case, data: &MemberData) -> DatasetRecord {
         key: case.chosen.key.clone(),
         dataset_id: case.chosen.id,
         epoch: case.chosen.epoch,
-        state: DatasetState::Prepared,
+        state: RecordedState::Prepared,
         expect: data.files.len() as u64,
         ..DatasetRecord::default()
     };

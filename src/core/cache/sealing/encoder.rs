@@ -17,7 +17,7 @@ use crate::comm::Comm;
 use crate::comm::ranks::ranks_text;
 use crate::error::{Error, Result};
 use crate::files::sync_dir;
-use crate::records::{DatasetRecord, DatasetState, FileMeta};
+use crate::records::{DatasetRecord, FileMeta, RecordedState};
 use crate::redundancy::{MemberData, Protection, RedundancySet, Scheme, scheme_by_name};
 use crate::system::{Planted, planted, test_pause};
 
@@ -57,7 +57,7 @@ impl SealRequest<'_> {
             key: self.key.clone(),
             dataset_id: self.id,
             epoch: self.epoch,
-            state: DatasetState::Prepared,
+            state: RecordedState::Prepared,
             confirmed: false,
             dir,
             expect: self.files.len() as u64,

@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::files::{Together, crc32_of_file, read_own, sync_dir};
 use crate::kvtree::KvTree;
 use crate::records::{
-    DatasetKey, DatasetRecord, DatasetState, FileMeta, files_from_list, files_to_list,
+    DatasetKey, DatasetRecord, FileMeta, RecordedState, files_from_list, files_to_list,
 };
 use crate::redundancy::{MemberData, Protection, RedundancySet};
 use crate::system::{Planted, planted, test_pause};
@@ -434,7 +434,7 @@ pub fn trust(ctx: &Ctx, id: u64) -> Result<()> {
 /// Takes this rank's Prepared record back (the seal failed, or the dataset is invalid). Local.
 pub fn void(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
     match ctx.filemap.get(key) {
-        Some(record) if record.state == DatasetState::Prepared => ctx.filemap.revoke(key),
+        Some(record) if record.state == RecordedState::Prepared => ctx.filemap.revoke(key),
         _ => Ok(()),
     }
 }

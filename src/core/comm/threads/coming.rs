@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::{Arc, PoisonError};
 
-use super::{Channel, Killed, QueueKey, State, ThreadComm, World, lock};
+use super::{Channel, Killed, QueueKey, ThreadComm, World, WorldState, lock};
 use crate::comm::{Buffers, Pending};
 use crate::error::{Error, Result};
 
@@ -26,7 +26,7 @@ impl Coming {
     }
 
     /// Takes it, if it is there.
-    fn take(&mut self, state: &mut State) -> Result<Option<Buffers>> {
+    fn take(&mut self, state: &mut WorldState) -> Result<Option<Buffers>> {
         let (context, _, source, _) = self.place;
         if let Some(parcel) = state.queues.get_mut(&self.place).and_then(VecDeque::pop_front) {
             let bytes = parcel.into_iter().next().map(|(_, bytes)| bytes).unwrap_or_default();

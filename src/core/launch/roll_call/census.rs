@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a node has reported.
 #[derive(Default)]
-pub(crate) struct Node {
+pub(crate) struct NodeReport {
     pub ready: BTreeSet<usize>,
     /// Ranks that were started there, if the launcher tells.
     pub started: Option<usize>,
@@ -32,7 +32,7 @@ pub(crate) struct Excuse {
 /// Writes out the missing ranks, with their nodes as far as these are known.
 pub(crate) fn whereabouts(
     mut missing: BTreeSet<usize>,
-    nodes: &BTreeMap<String, Node>,
+    nodes: &BTreeMap<String, NodeReport>,
     excuses: &[Excuse],
 ) -> String {
     let mut parts = Vec::new();
@@ -125,8 +125,8 @@ pub(crate) fn entries(dir: &Path, start: &str) -> Result<Vec<String>> {
 }
 
 /// Reads which nodes have reported, by host.
-pub(crate) fn nodes(shared: &Path) -> Result<BTreeMap<String, Node>> {
-    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
+pub(crate) fn nodes(shared: &Path) -> Result<BTreeMap<String, NodeReport>> {
+    let mut nodes: BTreeMap<String, NodeReport> = BTreeMap::new();
     for name in entries(shared, "node.")? {
         let text = fs::read_to_string(shared.join(format!("node.{name}"))).unwrap_or_default();
         let (ready, started) = match text.split_once(" of ") {
@@ -142,7 +142,7 @@ pub(crate) fn nodes(shared: &Path) -> Result<BTreeMap<String, Node>> {
     Ok(nodes)
 }
 
-pub(crate) fn all_ready(nodes: &BTreeMap<String, Node>) -> BTreeSet<usize> {
+pub(crate) fn all_ready(nodes: &BTreeMap<String, NodeReport>) -> BTreeSet<usize> {
     nodes.values().flat_map(|node| &node.ready).copied().collect()
 }
 

@@ -78,7 +78,7 @@ pub struct Launch {
 
 /// What a launch came to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LaunchVerdict {
     /// We are in all ranks.
     Go,
     /// This launch stays without us.

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::files::write_ours;
 
 /// What a verdict says.
-pub(crate) enum Found {
+pub(crate) enum DecidedVerdict {
     Go,
     Stop(String),
 }
@@ -42,12 +42,12 @@ pub(crate) fn stop_text(reason: &str) -> String {
 }
 
 /// Reads what a verdict says; `None` if there is none, or not all of it is there yet.
-pub(crate) fn read_verdict(path: &Path) -> Result<Option<Found>> {
+pub(crate) fn read_verdict(path: &Path) -> Result<Option<DecidedVerdict>> {
     let text = match fs::read_to_string(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         read => read.map_err(|e| Error::io("cannot read", path, e))?,
     };
     let Some(whole) = text.strip_suffix('\n') else { return Ok(None) };
-    let stop = whole.strip_prefix("stop ").map(|reason| Found::Stop(reason.to_string()));
-    Ok(stop.or_else(|| (whole == "go").then_some(Found::Go)))
+    let stop = whole.strip_prefix("stop ").map(|reason| DecidedVerdict::Stop(reason.to_string()));
+    Ok(stop.or_else(|| (whole == "go").then_some(DecidedVerdict::Go)))
 }

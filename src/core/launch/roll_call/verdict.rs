@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::census::{all_ready, entries, leave_excuse, nodes};
-use super::check::{Herald, Launch, Verdict};
-use super::check_files::{Found, claim, make_dir, read_verdict, stop_text, write_at_once};
+use super::check::{Herald, Launch, LaunchVerdict};
+use super::check_files::{DecidedVerdict, claim, make_dir, read_verdict, stop_text, write_at_once};
 use crate::error::{Error, Result};
 use crate::files::write_ours;
 
@@ -59,7 +59,7 @@ impl Launch {
     ///
     /// # Errors
     /// Communication failed. Files that cannot be read or written make a verdict of "stop".
-    pub fn prove_whole(&self, limit: Duration, herald: &dyn Herald) -> Result<Verdict> {
+    pub fn prove_whole(&self, limit: Duration, herald: &dyn Herald) -> Result<LaunchVerdict> {
         Wait::new(self, limit, herald).verdict()
     }
 }
@@ -89,22 +89,22 @@ impl<'a> Wait<'a> {
     ///
     /// # Errors
     /// Communication failed.
-    pub fn verdict(&mut self) -> Result<Verdict> {
+    pub fn verdict(&mut self) -> Result<LaunchVerdict> {
         loop {
             let pause = (self.begin.elapsed() / 4).clamp(LOOK_MIN, LOOK);
             self.report_or_excuse();
             // A file that cannot be read is looked at again; what counts comes by MPI.
             match self.decide().ok().flatten() {
-                Some(Found::Go) => {
+                Some(DecidedVerdict::Go) => {
                     self.pass_on()?;
                     while self.launch.rank > 0 && !self.listen(LOOK)? {}
-                    return Ok(Verdict::Go);
+                    return Ok(LaunchVerdict::Go);
                 }
-                Some(Found::Stop(reason)) => {
+                Some(DecidedVerdict::Stop(reason)) => {
                     self.launch.leave(self.alone);
                     return Ok(self.stop(reason));
                 }
-                None if self.listen(pause)? => return self.pass_on().map(|()| Verdict::Go),
+                None if self.listen(pause)? => return self.pass_on().map(|()| LaunchVerdict::Go),
                 None if self.is_over() => {
                     return Ok(self.stop("no rank has said that all can take part".into()));
                 }
@@ -166,7 +166,7 @@ impl<'a> Wait<'a> {
     }
 
     /// Looks for a verdict in files, and decides if it is time.
-    fn decide(&mut self) -> Result<Option<Found>> {
+    fn decide(&mut self) -> Result<Option<DecidedVerdict>> {
         let launch = self.launch;
         let impatient = self.begin.elapsed() > self.patience;
         let leads = self.reporter || self.alone || launch.rank == 0;
@@ -185,7 +185,7 @@ impl<'a> Wait<'a> {
         };
         match read_verdict(&verdict) {
             Ok(Some(found)) => {
-                if let Found::Stop(reason) = &found {
+                if let DecidedVerdict::Stop(reason) = &found {
                     tell_node(reason);
                 }
                 return Ok(Some(found));
@@ -208,18 +208,18 @@ impl<'a> Wait<'a> {
         let reason = launch.what_is_missing(&self.shared).unwrap_or_else(|error| error.to_string());
         let _ = write_ours(&verdict, stop_text(&reason).as_bytes());
         tell_node(&reason);
-        Ok(Some(Found::Stop(reason)))
+        Ok(Some(DecidedVerdict::Stop(reason)))
     }
 
     /// All are ready, says rank 0, unless somebody has given up meanwhile.
-    fn say_go(&self, verdict: &Path) -> Result<Option<Found>> {
+    fn say_go(&self, verdict: &Path) -> Result<Option<DecidedVerdict>> {
         // A file system that takes too long for this has let others go who cannot read it.
         let goes = claim(verdict)? && self.begin.elapsed() <= self.patience;
         if goes {
             // For those who cannot wait any longer. The others hear it.
             let _ = write_ours(verdict, b"go\n");
         }
-        Ok(goes.then_some(Found::Go))
+        Ok(goes.then_some(DecidedVerdict::Go))
     }
 
     /// Listens for a while; true if "go" has come.
@@ -253,10 +253,10 @@ impl<'a> Wait<'a> {
 
     /// The verdict, and whether this rank tells why. What it could not tell the others it tells
     /// itself.
-    fn stop(&mut self, reason: String) -> Verdict {
+    fn stop(&mut self, reason: String) -> LaunchVerdict {
         let silent = self.failing.take().filter(|_| !self.excused && !self.stopped);
         let reason = match silent {
-            None => return Verdict::Stop { reason, own: self.stopped },
+            None => return LaunchVerdict::Stop { reason, own: self.stopped },
             Some((_, error)) => {
                 let Launch { host, rank, .. } = self.launch;
                 format!("rank {rank} on {host} cannot report to the others: {error}")
@@ -266,7 +266,7 @@ impl<'a> Wait<'a> {
             .launch
             .local()
             .and_then(|local| make_dir(&local).and_then(|()| claim(&local.join("told"))).ok());
-        Verdict::Stop { reason, own: told != Some(false) }
+        LaunchVerdict::Stop { reason, own: told != Some(false) }
     }
 }
 
@@ -309,7 +309,7 @@ mod tests {
         }
     }
 
-    fn prove(all: &[Launch], limit: Duration) -> Vec<Verdict> {
+    fn prove(all: &[Launch], limit: Duration) -> Vec<LaunchVerdict> {
         let words = &Words::default();
         std::thread::scope(|scope| {
             let prove = |one| scope.spawn(move || prove_one(one, words, limit));
@@ -318,15 +318,15 @@ mod tests {
         })
     }
 
-    fn prove_one(launch: &Launch, words: &Words, limit: Duration) -> Verdict {
+    fn prove_one(launch: &Launch, words: &Words, limit: Duration) -> LaunchVerdict {
         launch.prove_whole(limit, &Voice(words, launch.rank)).unwrap()
     }
 
-    fn run(ranks: &[usize], size: usize, limit: Duration) -> Vec<Verdict> {
+    fn run(ranks: &[usize], size: usize, limit: Duration) -> Vec<LaunchVerdict> {
         let base = tempfile::tempdir().unwrap();
         let all: Vec<_> = ranks.iter().map(|&rank| launch(base.path(), rank, size)).collect();
         let verdicts = prove(&all, limit);
-        if verdicts[0] != Verdict::Go {
+        if verdicts[0] != LaunchVerdict::Go {
             let names = |dir: &Path| fs::read_dir(dir).unwrap().count();
             assert_eq!(names(&base.path().join(".scr")), 0, "traces stay");
             assert_eq!(names(&base.path().join("node1")), 0, "traces stay");
@@ -339,9 +339,9 @@ mod tests {
     }
 
     /// What ranks tell a person.
-    fn told(verdicts: &[Verdict]) -> Vec<&str> {
+    fn told(verdicts: &[LaunchVerdict]) -> Vec<&str> {
         let told = |verdict| match verdict {
-            &Verdict::Stop { ref reason, own: true } => Some(reason.as_str()),
+            &LaunchVerdict::Stop { ref reason, own: true } => Some(reason.as_str()),
             _ => None,
         };
         verdicts.iter().filter_map(told).collect()
@@ -390,8 +390,8 @@ mod tests {
             fs::write(&own, "").unwrap();
             fs::remove_dir_all(&node).unwrap();
             fs::write(&node, "").unwrap();
-            assert_eq!(prove_one(&all[0], words, limit), Verdict::Go);
-            assert!(early.into_iter().all(|one| one.join().unwrap() == Verdict::Go));
+            assert_eq!(prove_one(&all[0], words, limit), LaunchVerdict::Go);
+            assert!(early.into_iter().all(|one| one.join().unwrap() == LaunchVerdict::Go));
         });
         assert!(words.0.lock().unwrap().is_empty(), "a word is left for the program to receive");
     }
@@ -404,7 +404,7 @@ mod tests {
         all[2].control = Some(base.path().join("file/control"));
         all[1].control = None;
         let verdicts = prove(&all, Duration::from_secs(3600));
-        assert!(verdicts.iter().all(|one| *one == Verdict::Go), "{verdicts:?}");
+        assert!(verdicts.iter().all(|one| *one == LaunchVerdict::Go), "{verdicts:?}");
     }
 
     #[test]
@@ -447,7 +447,7 @@ mod tests {
             fs::create_dir_all(all[0].shared()).unwrap();
             fs::write(all[0].shared().join("verdict"), half).unwrap();
             let verdicts = prove(&all, Duration::from_secs(1));
-            assert!(verdicts.iter().all(|one| *one != Verdict::Go), "{half}: {verdicts:?}");
+            assert!(verdicts.iter().all(|one| *one != LaunchVerdict::Go), "{half}: {verdicts:?}");
         }
     }
 
@@ -457,7 +457,7 @@ mod tests {
         let all =
             [0, 1, 2].map(|rank| Launch { node_size: Some(2), ..launch(base.path(), rank, 4) });
         let verdicts = prove(&all, Duration::from_secs(3));
-        let Verdict::Stop { reason, .. } = &verdicts[0] else { panic!("{verdicts:?}") };
+        let LaunchVerdict::Stop { reason, .. } = &verdicts[0] else { panic!("{verdicts:?}") };
         assert!(reason.contains("Missing: rank 3 on node1; ready"), "{reason}");
     }
 
@@ -465,7 +465,7 @@ mod tests {
     fn a_whole_launch_goes() {
         let ranks: Vec<usize> = (0..20).collect();
         let results = run(&ranks, 20, Duration::from_secs(100));
-        assert!(results.iter().all(|verdict| *verdict == Verdict::Go), "{results:?}");
+        assert!(results.iter().all(|verdict| *verdict == LaunchVerdict::Go), "{results:?}");
     }
 
     #[test]
@@ -473,7 +473,7 @@ mod tests {
         let cases = [([0, 1, 2], "rank 3;", "node1 (2)"), ([1, 2, 3], "rank 0;", "node1 (2-3)")];
         for (ranks, missing, ready) in cases {
             let results = run(&ranks, 4, Duration::from_secs(3));
-            assert!(results.iter().all(|verdict| *verdict != Verdict::Go), "{results:?}");
+            assert!(results.iter().all(|verdict| *verdict != LaunchVerdict::Go), "{results:?}");
             let reasons = told(&results);
             assert_eq!(reasons.len(), 1, "{results:?}");
             for part in ["only 3 of 4", missing, ready] {

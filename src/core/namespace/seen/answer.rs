@@ -25,7 +25,7 @@ pub enum Answer {
     /// It is done: success.
     Done,
     /// The file is not on this node; this is what stat says about it.
-    Known(Attributes),
+    Known(StatAttributes),
 }
 
 impl Answer {
@@ -40,7 +40,7 @@ impl Answer {
 
 /// The part of `struct stat` that an answer without a file carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Attributes {
+pub struct StatAttributes {
     /// Size in bytes.
     pub size: u64,
     /// File type and permission bits.

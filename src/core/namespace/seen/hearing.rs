@@ -1,7 +1,7 @@
 //! What the ranks of a node tell one another about names, and those of different nodes (`told.rs`
 //! has the words; `neighbours.rs` and `elsewhere.rs` carry them).
 
-use super::layer::{Known, Layer, Remote};
+use super::layer::{KnownName, Layer, Remote};
 use super::view::View;
 use crate::machine::DatasetKey;
 use crate::namespace::told::far_news::FarNews;
@@ -116,7 +116,7 @@ impl View {
         for layer in self.layers.iter_mut().filter(|layer| !is_sealed(&layer.key)) {
             layer.change(|name, known| {
                 let on_prefix = known.on_prefix || known.remote.is_some();
-                (name, Known { remote: None, on_prefix })
+                (name, KnownName { remote: None, on_prefix })
             });
         }
     }
@@ -178,8 +178,8 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespace::Attributes;
     use crate::namespace::Place;
+    use crate::namespace::StatAttributes;
     use crate::records::FileMeta;
 
     fn remote(owner: usize, name: &str, size: u64) -> Remote {
@@ -249,7 +249,7 @@ mod tests {
     fn a_file_deleted_elsewhere_is_gone_until_it_is_made_again() {
         let key = DatasetKey::new(0, "7", 0);
         let mut view = View::default();
-        view.leave_evicted("x".into(), Attributes::default());
+        view.leave_evicted("x".into(), StatAttributes::default());
         view.deleted_elsewhere(2, "x");
         assert_eq!(
             view.place("x"),
@@ -262,7 +262,7 @@ mod tests {
         view.made_elsewhere(&key, remote(3, "x", 1));
         assert!(matches!(view.place("x"), Place::Elsewhere(..)));
         assert!(!view.has_far_news(), "what is heard is not told");
-        view.leave_evicted("g".into(), Attributes::default());
+        view.leave_evicted("g".into(), StatAttributes::default());
         view.delete("g");
         assert!(view.has_far_news() && view.take_far_news().laid.contains("g"));
         assert!(!view.has_far_news());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::answer::Attributes;
+use super::answer::StatAttributes;
 use crate::bytes::stable_number;
 use crate::cache::{CatalogEntry, NodeCatalog};
 use crate::machine::DatasetKey;
@@ -20,8 +20,8 @@ pub struct Remote {
 
 impl Remote {
     /// Gives what stat says about the file.
-    pub fn attributes(&self) -> Attributes {
-        Attributes {
+    pub fn attributes(&self) -> StatAttributes {
+        StatAttributes {
             size: self.meta.size,
             mode: libc::S_IFREG | (self.meta.mode & 0o7777),
             ino: stable_number(&self.meta.name),
@@ -33,7 +33,7 @@ impl Remote {
 
 /// What is known of a file besides what lies on this node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownName {
     /// Another node has it in its cache; it may be known to be on the PFS, too.
     pub remote: Option<Remote>,
     /// Its current content is on the PFS, although an older layer may have the file.
@@ -112,23 +112,23 @@ impl Layer {
     }
 
     /// Returns what is known of `name`.
-    pub fn known(&self, name: &str) -> Known {
+    pub fn known(&self, name: &str) -> KnownName {
         let (remote, on_prefix) = (self.remote.get(name), self.on_prefix.get(name));
-        let mut known = Known::default();
+        let mut known = KnownName::default();
         if let Some(catalog) = &self.catalog
             && (remote.is_none() || on_prefix.is_none())
         {
             catalog.named(name).into_iter().for_each(|entry| known.add(catalog, entry));
         }
-        Known {
+        KnownName {
             remote: remote.map_or(known.remote, Clone::clone),
             on_prefix: on_prefix.copied().unwrap_or(known.on_prefix),
         }
     }
 
     /// Returns what is known of each file in the directory `dir` and below.
-    pub fn known_below(&self, dir: &str) -> BTreeMap<String, Known> {
-        let mut all: BTreeMap<String, Known> = BTreeMap::new();
+    pub fn known_below(&self, dir: &str) -> BTreeMap<String, KnownName> {
+        let mut all: BTreeMap<String, KnownName> = BTreeMap::new();
         if let Some(catalog) = &self.catalog {
             for entry in catalog.below(dir) {
                 all.entry(entry.meta.name.clone()).or_default().add(catalog, entry);
@@ -159,7 +159,7 @@ impl Layer {
     }
 
     /// Lets `change` alter all that is known, file by file.
-    pub fn change(&mut self, mut change: impl FnMut(String, Known) -> (String, Known)) {
+    pub fn change(&mut self, mut change: impl FnMut(String, KnownName) -> (String, KnownName)) {
         let all = self.known_below("");
         (self.catalog, self.remote, self.on_prefix) = Default::default();
         for (name, known) in all {
@@ -170,7 +170,7 @@ impl Layer {
     }
 }
 
-impl Known {
+impl KnownName {
     fn add(&mut self, catalog: &NodeCatalog, entry: CatalogEntry) {
         match entry.meta.on_prefix {
             true => self.on_prefix = true,

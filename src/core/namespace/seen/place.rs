@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::answer::Attributes;
+use super::answer::StatAttributes;
 use super::layer::Remote;
 use crate::machine::DatasetKey;
 
@@ -20,5 +20,5 @@ pub enum Place {
     /// Deleted by the program; what lies on the PFS or in the cache waits for its real deletion.
     Deleted,
     /// Evicted before it was due: the name is left, the content is gone.
-    Evicted(Attributes),
+    Evicted(StatAttributes),
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::answer::Attributes;
+use super::answer::StatAttributes;
 use super::hidden_dir::HiddenDir;
 use super::layer::{Layer, files_below};
 use super::place::Place;
@@ -30,7 +30,7 @@ pub struct View {
     /// Directories that are removed for real, and that the flush of a file that waits for its
     /// deletion would bring back.
     pub(super) flushed_back: BTreeSet<String>,
-    pub(super) evicted_names: BTreeMap<String, Attributes>,
+    pub(super) evicted_names: BTreeMap<String, StatAttributes>,
     /// Files on the PFS that the program is not to find: damaged, or newer than it shall see.
     pub(super) hidden: BTreeSet<String>,
     pub(super) hidden_dirs: BTreeMap<String, HiddenDir>,
@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn a_deleted_name_is_gone_until_it_is_made_again() {
         let mut view = View::default();
-        view.leave_evicted("g".into(), Attributes::default());
+        view.leave_evicted("g".into(), StatAttributes::default());
         assert!(matches!(view.place("g"), Place::Evicted(_)));
         view.delete("g");
         assert_eq!(view.place("g"), Place::Prefix);

@@ -8,13 +8,13 @@ use crate::machine::DatasetKey;
 use crate::records::FileMeta;
 
 /// Files by name.
-pub type Files = BTreeMap<String, FileMeta>;
+pub type FarFiles = BTreeMap<String, FileMeta>;
 
 /// What this rank has told the others.
 #[derive(Debug, Default)]
 pub struct ToldElsewhere {
     /// Files of each dataset that is not sealed.
-    pub files: BTreeMap<DatasetKey, Files>,
+    pub files: BTreeMap<DatasetKey, FarFiles>,
     /// Names that the program has deleted.
     pub deleted: BTreeSet<String>,
 }
@@ -43,19 +43,19 @@ impl ToldElsewhere {
 ///
 /// Not of directories that are removed: whoever makes one again finds it there, before he has heard
 /// of it, and must not lose it afterwards.
-pub struct Message(pub KvTree);
+pub struct FarMessage(pub KvTree);
 
-impl Message {
+impl FarMessage {
     /// Packs it as bytes; none where there is nothing to tell.
     pub fn to_bytes(&self) -> Vec<u8> {
         if self.0.is_empty() { Vec::new() } else { self.0.encode() }
     }
 
-    /// Reads what [`Message::to_bytes`] has packed; `None` for anything else.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Message> {
+    /// Reads what [`FarMessage::to_bytes`] has packed; `None` for anything else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<FarMessage> {
         match bytes.is_empty() {
-            true => Some(Message(KvTree::new())),
-            false => KvTree::decode(bytes).ok().map(Message),
+            true => Some(FarMessage(KvTree::new())),
+            false => KvTree::decode(bytes).ok().map(FarMessage),
         }
     }
 
@@ -111,9 +111,9 @@ mod tests {
 
     #[test]
     fn messages_are_read_as_they_were_told_and_damaged_ones_are_none() {
-        let mut news = Message(KvTree::new());
+        let mut news = FarMessage(KvTree::new());
         assert!(news.to_bytes().is_empty());
-        assert!(Message::from_bytes(&[]).is_some_and(|news| news.0.is_empty()));
+        assert!(FarMessage::from_bytes(&[]).is_some_and(|news| news.0.is_empty()));
         news.names("DELETED", ["a/b", "c"]);
         let step = |number, landed| Move {
             number,
@@ -124,10 +124,10 @@ mod tests {
         let moves = [step(9, true), step(10, false)];
         moves.iter().rev().for_each(|one| news.moved(one));
         let bytes = news.to_bytes();
-        let read = Message::from_bytes(&bytes).unwrap();
+        let read = FarMessage::from_bytes(&bytes).unwrap();
         assert_eq!(read.named("DELETED").collect::<Vec<_>>(), ["a/b", "c"]);
         assert_eq!(read.moves(), moves);
-        assert!(Message::from_bytes(&bytes[..bytes.len() - 1]).is_none());
-        assert!(Message::from_bytes(b"?").is_none());
+        assert!(FarMessage::from_bytes(&bytes[..bytes.len() - 1]).is_none());
+        assert!(FarMessage::from_bytes(b"?").is_none());
     }
 }

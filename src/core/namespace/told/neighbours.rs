@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::notices::{Claim, Notice};
+use super::notices::{Notice, WriteClaim};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::files::remove_file_if_there;
@@ -89,14 +89,14 @@ fn make(path: &Path) -> bool {
 
 /// What has just been heard.
 #[derive(Debug, Default)]
-pub struct News {
+pub struct NodeNews {
     /// Files that others have made, or begun to write, and who.
     pub written: Vec<(String, usize)>,
     /// And more than that.
     pub missed: bool,
 }
 
-impl News {
+impl NodeNews {
     /// Tells whether another rank may have begun to write `name`.
     pub fn of(&self, name: &str) -> bool {
         self.missed || self.writer_of(name).is_some()
@@ -113,7 +113,7 @@ impl News {
 #[derive(Debug)]
 pub struct Claimed {
     /// What it is.
-    pub claim: Claim,
+    pub claim: WriteClaim,
     /// It counts as done here: what the rank will say is known.
     pub honoured: bool,
     /// It has said something.
@@ -124,7 +124,7 @@ pub struct Claimed {
 mod tests {
     use super::*;
     use crate::comm::threads::run;
-    use crate::system::Heard;
+    use crate::system::HeardInLog;
 
     #[test]
     fn ranks_of_a_node_hear_what_one_of_them_tells() {
@@ -140,7 +140,7 @@ mod tests {
             let (log, mut place) = (neighbours.log.get().unwrap(), 0);
             place += neighbours.place.load(Ordering::Relaxed);
             let mut all = Vec::new();
-            while let Heard::Message(bytes) = log.hear(&mut place) {
+            while let HeardInLog::Message(bytes) = log.hear(&mut place) {
                 all.extend(Notice::from_bytes(&bytes));
             }
             all
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn who_has_missed_something_takes_every_name_for_written() {
-        let mut news = News { written: vec![("a".into(), 2)], missed: false };
+        let mut news = NodeNews { written: vec![("a".into(), 2)], missed: false };
         assert_eq!((news.writer_of("a"), news.of("a"), news.of("b")), (Some(2), true, false));
         news.missed = true;
         assert!(news.of("b") && news.writer_of("b").is_none());

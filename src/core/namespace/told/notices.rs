@@ -32,7 +32,7 @@ impl Move {
 
 /// A file that a rank is about to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct WriteClaim {
     /// The file.
     pub name: String,
     /// The PFS has its newest content then.
@@ -62,7 +62,7 @@ pub enum Notice {
     /// A directory has moved.
     Moved(Move),
     /// The rank is about to write a file: what that means follows.
-    Claimed(Claim),
+    Claimed(WriteClaim),
     /// Nothing more follows; nothing at all, if it has failed.
     Unclaimed(String),
     /// The rank changes what these names lead to, and what is below them: nobody looks there until
@@ -135,7 +135,7 @@ impl Notice {
                 let ([on_prefix], name) = (from.flags()?, from.text()?);
                 let (old, new) = (from.counted()?, from.rest());
                 let rename = (!old.is_empty()).then(|| (path(old), path(new)));
-                Notice::Claimed(Claim { name, on_prefix, rename })
+                Notice::Claimed(WriteClaim { name, on_prefix, rename })
             }
             9 => Notice::Unclaimed(from.rest_text()?),
             10 => Notice::Turn(from.list(|from| from.text())?),
@@ -171,7 +171,7 @@ mod tests {
         let names = ["a/b", ""].map(str::to_string);
         let [name, empty] = names;
         let rename = Some(("/p/.b.scr-1".into(), "/p/b".into()));
-        let claim = Claim { name: name.clone(), on_prefix: true, rename };
+        let claim = WriteClaim { name: name.clone(), on_prefix: true, rename };
         let mut all = Vec::new();
         for told in [
             Notice::Begun(key, "/tmp/x".into()),
@@ -182,7 +182,7 @@ mod tests {
             Notice::DirGone(name.clone()),
             Notice::DirSettled(name.clone()),
             Notice::Moved(step("10")),
-            Notice::Claimed(Claim { on_prefix: false, rename: None, ..claim.clone() }),
+            Notice::Claimed(WriteClaim { on_prefix: false, rename: None, ..claim.clone() }),
             Notice::Claimed(claim),
             Notice::Unclaimed(name.clone()),
             Notice::Turn(vec![name.clone(), "c".into()]),

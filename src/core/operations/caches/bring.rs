@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::ask::ask_nodes;
 use super::exchange::Exchange;
-use super::listing::{Listed, Listing, Place};
+use super::listing::{FilePlace, Listed, Listing};
 use super::on_node::{WANTED, copy_of};
 use super::question::Question;
 use crate::error::{Error, Result};
@@ -16,30 +16,30 @@ use crate::system::space;
 
 /// Where files can be read now.
 #[derive(Debug)]
-pub struct Brought {
+pub struct BroughtFiles {
     /// By dataset id and name the path, or why there is none.
     files: BTreeMap<(u64, String), std::result::Result<PathBuf, String>>,
     /// What the copies are in, if there are any.
     exchange: Option<Exchange>,
 }
 
-impl Brought {
+impl BroughtFiles {
     /// Makes files readable on this node: those of other nodes' caches are copied to the prefix, as
     /// long as this is there.
     ///
     /// # Errors
     /// The prefix has no room for them, or cannot be written to.
-    pub fn new(reach: &Reach<'_>, listing: &Listing, wanted: &[&Listed]) -> Result<Brought> {
-        let mut brought = Brought { files: BTreeMap::new(), exchange: None };
+    pub fn new(reach: &Reach<'_>, listing: &Listing, wanted: &[&Listed]) -> Result<BroughtFiles> {
+        let mut brought = BroughtFiles { files: BTreeMap::new(), exchange: None };
         let mut list = KvTree::new();
         let (mut nodes, mut bytes) = (BTreeSet::new(), 0_u64);
         for (number, one) in wanted.iter().enumerate() {
             let key = (one.id, one.meta.name.clone());
             let path = match &one.place {
-                Place::Prefix => Ok(listing.places.prefix.join(&one.meta.name)),
-                Place::Node(node, dir) if *node == listing.here => Ok(dir.join(&one.meta.name)),
-                Place::Nowhere => Err(nowhere(listing)),
-                Place::Node(node, dir) => {
+                FilePlace::Prefix => Ok(listing.places.prefix.join(&one.meta.name)),
+                FilePlace::Node(node, dir) if *node == listing.here => Ok(dir.join(&one.meta.name)),
+                FilePlace::Nowhere => Err(nowhere(listing)),
+                FilePlace::Node(node, dir) => {
                     let entry = list.child_mut("NODE").child_mut(node);
                     let entry = entry.child_mut(format_args!("{number:08}"));
                     entry.set_value("DSET", one.id);

@@ -20,7 +20,7 @@ use crate::system::hostname;
 
 /// Where a file can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum FilePlace {
     /// On the prefix, under its name.
     Prefix,
     /// In a cache: the node, and the dataset's directory there.
@@ -43,7 +43,7 @@ pub struct Listed {
     /// Its dataset is complete.
     pub sealed: bool,
     /// Where it is.
-    pub place: Place,
+    pub place: FilePlace,
     /// No newer dataset has a file of this name.
     pub newest: bool,
 }
@@ -129,7 +129,7 @@ impl Listing {
                     id: entry.id,
                     key: summary.dataset.key.clone(),
                     sealed: true,
-                    place: Place::Prefix,
+                    place: FilePlace::Prefix,
                     newest: false,
                 };
                 self.files.extend(files.into_iter().map(listed));
@@ -171,11 +171,11 @@ impl Listing {
                     (claim.id, claim.epoch, claim.owner) == (one.id, one.epoch, entry.rank)
                 };
                 let part = state.parts.iter().find(|part| of_it(&part.claim))?;
-                Some(Place::Node(node.clone(), part.dir.clone()))
+                Some(FilePlace::Node(node.clone(), part.dir.clone()))
             });
             let place = match entry.meta.on_prefix {
-                true => Place::Prefix,
-                false => cached.unwrap_or(Place::Nowhere),
+                true => FilePlace::Prefix,
+                false => cached.unwrap_or(FilePlace::Nowhere),
             };
             self.files.push(Listed {
                 meta: entry.meta,
@@ -201,7 +201,7 @@ impl Listing {
                     id: part.claim.id,
                     key: part.claim.key.clone(),
                     sealed: false,
-                    place: Place::Node(node.clone(), part.dir.clone()),
+                    place: FilePlace::Node(node.clone(), part.dir.clone()),
                     newest: false,
                 };
                 self.files.extend(part.unsealed.iter().map(listed));

@@ -17,9 +17,9 @@ mod on_node;
 mod question;
 mod verify;
 
-pub use bring::Brought;
+pub use bring::BroughtFiles;
 pub use exchange::Exchange;
-pub use listing::{Listed, Listing, Place};
+pub use listing::{FilePlace, Listed, Listing};
 pub use on_node::answer;
 pub use question::{Question, answer_text};
 pub use verify::{Caches, Repair, VerifyCaches};

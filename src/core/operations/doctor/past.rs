@@ -6,13 +6,13 @@ use std::path::Path;
 use super::finding::{Finding, Level, shell};
 use crate::log::messages;
 use crate::machine::Reason;
-use crate::operations::{Life, Status};
+use crate::operations::{Life, PrefixStatus};
 use crate::records::{FINALIZE_CALLED, RunPassed, RunRecord, Timestamp, Zone};
 use crate::system::unix_seconds;
 
 /// Looks at the last run on `prefix`; times are those of `zone`.
 #[must_use]
-pub fn look_at_past(prefix: &Path, status: &Status, zone: &Zone) -> Vec<Finding> {
+pub fn look_at_past(prefix: &Path, status: &PrefixStatus, zone: &Zone) -> Vec<Finding> {
     let quoted = shell(prefix.display());
     let mut findings = Vec::new();
     for what in &status.unreadable {
@@ -156,7 +156,7 @@ mod tests {
     use crate::records::{HaltFile, Refusal, RunDataset, RunNode};
 
     fn found(run: RunRecord, life: Life) -> Vec<(&'static str, Level)> {
-        let status = Status { run: Some(run), life, ..Status::default() };
+        let status = PrefixStatus { run: Some(run), life, ..PrefixStatus::default() };
         look_at_past(Path::new("/p"), &status, &Zone::default())
             .iter()
             .map(|one| (one.id, one.level))
@@ -242,13 +242,13 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_person_is_found() {
-        let status = Status {
+        let status = PrefixStatus {
             halt: HaltFile { exit_reason: Some("maintenance".into()), ..HaltFile::default() },
             holder: Some("host n1".into()),
             only_in_caches: vec![(7, "checkpoint.70".into())],
             unreadable: vec![Unread { id: messages::FILE_DAMAGED, text: "x is damaged".into() }],
             refused: Some(Refusal { time: 0, why: "node b has no shim".into() }),
-            ..Status::default()
+            ..PrefixStatus::default()
         };
         let ids: Vec<_> = look_at_past(Path::new("/p q"), &status, &Zone::default())
             .iter()
@@ -256,7 +256,7 @@ mod tests {
             .collect();
         assert_eq!(ids, ["record-unreadable", "refused", "halt-due", "prefix-in-use", "unsaved"]);
         let over = HaltFile { exit_reason: Some(FINALIZE_CALLED.into()), ..HaltFile::default() };
-        let status = Status { halt: over, ..Status::default() };
+        let status = PrefixStatus { halt: over, ..PrefixStatus::default() };
         assert_eq!(look_at_past(Path::new("/p"), &status, &Zone::default()), []);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::shapes::{Shape, shapes};
+use super::shapes::{NameShape, shapes};
 use super::watched::{Watched, Written};
 use crate::patterns::{PatternConfig, PatternText, SeriesSet};
 
@@ -96,7 +96,7 @@ fn parameter(at: usize) -> String {
 /// Shapes that belong together, and when their datasets began: collectives passed by then.
 #[derive(Default)]
 struct Group {
-    shapes: Vec<Shape>,
+    shapes: Vec<NameShape>,
     /// By id, or by generation.
     begun: Vec<u64>,
     /// The same by id.
@@ -140,7 +140,7 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
 }
 
 /// Why names of this kind are no checkpoints, as far as one can see.
-fn reason_to_skip(files: &[Written], shape: &Shape) -> Option<&'static str> {
+fn reason_to_skip(files: &[Written], shape: &NameShape) -> Option<&'static str> {
     let all = || shape.files.iter().map(|(at, _)| &files[*at]);
     let ids: BTreeSet<&String> = shape.files.iter().filter_map(|(_, id)| id.as_ref()).collect();
     if ids.len() < 2 && all().any(|file| file.appended) {
@@ -162,13 +162,13 @@ fn reason_to_skip(files: &[Written], shape: &Shape) -> Option<&'static str> {
     None
 }
 
-fn skip(files: &[Written], shape: &Shape, reason: &'static str) -> Skipped {
+fn skip(files: &[Written], shape: &NameShape, reason: &'static str) -> Skipped {
     let bytes = shape.files.iter().map(|(at, _)| files[*at].bytes).sum();
     Skipped { text: shape.pattern.clone(), files: shape.files.len(), bytes, reason }
 }
 
 /// Shapes with the same ids belong together; the last one may not have been reached by all.
-fn add(files: &[Written], groups: &mut Vec<Group>, shape: Shape) {
+fn add(files: &[Written], groups: &mut Vec<Group>, shape: NameShape) {
     let mut ids: BTreeMap<String, u64> = BTreeMap::new();
     for (at, id) in &shape.files {
         id.iter().for_each(|id| earlier(&mut ids, id, files[*at].syncs));
@@ -196,7 +196,7 @@ fn earlier(ids: &mut BTreeMap<String, u64>, id: &str, syncs: u64) {
 }
 
 /// When a shape without ids was written: collectives that were passed before each generation.
-fn generations(files: &[Written], shape: &Shape) -> Vec<u64> {
+fn generations(files: &[Written], shape: &NameShape) -> Vec<u64> {
     let first = shape.files.first().map(|(at, _)| files[*at].name.as_str());
     let of_first = shape.files.iter().map(|(at, _)| &files[*at]);
     of_first.filter(|file| Some(file.name.as_str()) == first).map(|file| file.syncs).collect()
@@ -205,7 +205,7 @@ fn generations(files: &[Written], shape: &Shape) -> Vec<u64> {
 /// The series whose newest dataset is named by files without ids: small, each of one name and by
 /// one rank, and written once for each dataset.
 fn pointed_at(files: &[Written], groups: &[Group], own: &Group) -> Option<usize> {
-    let is_pointer = |shape: &Shape| {
+    let is_pointer = |shape: &NameShape| {
         let all = || shape.files.iter().map(|(at, _)| &files[*at]);
         let first = all().next();
         all().all(|file| {
@@ -221,7 +221,7 @@ fn pointed_at(files: &[Written], groups: &[Group], own: &Group) -> Option<usize>
         own.begun.len().abs_diff(windows.len()) <= 1
             && windows.iter().all(|(from, to)| within(*from, *to) <= 1)
     };
-    let directory = |shape: &Shape| shape.pattern.split('/').next().map(str::to_owned);
+    let directory = |shape: &NameShape| shape.pattern.split('/').next().map(str::to_owned);
     let place = own.shapes.first().and_then(directory);
     let near = |group: &Group| group.shapes.iter().any(|one| directory(one) == place);
     let pointers = own.shapes.iter().all(is_pointer);
@@ -232,7 +232,7 @@ fn pointed_at(files: &[Written], groups: &[Group], own: &Group) -> Option<usize>
 
 /// Shapes without ids that are written anew together are one series; the first or the last time may
 /// be that of some only.
-fn add_generations(files: &[Written], groups: &mut Vec<Group>, shape: Shape) {
+fn add_generations(files: &[Written], groups: &mut Vec<Group>, shape: NameShape) {
     let written = generations(files, &shape);
     match groups.iter_mut().find(|group| together(&written, &group.begun)) {
         Some(group) => group.shapes.push(shape),
@@ -257,7 +257,7 @@ fn together(one: &[u64], other: &[u64]) -> bool {
 fn join_below(files: &[Written], group: &mut Group) {
     let heads: BTreeSet<String> = group.shapes.iter().filter_map(|one| head(group, one)).collect();
     for head in heads {
-        let below = |one: &Shape| one.pattern.starts_with(&format!("{head}/"));
+        let below = |one: &NameShape| one.pattern.starts_with(&format!("{head}/"));
         let count = group.shapes.iter().filter(|one| below(one)).count();
         let own: BTreeSet<usize> = group
             .shapes
@@ -276,17 +276,17 @@ fn join_below(files: &[Written], group: &mut Group) {
         {
             continue;
         }
-        let (inside, outside): (Vec<Shape>, Vec<Shape>) =
+        let (inside, outside): (Vec<NameShape>, Vec<NameShape>) =
             group.shapes.drain(..).partition(|one| below(one));
         group.shapes = outside;
         let files = inside.into_iter().flat_map(|one| one.files).collect();
-        group.shapes.push(Shape { pattern: joined, files });
+        group.shapes.push(NameShape { pattern: joined, files });
     }
 }
 
 /// The directory whose contents may become one pattern: that with the id in it, or without ids the
 /// one that the file is in.
-fn head(group: &Group, shape: &Shape) -> Option<String> {
+fn head(group: &Group, shape: &NameShape) -> Option<String> {
     let end = match shape.pattern.rfind("{id}").filter(|_| !group.ids.is_empty()) {
         Some(at) => at + shape.pattern[at..].find('/')?,
         None if group.ids.is_empty() => shape.pattern.rfind('/')?,
@@ -296,7 +296,7 @@ fn head(group: &Group, shape: &Shape) -> Option<String> {
 }
 
 fn describe(files: &[Written], group: &Group) -> ProposedSeries {
-    let pattern = |shape: &Shape| {
+    let pattern = |shape: &NameShape| {
         let all = || shape.files.iter().map(|(at, _)| &files[*at]);
         let example = all().next_back().cloned().unwrap_or_default();
         ProposedPattern {

@@ -10,7 +10,7 @@ use super::watched::Written;
 
 /// Names of a kind.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shape {
+pub(super) struct NameShape {
     /// As a pattern.
     pub pattern: String,
     /// Its files, oldest first: index, and id.
@@ -33,7 +33,7 @@ const SPAN_PART: u64 = 100;
 const LATE_PART: usize = 3;
 
 /// Sorts all writings by the kind of their names; the run passed `syncs` collectives.
-pub(super) fn shapes(files: &[Written], syncs: u64) -> Vec<Shape> {
+pub(super) fn shapes(files: &[Written], syncs: u64) -> Vec<NameShape> {
     let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, file) in files.iter().enumerate() {
         kinds.entry(masked(&file.name)).or_default().push(at);
@@ -41,7 +41,7 @@ pub(super) fn shapes(files: &[Written], syncs: u64) -> Vec<Shape> {
     kinds.into_values().map(|members| shape(files, syncs, members)).collect()
 }
 
-fn shape(files: &[Written], syncs: u64, members: Vec<usize>) -> Shape {
+fn shape(files: &[Written], syncs: u64, members: Vec<usize>) -> NameShape {
     let names: Vec<Vec<String>> = members.iter().map(|at| parts(&files[*at].name)).collect();
     let columns = names.first().map_or(0, |first| first.len() / 2);
     let column = |at: usize| names.iter().map(move |parts| parts[2 * at + 1].as_str());
@@ -64,7 +64,7 @@ fn shape(files: &[Written], syncs: u64, members: Vec<usize>) -> Shape {
     let pattern = names.first().map(|first| pattern(first, &roles)).unwrap_or_default();
     let id_of = |parts: &Vec<String>| id.map(|at| parts[2 * at + 1].clone());
     let files = members.iter().zip(&names).map(|(at, parts)| (*at, id_of(parts))).collect();
-    Shape { pattern, files }
+    NameShape { pattern, files }
 }
 
 fn pattern(parts: &[String], roles: &[Role]) -> String {

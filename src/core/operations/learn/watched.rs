@@ -61,7 +61,7 @@ pub struct Watched {
     pub cut: bool,
 }
 
-struct Line {
+struct WatchedLine {
     time: f64,
     rank: usize,
     syncs: u64,
@@ -87,7 +87,7 @@ pub(super) fn read(directory: &Path) -> Result<Watched> {
 
 /// Does the same from the texts. Lines that are none are left out.
 pub(super) fn of_texts(texts: &[String]) -> Option<Watched> {
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<WatchedLine> = Vec::new();
     let mut watched = Watched::default();
     for (at, text) in texts.iter().enumerate() {
         let Some((head, body)) = text.split_once('\n') else { continue };
@@ -113,12 +113,12 @@ pub(super) fn of_texts(texts: &[String]) -> Option<Watched> {
     (watched.ranks > 0).then_some(watched)
 }
 
-fn parse(line: &str, rank: usize) -> Option<Line> {
+fn parse(line: &str, rank: usize) -> Option<WatchedLine> {
     let mut words = line.splitn(4, ' ');
     let (time, syncs, what) = (words.next()?, words.next()?, words.next()?);
     let time = time.parse().ok().filter(|time: &f64| time.is_finite())?;
     let rest = words.next().unwrap_or_default().to_owned();
-    Some(Line { time, rank, syncs: syncs.parse().ok()?, what: what.to_owned(), rest })
+    Some(WatchedLine { time, rank, syncs: syncs.parse().ok()?, what: what.to_owned(), rest })
 }
 
 fn unescaped(text: &str) -> String {
@@ -146,7 +146,7 @@ struct Story {
 }
 
 impl Story {
-    fn tell(&mut self, line: &Line) {
+    fn tell(&mut self, line: &WatchedLine) {
         match line.what.as_str() {
             "open" => self.opened(line),
             "close" => self.closed(line),
@@ -174,7 +174,7 @@ impl Story {
         (!own).then_some(name)
     }
 
-    fn opened(&mut self, line: &Line) {
+    fn opened(&mut self, line: &WatchedLine) {
         let mut words = line.rest.splitn(4, ' ');
         let mut number = || words.next().and_then(|word| word.parse::<i64>().ok());
         let (Some(token), Some(flags), Some(before)) = (number(), number(), number()) else {
@@ -214,14 +214,14 @@ impl Story {
         self.open.insert((line.rank, token.unsigned_abs()), at);
     }
 
-    fn begun(&mut self, name: String, line: &Line) -> usize {
+    fn begun(&mut self, name: String, line: &WatchedLine) -> usize {
         let (rank, begun, syncs) = (line.rank, line.time, line.syncs);
         self.named.insert(name.clone(), self.files.len());
         self.files.push(Written { name, rank, begun, syncs, ..Written::default() });
         self.files.len() - 1
     }
 
-    fn closed(&mut self, line: &Line) {
+    fn closed(&mut self, line: &WatchedLine) {
         let mut words = line.rest.split(' ').map(|word| word.parse::<u64>().unwrap_or(0));
         let token = words.next().unwrap_or(0);
         if let Some(at) = self.open.remove(&(line.rank, token)) {
@@ -263,7 +263,7 @@ impl Story {
         }
     }
 
-    fn linked(&mut self, line: &Line) {
+    fn linked(&mut self, line: &WatchedLine) {
         let Some((_, path)) = line.rest.split_once('\t') else { return };
         let Some(name) = self.name(path) else { return };
         let at = self.begun(name, line);

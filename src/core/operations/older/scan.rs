@@ -22,7 +22,7 @@ const PARITY: &str = ".xor";
 pub(super) const SUMMARY: &str = "summary.scr";
 
 /// The error says what is wrong, in a clause.
-pub(super) type Checked<T> = std::result::Result<T, String>;
+pub(super) type ScannedDirectory<T> = std::result::Result<T, String>;
 
 /// What a directory holds.
 #[derive(Debug, Default)]
@@ -146,7 +146,7 @@ impl Scan {
     }
 
     /// The seven checks; the first, that all fields are there, is that of the reader.
-    fn check(&self, dir: &Path, described: &str, sidecar: &Sidecar) -> Checked<()> {
+    fn check(&self, dir: &Path, described: &str, sidecar: &Sidecar) -> ScannedDirectory<()> {
         if sidecar.name != described || !is_safe_relative(described) {
             return Err(format!("what is said of it is of {:?}", sidecar.name));
         }
@@ -182,7 +182,7 @@ impl Scan {
 
     /// Finds the ranks that lack a file or are not there at all; the error says why the checkpoint
     /// is bad beyond repair (000 section 11.10.8).
-    pub fn missing(&self) -> Checked<BTreeSet<usize>> {
+    pub fn missing(&self) -> ScannedDirectory<BTreeSet<usize>> {
         if let Some(rank) = self.of_rank.keys().find(|rank| **rank >= self.ranks) {
             return Err(format!("it has files of rank {rank}, of {} ranks", self.ranks));
         }

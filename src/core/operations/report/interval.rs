@@ -6,7 +6,7 @@
 //! Future Generation Computer Systems 22 (2006).
 
 use super::runs::Point;
-use super::summary::{Advice, Costs, Report};
+use super::summary::{Advice, Costs, RunsReport};
 
 /// Returns Young's interval from checkpoint to checkpoint, in seconds.
 #[must_use]
@@ -37,7 +37,7 @@ pub fn waste(interval: f64, costs: &Costs) -> f64 {
 
 /// Advises an interval by what the runs of `report` say. `mtbf_seconds`: the mean time between
 /// failures, if it is known.
-pub(super) fn advice(report: &Report, mtbf_seconds: Option<f64>) -> Option<Advice> {
+pub(super) fn advice(report: &RunsReport, mtbf_seconds: Option<f64>) -> Option<Advice> {
     let costs_of = |of: fn(&Point) -> Option<f64>| {
         let all = report.points().filter_map(|(_, point)| of(point));
         median(all.filter(|seconds| *seconds > 0.0).collect())
@@ -58,7 +58,7 @@ pub(super) fn advice(report: &Report, mtbf_seconds: Option<f64>) -> Option<Advic
 }
 
 /// The mean time from seal to seal within a run.
-fn used(report: &Report) -> Option<f64> {
+fn used(report: &RunsReport) -> Option<f64> {
     let (mut seconds, mut steps) = (0, 0);
     for run in &report.runs {
         let mut seals: Vec<u64> = run.points.iter().map(|point| point.sealed).collect();

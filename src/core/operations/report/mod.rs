@@ -14,7 +14,7 @@ use std::path::Path;
 pub use interval::{daly, waste, young};
 pub use losses::Failure;
 pub use runs::{Close, Point, RunStory};
-pub use summary::{Advice, Costs, Report};
+pub use summary::{Advice, Costs, RunsReport};
 
 use super::{Life, Unread, log::read_log, read_status};
 use crate::error::Result;
@@ -32,7 +32,7 @@ pub fn read_report(
     prefix: &Path,
     job: Option<&str>,
     mtbf_seconds: Option<f64>,
-) -> Result<Report> {
+) -> Result<RunsReport> {
     let log = read_log(settings, prefix, &Filter::default(), false)?;
     let mut unreadable = Vec::new();
     if log.unreadable > 0 {
@@ -50,8 +50,14 @@ pub fn read_report(
     }
     runs.retain(|run| job.is_none_or(|job| run.job == job));
     let failures = losses::failures(&runs);
-    let mut report =
-        Report { prefix: prefix.to_path_buf(), runs, failures, advice: None, has_log, unreadable };
+    let mut report = RunsReport {
+        prefix: prefix.to_path_buf(),
+        runs,
+        failures,
+        advice: None,
+        has_log,
+        unreadable,
+    };
     report.advice = interval::advice(&report, mtbf_seconds);
     Ok(report)
 }

@@ -10,7 +10,7 @@ use crate::records::RunPace;
 
 /// What is known of all launches on a prefix.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Report {
+pub struct RunsReport {
     /// The prefix directory.
     pub prefix: PathBuf,
     /// The launches, oldest first.
@@ -26,7 +26,7 @@ pub struct Report {
     pub unreadable: Vec<Unread>,
 }
 
-impl Report {
+impl RunsReport {
     /// Sums the seconds during which launches ran.
     #[must_use]
     pub fn running_seconds(&self) -> u64 {

@@ -32,7 +32,7 @@ const FOUND: &str = "rebuild";
 
 /// What [`copy_node`] did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Copied {
+pub enum NodeCopies {
     /// The node has nothing of the job.
     Nothing,
     /// A live process has this node's cache in use; the text says which.
@@ -46,14 +46,19 @@ pub enum Copied {
 ///
 /// # Errors
 /// If something cannot be read or written.
-pub fn copy_node(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Result<Copied> {
+pub fn copy_node(
+    places: &JobPlaces,
+    node: &str,
+    holder: &str,
+    id: Option<u64>,
+) -> Result<NodeCopies> {
     let control = &places.layout.control_dir;
     if !control.is_dir() {
-        return Ok(Copied::Nothing);
+        return Ok(NodeCopies::Nothing);
     }
     let lease = lease::take(&control.join("lease"), holder, lease::PATIENCE, || {})?;
     if let Taken::Busy(other) = lease {
-        return Ok(Copied::Busy(other));
+        return Ok(NodeCopies::Busy(other));
     }
     let listed = list_prefix(&places.prefix)?;
     let is_there = |id: u64| listed.iter().any(|one| one.restorable && one.id == id);
@@ -61,7 +66,7 @@ pub fn copy_node(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) 
     let newer = newer_than_removed(places)?;
     let newest = |one: u64| id.is_none() && !refused(one) && !newer.contains(&one);
     let wanted = |one: u64| (newest(one) || id == Some(one)) && !is_there(one);
-    copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(Copied::Datasets)
+    copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(NodeCopies::Datasets)
 }
 
 /// Finds what this node's cache has and a start has left out, since somebody had removed older

@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::salvage::{ADVICE, Copied, Salvaged, clear_copies, copy_node, publish_copies};
+use super::salvage::{ADVICE, NodeCopies, Salvaged, clear_copies, copy_node, publish_copies};
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
 use crate::operations::prefix::{holder, state_dir};
 use crate::operations::reach::{Inquiry, Reach};
 use crate::params::{Environment, Settings};
-use crate::records::Turn;
+use crate::records::CourseTurn;
 use crate::transfer::{OnPrefix, Which, list_in_cache, list_prefix, removals};
 
 /// Who scavenges, and from where.
@@ -94,7 +94,7 @@ fn left_out(places: &JobPlaces) -> Result<Vec<String>> {
     if places.layout.owner.identity().is_none() {
         return Ok(Vec::new());
     }
-    let left_out = |(series, turn): &(String, Turn)| {
+    let left_out = |(series, turn): &(String, CourseTurn)| {
         format!(
             "{series}: what is newer than dataset {} stays where it is, since somebody has deleted \
              checkpoints on {} (SCR-3119); {ADVICE}",
@@ -177,9 +177,9 @@ pub fn left_in_caches(prefix: &Path) -> Result<Vec<(u64, String)>> {
 
 fn local(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Result<bool> {
     match copy_node(places, node, holder, id)? {
-        Copied::Nothing => Ok(false),
-        Copied::Datasets(_) => Ok(true),
-        Copied::Busy(other) => Err(Error::Busy(format!("a live run uses it ({other})"))),
+        NodeCopies::Nothing => Ok(false),
+        NodeCopies::Datasets(_) => Ok(true),
+        NodeCopies::Busy(other) => Err(Error::Busy(format!("a live run uses it ({other})"))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Command lines of launchers: which launcher it is, where the program begins, and the options that
 //! put a launch on certain nodes.
 
-use super::hosts::Host;
+use super::hosts::RunHost;
 use crate::operations::HostList;
 use crate::params::Environment;
 
@@ -77,7 +77,7 @@ impl Launcher {
 
 /// A launcher's command line, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct LauncherLine {
     /// Which launcher.
     pub launcher: Launcher,
     words: Vec<String>,
@@ -85,14 +85,14 @@ pub struct Line {
     program: usize,
 }
 
-impl Line {
+impl LauncherLine {
     /// Finds the program in `words`; `runs` says whether a word is something that can be executed.
     /// Values of options hardly ever are, so the first one is the program.
-    pub fn new(launcher: Launcher, words: &[String], runs: impl Fn(&str) -> bool) -> Line {
+    pub fn new(launcher: Launcher, words: &[String], runs: impl Fn(&str) -> bool) -> LauncherLine {
         let candidate = |word: &String| !word.starts_with('-') && runs(word);
         let skipped = if launcher == Launcher::Flux { 2 } else { 1 };
         let found = words.iter().skip(skipped).position(candidate).map(|at| at + skipped);
-        Line { launcher, words: words.to_vec(), program: found.unwrap_or(words.len()) }
+        LauncherLine { launcher, words: words.to_vec(), program: found.unwrap_or(words.len()) }
     }
 
     /// Returns the words as they were given.
@@ -143,7 +143,7 @@ impl Line {
     /// Makes the line that starts the program on `hosts`; `out` are the nodes of the allocation
     /// that it must not use.
     #[must_use]
-    pub fn place(&self, hosts: &[Host], out: &[String], nodes: Option<usize>) -> Vec<String> {
+    pub fn place(&self, hosts: &[RunHost], out: &[String], nodes: Option<usize>) -> Vec<String> {
         let list = self.host_list(hosts);
         let down = HostList::of(out.iter().cloned()).compress();
         let mut added = match self.launcher {
@@ -171,7 +171,8 @@ impl Line {
         line
     }
 
-    /// Adds to `line`, one of [`Line::place`], that ranks on other nodes get the variables `names`,
+    /// Adds to `line`, one of [`LauncherLine::place`], that ranks on other nodes get the variables
+    /// `names`,
     /// where the launcher does not hand its environment on, unless the user says what they get.
     #[must_use]
     pub fn hand_on(&self, mut line: Vec<String>, names: &[String]) -> Vec<String> {
@@ -217,10 +218,10 @@ impl Line {
 
     /// Nodes as mpirun takes them. Where nothing says how many ranks a node is to have, they are
     /// spread evenly, one on each node at least: what its cache holds is out of reach otherwise.
-    fn host_list(&self, hosts: &[Host]) -> String {
+    fn host_list(&self, hosts: &[RunHost]) -> String {
         let (ranks, count) = (self.ranks(), hosts.len().max(1));
         let even = |at: usize| ranks.map(|ranks| ranks / count + usize::from(at < ranks % count));
-        let text = |(at, host): (usize, &Host)| match host.slots.or_else(|| even(at)) {
+        let text = |(at, host): (usize, &RunHost)| match host.slots.or_else(|| even(at)) {
             Some(0) => None,
             Some(slots) => Some(format!("{}:{slots}", host.name)),
             None => Some(host.name.clone()),
@@ -245,7 +246,7 @@ impl Line {
 }
 
 /// Names alone: PALS takes no number of ranks behind them.
-fn names(hosts: &[Host]) -> impl Iterator<Item = String> {
+fn names(hosts: &[RunHost]) -> impl Iterator<Item = String> {
     hosts.iter().map(|host| host.name.clone())
 }
 
@@ -282,7 +283,7 @@ fn is_number(text: &str) -> bool {
 /// that died with its node must not keep the next one waiting. And ranks need our variables, also
 /// where the script's own are kept from them (`sbatch --export=NONE`, of which `around` tells).
 #[must_use]
-pub fn slurm_variables(around: &Environment, hosts: &[Host], has_others: bool) -> Environment {
+pub fn slurm_variables(around: &Environment, hosts: &[RunHost], has_others: bool) -> Environment {
     const EXPORT: &str = "SLURM_EXPORT_ENV";
     let mut variables = Environment::new();
     let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
@@ -323,14 +324,14 @@ mod tests {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    fn line(text: &str) -> Line {
+    fn line(text: &str) -> LauncherLine {
         let words = words(text);
         let told = match words[0].as_str() {
             "mpiexec" => "mpiexec version 1.2.12 revision b1c5c2f",
             _ => "mpirun (Open MPI) 4.1.4",
         };
         let launcher = Launcher::of(&words[0], || told.to_owned());
-        Line::new(launcher, &words, |word| word.starts_with("./"))
+        LauncherLine::new(launcher, &words, |word| word.starts_with("./"))
     }
 
     fn placed(text: &str, hosts: &str, out: &str, nodes: Option<usize>) -> String {

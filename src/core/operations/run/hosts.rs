@@ -6,7 +6,7 @@ use crate::operations::HostList;
 
 /// A node of the allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
+pub struct RunHost {
     /// Its name.
     pub name: String,
     /// How many processes it is to have, if anything says so.
@@ -27,14 +27,14 @@ pub(super) fn list_of(answer: Option<String>) -> Vec<String> {
 }
 
 /// Returns each name once, in order, with how often it was there.
-pub(super) fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Host> {
-    let mut hosts: Vec<Host> = Vec::new();
+pub(super) fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<RunHost> {
+    let mut hosts: Vec<RunHost> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for name in names {
         let at = *places.entry(name).or_insert(hosts.len());
         match hosts.get_mut(at) {
             Some(host) => host.slots = host.slots.map(|slots| slots + 1),
-            None => hosts.push(Host { name: name.to_owned(), slots: Some(1) }),
+            None => hosts.push(RunHost { name: name.to_owned(), slots: Some(1) }),
         }
     }
     hosts
@@ -64,8 +64,8 @@ pub(super) fn clock(text: &str) -> Option<u64> {
 
 /// Reads the nodes of a hostfile of Open MPI (`node1 slots=2`), MPICH (`node1:2`) or plain names,
 /// also `node[1-4]`; what follows `#` is left out. A name that is there twice has two slots.
-pub fn hostfile(text: &str) -> Vec<Host> {
-    let mut hosts: Vec<Host> = Vec::new();
+pub fn hostfile(text: &str) -> Vec<RunHost> {
+    let mut hosts: Vec<RunHost> = Vec::new();
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or_default();
         let mut words = line.split_whitespace();
@@ -78,7 +78,7 @@ pub fn hostfile(text: &str) -> Vec<Host> {
         for name in HostList::expand(list).map(|list| list.hosts().to_vec()).unwrap_or_default() {
             match hosts.iter_mut().find(|host| host.name == name) {
                 Some(host) => host.slots = Some(host.slots.unwrap_or(1) + slots.unwrap_or(1)),
-                None => hosts.push(Host { name, slots }),
+                None => hosts.push(RunHost { name, slots }),
             }
         }
     }
@@ -93,7 +93,7 @@ mod tests {
     fn hostfiles_of_both_mpis_and_plain_ones() {
         const TEXT: &str =
             "# all\nnode1 slots=2 max_slots=4\nnode2:3\n\nnode[3-4]\nnode3 # again\n";
-        let text = |host: Host| match host.slots {
+        let text = |host: RunHost| match host.slots {
             Some(slots) => format!("{}:{slots}", host.name),
             None => host.name,
         };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::commands::Commands;
-use super::hosts::{Host, clock, counted, hostfile, list_of, repeated};
+use super::hosts::{RunHost, clock, counted, hostfile, list_of, repeated};
 use crate::error::{Error, Result};
 use crate::operations::HostList;
 use crate::params::Environment;
@@ -80,7 +80,7 @@ pub trait Manager: Sync {
     ///
     /// # Errors
     /// If it does not tell.
-    fn hosts(&self, commands: &dyn Commands) -> Result<Vec<Host>>;
+    fn hosts(&self, commands: &dyn Commands) -> Result<Vec<RunHost>>;
 
     /// When the allocation ends, in seconds since 1970; `now` likewise.
     fn end_time(&self, _commands: &dyn Commands, _now: u64) -> Option<u64> {
@@ -88,7 +88,7 @@ pub trait Manager: Sync {
     }
 
     /// Nodes of these that it knows to be down.
-    fn down(&self, _commands: &dyn Commands, _hosts: &[Host]) -> Vec<String> {
+    fn down(&self, _commands: &dyn Commands, _hosts: &[RunHost]) -> Vec<String> {
         Vec::new()
     }
 
@@ -129,8 +129,8 @@ impl Manager for Alone {
         "none"
     }
 
-    fn hosts(&self, _: &dyn Commands) -> Result<Vec<Host>> {
-        Ok(vec![Host { name: crate::system::hostname(), slots: None }])
+    fn hosts(&self, _: &dyn Commands) -> Result<Vec<RunHost>> {
+        Ok(vec![RunHost { name: crate::system::hostname(), slots: None }])
     }
 }
 
@@ -141,7 +141,7 @@ impl Manager for Hostfile {
         "hostfile"
     }
 
-    fn hosts(&self, _: &dyn Commands) -> Result<Vec<Host>> {
+    fn hosts(&self, _: &dyn Commands) -> Result<Vec<RunHost>> {
         let hosts = hostfile(&read(&self.0)?);
         match hosts.is_empty() {
             true => Err(Error::Missing(format!("{} names no node", self.0.display()))),
@@ -160,7 +160,7 @@ impl Manager for Slurm {
         "Slurm"
     }
 
-    fn hosts(&self, _: &dyn Commands) -> Result<Vec<Host>> {
+    fn hosts(&self, _: &dyn Commands) -> Result<Vec<RunHost>> {
         let of = |names: [&str; 2]| names.into_iter().find_map(|name| self.environment.get(name));
         let list = of(["SLURM_JOB_NODELIST", "SLURM_NODELIST"]).ok_or_else(|| {
             Error::Missing("Slurm has set no SLURM_JOB_NODELIST: which nodes?".to_owned())
@@ -168,7 +168,7 @@ impl Manager for Slurm {
         let names = HostList::expand(list)?;
         let tasks = of(["SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"]);
         let slots = tasks.and_then(|text| repeated(text)).unwrap_or_default();
-        let host = |(at, name): (usize, &String)| Host {
+        let host = |(at, name): (usize, &String)| RunHost {
             name: name.clone(),
             slots: slots.get(at).copied(),
         };
@@ -184,7 +184,7 @@ impl Manager for Slurm {
         })
     }
 
-    fn down(&self, commands: &dyn Commands, hosts: &[Host]) -> Vec<String> {
+    fn down(&self, commands: &dyn Commands, hosts: &[RunHost]) -> Vec<String> {
         let list = HostList::of(hosts.iter().map(|host| host.name.clone())).compress();
         let words = ["sinfo", "-h", "-N", "-t", "down,fail", "-n", &list, "-o", "%N"];
         list_of(ask(commands, &words))
@@ -213,11 +213,11 @@ impl Manager for Flux {
         "Flux"
     }
 
-    fn hosts(&self, commands: &dyn Commands) -> Result<Vec<Host>> {
+    fn hosts(&self, commands: &dyn Commands) -> Result<Vec<RunHost>> {
         let list = list_of(ask(commands, &["flux", "hostlist", "--expand", "local"]));
         match list.is_empty() {
             true => Err(Error::Missing("'flux hostlist local' names no node".to_owned())),
-            false => Ok(list.into_iter().map(|name| Host { name, slots: None }).collect()),
+            false => Ok(list.into_iter().map(|name| RunHost { name, slots: None }).collect()),
         }
     }
 
@@ -227,7 +227,7 @@ impl Manager for Flux {
         (left < f64::from(u32::MAX)).then(|| now + left as u64)
     }
 
-    fn down(&self, commands: &dyn Commands, _: &[Host]) -> Vec<String> {
+    fn down(&self, commands: &dyn Commands, _: &[RunHost]) -> Vec<String> {
         list_of(ask(commands, &["flux", "resource", "list", "-s", "down", "-no", "{nodelist}"]))
     }
 
@@ -246,7 +246,7 @@ impl Manager for Pbs {
         "PBS"
     }
 
-    fn hosts(&self, _: &dyn Commands) -> Result<Vec<Host>> {
+    fn hosts(&self, _: &dyn Commands) -> Result<Vec<RunHost>> {
         Ok(counted(read(&self.nodes)?.split_whitespace()))
     }
 
@@ -260,7 +260,7 @@ impl Manager for Pbs {
         Some(now + value("Resource_List.walltime")?.saturating_sub(used))
     }
 
-    fn down(&self, commands: &dyn Commands, _: &[Host]) -> Vec<String> {
+    fn down(&self, commands: &dyn Commands, _: &[RunHost]) -> Vec<String> {
         let text = ask(commands, &["pbsnodes", "-l"]).unwrap_or_default();
         text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
     }
@@ -278,13 +278,13 @@ impl Manager for Lsf {
         "LSF"
     }
 
-    fn hosts(&self, _: &dyn Commands) -> Result<Vec<Host>> {
+    fn hosts(&self, _: &dyn Commands) -> Result<Vec<RunHost>> {
         if let Some(path) = self.environment.get("LSB_DJOB_HOSTFILE") {
             return Ok(counted(read(Path::new(path))?.split_whitespace()));
         }
         if let Some(text) = self.environment.get("LSB_MCPU_HOSTS") {
             let words: Vec<&str> = text.split_whitespace().collect();
-            let host = |pair: &[&str]| Host {
+            let host = |pair: &[&str]| RunHost {
                 name: pair[0].to_owned(),
                 slots: pair.get(1).and_then(|count| count.parse().ok()),
             };
@@ -303,7 +303,7 @@ impl Manager for Lsf {
         Some(now + unit * clock(left)?)
     }
 
-    fn down(&self, commands: &dyn Commands, hosts: &[Host]) -> Vec<String> {
+    fn down(&self, commands: &dyn Commands, hosts: &[RunHost]) -> Vec<String> {
         let mut words = vec!["bhosts", "-w"];
         words.extend(hosts.iter().map(|host| host.name.as_str()));
         let text = ask(commands, &words).unwrap_or_default();
@@ -350,8 +350,8 @@ mod tests {
         pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
     }
 
-    fn slots(hosts: &[Host]) -> Vec<String> {
-        let text = |host: &Host| match host.slots {
+    fn slots(hosts: &[RunHost]) -> Vec<String> {
+        let text = |host: &RunHost| match host.slots {
             Some(slots) => format!("{}:{slots}", host.name),
             None => host.name.clone(),
         };

@@ -19,10 +19,10 @@ mod manager;
 mod nodes;
 mod policy;
 
-pub use command::{Launcher, Line, slurm_variables};
+pub use command::{Launcher, LauncherLine, slurm_variables};
 pub use commands::{Commands, Real};
-pub use hosts::{Host, hostfile};
+pub use hosts::{RunHost, hostfile};
 pub use latest::{Latest, latest};
 pub use manager::{Manager, Shell, find, quoted};
-pub use nodes::{Nodes, Test, is_same_host};
-pub use policy::{Action, End, Event, Limits, Policy, Stop};
+pub use nodes::{RunNodes, Test, is_same_host};
+pub use policy::{Action, End, Limits, Policy, RunNews, Stop};

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::commands::Commands;
-use super::hosts::Host;
+use super::hosts::RunHost;
 use super::manager::{Manager, Shell};
 
 /// Looks at the nodes of an allocation.
-pub struct Nodes<'a> {
+pub struct RunNodes<'a> {
     /// All, in the allocation's order.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<RunHost>,
     /// What the resource manager knows.
     pub manager: &'a dyn Manager,
     /// How a node is reached.
@@ -79,7 +79,7 @@ impl Test {
     }
 }
 
-impl Nodes<'_> {
+impl RunNodes<'_> {
     /// Takes a node out.
     pub fn mark(&mut self, host: &str, reason: &str) {
         self.down.entry(host.to_owned()).or_insert_with(|| reason.to_owned());
@@ -88,11 +88,11 @@ impl Nodes<'_> {
     /// Looks at all that are not out yet, side by side; returns those that are out from now on.
     pub fn look(&mut self) -> Vec<(String, String)> {
         let known = self.manager.down(self.commands, &self.hosts);
-        let asked: Vec<&Host> =
+        let asked: Vec<&RunHost> =
             self.hosts.iter().filter(|host| !self.down.contains_key(&host.name)).collect();
-        let this: &Nodes = self;
+        let this: &RunNodes = self;
         let found: Vec<(String, String)> = std::thread::scope(|scope| {
-            let look = |host: &Host| {
+            let look = |host: &RunHost| {
                 let name = host.name.clone();
                 // Resource managers have names with and without the domain.
                 let reason = match known.iter().any(|down| is_same_host(down, &name)) {
@@ -136,8 +136,8 @@ impl Nodes<'_> {
     /// stands in for it in its place: the ranks of the others stay where they are, and so do their
     /// caches.
     #[must_use]
-    pub fn healthy(&mut self, used: usize) -> Vec<Host> {
-        let up = |host: &Host| !self.down.contains_key(&host.name);
+    pub fn healthy(&mut self, used: usize) -> Vec<RunHost> {
+        let up = |host: &RunHost| !self.down.contains_key(&host.name);
         let used = used.min(self.hosts.len());
         for at in 0..used {
             if !up(&self.hosts[at])
@@ -191,8 +191,8 @@ mod tests {
         hosts: &str,
         manager: &'a dyn manager::Manager,
         commands: &'a dyn Commands,
-    ) -> Nodes<'a> {
-        Nodes {
+    ) -> RunNodes<'a> {
+        RunNodes {
             hosts: hostfile(hosts),
             manager,
             shell: Shell::remote("ssh"),
@@ -225,10 +225,10 @@ mod tests {
             fn name(&self) -> &'static str {
                 "PBS"
             }
-            fn hosts(&self, _: &dyn Commands) -> Result<Vec<Host>> {
+            fn hosts(&self, _: &dyn Commands) -> Result<Vec<RunHost>> {
                 Ok(Vec::new())
             }
-            fn down(&self, _: &dyn Commands, _: &[Host]) -> Vec<String> {
+            fn down(&self, _: &dyn Commands, _: &[RunHost]) -> Vec<String> {
                 vec!["n2".to_owned()]
             }
         }
@@ -243,7 +243,7 @@ mod tests {
         let cluster = Cluster::default();
         let manager = manager::find(&Environment::new(), None);
         let limit = Duration::from_secs(1);
-        let mut nodes = Nodes {
+        let mut nodes = RunNodes {
             here: "n1.site".to_owned(),
             tests: vec![Test::ping(limit), Test::echo(limit)],
             tries: 2,

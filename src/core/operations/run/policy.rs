@@ -41,7 +41,7 @@ impl End {
 
 /// What has happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum RunNews {
     /// `scr run` was called.
     Begin,
     /// The nodes were looked at: so many are healthy, so many are needed.
@@ -101,7 +101,7 @@ pub enum Stop {
 
 /// What the machine waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WaitsFor {
     Idle,
     Nodes,
     Run,
@@ -115,7 +115,7 @@ enum State {
 #[derive(Debug)]
 pub struct Policy {
     limits: Limits,
-    state: State,
+    state: WaitsFor,
     launched: u64,
     interrupted: Option<i32>,
 }
@@ -124,7 +124,7 @@ impl Policy {
     /// Makes one that stands before the first launch.
     #[must_use]
     pub fn new(limits: Limits) -> Policy {
-        Policy { limits, state: State::Idle, launched: 0, interrupted: None }
+        Policy { limits, state: WaitsFor::Idle, launched: 0, interrupted: None }
     }
 
     /// Tells how many runs were started.
@@ -134,32 +134,34 @@ impl Policy {
     }
 
     /// Takes an event; says what is to be done. An event that nobody waits for changes nothing.
-    pub fn on(&mut self, event: Event) -> Action {
+    pub fn on(&mut self, event: RunNews) -> Action {
         match (self.state, event) {
-            (State::Over, _) => Action::Wait,
-            (State::Run, Event::Interrupted(signal)) => {
+            (WaitsFor::Over, _) => Action::Wait,
+            (WaitsFor::Run, RunNews::Interrupted(signal)) => {
                 self.interrupted = Some(signal);
                 Action::Wait
             }
-            (_, Event::Interrupted(signal)) => self.stop(Stop::Interrupted(signal)),
-            (State::Idle, Event::Begin) => self.go(State::Nodes, Action::LookAtNodes),
-            (State::Nodes, Event::Nodes { healthy, needed }) if healthy < needed.max(1) => {
+            (_, RunNews::Interrupted(signal)) => self.stop(Stop::Interrupted(signal)),
+            (WaitsFor::Idle, RunNews::Begin) => self.go(WaitsFor::Nodes, Action::LookAtNodes),
+            (WaitsFor::Nodes, RunNews::Nodes { healthy, needed }) if healthy < needed.max(1) => {
                 self.stop(Stop::TooFewNodes { healthy, needed })
             }
-            (State::Nodes, Event::Nodes { .. }) => {
+            (WaitsFor::Nodes, RunNews::Nodes { .. }) => {
                 self.launched += 1;
-                self.go(State::Run, Action::Launch(self.launched))
+                self.go(WaitsFor::Run, Action::Launch(self.launched))
             }
-            (State::Run, Event::Ended(end)) => self.ended(end),
-            (State::HaltBeforePause | State::HaltAfterPause, Event::Halt(Some(reason))) => {
+            (WaitsFor::Run, RunNews::Ended(end)) => self.ended(end),
+            (WaitsFor::HaltBeforePause | WaitsFor::HaltAfterPause, RunNews::Halt(Some(reason))) => {
                 self.stop(Stop::Halted(reason))
             }
-            (State::HaltBeforePause, Event::Halt(None)) => {
-                self.go(State::Pause, Action::Pause(self.limits.pause))
+            (WaitsFor::HaltBeforePause, RunNews::Halt(None)) => {
+                self.go(WaitsFor::Pause, Action::Pause(self.limits.pause))
             }
-            (State::Pause, Event::Paused) => self.go(State::HaltAfterPause, Action::LookAtHalt),
-            (State::HaltAfterPause, Event::Halt(None)) => {
-                self.go(State::Nodes, Action::LookAtNodes)
+            (WaitsFor::Pause, RunNews::Paused) => {
+                self.go(WaitsFor::HaltAfterPause, Action::LookAtHalt)
+            }
+            (WaitsFor::HaltAfterPause, RunNews::Halt(None)) => {
+                self.go(WaitsFor::Nodes, Action::LookAtNodes)
             }
             _ => Action::Wait,
         }
@@ -174,17 +176,17 @@ impl Policy {
         }
         match self.limits.runs {
             Some(runs) if self.launched >= runs => self.stop(Stop::NoRunsLeft),
-            _ => self.go(State::HaltBeforePause, Action::LookAtHalt),
+            _ => self.go(WaitsFor::HaltBeforePause, Action::LookAtHalt),
         }
     }
 
-    fn go(&mut self, state: State, action: Action) -> Action {
+    fn go(&mut self, state: WaitsFor, action: Action) -> Action {
         self.state = state;
         action
     }
 
     fn stop(&mut self, why: Stop) -> Action {
-        self.go(State::Over, Action::Stop(why))
+        self.go(WaitsFor::Over, Action::Stop(why))
     }
 }
 
@@ -225,19 +227,19 @@ mod tests {
         ("what nobody waits for", 0, "well:wait halt:wait"),
     ];
 
-    fn event(word: &str) -> Event {
+    fn event(word: &str) -> RunNews {
         match word {
-            "well" => Event::Ended(End::Exited(0)),
-            "lost" => Event::Ended(End::Exited(137)),
-            "hung" => Event::Ended(End::Hung(143)),
-            "halt" => Event::Halt(Some("X".into())),
-            "go" => Event::Halt(None),
-            "paused" => Event::Paused,
-            "signal" => Event::Interrupted(15),
+            "well" => RunNews::Ended(End::Exited(0)),
+            "lost" => RunNews::Ended(End::Exited(137)),
+            "hung" => RunNews::Ended(End::Hung(143)),
+            "halt" => RunNews::Halt(Some("X".into())),
+            "go" => RunNews::Halt(None),
+            "paused" => RunNews::Paused,
+            "signal" => RunNews::Interrupted(15),
             nodes => {
                 let (healthy, needed) = nodes.split_once('/').unwrap();
                 let (healthy, needed) = (healthy.parse().unwrap(), needed.parse().unwrap());
-                Event::Nodes { healthy, needed }
+                RunNews::Nodes { healthy, needed }
             }
         }
     }
@@ -264,7 +266,7 @@ mod tests {
         for (name, runs, story) in STORIES {
             let runs = (*runs > 0).then_some(*runs);
             let mut policy = Policy::new(Limits { runs, pause: PAUSE });
-            assert_eq!(policy.on(Event::Begin), Action::LookAtNodes, "{name}");
+            assert_eq!(policy.on(RunNews::Begin), Action::LookAtNodes, "{name}");
             for step in story.split_whitespace() {
                 let (happens, wanted) = step.split_once(':').unwrap();
                 assert_eq!(word(&policy.on(event(happens))), wanted, "{name}: {step}");
@@ -282,7 +284,7 @@ mod tests {
             for _ in 0..60 {
                 let words = ["4/4", "4/4", "lost", "lost", "hung", "go", "go", "paused", "well"];
                 let next = match rng.usize(..=words.len()) {
-                    0 => Event::Begin,
+                    0 => RunNews::Begin,
                     at => event(words[at - 1]),
                 };
                 launches += u64::from(matches!(policy.on(next), Action::Launch(_)));

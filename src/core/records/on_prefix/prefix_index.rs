@@ -37,14 +37,14 @@ const VERSION: u64 = 2;
 /// A run went back to an older dataset: those between are of a course that it has left, whether the
 /// prefix has them or only the cache. Those that come later have larger ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
+pub struct CourseTurn {
     /// Id of the older one.
     pub to: u64,
     /// The largest id that there was.
     pub from: u64,
 }
 
-impl Turn {
+impl CourseTurn {
     /// Tells whether the run has left dataset `id` behind.
     #[must_use]
     pub fn leaves(&self, id: u64) -> bool {
@@ -60,10 +60,10 @@ impl Turn {
         tree
     }
 
-    /// Reads what [`Turn::to_tree`] makes; `None` if a field is missing or malformed.
+    /// Reads what [`CourseTurn::to_tree`] makes; `None` if a field is missing or malformed.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
-        Some(Turn { to: tree.get_u64("TO")?, from: tree.get_u64("FROM")? })
+        Some(CourseTurn { to: tree.get_u64("TO")?, from: tree.get_u64("FROM")? })
     }
 }
 
@@ -74,10 +74,10 @@ pub struct PrefixIndex {
     current: Option<String>,
     returned_to: Option<u64>,
     /// The last time that the run went back. What it left then stays so, whatever becomes current.
-    pub turn: Option<Turn>,
+    pub turn: Option<CourseTurn>,
     /// By series, what only caches had when somebody had removed older ones from the prefix: it is
     /// not offered any more.
-    pub removed: BTreeMap<String, Turn>,
+    pub removed: BTreeMap<String, CourseTurn>,
     /// The file of this name is one of the C implementation: ours lies beside it.
     pub is_beside: bool,
 }
@@ -257,10 +257,10 @@ impl Record for PrefixIndex {
             }
         }
         index.returned_to = tree.get_u64("RETURNED");
-        index.turn = Turn::from_tree(tree.child("TURN"));
+        index.turn = CourseTurn::from_tree(tree.child("TURN"));
         let removed = tree.child("REMOVED").iter();
         index.removed = removed
-            .filter_map(|(series, turn)| Some((series.to_owned(), Turn::from_tree(turn)?)))
+            .filter_map(|(series, turn)| Some((series.to_owned(), CourseTurn::from_tree(turn)?)))
             .collect();
         // A current directory that was removed behind our back is as good as none.
         if let Some(dir) = tree.get_value("CURRENT") {

@@ -47,7 +47,7 @@ const RANK2FILE_VERSION: u64 = 1;
 const SHARD_FILES_MAX: usize = 4096;
 
 /// Files by rank, in index order.
-type Files = BTreeMap<usize, Vec<FileMeta>>;
+type FilesByRank = BTreeMap<usize, Vec<FileMeta>>;
 
 /// All there is to know of a dataset on the prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -176,7 +176,7 @@ impl Record for Summary {
 }
 
 /// What a summary without DATASET tells of it.
-fn older_dataset(id: u64, complete: bool, files: &Files) -> Dataset {
+fn older_dataset(id: u64, complete: bool, files: &FilesByRank) -> Dataset {
     let all = || files.values().flatten();
     Dataset {
         id,
@@ -200,8 +200,8 @@ fn files_tree(ranks: &[(usize, &[FileMeta])]) -> KvTree {
     tree
 }
 
-fn files_of(tree: &KvTree) -> std::result::Result<Files, String> {
-    let mut all = Files::new();
+fn files_of(tree: &KvTree) -> std::result::Result<FilesByRank, String> {
+    let mut all = FilesByRank::new();
     for (rank, entry) in tree {
         let files = files_from_list(entry.child("FILE"))
             .ok_or_else(|| format!("a file of rank {rank} has a bad field"))?;
@@ -213,7 +213,7 @@ fn files_of(tree: &KvTree) -> std::result::Result<Files, String> {
 }
 
 /// Cuts the list of ranks into shards.
-fn shards(files: &Files) -> Vec<Vec<(usize, &[FileMeta])>> {
+fn shards(files: &FilesByRank) -> Vec<Vec<(usize, &[FileMeta])>> {
     let mut shards: Vec<Vec<_>> = Vec::new();
     let mut count = 0;
     for (rank, files) in files {
@@ -315,7 +315,7 @@ impl Shard {
         (self.first..=self.last).contains(&rank)
     }
 
-    fn read(&self, dir: &Path, dataset: &Dataset) -> Result<Files> {
+    fn read(&self, dir: &Path, dataset: &Dataset) -> Result<FilesByRank> {
         let path = dir.join(shard_name(self.number));
         let corrupt = |what: String| Error::corrupt(&path, what);
         let tree = KvTree::read_file(&path)?.ok_or_else(|| corrupt("it is missing".into()))?;

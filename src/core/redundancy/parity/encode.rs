@@ -8,7 +8,7 @@ use super::code::Code;
 use super::header::ParityHeader;
 use super::part::ParityWriter;
 use super::pipeline::{Sides, run};
-use super::schedule::Work;
+use super::schedule::SlotWork;
 use super::shape::Content;
 use super::shape::Shape;
 use crate::error::{Error, Result};
@@ -61,11 +61,11 @@ pub fn encode(code: Code, set: &RedundancySet, data: Result<MemberData>) -> Resu
     Ok(Protection { files: vec![file], file_crcs: crcs })
 }
 
-fn works(shape: Shape) -> Result<Vec<Work>> {
+fn works(shape: Shape) -> Result<Vec<SlotWork>> {
     let has = |_, content| matches!(content, Content::Data(_));
     let work = |slot| {
         let recipe = shape.recipe(slot, &has, &|_, _| true)?;
-        Some(Work { slot, worker: slot, recipe })
+        Some(SlotWork { slot, worker: slot, recipe })
     };
     let works: Option<_> = (0..shape.members).map(work).collect();
     works.ok_or_else(|| Error::Defect("parity cannot be computed".into()))

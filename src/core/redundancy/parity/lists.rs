@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::part::Parity;
 use super::shape::Shape;
-use super::state::State;
+use super::state::MemberState;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::redundancy::ring::Ring;
@@ -21,7 +21,7 @@ pub type Lists = BTreeMap<usize, MemberList>;
 pub fn exchange(
     ring: &Ring,
     shape: Shape,
-    states: &[State],
+    states: &[MemberState],
     id: u64,
     data: Option<&MemberData>,
     parity: Option<&Parity>,
@@ -63,7 +63,7 @@ pub fn exchange(
 }
 
 /// All pairs: a member, and whose list it needs.
-fn needed(shape: Shape, states: &[State]) -> Vec<(usize, usize)> {
+fn needed(shape: Shape, states: &[MemberState]) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     for (member, state) in states.iter().enumerate() {
         if !state.data {
@@ -78,7 +78,7 @@ fn needed(shape: Shape, states: &[State]) -> Vec<(usize, usize)> {
 }
 
 /// Who gives the list of member `of`: itself, if it has anything left.
-fn provider(shape: Shape, states: &[State], of: usize) -> Option<usize> {
+fn provider(shape: Shape, states: &[MemberState], of: usize) -> Option<usize> {
     let has_parity = |member: usize| states[member].chunk_bytes.is_some();
     if states[of].data || has_parity(of) {
         return Some(of);

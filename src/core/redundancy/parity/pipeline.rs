@@ -5,7 +5,7 @@
 
 use super::field::Multiplier;
 use super::part::{ChunkReader, ParityWriter};
-use super::schedule::{Item, Round, Work, rounds};
+use super::schedule::{Item, Round, SlotWork, rounds};
 use super::shape::{Content, Shape};
 use crate::comm::Buffers;
 use crate::error::{Error, Result};
@@ -30,12 +30,17 @@ pub struct Sides<'a> {
 
 /// Does all works. What fails here is in `failed`: from then on, and if something has failed
 /// before, this member sends zeros and keeps nothing.
-pub fn run(ring: &Ring, works: &[Work], sides: &mut Sides, failed: &mut Deferred) -> Result<()> {
+pub fn run(
+    ring: &Ring,
+    works: &[SlotWork],
+    sides: &mut Sides,
+    failed: &mut Deferred,
+) -> Result<()> {
     let rounds = rounds(works, ring.size, ring.me);
     let piece_bytes = ring.piece_bytes(sides.chunk_bytes);
     let (chunk_bytes, count) = (sides.chunk_bytes, sides.chunk_bytes.div_ceil(piece_bytes as u64));
     let piece = |index| Piece::new(index, chunk_bytes, piece_bytes);
-    let desks = |work| [(); 2].map(|()| Desk::new(work, ring.me));
+    let desks = |work| [(); 2].map(|()| SlotDesk::new(work, ring.me));
     let desks = works.iter().map(desks).collect();
     let ahead = Ahead::new(ring.comm);
     let mut pipeline = Pipeline { me: ring.me, works, sides, failed, desks, ahead };
@@ -79,17 +84,17 @@ impl Piece {
 /// What this member has in hand.
 struct Pipeline<'a, 'b> {
     me: usize,
-    works: &'a [Work],
+    works: &'a [SlotWork],
     sides: &'a mut Sides<'b>,
     failed: &'a mut Deferred,
     /// For each work those of two pieces, which take turns; `None` if another one does this work.
-    desks: Vec<[Option<Desk>; 2]>,
+    desks: Vec<[Option<SlotDesk>; 2]>,
     /// Each brings something of a piece, or nothing.
     ahead: Ahead<'a, (Piece, Option<Item>)>,
 }
 
 /// A piece of a slot that this member works for.
-struct Desk {
+struct SlotDesk {
     /// For each source and each target.
     multipliers: Vec<Vec<Multiplier>>,
     /// For each target the sum so far; empty before the first piece, and when it has been sent.
@@ -185,13 +190,13 @@ fn misled() -> Error {
     Error::Comm("a piece arrived at a member that does not work for its slot".into())
 }
 
-impl Desk {
+impl SlotDesk {
     /// The desk of `me`; `None` if another one does this work.
-    fn new(work: &Work, me: usize) -> Option<Desk> {
+    fn new(work: &SlotWork, me: usize) -> Option<SlotDesk> {
         let recipe = &work.recipe;
         let of_source =
             |source| recipe.constants.iter().map(|row| Multiplier::new(row[source])).collect();
-        (work.worker == me).then(|| Desk {
+        (work.worker == me).then(|| SlotDesk {
             multipliers: (0..recipe.sources.len()).map(of_source).collect(),
             sums: vec![Vec::new(); recipe.targets.len()],
             own: recipe.targets.iter().position(|target| *target == me),

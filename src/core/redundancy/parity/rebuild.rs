@@ -10,9 +10,9 @@ use super::header::ParityHeader;
 use super::lists::{self, Lists};
 use super::part::{ChunkReader, Parity, ParityWriter};
 use super::pipeline::{Sides, run};
-use super::schedule::{Work, choose_worker};
+use super::schedule::{SlotWork, choose_worker};
 use super::shape::{Content, Shape};
-use super::state::State;
+use super::state::MemberState;
 use crate::error::{Error, Result};
 use crate::redundancy::layout::LogicalFile;
 use crate::redundancy::restore::Restore;
@@ -21,13 +21,13 @@ use crate::redundancy::verify::compare_crcs;
 use crate::redundancy::{MemberData, MemberList, Protection, RedundancySet, Survivor};
 
 /// What is to be done; the same on all members.
-enum Plan {
+enum RebuildPlan {
     /// Nothing is lost.
     Keep,
     /// All files are there, and there is no parity that fits them.
     Encode,
     /// Something is lost that follows from the rest.
-    Restore { works: Vec<Work>, chunk_bytes: u64 },
+    Restore { works: Vec<SlotWork>, chunk_bytes: u64 },
 }
 
 /// What this member brings.
@@ -49,21 +49,21 @@ pub fn rebuild(
     let own = Own { survivor: own, data: own.valid_data(), parity };
     let mut states = Vec::with_capacity(ring.size);
     for bytes in ring.comm.all_gather(&own.state().to_bytes())? {
-        states.push(State::from_bytes(&bytes)?);
+        states.push(MemberState::from_bytes(&bytes)?);
     }
     match (plan(&ring, code, shape, &states)?, own.data) {
-        (Plan::Keep, Some(data)) => {
+        (RebuildPlan::Keep, Some(data)) => {
             let looked = own
                 .open()
                 .and_then(|(mut files, mut chunks)| own.compare(files.as_mut(), chunks.as_mut()));
             ring.agree(looked)?;
             Ok((data.clone(), own.kept()))
         }
-        (Plan::Encode, Some(data)) => {
+        (RebuildPlan::Encode, Some(data)) => {
             let encoded = encode::encode(code, set, Ok(data.clone()));
             Ok((data.clone(), ring.agree(encoded)?))
         }
-        (Plan::Restore { works, chunk_bytes }, _) => {
+        (RebuildPlan::Restore { works, chunk_bytes }, _) => {
             let id = own.survivor.id;
             let parity = own.parity.as_ref();
             let lists = lists::exchange(&ring, shape, &states, id, own.data, parity)?;
@@ -75,7 +75,7 @@ pub fn rebuild(
 }
 
 /// Decides by what all members have.
-fn plan(ring: &Ring, code: Code, shape: Shape, states: &[State]) -> Result<Plan> {
+fn plan(ring: &Ring, code: Code, shape: Shape, states: &[MemberState]) -> Result<RebuildPlan> {
     let id = states[0].id;
     if states.iter().any(|state| (state.id, state.epoch) != (id, states[0].epoch)) {
         let what = "the members of a set look for different datasets or seals";
@@ -92,19 +92,19 @@ fn plan(ring: &Ring, code: Code, shape: Shape, states: &[State]) -> Result<Plan>
     };
     if chunk_bytes.is_some_and(|size| !fits(size) || sizes.any(|other| other != size)) {
         if all_data {
-            return Ok(Plan::Encode);
+            return Ok(RebuildPlan::Encode);
         }
         let what = format!("the {} files of dataset {id} do not fit together", code.name());
         return Err(Error::Unrecoverable(what));
     }
-    let whole = |state: &State| state.data && state.chunk_bytes.is_some();
+    let whole = |state: &MemberState| state.data && state.chunk_bytes.is_some();
     if states.iter().all(whole) {
-        return Ok(Plan::Keep);
+        return Ok(RebuildPlan::Keep);
     }
     match chunk_bytes {
-        None if all_data => Ok(Plan::Encode),
+        None if all_data => Ok(RebuildPlan::Encode),
         _ => match (works(shape, states), chunk_bytes) {
-            (Some(works), Some(chunk_bytes)) => Ok(Plan::Restore { works, chunk_bytes }),
+            (Some(works), Some(chunk_bytes)) => Ok(RebuildPlan::Restore { works, chunk_bytes }),
             _ => {
                 let lost = (0..states.len()).filter(|&member| !whole(&states[member]));
                 let lost = ring.world_ranks(&lost.collect::<Vec<_>>());
@@ -123,7 +123,7 @@ fn plan(ring: &Ring, code: Code, shape: Shape, states: &[State]) -> Result<Plan>
 }
 
 /// The slots in which something is missing; `None` if it is too much.
-fn works(shape: Shape, states: &[State]) -> Option<Vec<Work>> {
+fn works(shape: Shape, states: &[MemberState]) -> Option<Vec<SlotWork>> {
     let has = |member: usize, content| match content {
         Content::Data(_) => states[member].data,
         Content::Parity(_) => states[member].chunk_bytes.is_some(),
@@ -139,7 +139,7 @@ fn works(shape: Shape, states: &[State]) -> Option<Vec<Work>> {
         let recipe = shape.recipe(slot, &has, &|_, _| true)?;
         if !recipe.targets.is_empty() {
             let worker = choose_worker(&workers, &mut busy)?;
-            works.push(Work { slot, worker, recipe });
+            works.push(SlotWork { slot, worker, recipe });
         }
     }
     Some(works)
@@ -152,7 +152,7 @@ fn restore(
     shape: Shape,
     own: &Own,
     mut lists: Lists,
-    works: &[Work],
+    works: &[SlotWork],
     chunk_bytes: u64,
 ) -> Result<(MemberData, Protection)> {
     let dir = &own.survivor.dir;
@@ -249,12 +249,12 @@ fn header(ring: &Ring, code: Code, shape: Shape, own: &Survivor, chunk_bytes: u6
 }
 
 impl Own<'_> {
-    fn state(&self) -> State {
+    fn state(&self) -> MemberState {
         let bytes = |data: &MemberData| -> u64 {
             let cached = data.files.iter().filter(|file| !file.on_prefix);
             cached.fold(0, |sum, file| sum.saturating_add(file.size))
         };
-        State {
+        MemberState {
             id: self.survivor.id,
             epoch: self.survivor.epoch,
             data: self.data.is_some(),

@@ -12,7 +12,7 @@
 use super::shape::Recipe;
 
 /// One slot's work.
-pub struct Work {
+pub struct SlotWork {
     pub slot: usize,
     pub worker: usize,
     pub recipe: Recipe,
@@ -37,7 +37,7 @@ pub struct Round {
 }
 
 #[derive(Clone, Copy)]
-struct Transfer {
+struct PieceTransfer {
     from: usize,
     to: usize,
     item: Item,
@@ -52,8 +52,8 @@ pub fn choose_worker(candidates: &[usize], busy: &mut [usize]) -> Option<usize> 
 }
 
 /// Returns the rounds of member `me` of `members`.
-pub fn rounds(works: &[Work], members: usize, me: usize) -> Vec<Round> {
-    let mut rounds: Vec<Vec<Transfer>> = Vec::new();
+pub fn rounds(works: &[SlotWork], members: usize, me: usize) -> Vec<Round> {
+    let mut rounds: Vec<Vec<PieceTransfer>> = Vec::new();
     let mut busy = Busy::default();
     // The round after the last one in which a source of the work arrives.
     let mut complete = vec![0; works.len()];
@@ -71,10 +71,10 @@ pub fn rounds(works: &[Work], members: usize, me: usize) -> Vec<Round> {
 
 /// The transfers of all works, the first of each, then the second of each, and so on.
 fn in_turn(
-    works: &[Work],
+    works: &[SlotWork],
     members: usize,
-    of: &dyn Fn(usize, &Work, usize) -> Vec<Transfer>,
-) -> Vec<(usize, Transfer)> {
+    of: &dyn Fn(usize, &SlotWork, usize) -> Vec<PieceTransfer>,
+) -> Vec<(usize, PieceTransfer)> {
     let lists: Vec<_> = works.iter().enumerate().map(|(at, work)| of(at, work, members)).collect();
     let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
     let turn = |index: usize| {
@@ -85,10 +85,10 @@ fn in_turn(
 }
 
 /// The nearest left neighbour of the worker comes first, so that all works take the same turns.
-fn sources(at: usize, work: &Work, members: usize) -> Vec<Transfer> {
+fn sources(at: usize, work: &SlotWork, members: usize) -> Vec<PieceTransfer> {
     let mut list: Vec<_> = (work.recipe.sources.iter().enumerate())
         .filter(|(_, from)| **from != work.worker)
-        .map(|(index, &from)| Transfer {
+        .map(|(index, &from)| PieceTransfer {
             from,
             to: work.worker,
             item: Item::Source { work: at, index },
@@ -98,10 +98,10 @@ fn sources(at: usize, work: &Work, members: usize) -> Vec<Transfer> {
     list
 }
 
-fn targets(at: usize, work: &Work, members: usize) -> Vec<Transfer> {
+fn targets(at: usize, work: &SlotWork, members: usize) -> Vec<PieceTransfer> {
     let mut list: Vec<_> = (work.recipe.targets.iter().enumerate())
         .filter(|(_, to)| **to != work.worker)
-        .map(|(index, &to)| Transfer {
+        .map(|(index, &to)| PieceTransfer {
             from: work.worker,
             to,
             item: Item::Target { work: at, index },
@@ -117,7 +117,7 @@ struct Busy(Vec<(Vec<bool>, Vec<bool>)>);
 
 impl Busy {
     /// The first round from `earliest` on that has room for the transfer; takes it.
-    fn place(&mut self, transfer: &Transfer, earliest: usize, members: usize) -> usize {
+    fn place(&mut self, transfer: &PieceTransfer, earliest: usize, members: usize) -> usize {
         let mut round = earliest;
         loop {
             if self.0.len() <= round {
@@ -133,7 +133,7 @@ impl Busy {
     }
 }
 
-fn put(rounds: &mut Vec<Vec<Transfer>>, round: usize, transfer: Transfer) {
+fn put(rounds: &mut Vec<Vec<PieceTransfer>>, round: usize, transfer: PieceTransfer) {
     if rounds.len() <= round {
         rounds.resize_with(round + 1, Vec::new);
     }
@@ -141,8 +141,8 @@ fn put(rounds: &mut Vec<Vec<Transfer>>, round: usize, transfer: Transfer) {
 }
 
 /// One member's part of a round.
-fn of_member(transfers: &[Transfer], members: usize, me: usize) -> Round {
-    let free = |taken: &dyn Fn(&Transfer) -> usize| -> Vec<usize> {
+fn of_member(transfers: &[PieceTransfer], members: usize, me: usize) -> Round {
+    let free = |taken: &dyn Fn(&PieceTransfer) -> usize| -> Vec<usize> {
         let mut used = vec![false; members];
         transfers.iter().for_each(|transfer| used[taken(transfer)] = true);
         (0..members).filter(|member| !used[*member]).collect()
@@ -176,10 +176,10 @@ mod tests {
     use super::super::shape::Shape;
     use super::*;
 
-    fn encoding(shape: Shape) -> Vec<Work> {
+    fn encoding(shape: Shape) -> Vec<SlotWork> {
         let has = |_, content| matches!(content, super::super::shape::Content::Data(_));
         (0..shape.members)
-            .map(|slot| Work {
+            .map(|slot| SlotWork {
                 slot,
                 worker: slot,
                 recipe: shape.recipe(slot, &has, &|_, _| true).unwrap(),
@@ -202,7 +202,7 @@ mod tests {
         let shape = Shape { members: 7, parities: 3 };
         let lost = [1, 4];
         let works: Vec<_> = (0..7)
-            .map(|slot| Work {
+            .map(|slot| SlotWork {
                 slot,
                 worker: [0, 2, 3][slot % 3],
                 recipe: shape.recipe(slot, &|m, _| !lost.contains(&m), &|_, _| true).unwrap(),
@@ -229,7 +229,7 @@ mod tests {
             }
             sources_now.into_iter().for_each(|work| arrived[work] += 1);
         }
-        let of = |work: &Work| {
+        let of = |work: &SlotWork| {
             let both = [&work.recipe.sources, &work.recipe.targets].into_iter().flatten();
             both.filter(|member| **member != work.worker).count()
         };

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 
 /// What one member brings, as all others see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
+pub struct MemberState {
     pub id: u64,
     pub epoch: u64,
     /// Its files are there.
@@ -16,7 +16,7 @@ pub struct State {
     pub chunk_bytes: Option<u64>,
 }
 
-impl State {
+impl MemberState {
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = Writer::new();
         out.flags(&[self.data]).flags(&[self.chunk_bytes.is_some()]);
@@ -25,7 +25,7 @@ impl State {
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        State::read(bytes).ok_or_else(|| Error::Comm("a member's state is malformed".into()))
+        MemberState::read(bytes).ok_or_else(|| Error::Comm("a member's state is malformed".into()))
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {
@@ -33,7 +33,7 @@ impl State {
         let ([data], [parity]) = (from.flags()?, from.flags()?);
         let (id, epoch, total) = (from.word()?, from.word()?, from.word()?);
         let chunk_bytes = Some(from.word()?).filter(|_| parity);
-        from.whole(State { id, epoch, data, total, chunk_bytes })
+        from.whole(MemberState { id, epoch, data, total, chunk_bytes })
     }
 }
 
@@ -43,15 +43,16 @@ mod tests {
 
     #[test]
     fn a_state_travels_in_this_form() {
-        let state = State { id: 1, epoch: 2, data: true, total: 3, chunk_bytes: Some(u64::MAX) };
+        let state =
+            MemberState { id: 1, epoch: 2, data: true, total: 3, chunk_bytes: Some(u64::MAX) };
         let bytes = state.to_bytes();
         let words = [[0, 0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0, 0, 2], [0, 0, 0, 0, 0, 0, 0, 3]];
         assert_eq!(bytes, [&[1, 1][..], &words.concat(), &[255; 8]].concat());
-        assert_eq!(State::from_bytes(&bytes).unwrap(), state);
+        assert_eq!(MemberState::from_bytes(&bytes).unwrap(), state);
         for bytes in [&bytes[..bytes.len() - 1], &[&bytes[..], &[0]].concat()] {
-            assert!(State::from_bytes(bytes).is_err());
+            assert!(MemberState::from_bytes(bytes).is_err());
         }
-        let lost = State { data: false, chunk_bytes: None, ..state };
-        assert_eq!(State::from_bytes(&lost.to_bytes()).unwrap(), lost);
+        let lost = MemberState { data: false, chunk_bytes: None, ..state };
+        assert_eq!(MemberState::from_bytes(&lost.to_bytes()).unwrap(), lost);
     }
 }

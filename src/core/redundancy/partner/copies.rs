@@ -7,7 +7,7 @@ use super::super::layout::LogicalFile;
 use super::super::ring::{Deferred, Ring};
 use super::super::verify::compare_crcs;
 use super::super::{MemberData, MemberList, RedundancySet, Spares, Survivor};
-use super::stream::{Way, stream, swap_lists};
+use super::stream::{Direction, stream, swap_lists};
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
@@ -125,7 +125,7 @@ fn begin(dir: &Path, list: &MemberList, spares: &Spares) -> Result<LogicalFile> 
 }
 
 /// What [`copy_right`] did for this member.
-pub(super) struct Copied {
+pub(super) struct CopiedRight {
     /// Records of the copies on this rank and their manifest, if it wanted them.
     pub files: Option<Vec<FileMeta>>,
     /// CRC32 of its own files, as far as known.
@@ -139,8 +139,8 @@ pub(super) fn copy_right(
     distance: usize,
     data: Result<MemberData>,
     wanted: &[bool],
-) -> Result<(MemberData, Copied)> {
-    let way = Way::right(ring, distance);
+) -> Result<(MemberData, CopiedRight)> {
+    let way = Direction::right(ring, distance);
     let (sends, receives) = (wanted[way.to], wanted[ring.me]);
     let opened = data.and_then(|data| {
         let source = sends.then(|| LogicalFile::open(&data.dir, &data.files)).transpose()?;
@@ -167,7 +167,7 @@ pub(super) fn copy_right(
     let of_left = ring.swap_crcs(&file_crcs, way.to, way.from)?;
     failed.outcome()?;
     let files = copies.flatten().map(|(content, list)| keep(ring, &data, content, list, &of_left));
-    Ok((data, Copied { files: files.transpose()?, file_crcs }))
+    Ok((data, CopiedRight { files: files.transpose()?, file_crcs }))
 }
 
 /// Compares what has arrived with its owner's checksums and makes it durable. From then on it

@@ -6,7 +6,7 @@ use super::super::ring::{Deferred, Ring};
 use super::super::verify::compare_crcs;
 use super::super::{MemberData, Protection, RedundancySet, Survivor};
 use super::copies::{Manifest, copies_kept, copy_right, directory, of_owner};
-use super::stream::{Way, stream, swap_lists};
+use super::stream::{Direction, stream, swap_lists};
 use crate::bytes::Writer;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
@@ -109,7 +109,7 @@ fn restore_left(
     manifest: Option<&Manifest>,
     lost: &[bool],
 ) -> Result<Option<MemberData>> {
-    let way = Way::left(ring, distance);
+    let way = Direction::left(ring, distance);
     let out = manifest.map(|manifest| &manifest.list).filter(|_| lost[way.to]);
     let of = lost[ring.me].then_some(ring.me);
     let (coming, list) = swap_lists(ring, way, own.id, out, of)?;

@@ -11,20 +11,20 @@ use crate::kvtree::KvTree;
 
 /// One direction around the ring, and how far at once.
 #[derive(Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct Direction {
     pub to: usize,
     pub from: usize,
 }
 
-impl Way {
+impl Direction {
     /// Makes the way to the member `distance` to the right.
     pub fn right(ring: &Ring, distance: usize) -> Self {
-        Way { to: ring.right_by(distance), from: ring.left_by(distance) }
+        Direction { to: ring.right_by(distance), from: ring.left_by(distance) }
     }
 
     /// Makes the way to the member `distance` to the left.
     pub fn left(ring: &Ring, distance: usize) -> Self {
-        Way { to: ring.left_by(distance), from: ring.right_by(distance) }
+        Direction { to: ring.left_by(distance), from: ring.right_by(distance) }
     }
 }
 
@@ -33,7 +33,7 @@ impl Way {
 /// list here; the inner error is this member's.
 pub(super) fn swap_lists(
     ring: &Ring,
-    way: Way,
+    way: Direction,
     id: u64,
     out: Option<&MemberList>,
     of: Option<usize>,
@@ -59,7 +59,7 @@ pub(super) fn swap_lists(
 /// lock the ring. What fails here is in `failed`; zeros are sent from then on, and nothing is kept.
 pub(super) fn stream(
     ring: &Ring,
-    way: Way,
+    way: Direction,
     (longest, coming): (u64, u64),
     (mut out, mut into): (Option<&mut LogicalFile>, Option<&mut LogicalFile>),
     failed: &mut Deferred,

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::handles::Base;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
-use crate::namespace::{Claim, Place, Writing};
+use crate::namespace::{Place, WriteClaim, WriteStart};
 use crate::session::{contents::Contents, node::State};
 use crate::system::{monotonic_ms, test_pause};
 
@@ -71,7 +71,8 @@ impl Contents {
         test_pause("change.adopt");
         let (Change { name, key, base, .. }, on_prefix) = (change, naming.on_prefix);
         let rename = Some((naming.from.to_path_buf(), naming.to.to_path_buf()));
-        let claim = Claim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
+        let claim =
+            WriteClaim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
         self.node.tell_neighbours(state);
         loop {
             let heard = self.node.hear_neighbours(state);
@@ -103,7 +104,7 @@ impl Contents {
     fn carry_out(
         &self,
         state: &mut State,
-        claim: &Claim,
+        claim: &WriteClaim,
         put: &mut dyn FnMut() -> Result<()>,
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<()> {
@@ -157,11 +158,11 @@ impl Contents {
     pub(crate) fn write_in_turn(
         &self,
         state: &mut State,
-        writing: Writing<'_>,
+        writing: WriteStart<'_>,
         put: &mut dyn FnMut() -> Result<()>,
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<bool> {
-        let Writing { claim, found, copies, makes_in } = writing;
+        let WriteStart { claim, found, copies, makes_in } = writing;
         let (name, mut others) = (claim.name.as_str(), false);
         self.node.tell_neighbours(state);
         loop {

@@ -6,10 +6,12 @@ use std::path::Path;
 
 use crate::account::tally::Count;
 use crate::error::{Error, Result};
-use crate::handles::{Room, Tracked, Way};
+use crate::handles::{LiesAt, Room, Tracked};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Placed, Reason};
-use crate::namespace::{self as ns, Answer, Claim, Found, Intent, OnPrefix, Place, Writing};
+use crate::namespace::{
+    self as ns, Answer, FoundTarget, OnPrefix, OpenIntent, Place, WriteClaim, WriteStart,
+};
 use crate::session::{
     contents::Contents,
     node::{State, neighbours::Locked},
@@ -54,8 +56,8 @@ impl Contents {
         &self,
         state: &State,
         name: &str,
-        intent: Intent,
-    ) -> std::result::Result<Found, Answer> {
+        intent: OpenIntent,
+    ) -> std::result::Result<FoundTarget, Answer> {
         let path = self.site.on_prefix(name);
         let (place, on_prefix) = (state.view.place(name), ns::on_prefix(&path));
         let exists = match place {
@@ -82,7 +84,7 @@ impl Contents {
         };
         match answer {
             Some(answer) => Err(answer),
-            None => Ok(Found { place, on_prefix, exists }),
+            None => Ok(FoundTarget { place, on_prefix, exists }),
         }
     }
 
@@ -92,19 +94,19 @@ impl Contents {
         mut state: Locked<'_>,
         name: &str,
         placed: Placed,
-        found: &Found,
-        intent: Intent,
+        found: &FoundTarget,
+        intent: OpenIntent,
         room: Room,
     ) -> Option<Answer> {
         self.tell_behind(&placed);
-        let mut way = Way::OnPrefix;
+        let mut way = LiesAt::OnPrefix;
         if self.stores.begin_in_cache(&mut state, &placed, name) {
             match self.make_target(&state, name, &placed.key, found, intent) {
-                Ok(()) => way = Way::Cached,
+                Ok(()) => way = LiesAt::Cached,
                 Err(error) => self.stores.set_back(&mut state, &placed.key, name, &error),
             }
         }
-        let on_prefix = way == Way::OnPrefix;
+        let on_prefix = way == LiesAt::OnPrefix;
         let mut enter = |state: &mut State| {
             match placed.joined {
                 true => state.view.revive(name), // who counts on its content is to know
@@ -113,14 +115,14 @@ impl Contents {
             Ok(())
         };
         let told = on_prefix && !placed.joined;
-        let claim = Claim { name: name.to_string(), on_prefix: told, rename: None };
+        let claim = WriteClaim { name: name.to_string(), on_prefix: told, rename: None };
         let done = match on_prefix {
             true => self
                 .clear_prefix(&state, name, found)
                 .and_then(|()| self.bring_to_prefix(&mut state, claim, found, intent, &mut enter)),
             false => {
                 let makes_in = (!found.exists).then_some(&placed.key);
-                let writing = Writing { makes_in, ..Writing::new(&claim, found) };
+                let writing = WriteStart { makes_in, ..WriteStart::new(&claim, found) };
                 self.write_in_turn(&mut state, writing, &mut || Ok(()), &mut enter)
             }
         };
@@ -172,9 +174,9 @@ impl Contents {
     pub(crate) fn bring_to_prefix(
         &self,
         state: &mut State,
-        claim: Claim,
-        found: &Found,
-        intent: Intent,
+        claim: WriteClaim,
+        found: &FoundTarget,
+        intent: OpenIntent,
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<bool> {
         let name = claim.name.as_str();
@@ -187,18 +189,18 @@ impl Contents {
                 let one = SingleFile { source: here, target: &target, reason: Reason::Follows };
                 let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
                     let rename = Some((staged.to_path_buf(), target.clone()));
-                    let claim = Claim { rename, ..claim.clone() };
-                    let writing = Writing { copies: true, ..Writing::new(&claim, found) };
+                    let claim = WriteClaim { rename, ..claim.clone() };
+                    let writing = WriteStart { copies: true, ..WriteStart::new(&claim, found) };
                     self.write_in_turn(state, writing, publish, enter)
                 };
                 self.rank.publish(one, PublishGate::InTurn(&mut in_turn))
             }
             Place::Cached(..) if !intent.truncate => {
-                let writing = Writing { copies: true, ..Writing::new(&claim, found) };
+                let writing = WriteStart { copies: true, ..WriteStart::new(&claim, found) };
                 self.write_in_turn(state, writing, &mut || Ok(()), enter)
             }
             _ => {
-                let writing = Writing::new(&claim, found);
+                let writing = WriteStart::new(&claim, found);
                 self.write_in_turn(state, writing, &mut || Ok(()), enter)
             }
         }
@@ -207,7 +209,12 @@ impl Contents {
     /// Clears the prefix for a new file: one that the program deleted, but that still lies on the
     /// PFS until its deletion is due, would be in the way of a new one of its name; so would a
     /// hidden one.
-    pub(crate) fn clear_prefix(&self, state: &State, name: &str, found: &Found) -> Result<()> {
+    pub(crate) fn clear_prefix(
+        &self,
+        state: &State,
+        name: &str,
+        found: &FoundTarget,
+    ) -> Result<()> {
         if found.exists || !state.view.is_absent(name) {
             return Ok(());
         }
@@ -221,8 +228,8 @@ impl Contents {
         state: &State,
         name: &str,
         key: &DatasetKey,
-        found: &Found,
-        intent: Intent,
+        found: &FoundTarget,
+        intent: OpenIntent,
     ) -> Result<()> {
         let Some(layer) = state.view.layer(key) else {
             return Err(Error::Missing(format!("no directory for {name}")));
@@ -264,7 +271,7 @@ impl Contents {
         &'a self,
         state: Locked<'a>,
         name: &str,
-        found: &mut Found,
+        found: &mut FoundTarget,
     ) -> std::result::Result<Locked<'a>, Answer> {
         let Place::Elsewhere(key, remote) = &found.place else { return Ok(state) };
         drop(state);
@@ -273,7 +280,7 @@ impl Contents {
             return Err(answer);
         }
         let on_prefix = ns::on_prefix(&self.site.on_prefix(name));
-        *found = Found { place: Place::Prefix, on_prefix, exists: true };
+        *found = FoundTarget { place: Place::Prefix, on_prefix, exists: true };
         Ok(self.node.state())
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::error::Result;
 use crate::log::{self, messages};
 use crate::machine::{self, FileRef, Placed, Placement, Reason};
-use crate::namespace::{self as ns, Found, OnPrefix, Place, SHADOWS};
+use crate::namespace::{self as ns, FoundTarget, OnPrefix, Place, SHADOWS};
 use crate::params::keys;
 use crate::patterns::{Match, Template};
 use crate::session::{
@@ -64,7 +64,7 @@ impl Contents {
         &self,
         state: &mut State,
         name: &str,
-        found: &Found,
+        found: &FoundTarget,
     ) -> Result<std::path::PathBuf> {
         let path = self.private_path(state, name)?;
         let held = matches!(found.place, Place::Private(_));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
-use crate::records::{DatasetRecord, DatasetState};
+use crate::records::{DatasetRecord, RecordedState};
 use crate::session::ending::Ending;
 use crate::transfer::{Background, announce_background};
 
@@ -125,6 +125,6 @@ impl Ending {
     fn sealed_record(&self, key: &DatasetKey) -> Option<DatasetRecord> {
         let id = self.node.state().machine.id_of(key);
         let record = self.site.filemap.get_id(id)?;
-        (record.state == DatasetState::Prepared).then_some(record)
+        (record.state == RecordedState::Prepared).then_some(record)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::account::run_book::Seen;
+use crate::account::run_book::DatasetNow;
 use crate::descriptors::RedundancyDesc;
 use crate::launch::host::Door;
 use crate::log;
@@ -101,7 +101,7 @@ impl Flusher {
         self.record_run();
     }
 
-    fn datasets_seen(&self) -> Vec<Seen> {
+    fn datasets_seen(&self) -> Vec<DatasetNow> {
         let mut flushing: Vec<u64> = self.flushes().keys().copied().collect();
         flushing.extend(self.background().as_ref().map(|(id, _)| *id));
         let state = self.node.state_to_look();
@@ -109,7 +109,7 @@ impl Flusher {
         let sealed = all.filter(|one| {
             one.id > 0 && matches!(one.state, DatasetState::Provisional | DatasetState::Confirmed)
         });
-        let seen = sealed.map(|one| Seen {
+        let seen = sealed.map(|one| DatasetNow {
             id: one.id,
             name: self.rank.title(&one.key),
             complete: one.state == DatasetState::Confirmed,

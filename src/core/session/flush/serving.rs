@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::files::{create_dirs, remove_tree};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Reason};
-use crate::records::{self, DatasetState};
+use crate::records::{self, RecordedState};
 use crate::session::flush::Flusher;
 
 /// Between two looks of a node at the prefix.
@@ -105,7 +105,7 @@ impl Flusher {
         let record = self.site.filemap.get_id(id);
         let Some(record) = record else { return Ok(()) };
         let Some(key) = self.rank.machine_key(&record.key) else { return Ok(()) };
-        if record.state != DatasetState::Prepared {
+        if record.state != RecordedState::Prepared {
             self.publish_wanted(&key, served); // it was opened again
             return Ok(());
         }

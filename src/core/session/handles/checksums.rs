@@ -1,7 +1,7 @@
 //! Checksums that were taken while the program wrote (`handles/checksums.rs`): what the hooks tell
 //! of them, and what others may have written since.
 
-use crate::handles::Way;
+use crate::handles::LiesAt;
 use crate::system::monotonic_ms;
 use std::fs::Metadata;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Handles {
     pub fn failed(&self, token: u64, errno: i32) {
         let mut state = self.node.state_to_look();
         let Some(tracked) = state.own.tokens.get(token).cloned() else { return };
-        if matches!(tracked.way, Way::Temporary | Way::Lazy { .. }) || tracked.is_orphan() {
+        if matches!(tracked.way, LiesAt::Temporary | LiesAt::Lazy { .. }) || tracked.is_orphan() {
             // It belongs to nothing yet; the program will not rename what it could not write.
             return;
         }

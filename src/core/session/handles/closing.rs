@@ -1,6 +1,6 @@
 //! A descriptor is open, or closed by its last holder.
 
-use crate::handles::{Tracked, Way};
+use crate::handles::{LiesAt, Tracked};
 use crate::session::{handles::Handles, node::neighbours::Locked};
 use crate::system::monotonic_ms;
 
@@ -30,17 +30,17 @@ impl Handles {
 
     pub(crate) fn settle_closed(&self, mut state: Locked<'_>, tracked: &Tracked) {
         match tracked.way {
-            Way::Shadow { .. } if state.own.tokens.shadow_of(&tracked.name).is_some() => return,
-            Way::Shadow { .. } => return self.settle_shadow(&mut state, tracked),
-            Way::Lazy { .. } => return self.closed_lazy(&mut state, tracked),
-            Way::Temporary => return self.contents.closed_private(&mut state, &tracked.name),
-            Way::Cached | Way::OnPrefix => {}
+            LiesAt::Shadow { .. } if state.own.tokens.shadow_of(&tracked.name).is_some() => return,
+            LiesAt::Shadow { .. } => return self.settle_shadow(&mut state, tracked),
+            LiesAt::Lazy { .. } => return self.closed_lazy(&mut state, tracked),
+            LiesAt::Temporary => return self.contents.closed_private(&mut state, &tracked.name),
+            LiesAt::Cached | LiesAt::OnPrefix => {}
         }
         if state.view.is_private(&tracked.name) && state.own.tokens.count(&tracked.name) == 0 {
             self.contents.publish_private(&mut state, &tracked.name);
         }
         let size = self.node.size_of(&state, tracked);
-        if tracked.way == Way::OnPrefix
+        if tracked.way == LiesAt::OnPrefix
             && let Some(reason) = state.machine.reason_of(&tracked.key, &tracked.name)
         {
             self.rank.tally.passed(reason, &tracked.name, size);

@@ -3,7 +3,7 @@
 //! changes but those of code that calls the kernel by itself; those are found at the close.
 
 use crate::error::Result;
-use crate::handles::{Tracked, Way, stamp};
+use crate::handles::{LiesAt, Tracked, stamp};
 use crate::log::messages;
 use crate::machine::{self, Placement};
 use crate::namespace::{self as ns, Place};
@@ -14,7 +14,7 @@ impl Handles {
     /// Notes that the last descriptor of a reader was closed. A change behind our back becomes a
     /// version of its own, as it would have been; the sealed one fails its checksum from now on.
     pub(crate) fn closed_lazy(&self, state: &mut State, tracked: &Tracked) {
-        let Way::Lazy { stamp: before, kept } = &tracked.way else { return };
+        let LiesAt::Lazy { stamp: before, kept } = &tracked.way else { return };
         if let Some(kept) = kept {
             if !tracked.is_orphan() && stamp(kept) != *before && self.is_evicted(state, tracked) {
                 self.tell_unkept(self.publish_evicted(state, &tracked.name, kept));

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::handles::{GRACE, Loan, Room, Tracked, Way};
+use crate::handles::{GRACE, LiesAt, Loan, Room, Tracked};
 use crate::log::{self, messages};
 use crate::namespace::Place;
 use crate::session::{
@@ -21,7 +21,7 @@ impl State {
     fn is_written(&self, token: u64) -> bool {
         let Some(one) = self.own.tokens.get(token) else { return false };
         let here = match (&one.way, self.view.place(&one.name)) {
-            (Way::Shadow { copy, .. }, _) => copy.clone(),
+            (LiesAt::Shadow { copy, .. }, _) => copy.clone(),
             (_, Place::Cached(_, here) | Place::Private(here)) => here,
             _ => return false, // on the PFS, as what a child writes should be
         };

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::handles::{Base, Room, Tracked, Way, stamp};
+use crate::handles::{Base, LiesAt, Room, Tracked, stamp};
 use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
-use crate::namespace::{Answer, Claim, Found, Intent, Manner, Place};
+use crate::namespace::{Answer, FoundTarget, Manner, OpenIntent, Place, WriteClaim};
 use crate::session::{
     contents::co_writers::{Change, Standing},
     handles::Handles,
@@ -22,8 +22,8 @@ impl Handles {
         mut state: Locked<'a>,
         file: &FileRef,
         of: &DatasetKey,
-        mut found: Found,
-        intent: Intent,
+        mut found: FoundTarget,
+        intent: OpenIntent,
         manner: Manner,
     ) -> Option<Answer> {
         let wish = intent.as_wish(found.exists);
@@ -57,7 +57,7 @@ impl Handles {
             state.view.moved_to_prefix(name);
             Ok(())
         };
-        let claim = Claim { name: name.to_string(), on_prefix: true, rename: None };
+        let claim = WriteClaim { name: name.to_string(), on_prefix: true, rename: None };
         match self.contents.bring_to_prefix(&mut state, claim, &found, intent, &mut enter) {
             Ok(true) => Some(Answer::PASS),
             Ok(false) => None,
@@ -126,7 +126,7 @@ impl Handles {
         from: &DatasetKey,
         origin: &Path,
     ) -> Answer {
-        let way = Way::Lazy { stamp: stamp(origin), kept: None };
+        let way = LiesAt::Lazy { stamp: stamp(origin), kept: None };
         let token = state.own.tokens.issue_lazy(Tracked::new(from, name, way));
         Answer::Redirect { path: origin.to_path_buf(), token }
     }

@@ -9,7 +9,7 @@ use crate::account::tally::Count;
 use crate::cache::Setback;
 use crate::error::{Error, Result};
 use crate::files::same_content;
-use crate::handles::{Tracked, Way};
+use crate::handles::{LiesAt, Tracked};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place, SHADOWS};
@@ -37,7 +37,7 @@ impl Handles {
         let base = self.contents.begin_copy(state, name, &origin);
         match self.private_copy(state, from, name, &origin) {
             Ok(copy) => {
-                let way = Way::Shadow { copy: copy.clone(), origin, base };
+                let way = LiesAt::Shadow { copy: copy.clone(), origin, base };
                 let token = state.own.tokens.issue(Tracked::new(from, name, way));
                 Answer::Redirect { path: copy, token }
             }
@@ -70,7 +70,7 @@ impl Handles {
 
     /// Settles the close of the last descriptor on a private copy: unchanged it is thrown away.
     pub(crate) fn settle_shadow(&self, state: &mut State, tracked: &Tracked) {
-        let Way::Shadow { copy, origin, base } = &tracked.way else { return };
+        let LiesAt::Shadow { copy, origin, base } = &tracked.way else { return };
         let changed = !same_content(copy, origin);
         let outcome = match tracked.is_orphan() || self.is_evicted(state, tracked) {
             true if changed && !tracked.is_orphan() => {
@@ -225,7 +225,7 @@ impl Handles {
             return false;
         };
         let base = tokens.first().and_then(|token| match &state.own.tokens.get(*token)?.way {
-            Way::Shadow { base, .. } => base.clone(),
+            LiesAt::Shadow { base, .. } => base.clone(),
             _ => None,
         });
         let change = Change { name, key: None, copy: &copy, base: base.as_ref() };
@@ -251,7 +251,7 @@ impl Handles {
         }
         for token in tokens {
             if let Some(one) = state.own.tokens.get_mut(token) {
-                (one.way, one.key) = (Way::Cached, placed.key.clone());
+                (one.way, one.key) = (LiesAt::Cached, placed.key.clone());
             }
         }
         true
@@ -262,7 +262,7 @@ impl Handles {
     pub(crate) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
         for token in tokens {
             let way = state.own.tokens.take(*token).map(|tracked| tracked.way);
-            if let Some(Way::Shadow { copy, origin, .. }) = way {
+            if let Some(LiesAt::Shadow { copy, origin, .. }) = way {
                 let _ = ns::remove(&copy);
                 self.let_go(state, Some(&origin));
             }
@@ -278,13 +278,13 @@ impl Handles {
         if let Some(copy) = state.own.tokens.shadow_of(&tracked.name) {
             return Some(copy.clone()); // others have it open still, and see the change
         }
-        if let Way::Shadow { copy, base, .. } = &tracked.way {
+        if let LiesAt::Shadow { copy, base, .. } = &tracked.way {
             let (name, base) = (tracked.name.as_str(), base.as_ref());
             let change = Change { name, key: None, copy, base };
             if let Err(error) = self.adopt_copy(&mut state, change, true) {
                 self.rank.complain(messages::CHANGE_LOST, &error);
             }
-        } else if tracked.way != Way::Temporary {
+        } else if tracked.way != LiesAt::Temporary {
             let size = self.node.size_of(&state, &tracked);
             state.machine.write_closed(&tracked.key, &tracked.name, size, now);
         }
@@ -315,9 +315,9 @@ impl Handles {
     pub(crate) fn let_go(&self, state: &State, kept: Option<&Path>) {
         let is_ours = |path: &&Path| path.parent().is_some_and(|folder| folder.ends_with(SHADOWS));
         let kept = kept.filter(is_ours);
-        let needs = |way: &Way| match way {
-            Way::Lazy { kept: other, .. } => other.as_deref() == kept,
-            Way::Shadow { origin, .. } => Some(origin.as_path()) == kept,
+        let needs = |way: &LiesAt| match way {
+            LiesAt::Lazy { kept: other, .. } => other.as_deref() == kept,
+            LiesAt::Shadow { origin, .. } => Some(origin.as_path()) == kept,
             _ => false,
         };
         if let Some(kept) = kept.filter(|_| !state.own.tokens.all().any(|(_, one)| needs(&one.way)))

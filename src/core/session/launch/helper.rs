@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::account::watchdog::{Progress, Watchdog};
+use crate::account::watchdog::{SignsOfLife, Watchdog};
 use crate::cache::{Damaged, Recheck};
 use crate::events::Event;
 use crate::log::{self, messages};
@@ -42,12 +42,12 @@ impl Session {
         self.rank.site.host.end_at_once(1)
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> SignsOfLife {
         let state = self.node.state();
         let all = (0..self.rank.series.series().len()).flat_map(|at| state.machine.datasets(at));
         let newest = all.map(|dataset| dataset.id).max().unwrap_or(0);
         let to_prefix = self.flush.flushing.load(Ordering::Relaxed);
-        Progress { newest, to_prefix }
+        SignsOfLife { newest, to_prefix }
     }
 
     /// Waits, and compares meanwhile a little of what the start has offered unread.

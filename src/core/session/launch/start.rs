@@ -36,7 +36,7 @@ use crate::launch::join::Joined;
 use crate::launch::prepare::Arrival;
 use crate::launch::together::{foreign, machine_config, templates};
 use crate::machine::{Idle, Knowledge, Machine, Need};
-use crate::namespace::{Directories, Neighbours, Silenced, View};
+use crate::namespace::{Directories, Neighbours, SilencedFiles, View};
 use crate::records::learned;
 use crate::system::{Memory, below_limit, monotonic_ms};
 use crate::transfer::recover_journal;
@@ -173,7 +173,7 @@ fn rank(joined: Joined, known: &[Knowledge]) -> (Arc<Rank>, Vec<Lease>) {
         identity,
         tally: Tally::new(),
         events: Events::default(),
-        silenced: Silenced::new(known),
+        silenced: SilencedFiles::new(known),
         directories: Directories::new(known),
         calls: Calls::default(),
         stage: RankStage::default(),

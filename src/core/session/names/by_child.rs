@@ -7,7 +7,9 @@ use std::path::Path;
 use crate::error::Result;
 use crate::handles::Loan;
 use crate::log::messages;
-use crate::namespace::{self as ns, Answer, Claim, Found, Intent, Manner, OnPrefix, Place};
+use crate::namespace::{
+    self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIntent, Place, WriteClaim,
+};
 use crate::session::{
     contents::placing::mode_of,
     names::Names,
@@ -19,7 +21,7 @@ use crate::system::{Attributes, has_writers, user_attributes_at};
 impl Names {
     /// Answers an open of `path` by the process `child`.
     pub(crate) fn open_by_child(&self, path: &Path, flags: i32, child: i32) -> Answer {
-        let intent = Intent::of(flags);
+        let intent = OpenIntent::of(flags);
         match self.rank.name_of(path) {
             Some(name) if intent.may_change && !ns::is_ours(name) => {
                 self.change_by_child(path, name, flags, child)
@@ -48,7 +50,7 @@ impl Names {
     }
 
     fn change_by_child(&self, path: &Path, name: &str, flags: i32, child: i32) -> Answer {
-        let intent = Intent::of(flags);
+        let intent = OpenIntent::of(flags);
         self.handles.wake(|one| one.name == name);
         let mut state = self.node.state();
         if !self.contents.concerns(&state, name) {
@@ -108,8 +110,8 @@ impl Names {
         &self,
         state: &mut Locked<'_>,
         name: &str,
-        found: &Found,
-        intent: Intent,
+        found: &FoundTarget,
+        intent: OpenIntent,
     ) -> Result<bool> {
         let own = state.own.holdings.values().any(|holding| holding.files.contains(name));
         let cached = state.view.cached_in(name).is_some();
@@ -119,12 +121,12 @@ impl Names {
         self.contents.clear_prefix(state, name, found)?;
         self.make_for_child(name, found, intent)?;
         let mut leave = |state: &mut State| self.contents.leave_to_prefix(state, name);
-        let claim = Claim { name: name.to_string(), on_prefix: true, rename: None };
+        let claim = WriteClaim { name: name.to_string(), on_prefix: true, rename: None };
         self.contents.bring_to_prefix(state, claim, found, intent, &mut leave)
     }
 
     /// A file that the PFS does not have is there for the call that truncates it, with its mode.
-    fn make_for_child(&self, name: &str, found: &Found, intent: Intent) -> Result<()> {
+    fn make_for_child(&self, name: &str, found: &FoundTarget, intent: OpenIntent) -> Result<()> {
         let (mode, attributes) = match &found.place {
             Place::Cached(_, here) => (mode_of(here), user_attributes_at(here)),
             Place::Elsewhere(_, remote) => {

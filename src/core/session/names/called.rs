@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::machine::Reason;
-use crate::namespace::{self as ns, Answer, Intent, Place};
+use crate::namespace::{self as ns, Answer, OpenIntent, Place};
 use crate::session::{
     names::Names,
     node::State,
@@ -16,7 +16,7 @@ use crate::session::{
 
 impl Names {
     /// Opens such a file.
-    pub(crate) fn open_called(&self, name: &str, intent: Intent) -> Answer {
+    pub(crate) fn open_called(&self, name: &str, intent: OpenIntent) -> Answer {
         if !intent.may_change {
             return self.open_for_reading(name);
         }

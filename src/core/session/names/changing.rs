@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::handles::Way;
+use crate::handles::LiesAt;
 use crate::log::messages;
 use crate::machine::{self, Deletion, Placed, Placement, Reason, Why};
 use crate::namespace::{self as ns, Answer, Manner, Place};
@@ -357,7 +357,7 @@ impl Names {
         if state.own.tokens.count(name) > 0 {
             self.contents.keep_private(state, here, to, deletion == Some(Deletion::Deferred))?;
             self.contents.after_move(state, key, name, deletion);
-            state.own.tokens.rename_as(name, to, target, &Way::OnPrefix);
+            state.own.tokens.rename_as(name, to, target, &LiesAt::OnPrefix);
         } else {
             let one = SingleFile { source: here, target: &self.site.on_prefix(to), reason };
             self.rank.publish(one, PublishGate::Open)?;

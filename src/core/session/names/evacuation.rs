@@ -6,10 +6,10 @@ use std::os::fd::IntoRawFd as _;
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
-use crate::handles::{Tracked, Way, stamp};
+use crate::handles::{LiesAt, Tracked, stamp};
 use crate::handles::{descriptor_info, open_alike};
 use crate::log::messages;
-use crate::namespace::{Answer, Intent, Manner, Place};
+use crate::namespace::{Answer, Manner, OpenIntent, Place};
 use crate::session::{names::Names, node::State};
 
 impl Names {
@@ -40,7 +40,7 @@ impl Names {
             Err(error) => {
                 let mut state = self.node.state();
                 match state.own.tokens.get(token).cloned() {
-                    Some(one) if matches!(one.way, Way::Cached | Way::Shadow { .. }) => {
+                    Some(one) if matches!(one.way, LiesAt::Cached | LiesAt::Shadow { .. }) => {
                         self.stores.tell_unmoved(&mut state, &one, &error);
                     }
                     Some(one) => {
@@ -60,7 +60,7 @@ impl Names {
         let name = {
             let mut state = self.node.state();
             match state.own.tokens.get(token).cloned() {
-                Some(mut tracked @ Tracked { way: Way::Lazy { .. }, .. }) => {
+                Some(mut tracked @ Tracked { way: LiesAt::Lazy { .. }, .. }) => {
                     if state.view.place(&tracked.name) == Place::Deleted {
                         state.own.tokens.orphan_readers(&tracked.name);
                         tracked = state.own.tokens.get(token).cloned().unwrap_or(tracked);
@@ -76,7 +76,7 @@ impl Names {
         let gone = || Error::Missing(format!("{name} cannot be copied to be changed"));
         let (flags, _) = descriptor_info(fd)?;
         let matched = self.rank.match_name(&name).ok_or_else(gone)?;
-        let intent = Intent::of(flags & (libc::O_ACCMODE | libc::O_APPEND));
+        let intent = OpenIntent::of(flags & (libc::O_ACCMODE | libc::O_APPEND));
         loop {
             let answer = self.open_for_writing(&name, &matched, intent, Manner::Changing);
             let (path, own) = match answer {
@@ -109,7 +109,7 @@ impl Names {
         tracked: Tracked,
     ) -> Result<File> {
         let orphan = tracked.is_orphan();
-        let Tracked { key, name, way: Way::Lazy { kept, .. }, .. } = tracked else {
+        let Tracked { key, name, way: LiesAt::Lazy { kept, .. }, .. } = tracked else {
             return Err(Error::Missing(format!("{} is not open on a sealed copy", tracked.name)));
         };
         let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
@@ -130,7 +130,7 @@ impl Names {
             shared.map_or_else(|| self.handles.private_copy(state, &key, &name, &here), Ok)?;
         let file = open_alike(fd, &copy)?;
         if let Some(one) = state.own.tokens.get_mut(token) {
-            one.way = Way::Shadow { copy, origin: kept.unwrap_or_default(), base: None };
+            one.way = LiesAt::Shadow { copy, origin: kept.unwrap_or_default(), base: None };
         }
         Ok(file)
     }

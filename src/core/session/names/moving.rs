@@ -20,7 +20,7 @@ use crate::cache::RebuildReport;
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{has_no_file, remove_empty_dirs, remove_file_if_there};
-use crate::handles::Way;
+use crate::handles::LiesAt;
 use crate::kvtree::KvTree;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Placement, Reason};
@@ -264,7 +264,7 @@ impl Names {
     ) -> bool {
         let target = self.site.on_prefix(name);
         let open =
-            state.own.tokens.all().any(|(_, one)| one.name == name && one.way != Way::OnPrefix);
+            state.own.tokens.all().any(|(_, one)| one.name == name && one.way != LiesAt::OnPrefix);
         match place {
             Place::Prefix | Place::Deleted | Place::Evicted(_) => true,
             Place::Elsewhere(_, remote) => is_published(&target, &remote.meta),

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::account::tally::Count;
 use crate::handles::Room;
 use crate::machine::{self, Placed, Placement, Reason};
-use crate::namespace::{self as ns, Answer, Found, Intent, Manner, Place};
+use crate::namespace::{self as ns, Answer, FoundTarget, Manner, OpenIntent, Place};
 use crate::patterns::Match;
 use crate::session::{
     names::Names,
@@ -21,7 +21,7 @@ impl Names {
     }
 
     pub(crate) fn open_as(&self, path: &Path, flags: i32, manner: Manner) -> Answer {
-        let intent = Intent::of(flags);
+        let intent = OpenIntent::of(flags);
         let Some(name) = self.rank.name_of(path) else {
             if intent.may_change {
                 self.report.tell_unnameable(path);
@@ -69,7 +69,7 @@ impl Names {
         &self,
         name: &str,
         matched: &Match,
-        intent: Intent,
+        intent: OpenIntent,
         manner: Manner,
     ) -> Answer {
         self.report.unmatched.matches();
@@ -86,7 +86,7 @@ impl Names {
         &self,
         name: &str,
         matched: &Match,
-        intent: Intent,
+        intent: OpenIntent,
         manner: Manner,
     ) -> Option<Answer> {
         let mut state = self.node.state_to_change(&[name]);
@@ -157,7 +157,7 @@ impl Names {
         state: &mut State,
         placed: &mut Placed,
         name: &str,
-        found: &Found,
+        found: &FoundTarget,
         room: std::result::Result<Room, Reason>,
     ) -> Room {
         // What another descriptor holds until it goes to the PFS is one file for all; so is what
@@ -182,7 +182,7 @@ impl Names {
 }
 
 /// Not routed: but what is in the cache can only be found there.
-fn answer_in_place(found: &Found) -> Answer {
+fn answer_in_place(found: &FoundTarget) -> Answer {
     match &found.place {
         Place::Cached(_, here) | Place::Private(here) => Answer::at(here.clone()),
         _ => Answer::PASS,

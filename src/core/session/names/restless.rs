@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
-use crate::handles::Way;
+use crate::handles::LiesAt;
 use crate::log::{self, messages};
 use crate::machine::{Reason, Restless, name_hash};
 use crate::namespace::{self as ns, Place, pattern_of};
@@ -60,7 +60,7 @@ impl Names {
         let open: Vec<(u64, String)> = {
             let state = self.node.state();
             let open = state.own.tokens.all().filter(|(_, one)| {
-                one.way == Way::Temporary
+                one.way == LiesAt::Temporary
                     && state.view.is_private(&one.name)
                     && self.is_silenced(&one.name)
             });
@@ -73,7 +73,7 @@ impl Names {
         for (token, name) in open {
             self.site.host.move_out(token);
             let mut state = self.node.state();
-            if state.own.tokens.get(token).is_some_and(|one| one.way == Way::OnPrefix) {
+            if state.own.tokens.get(token).is_some_and(|one| one.way == LiesAt::OnPrefix) {
                 state.own.tokens.orphan(&name);
                 state.view.leave_alone(&name);
                 drop(state);
@@ -209,7 +209,7 @@ fn is_mine(state: &State, name: &str) -> bool {
 
 /// Nothing that is open has to find its dataset again when it is closed.
 fn can_leave(state: &State, name: &str) -> bool {
-    let plain = |way: &Way| matches!(way, Way::Cached | Way::OnPrefix);
+    let plain = |way: &LiesAt| matches!(way, LiesAt::Cached | LiesAt::OnPrefix);
     !state.view.is_private(name)
         && state.own.tokens.all().all(|(_, one)| one.name != name || plain(&one.way))
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use crate::account::tally::Count;
 use crate::error::Result;
-use crate::handles::{Tracked, Way};
+use crate::handles::{LiesAt, Tracked};
 use crate::log::messages;
 use crate::machine::{self, DatasetKey, Reason};
-use crate::namespace::{self as ns, Answer, Intent, Place};
+use crate::namespace::{self as ns, Answer, OpenIntent, Place};
 use crate::patterns::Template;
 use crate::session::{
     names::Names,
@@ -22,7 +22,7 @@ use crate::system::monotonic_ms;
 
 impl Names {
     /// Opens a name that matches no pattern.
-    pub(crate) fn open_unmatched(&self, name: &str, intent: Intent) -> Answer {
+    pub(crate) fn open_unmatched(&self, name: &str, intent: OpenIntent) -> Answer {
         if intent.may_change {
             self.report.note_unmatched(name);
         }
@@ -65,7 +65,7 @@ impl Names {
                 let tracked = Tracked {
                     made: !found.exists,
                     room: room.unwrap_or_default(),
-                    ..Tracked::new(&key, name, Way::Temporary)
+                    ..Tracked::new(&key, name, LiesAt::Temporary)
                 };
                 Answer::Redirect { path, token: state.own.tokens.issue(tracked) }
             }
@@ -79,7 +79,7 @@ impl Names {
     /// Opens on the PFS what the cache cannot open or make. What the cache has under that name
     /// goes there first, or is forgotten if the open empties it: it must not come back when the
     /// program renames the new one, or at the end.
-    fn pass_private(&self, state: &mut State, name: &str, intent: Intent) -> Answer {
+    fn pass_private(&self, state: &mut State, name: &str, intent: OpenIntent) -> Answer {
         let Place::Private(here) = state.view.place(name) else { return Answer::PASS };
         if state.own.tokens.count(name) > 0 {
             return Answer::Fail(libc::EIO); // one name cannot be two files
@@ -139,10 +139,10 @@ impl Names {
             let cached = self.stores.put_in_cache(state, placed, last, put);
             if cached {
                 self.contents.replace_private(state, to);
-                state.own.tokens.rename_as(name, last, &placed.key, &Way::Cached);
+                state.own.tokens.rename_as(name, last, &placed.key, &LiesAt::Cached);
             } else if open {
                 self.contents.keep_private(state, here, last, false)?;
-                state.own.tokens.rename_as(name, last, &placed.key, &Way::OnPrefix);
+                state.own.tokens.rename_as(name, last, &placed.key, &LiesAt::OnPrefix);
             } else {
                 let reason = state.machine.reason_of(&placed.key, last);
                 self.publish_as(state, here, to, reason.unwrap_or(Reason::StoreFailed))?;
@@ -197,7 +197,7 @@ impl Names {
         };
         // A private copy of a sealed file has not become the file yet.
         let mut all = state.own.tokens.all().filter(|(_, one)| one.name == name);
-        let plain = all.all(|(_, one)| one.way == Way::Cached);
+        let plain = all.all(|(_, one)| one.way == LiesAt::Cached);
         drop(all);
         if !plain || self.rank.match_name(new).is_some() {
             return Ok(Answer::Fail(libc::EXDEV));

@@ -1,6 +1,6 @@
 //! Files of complete datasets that the program has changed or deleted since: their records say so.
 
-use crate::handles::{Tracked, Way};
+use crate::handles::{LiesAt, Tracked};
 use crate::log::messages;
 use crate::machine::DatasetKey;
 use crate::session::node::{Node, State};
@@ -33,7 +33,7 @@ impl Node {
     /// Returns the size of a file where the rank has it.
     pub(crate) fn size_of(&self, state: &State, tracked: &Tracked) -> u64 {
         let path = match (&tracked.way, state.view.layer(&tracked.key)) {
-            (Way::Cached, Some(layer)) => layer.dir.join(&tracked.name),
+            (LiesAt::Cached, Some(layer)) => layer.dir.join(&tracked.name),
             _ => self.site.on_prefix(&tracked.name),
         };
         path.metadata().map_or(0, |found| found.len())

@@ -12,24 +12,24 @@ use std::sync::atomic::Ordering;
 
 use crate::error::Result;
 use crate::machine::DatasetState;
-use crate::namespace::{Claim, Claimed, Neighbours, News, Notice};
+use crate::namespace::{Claimed, Neighbours, NodeNews, Notice, WriteClaim};
 use crate::session::node::{
     Node, State,
     shared::{Guarded, Publishing},
 };
-use crate::system::{Heard, thread_id};
+use crate::system::{HeardInLog, thread_id};
 
 impl Node {
     /// Takes in what the others of the node have told since the last time.
-    pub(crate) fn hear_neighbours(&self, state: &mut State) -> News {
-        let mut news = News::default();
+    pub(crate) fn hear_neighbours(&self, state: &mut State) -> NodeNews {
+        let mut news = NodeNews::default();
         let Neighbours { log, place: heard_to, .. } = &self.neighbours;
         let Some(log) = log.get() else { return news };
         let mut place = heard_to.load(Ordering::Relaxed);
         loop {
             match log.hear(&mut place) {
-                Heard::Nothing => break,
-                Heard::Missed => {
+                HeardInLog::Nothing => break,
+                HeardInLog::Missed => {
                     news.missed = true;
                     state.mates.claims.clear();
                     state.mates.turns.clear();
@@ -38,7 +38,7 @@ impl Node {
                     state.note_all_co_writers();
                     state.own.checksums.doubt_all();
                 }
-                Heard::Message(bytes) => match Notice::from_bytes(&bytes) {
+                HeardInLog::Message(bytes) => match Notice::from_bytes(&bytes) {
                     Some((rank, told)) if rank != self.site.rank => {
                         self.listen(state, &mut news, rank, told);
                     }
@@ -50,7 +50,7 @@ impl Node {
         news
     }
 
-    fn listen(&self, state: &mut State, news: &mut News, rank: usize, told: Notice) {
+    fn listen(&self, state: &mut State, news: &mut NodeNews, rank: usize, told: Notice) {
         let of = match &told {
             Notice::Made(name) | Notice::OnPrefix(name) | Notice::Unclaimed(name) => name.clone(),
             Notice::Claimed(claim) => claim.name.clone(),
@@ -89,13 +89,13 @@ impl Node {
 
     /// Tells the others that this rank is about to write a file. `false`: it has not heard all, and
     /// they have not, either.
-    pub(crate) fn claim(&self, claim: &Claim) -> bool {
+    pub(crate) fn claim(&self, claim: &WriteClaim) -> bool {
         let told = Notice::Claimed(claim.clone());
         self.rank.is_child() || self.neighbours.announce(&told, self.site.rank)
     }
 
     /// Takes a claim back: what has come of it is told, or it has failed.
-    pub(crate) fn unclaim(&self, claim: &Claim) {
+    pub(crate) fn unclaim(&self, claim: &WriteClaim) {
         if !self.rank.is_child() {
             self.neighbours.tell(&[Notice::Unclaimed(claim.name.clone())], self.site.rank);
         }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::params::keys;
-use crate::restart::index::Listed;
+use crate::restart::index::IndexedDataset;
 use crate::session::prefix::Inspector;
 use crate::transfer::{self, Fetched};
 
@@ -25,7 +25,7 @@ pub(crate) enum Fetching {
 impl Inspector {
     /// Tells how a checkpoint that is on the prefix is protected in the cache; `None` if the
     /// settings want it to stay where it is. The same on all ranks.
-    pub(crate) fn fetched_as(&self, one: &Listed) -> Option<&RedundancyDesc> {
+    pub(crate) fn fetched_as(&self, one: &IndexedDataset) -> Option<&RedundancyDesc> {
         let settings = &self.site.settings;
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
             return None;
@@ -43,7 +43,7 @@ impl Inspector {
     pub(crate) fn fetch(
         &self,
         links: &Links,
-        one: &Listed,
+        one: &IndexedDataset,
         report: &mut RebuildReport,
     ) -> Result<Fetching> {
         let (Some(descriptor), Some((series, number))) =

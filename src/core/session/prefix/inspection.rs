@@ -12,14 +12,14 @@ use crate::events::Event;
 use crate::launch::site::Links;
 use crate::log::messages;
 use crate::params::keys;
-use crate::restart::index::Listed;
+use crate::restart::index::IndexedDataset;
 use crate::session::prefix::Inspector;
 use crate::transfer::{Check, Verified, note_attempt, verify_on_prefix, verify_outdated};
 
 impl Inspector {
     pub(crate) fn log_look(
         &self,
-        one: &Listed,
+        one: &IndexedDataset,
         found: &Verified,
         is_fetch: bool,
         report: &RebuildReport,
@@ -40,7 +40,7 @@ impl Inspector {
     /// Tells the user what is to be known of a checkpoint that is offered, though all of it was
     /// not, or could not be, verified. Who `restarts` from it is told, others only if they want to
     /// know.
-    pub(crate) fn tell_unverified(&self, one: &Listed, found: &Verified, restarts: bool) {
+    pub(crate) fn tell_unverified(&self, one: &IndexedDataset, found: &Verified, restarts: bool) {
         if found.fault.is_some() {
             return; // It is not offered.
         }
@@ -68,7 +68,7 @@ impl Inspector {
     pub(crate) fn look_at(
         &self,
         links: &Links,
-        one: &Listed,
+        one: &IndexedDataset,
         restarts: bool,
         fetches: bool,
         report: &mut RebuildReport,
@@ -104,7 +104,7 @@ impl Inspector {
 }
 
 /// Whether the cache offers a newer checkpoint of its series.
-fn is_outdated(one: &Listed, report: &RebuildReport) -> bool {
+fn is_outdated(one: &IndexedDataset, report: &RebuildReport) -> bool {
     let series = &one.key.series;
     report.offered.iter().any(|cached| cached.id > one.id && cached.key.series == *series)
 }

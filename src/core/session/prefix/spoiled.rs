@@ -4,7 +4,7 @@ use crate::cache::{RebuildReport, Withheld, withhold_spoiled};
 use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::messages;
-use crate::restart::index::{Index, Listed, newest_left};
+use crate::restart::index::{Index, IndexedDataset, newest_left};
 use crate::session::prefix::Inspector;
 use crate::transfer::{Verified, names_on_prefix};
 
@@ -38,7 +38,7 @@ impl Inspector {
     pub(crate) fn look_at_spoiled(
         &self,
         links: &Links,
-        one: &Listed,
+        one: &IndexedDataset,
         report: &RebuildReport,
     ) -> Result<Option<Verified>> {
         let Some(withheld) = spoiled(report, one.id) else { return Ok(None) };
@@ -47,7 +47,7 @@ impl Inspector {
     }
 
     /// Says what is wrong with a checkpoint on the prefix, unless it is told of as withheld.
-    pub(crate) fn tell_damaged(&self, one: &Listed, report: &RebuildReport, what: &str) {
+    pub(crate) fn tell_damaged(&self, one: &IndexedDataset, report: &RebuildReport, what: &str) {
         if spoiled(report, one.id).is_none() {
             self.rank.tell(
                 messages::PREFIX_DAMAGED,

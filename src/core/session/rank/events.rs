@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::account::deleted::{OUTSIDE_WINDOW, deletions};
 use crate::account::log_places::log_sinks;
 use crate::account::paces::pace_events;
-use crate::events::{Event, EventLog, Job};
+use crate::events::{Event, EventLog, LoggedJob};
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::params::keys;
@@ -33,7 +33,7 @@ impl Rank {
             return;
         }
         let (user, job_id) = self.site.layout.user_and_job();
-        let job = Job {
+        let job = LoggedJob {
             user,
             job_id,
             job_name: settings.get_optional(keys::JOB_NAME).unwrap_or_default(),

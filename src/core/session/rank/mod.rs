@@ -34,7 +34,7 @@ use crate::account::tally::Tally;
 use crate::events::EventLog;
 use crate::launch::site::{Links, Site};
 use crate::machine::DatasetKey;
-use crate::namespace::{Directories, Silenced};
+use crate::namespace::{Directories, SilencedFiles};
 use crate::patterns::SeriesSet;
 
 /// The log of rank 0, if there is one.
@@ -73,7 +73,7 @@ pub struct Rank {
     pub(super) identity: String,
     pub(super) tally: Tally,
     pub(super) events: Events,
-    pub(super) silenced: Silenced,
+    pub(super) silenced: SilencedFiles,
     pub(super) directories: Directories,
     pub(super) calls: Calls,
     pub(super) stage: RankStage,

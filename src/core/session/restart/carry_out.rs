@@ -10,9 +10,9 @@ use crate::launch::site::Links;
 use crate::log::messages;
 use crate::machine::Rejected;
 use crate::params::keys;
-use crate::restart::index::{Index, Listed};
+use crate::restart::index::{Index, IndexedDataset};
 use crate::restart::plan::{Cached, Restart, Wishes};
-use crate::restart::verdict::{Current, Depth, Look, Plan, Reason, Verdict};
+use crate::restart::verdict::{Current, Fate, HiddenBecause, LookResult, LookedFor, StartPlan};
 use crate::session::{
     prefix::{abandoned::InPlace, hiding::Hidden},
     restart::Restorer,
@@ -81,16 +81,16 @@ impl Restorer {
             self.withdraw_offers(&plan, restart, report, &mut hidden);
             let Some((id, verdict)) = plan.next().cloned() else { break plan };
             match verdict {
-                Verdict::BringBack { damaged } => {
+                Fate::BringBack { damaged } => {
                     let Some(one) = listed(restart, id) else { continue };
                     let done = self.bring_back(links, &one, &mut restart.index, damaged)?;
                     restart.brought_back(id, done);
                 }
-                Verdict::PutBack => {
+                Fate::PutBack => {
                     self.prefix.put_back(links, id, &mut hidden)?;
                     restart.has_put_back(id);
                 }
-                Verdict::Look(depth @ (Depth::ToHide | Depth::ToStay)) => {
+                Fate::Look(depth @ (LookedFor::ToHide | LookedFor::ToStay)) => {
                     let found = verify_on_prefix(&links.ctx(&self.site), id, Check::Sizes)?;
                     restart.learn(id, depth, look_of(&found, id, depth, report));
                     names.insert(id, found.names);
@@ -122,15 +122,15 @@ impl Restorer {
         restart: &mut Restart,
         report: &mut RebuildReport,
         id: u64,
-        verdict: &Verdict,
+        verdict: &Fate,
     ) -> Result<Verified> {
         let (is_fetch, restarts) = match verdict {
-            Verdict::Look(Depth::Candidate { restarts }) => (false, *restarts),
+            Fate::Look(LookedFor::Candidate { restarts }) => (false, *restarts),
             _ => (true, true),
         };
-        let (begin, depth) = (Instant::now(), Depth::Candidate { restarts });
+        let (begin, depth) = (Instant::now(), LookedFor::Candidate { restarts });
         let Some(one) = listed(restart, id) else {
-            restart.learn(id, depth, Look { gone: true, ..Look::default() });
+            restart.learn(id, depth, LookResult { gone: true, ..LookResult::default() });
             return Ok(Verified::default());
         };
         let found = self.prefix.look_at(links, &one, restarts, is_fetch, report)?;
@@ -152,7 +152,7 @@ impl Restorer {
     /// Cached datasets that the program is not to see leave what is offered.
     fn withdraw_offers(
         &self,
-        plan: &Plan,
+        plan: &StartPlan,
         restart: &Restart,
         report: &mut RebuildReport,
         hidden: &mut Hidden,
@@ -163,7 +163,7 @@ impl Restorer {
             let one = report.offered.remove(at);
             let mut keeps_names = false;
             match verdict {
-                Verdict::Hide(Reason::OlderThan(newer)) => {
+                Fate::Hide(HiddenBecause::OlderThan(newer)) => {
                     keeps_names = true;
                     let newer = listed(restart, *newer).map(|one| one.name).unwrap_or_default();
                     self.rank.mention(format_args!(
@@ -171,8 +171,8 @@ impl Restorer {
                         self.rank.title(&key)
                     ));
                 }
-                Verdict::Hide(Reason::Left { gone_on: true }) => keeps_names = true,
-                Verdict::Hide(Reason::Left { gone_on: false })
+                Fate::Hide(HiddenBecause::Left { gone_on: true }) => keeps_names = true,
+                Fate::Hide(HiddenBecause::Left { gone_on: false })
                     if !listed(restart, *id).is_some_and(|one| one.holds_names) =>
                 {
                     hidden.after_current.push((one.key.name(), false));
@@ -192,7 +192,7 @@ impl Restorer {
         &self,
         links: &Links,
         restart: &Restart,
-        plan: &Plan,
+        plan: &StartPlan,
         names: &NamesById,
         hidden: &mut Hidden,
     ) -> Result<()> {
@@ -201,25 +201,25 @@ impl Restorer {
         for (id, verdict) in &plan.verdicts {
             let own = || names.get(id).cloned().unwrap_or_default();
             match verdict {
-                Verdict::Hide(Reason::NewerThanChosen) => {
+                Fate::Hide(HiddenBecause::NewerThanChosen) => {
                     newer.insert(*id);
                     if listed(restart, *id).is_some() {
                         hidden.names.extend(names_on_prefix(&ctx, *id)?);
                     }
                 }
-                Verdict::Hide(Reason::Damaged) => hidden.names.extend(own()),
-                Verdict::Hide(Reason::AfterCurrent { damaged }) => {
+                Fate::Hide(HiddenBecause::Damaged) => hidden.names.extend(own()),
+                Fate::Hide(HiddenBecause::AfterCurrent { damaged }) => {
                     hidden.names.extend(own());
                     let name = listed(restart, *id).map(|one| one.name).unwrap_or_default();
                     hidden.after_current.push((name, *damaged));
                 }
-                Verdict::Hide(Reason::OtherCourse { own: newest }) => {
+                Fate::Hide(HiddenBecause::OtherCourse { own: newest }) => {
                     let kept: BTreeSet<_> = names_on_prefix(&ctx, *newest)?.into_iter().collect();
                     hidden.names.extend(own().into_iter().filter(|name| !kept.contains(name)));
                     let name = listed(restart, *id).map(|one| one.name).unwrap_or_default();
                     self.rank.mention(format_args!("{name} is of a course that the run has left"));
                 }
-                Verdict::ReadInPlace if *id == plan.newest_in_place() => {
+                Fate::ReadInPlace if *id == plan.newest_in_place() => {
                     let captured = listed(restart, *id).map(|one| one.key.id).unwrap_or_default();
                     hidden.in_place = Some(InPlace { captured, names: own() });
                 }
@@ -252,8 +252,8 @@ impl Restorer {
     fn tell_after_current(
         &self,
         restart: &Restart,
-        plan: &Plan,
-        current: Option<&Listed>,
+        plan: &StartPlan,
+        current: Option<&IndexedDataset>,
         hidden: &Hidden,
     ) {
         let Some((newest, _)) = hidden.after_current.first() else { return };
@@ -277,17 +277,16 @@ impl Restorer {
     }
 }
 
-fn listed(restart: &Restart, id: u64) -> Option<Listed> {
+fn listed(restart: &Restart, id: u64) -> Option<IndexedDataset> {
     restart.index.listed.iter().find(|one| one.id == id).cloned()
 }
 
 /// What the plan is to know of a look.
-fn look_of(found: &Verified, id: u64, depth: Depth, report: &RebuildReport) -> Look {
-    let shares = report
-        .offered
-        .iter()
-        .filter(|cached| depth == Depth::ToStay && found.names.iter().any(|name| cached.has(name)));
-    Look {
+fn look_of(found: &Verified, id: u64, depth: LookedFor, report: &RebuildReport) -> LookResult {
+    let shares = report.offered.iter().filter(|cached| {
+        depth == LookedFor::ToStay && found.names.iter().any(|name| cached.has(name))
+    });
+    LookResult {
         fault: found.fault.is_some(),
         gone: found.gone,
         anew: found.anew,

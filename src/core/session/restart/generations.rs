@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::launch::site::Links;
 use crate::log::messages;
-use crate::restart::index::{Index, Listed};
+use crate::restart::index::{Index, IndexedDataset};
 use crate::session::restart::Restorer;
 use crate::transfer::bring_back;
 
@@ -15,7 +15,7 @@ impl Restorer {
     pub(crate) fn bring_back(
         &self,
         links: &Links,
-        one: &Listed,
+        one: &IndexedDataset,
         index: &mut Index,
         damaged: bool,
     ) -> Result<bool> {
@@ -42,8 +42,9 @@ impl Restorer {
             }
             Ok(Ok(())) => {}
         }
-        let same =
-            |other: &Listed| (&other.key.series, &other.key.id) == (&one.key.series, &one.key.id);
+        let same = |other: &IndexedDataset| {
+            (&other.key.series, &other.key.id) == (&one.key.series, &one.key.id)
+        };
         let mut newer = None;
         for other in index.listed.iter_mut().filter(|other| same(other)) {
             if other.id == one.id {

@@ -13,7 +13,7 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::Rejected;
 use crate::params::keys;
-use crate::records::{DatasetKey, Turn};
+use crate::records::{CourseTurn, DatasetKey};
 use crate::restart::index::Index;
 use crate::restart::plan::Restart;
 use crate::session::{prefix::hiding::Hidden, rank::lock, restart::Restorer};
@@ -73,7 +73,7 @@ impl Restorer {
         let listed = index.listed.iter().map(|one| one.id);
         let newest = listed.max().max(index.turn.map(|turn| turn.from)).unwrap_or(0);
         let newest = newest.max(report.highest_id);
-        let turn = (newest > limit).then_some(Turn { to: limit, from: newest });
+        let turn = (newest > limit).then_some(CourseTurn { to: limit, from: newest });
         if turn == index.turn {
             return;
         }

@@ -5,9 +5,9 @@ use crate::cache::RebuildReport;
 use crate::log::{self, messages};
 use crate::machine::Rejected;
 use crate::params::keys;
-use crate::records::Turn;
+use crate::records::CourseTurn;
 use crate::restart::index::Index;
-use crate::restart::removal::Kept;
+use crate::restart::removal::CachedCheckpoint;
 use crate::session::restart::Restorer;
 use crate::transfer::note_removal;
 
@@ -27,8 +27,9 @@ impl Restorer {
         }
         for (at, series) in self.rank.series.series().iter().enumerate() {
             let of_series = report.offered.iter().filter(|one| one.key.series == series.name);
-            let kept: Vec<Kept> =
-                of_series.map(|one| Kept { id: one.id, written: one.written() }).collect();
+            let kept: Vec<CachedCheckpoint> = of_series
+                .map(|one| CachedCheckpoint { id: one.id, written: one.written() })
+                .collect();
             let Some(turn) = index.removal(at, &kept) else { continue };
             self.note_removal(index, at, Some(turn));
             let is_out = |id: u64, of: &str| of == series.name && turn.leaves(id);
@@ -62,7 +63,7 @@ impl Restorer {
         left.into_iter().for_each(|series| self.note_removal(index, series, None));
     }
 
-    fn note_removal(&self, index: &mut Index, series: usize, left: Option<Turn>) {
+    fn note_removal(&self, index: &mut Index, series: usize, left: Option<CourseTurn>) {
         if index.removed.get(&series).copied() == left {
             return;
         }

@@ -12,7 +12,7 @@ use crate::log::messages;
 use crate::machine::{DatasetKey, Offer, Rejected, RestoredFiles, Resumed};
 use crate::namespace::{self as ns, Layer};
 use crate::records::FileMeta;
-use crate::restart::index::{Index, Listed};
+use crate::restart::index::{Index, IndexedDataset};
 use crate::restart::thrown::{LastWords, still_there};
 use crate::session::{rank::lock, restart::Restorer};
 use crate::system::monotonic_ms;
@@ -49,7 +49,7 @@ impl Restorer {
         let mut resumed = Resumed {
             last_id: known.last_id,
             last_numbers: known.last_numbers.clone(),
-            listed: known.listed.iter().filter_map(Listed::short).collect(),
+            listed: known.listed.iter().filter_map(IndexedDataset::short).collect(),
             ..Resumed::default()
         };
         resumed.decision.last_id = report.highest_id;

@@ -11,7 +11,7 @@ use crate::log::{self, messages};
 use crate::records::DatasetRecord;
 use crate::restart::index::Index;
 use crate::restart::plan::Restart;
-use crate::restart::verdict::Verdict;
+use crate::restart::verdict::Fate;
 use crate::session::restart::Restorer;
 use crate::transfer::{Left, flush_shares, kept_by_newer};
 
@@ -28,7 +28,7 @@ impl Restorer {
         restart: &mut Restart,
     ) -> Result<()> {
         let mut any = false;
-        while let Some((id, Verdict::PublishFromHolders)) = restart.plan().next().cloned() {
+        while let Some((id, Fate::PublishFromHolders)) = restart.plan().next().cloned() {
             restart.published(id);
             let is_it = |one: &Withheld| one.id == id && one.stranded.is_some();
             let Some(at) = report.withheld.iter().position(is_it) else { continue };

@@ -13,7 +13,7 @@ use std::os::fd::IntoRawFd as _;
 
 use super::room::in_memory;
 use crate::cache::Store;
-use crate::handles::{Tracked, Way};
+use crate::handles::{LiesAt, Tracked};
 use crate::log;
 use crate::machine::DatasetKey;
 use crate::params::keys;
@@ -44,7 +44,7 @@ impl Stores {
     fn wanted_pages(&self, token: u64) -> Option<(&Store, u64)> {
         let state = self.node.state_to_look();
         let one =
-            state.own.tokens.get(token).filter(|one| one.way == Way::Cached && !one.doubted)?;
+            state.own.tokens.get(token).filter(|one| one.way == LiesAt::Cached && !one.doubted)?;
         let room = one.room;
         if lock(&self.pages).kept == 0 || room.wanted || room.reserved > 0 {
             return None;
@@ -61,7 +61,7 @@ impl Stores {
 
     /// Learns from a close whether the file was written from start to end.
     pub(crate) fn learn_order(&self, tracked: &Tracked) {
-        let of_cache = tracked.way == Way::Cached && self.site.settings.get(keys::CACHE_REUSE);
+        let of_cache = tracked.way == LiesAt::Cached && self.site.settings.get(keys::CACHE_REUSE);
         let Some(file) =
             Some(&tracked.name).filter(|_| of_cache).and_then(|it| self.rank.file_ref(it))
         else {

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 
 use crate::cache::{self, Ctx, Setback, Store};
 use crate::descriptors::Overhead;
-use crate::handles::{Room, Tracked, Way};
+use crate::handles::{LiesAt, Room, Tracked};
 use crate::log;
 use crate::machine::{DatasetKey, FileRef};
 use crate::namespace::Place;
@@ -184,7 +184,7 @@ impl Stores {
         let state = self.node.state_to_look();
         let Some(one) = state.own.tokens.get(token) else { return true };
         lock(&self.kept_out).remove(&one.name);
-        if one.way == Way::Cached && state.view.is_taken(&one.key, &one.name) {
+        if one.way == LiesAt::Cached && state.view.is_taken(&one.key, &one.name) {
             return false;
         }
         let room = one.room;
@@ -196,9 +196,9 @@ impl Stores {
     /// elsewhere. `false`: the store has no room for them.
     pub fn reserve(&self, token: u64, fd: i32, offset: u64, bytes: u64) -> bool {
         let in_store = |one: &Tracked| match &one.way {
-            Way::Cached | Way::Temporary => true,
-            Way::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
-            Way::OnPrefix | Way::Lazy { .. } => false,
+            LiesAt::Cached | LiesAt::Temporary => true,
+            LiesAt::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
+            LiesAt::OnPrefix | LiesAt::Lazy { .. } => false,
         };
         let state = self.node.state_to_look();
         let Some(one) = state.own.tokens.get(token).filter(|one| in_store(one)) else {
@@ -250,12 +250,13 @@ impl Stores {
             return;
         }
         let path = match (&tracked.way, state.view.place(&tracked.name)) {
-            (Way::Shadow { copy, .. }, _) => copy.clone(),
-            (Way::Cached, Place::Cached(_, here)) | (Way::Temporary, Place::Private(here)) => here,
+            (LiesAt::Shadow { copy, .. }, _) => copy.clone(),
+            (LiesAt::Cached, Place::Cached(_, here))
+            | (LiesAt::Temporary, Place::Private(here)) => here,
             _ => return,
         };
         let unused = path.metadata().is_ok_and(|found| found.len() < reserved);
-        if unused && !release(&path) && tracked.way == Way::Cached {
+        if unused && !release(&path) && tracked.way == LiesAt::Cached {
             lock(&self.late).push((tracked.key.clone(), tracked.name.clone()));
         }
     }

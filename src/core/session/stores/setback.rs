@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::cache::{NodeCatalog, Setback, is_about_the_file, leaves_a_gap};
 use crate::error::{Error, Result};
 use crate::events::Event;
-use crate::handles::{Tracked, Way};
+use crate::handles::{LiesAt, Tracked};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
@@ -135,18 +135,18 @@ impl Stores {
             lock(&self.kept_out).insert(name.to_string());
         }
         match &tracked.way {
-            Way::Shadow { copy, .. } => {
+            LiesAt::Shadow { copy, .. } => {
                 if state.own.tokens.shadow_of(name).is_none() {
                     let _ = ns::remove(copy);
                 }
             }
-            Way::Temporary => {
+            LiesAt::Temporary => {
                 if tracked.made {
                     state.view.take_private(name);
                 }
             }
-            Way::Lazy { .. } => {}
-            Way::Cached | Way::OnPrefix => {
+            LiesAt::Lazy { .. } => {}
+            LiesAt::Cached | LiesAt::OnPrefix => {
                 if again || !leaves_a_gap(errno) {
                     state.machine.open_failed(&tracked.key, name, monotonic_ms());
                 } else {
@@ -158,7 +158,7 @@ impl Stores {
                 }
             }
         }
-        let twin = state.own.tokens.writer(name).filter(|_| again && tracked.way == Way::Cached);
+        let twin = state.own.tokens.writer(name).filter(|_| again && tracked.way == LiesAt::Cached);
         drop(state);
         // What is open already is one file for all: it goes along.
         twin.into_iter().for_each(|twin| self.site.host.move_out(twin));
@@ -168,10 +168,10 @@ impl Stores {
     /// Tells whether the bytes of the descriptor are in a store, and not on the PFS.
     pub(crate) fn is_in_store(&self, tracked: &Tracked) -> bool {
         match &tracked.way {
-            Way::Cached | Way::Temporary => true,
-            Way::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
-            Way::Lazy { kept, .. } => kept.is_none(),
-            Way::OnPrefix => false,
+            LiesAt::Cached | LiesAt::Temporary => true,
+            LiesAt::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
+            LiesAt::Lazy { kept, .. } => kept.is_none(),
+            LiesAt::OnPrefix => false,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::account::tally::Count;
 use crate::cache::Setback;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
-use crate::handles::{Room, Tracked, Way};
+use crate::handles::{LiesAt, Room, Tracked};
 use crate::namespace::{self as ns, Place};
 use crate::session::{node::State, stores::Stores};
 use crate::system::{monotonic_ms, test_pause};
@@ -38,21 +38,21 @@ impl Stores {
     pub(crate) fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
         let mut state = self.node.state();
         let Some(tracked) = state.own.tokens.get(token).cloned() else { return Ok(None) };
-        if let Way::Shadow { copy, .. } = &tracked.way {
+        if let LiesAt::Shadow { copy, .. } = &tracked.way {
             let copy = self.evacuate_shadow(&mut state, copy)?;
             return open_alike(fd, &copy).map(Some);
         }
         let source = match (state.view.place(&tracked.name), &tracked.way) {
-            (Place::Private(here), Way::Temporary) => Some(here),
-            (Place::Cached(_, here), Way::Cached) => Some(here),
+            (Place::Private(here), LiesAt::Temporary) => Some(here),
+            (Place::Cached(_, here), LiesAt::Cached) => Some(here),
             // Another descriptor on the same file was here before, a moment ago; if it was not, the
             // store cannot even look the file up.
-            (Place::Prefix, Way::Cached) => {
+            (Place::Prefix, LiesAt::Cached) => {
                 let layer = state.view.layer(&tracked.key);
                 let layer = layer.filter(|layer| !layer.is_on_prefix(&tracked.name));
                 layer.map(|layer| layer.dir.join(&tracked.name))
             }
-            (Place::Prefix, Way::Temporary) => None,
+            (Place::Prefix, LiesAt::Temporary) => None,
             _ => return Ok(None),
         };
         if let Some(source) = &source {
@@ -61,11 +61,11 @@ impl Stores {
         let file = open_alike(fd, &self.site.on_prefix(&tracked.name))?;
         test_pause("move.copied");
         if let Some(one) = state.own.tokens.get_mut(token) {
-            (one.way, one.room) = (Way::OnPrefix, Room::default());
+            (one.way, one.room) = (LiesAt::OnPrefix, Room::default());
         }
         match source {
             Some(source) => self.moved_out(&mut state, &tracked, &source),
-            None if tracked.way == Way::Cached
+            None if tracked.way == LiesAt::Cached
                 && state.machine.lies_on_prefix(&tracked.key, &tracked.name) == Some(false) =>
             {
                 state.now_on_prefix(&tracked.key, &tracked.name, Reason::Shared);
@@ -123,7 +123,7 @@ impl Stores {
     pub(crate) fn distrust(&self, token: u64) -> bool {
         let mut state = self.node.state();
         let Some(one) = state.own.tokens.get_mut(token) else { return false };
-        let in_cache = self.is_in_store(one) && !matches!(one.way, Way::Lazy { .. });
+        let in_cache = self.is_in_store(one) && !matches!(one.way, LiesAt::Lazy { .. });
         one.distrusted |= in_cache;
         in_cache
     }
@@ -136,17 +136,17 @@ impl Stores {
             return true;
         }
         let moved = match (&mut tracked.way, state.view.place(&tracked.name)) {
-            (Way::Shadow { copy, .. }, _) => {
+            (LiesAt::Shadow { copy, .. }, _) => {
                 self.evacuate_shadow(state, copy).map(|there| *copy = there)
             }
-            (Way::Cached, Place::Cached(_, here)) => {
+            (LiesAt::Cached, Place::Cached(_, here)) => {
                 let copied = self.copy_out(&here, &tracked.name, true);
                 copied.map(|()| {
-                    tracked.way = Way::OnPrefix;
+                    tracked.way = LiesAt::OnPrefix;
                     self.moved_out(state, tracked, &here);
                 })
             }
-            (Way::Temporary, Place::Private(here)) => {
+            (LiesAt::Temporary, Place::Private(here)) => {
                 let copied = self.copy_out(&here, &tracked.name, true);
                 copied.map(|()| self.moved_out(state, tracked, &here))
             }

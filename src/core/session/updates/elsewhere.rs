@@ -13,7 +13,7 @@ use crate::kvtree::KvTree;
 use crate::launch::site::Links;
 use crate::log;
 use crate::machine::DatasetKey;
-use crate::namespace::{Files, Layer, Message, Notice, Remote, ToldElsewhere};
+use crate::namespace::{FarFiles, FarMessage, Layer, Notice, Remote, ToldElsewhere};
 use crate::records::{self, FileMeta, files_from_list, files_to_list};
 use crate::session::{node::State, updates::Updates};
 
@@ -35,7 +35,7 @@ impl Updates {
         let mut state = self.node.state();
         let mut untold = [i64::from(!state.moves.untold.is_empty())];
         untold[0] |= i64::from(!state.moves.learned.is_empty());
-        let mut own = Message(KvTree::new());
+        let mut own = FarMessage(KvTree::new());
         take_moves(&mut state, &mut own);
         drop(state);
         links.world.all_max(&mut untold)?;
@@ -43,12 +43,12 @@ impl Updates {
     }
 
     /// Tells the others what this rank has to tell, and takes in what they have. Collective.
-    fn exchange(&self, links: &Links, own: &Message) -> Result<()> {
+    fn exchange(&self, links: &Links, own: &FarMessage) -> Result<()> {
         let all = links.world.all_gather(&own.to_bytes())?;
         let (mut heard, mut near) = (Vec::new(), Vec::new());
         for (rank, bytes) in all.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
             let is_near = links.node_ranks.contains(&rank);
-            match Message::from_bytes(bytes) {
+            match FarMessage::from_bytes(bytes) {
                 Some(news) if is_near => near.push((rank, news)),
                 Some(news) => heard.push((rank, news)),
                 None => log::message(1, format_args!("rank {rank}'s news cannot be read")),
@@ -77,9 +77,9 @@ impl Updates {
     }
 
     /// What has changed since the last time; from now on it counts as told.
-    fn news(&self, state: &mut State) -> Message {
-        let mut news = Message(KvTree::new());
-        let mut files: BTreeMap<DatasetKey, Files> = BTreeMap::new();
+    fn news(&self, state: &mut State) -> FarMessage {
+        let mut news = FarMessage(KvTree::new());
+        let mut files: BTreeMap<DatasetKey, FarFiles> = BTreeMap::new();
         for (key, names) in state.machine.visible() {
             let Some(layer) = state.view.layer(&key) else { continue };
             let before = state.moves.elsewhere.files.get(&key);
@@ -103,7 +103,7 @@ impl Updates {
             if there.is_empty() && gone.is_empty() {
                 continue;
             }
-            let mut tree = Message(KvTree::new());
+            let mut tree = FarMessage(KvTree::new());
             tree.0.set("THERE", files_to_list(&there));
             tree.names("GONE", gone);
             news.0.child_mut("DSET").set(self.rank.record_key(key).directory_name(), tree.0);
@@ -119,7 +119,7 @@ impl Updates {
         news
     }
 
-    fn hear_of_moves(&self, state: &mut State, rank: usize, news: &Message) {
+    fn hear_of_moves(&self, state: &mut State, rank: usize, news: &FarMessage) {
         if rank != self.site.rank {
             news.moves().iter().for_each(|one| self.node.hear_of_move(state, rank, one));
         }
@@ -133,7 +133,7 @@ impl Updates {
         &self,
         state: &mut State,
         rank: usize,
-        news: &Message,
+        news: &FarMessage,
         made_here: &BTreeSet<String>,
     ) {
         news.named("LAID").for_each(|name| state.view.laid_elsewhere(&name));
@@ -144,7 +144,7 @@ impl Updates {
         news.named("SETTLED").for_each(|name| state.view.hear(rank, Notice::Settled(name)));
     }
 
-    fn hear_of_files(&self, state: &mut State, rank: usize, news: &Message, own: &Message) {
+    fn hear_of_files(&self, state: &mut State, rank: usize, news: &FarMessage, own: &FarMessage) {
         for (name, tree) in news.0.child("DSET") {
             let key = records::DatasetKey::from_directory_name(name);
             let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { continue };
@@ -174,7 +174,7 @@ impl Updates {
 }
 
 /// What this rank has renamed and not told.
-fn take_moves(state: &mut State, message: &mut Message) {
+fn take_moves(state: &mut State, message: &mut FarMessage) {
     std::mem::take(&mut state.moves.untold).iter().for_each(|one| message.moved(one));
     for (series, template) in std::mem::take(&mut state.moves.learned) {
         message.learned(series, &template);

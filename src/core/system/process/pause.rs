@@ -11,21 +11,21 @@ use std::time::Duration;
 
 /// What the variable asks for.
 #[derive(Debug, PartialEq, Eq)]
-struct Wish {
+struct PausePoint {
     point: String,
     /// Which arrival stops, from 1.
     arrival: u32,
     file: PathBuf,
 }
 
-impl Wish {
-    fn parse(text: &str) -> Option<Wish> {
+impl PausePoint {
+    fn parse(text: &str) -> Option<PausePoint> {
         let (place, file) = text.split_once(':')?;
         let (point, arrival) = match place.split_once('@') {
             Some((point, number)) => (point, number.parse().ok()?),
             None => (place, 1),
         };
-        Some(Wish { point: point.to_owned(), arrival, file: PathBuf::from(file) })
+        Some(PausePoint { point: point.to_owned(), arrival, file: PathBuf::from(file) })
     }
 
     fn stop(&self) {
@@ -50,10 +50,10 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// `seal.committed`, `flush.staged`, `flush.publish`, `file.staged`, `move.copied`, `change.adopt`,
 /// `change.claimed`, `replaced.linked`, `return.noted`, `publish.name`.
 pub fn test_pause(point: &str) {
-    static WISH: OnceLock<Option<Wish>> = OnceLock::new();
+    static WISH: OnceLock<Option<PausePoint>> = OnceLock::new();
     static ARRIVALS: AtomicU32 = AtomicU32::new(0);
-    let wish =
-        WISH.get_or_init(|| Wish::parse(&std::env::var("SCR_TEST_PAUSE").unwrap_or_default()));
+    let wish = WISH
+        .get_or_init(|| PausePoint::parse(&std::env::var("SCR_TEST_PAUSE").unwrap_or_default()));
     let Some(wish) = wish.as_ref().filter(|wish| wish.point == point) else {
         return;
     };
@@ -68,20 +68,20 @@ mod tests {
 
     #[test]
     fn the_variable_names_point_arrival_and_file() {
-        let wish = Wish::parse("seal.encode@3:/x/y:z");
+        let wish = PausePoint::parse("seal.encode@3:/x/y:z");
         let expected =
-            Wish { point: "seal.encode".into(), arrival: 3, file: PathBuf::from("/x/y:z") };
+            PausePoint { point: "seal.encode".into(), arrival: 3, file: PathBuf::from("/x/y:z") };
         assert_eq!(wish, Some(expected));
-        assert_eq!(Wish::parse("seal.encode:/x").map(|wish| wish.arrival), Some(1));
-        assert_eq!(Wish::parse("seal.encode@x:/x"), None);
-        assert_eq!(Wish::parse("nothing"), None);
+        assert_eq!(PausePoint::parse("seal.encode:/x").map(|wish| wish.arrival), Some(1));
+        assert_eq!(PausePoint::parse("seal.encode@x:/x"), None);
+        assert_eq!(PausePoint::parse("nothing"), None);
     }
 
     #[test]
     fn a_stop_lasts_until_the_second_file_is_there() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("here");
-        let wish = Wish { point: "p".into(), arrival: 1, file: file.clone() };
+        let wish = PausePoint { point: "p".into(), arrival: 1, file: file.clone() };
         let stopped = std::thread::spawn(move || wish.stop());
         while !file.exists() {
             std::thread::yield_now();

@@ -44,7 +44,7 @@ unsafe impl Sync for SharedLog {}
 
 /// What a reader finds.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum HeardInLog {
     /// Every message so far has been read.
     Nothing,
     /// A message.
@@ -184,15 +184,15 @@ impl SharedLog {
     }
 
     /// Returns the message at `place`, which moves on to the next one.
-    pub fn hear(&self, place: &mut u64) -> Heard {
-        let Some(next) = self.after(*place) else { return Heard::Nothing };
+    pub fn hear(&self, place: &mut u64) -> HeardInLog {
+        let Some(next) = self.after(*place) else { return HeardInLog::Nothing };
         let overtaken = next != *place + 1;
         let entry = self.slot(*place).load(Ordering::Acquire);
         let overtaken = overtaken || lap_of(entry) != lap(*place);
         *place = next;
         match self.read(entry & LOW).filter(|_| !overtaken) {
-            Some(message) => Heard::Message(message),
-            None => Heard::Missed,
+            Some(message) => HeardInLog::Message(message),
+            None => HeardInLog::Missed,
         }
     }
 
@@ -261,7 +261,7 @@ mod tests {
         });
         let all = |log: &SharedLog| {
             let (mut place, mut heard) = (0, Vec::new());
-            while let Heard::Message(text) = log.hear(&mut place) {
+            while let HeardInLog::Message(text) = log.hear(&mut place) {
                 heard.push(String::from_utf8(text).unwrap());
             }
             heard
@@ -277,18 +277,18 @@ mod tests {
         let logs = logs(2);
         for (length, count) in [(4000, 300), (1, SLOTS + 7)] {
             let mut place = logs[1].full().load(Ordering::Relaxed);
-            assert_eq!(logs[1].hear(&mut place), Heard::Nothing);
+            assert_eq!(logs[1].hear(&mut place), HeardInLog::Nothing);
             let message = vec![7; length];
             (0..count).for_each(|_| assert_eq!(logs[0].tell(&message), Telling::Done));
-            assert_eq!(logs[1].hear(&mut place), Heard::Missed);
-            let mut last = Heard::Missed;
+            assert_eq!(logs[1].hear(&mut place), HeardInLog::Missed);
+            let mut last = HeardInLog::Missed;
             loop {
                 match logs[1].hear(&mut place) {
-                    Heard::Nothing => break,
+                    HeardInLog::Nothing => break,
                     heard => last = heard,
                 }
             }
-            assert_eq!(last, Heard::Message(message));
+            assert_eq!(last, HeardInLog::Message(message));
         }
         assert_eq!(logs[0].tell(&[0; LENGTH_MAX]), Telling::TooLong);
     }
@@ -299,7 +299,7 @@ mod tests {
         let mut place = 0;
         assert_eq!(logs[0].tell_at(place, b"a"), Telling::Done);
         assert_eq!(logs[1].tell_at(place, b"b"), Telling::Late);
-        assert_eq!(logs[1].hear(&mut place), Heard::Message(b"a".to_vec()));
+        assert_eq!(logs[1].hear(&mut place), HeardInLog::Message(b"a".to_vec()));
         assert_eq!(logs[1].tell_at(place, b"b"), Telling::Done);
     }
 
@@ -309,7 +309,7 @@ mod tests {
         let (mut place, long) = (0, [7; 4000]);
         let at = logs[0].write(b"never told, or late");
         assert_eq!(logs[1].tell(b"x"), Telling::Done);
-        assert_eq!(logs[1].hear(&mut place), Heard::Message(b"x".to_vec()));
+        assert_eq!(logs[1].hear(&mut place), HeardInLog::Message(b"x".to_vec()));
         // Or so late that its words are those of others.
         (0..300).for_each(|_| assert_eq!(logs[1].tell(&long), Telling::Done));
         assert_eq!(logs[0].read(at & LOW), None);

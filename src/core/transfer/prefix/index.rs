@@ -9,8 +9,8 @@ use crate::cache::CatalogEntry;
 use crate::error::Result;
 use crate::files::{create_dirs, join_relative};
 use crate::records::{
-    Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, Location, PrefixIndex, Record, Summary,
-    Timestamp, Turn, classic, update,
+    CourseTurn, Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, Location, PrefixIndex,
+    Record, Summary, Timestamp, classic, update,
 };
 use crate::system::test_pause;
 
@@ -318,7 +318,7 @@ pub fn returned_to(prefix: &Path) -> Result<Option<u64>> {
 ///
 /// # Errors
 /// If the index cannot be read or written.
-pub fn note_turn(prefix: &Path, turn: Option<Turn>) -> Result<()> {
+pub fn note_turn(prefix: &Path, turn: Option<CourseTurn>) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         index.turn = turn;
         Ok(())
@@ -329,7 +329,7 @@ pub fn note_turn(prefix: &Path, turn: Option<Turn>) -> Result<()> {
 ///
 /// # Errors
 /// If the index is damaged or cannot be read.
-pub fn last_turn(prefix: &Path) -> Result<Option<Turn>> {
+pub fn last_turn(prefix: &Path) -> Result<Option<CourseTurn>> {
     Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.turn))
 }
 
@@ -446,7 +446,7 @@ mod tests {
     #[test]
     fn what_was_left_in_the_cache_does_not_become_current_when_it_comes() {
         let (mut index, now) = (PrefixIndex::default(), Timestamp::from_unix_seconds(5));
-        index.turn = Some(Turn { to: 2, from: 4 });
+        index.turn = Some(CourseTurn { to: 2, from: 4 });
         for (id, current) in [(3, None), (2, Some(2)), (4, Some(2)), (5, Some(5))] {
             enter(&mut index, &dataset(id, "ckpt", &id.to_string()), now);
             assert_eq!(index.current_entry().map(|entry| entry.id), current, "{id}");

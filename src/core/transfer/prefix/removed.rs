@@ -11,7 +11,7 @@ use super::paths::{folder, index_path, own_folder};
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there};
-use crate::records::{DatasetKey, PrefixIndex, Record as _, Summary, Turn, update};
+use crate::records::{CourseTurn, DatasetKey, PrefixIndex, Record as _, Summary, update};
 
 /// Finds out when somebody has removed what lay at `name` below the prefix, as far as the next
 /// directory above tells: nanoseconds since 1970. `None`: it is there, or nothing is sure (a
@@ -98,7 +98,7 @@ pub fn sweep_marks<'a>(prefix: &Path, known: impl Iterator<Item = (&'a str, &'a 
 ///
 /// # Errors
 /// If the index cannot be read or written.
-pub fn note_removal(prefix: &Path, series: &str, left: Option<Turn>) -> Result<()> {
+pub fn note_removal(prefix: &Path, series: &str, left: Option<CourseTurn>) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         match left {
             Some(left) => drop(index.removed.insert(series.to_owned(), left)),
@@ -112,7 +112,7 @@ pub fn note_removal(prefix: &Path, series: &str, left: Option<Turn>) -> Result<(
 ///
 /// # Errors
 /// If the index is damaged or cannot be read.
-pub fn removals(prefix: &Path) -> Result<Vec<(String, Turn)>> {
+pub fn removals(prefix: &Path) -> Result<Vec<(String, CourseTurn)>> {
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     Ok(index.removed.into_iter().collect())
 }
