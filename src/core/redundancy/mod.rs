@@ -1,4 +1,5 @@
-//! Redundancy schemes behind one trait: SINGLE, PARTNER, XOR, RS (000 section 7, 001, 002).
+//! Redundancy schemes behind one trait: SINGLE, PARTNER, XOR, RS (manual 1.1, section 7; the later
+//! manuals).
 //!
 //! A scheme protects the files of a dataset within a redundancy set: ranks that do not share a
 //! failure group. It reads the members' files, writes redundancy files to `<dataset dir>/.scr/`,

@@ -1,4 +1,4 @@
-//! At a restart: every record on the node to a rank that answers for it (001
+//! At a restart: every record on the node to a rank that answers for it (the program flow,
 //! `scr_scatter_filemaps`).
 //!
 //! Ranks may have moved and their number per node may differ. The node's leader reads all filemaps,

@@ -1,4 +1,4 @@
-//! This rank's filemap in the control directory (000 4.2, 9.3).
+//! This rank's filemap in the control directory (manual 1.1, sections 4.2 and 9.3).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

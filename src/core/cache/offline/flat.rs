@@ -1,5 +1,5 @@
-//! A dataset whose files all lie in one directory, as version 1.1 had it on the prefix (000 section
-//! 8): what is lost is rebuilt like any other, beside it.
+//! A dataset whose files all lie in one directory, as version 1.1 had it on the prefix (manual 1.1,
+//! section 8): what is lost is rebuilt like any other, beside it.
 
 use std::path::{Path, PathBuf};
 

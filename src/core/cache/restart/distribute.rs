@@ -1,4 +1,4 @@
-//! At a restart: the files of a dataset to the nodes where their owners now run (001
+//! At a restart: the files of a dataset to the nodes where their owners now run (the program flow,
 //! `scr_distribute_files`).
 //!
 //! Works in rounds; in each, a rank sends to one other or receives from one, never both, so no

@@ -1,4 +1,5 @@
-//! The restart: what an earlier launch left in the cache is brought back (001 `scr_cache_rebuild`).
+//! The restart: what an earlier launch left in the cache is brought back (the program flow,
+//! `scr_cache_rebuild`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

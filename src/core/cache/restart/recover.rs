@@ -1,5 +1,5 @@
 //! At a restart: what is lost of one dataset is rebuilt by its scheme, and protected anew where the
-//! placement of the ranks asks for it (001 `scr_reddesc_recover`).
+//! placement of the ranks asks for it (the program flow, `scr_reddesc_recover`).
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! Generations of a series without ids: each flush takes the names of the one before. While the
 //! window (`SCR_PREFIX_SIZE`) has room for older ones, their files stay in the folders of their
-//! datasets, and a start can go back to one whose newer ones are damaged (DECISIONS, "series
-//! without `{id}`").
+//! datasets, and a start can go back to one whose newer ones are damaged (docs/internals/flush.md).
 //!
 //! They get there as hard links, before the newer one's files are renamed over their names: at no
 //! moment is a name without a file. Where links are refused nothing is kept, and all else is as
