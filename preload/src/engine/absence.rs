@@ -1,5 +1,5 @@
 //! A rank that cannot take part: the others, whose engines wait for it, hear of it where they wait
-//! (`src/core/launch/check.rs`), so that one message names all. Without others it speaks
+//! (`src/core/launch/roll_call/check.rs`), so that one message names all. Without others it speaks
 //! itself.
 
 use std::ffi::CStr;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use scr_core::error::Error;
-use scr_core::operations::{JobPlaces, Question, answer_text};
+use scr_core::operations::{JobPlaces, Question, answer, answer_text};
 use scr_core::system::hostname;
 
 /// Arguments of `scr on-node`.
@@ -28,7 +28,7 @@ pub fn run(args: &Args) -> ExitCode {
         let unknown = || Error::Refused("a question of another version of SCR".to_owned());
         let question = Question::parse(&args.words).ok_or_else(unknown)?;
         let places = JobPlaces::new(&settings, &environment)?;
-        answer_text(&question.answer(&places, &node)?)
+        answer_text(&answer(&question, &places, &node)?)
     });
     crate::finish("on-node", answer)
 }

@@ -3,16 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::redundancy::{RedundancyDesc, SchemeKind};
-use super::sets::{Membership, choose_sets};
+use super::sets::{Membership, NODE, WORLD, choose_sets};
 use crate::error::{Error, Result};
 use crate::log::{Id, messages};
 use crate::params::{LineKind, Settings};
 use crate::system::{Planted, planted};
-
-/// The group of ranks on one node.
-pub const NODE: &str = "NODE";
-/// The group of all ranks.
-pub const WORLD: &str = "WORLD";
 
 /// Messages name this many hosts or ranks, then say how many more there are.
 const NAMED_MAX: usize = 4;

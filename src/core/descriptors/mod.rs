@@ -5,12 +5,14 @@
 //! |---|---|
 //! | `group.rs` | [`Groups`]: NODE, WORLD, and those of GROUPS lines |
 //! | `store.rs` | [`StoreDesc`]: cache directories, from STORE lines |
-//! | `redundancy.rs` | [`RedundancyDesc`]: schemes, from CKPT lines or implied |
+//! | `redundancy.rs` | [`RedundancyDesc`]: schemes |
+//! | `checkpoint_lines.rs` | which there are: from CKPT lines or implied |
 //! | `sets.rs` | [`choose_sets`]: redundancy sets across failure groups |
 //! | `overhead.rs` | [`Overhead`]: what a scheme keeps beside the files |
 //!
 //! All of it is a pure function of settings and hosts, so it is equal on all ranks.
 
+mod checkpoint_lines;
 mod group;
 mod overhead;
 mod redundancy;
@@ -24,10 +26,10 @@ use crate::kvtree::KvTree;
 use crate::log::{Id, messages};
 use crate::params::{LineKind, Settings, Source, keys};
 
-pub use group::{Groups, NODE, WORLD};
+pub use group::Groups;
 pub use overhead::Overhead;
 pub use redundancy::{RedundancyDesc, SchemeKind};
-pub use sets::{Membership, choose_sets, rings_by_hops};
+pub use sets::{Membership, NODE, WORLD, choose_sets, rings_by_hops};
 pub use store::StoreDesc;
 
 /// All descriptors of a run.
@@ -57,7 +59,8 @@ impl Descriptors {
         let mut warnings = Vec::new();
         let groups = Groups::new(settings, hosts, &mut warnings)?;
         let mut stores = store::stores(settings, &groups)?;
-        let redundancy = redundancy::descriptors(settings, &groups, &mut stores, &mut warnings)?;
+        let redundancy =
+            checkpoint_lines::descriptors(settings, &groups, &mut stores, &mut warnings)?;
         let mut descriptors = Descriptors { groups, stores, redundancy, warnings };
         descriptors.warn_of_flat_stores();
         descriptors.warn_of_unused_stores(settings);

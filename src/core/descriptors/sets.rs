@@ -106,3 +106,9 @@ impl Membership {
         sound.then_some(membership)
     }
 }
+
+/// The group of ranks on one node.
+pub const NODE: &str = "NODE";
+
+/// The group of all ranks.
+pub const WORLD: &str = "WORLD";

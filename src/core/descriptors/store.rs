@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::group::{Groups, NODE};
+use super::group::Groups;
+use super::sets::NODE;
 use crate::error::{Error, Result};
 use crate::params::{
     DescriptorLine, Kind, LineKind, Settings, Value, did_you_mean, find, keys, parse_bytes,

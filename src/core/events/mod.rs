@@ -9,6 +9,7 @@
 mod database;
 mod event;
 mod query;
+mod sink;
 mod syslog;
 mod text;
 
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 pub use database::Database;
 pub use event::{Event, GIVEN_UP, Job, SEALED_ON_PREFIX};
 pub use query::{Filter, Logged, parse_line};
+pub use sink::Sink;
 pub use syslog::Syslog;
 pub use text::TextFile;
 
@@ -39,23 +41,6 @@ const GATHER: Duration = Duration::from_millis(100);
 
 /// Between two times that something is written.
 const PERIOD: Duration = Duration::from_secs(1);
-
-/// A place that events are written to.
-pub trait Sink: Send {
-    /// What it is called in messages.
-    fn name(&self) -> String;
-
-    /// Writes events of `job`, in order.
-    ///
-    /// # Errors
-    /// A clause that says why not; nothing more is written there then.
-    fn write(&mut self, job: &Job, events: &[Event]) -> std::result::Result<(), String>;
-
-    /// Whether a person wants to hear that it does not work.
-    fn is_missed(&self) -> bool {
-        true
-    }
-}
 
 /// The log of one launch. Dropping it leaves the thread to write what is waiting.
 pub struct EventLog {

@@ -3,8 +3,6 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use super::holdings::{Stamp, stamp};
-
 /// The file that a private copy was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
@@ -26,6 +24,15 @@ impl Base {
     pub fn is_at(&self, path: &Path) -> bool {
         Base::of(path, self.stamp.is_some()).as_ref() == Some(self)
     }
+}
+
+/// Size, and seconds and nanoseconds of the last modification.
+pub type Stamp = (u64, i64, i64);
+
+/// Reads size and time of modification of the file at `path` as it is now; `None` if it cannot be
+/// looked at.
+pub fn stamp(path: &Path) -> Option<Stamp> {
+    path.metadata().ok().map(|found| (found.len(), found.mtime(), found.mtime_nsec()))
 }
 
 #[cfg(test)]

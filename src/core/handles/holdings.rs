@@ -2,12 +2,11 @@
 //! them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 pub use scr_abi::TOKEN_LAZY;
 
-use super::base::Base;
+use super::base::{Base, Stamp};
 use crate::machine::DatasetKey;
 
 /// One dataset, as far as this rank has a part in it.
@@ -26,15 +25,6 @@ pub struct Holding {
     pub epoch: u64,
     /// The PFS has it all.
     pub flushed: bool,
-}
-
-/// Size, and seconds and nanoseconds of the last modification.
-pub type Stamp = (u64, i64, i64);
-
-/// Reads size and time of modification of the file at `path` as it is now; `None` if it cannot be
-/// looked at.
-pub fn stamp(path: &Path) -> Option<Stamp> {
-    path.metadata().ok().map(|found| (found.len(), found.mtime(), found.mtime_nsec()))
 }
 
 /// How a tracked descriptor's file lies.

@@ -15,7 +15,7 @@ mod holdings;
 mod loan;
 
 pub use alike::{descriptor_info, open_alike, open_in_place_of};
-pub use base::Base;
+pub use base::{Base, Stamp, stamp};
 pub use checksums::Checksums;
-pub use holdings::{Holding, Room, Stamp, TOKEN_LAZY, Tokens, Tracked, Way, stamp};
+pub use holdings::{Holding, Room, TOKEN_LAZY, Tokens, Tracked, Way};
 pub use loan::{GRACE, Loan};

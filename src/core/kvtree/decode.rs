@@ -8,7 +8,7 @@
 use std::fmt;
 
 use super::KvTree;
-use super::elements::Elements;
+use super::tree::Elements;
 use crate::error::Error;
 
 /// Deepest tree that is written or read; ours have at most about 15 levels.

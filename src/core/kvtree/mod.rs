@@ -4,7 +4,6 @@
 //! | file | job |
 //! |---|---|
 //! | `tree.rs` | [`KvTree`], the tree itself (3.2) |
-//! | `elements.rs` | the map of one level |
 //! | `encode.rs`, `decode.rs` | packed form (3.4.1) |
 //! | `file.rs` | file form: header, flags, checksum (3.4.2) |
 //! | `print.rs` | text forms (3.1, 3.3) |
@@ -12,7 +11,6 @@
 //! Over ranks, trees travel with [`crate::comm::trees`].
 
 mod decode;
-mod elements;
 mod encode;
 pub mod file;
 mod print;

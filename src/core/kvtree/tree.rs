@@ -1,11 +1,11 @@
 //! The tree: keys in byte order, each with a subtree; a value is a key whose subtree is empty.
 
+use std::collections::{BTreeMap, btree_map};
 use std::fmt::{self, Display};
+use std::slice;
 use std::str::FromStr;
 
-use compact_str::ToCompactString as _;
-
-use super::elements::{self, Elements, Key};
+use compact_str::{CompactString, ToCompactString as _};
 
 /// A tree of keys (manual 1.1, section 3: "hash").
 ///
@@ -19,7 +19,7 @@ pub struct KvTree {
 }
 
 /// What [`KvTree::child`] gives for a key that is not there.
-pub(super) static EMPTY: KvTree = KvTree::new();
+static EMPTY: KvTree = KvTree::new();
 
 impl KvTree {
     /// Returns an empty tree.
@@ -208,7 +208,7 @@ fn key_text(key: impl Display) -> Key {
 }
 
 /// Iterator of [`KvTree::iter`].
-pub struct Iter<'a>(elements::Iter<'a>);
+pub struct Iter<'a>(Entries<'a>);
 
 impl<'a> Iterator for Iter<'a> {
     type Item = (&'a str, &'a KvTree);
@@ -224,6 +224,140 @@ impl<'a> IntoIterator for &'a KvTree {
 
     fn into_iter(self) -> Iter<'a> {
         self.iter()
+    }
+}
+
+/// Most keys of the simple form.
+const FEW: usize = 12;
+
+/// Up to 24 bytes of a key need no memory of their own.
+type Key = CompactString;
+
+/// The map below a tree. A record of a large dataset has millions of trees, most of them a value
+/// (one key with nothing below it), nearly all others of a few keys: that is nothing that a B-tree
+/// is made for. Few trees have many keys, and those come in any order.
+#[derive(Clone)]
+pub(super) enum Elements {
+    /// One, with nothing below it.
+    Value(Key),
+    /// In byte order of the keys.
+    Few(Vec<(Key, KvTree)>),
+    Many(BTreeMap<Key, KvTree>),
+}
+
+impl Elements {
+    pub const fn new() -> Self {
+        Elements::Few(Vec::new())
+    }
+
+    /// Makes an empty one with room for `count` keys, if they are few.
+    pub fn with_room(count: usize) -> Self {
+        Elements::Few(Vec::with_capacity(count.min(FEW)))
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Elements::Value(_) => 1,
+            Elements::Few(few) => few.len(),
+            Elements::Many(many) => many.len(),
+        }
+    }
+
+    pub fn get(&self, key: &str) -> Option<&KvTree> {
+        match self {
+            Elements::Value(value) => (value == key).then_some(&EMPTY),
+            Elements::Few(few) => find(few, key).ok().map(|at| &few[at].1),
+            Elements::Many(many) => many.get(key),
+        }
+    }
+
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut KvTree> {
+        match self.unfolded() {
+            Unfolded::Few(few) => find(few, key).ok().map(|at| &mut few[at].1),
+            Unfolded::Many(many) => many.get_mut(key),
+        }
+    }
+
+    /// Returns the subtree under `key`, which is made, empty, if it was not there.
+    pub fn get_or_insert(&mut self, key: Key) -> &mut KvTree {
+        if let Elements::Few(few) = self
+            && few.len() == FEW
+            && find(few, &key).is_err()
+        {
+            *self = Elements::Many(std::mem::take(few).into_iter().collect());
+        }
+        match self.unfolded() {
+            Unfolded::Few(few) => {
+                let at = find(few, &key).unwrap_or_else(|at| {
+                    few.insert(at, (key, KvTree::new()));
+                    at
+                });
+                &mut few[at].1
+            }
+            Unfolded::Many(many) => many.entry(key).or_default(),
+        }
+    }
+
+    pub fn remove(&mut self, key: &str) -> Option<KvTree> {
+        match self.unfolded() {
+            Unfolded::Few(few) => find(few, key).ok().map(|at| few.remove(at).1),
+            Unfolded::Many(many) => many.remove(key),
+        }
+    }
+
+    /// In a form whose subtrees can be changed.
+    fn unfolded(&mut self) -> Unfolded<'_> {
+        loop {
+            match self {
+                Elements::Value(value) => {
+                    *self = Elements::Few(vec![(std::mem::take(value), KvTree::new())]);
+                }
+                Elements::Few(few) => return Unfolded::Few(few),
+                Elements::Many(many) => return Unfolded::Many(many),
+            }
+        }
+    }
+
+    pub fn iter(&self) -> Entries<'_> {
+        match self {
+            Elements::Value(value) => Entries::Value(Some(value)),
+            Elements::Few(few) => Entries::Few(few.iter()),
+            Elements::Many(many) => Entries::Many(many.iter()),
+        }
+    }
+}
+
+/// What can be changed of [`Elements`].
+enum Unfolded<'a> {
+    Few(&'a mut Vec<(Key, KvTree)>),
+    Many(&'a mut BTreeMap<Key, KvTree>),
+}
+
+/// Where the key is, or where it would be.
+fn find(few: &[(Key, KvTree)], key: &str) -> Result<usize, usize> {
+    // Keys mostly come in order.
+    match few.last() {
+        Some((last, _)) if last.as_str() < key => Err(few.len()),
+        _ => few.binary_search_by(|(one, _)| one.as_str().cmp(key)),
+    }
+}
+
+/// In byte order of the keys.
+pub(super) enum Entries<'a> {
+    Value(Option<&'a Key>),
+    Few(slice::Iter<'a, (Key, KvTree)>),
+    Many(btree_map::Iter<'a, Key, KvTree>),
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = (&'a str, &'a KvTree);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Entries::Value(value) => value.take().map(|value| (value.as_str(), &EMPTY)),
+            Entries::Few(few) => few.next().map(|(key, subtree)| (key.as_str(), subtree)),
+            Entries::Many(many) => many.next().map(|(key, subtree)| (key.as_str(), subtree)),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::site::{Links, Site};
+use super::places::site::{Links, Site};
 use crate::account::deleted::{OUTSIDE_WINDOW, deletions};
 use crate::cache;
 use crate::cache::agree::agree;

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::aliases;
+use super::places::resources;
+use super::places::site::{Links, Site};
 use super::prepare::{Arrival, Preparation};
 use super::required::Required;
-use super::site::{Links, Site};
 use super::together::{share_trouble, warn};
-use super::{aliases, resources};
 use crate::cache::{FilemapFile, Sets, Sharing};
 use crate::comm::Comm;
 use crate::descriptors::Descriptors;
@@ -68,7 +69,7 @@ impl Arrival {
     /// Tells what is to become of the run if the start fails.
     pub fn required(&self) -> Required {
         match self {
-            Arrival::Ready(ready) => Required::of(ready),
+            Arrival::Ready(ready) => ready.required(),
             Arrival::Unable { required, .. } => required.clone(),
         }
     }

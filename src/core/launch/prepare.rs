@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::census::{excuse, meeting_place};
-use super::check::{Herald, LIMIT, Launch, Verdict, handed_on, node_size, nonce};
 use super::host::{Door, Host, Surroundings};
-use super::job::{address, canonical};
+use super::places::job::{address, canonical};
 use super::required::Required;
+use super::roll_call::census::{excuse, meeting_place};
+use super::roll_call::check::{Herald, LIMIT, Launch, Verdict, handed_on, node_size};
+use super::roll_call::nonce::nonce;
 use crate::account::unmatched::without_pattern;
 use crate::cache::{Address, Layout, on_node};
 use crate::descriptors::{Descriptors, NODE};
@@ -146,6 +147,13 @@ impl Preparation {
         }))
     }
 
+    /// Tells what is to become of the run if this rank cannot take part after all.
+    pub(crate) fn required(&self) -> Required {
+        let restarts = self.settings.get(keys::RESTART_REQUIRED);
+        let control = restarts.then(|| self.layout.control_dir.clone());
+        Required::of(self.host.clone(), self.prefix.clone(), control)
+    }
+
     /// False: ranks are without us. One of the others has said so.
     ///
     /// # Errors
@@ -167,7 +175,7 @@ impl Preparation {
         };
         if let Verdict::Stop { reason, own } = launch.prove_whole(LIMIT, herald)? {
             let why = Error::named(messages::LAUNCH_INCOMPLETE, reason);
-            Required::of(self).fall_back(&why, own);
+            self.required().fall_back(&why, own);
             return Ok(false);
         }
         self.launch = Some(launch);

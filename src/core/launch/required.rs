@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::host::{Host, Surroundings};
-use super::prepare::Preparation;
 use crate::cache::holds_value;
 use crate::error::Error;
 use crate::log::{self, Id, messages};
 use crate::namespace::STATE_FOLDER;
-use crate::params::{Environment, keys};
+use crate::params::Environment;
 use crate::records::{Record as _, Refusal};
 use crate::system::{check_own_dir, unix_seconds};
 use crate::transfer::has_datasets;
@@ -34,11 +33,11 @@ pub struct Required {
 }
 
 impl Required {
-    pub(crate) fn of(preparation: &Preparation) -> Required {
-        let Preparation { settings, prefix, layout, host, .. } = preparation;
-        let places = || (prefix.clone(), Some(layout.control_dir.clone()));
-        let wanted = settings.get(keys::RESTART_REQUIRED).then(places);
-        Required { host: host.clone(), prefix: prefix.clone(), wanted }
+    /// Tells what is to become of a run. `control`: this node's control directory, if there has to
+    /// be a restart.
+    pub(crate) fn of(host: Arc<dyn Host>, prefix: PathBuf, control: Option<PathBuf>) -> Required {
+        let wanted = control.map(|control| (prefix.clone(), Some(control)));
+        Required { host, prefix, wanted }
     }
 
     /// Tells what is to become of a run before its settings are read.

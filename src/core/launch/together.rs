@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
+use super::places::site::Site;
 use super::prepare::Preparation;
-use super::site::Site;
 use crate::bytes::{Reader, Writer};
 use crate::cache::{Sharing, Spare, stores_in_records};
 use crate::comm::{Comm, trees};

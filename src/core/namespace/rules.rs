@@ -4,11 +4,12 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use super::answer::Answer;
-use super::listing::entries;
 use super::names::{parent, relative};
+use super::seen::answer::Answer;
+use super::seen::listing::entries;
+use super::seen::place::Place;
+use super::seen::view::View;
 use super::target::may_create;
-use super::view::{Place, View};
 
 /// The names below the prefix of a call that has two; `None` for a path elsewhere.
 #[derive(Debug, Clone, Copy)]

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
+use super::index::find_dataset;
 use super::index::read_index;
-use super::{find_dataset, state_dir};
+use super::prefix::state_dir;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::{IndexEntry, SUMMARY_NAME};

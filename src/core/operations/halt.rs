@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::state_dir;
+use super::prefix::state_dir;
 use crate::error::{Error, Result};
 use crate::records::{HaltFile, Record as _, update};
 

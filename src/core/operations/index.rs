@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use super::salvage::alone_on_prefix;
-use super::scavenge::holder;
-use super::state_dir;
+use super::prefix::{holder, state_dir};
+use super::rescue::salvage::alone_on_prefix;
 use crate::error::{Error, Result};
 use crate::records::{Dataset, FlushState, IndexEntry, Nodes, PrefixIndex, Record as _, update};
 use crate::transfer::{repair_prefix, set_aside_datasets};

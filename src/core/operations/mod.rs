@@ -1,7 +1,5 @@
 //! What the commands do: without ranks, without a session, each usable by itself.
 
-use std::path::{Path, PathBuf};
-
 mod add;
 mod caches;
 mod directories;
@@ -13,12 +11,11 @@ mod inspect;
 pub mod learn;
 mod log;
 mod older;
+mod prefix;
 mod reach;
-mod rebuild;
 pub mod report;
+mod rescue;
 pub mod run;
-mod salvage;
-mod scavenge;
 mod status;
 mod transfers;
 mod verify;
@@ -27,7 +24,8 @@ pub use crate::cache::{Damage, Depth, Fault, Health, Judged, Left, Prospect, Put
 pub use crate::launch::JobPlaces;
 pub use add::{add_dataset, has_summary};
 pub use caches::{
-    Brought, Caches, Exchange, Listed, Listing, Place, Question, Repair, VerifyCaches, answer_text,
+    Brought, Caches, Exchange, Listed, Listing, Place, Question, Repair, VerifyCaches, answer,
+    answer_text,
 };
 pub use directories::{Wanted, begin_allocation, directory_fault, wanted_directories};
 pub use halt::{HaltCondition, HaltWish, change_halt_file, forget_halt_reason, read_halt_file};
@@ -40,16 +38,11 @@ pub use inspect::{Inspected, inspect_file};
 pub use log::{LogEntries, log_event, read_log};
 pub use older::{AddedOlder, add_older_directory, is_older_directory};
 pub use reach::Reach;
-pub use rebuild::publish_directories;
-pub use salvage::{Copied, Salvaged, alone_on_prefix, copy_node, publish_copies};
-pub use scavenge::{
+pub use rescue::rebuild::publish_directories;
+pub use rescue::salvage::{Copied, Salvaged, alone_on_prefix, copy_node, publish_copies};
+pub use rescue::scavenge::{
     Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,
 };
 pub use status::{Life, Status, Unread, lines_of_program, read_status};
 pub use transfers::{Finished, command_transfers, finish_transfers, serve_transfers};
 pub use verify::{Condition, Verified, VerifiedPrefix, state_of, verify_prefix};
-
-/// Returns the folder of a prefix directory in which the records are.
-fn state_dir(prefix: &Path) -> PathBuf {
-    prefix.join(".scr")
-}

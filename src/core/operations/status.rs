@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::index::read_flush_file;
-use super::scavenge::left_in_caches;
-use super::state_dir;
+use super::prefix::state_dir;
+use super::rescue::scavenge::left_in_caches;
 use crate::error::{Error, Result};
 use crate::files::{lease, read_optional};
 use crate::log::{Id, messages};

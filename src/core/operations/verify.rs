@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::index::find_entry;
-use super::state_dir;
+use super::prefix::state_dir;
 use crate::error::{Error, Result};
 use crate::records::{IndexEntry, PrefixIndex, Record as _};
 use crate::transfer::{Checked, check_files, ids_with_folder};

@@ -1,9 +1,8 @@
 //! A process's variables as text. Programs may have any bytes in theirs; ours are UTF-8.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use super::Environment;
-use super::sources::is_internal;
 use crate::error::Error;
 
 /// Takes in what `std::env::vars_os` gives. A variable that is not UTF-8 text is left out; one of
@@ -31,6 +30,16 @@ pub fn read_environment(
         }
     }
     (environment, problems)
+}
+
+/// A process's environment.
+pub type Environment = BTreeMap<String, String>;
+
+/// Variables that our own parts hand to one another; not parameters.
+pub(super) fn is_internal(name: &str) -> bool {
+    ["SCR_LAUNCH", "SCR_LATEST_", "SCR_SHIM", "SCR_SIM", "SCR_TEST_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]

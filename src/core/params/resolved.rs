@@ -277,7 +277,7 @@ fn get_origin(slot: &KvTree) -> Option<Origin> {
 
 fn scr_variables(environment: &Environment) -> Environment {
     // What the launcher's shim hands to a single launch differs by nature.
-    let ours = |name: &str| name.starts_with("SCR_") && !super::sources::is_internal(name);
+    let ours = |name: &str| name.starts_with("SCR_") && !super::environment::is_internal(name);
     environment
         .iter()
         .filter(|(name, _)| ours(name))

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+use super::environment::is_internal;
 use super::file::{self, Assignment, Choice, DescriptorLine, LineKind, Parsed};
 use super::param::Status;
 use super::resolved::{Origin, Setting, Settings, absolute, normal};
@@ -92,13 +93,6 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Settings, Problems> {
     loader.program();
     loader.user_file();
     if loader.problems.is_empty() { Ok(loader.settle()) } else { Err(Problems(loader.problems)) }
-}
-
-/// Variables that our own parts hand to one another; not parameters.
-pub(super) fn is_internal(name: &str) -> bool {
-    ["SCR_LAUNCH", "SCR_LATEST_", "SCR_SHIM", "SCR_SIM", "SCR_TEST_"]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
 }
 
 struct Candidate {

@@ -25,10 +25,10 @@ macro_rules! default {
 
 macro_rules! new_key {
     ($name:ident) => {
-        OptionalKey::new(&super::rows::$name)
+        OptionalKey::new(&rows::$name)
     };
     ($name:ident, $default:literal) => {
-        Key::new(&super::rows::$name)
+        Key::new(&rows::$name)
     };
 }
 

@@ -4,9 +4,9 @@ use std::path::{Component, PathBuf};
 
 use regex::Regex;
 
+use super::config::PatternConfig;
 use super::element::{Element, Form};
 use super::glob;
-use super::series::PatternConfig;
 
 /// A compiled element.
 #[derive(Debug)]

@@ -11,6 +11,7 @@
 //! | `temporary.rs` | [`Template`]: how a program names what it renames later |
 
 mod alternative;
+mod config;
 mod element;
 mod glob;
 mod loose;
@@ -19,6 +20,7 @@ mod overlap;
 mod series;
 mod temporary;
 
+pub use config::{PatternConfig, PatternText};
 pub use nearest::{Nearest, masked};
-pub use series::{Match, PROGRAM, PROGRAM_OUTPUT, PatternConfig, PatternText, Series, SeriesSet};
+pub use series::{Match, PROGRAM, PROGRAM_OUTPUT, Series, SeriesSet};
 pub use temporary::Template;

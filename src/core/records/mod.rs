@@ -4,24 +4,15 @@
 //! is `None`, damaged is an error that names the file. The keys are those of manual 1.1, sections
 //! 4, 5 and 9.
 
-pub mod classic;
 mod dataset;
 mod dataset_record;
 mod file_meta;
 mod filemap;
-mod flush_state;
-mod halt_file;
-pub(crate) mod learned;
-mod nodes;
-mod prefix_identity;
-mod prefix_index;
+mod on_prefix;
 mod record;
-mod refusal;
-mod run_record;
-mod summary;
+mod runs;
 pub mod text;
 mod timestamp;
-mod transfer_file;
 mod zone;
 
 pub use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
@@ -29,15 +20,18 @@ pub use dataset::Dataset;
 pub use dataset_record::{DatasetKey, DatasetRecord, DatasetState};
 pub use file_meta::{FileMeta, files_from_list, files_to_list};
 pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_rank_of};
-pub use flush_state::{FlushState, Location};
-pub use halt_file::{FINALIZE_CALLED, HaltFile};
-pub use nodes::{Nodes, RankSet};
-pub use prefix_identity::PrefixIdentity;
-pub use prefix_index::{IndexEntry, PrefixIndex, Turn};
+pub use on_prefix::classic;
+pub use on_prefix::flush_state::{FlushState, Location};
+pub use on_prefix::index_entry::IndexEntry;
+pub use on_prefix::prefix_identity::PrefixIdentity;
+pub use on_prefix::prefix_index::{PrefixIndex, Turn};
+pub use on_prefix::summary::{SUMMARY_NAME, Summary};
 pub use record::{Record, update, update_or_renew, update_within};
-pub use refusal::Refusal;
-pub use run_record::{RunDataset, RunEnd, RunEvent, RunNode, RunPace, RunPassed, RunRecord};
-pub use summary::{SUMMARY_NAME, Summary};
+pub use runs::halt_file::{FINALIZE_CALLED, HaltFile};
+pub(crate) use runs::learned;
+pub use runs::nodes::{Nodes, RankSet};
+pub use runs::refusal::Refusal;
+pub use runs::run_record::{RunDataset, RunEnd, RunEvent, RunNode, RunPace, RunPassed, RunRecord};
+pub use runs::transfer_file::{Transfer, TransferCommand, TransferFile};
 pub use timestamp::Timestamp;
-pub use transfer_file::{Transfer, TransferCommand, TransferFile};
 pub use zone::Zone;

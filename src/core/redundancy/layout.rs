@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Spares;
+use super::folder::DIRECTORY_MODE;
 use super::running_crc::RunningCrc;
 use super::spares::create_file;
 use crate::error::{Error, Result};
@@ -19,9 +20,6 @@ use crate::system::begin_writeback;
 
 /// Open files of one logical file; the program's own limit is not ours to use up.
 const OPEN_FILES_MAX: usize = 32;
-
-/// Mode of directories below a dataset directory.
-pub(super) const DIRECTORY_MODE: u32 = 0o700;
 
 /// One of the files.
 struct Part {

@@ -9,13 +9,14 @@
 //! |---|---|
 //! | `scheme.rs` | the contract: [`Scheme`] and what goes in and out |
 //! | `single.rs`, `partner/`, `parity/` | the schemes; XOR and RS differ in the code only |
-//! | `member_list.rs`, `header.rs` | a member's files and a parity file's header, as records |
+//! | `member_list.rs` | a member's files, as a record |
 //! | `layout.rs`, `running_crc.rs` | a member's files as one padded file, checksums on the way |
 //! | `spares.rs` | redundancy files of an evicted dataset, to be written over |
 //! | `restore.rs` | lost files under temporary names until all of them are right |
 //! | `ring.rs` | neighbours, outcomes that all members share |
 //! | `ahead.rs` | exchanges under way while members work |
 //! | `verify.rs` | whether files are what the records say |
+//! | `folder.rs` | where redundancy files lie |
 //! | `find.rs` | redundancy files in a directory, by their names |
 //!
 //! Invariants:
@@ -28,7 +29,7 @@
 
 mod ahead;
 mod find;
-mod header;
+mod folder;
 mod layout;
 mod member_list;
 mod parity;
@@ -42,14 +43,23 @@ mod spares;
 mod verify;
 
 pub use find::{Trace, find_redundancy, is_redundancy_name};
-pub use header::ParityHeader;
 pub use member_list::MemberList;
-pub use parity::{Code, ReedSolomon, Xor};
+pub use parity::{Code, ParityHeader, ReedSolomon, Xor};
 pub use partner::Partner;
-pub use scheme::{MemberData, Protection, RedundancySet, Scheme, Survivor, scheme_by_name};
+pub use scheme::{MemberData, Protection, RedundancySet, Scheme, Survivor};
 pub use single::Single;
 pub use spares::Spares;
 pub use verify::verify;
 
-/// Directory of the redundancy files inside the dataset directory.
-const REDUNDANCY_DIR: &str = ".scr";
+/// Finds the scheme of a descriptor's TYPE; LOCAL is the older name of SINGLE (manual 1.1, section
+/// 7.1).
+#[must_use]
+pub fn scheme_by_name(name: &str) -> Option<&'static dyn Scheme> {
+    match name {
+        "SINGLE" | "LOCAL" => Some(&Single),
+        "PARTNER" => Some(&Partner),
+        "XOR" => Some(&Xor),
+        "RS" => Some(&ReedSolomon),
+        _ => None,
+    }
+}

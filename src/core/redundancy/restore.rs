@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-use super::layout::{DIRECTORY_MODE, LogicalFile};
+use super::MemberList;
+use super::folder::{DIRECTORY_MODE, REDUNDANCY_DIR};
+use super::layout::LogicalFile;
 use super::verify::compare_crcs;
-use super::{MemberList, REDUNDANCY_DIR};
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, open_own, replace, sync_dir};
 use crate::records::FileMeta;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Partner, ReedSolomon, Single, Xor};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::kvtree::KvTree;
@@ -99,19 +98,6 @@ pub trait Scheme: Send + Sync {
     /// `Err(Error::Unrecoverable)` on all members when the losses exceed the scheme. An error, with
     /// nothing changed, when a survivor that was not looked at before is not what its record says.
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)>;
-}
-
-/// Finds the scheme of a descriptor's TYPE; LOCAL is the older name of SINGLE (manual 1.1, section
-/// 7.1).
-#[must_use]
-pub fn scheme_by_name(name: &str) -> Option<&'static dyn Scheme> {
-    match name {
-        "SINGLE" | "LOCAL" => Some(&Single),
-        "PARTNER" => Some(&Partner),
-        "XOR" => Some(&Xor),
-        "RS" => Some(&ReedSolomon),
-        _ => None,
-    }
 }
 
 impl Survivor {

@@ -14,7 +14,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::layout::DIRECTORY_MODE;
+use super::folder::DIRECTORY_MODE;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_tree};
 use crate::records::FileMeta;

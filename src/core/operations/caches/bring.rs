@@ -4,21 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::ask_nodes;
+use super::ask::ask_nodes;
 use super::exchange::Exchange;
 use super::listing::{Listed, Listing, Place};
+use super::on_node::{WANTED, copy_of};
 use super::question::Question;
-use crate::cache::{Layout, parts_of, unsealed_dirs};
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, copy_file, create_dirs, join_relative};
 use crate::kvtree::KvTree;
-use crate::launch::JobPlaces;
 use crate::operations::reach::Reach;
-use crate::records::FileMeta;
 use crate::system::space;
-
-/// The list of wanted files in the folder: `NODE / <node> / <number> / DSET, RANK, DIR, FILE`.
-const WANTED: &str = "wanted.scr";
 
 /// Where files can be read now.
 #[derive(Debug)]
@@ -128,61 +122,4 @@ fn nowhere(listing: &Listing) -> String {
         false => format!("no node that answers has it (not asked: {})", silent.join(", ")),
     };
     format!("{who}; scr scavenge rebuilds what its redundancy can")
-}
-
-/// Where the copies of a dataset's files are.
-fn copy_of(folder: &Path, id: u64) -> PathBuf {
-    folder.join("files").join(id.to_string())
-}
-
-/// Does a node's part of it: gives the numbers of files that it could not copy, and why.
-pub(super) fn on_node(places: &JobPlaces, folder: &Path, node: &str) -> Result<KvTree> {
-    let path = folder.join(WANTED);
-    let list = KvTree::read_file(&path)?;
-    let list = list.ok_or_else(|| Error::Missing(format!("{} is not there", path.display())))?;
-    let mut failed = KvTree::new();
-    for (number, entry) in list.child("NODE").child(node).iter() {
-        if let Err(error) = copy_one(&places.layout, folder, entry) {
-            failed.set_value(number, error);
-        }
-    }
-    Ok(failed)
-}
-
-fn copy_one(layout: &Layout, folder: &Path, entry: &KvTree) -> Result<()> {
-    let asked = || {
-        let (id, dir) = (entry.get_u64("DSET")?, entry.get_value("DIR")?);
-        Some((id, Path::new(dir), entry.get_value("FILE")?))
-    };
-    let unknown = || Error::Unreadable("the list of wanted files is of another version".into());
-    let (id, dir, name) = asked().ok_or_else(unknown)?;
-    let gone = || Error::Missing("it has left the cache meanwhile".into());
-    let (dir, meta) = match entry.parse::<usize>("RANK") {
-        Some(rank) => {
-            let mut parts = parts_of(layout, id)?.into_iter();
-            let part = parts.find(|((owner, _), _)| *owner == rank).ok_or_else(gone)?;
-            let ((_, record), dir) = part;
-            let meta = record.files.into_iter().find(|file| file.name == name);
-            (dir, Some(meta.ok_or_else(gone)?))
-        }
-        None => {
-            let dirs = unsealed_dirs(layout)?;
-            (dirs.into_iter().find(|one| one == dir).ok_or_else(gone)?, None)
-        }
-    };
-    let to = join_relative(&copy_of(folder, id), name)?;
-    create_dirs(to.parent().unwrap_or(folder), 0o700)?;
-    let from = join_relative(&dir, name)?;
-    let options = CopyOptions { crc32: true, sync: true, ..CopyOptions::default() };
-    let copied = copy_file(&from, &to, options)?;
-    match meta {
-        Some(FileMeta { size, crc32, .. })
-            if copied.bytes != size || (crc32.is_some() && copied.crc32 != crc32) =>
-        {
-            // Nobody is to take it for the file.
-            let _ = std::fs::remove_file(&to);
-            Err(Error::corrupt(from, "it is not what was sealed; see scr verify"))
-        }
-        _ => Ok(()),
-    }
 }

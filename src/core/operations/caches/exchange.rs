@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, remove_tree};
 use crate::launch::JobPlaces;
-use crate::operations::state_dir;
+use crate::operations::prefix::state_dir;
 use crate::records::text::epoch_text;
 use crate::system::{random_u64, try_lock};
 

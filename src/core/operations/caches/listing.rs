@@ -4,15 +4,16 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::ask_nodes;
+use super::ask::ask_nodes;
 use super::question::Question;
 use crate::cache::{Catalog, Depth, Health, Judged, NodeState, judge};
 use crate::error::{Error, Result};
 use crate::files::normalize;
 use crate::launch::JobPlaces;
+use crate::operations::prefix::state_dir;
 use crate::operations::reach::Reach;
-use crate::operations::salvage::ADVICE;
-use crate::operations::{read_index, state_dir};
+use crate::operations::read_index;
+use crate::operations::rescue::salvage::ADVICE;
 use crate::patterns::{PatternConfig, PatternText, SeriesSet};
 use crate::records::{DatasetKey, FileMeta, Summary};
 use crate::system::hostname;

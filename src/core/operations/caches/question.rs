@@ -4,17 +4,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::bring;
-use super::exchange::folder_of;
-use crate::cache::{Catalog, Depth, NodeState};
+use crate::cache::Depth;
 use crate::error::{Error, Result};
-use crate::files::lease::{self, Taken};
 use crate::kvtree::KvTree;
 use crate::kvtree::file::{from_file_bytes, to_file_bytes};
-use crate::launch::JobPlaces;
-use crate::operations::scavenge::holder;
 use crate::records::text::{hex_text, parse_hex};
-use crate::transfer::{copy_parts, put_parts_back};
 
 /// A question to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,51 +110,6 @@ impl Question {
             }
             _ => return None,
         })
-    }
-
-    /// Answers it on this node, which is called `node`.
-    ///
-    /// # Errors
-    /// A live run uses what is to be changed, or something cannot be read or written.
-    pub fn answer(&self, places: &JobPlaces, node: &str) -> Result<KvTree> {
-        let layout = &places.layout;
-        match self {
-            Question::Look { depth, id, unsealed } => {
-                NodeState::look(layout, *depth, *id, *unsealed).map(|state| state.to_tree())
-            }
-            Question::Catalog { id } => {
-                let dirs = layout.stores.iter().map(|store| layout.dataset_dir(&store.name, *id));
-                for dir in dirs {
-                    if let Some(catalog) = Catalog::read(&dir)? {
-                        return Ok(catalog.to_tree());
-                    }
-                }
-                Err(Error::Missing(format!("no list of the files of dataset {id} is there")))
-            }
-            Question::Bring { folder } => bring::on_node(places, &folder_of(places, folder)?, node),
-            Question::Parts { folder, id, ranks } => {
-                let folder = folder_of(places, folder)?;
-                alone(places, || copy_parts(layout, &folder, node, (*id, ranks)))?;
-                Ok(KvTree::new())
-            }
-            Question::Mend { folder, id } => {
-                let folder = folder_of(places, folder)?;
-                let mended = alone(places, || put_parts_back(layout, &folder, node, *id))?;
-                Ok(mended.to_tree())
-            }
-        }
-    }
-}
-
-/// Does `action` while no launch uses this node's cache; without one there is nothing to do.
-fn alone<T: Default>(places: &JobPlaces, action: impl FnOnce() -> Result<T>) -> Result<T> {
-    let control = &places.layout.control_dir;
-    if !control.is_dir() {
-        return Ok(T::default());
-    }
-    match lease::take(&control.join("lease"), &holder(), lease::PATIENCE, || {})? {
-        Taken::Busy(other) => Err(Error::Busy(format!("a live run uses it ({other})"))),
-        Taken::Ours(_lease) => action(),
     }
 }
 

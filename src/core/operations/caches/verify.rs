@@ -3,16 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use super::ask_nodes;
+use super::ask::ask_nodes;
 use super::exchange::Exchange;
 use super::question::Question;
 use crate::cache::{Depth, Health, Judged, Left, Mended, NodeState, Prospect, Put, judge};
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
+use crate::operations::prefix::holder;
+use crate::operations::prefix::state_dir;
 use crate::operations::reach::Reach;
-use crate::operations::salvage::{ADVICE, alone_on_prefix};
-use crate::operations::scavenge::holder;
-use crate::operations::{read_index, state_dir};
+use crate::operations::read_index;
+use crate::operations::rescue::salvage::{ADVICE, alone_on_prefix};
 use crate::params::keys;
 use crate::records::{FlushState, Record as _};
 use crate::transfer::{Options, rebuild_parts};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Finding, Level, shell};
+use super::finding::{Finding, Level, shell};
 use crate::log::messages;
 use crate::machine::Reason;
 use crate::operations::{Life, Status};

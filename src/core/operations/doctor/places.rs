@@ -6,9 +6,10 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{Finding, shell};
+use super::finding::{Finding, shell};
 use crate::error::Result;
-use crate::operations::{JobPlaces, Wanted, directory_fault, state_dir, wanted_directories};
+use crate::operations::prefix::state_dir;
+use crate::operations::{JobPlaces, Wanted, directory_fault, wanted_directories};
 use crate::params::{Environment, Settings, keys};
 use crate::system::{secure_dir, space, try_lock, user_id};
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Finding, shell};
+use super::finding::{Finding, shell};
 use crate::descriptors::Descriptors;
 use crate::error::Error;
 use crate::params::{Inputs, PARAMS, Settings, find, keys, load, nearest};

@@ -5,36 +5,8 @@
 //! J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
 //! Future Generation Computer Systems 22 (2006).
 
-use super::Report;
-
-/// What the interval was calculated from.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Costs {
-    /// What one checkpoint takes of the program's time, in seconds: the median.
-    pub seconds: f64,
-    /// It counts from the first file of a checkpoint to its seal; else it is the seal alone, since
-    /// nothing has logged more.
-    pub whole: bool,
-    /// Mean time between failures, in seconds.
-    pub mtbf_seconds: f64,
-    /// Failures that it rests on; with none it is the time in which none came, or what was given.
-    pub failures: usize,
-    /// It was given, not measured.
-    pub given: bool,
-}
-
-/// The interval that is advised, and the one in use; in seconds from seal to seal.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Advice {
-    /// What it rests on.
-    pub costs: Costs,
-    /// Young's interval.
-    pub young: f64,
-    /// Daly's interval.
-    pub daly: f64,
-    /// The mean of what was used; `None` if there is no second checkpoint.
-    pub used: Option<f64>,
-}
+use super::runs::Point;
+use super::summary::{Advice, Costs, Report};
 
 /// Returns Young's interval from checkpoint to checkpoint, in seconds.
 #[must_use]
@@ -66,7 +38,7 @@ pub fn waste(interval: f64, costs: &Costs) -> f64 {
 /// Advises an interval by what the runs of `report` say. `mtbf_seconds`: the mean time between
 /// failures, if it is known.
 pub(super) fn advice(report: &Report, mtbf_seconds: Option<f64>) -> Option<Advice> {
-    let costs_of = |of: fn(&super::Point) -> Option<f64>| {
+    let costs_of = |of: fn(&Point) -> Option<f64>| {
         let all = report.points().filter_map(|(_, point)| of(point));
         median(all.filter(|seconds| *seconds > 0.0).collect())
     };

@@ -7,64 +7,20 @@
 mod interval;
 mod losses;
 mod runs;
+mod summary;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-pub use interval::{Advice, Costs, daly, waste, young};
+pub use interval::{daly, waste, young};
 pub use losses::Failure;
 pub use runs::{Close, Point, RunStory};
+pub use summary::{Advice, Costs, Report};
 
 use super::{Life, Unread, log::read_log, read_status};
 use crate::error::Result;
 use crate::events::Filter;
 use crate::log::messages;
 use crate::params::Settings;
-use crate::records::RunPace;
-
-/// What is known of all launches on a prefix.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Report {
-    /// The prefix directory.
-    pub prefix: PathBuf,
-    /// The launches, oldest first.
-    pub runs: Vec<RunStory>,
-    /// Those that died, and what that cost.
-    pub failures: Vec<Failure>,
-    /// What measured costs and failures say of the interval between checkpoints; `None` if no
-    /// checkpoint was measured.
-    pub advice: Option<Advice>,
-    /// There is a log of events.
-    pub has_log: bool,
-    /// What could not be read, in sentences.
-    pub unreadable: Vec<Unread>,
-}
-
-impl Report {
-    /// Sums the seconds during which launches ran.
-    #[must_use]
-    pub fn running_seconds(&self) -> u64 {
-        self.runs.iter().map(|run| run.seen.saturating_sub(run.started)).sum()
-    }
-
-    /// Sums up how fast each node has sealed, and flushed, in all runs; by host.
-    #[must_use]
-    pub fn paces(&self) -> BTreeMap<&str, [RunPace; 2]> {
-        let mut sums: BTreeMap<&str, [RunPace; 2]> = BTreeMap::new();
-        for (host, paces) in self.runs.iter().flat_map(|run| &run.paces) {
-            for (sum, pace) in sums.entry(host).or_default().iter_mut().zip(paces) {
-                sum.bytes = sum.bytes.saturating_add(pace.bytes);
-                sum.nanos = sum.nanos.saturating_add(pace.nanos);
-            }
-        }
-        sums
-    }
-
-    /// Lists all checkpoints in the order of their seals, with the run of each, counted from 0.
-    pub fn points(&self) -> impl Iterator<Item = (usize, &Point)> {
-        self.runs.iter().enumerate().flat_map(|(at, run)| run.points.iter().map(move |p| (at, p)))
-    }
-}
 
 /// Finds out what the launches on `prefix` did; those of the job `job` only, if one is given.
 /// `mtbf_seconds`: the mean time between failures, if somebody knows it better than these runs do.

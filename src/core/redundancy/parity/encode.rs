@@ -5,17 +5,19 @@
 //! reduce-scatter around the ring (manual 1.1, section 7.3.1) does, but no piece waits for sums of
 //! other members.
 
+use super::code::Code;
+use super::header::ParityHeader;
 use super::part::ParityWriter;
 use super::pipeline::{Sides, run};
 use super::schedule::Work;
 use super::shape::Content;
-use super::{Code, Shape};
+use super::shape::Shape;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::redundancy::layout::LogicalFile;
 use crate::redundancy::ring::{Deferred, Ring};
 use crate::redundancy::verify::compare_crcs;
-use crate::redundancy::{MemberData, MemberList, ParityHeader, Protection, RedundancySet};
+use crate::redundancy::{MemberData, MemberList, Protection, RedundancySet};
 
 /// Computes the parity of the set. Each member has its own outcome.
 pub fn encode(code: Code, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {

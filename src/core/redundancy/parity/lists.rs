@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Shape;
 use super::part::Parity;
-use super::rebuild::State;
+use super::shape::Shape;
+use super::state::State;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::redundancy::ring::Ring;

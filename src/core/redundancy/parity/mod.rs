@@ -21,41 +21,27 @@
 //! | `schedule.rs` | who sends what to whom in which round |
 //! | `pipeline.rs` | the work itself, piece by piece |
 //! | `part.rs` | the parity file |
+//! | `code.rs`, `header.rs` | which code; the header of a parity file |
 //! | `encode.rs`, `rebuild.rs`, `lists.rs` | both uses of it; the lists of lost members |
+//! | `state.rs` | what a member brings to a rebuild |
 
+mod code;
 mod encode;
 mod field;
+mod header;
 mod lists;
 mod part;
 mod pipeline;
 mod rebuild;
 mod schedule;
 mod shape;
+mod state;
 
 use super::{MemberData, Protection, RedundancySet, Scheme, Single, Survivor};
 use crate::error::Result;
 
-pub(super) use field::MEMBERS_MAX;
-use shape::Shape;
-
-/// Which code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
-    /// One parity piece, the plain sum.
-    Xor,
-    /// Any number of them.
-    ReedSolomon,
-}
-
-impl Code {
-    /// As in messages.
-    fn name(self) -> &'static str {
-        match self {
-            Code::Xor => "XOR",
-            Code::ReedSolomon => "RS",
-        }
-    }
-}
+pub use code::Code;
+pub use header::ParityHeader;
 
 /// XOR: any one member of a set may be lost.
 pub struct Xor;

@@ -5,15 +5,17 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::slice;
 
-use super::{Code, Shape};
+use super::code::Code;
+use super::header::ParityHeader;
+use super::shape::Shape;
 use crate::error::{Error, Result};
 use crate::files::{Crc32, create_dirs, join_relative, replace, sync_dir};
 use crate::records::FileMeta;
-use crate::redundancy::layout::DIRECTORY_MODE;
+use crate::redundancy::folder::DIRECTORY_MODE;
 use crate::redundancy::ring::Ring;
 use crate::redundancy::running_crc::RunningCrc;
 use crate::redundancy::verify::compare_crcs;
-use crate::redundancy::{ParityHeader, Spares, Survivor};
+use crate::redundancy::{Spares, Survivor};
 use crate::system::begin_writeback;
 
 /// The parity file of this member on its way, under a temporary name.

@@ -1,6 +1,6 @@
 //! What each member of a set has in each slot.
 
-use super::Code;
+use super::code::Code;
 use super::field::{MEMBERS_MAX, coefficient, invert};
 use crate::error::{Error, Result};
 use crate::redundancy::RedundancySet;

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use super::super::layout::{DIRECTORY_MODE, LogicalFile};
+use super::super::folder::{DIRECTORY_MODE, REDUNDANCY_DIR};
+use super::super::layout::LogicalFile;
 use super::super::ring::{Deferred, Ring};
 use super::super::verify::compare_crcs;
-use super::super::{MemberData, MemberList, REDUNDANCY_DIR, Spares, Survivor};
+use super::super::{MemberData, MemberList, RedundancySet, Spares, Survivor};
 use super::stream::{Way, stream, swap_lists};
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree};
@@ -188,4 +189,9 @@ fn keep(
     content.sync()?;
     let (id, epoch, world_size) = (data.id, data.epoch, ring.set.world_size);
     Manifest { id, epoch, world_size, list }.publish(&data.dir)
+}
+
+/// Copies of each file in a set of at least two.
+pub(super) fn copies_kept(set: &RedundancySet) -> usize {
+    set.failures.clamp(1, set.comm.size() - 1)
 }

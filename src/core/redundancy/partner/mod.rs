@@ -30,7 +30,7 @@ impl Scheme for Partner {
         let ring = Ring::new(set);
         let everyone = vec![true; ring.size];
         let (mut data, mut protection) = (data, Protection::default());
-        for distance in 1..=copies_kept(set) {
+        for distance in 1..=copies::copies_kept(set) {
             // Whoever has failed says so before the next copies, instead of being waited for.
             data = copies::copy_right(&ring, distance, data, &everyone).map(|(data, copied)| {
                 protection.files.extend(copied.files.unwrap_or_default());
@@ -47,9 +47,4 @@ impl Scheme for Partner {
             _ => rebuild::rebuild(set, own),
         }
     }
-}
-
-/// Copies of each file in a set of at least two.
-fn copies_kept(set: &RedundancySet) -> usize {
-    set.failures.clamp(1, set.comm.size() - 1)
 }

@@ -1,0 +1,56 @@
+//! Names of files that have left the cache before they were due: stat and listings have them until
+//! the program deletes them.
+//!
+//! Whether the PFS has such a file is asked when somebody asks for its name, not when it is
+//! evicted: that would be a look at the PFS for each file of the job on every rank.
+
+use super::answer::Attributes;
+use super::view::View;
+
+impl View {
+    /// Notes that the content of `name` is gone; its name stays until the program deletes it.
+    pub fn leave_evicted(&mut self, name: String, attributes: Attributes) {
+        if !self.deleted.contains(&name) && !self.deleted_by.has(&name) {
+            self.evicted_names.insert(name, attributes);
+        }
+    }
+
+    /// Gives the evicted names, each with what stat says about it.
+    pub fn evicted_names(&self) -> impl Iterator<Item = (&str, &Attributes)> {
+        self.evicted_names.iter().map(|(name, attributes)| (name.as_str(), attributes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::DatasetKey;
+    use crate::namespace::{Layer, Place};
+
+    #[test]
+    fn a_deleted_name_is_absent_though_an_older_file_of_it_has_left() {
+        let dirs = tempfile::tempdir().unwrap();
+        std::fs::write(dirs.path().join("x"), "").unwrap();
+        let mut view = View::default();
+        let (mode, mtime_seconds, mtime_nanoseconds) = (libc::S_IFREG, 0, 0);
+        let attributes = Attributes { size: 1, mode, ino: 1, mtime_seconds, mtime_nanoseconds };
+        view.leave_evicted("x".into(), attributes);
+        view.put(Layer::new(DatasetKey::new(0, "", 1), dirs.path().to_path_buf()));
+        assert!(matches!(view.place("x"), Place::Cached(..)));
+        view.delete("x");
+        assert_eq!(view.place("x"), Place::Deleted);
+    }
+
+    #[test]
+    fn what_the_prefix_has_under_the_name_is_there_and_gone_with_its_deletion() {
+        let prefix = tempfile::tempdir().unwrap();
+        let mut view = View::of(prefix.path().to_path_buf());
+        view.leave_evicted("x".into(), Attributes::default());
+        assert!(matches!(view.place("x"), Place::Evicted(_)));
+        std::fs::write(prefix.path().join("x"), "").unwrap();
+        assert_eq!(view.place("x"), Place::Prefix);
+        std::fs::remove_file(prefix.path().join("x")).unwrap();
+        view.delete("x");
+        assert_eq!(view.place("x"), Place::Prefix);
+    }
+}

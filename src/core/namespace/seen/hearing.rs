@@ -1,0 +1,270 @@
+//! What the ranks of a node tell one another about names, and those of different nodes (`told.rs`
+//! has the words; `neighbours.rs` and `elsewhere.rs` carry them).
+
+use super::layer::{Known, Layer, Remote};
+use super::view::View;
+use crate::machine::DatasetKey;
+use crate::namespace::told::far_news::FarNews;
+use crate::namespace::told::notices::{Move, Notice};
+
+impl View {
+    /// Takes what has happened on this rank since the last call, for the others of the node.
+    pub fn take_news(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Tells whether the others of the node are to be told something.
+    pub fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
+    /// Notes that `rank` has deleted `name`.
+    pub fn delete_by(&mut self, rank: usize, name: &str) {
+        if self.evicted_names.remove(name).is_none() {
+            self.deleted_by.insert(name, rank);
+        }
+    }
+
+    /// Tells the others that a directory has moved on this rank.
+    pub fn tell_move(&mut self, one: Move) {
+        self.news.push(Notice::Moved(one));
+    }
+
+    /// Follows a directory that has moved, with the files of datasets for which `is_open` holds.
+    pub fn follow(&mut self, one: &Move, is_open: impl Fn(&DatasetKey) -> bool) {
+        for layer in self.layers.iter_mut().filter(|layer| is_open(&layer.key)) {
+            layer.change(|name, mut known| {
+                let name = one.new_name(&name).unwrap_or(name);
+                known.remote.iter_mut().for_each(|remote| remote.meta.name.clone_from(&name));
+                (name, known)
+            });
+        }
+    }
+
+    /// Takes in what has happened on another rank of the node.
+    pub fn hear(&mut self, rank: usize, told: Notice) {
+        match told {
+            Notice::Begun(key, dir) => {
+                if self.layer(&key).is_none() {
+                    self.put(Layer::new(key, dir));
+                }
+            }
+            Notice::Deleted(name) => self.delete_by(rank, &name),
+            Notice::Settled(name) => self.deleted_by.remove(&name, rank),
+            Notice::Made(name) => self.made(&name),
+            Notice::OnPrefix(name) => self.moved_to_prefix(&name),
+            Notice::Cached(name) => self.moved_back(&name),
+            Notice::DirGone(name) => self.gone_by.insert(&name, rank),
+            Notice::Moved(_) => {} // the datasets follow, too
+            // Nothing has changed yet.
+            Notice::Claimed(_) | Notice::Unclaimed(_) | Notice::Turn(_) | Notice::TurnOver => {}
+            Notice::DirSettled(name) => {
+                self.gone.remove(&name);
+                self.gone_by.forget(&name);
+                self.flushed_back.remove(&name);
+            }
+        }
+    }
+
+    /// Notes that the cache of this node has the newest content of `name` again.
+    fn moved_back(&mut self, name: &str) {
+        let mut layers = self.layers.iter_mut().rev().filter(|layer| !layer.hidden);
+        if let Some(layer) = layers.find(|one| one.dir.join(name).symlink_metadata().is_ok()) {
+            layer.set_on_prefix(name, false);
+        }
+    }
+
+    /// Notes that this rank has put the file `name` of the dataset `key` on the PFS or into the
+    /// cache, and tells the others.
+    pub fn enter(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
+        if on_prefix {
+            // Before it is forgotten here that another node has it in cache.
+            self.tell_on_prefix(name);
+        }
+        if let Some(layer) = self.layer_mut(key) {
+            let is_back = !on_prefix && layer.is_on_prefix(name);
+            layer.drop_elsewhere(name);
+            layer.set_on_prefix(name, on_prefix);
+            if is_back {
+                self.news.push(Notice::Cached(name.to_string()));
+            }
+        }
+        self.revive(name);
+    }
+
+    /// Returns whether another rank writes `name` of the dataset `key` on the PFS, as far as was
+    /// heard.
+    pub fn is_taken(&self, key: &DatasetKey, name: &str) -> bool {
+        self.layer(key).is_some_and(|layer| layer.is_on_prefix(name)) && !self.is_absent(name)
+    }
+
+    /// Forgets what `ranks` have told and might have taken back, since some of it was missed.
+    pub fn forget_told(&mut self, ranks: &[usize]) {
+        self.deleted_by.retain(|rank| !ranks.contains(&rank));
+        self.gone_by.retain(|rank| !ranks.contains(&rank));
+    }
+
+    /// Stops counting on news, since nothing is told any more: of what ranks of other nodes have
+    /// said before, only what is sealed counts. The rest they write to the PFS. `is_near` tells the
+    /// ranks of this node.
+    pub fn forget_far(
+        &mut self,
+        is_near: impl Fn(usize) -> bool,
+        is_sealed: impl Fn(&DatasetKey) -> bool,
+    ) {
+        self.deleted_by.retain(is_near);
+        for layer in self.layers.iter_mut().filter(|layer| !is_sealed(&layer.key)) {
+            layer.change(|name, known| {
+                let on_prefix = known.on_prefix || known.remote.is_some();
+                (name, Known { remote: None, on_prefix })
+            });
+        }
+    }
+
+    /// Tells whether other nodes are to be told something.
+    pub fn has_far_news(&self) -> bool {
+        self.far.changed
+    }
+
+    /// Takes what other nodes are to be told since the last call.
+    pub fn take_far_news(&mut self) -> FarNews {
+        std::mem::take(&mut self.far)
+    }
+
+    /// Notes that a rank of another node has deleted the file `name`, which may be an evicted one
+    /// here.
+    pub fn deleted_elsewhere(&mut self, rank: usize, name: &str) {
+        self.evicted_names.remove(name);
+        self.deleted_by.insert(name, rank);
+    }
+
+    /// Notes that a rank of another node has deleted the evicted name `name`.
+    pub fn laid_elsewhere(&mut self, name: &str) {
+        self.evicted_names.remove(name);
+    }
+
+    /// Notes that the PFS has the newest content of a file of another node.
+    pub fn left_elsewhere(&mut self, name: &str) {
+        for layer in self.layers.iter_mut().filter(|layer| layer.comes_from_elsewhere(name)) {
+            layer.drop_elsewhere(name);
+            layer.set_on_prefix(name, true);
+        }
+    }
+
+    /// Takes this file of the dataset `key`, which is not sealed, as closed by a rank of another
+    /// node.
+    pub fn made_elsewhere(&mut self, key: &DatasetKey, remote: Remote) {
+        let name = remote.meta.name.clone();
+        self.evicted_names.remove(&name);
+        self.hidden.remove(&name);
+        self.forget_others(&name);
+        if let Some(layer) = self.layer_mut(key) {
+            layer.set_on_prefix(&name, false);
+            layer.put_elsewhere(remote);
+        }
+    }
+
+    /// Notes that there is no such file of `rank` any more.
+    pub fn gone_elsewhere(&mut self, key: &DatasetKey, name: &str, rank: usize) {
+        if let Some(layer) = self.layer_mut(key) {
+            let remote = layer.known(name).remote;
+            if remote.is_some_and(|remote| remote.owner == rank) {
+                layer.drop_elsewhere(name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::Attributes;
+    use crate::namespace::Place;
+    use crate::records::FileMeta;
+
+    fn remote(owner: usize, name: &str, size: u64) -> Remote {
+        Remote { owner, meta: FileMeta { name: name.into(), size, ..FileMeta::default() } }
+    }
+
+    #[test]
+    fn the_newest_word_of_another_node_counts() {
+        let key = |generation| DatasetKey::new(0, "", generation);
+        let mut view = View::default();
+        for generation in 0..2 {
+            view.put(Layer::new(key(generation), format!("/none/{generation}").into()));
+        }
+        let size = |view: &View| match view.place("x") {
+            Place::Elsewhere(_, remote) => remote.meta.size,
+            place => panic!("{place:?}"),
+        };
+        view.made_elsewhere(&key(0), remote(3, "x", 1));
+        view.layer_mut(&key(0)).unwrap().set_on_prefix("x", true);
+        assert_eq!(view.place("x"), Place::Prefix);
+        view.made_elsewhere(&key(0), remote(3, "x", 2));
+        assert_eq!(size(&view), 2, "written again since it was brought to the prefix");
+        view.made_elsewhere(&key(1), remote(4, "x", 5));
+        view.gone_elsewhere(&key(1), "x", 3);
+        assert_eq!(size(&view), 5, "another rank's file");
+        view.gone_elsewhere(&key(1), "x", 4);
+        assert_eq!(size(&view), 2);
+        view.left_elsewhere("x");
+        assert_eq!(view.place("x"), Place::Prefix);
+    }
+
+    #[test]
+    fn what_is_in_the_cache_again_is_seen_there() {
+        let (dir, key) = (tempfile::tempdir().unwrap(), DatasetKey::new(0, "7", 0));
+        let here = dir.path().join("x");
+        std::fs::write(&here, "x").unwrap();
+        let mut views = [View::default(), View::default()];
+        let all = &mut views;
+        all.iter_mut().for_each(|view| view.put(Layer::new(key.clone(), dir.path().into())));
+        let cached = Place::Cached(key.clone(), here);
+        for (on_prefix, place) in [(true, Place::Prefix), (false, cached)] {
+            all[0].enter(&key, "x", on_prefix);
+            all[0].take_news().into_iter().for_each(|told| all[1].hear(0, told));
+            assert_eq!([all[0].place("x"), all[1].place("x")], [place.clone(), place]);
+        }
+    }
+
+    #[test]
+    fn what_is_known_of_other_nodes_moves_with_its_directory() {
+        let key = |id: &str| DatasetKey::new(0, id, 0);
+        let mut view = View::default();
+        for id in ["10", "20"] {
+            view.put(Layer::new(key(id), format!("/none/{id}").into()));
+            view.made_elsewhere(&key(id), remote(3, "new/x", 5));
+        }
+        view.layer_mut(&key("10")).unwrap().set_on_prefix("new/y", true);
+        let (from, to) = ("new".to_string(), "10".to_string());
+        view.follow(&Move { number: 1, from, to, landed: false }, |of| *of == key("10"));
+        let Place::Elsewhere(of, found) = view.place("10/x") else { panic!() };
+        assert_eq!((of, found.meta.name.as_str()), (key("10"), "10/x"));
+        assert!(view.layer(&key("10")).unwrap().is_on_prefix("10/y"));
+        let Place::Elsewhere(of, _) = view.place("new/x") else { panic!() };
+        assert_eq!(of, key("20"), "sealed under that name");
+    }
+
+    #[test]
+    fn a_file_deleted_elsewhere_is_gone_until_it_is_made_again() {
+        let key = DatasetKey::new(0, "7", 0);
+        let mut view = View::default();
+        view.leave_evicted("x".into(), Attributes::default());
+        view.deleted_elsewhere(2, "x");
+        assert_eq!(
+            view.place("x"),
+            Place::Deleted,
+            "the newer file, and the evicted one of an older"
+        );
+        view.forget_told(&[0, 1]);
+        assert_eq!(view.place("x"), Place::Deleted, "told at an agreement: nothing was missed");
+        view.put(Layer::new(key.clone(), "/none".into()));
+        view.made_elsewhere(&key, remote(3, "x", 1));
+        assert!(matches!(view.place("x"), Place::Elsewhere(..)));
+        assert!(!view.has_far_news(), "what is heard is not told");
+        view.leave_evicted("g".into(), Attributes::default());
+        view.delete("g");
+        assert!(view.has_far_news() && view.take_far_news().laid.contains("g"));
+        assert!(!view.has_far_news());
+    }
+}

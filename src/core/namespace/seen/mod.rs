@@ -1,0 +1,20 @@
+//! What one rank sees.
+//!
+//! | file | job |
+//! |---|---|
+//! | `view.rs`, `layer.rs` | where a name is; what is known of the names of one dataset |
+//! | `place.rs`, `answer.rs` | a place; answers to the program's questions |
+//! | `hearing.rs` | what other ranks tell changes the view |
+//! | `listing.rs` | directories, merged |
+//! | `evicted.rs` | names without content |
+//! | `removed_dirs.rs`, `hidden_dir.rs` | directories that are removed, or not shown |
+
+pub(super) mod answer;
+pub(super) mod evicted;
+pub(super) mod hearing;
+pub(super) mod hidden_dir;
+pub(super) mod layer;
+pub(super) mod listing;
+pub(super) mod place;
+pub(super) mod removed_dirs;
+pub(super) mod view;

@@ -1,0 +1,447 @@
+//! The state of the name space of one rank, and where a name is.
+//!
+//! A layer is a cached dataset; newer layers hide older ones. Files of ranks on this node are found
+//! by stat in the layer's directory, those of other nodes in the layer's catalog.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::answer::Attributes;
+use super::hidden_dir::HiddenDir;
+use super::layer::{Layer, files_below};
+use super::place::Place;
+use crate::cache::NodeCatalog;
+use crate::machine::DatasetKey;
+use crate::namespace::told::by_others::ByOthers;
+use crate::namespace::told::far_news::FarNews;
+use crate::namespace::told::notices::Notice;
+
+/// The name space of one rank.
+#[derive(Debug, Default)]
+pub struct View {
+    pub(super) prefix: PathBuf,
+    /// Oldest first.
+    pub(super) layers: Vec<Layer>,
+    pub(super) deleted: BTreeSet<String>,
+    /// Files under temporary names, seen by this rank only, and where they are.
+    private: BTreeMap<String, PathBuf>,
+    /// Directories that the program removed, kept by files that wait for their real deletion.
+    pub(super) gone: BTreeSet<String>,
+    /// Directories that are removed for real, and that the flush of a file that waits for its
+    /// deletion would bring back.
+    pub(super) flushed_back: BTreeSet<String>,
+    pub(super) evicted_names: BTreeMap<String, Attributes>,
+    /// Files on the PFS that the program is not to find: damaged, or newer than it shall see.
+    pub(super) hidden: BTreeSet<String>,
+    pub(super) hidden_dirs: BTreeMap<String, HiddenDir>,
+    /// What other ranks have deleted, as they tell: files, directories.
+    pub(super) deleted_by: ByOthers,
+    pub(super) gone_by: ByOthers,
+    /// The program has deleted something since this was asked last.
+    thrown_away: bool,
+    /// What the other ranks of the node are to be told.
+    pub(super) news: Vec<Notice>,
+    /// What other nodes are to be told.
+    pub(super) far: FarNews,
+    /// Files that are what the PFS has, whatever a layer holds.
+    left_alone: BTreeSet<String>,
+}
+
+impl View {
+    /// Makes a view of what is below the directory `prefix`, and of nothing else yet.
+    pub fn of(prefix: PathBuf) -> View {
+        View { prefix, ..View::default() }
+    }
+
+    /// Gives the layers, oldest first.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// Finds the layer of `key`.
+    pub fn layer(&self, key: &DatasetKey) -> Option<&Layer> {
+        self.layers.iter().find(|layer| layer.key == *key)
+    }
+
+    /// Finds the layer of `key`, to change it.
+    pub fn layer_mut(&mut self, key: &DatasetKey) -> Option<&mut Layer> {
+        self.layers.iter_mut().find(|layer| layer.key == *key)
+    }
+
+    /// Adds the newest layer, or replaces the one of the same key in its place.
+    pub fn put(&mut self, layer: Layer) {
+        match self.layer_mut(&layer.key) {
+            Some(old) => *old = layer,
+            None => self.layers.push(layer),
+        }
+    }
+
+    /// Notes that a dataset has begun on this rank.
+    pub fn begin(&mut self, layer: Layer) {
+        self.news.push(Notice::Begun(layer.key.clone(), layer.dir.clone()));
+        match self.layer_mut(&layer.key) {
+            Some(known) => known.dir = layer.dir, // by what others have told of it
+            None => self.layers.push(layer),
+        }
+    }
+
+    /// Takes a layer away.
+    pub fn remove(&mut self, key: &DatasetKey) -> Option<Layer> {
+        let position = self.layers.iter().position(|layer| layer.key == *key)?;
+        Some(self.layers.remove(position))
+    }
+
+    /// Takes away the layers of a series without a captured id, but for those to be kept.
+    pub fn remove_floating(&mut self, series: usize, keep: impl Fn(&DatasetKey) -> bool) {
+        self.layers.retain(|layer| {
+            let floats = layer.key.series == series && layer.key.id.is_empty();
+            !floats || keep(&layer.key)
+        });
+    }
+
+    /// Finds where `name` is.
+    pub fn place(&self, name: &str) -> Place {
+        if let Some(path) = self.private.get(name) {
+            return Place::Private(path.clone());
+        }
+        if self.left_alone.contains(name) {
+            return Place::Prefix;
+        }
+        if self.deleted.contains(name) || self.deleted_by.has(name) {
+            return Place::Deleted;
+        }
+        for layer in self.layers.iter().rev().filter(|layer| !layer.hidden) {
+            let known = layer.known(name);
+            if known.on_prefix {
+                return Place::Prefix;
+            }
+            let here = layer.dir.join(name);
+            if here.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+                return Place::Cached(layer.key.clone(), here);
+            }
+            if let Some(remote) = known.remote {
+                return Place::Elsewhere(layer.key.clone(), remote);
+            }
+        }
+        if self.hidden.contains(name) {
+            return Place::Deleted;
+        }
+        match self.evicted_names.get(name) {
+            Some(evicted) if self.prefix.join(name).symlink_metadata().is_err() => {
+                Place::Evicted(*evicted)
+            }
+            _ => Place::Prefix,
+        }
+    }
+
+    /// Finds the cached dataset that has the newest content of `name`, if it has it in cache. One
+    /// that a flush has brought to the PFS for this rank counts.
+    pub fn cached_in(&self, name: &str) -> Option<&DatasetKey> {
+        let mut layers = self.layers.iter().rev().filter(|layer| !layer.hidden);
+        let newest = layers.find(|layer| layer.knows(name))?;
+        let known = newest.known(name);
+        let cached = !known.on_prefix || known.remote.is_some();
+        cached.then_some(&newest.key)
+    }
+
+    /// Tells whether some dataset has the file, in the cache or on the PFS.
+    pub fn is_in_a_layer(&self, name: &str) -> bool {
+        self.layers.iter().any(|layer| layer.knows(name))
+    }
+
+    /// Tells whether a layer above that of `key` has the file. One that `is_final` has no file that
+    /// its catalog has not.
+    pub fn is_in_newer(
+        &self,
+        key: &DatasetKey,
+        name: &str,
+        is_final: impl Fn(&DatasetKey) -> bool,
+    ) -> bool {
+        let newer = self.layers.iter().rev().take_while(|layer| layer.key != *key);
+        let mut newer = newer.filter(|layer| !layer.hidden);
+        newer.any(|layer| {
+            let lacks = layer.catalog().is_some_and(|catalog| catalog.named(name).is_empty());
+            !(lacks && is_final(&layer.key)) && layer.has(name)
+        })
+    }
+
+    /// Tells the ranks that have an older one that the PFS has the newest content of `name`.
+    pub fn tell_on_prefix(&mut self, name: &str) {
+        if self.layers.iter().any(|layer| layer.has(name)) {
+            self.news.push(Notice::OnPrefix(name.to_string()));
+            self.far.on_prefix.insert(name.to_string());
+            self.far.changed = true;
+        }
+    }
+
+    /// Notes that the PFS has the newest content of `name`.
+    pub fn moved_to_prefix(&mut self, name: &str) {
+        for layer in self.layers.iter_mut().filter(|layer| layer.has(name)) {
+            layer.drop_elsewhere(name);
+            layer.set_on_prefix(name, true);
+        }
+    }
+
+    /// Returns all files that some layer has, on this node or on another.
+    pub fn names(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for layer in self.layers.iter().filter(|layer| !layer.hidden) {
+            names.extend(layer.names_here());
+            names.extend(elsewhere_below(layer, ""));
+        }
+        names
+    }
+
+    /// Returns all files below the directory `dir` that are not just on the PFS: cached ones, those
+    /// of other nodes, and names that stand for something else than what the PFS has.
+    pub fn names_below(&self, dir: &str) -> BTreeSet<String> {
+        let below = format!("{dir}/");
+        let mut names = BTreeSet::new();
+        for layer in self.layers.iter().filter(|layer| !layer.hidden) {
+            files_below(&layer.dir, dir, &mut names);
+            names.extend(elsewhere_below(layer, dir));
+        }
+        let others = self.deleted.iter().chain(&self.hidden).chain(self.private.keys());
+        let others = others.chain(self.evicted_names.keys());
+        let others = others.chain(self.deleted_by.names());
+        names.extend(others.filter(|name| name.starts_with(&below)).cloned());
+        names.retain(|name| self.is_private(name) || !self.left_alone.contains(name));
+        names
+    }
+
+    /// Leaves `name` to the PFS from now on, or to a private file.
+    pub fn leave_alone(&mut self, name: &str) {
+        self.left_alone.insert(name.to_string());
+    }
+
+    /// Lets `name` belong to a dataset again.
+    pub fn take_back(&mut self, name: &str) {
+        self.left_alone.remove(name);
+    }
+
+    /// Tells whether `name` is left to the PFS.
+    pub fn is_left_alone(&self, name: &str) -> bool {
+        self.left_alone.contains(name)
+    }
+
+    /// Notes that `name` is a temporary one, and that its file is at `path`.
+    pub fn put_private(&mut self, name: &str, path: PathBuf) {
+        self.private.insert(name.to_string(), path);
+    }
+
+    /// Forgets the temporary name, which is gone. Returns where its file is.
+    pub fn take_private(&mut self, name: &str) -> Option<PathBuf> {
+        self.private.remove(name)
+    }
+
+    /// Gives all temporary names.
+    pub fn private_names(&self) -> impl Iterator<Item = &str> {
+        self.private.keys().map(String::as_str)
+    }
+
+    /// Gives all temporary names, and where their files are.
+    pub fn private(&self) -> impl Iterator<Item = (&str, &PathBuf)> {
+        self.private.iter().map(|(name, path)| (name.as_str(), path))
+    }
+
+    /// Tells whether `name` is a temporary one.
+    pub fn is_private(&self, name: &str) -> bool {
+        self.private.contains_key(name)
+    }
+
+    /// Tells whether `name` stands for something else than what the PFS has, whatever the patterns
+    /// say: a directory may have moved such names to where none matches.
+    pub fn changes(&self, name: &str) -> bool {
+        self.private.contains_key(name)
+            || self.deleted.contains(name)
+            || self.deleted_by.has(name)
+            || self.hidden.contains(name)
+            || self.evicted_names.contains_key(name)
+    }
+
+    /// Takes `name`, which the program deleted, out of the view, and tells the other ranks.
+    pub fn delete(&mut self, name: &str) {
+        // An evicted name stands for nothing, but some layer may have an older file of its name.
+        if !self.lay(name) || self.layers.iter().any(|layer| layer.has(name)) {
+            self.deleted.insert(name.to_string());
+        }
+        self.far.changed = true;
+        self.thrown_away = true;
+        self.news.push(Notice::Deleted(name.to_string()));
+    }
+
+    /// Removes the evicted file `name`. Returns whether there was one.
+    pub fn lay(&mut self, name: &str) -> bool {
+        let laid = self.evicted_names.remove(name).is_some();
+        if laid {
+            self.far.laid.insert(name.to_string());
+            self.far.changed = true;
+        }
+        laid
+    }
+
+    /// Tells whether this rank has deleted something since this was asked last.
+    pub fn take_thrown_away(&mut self) -> bool {
+        std::mem::take(&mut self.thrown_away)
+    }
+
+    /// Notes that the program made `name` again, and tells the other ranks of the node.
+    pub fn revive(&mut self, name: &str) {
+        self.made(name);
+        self.news.push(Notice::Made(name.to_string()));
+    }
+
+    pub(super) fn made(&mut self, name: &str) {
+        self.far.changed |= self.deleted.remove(name);
+        self.lay(name);
+        self.hidden.remove(name);
+        self.forget_others(name);
+    }
+
+    /// Forgets other ranks' deletions of `name`, which are not to count: this rank takes them as
+    /// its own, or the file is there again.
+    pub fn forget_others(&mut self, name: &str) {
+        self.deleted_by.forget(name);
+    }
+
+    /// Hides the file `name` of the PFS from the program.
+    pub fn hide(&mut self, name: &str) {
+        self.hidden.insert(name.to_string());
+    }
+
+    /// Ends the hiding of that name, since a newer file has come.
+    pub fn unhide(&mut self, name: &str) {
+        self.hidden.remove(name);
+    }
+
+    /// Shows everybody's files of the dataset `key`, which are known now, and newer than what is
+    /// hidden.
+    pub fn show(&mut self, key: &DatasetKey, catalog: &NodeCatalog) {
+        self.hidden.retain(|name| catalog.named(name).is_empty());
+        if let Some(layer) = self.layer_mut(key) {
+            layer.show(catalog.clone());
+        }
+    }
+
+    /// Hides the directory `name` of the PFS from the program.
+    pub fn hide_dir(&mut self, name: &str, dir: HiddenDir) {
+        self.hidden_dirs.insert(name.to_string(), dir);
+    }
+
+    /// Tells whether what the PFS has under `name` is not to be seen.
+    pub fn is_absent(&self, name: &str) -> bool {
+        self.is_deleted(name)
+            || self.deleted_by.has(name)
+            || (self.hidden.contains(name) && self.place(name) == Place::Deleted)
+    }
+
+    /// Gives the names whose real deletion is pending.
+    pub fn deleted(&self) -> impl Iterator<Item = &str> {
+        self.deleted.iter().map(String::as_str)
+    }
+
+    /// Settles what hangs on the layer `key`, which is about to go: a deletion that only hid its
+    /// copy of `name` is real then.
+    pub fn settle_in(&mut self, key: &DatasetKey, name: &str) {
+        if !self.deleted.contains(name) {
+            return;
+        }
+        let mut others = self.layers.iter().filter(|layer| layer.key != *key);
+        let held = others.any(|layer| layer.dir.join(name).exists() || layer.is_elsewhere(name));
+        if !held {
+            self.settle(name);
+        }
+    }
+
+    /// Forgets a deletion that has become real.
+    pub fn settle(&mut self, name: &str) {
+        if self.deleted.remove(name) {
+            self.far.changed = true;
+            self.news.push(Notice::Settled(name.to_string()));
+        }
+    }
+
+    /// Tells whether `name` was deleted by the program and not made again.
+    pub fn is_deleted(&self, name: &str) -> bool {
+        self.deleted.contains(name)
+    }
+}
+
+fn elsewhere_below(layer: &Layer, dir: &str) -> impl Iterator<Item = String> + use<> {
+    let known = layer.known_below(dir).into_iter();
+    known.filter(|(_, known)| known.remote.is_some()).map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    fn layer(generation: u64, dir: &std::path::Path) -> Layer {
+        let key = DatasetKey::new(0, "", generation);
+        Layer::new(key, dir.to_path_buf())
+    }
+
+    #[test]
+    fn the_newest_layer_that_has_a_name_wins_and_the_prefix_can_be_newer() {
+        let dirs = tempfile::tempdir().unwrap();
+        let (old, new) = (dirs.path().join("0"), dirs.path().join("1"));
+        for dir in [&old, &new] {
+            std::fs::create_dir(dir).unwrap();
+            std::fs::write(dir.join("x"), "").unwrap();
+        }
+        let mut view = View::default();
+        view.put(layer(0, &old));
+        view.put(layer(1, &new));
+        let Place::Cached(key, path) = view.place("x") else { panic!() };
+        assert_eq!((key.generation, path), (1, new.join("x")));
+        view.layer_mut(&key).unwrap().set_on_prefix("x", true);
+        assert_eq!(view.place("x"), Place::Prefix);
+        view.layer_mut(&key).unwrap().hidden = true;
+        assert!(matches!(view.place("x"), Place::Cached(key, _) if key.generation == 0));
+    }
+
+    #[test]
+    fn a_hidden_file_is_found_again_where_it_is_made_anew() {
+        let dirs = tempfile::tempdir().unwrap();
+        let mut view = View::default();
+        view.hide("x");
+        assert_eq!((view.place("x"), view.is_absent("x")), (Place::Deleted, true));
+        // Its real deletion is not due: the program has not asked for it.
+        assert_eq!(view.deleted().count(), 0);
+        view.put(layer(0, dirs.path()));
+        std::fs::write(dirs.path().join("x"), "").unwrap();
+        assert!(matches!(view.place("x"), Place::Cached(..)) && !view.is_absent("x"));
+        view.remove(&DatasetKey::new(0, "", 0));
+        view.revive("x");
+        assert_eq!(view.place("x"), Place::Prefix);
+    }
+
+    #[test]
+    fn a_hidden_directory_is_there_again_when_any_rank_makes_it() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().to_path_buf();
+        let found = path.metadata().unwrap();
+        let mut view = View::default();
+        view.hide_dir("d", HiddenDir { path, mtime: (found.mtime(), found.mtime_nsec()) });
+        assert!(view.is_removed_dir("d"));
+        let past = std::time::SystemTime::UNIX_EPOCH;
+        std::fs::File::open(base.path()).unwrap().set_modified(past).unwrap();
+        assert!(!view.is_removed_dir("d"));
+        assert!(view.settle_dir("d"));
+    }
+
+    #[test]
+    fn a_deleted_name_is_gone_until_it_is_made_again() {
+        let mut view = View::default();
+        view.leave_evicted("g".into(), Attributes::default());
+        assert!(matches!(view.place("g"), Place::Evicted(_)));
+        view.delete("g");
+        assert_eq!(view.place("g"), Place::Prefix);
+        view.delete("f");
+        assert_eq!(view.place("f"), Place::Deleted);
+        view.revive("f");
+        assert_eq!(view.place("f"), Place::Prefix);
+    }
+}

@@ -1,0 +1,202 @@
+//! What ranks tell one another about names, so that those of a node see at once what another does,
+//! the others from the next agreement on (docs/internals/names.md). It changes what is seen,
+//! nothing else: what becomes of the files is agreed on at the next sync point.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use crate::bytes::{Reader, Writer};
+use crate::machine::DatasetKey;
+
+/// A directory that got its final name, with all that is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Move {
+    /// Counts those of the rank that renamed it.
+    pub number: u64,
+    /// What it was called.
+    pub from: String,
+    /// What it is called.
+    pub to: String,
+    /// The PFS has files of it.
+    pub landed: bool,
+}
+
+impl Move {
+    /// Tells what a file is called that was called `name`, if it has moved.
+    pub fn new_name(&self, name: &str) -> Option<String> {
+        let rest = name.strip_prefix(&self.from).filter(|rest| rest.starts_with('/'))?;
+        Some(format!("{}{rest}", self.to))
+    }
+}
+
+/// A file that a rank is about to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The file.
+    pub name: String,
+    /// The PFS has its newest content then.
+    pub on_prefix: bool,
+    /// Before, what lies here gets the file's name, there. Whoever cannot go on without it does
+    /// it, since the rank may be stopped.
+    pub rename: Option<(PathBuf, PathBuf)>,
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A dataset has begun, its files lie in this directory of the node.
+    Begun(DatasetKey, PathBuf),
+    /// A file is deleted; what is left of it waits for its real deletion.
+    Deleted(String),
+    /// That deletion is real, or was another's.
+    Settled(String),
+    /// A file is there (again).
+    Made(String),
+    /// The PFS has the newest content of a file.
+    OnPrefix(String),
+    /// A directory is removed, and waits for the deletion of what is in it.
+    DirGone(String),
+    /// It is there again, or really gone.
+    DirSettled(String),
+    /// A directory has moved.
+    Moved(Move),
+    /// The rank is about to write a file: what that means follows.
+    Claimed(Claim),
+    /// Nothing more follows; nothing at all, if it has failed.
+    Unclaimed(String),
+    /// The rank changes what these names lead to, and what is below them: nobody looks there until
+    /// it is done.
+    Turn(Vec<String>),
+    /// It is done, and told.
+    TurnOver,
+    /// The newest content of a file is in the cache again, not on the PFS.
+    Cached(String),
+}
+
+impl Notice {
+    /// Gives the notice as a message from `rank`.
+    pub fn to_bytes(&self, rank: usize) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.word(rank as u64);
+        match self {
+            Notice::Begun(key, dir) => {
+                out.byte(0).word(key.series as u64).word(key.generation);
+                out.counted(key.id.as_bytes()).raw(dir.as_os_str().as_bytes())
+            }
+            Notice::Deleted(name) => out.byte(1).raw(name.as_bytes()),
+            Notice::Settled(name) => out.byte(2).raw(name.as_bytes()),
+            Notice::Made(name) => out.byte(3).raw(name.as_bytes()),
+            Notice::OnPrefix(name) => out.byte(4).raw(name.as_bytes()),
+            Notice::DirGone(name) => out.byte(5).raw(name.as_bytes()),
+            Notice::DirSettled(name) => out.byte(6).raw(name.as_bytes()),
+            Notice::Moved(one) => {
+                out.byte(7).word(one.number).flags(&[one.landed]);
+                out.counted(one.from.as_bytes()).raw(one.to.as_bytes())
+            }
+            Notice::Claimed(claim) => {
+                out.byte(8).flags(&[claim.on_prefix]).counted(claim.name.as_bytes());
+                let (from, to) = claim.rename.clone().unwrap_or_default();
+                out.counted(from.as_os_str().as_bytes()).raw(to.as_os_str().as_bytes())
+            }
+            Notice::Unclaimed(name) => out.byte(9).raw(name.as_bytes()),
+            Notice::Turn(names) => out.byte(10).list(names, |out, name| {
+                out.counted(name.as_bytes());
+            }),
+            Notice::TurnOver => out.byte(11),
+            Notice::Cached(name) => out.byte(12).raw(name.as_bytes()),
+        };
+        out.take()
+    }
+
+    /// Reads rank and change from such a message. Total.
+    pub fn from_bytes(bytes: &[u8]) -> Option<(usize, Notice)> {
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let mut from = Reader::new(bytes);
+        let rank = from.size()?;
+        let told = match from.byte()? {
+            0 => {
+                let (series, generation) = (from.size()?, from.word()?);
+                let key = DatasetKey::new(series, from.text()?, generation);
+                Notice::Begun(key, path(from.rest()))
+            }
+            1 => Notice::Deleted(from.rest_text()?),
+            2 => Notice::Settled(from.rest_text()?),
+            3 => Notice::Made(from.rest_text()?),
+            4 => Notice::OnPrefix(from.rest_text()?),
+            5 => Notice::DirGone(from.rest_text()?),
+            6 => Notice::DirSettled(from.rest_text()?),
+            7 => {
+                let (number, [landed]) = (from.word()?, from.flags()?);
+                let (old, new) = (from.text()?, from.rest_text()?);
+                Notice::Moved(Move { number, from: old, to: new, landed })
+            }
+            8 => {
+                let ([on_prefix], name) = (from.flags()?, from.text()?);
+                let (old, new) = (from.counted()?, from.rest());
+                let rename = (!old.is_empty()).then(|| (path(old), path(new)));
+                Notice::Claimed(Claim { name, on_prefix, rename })
+            }
+            9 => Notice::Unclaimed(from.rest_text()?),
+            10 => Notice::Turn(from.list(|from| from.text())?),
+            11 => Notice::TurnOver,
+            12 => Notice::Cached(from.rest_text()?),
+            _ => return None,
+        };
+        Some((rank, told))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::crc32;
+
+    fn step(id: &str) -> Move {
+        Move { number: 3, from: format!("c/{id}.new"), to: format!("c/{id}"), landed: true }
+    }
+
+    #[test]
+    fn what_lies_in_a_directory_moves_with_it() {
+        let one = step("10");
+        assert_eq!(one.new_name("c/10.new/a/b").as_deref(), Some("c/10/a/b"));
+        for other in ["c/10.new", "c/10.newer/a", "c/10/a", "d/c/10.new/a"] {
+            assert_eq!(one.new_name(other), None);
+        }
+    }
+
+    #[test]
+    fn messages_are_read_as_they_were_told_and_others_are_none() {
+        let key = DatasetKey::new(1, "20", 3);
+        let names = ["a/b", ""].map(str::to_string);
+        let [name, empty] = names;
+        let rename = Some(("/p/.b.scr-1".into(), "/p/b".into()));
+        let claim = Claim { name: name.clone(), on_prefix: true, rename };
+        let mut all = Vec::new();
+        for told in [
+            Notice::Begun(key, "/tmp/x".into()),
+            Notice::Deleted(name.clone()),
+            Notice::Settled(empty),
+            Notice::Made(name.clone()),
+            Notice::OnPrefix(name.clone()),
+            Notice::DirGone(name.clone()),
+            Notice::DirSettled(name.clone()),
+            Notice::Moved(step("10")),
+            Notice::Claimed(Claim { on_prefix: false, rename: None, ..claim.clone() }),
+            Notice::Claimed(claim),
+            Notice::Unclaimed(name.clone()),
+            Notice::Turn(vec![name.clone(), "c".into()]),
+            Notice::TurnOver,
+            Notice::Cached(name),
+        ] {
+            let bytes = told.to_bytes(7);
+            all.extend(&bytes);
+            assert_eq!(Notice::from_bytes(&bytes), Some((7, told)));
+            for end in 0..9 {
+                assert_eq!(Notice::from_bytes(&bytes[..end]), None);
+            }
+        }
+        assert_eq!(Notice::from_bytes(&[99; 40]), None);
+        assert_eq!(crc32(&all), 0xf778_2ae7, "the form is as it was");
+    }
+}

@@ -1,0 +1,25 @@
+//! Nodes are asked, each by a process there.
+
+use super::on_node::answer;
+use super::question::{Question, read_answer};
+use crate::error::Result;
+use crate::kvtree::KvTree;
+use crate::launch::JobPlaces;
+use crate::operations::reach::{Inquiry, Reach};
+
+/// Asks nodes the same question, or each its own.
+pub(super) fn ask_nodes(
+    reach: &Reach<'_>,
+    places: &JobPlaces,
+    nodes: &[String],
+    (what, question): (&str, &Question),
+) -> Vec<(String, Result<KvTree>)> {
+    let here = |node: &str| answer(question, places, node);
+    let words = |node: &str| {
+        let mut words = ["on-node", "--node", node].map(str::to_owned).to_vec();
+        words.extend(question.words());
+        words
+    };
+    let inquiry = Inquiry { what, here: &here, words: &words, read: &read_answer };
+    reach.ask(places, nodes, &inquiry)
+}

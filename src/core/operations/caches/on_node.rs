@@ -1,0 +1,121 @@
+//! What a process on a node does for a question.
+
+use std::path::{Path, PathBuf};
+
+use super::exchange::folder_of;
+use super::question::Question;
+use crate::cache::{Catalog, Layout, NodeState, parts_of, unsealed_dirs};
+use crate::error::{Error, Result};
+use crate::files::lease::{self, Taken};
+use crate::files::{CopyOptions, copy_file, create_dirs, join_relative};
+use crate::kvtree::KvTree;
+use crate::launch::JobPlaces;
+use crate::operations::prefix::holder;
+use crate::records::FileMeta;
+use crate::transfer::{copy_parts, put_parts_back};
+
+/// The list of wanted files in the folder: `NODE / <node> / <number> / DSET, RANK, DIR, FILE`.
+pub(super) const WANTED: &str = "wanted.scr";
+
+/// Returns where the copies of a dataset's files are.
+pub(super) fn copy_of(folder: &Path, id: u64) -> PathBuf {
+    folder.join("files").join(id.to_string())
+}
+
+/// Answers a question on this node, which is called `node`.
+///
+/// # Errors
+/// A live run uses what is to be changed, or something cannot be read or written.
+pub fn answer(question: &Question, places: &JobPlaces, node: &str) -> Result<KvTree> {
+    let layout = &places.layout;
+    match question {
+        Question::Look { depth, id, unsealed } => {
+            NodeState::look(layout, *depth, *id, *unsealed).map(|state| state.to_tree())
+        }
+        Question::Catalog { id } => {
+            let dirs = layout.stores.iter().map(|store| layout.dataset_dir(&store.name, *id));
+            for dir in dirs {
+                if let Some(catalog) = Catalog::read(&dir)? {
+                    return Ok(catalog.to_tree());
+                }
+            }
+            Err(Error::Missing(format!("no list of the files of dataset {id} is there")))
+        }
+        Question::Bring { folder } => bring(places, &folder_of(places, folder)?, node),
+        Question::Parts { folder, id, ranks } => {
+            let folder = folder_of(places, folder)?;
+            alone(places, || copy_parts(layout, &folder, node, (*id, ranks)))?;
+            Ok(KvTree::new())
+        }
+        Question::Mend { folder, id } => {
+            let folder = folder_of(places, folder)?;
+            let mended = alone(places, || put_parts_back(layout, &folder, node, *id))?;
+            Ok(mended.to_tree())
+        }
+    }
+}
+
+/// Copies what the list of wanted files asks of this node. Gives the numbers of files that it could
+/// not copy, and why.
+fn bring(places: &JobPlaces, folder: &Path, node: &str) -> Result<KvTree> {
+    let path = folder.join(WANTED);
+    let list = KvTree::read_file(&path)?;
+    let list = list.ok_or_else(|| Error::Missing(format!("{} is not there", path.display())))?;
+    let mut failed = KvTree::new();
+    for (number, entry) in list.child("NODE").child(node).iter() {
+        if let Err(error) = copy_one(&places.layout, folder, entry) {
+            failed.set_value(number, error);
+        }
+    }
+    Ok(failed)
+}
+
+fn copy_one(layout: &Layout, folder: &Path, entry: &KvTree) -> Result<()> {
+    let asked = || {
+        let (id, dir) = (entry.get_u64("DSET")?, entry.get_value("DIR")?);
+        Some((id, Path::new(dir), entry.get_value("FILE")?))
+    };
+    let unknown = || Error::Unreadable("the list of wanted files is of another version".into());
+    let (id, dir, name) = asked().ok_or_else(unknown)?;
+    let gone = || Error::Missing("it has left the cache meanwhile".into());
+    let (dir, meta) = match entry.parse::<usize>("RANK") {
+        Some(rank) => {
+            let mut parts = parts_of(layout, id)?.into_iter();
+            let part = parts.find(|((owner, _), _)| *owner == rank).ok_or_else(gone)?;
+            let ((_, record), dir) = part;
+            let meta = record.files.into_iter().find(|file| file.name == name);
+            (dir, Some(meta.ok_or_else(gone)?))
+        }
+        None => {
+            let dirs = unsealed_dirs(layout)?;
+            (dirs.into_iter().find(|one| one == dir).ok_or_else(gone)?, None)
+        }
+    };
+    let to = join_relative(&copy_of(folder, id), name)?;
+    create_dirs(to.parent().unwrap_or(folder), 0o700)?;
+    let from = join_relative(&dir, name)?;
+    let options = CopyOptions { crc32: true, sync: true, ..CopyOptions::default() };
+    let copied = copy_file(&from, &to, options)?;
+    match meta {
+        Some(FileMeta { size, crc32, .. })
+            if copied.bytes != size || (crc32.is_some() && copied.crc32 != crc32) =>
+        {
+            // Nobody is to take it for the file.
+            let _ = std::fs::remove_file(&to);
+            Err(Error::corrupt(from, "it is not what was sealed; see scr verify"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Does `action` while no launch uses this node's cache; without one there is nothing to do.
+fn alone<T: Default>(places: &JobPlaces, action: impl FnOnce() -> Result<T>) -> Result<T> {
+    let control = &places.layout.control_dir;
+    if !control.is_dir() {
+        return Ok(T::default());
+    }
+    match lease::take(&control.join("lease"), &holder(), lease::PATIENCE, || {})? {
+        Taken::Busy(other) => Err(Error::Busy(format!("a live run uses it ({other})"))),
+        Taken::Ours(_lease) => action(),
+    }
+}

@@ -1,0 +1,82 @@
+//! What is known of all launches on a prefix, and the interval that it advises.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::losses::Failure;
+use super::runs::{Point, RunStory};
+use crate::operations::Unread;
+use crate::records::RunPace;
+
+/// What is known of all launches on a prefix.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// The prefix directory.
+    pub prefix: PathBuf,
+    /// The launches, oldest first.
+    pub runs: Vec<RunStory>,
+    /// Those that died, and what that cost.
+    pub failures: Vec<Failure>,
+    /// What measured costs and failures say of the interval between checkpoints; `None` if no
+    /// checkpoint was measured.
+    pub advice: Option<Advice>,
+    /// There is a log of events.
+    pub has_log: bool,
+    /// What could not be read, in sentences.
+    pub unreadable: Vec<Unread>,
+}
+
+impl Report {
+    /// Sums the seconds during which launches ran.
+    #[must_use]
+    pub fn running_seconds(&self) -> u64 {
+        self.runs.iter().map(|run| run.seen.saturating_sub(run.started)).sum()
+    }
+
+    /// Sums up how fast each node has sealed, and flushed, in all runs; by host.
+    #[must_use]
+    pub fn paces(&self) -> BTreeMap<&str, [RunPace; 2]> {
+        let mut sums: BTreeMap<&str, [RunPace; 2]> = BTreeMap::new();
+        for (host, paces) in self.runs.iter().flat_map(|run| &run.paces) {
+            for (sum, pace) in sums.entry(host).or_default().iter_mut().zip(paces) {
+                sum.bytes = sum.bytes.saturating_add(pace.bytes);
+                sum.nanos = sum.nanos.saturating_add(pace.nanos);
+            }
+        }
+        sums
+    }
+
+    /// Lists all checkpoints in the order of their seals, with the run of each, counted from 0.
+    pub fn points(&self) -> impl Iterator<Item = (usize, &Point)> {
+        self.runs.iter().enumerate().flat_map(|(at, run)| run.points.iter().map(move |p| (at, p)))
+    }
+}
+
+/// What the interval was calculated from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Costs {
+    /// What one checkpoint takes of the program's time, in seconds: the median.
+    pub seconds: f64,
+    /// It counts from the first file of a checkpoint to its seal; else it is the seal alone, since
+    /// nothing has logged more.
+    pub whole: bool,
+    /// Mean time between failures, in seconds.
+    pub mtbf_seconds: f64,
+    /// Failures that it rests on; with none it is the time in which none came, or what was given.
+    pub failures: usize,
+    /// It was given, not measured.
+    pub given: bool,
+}
+
+/// The interval that is advised, and the one in use; in seconds from seal to seal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Advice {
+    /// What it rests on.
+    pub costs: Costs,
+    /// Young's interval.
+    pub young: f64,
+    /// Daly's interval.
+    pub daly: f64,
+    /// The mean of what was used; `None` if there is no second checkpoint.
+    pub used: Option<f64>,
+}

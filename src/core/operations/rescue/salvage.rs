@@ -1,0 +1,230 @@
+//! What a job that died has left in its nodes' caches, brought to the prefix without starting the
+//! program again (manual 1.1, section 11.10): each node copies what it has to one folder there
+//! ([`copy_node`]), then one process rebuilds and publishes it ([`publish_copies`]), by the code
+//! that brings back the cache of a run with another number of ranks. What a person has copied from
+//! the nodes goes the same way ([`publish_found`]).
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::cache::disk::names_in;
+use crate::cache::{Ctx, FilemapFile, Layout, Sharing, all_records, other_prefix};
+use crate::comm::solo::Solo;
+use crate::error::{Error, Result};
+use crate::files::lease::{self, Taken};
+use crate::files::{create_dirs, remove_tree};
+use crate::launch::job::JobPlaces;
+use crate::namespace::STATE_FOLDER;
+use crate::params::{Settings, keys};
+use crate::records::DatasetRecord;
+use crate::system;
+use crate::transfer::{
+    OnlyRebuild, Options, OtherSize, Which, copy_remains, gather_found, list_prefix, look_below,
+    publish_remains, recover_journal, removals, roll_back, stores_of_remains,
+};
+
+/// What a person can do about what was made for another prefix.
+pub(crate) const ADVICE: &str = "SCR_CACHE_ADOPT=1 takes it all the same";
+/// Folder of the copies in the prefix's own one.
+const FOLDER: &str = "scavenge";
+/// The same for what a person has copied: what `scr copy` has brought may be all that is left.
+const FOUND: &str = "rebuild";
+
+/// What [`copy_node`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Copied {
+    /// The node has nothing of the job.
+    Nothing,
+    /// A live process has this node's cache in use; the text says which.
+    Busy(String),
+    /// So many datasets were copied; 0: the prefix has all of them.
+    Datasets(usize),
+}
+
+/// Copies what this node's cache has and the prefix has not, or only dataset `id` of that. To be
+/// run on each node. Local.
+///
+/// # Errors
+/// If something cannot be read or written.
+pub fn copy_node(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Result<Copied> {
+    let control = &places.layout.control_dir;
+    if !control.is_dir() {
+        return Ok(Copied::Nothing);
+    }
+    let lease = lease::take(&control.join("lease"), holder, lease::PATIENCE, || {})?;
+    if let Taken::Busy(other) = lease {
+        return Ok(Copied::Busy(other));
+    }
+    let listed = list_prefix(&places.prefix)?;
+    let is_there = |id: u64| listed.iter().any(|one| one.restorable && one.id == id);
+    let refused = |id: u64| listed.iter().any(|one| one.refused && one.id == id);
+    let newer = newer_than_removed(places)?;
+    let newest = |one: u64| id.is_none() && !refused(one) && !newer.contains(&one);
+    let wanted = |one: u64| (newest(one) || id == Some(one)) && !is_there(one);
+    copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(Copied::Datasets)
+}
+
+/// Finds what this node's cache has and a start has left out, since somebody had removed older
+/// checkpoints of the series from the prefix.
+fn newer_than_removed(places: &JobPlaces) -> Result<BTreeSet<u64>> {
+    if places.layout.owner.identity().is_none() {
+        return Ok(BTreeSet::new()); // whatever is there is to be taken
+    }
+    let removed = removals(&places.prefix)?;
+    let is_newer = |one: &DatasetRecord| {
+        removed
+            .iter()
+            .any(|(series, turn)| *series == one.key.series && turn.leaves(one.dataset_id))
+    };
+    let records = all_records(&places.layout.control_dir).map(|(_, record)| record);
+    Ok(records.filter(is_newer).map(|record| record.dataset_id).collect())
+}
+
+/// What [`publish_copies`] found and did.
+#[derive(Debug)]
+pub enum Salvaged {
+    /// No node had anything of the job.
+    Nothing,
+    /// A live process uses the prefix; the text says which.
+    Busy(String),
+    /// What has become of it all.
+    Done(OtherSize),
+}
+
+/// Clears what an earlier attempt has copied.
+///
+/// # Errors
+/// If it cannot be removed.
+pub fn clear_copies(prefix: &Path) -> Result<()> {
+    remove_tree(&folder(prefix))
+}
+
+/// Does `action` while no launch uses the prefix. Local.
+///
+/// # Errors
+/// A live run uses it, or `action` fails.
+pub fn alone_on_prefix<T>(
+    prefix: &Path,
+    holder: &str,
+    action: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let state = prefix.join(STATE_FOLDER);
+    if !state.is_dir() {
+        return action();
+    }
+    match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
+        Taken::Busy(other) => {
+            Err(Error::Busy(format!("a live run uses {} ({other})", prefix.display())))
+        }
+        Taken::Ours(_lease) => action(),
+    }
+}
+
+/// Rebuilds and publishes what the nodes have copied, or `which` of that; the copies are gone
+/// afterwards. Local.
+///
+/// # Errors
+/// As [`publish_remains`]; the copies stay then.
+pub fn publish_copies(
+    places: &JobPlaces,
+    settings: &Settings,
+    holder: &str,
+    which: Which,
+) -> Result<Salvaged> {
+    let state = places.prefix.join(STATE_FOLDER);
+    if !state.is_dir() {
+        return Ok(Salvaged::Nothing);
+    }
+    let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
+        Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
+        Taken::Ours(lease) => lease,
+    };
+    publish(places, settings, &folder(&places.prefix), which)
+}
+
+/// Rebuilds and publishes what is found below `dirs`, copies of nodes' caches or of datasets in
+/// them, which stay as they are. Adds to `unknown` why datasets there are left out, a sentence for
+/// each. Local.
+///
+/// # Errors
+/// A live run uses one of `dirs`, or there is nothing of a run in them; or as
+/// [`publish_remains`].
+pub fn publish_found(
+    places: &JobPlaces,
+    settings: &Settings,
+    holder: &str,
+    dirs: &[PathBuf],
+    which: Which,
+    unknown: &mut Vec<String>,
+) -> Result<Salvaged> {
+    let found = look_below(dirs, &places.prefix)?;
+    let state = places.prefix.join(STATE_FOLDER);
+    create_dirs(&state, 0o755)?;
+    let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
+        Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
+        Taken::Ours(lease) => lease,
+    };
+    let folder = state.join(FOUND);
+    remove_tree(&folder)?;
+    let done = gather_found(found, &folder, &places.prefix).and_then(|gathered| {
+        unknown.extend(gathered.unknown);
+        publish(places, settings, &folder, which)
+    });
+    // Links and copies: what they are of is where it was.
+    remove_tree(&folder)?;
+    done
+}
+
+fn publish(
+    places: &JobPlaces,
+    settings: &Settings,
+    folder: &Path,
+    which: Which,
+) -> Result<Salvaged> {
+    let prefix = &places.prefix;
+    if !settings.get(keys::CACHE_ADOPT) {
+        for name in names_in(folder)? {
+            if let Some(strange) = other_prefix(&folder.join(&name).join("control"), prefix) {
+                return Err(Error::Refused(format!(
+                    "{strange}, not for {}; {ADVICE}",
+                    prefix.display()
+                )));
+            }
+        }
+    }
+    let mut layout = places.layout.clone();
+    for name in stores_of_remains(folder) {
+        layout.add_store(Path::new("/"), &name, &places.address, true);
+    }
+    let alone = Solo::new();
+    let none = Layout {
+        control_dir: folder.join("none"),
+        stores: Vec::new(),
+        owner: places.layout.owner.clone(),
+    };
+    let piece_bytes = usize::try_from(settings.get(keys::MPI_BUF_SIZE)).unwrap_or(usize::MAX);
+    let ctx = Ctx {
+        world: &alone,
+        node: &alone,
+        node_ranks: &[0],
+        leaders: Some(&alone),
+        host: &system::hostname(),
+        layout: &layout,
+        sharing: &Sharing::observe(&alone, 0, &none, 0, || Ok(()))?.0,
+        filemap: &FilemapFile::new(&none, 0, 0),
+        prefix,
+        protection: &OnlyRebuild { piece_bytes },
+        transfer: Options::new(settings),
+    };
+    // What a flush that died with the job had on its way is published whole, or not at all.
+    for id in recover_journal(&ctx)?.unfinished {
+        roll_back(&ctx, id)?;
+    }
+    let done = publish_remains(&ctx, folder, which, &|| {})?;
+    remove_tree(folder)?;
+    Ok(done.map_or(Salvaged::Nothing, Salvaged::Done))
+}
+
+fn folder(prefix: &Path) -> PathBuf {
+    prefix.join(STATE_FOLDER).join(FOLDER)
+}

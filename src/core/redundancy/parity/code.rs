@@ -1,0 +1,20 @@
+//! The codes that parity is made by.
+
+/// Which code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// One parity piece, the plain sum.
+    Xor,
+    /// Any number of them.
+    ReedSolomon,
+}
+
+impl Code {
+    /// Returns the name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Code::Xor => "XOR",
+            Code::ReedSolomon => "RS",
+        }
+    }
+}

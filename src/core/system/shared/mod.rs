@@ -1,0 +1,4 @@
+//! Memory that processes of a node share.
+
+pub(super) mod shared_bytes;
+pub(super) mod shared_log;
