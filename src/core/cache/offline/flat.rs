@@ -14,7 +14,7 @@ use crate::cache::{Protect, Remains, Whole};
 use crate::error::Result;
 use crate::records::{DatasetKey, FileMeta};
 
-/// What there is of it; names are those in its directory.
+/// What there is of such a dataset; names are those in its directory.
 #[derive(Debug, Clone)]
 pub struct Flat<'a> {
     /// The directory.

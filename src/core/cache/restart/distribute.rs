@@ -74,7 +74,7 @@ pub(super) fn plan(claims: &[&Claim], encoding: u64, nodes: &[usize]) -> Vec<Vec
 
 /// Why a rank's files could not come to where it runs now.
 pub(super) struct Trouble {
-    /// One sentence.
+    /// The reason, one sentence.
     pub why: String,
     /// The node has no room for them.
     pub no_room: bool,

@@ -72,7 +72,7 @@ pub(super) fn recover(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Reco
         outcome = attempt(ctx, case, &[], Look::Content)?;
     }
     if let Ok(recovered) = &mut outcome {
-        // What the first attempt has brought back was there for the second.
+        // Files that the first attempt has brought back were there for the second one.
         recovered.rebuilt.extend(lost(&parts));
         recovered.rebuilt.sort_unstable();
         recovered.rebuilt.dedup();
