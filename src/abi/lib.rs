@@ -12,8 +12,8 @@
 //! engine's own libc calls on that thread pass through; the engine's threads call
 //! [`Host::enter_thread`] first. Only `sync`, `init` and the finalize pair may communicate;
 //! everything else is local, quick, and never waits for another rank (one exception:
-//! [`Engine::open`] of a file that lives on another node, DESIGN 4, and in a child of a rank
-//! [`Engine::lookup`] of such a file that is to be compared).
+//! [`Engine::open`] of a file that lives on another node (docs/internals/threads.md), and in a
+//! child of a rank [`Engine::lookup`] of such a file that is to be compared).
 
 pub mod bytes;
 pub mod messages;
@@ -34,7 +34,7 @@ pub const PATH_BYTES: usize = 4096;
 
 /// A bit of tokens. The descriptor is on a copy that must not change: before the first change
 /// through it the shim calls [`Engine::evacuate`] and puts the new descriptor in its place
-/// (DESIGN 4, "Intent"). The token stays the same.
+/// (docs/internals/handles.md). The token stays the same.
 pub const TOKEN_LAZY: u64 = 1 << 63;
 
 /// What the shim offers the engine.

@@ -1,4 +1,4 @@
-//! `scr check-node`: whether this node is fit for a job (000 section 11.2.3).
+//! `scr check-node`: whether this node is fit for a job (manual 1.1, section 11.2.3).
 
 use std::path::PathBuf;
 use std::process::ExitCode;

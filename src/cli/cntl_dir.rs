@@ -1,4 +1,4 @@
-//! `scr cntl-dir`: where a job has its directories on a node (000 section 11.2.4).
+//! `scr cntl-dir`: where a job has its directories on a node (manual 1.1, section 11.2.4).
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `scr copy`: what a node does of a scavenge (000 section 11.10.3).
+//! `scr copy`: what a node does of a scavenge (manual 1.1, section 11.10.3).
 
 use std::path::PathBuf;
 use std::process::ExitCode;

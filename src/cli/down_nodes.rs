@@ -1,4 +1,4 @@
-//! `scr down-nodes`: which nodes of the allocation are no good (000 section 11.2.3).
+//! `scr down-nodes`: which nodes of the allocation are no good (manual 1.1, section 11.2.3).
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

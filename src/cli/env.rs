@@ -1,4 +1,5 @@
-//! `scr env`: what is known of the job that this is called in (`scr_env` of 000 section 11.2).
+//! `scr env`: what is known of the job that this is called in (`scr_env` of manual 1.1, section
+//! 11.2).
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! `scr flush-file`: where datasets are, as the flush file says (000 sections 9.4 and 11.2.2).
+//! `scr flush-file`: where datasets are, as the flush file says (manual 1.1, sections 9.4 and
+//! 11.2.2).
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `scr halt`: conditions under which a run is to end (000 section 9.5).
+//! `scr halt`: conditions under which a run is to end (manual 1.1, section 9.5).
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

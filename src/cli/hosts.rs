@@ -1,4 +1,4 @@
-//! `scr hosts`: sums of lists of hosts (`scr_glob_hosts` of 000 section 11.2.1).
+//! `scr hosts`: sums of lists of hosts (`scr_glob_hosts` of manual 1.1, section 11.2.1).
 
 use std::process::ExitCode;
 

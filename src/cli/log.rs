@@ -1,4 +1,5 @@
-//! `scr log`: the log of events, shown and added to (`scr_log_event` of 000 section 11.2.3).
+//! `scr log`: the log of events, shown and added to (`scr_log_event` of manual 1.1, section
+//! 11.2.3).
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `scr nodes`: how many nodes the last run used (000 section 9.6).
+//! `scr nodes`: how many nodes the last run used (manual 1.1, section 9.6).
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `scr prerun`: the beginning of an allocation (000 section 11.3.3).
+//! `scr prerun`: the beginning of an allocation (manual 1.1, section 11.3.3).
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! `scr rebuild`: the second half of a scavenge, on the prefix alone (000 sections 11.10.4 to 9).
+//! `scr rebuild`: the second half of a scavenge, on the prefix alone (manual 1.1, sections 11.10.4
+//! to 9).
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

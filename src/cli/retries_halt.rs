@@ -1,4 +1,4 @@
-//! `scr retries-halt`: whether a script may start the run again (000 section 11.3.4).
+//! `scr retries-halt`: whether a script may start the run again (manual 1.1, section 11.3.4).
 
 use std::path::PathBuf;
 use std::process::ExitCode;

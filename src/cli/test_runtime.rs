@@ -1,4 +1,4 @@
-//! `scr test-runtime`: whether what SCR needs is there (000 section 11.3.2).
+//! `scr test-runtime`: whether what SCR needs is there (manual 1.1, section 11.3.2).
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
 //! `scr transfer`: brings flushes to their end that a run has left on this node, once or as a
-//! process that waits for them (`scr_transfer` of 000 section 9.7).
+//! process that waits for them (`scr_transfer` of manual 1.1, section 9.7).
 
 use std::path::PathBuf;
 use std::process::ExitCode;

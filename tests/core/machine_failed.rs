@@ -1,5 +1,5 @@
-//! The state machine driven by hand: a rank could not write its file (DESIGN section 4: a failed
-//! write, fsync or close votes invalid).
+//! The state machine driven by hand: a rank could not write its file (docs/internals/machine.md: a
+//! failed write, fsync or close votes invalid).
 
 use scr_core::machine::{DatasetState, FileRef, Intent, Placement, SeriesConfig};
 

@@ -26,7 +26,7 @@ def steps_on_prefix(here):
 
 
 def write_tree_file(here, path, pairs):
-    """A hash file (000 section 3.4) with one value under each key; without a checksum."""
+    """A hash file (manual 1.1, section 3.4) with one value under each key; without a checksum."""
     def text(word):
         return word.encode() + b"\0"
 

@@ -1,5 +1,5 @@
-"""The hash file of the manual (000 sections 3.4.1 and 3.4.2), read without a line of the project's
-own code. A tree is a dict of dicts; a value is a key with nothing below it."""
+"""The hash file of manual 1.1, sections 3.4.1 and 3.4.2, read without a line of the project's own
+code. A tree is a dict of dicts; a value is a key with nothing below it."""
 
 import struct
 import zlib

@@ -1,5 +1,5 @@
-"""Redundancy files: the header of 000 section 7.3.2, what a member had, and the rebuild of a lost
-member of an XOR set by the rules of section 7.3.1 alone."""
+"""Redundancy files: the header of manual 1.1, section 7.3.2, what a member had, and the rebuild
+of a lost member of an XOR set by the rules of section 7.3.1 alone."""
 
 import pathlib
 import re

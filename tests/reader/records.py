@@ -1,4 +1,4 @@
-"""The files of 000 section 9 and the filemaps of section 4: what they must say of a run."""
+"""The files of manual 1.1, section 9 and the filemaps of section 4: what they must say of a run."""
 
 import collections
 import contextlib

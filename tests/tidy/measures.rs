@@ -32,7 +32,9 @@ const AIMS: [(&str, usize); 2] = [("fields of State", 5), ("files with methods o
 
 const TODAY: &[(&str, usize)] = &[
     ("flags of Claim", 7),
+    ("flags of LookResult", 5),
     ("flags of OnPrefix", 6),
+    ("flags of OpenIntent", 6),
     ("flags of RunDataset", 5),
     ("flags of Series", 5),
     ("flags of Wait", 6),

@@ -257,8 +257,8 @@ impl Driver<'_> {
         names.into_iter().collect()
     }
 
-    /// After the last run, however it has ended (000 section 11.3.1): what only the caches have is
-    /// brought to the prefix, or told of.
+    /// After the last run, however it has ended (manual 1.1, section 11.3.1): what only the caches
+    /// have is brought to the prefix, or told of.
     fn save(&self) {
         let failed = self.last.is_some_and(|end| end != End::Exited(0));
         let left = left_in_caches(&self.setup.prefix).unwrap_or_default();

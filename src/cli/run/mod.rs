@@ -1,5 +1,5 @@
 //! `scr run`: runs an MPI program under SCR, and starts it again after a failure on the healthy
-//! nodes of the allocation (`scr_run`, `scr_srun` of 000 section 11.3.1).
+//! nodes of the allocation (`scr_run`, `scr_srun` of manual 1.1, section 11.3.1).
 //!
 //! | file | job |
 //! |---|---|

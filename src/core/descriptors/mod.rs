@@ -1,5 +1,5 @@
 //! Groups, stores and redundancy descriptors: who fails together, where files are cached, and which
-//! scheme protects which checkpoint (001, 002, 003).
+//! scheme protects which checkpoint (the later manuals).
 //!
 //! | file | job |
 //! |---|---|

@@ -148,7 +148,8 @@ impl RedundancyDesc {
         })
     }
 
-    /// Makes the hash of 002. `directory` is where datasets lie, `<base>/<user>/scr.<jobid>`.
+    /// Makes the hash of the descriptor manual. `directory` is where datasets lie,
+    /// `<base>/<user>/scr.<jobid>`.
     #[must_use]
     pub fn to_tree(&self, directory: &str, membership: Option<&Membership>) -> KvTree {
         let mut tree = KvTree::new();
@@ -171,7 +172,7 @@ impl RedundancyDesc {
     }
 
     /// Reads what [`RedundancyDesc::to_tree`] makes; `None` if a key is missing or malformed. Keys
-    /// that 002 does not have may be missing. The set is for [`Membership::get`].
+    /// that the descriptor manual does not have may be missing. The set is for [`Membership::get`].
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<RedundancyDesc> {
         let optional = |key: &str, default: u64| match tree.contains(key) {

@@ -77,7 +77,8 @@ impl Membership {
         Some(Membership { members, rank, group_id, groups })
     }
 
-    /// Writes the keys GROUPS, GROUP_ID, GROUP_SIZE, GROUP_RANK, MEMBERS of 002's hash.
+    /// Writes the keys GROUPS, GROUP_ID, GROUP_SIZE, GROUP_RANK, MEMBERS, as the descriptor manual
+    /// has them.
     pub fn put(&self, tree: &mut KvTree) {
         let members: Vec<String> = self.members.iter().map(ToString::to_string).collect();
         tree.set_value("GROUPS", self.groups);

@@ -1,4 +1,5 @@
-//! Reads the packed form (000 section 3.4.1). Total: any bytes give a tree or [`Malformed`].
+//! Reads the packed form (manual 1.1, section 3.4.1). Total: any bytes give a tree or
+//! [`Malformed`].
 //!
 //! No allocation is larger than the input warrants: a count is believed only as far as the bytes
 //! that are left can hold that many elements, and nesting is limited so that neither this parser

@@ -1,4 +1,4 @@
-//! Packed form (000 section 3.4.1).
+//! Packed form (manual 1.1, section 3.4.1).
 //!
 //! ```text
 //! hash    = count (u32, big-endian), then count elements

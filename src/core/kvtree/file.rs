@@ -1,4 +1,4 @@
-//! File form (000 section 3.4.2). All integers are big-endian, the magic number included.
+//! File form (manual 1.1, section 3.4.2). All integers are big-endian, the magic number included.
 //!
 //! ```text
 //!  0      4      6      8              16      20            size-4   size

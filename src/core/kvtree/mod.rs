@@ -1,4 +1,5 @@
-//! The documents' "hash": a tree of strings, its text, packed and file forms (000 section 3).
+//! The documents' "hash": a tree of strings, its text, packed and file forms (manual 1.1, section
+//! 3).
 //!
 //! | file | job |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Text forms: the indented one of 000 section 3.1 and the condensed one of section 3.3.
+//! Text forms: the indented one of manual 1.1, section 3.1 and the condensed one of section 3.3.
 //!
 //! Keys that are numbers come in numerical order, before the others: rank 2 before rank 10. Control
 //! characters in keys are escaped, so that a file name cannot confuse a terminal.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use compact_str::{CompactString, ToCompactString as _};
 
-/// A tree of keys (000 section 3: "hash").
+/// A tree of keys (manual 1.1, section 3: "hash").
 ///
 /// Invariants:
 /// * keys are unique under one parent and contain no NUL (the packed form ends keys with one);
@@ -82,7 +82,8 @@ impl KvTree {
     }
 
     /// Adds `value` under `key` and returns its subtree. Values that are there stay: a second call
-    /// with another value keeps both (000 3.2.3). To replace, use [`KvTree::set_value`].
+    /// with another value keeps both (manual 1.1, section 3.2.3). To replace, use
+    /// [`KvTree::set_value`].
     pub fn set_kv(&mut self, key: impl Display, value: impl Display) -> &mut KvTree {
         self.child_mut(key).child_mut(value)
     }
@@ -151,7 +152,8 @@ impl KvTree {
     }
 
     /// Takes the keys of `other` into this tree: subtrees of common keys are merged, so nothing is
-    /// lost. This is what unpacking and receiving do with a tree that is not empty (000 3.2.7).
+    /// lost. This is what unpacking and receiving do with a tree that is not empty (manual 1.1,
+    /// section 3.2.7).
     pub fn merge(&mut self, other: &KvTree) {
         for (key, subtree) in other {
             self.child_mut(key).merge(subtree);

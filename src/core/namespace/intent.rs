@@ -1,5 +1,5 @@
 //! What open(2)'s flags say about a call, and what they do not: that a descriptor can write does
-//! not mean that it will (DESIGN section 4, "Intent").
+//! not mean that it will (docs/internals/handles.md).
 
 use crate::machine;
 

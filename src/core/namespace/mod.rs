@@ -1,5 +1,5 @@
 //! What the program sees below the prefix: the PFS, plus what the cached datasets hold, minus what
-//! the program deleted (DESIGN section 5).
+//! the program deleted (docs/internals/names.md).
 //!
 //! | room or file | job |
 //! |---|---|

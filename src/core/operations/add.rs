@@ -1,4 +1,5 @@
-//! Datasets into the index: by their summary, after a look at their files (000 section 11.10.5).
+//! Datasets into the index: by their summary, after a look at their files (manual 1.1, section
+//! 11.10.5).
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The directories that a job needs: on a node (`scr_check_node` of 000 section 11.2.3), and the
-//! prefix at the beginning of an allocation (`scr_prerun`).
+//! The directories that a job needs: on a node (`scr_check_node` of manual 1.1, section 11.2.3),
+//! and the prefix at the beginning of an allocation (`scr_prerun`).
 
 use std::fmt;
 use std::fs::OpenOptions;

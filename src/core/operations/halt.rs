@@ -1,5 +1,5 @@
-//! Conditions under which a run is to halt, as a person changes them from outside (000 section
-//! 9.5).
+//! Conditions under which a run is to halt, as a person changes them from outside (manual 1.1,
+//! section 9.5).
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Lists of hosts as resource managers write them: `atlas[3,5-7,9-11]` (000 sections 11.1.1 and
-//! 11.2.1).
+//! Lists of hosts as resource managers write them: `atlas[3,5-7,9-11]` (manual 1.1, sections 11.1.1
+//! and 11.2.1).
 //!
 //! A list is a sequence of names parted by commas; a name may have one pair of brackets with
 //! numbers and ranges in it. Leading zeros of a range are kept: `n[08-10]` is n08, n09, n10.

@@ -1,4 +1,5 @@
-//! The index of a prefix, as a person looks at it and changes it (000 sections 9.1 and 11.10.4).
+//! The index of a prefix, as a person looks at it and changes it (manual 1.1, sections 9.1 and
+//! 11.10.4).
 
 use std::path::Path;
 

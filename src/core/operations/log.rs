@@ -1,4 +1,5 @@
-//! The log of events, as a command reads it and adds to it (`scr_log_event` of 000 section 11.2.3).
+//! The log of events, as a command reads it and adds to it (`scr_log_event` of manual 1.1, section
+//! 11.2.3).
 
 use std::collections::BTreeSet;
 use std::path::Path;

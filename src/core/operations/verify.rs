@@ -1,5 +1,5 @@
-//! Whether what the index says of a prefix is so (000 section 9.1): index against directories,
-//! summaries against files. Nothing is changed.
+//! Whether what the index says of a prefix is so (manual 1.1, section 9.1): index against
+//! directories, summaries against files. Nothing is changed.
 
 use std::path::Path;
 

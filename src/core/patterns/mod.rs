@@ -1,4 +1,4 @@
-//! Patterns: which files belong to which series, dataset and rank (DESIGN section 3).
+//! Patterns: which files belong to which series, dataset and rank (docs/guide/patterns.md).
 //!
 //! | file | job |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! One rank's record of one dataset in cache: the leaf of the filemap (000 section 4.2).
+//! One rank's record of one dataset in cache: the leaf of the filemap (manual 1.1, section 4.2).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -179,7 +179,7 @@ pub struct DatasetRecord {
     pub confirmed: bool,
     /// Directory of the dataset on the node (UTF-8, as the settings demand of every store).
     pub dir: PathBuf,
-    /// Number of program files the rank wrote (000 4.2 EXPECT).
+    /// Number of program files the rank wrote (manual 1.1, section 4.2 EXPECT).
     pub expect: u64,
     /// The program's files, in index order.
     pub files: Vec<FileMeta>,
@@ -187,7 +187,7 @@ pub struct DatasetRecord {
     pub descriptor: KvTree,
     /// Identity of the prefix that it was made for; `None` in records of versions without it.
     pub prefix: Option<PrefixIdentity>,
-    /// Free tags (000 4.3.7), as PARTNER.
+    /// Free tags (manual 1.1, section 4.3.7), as PARTNER.
     pub tags: BTreeMap<String, String>,
     /// Names of files, perhaps of other ranks, that the program has changed or removed by itself
     /// since: the cache keeps them as they were sealed, and the prefix has the last word.

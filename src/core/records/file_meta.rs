@@ -1,4 +1,4 @@
-//! What is known of one file of a dataset (000 section 5; the sidecar files are gone).
+//! What is known of one file of a dataset (manual 1.1, section 5; the sidecar files are gone).
 
 use std::fs::{File, FileTimes, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use crate::kvtree::KvTree;
 use crate::records::text::{crc_text, hex_text, parse_crc, parse_hex};
 use crate::system::{self, Attributes};
 
-/// What is known of one file (000 section 5; the sidecars are gone, the fields stay).
+/// What is known of one file (manual 1.1, section 5; the sidecars are gone, the fields stay).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileMeta {
     /// Path relative to the dataset directory, which is the path relative to the prefix.

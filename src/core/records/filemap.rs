@@ -1,5 +1,5 @@
-//! The filemap of one process: which rank's files of which dataset lie in this node's cache
-//! (000 sections 4 and 9.3).
+//! The filemap of one process: which rank's files of which dataset lie in this node's cache (manual
+//! 1.1, sections 4 and 9.3).
 //!
 //! ```text
 //! RANK / <world rank> / DSET / <dataset id>  / <fields of DatasetRecord>
@@ -148,7 +148,8 @@ impl Record for Filemap {
     }
 }
 
-/// The file `filemap.scrinfo` of a node: paths of the filemap files of its processes (000 9.3).
+/// The file `filemap.scrinfo` of a node: paths of the filemap files of its processes (manual 1.1,
+/// section 9.3).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MasterFilemap {
     /// The files, by full path.

@@ -1,8 +1,8 @@
 //! Typed views over the durable records.
 //!
 //! Each reads a tree file ([`crate::kvtree`]) into a struct and writes it back atomically; absent
-//! is `None`, damaged is an error that names the file. The keys are those of 000 sections 4, 5 and
-//! 9.
+//! is `None`, damaged is an error that names the file. The keys are those of manual 1.1, sections
+//! 4, 5 and 9.
 
 mod dataset;
 mod dataset_record;

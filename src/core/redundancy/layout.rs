@@ -1,4 +1,5 @@
-//! All files of a member as one: concatenated in index order, zeros after the end (000 7.3.1).
+//! All files of a member as one: concatenated in index order, zeros after the end (manual 1.1,
+//! section 7.3.1).
 //!
 //! Bytes that pass are hashed, so a pass over all of them also gives each file's CRC32. A member
 //! may have more files than a process may open: at most [`OPEN_FILES_MAX`] are open at a time.

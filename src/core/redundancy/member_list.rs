@@ -1,4 +1,5 @@
-//! What a member of a set had: its rank, its files in order, its record (000 7.3.2, CURRENT).
+//! What a member of a set had: its rank, its files in order, its record (manual 1.1, section 7.3.2,
+//! CURRENT).
 //!
 //! The right neighbour keeps a copy (PARTNER), from which a lost member learns what it had.
 //!

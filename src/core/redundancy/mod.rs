@@ -1,4 +1,5 @@
-//! Redundancy schemes behind one trait: SINGLE, PARTNER, XOR, RS (000 section 7, 001, 002).
+//! Redundancy schemes behind one trait: SINGLE, PARTNER, XOR, RS (manual 1.1, section 7; the later
+//! manuals).
 //!
 //! A scheme protects the files of a dataset within a redundancy set: ranks that do not share a
 //! failure group. It reads the members' files, writes redundancy files to `<dataset dir>/.scr/`,
@@ -50,7 +51,8 @@ pub use single::Single;
 pub use spares::Spares;
 pub use verify::verify;
 
-/// Finds the scheme of a descriptor's TYPE; LOCAL is the older name of SINGLE (000 7.1).
+/// Finds the scheme of a descriptor's TYPE; LOCAL is the older name of SINGLE (manual 1.1, section
+/// 7.1).
 #[must_use]
 pub fn scheme_by_name(name: &str) -> Option<&'static dyn Scheme> {
     match name {

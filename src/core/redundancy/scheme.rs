@@ -17,15 +17,15 @@ pub struct RedundancySet {
     pub world_ranks: Vec<usize>,
     /// Host of each member, in set order (a tag for scavenge).
     pub hosts: Vec<String>,
-    /// Smallest world rank of the set (000 7.3.2).
+    /// Smallest world rank of the set (manual 1.1, section 7.3.2).
     pub group_id: usize,
     /// Ranks in the world.
     pub world_size: usize,
     /// Losses that RS is to survive, and copies that PARTNER is to keep; as far as there are
     /// members for it.
     pub failures: usize,
-    /// Bytes that one communication step carries at most (000 7.3.1 goal 4: a piece of each buffer
-    /// stays in the processor's cache); the same on all members.
+    /// Bytes that one communication step carries at most (manual 1.1, section 7.3.1 goal 4: a piece
+    /// of each buffer stays in the processor's cache); the same on all members.
     pub piece_bytes: usize,
 }
 

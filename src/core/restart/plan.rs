@@ -2,10 +2,11 @@
 //! file is taken here. What has to be known or done first is a verdict, too; whoever does it
 //! (`carry_out.rs`) tells what he found, and asks again, until all is settled.
 //!
-//! A start looks at the current one of the index, then backwards (001, scr_fetch_sync), and at
-//! newer ones only when none of these is good; so, too, at those that the run has left: it has gone
-//! back, and has flushed others since. One that an earlier start found damaged has its turn like
-//! the others, unlike in 003: what failed for a passing reason would be lost for good.
+//! A start looks at the current one of the index, then backwards (the program flow,
+//! `scr_fetch_sync`), and at newer ones only when none of these is good; so, too, at those that the
+//! run has left: it has gone back, and has flushed others since. One that an earlier start found
+//! damaged has its turn like the others, unlike in the concepts: what failed for a passing reason
+//! would be lost for good.
 
 use std::collections::{BTreeMap, BTreeSet};
 

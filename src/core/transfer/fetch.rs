@@ -1,5 +1,6 @@
-//! A dataset of the prefix into the cache, where it is sealed anew (000 section 11.4.7, 001
-//! `scr_fetch_sync`): the restart reads at the speed of the cache, and survives another lost node.
+//! A dataset of the prefix into the cache, where it is sealed anew (manual 1.1, section 11.4.7; the
+//! program flow, `scr_fetch_sync`): the restart reads at the speed of the cache, and survives
+//! another lost node.
 //!
 //! Each rank copies the files that it wrote, so that it finds them on its node; who reads a file of
 //! another node goes on to read the prefix. The copies go into a directory that no record names, so

@@ -1,5 +1,5 @@
-//! Checkpoint directories as version 1.1 wrote them, made here by its manual (000 sections 5.2,
-//! 7.3.2, 8.1 and 10) without our own code for parity, and entered into the index.
+//! Checkpoint directories as version 1.1 wrote them, made here by its manual (sections
+//! 5.2, 7.3.2, 8.1 and 10) without our own code for parity, and entered into the index.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The process that waits on a node for flushes that runs have left (000 section 9.7): what COMMAND
-//! makes it do, and how it goes on from what a killed one has left.
+//! The process that waits on a node for flushes that runs have left (manual 1.1, section 9.7): what
+//! COMMAND makes it do, and how it goes on from what a killed one has left.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Parity files worked out by hand from 000 sections 3.4 and 7.3, byte for byte; that of RS from
-//! the head of `redundancy/header.rs`, too.
+//! Parity files worked out by hand from manual 1.1, sections 3.4 and 7.3, byte for byte; that of RS
+//! from the head of `redundancy/header.rs`, too.
 //!
 //! World ranks 3, 5 and 7 have one file each. With XOR:
 //!

@@ -1,5 +1,5 @@
 //! A descriptor that could write and has only read so far: it is open on a sealed copy, and gets a
-//! copy of its own before its first change (DESIGN 4, "Intent"). What a forked child or
+//! copy of its own before its first change (docs/internals/handles.md). What a forked child or
 //! asynchronous I/O write passes no hook, so those are woken when the descriptor is handed over,
 //! and so are those that get a stream: its buffer is filled before it is written.
 

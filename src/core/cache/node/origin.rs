@@ -53,7 +53,7 @@ pub fn former_path(control_dir: &Path, state_dir: &Path) -> Option<String> {
     }
     let own = of(state_dir);
     let folder = state_dir.file_name()?;
-    // What a copy was made of is still there.
+    // If this prefix is a copy, the one that it was made of is still there.
     let is_gone = |path: &str| of(&Path::new(path).join(folder)) != own;
     cached.into_iter().find(|(owner, path)| *owner == own && is_gone(path)).map(|(_, path)| path)
 }

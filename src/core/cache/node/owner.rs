@@ -14,9 +14,9 @@ pub enum Owner {
     /// Nothing tells which prefix it is: all count that are of its path.
     #[default]
     Anybody,
-    /// That of this identity.
+    /// The prefix of this identity.
     Prefix(PrefixIdentity),
-    /// One that was made anew, and had no launch yet.
+    /// A prefix that was made anew, and has had no launch yet.
     Nobody,
 }
 

@@ -1,4 +1,4 @@
-//! At a restart: every record on the node to a rank that answers for it (001
+//! At a restart: every record on the node to a rank that answers for it (the program flow,
 //! `scr_scatter_filemaps`).
 //!
 //! Ranks may have moved and their number per node may differ. The node's leader reads all filemaps,
@@ -50,7 +50,7 @@ pub(crate) fn scatter(ctx: &Ctx) -> Result<Vec<PathBuf>> {
 #[derive(Default)]
 pub(crate) struct Merged {
     pub held: Vec<Held>,
-    /// Those that cannot be read.
+    /// Filemaps that cannot be read.
     pub damaged: Vec<PathBuf>,
     /// Which filemap has records of which rank.
     places: BTreeSet<(String, usize)>,
@@ -134,7 +134,7 @@ fn clean_up(ctx: &Ctx) -> Result<()> {
     if others.is_empty() {
         return Ok(());
     }
-    // What takes their place has its names first.
+    // The names of the new filemaps are durable before the old ones go.
     sync_dir(control)?;
     others.iter().try_for_each(|name| remove_file_if_there(&control.join(name)))?;
     sync_dir(control)

@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn nodes_that_see_one_another_are_one_group() {
         assert_eq!(joined(&[&[0], &[2, 4], &[4, 2]]).0, [0, 0, 2, 2, 2, 2]);
-        // One has an old listing; another is seen, and does not see.
+        // One node has an old listing; another one is seen, and does not see.
         assert_eq!(joined(&[&[0, 2, 4], &[2], &[]]).0, [0; 6]);
         assert_eq!(joined(&[&[0], &[2, 4], &[0, 2, 4]]).0, [0; 6]);
     }

@@ -1,4 +1,4 @@
-//! This rank's filemap in the control directory (000 4.2, 9.3).
+//! This rank's filemap in the control directory (manual 1.1, sections 4.2 and 9.3).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub struct FilemapFile {
 const WRITTEN: u8 = 0;
 /// A dataset has begun of which nothing is written.
 const BEGUN: u8 = 1;
-/// And that was so when it was asked last.
+/// A dataset had begun, and nothing of it was written, when the thread last asked.
 const WAITS: u8 = 2;
 
 impl FilemapFile {
@@ -229,7 +229,7 @@ impl FilemapFile {
         self.change(put(owner, self.own(record)))
     }
 
-    /// What names no prefix was made for this one.
+    /// Gives the record this prefix, unless it names another one.
     fn own(&self, mut record: DatasetRecord) -> DatasetRecord {
         record.prefix = record.prefix.or_else(|| self.layout.owner.identity().cloned());
         record

@@ -1,5 +1,5 @@
-//! A dataset whose files all lie in one directory, as version 1.1 had it on the prefix (000 section
-//! 8): what is lost is rebuilt like any other, beside it.
+//! A dataset whose files all lie in one directory, as version 1.1 had it on the prefix (manual 1.1,
+//! section 8): what is lost is rebuilt like any other, beside it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::cache::{Protect, Remains, Whole};
 use crate::error::Result;
 use crate::records::{DatasetKey, FileMeta};
 
-/// What there is of it; names are those in its directory.
+/// What there is of such a dataset; names are those in its directory.
 #[derive(Debug, Clone)]
 pub struct Flat<'a> {
     /// The directory.

@@ -34,7 +34,7 @@ pub(crate) struct Found {
     pub unknown: Vec<String>,
 }
 
-/// What one of them has.
+/// What one copied node has.
 #[derive(Debug, Default)]
 pub(crate) struct FoundNode {
     /// Its control directory, if there is one.

@@ -71,7 +71,7 @@ pub struct HeldPart {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Those that are not as the record says.
+    /// Files that are not as the record says.
     pub faults: Vec<Fault>,
     /// Files of one that is not sealed, those of all ranks of the node that share its directory,
     /// with the first of them.

@@ -75,9 +75,9 @@ pub struct Health {
 pub struct Judged {
     /// Ranks of the run; 0 if no node has anything of it.
     pub ranks: usize,
-    /// Those that are sealed, lowest id first.
+    /// Sealed datasets, lowest id first.
     pub datasets: Vec<Health>,
-    /// Those that are not known to be complete: id (0 without one), key, why.
+    /// Datasets that are not known to be complete: id (0 without one), key, why.
     pub unsealed: Vec<(u64, DatasetKey, String)>,
     /// Numbers of nodes that have the cache of another run.
     pub strange: Vec<usize>,

@@ -54,11 +54,11 @@ pub(crate) struct Remains<'a> {
 pub(crate) struct Whole {
     pub id: u64,
     pub key: DatasetKey,
-    /// Of each rank the record; its directory is that of the rank's files.
+    /// The record of each rank; its directory is that of the rank's files.
     pub records: Vec<DatasetRecord>,
 }
 
-/// What could be had.
+/// Datasets that could be brought back.
 #[derive(Default)]
 pub(crate) struct Brought {
     /// Lowest id first.

@@ -118,7 +118,7 @@ impl Known<'_> {
         DatasetRecord::from_tree(&own.list.record).map(|record| record.tags)
     }
 
-    /// The same where the neighbours keep no copies: version 1.1 had none.
+    /// Finds the common part where neighbours keep no copies: version 1.1 had none.
     fn bare_base(&self) -> Option<DatasetRecord> {
         let mut base = DatasetRecord { key: self.catalog?.key.clone(), ..DatasetRecord::default() };
         base.descriptor.set_value("TYPE", self.traces.first()?.scheme);
@@ -163,7 +163,7 @@ impl Known<'_> {
         let copies = record.and_then(|one| one.descriptor.parse("SET_FAILURES")).unwrap_or(1_usize);
         let near = 1..=copies.min(set.len().saturating_sub(1));
         let right = near.map(|distance| set[(at + distance) % set.len()]);
-        // One without files leaves no sign but this one.
+        // A rank without files leaves no other sign.
         right.filter(|rank| self.has_files_of(*rank) != Some(false)).collect()
     }
 }

@@ -13,7 +13,7 @@ use crate::system::space;
 pub enum Setback {
     /// The store in this directory has no room.
     NoRoom(PathBuf),
-    /// It has no inodes.
+    /// The store in this directory has no inodes.
     NoInodes(PathBuf),
     /// Something else, in words.
     Failed(String),

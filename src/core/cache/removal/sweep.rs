@@ -50,7 +50,7 @@ pub(crate) fn sweep(ctx: &Ctx, offered: &[u64]) -> Result<()> {
     })
 }
 
-/// What all ranks name. Collective.
+/// Merges what all ranks name. Collective.
 fn merged(comm: &dyn Comm, own: &KvTree) -> Result<KvTree> {
     let mut all = KvTree::new();
     trees::all_gather(comm, own)?.iter().for_each(|named| all.merge(named));

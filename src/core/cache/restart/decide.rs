@@ -313,7 +313,7 @@ mod tests {
         // Rank 1 has amended it, and come to its next seal: rank 2 may have changed its files, too.
         seen.extend(claims(4, 8, &[1]));
         assert!(verdicts(&seen).iter().all(|(_, _, v)| matches!(v, Verdict::Withhold(_))));
-        // Or has just begun to amend it.
+        // Rank 1 has just begun to amend it.
         seen[1].epoch = 9;
         seen[1].prepared = false;
         assert!(matches!(verdicts(&seen)[0].2, Verdict::Delete(_)));

@@ -1,4 +1,4 @@
-//! At a restart: the files of a dataset to the nodes where their owners now run (001
+//! At a restart: the files of a dataset to the nodes where their owners now run (the program flow,
 //! `scr_distribute_files`).
 //!
 //! Works in rounds; in each, a rank sends to one other or receives from one, never both, so no
@@ -74,7 +74,7 @@ pub(super) fn plan(claims: &[&Claim], encoding: u64, nodes: &[usize]) -> Vec<Vec
 
 /// Why a rank's files could not come to where it runs now.
 pub(super) struct Trouble {
-    /// One sentence.
+    /// The reason, one sentence.
     pub why: String,
     /// The node has no room for them.
     pub no_room: bool,

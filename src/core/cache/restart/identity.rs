@@ -94,7 +94,7 @@ fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
     }
     // Those who lead a shared store look at its tag, too: the nodes may all be new.
     for store in shared_and_led(ctx) {
-        // What series they are of is in the records of nodes that may be gone.
+        // Their series are in records of nodes that may be gone.
         let has_datasets = |_: Option<&str>| {
             let names = names_in(&store.cache_dir);
             names.map_or(true, |names| names.iter().any(|name| sealed_id(name).is_some()))
@@ -128,7 +128,7 @@ fn judge(path: &Path, identity: &str, has_value: &dyn Fn(Option<&str>) -> bool) 
     })
 }
 
-/// The same of the node with this control directory.
+/// Judges what the node with this control directory has.
 fn judge_node(control: &Path, identity: &str) -> Result<Found> {
     judge(&control.join(LAUNCH), identity, &|series| {
         holds(control, |record| series.is_none_or(|series| record.key.series == series))
@@ -154,7 +154,7 @@ fn shared_and_led<'a>(ctx: &'a Ctx) -> impl Iterator<Item = &'a Store> {
 
 /// Tells whether anything on the node of this control directory could be restarted from. Local. A
 /// launch that ended before its first seal leaves nothing that is worth keeping others out for.
-/// What cannot be read may be worth it.
+/// A record that cannot be read counts as worth it.
 pub fn holds_value(control: &Path) -> bool {
     holds(control, |_| true)
 }

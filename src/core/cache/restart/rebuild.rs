@@ -1,4 +1,5 @@
-//! The restart: what an earlier launch left in the cache is brought back (001 `scr_cache_rebuild`).
+//! The restart: what an earlier launch left in the cache is brought back (the program flow,
+//! `scr_cache_rebuild`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -116,7 +117,7 @@ pub struct Withheld {
     /// Gone from the cache already (it can never become whole). If false it stays until the
     /// caller evicts it, which may happen once a newer one is confirmed.
     pub deleted: bool,
-    /// It is whole all the same.
+    /// The dataset is whole, but its ranks cannot have it.
     pub stranded: Option<Stranded>,
     /// The cache has its part, but files on the prefix are not what was sealed
     /// ([`crate::cache::withhold_spoiled`]).
@@ -139,9 +140,9 @@ pub struct Stranded {
 pub struct RebuildReport {
     /// Whose cache it was.
     pub takeover: Takeover,
-    /// What can be restarted from, lowest id first.
+    /// Datasets that can be restarted from, lowest id first.
     pub offered: Vec<Offered>,
-    /// What cannot.
+    /// Datasets that cannot be restarted from.
     pub withheld: Vec<Withheld>,
     /// Id and key of what was made for another prefix; it stays until the caller evicts it.
     pub strange: Vec<(u64, DatasetKey)>,
@@ -199,7 +200,7 @@ fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
             Verdict::Restore => {
                 let case = Case { chosen: decision, facts, placement: &placement };
                 match restore(ctx, &case)? {
-                    // What has failed may have been passing, but for a lack of room.
+                    // The failure may have been passing, unless room is lacking.
                     Err(refused) if !refused.no_room => restore(ctx, &case)?,
                     done => done,
                 }

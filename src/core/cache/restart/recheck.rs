@@ -22,7 +22,7 @@ pub struct Recheck {
     buffer: Vec<u8>,
 }
 
-/// One dataset.
+/// A dataset of which files are still to be compared.
 struct Part {
     record: DatasetRecord,
     dir: PathBuf,
@@ -36,7 +36,7 @@ struct Part {
 struct Reading {
     file: File,
     meta: FileMeta,
-    /// As it was before the first byte was read.
+    /// What told the file from a changed one before the first byte was read.
     identity: String,
     inode: u64,
     bytes: u64,
@@ -131,7 +131,7 @@ impl Part {
         let identity = untouched::identity(&path);
         let opened = read_own(&path).and_then(|file| Ok((file.metadata()?.ino(), file)));
         let (Some(identity), Ok((inode, file))) = (identity, opened) else {
-            // It has been evicted, or the next start will find what is wrong.
+            // The dataset has been evicted, or the next start will find what is wrong.
             self.is_right = false;
             return None;
         };

@@ -1,5 +1,5 @@
 //! At a restart: what is lost of one dataset is rebuilt by its scheme, and protected anew where the
-//! placement of the ranks asks for it (001 `scr_reddesc_recover`).
+//! placement of the ranks asks for it (the program flow, `scr_reddesc_recover`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -72,7 +72,7 @@ pub(super) fn recover(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Reco
         outcome = attempt(ctx, case, &[], Look::Content)?;
     }
     if let Ok(recovered) = &mut outcome {
-        // What the first attempt has brought back was there for the second.
+        // Files that the first attempt has brought back were there for the second one.
         recovered.rebuilt.extend(lost(&parts));
         recovered.rebuilt.sort_unstable();
         recovered.rebuilt.dedup();

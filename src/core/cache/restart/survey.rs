@@ -33,7 +33,7 @@ pub(crate) struct Facts {
     pub store: String,
     /// The files of each rank are somewhere.
     pub whole: bool,
-    /// Of ranks whose files another rank answers for: that rank, the lowest.
+    /// For each rank whose files others answer for: the lowest of these.
     pub moved: BTreeMap<usize, usize>,
     /// All ranks that answer for files of it.
     pub holders: BTreeSet<usize>,

@@ -28,7 +28,7 @@ pub struct Encoded {
     pub(super) protection: Protection,
     /// Whether all checksums could be taken, and are right.
     pub(super) checked: Result<()>,
-    /// What that took of this rank's time.
+    /// How long the encoding took this rank.
     pub(super) own_time: Duration,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn encode_now(ctx: &Ctx, request: &SealRequest) -> Result<Encoded> {
     let (mut record, is_shared) = (request.record(ctx), request.is_shared(ctx));
     let measured = make_own_folder(&record.dir)
         .and_then(|()| measure(&record.dir, is_shared, ctx.prefix, &request.files));
-    // Who cannot take part says so in it: the others would wait.
+    // A rank that cannot take part says so here, or the others would wait for it.
     let data = measured.map(|files| {
         record.files = files;
         member_data(&record)

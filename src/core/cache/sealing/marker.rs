@@ -25,7 +25,7 @@ pub(crate) enum Marker {
 impl Marker {
     /// All of them.
     pub const ALL: [Marker; 3] = [Marker::Confirmed, Marker::Offered, Marker::Trusted];
-    /// Those after which no rank can have changed the dataset.
+    /// Markers after which no rank can have changed the dataset.
     pub const FINAL: [Marker; 2] = [Marker::Confirmed, Marker::Offered];
 
     /// Returns where the marker lies for the dataset in `dir`.

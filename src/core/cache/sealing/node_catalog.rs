@@ -1,6 +1,5 @@
 //! The catalog of a dataset as the ranks of a node have it: once in their memory, packed, and
-//! sorted by name, so that a rank's own memory and time do not grow with the size of the job
-//! (DESIGN section 5).
+//! sorted by name, so that a rank's own memory and time do not grow with the size of the job.
 //!
 //! ```text
 //! words u64, little-endian: files, files on the prefix, bytes, bytes in caches, lists, contested

@@ -1,4 +1,4 @@
-//! The seal: a dataset in progress becomes a sealed one, in two phases (DESIGN 4).
+//! The seal: a dataset in progress becomes a sealed one, in two phases (docs/internals/seal.md).
 //!
 //! What a kill leaves, by when it comes:
 //! * before every rank's Prepared record: some rank is Open or has another epoch, so the next start

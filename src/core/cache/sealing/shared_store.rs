@@ -32,7 +32,7 @@ pub(crate) struct StorageGroup<'a> {
     pub comm: &'a dyn Comm,
     /// Indices into the layout's stores.
     pub stores: Vec<usize>,
-    /// They are on several nodes.
+    /// The ranks are on several nodes.
     pub is_shared: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The launch check: are we in all ranks of this launch? (DESIGN section 4, "Launch".)
+//! The launch check: are we in all ranks of this launch? (docs/internals/launch.md has the rules.)
 //!
 //! A rank without the shim, or without a working engine, would hang our first collective. So before
 //! it every rank reports to its node (a file in the node's control directory), one rank of the node

@@ -1,4 +1,4 @@
-//! Names that the program takes away (DESIGN section 4, "Deletion").
+//! Names that the program takes away (docs/internals/names.md, "Deletion").
 //!
 //! In a dataset that is not sealed that is done at once: what the program has thrown away is no
 //! part of it. Of a sealed one it becomes real when a newer one is confirmed, since a restart may

@@ -1,5 +1,5 @@
 //! What ranks of other nodes are to see of this rank's files before their dataset is sealed, and
-//! when they are told (DESIGN section 5: from the next agreement on).
+//! when they are told (from the next agreement on).
 
 use crate::machine::state::{RunFacts, SharedSeries};
 use crate::machine::terms::DatasetKey;

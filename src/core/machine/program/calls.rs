@@ -1,4 +1,4 @@
-//! The states of a program that calls SCR, and what it may call in each (004, the diagram).
+//! The states of a program that calls SCR, and what it may call in each (API manual, the diagram).
 
 /// Where the program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,4 +1,5 @@
-//! Whether a checkpoint is due, for programs that ask (000 and 001, SCR_Need_checkpoint).
+//! Whether a checkpoint is due, for programs that ask (manual 1.1 and the program flow,
+//! SCR_Need_checkpoint).
 
 use std::time::Duration;
 

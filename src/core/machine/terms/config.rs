@@ -22,7 +22,7 @@ pub enum OutputSeries {
     No,
     /// They are checkpoints, too.
     Checkpoints,
-    /// No restart needs them: what has reached the PFS leaves the cache (004, Output API).
+    /// No restart needs them: what has reached the PFS leaves the cache (API manual, Output API).
     Only,
 }
 

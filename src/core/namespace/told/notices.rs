@@ -1,6 +1,6 @@
 //! What ranks tell one another about names, so that those of a node see at once what another does,
-//! the others from the next agreement on (DESIGN section 5). It changes what is seen, nothing else:
-//! what becomes of the files is agreed on at the next sync point.
+//! the others from the next agreement on (docs/internals/names.md). It changes what is seen,
+//! nothing else: what becomes of the files is agreed on at the next sync point.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,6 +1,6 @@
-//! Checkpoint directories as version 1.1 wrote them (000 sections 5, 8 and 10), into the index:
-//! scanned, inspected, rebuilt by their XOR files, with a summary in today's form. Their files stay
-//! where they are.
+//! Checkpoint directories as version 1.1 wrote them (manual 1.1, sections 5, 8 and 10), into the
+//! index: scanned, inspected, rebuilt by their XOR files, with a summary in today's form. Their
+//! files stay where they are.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
-//! What a checkpoint directory of version 1.1 holds (000 sections 8.2 and 11.10.7): the filemap of
-//! each rank tells how many files it has, the sidecar of each file what that should be.
+//! What a checkpoint directory of version 1.1 holds (manual 1.1, sections 8.2 and 11.10.7): the
+//! filemap of each rank tells how many files it has, the sidecar of each file what that should be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -128,7 +128,7 @@ impl Scan {
         scan
     }
 
-    /// The keys of 000 section 8.1: RANK / (rank) / CKPT / (id) / EXPECT.
+    /// The keys of manual 1.1, section 8.1: RANK / (rank) / CKPT / (id) / EXPECT.
     fn add_filemap(&mut self, tree: &KvTree) {
         for (rank, entry) in tree.child("RANK") {
             for (id, fields) in entry.child("CKPT") {
@@ -181,7 +181,7 @@ impl Scan {
     }
 
     /// Finds the ranks that lack a file or are not there at all; the error says why the checkpoint
-    /// is bad beyond repair (000 section 11.10.8).
+    /// is bad beyond repair (manual 1.1, section 11.10.8).
     pub fn missing(&self) -> ScannedDirectory<BTreeSet<usize>> {
         if let Some(rank) = self.of_rank.keys().find(|rank| **rank >= self.ranks) {
             return Err(format!("it has files of rank {rank}, of {} ranks", self.ranks));

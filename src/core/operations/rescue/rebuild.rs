@@ -1,5 +1,5 @@
 //! Datasets from directories that a person names, to the prefix: copies of nodes' caches, or of
-//! datasets in them (000 sections 8 and 11.10.4 to 9).
+//! datasets in them (manual 1.1, sections 8 and 11.10.4 to 9).
 
 use std::path::PathBuf;
 

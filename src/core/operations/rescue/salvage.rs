@@ -1,5 +1,5 @@
 //! What a job that died has left in its nodes' caches, brought to the prefix without starting the
-//! program again (000 section 11.10): each node copies what it has to one folder there
+//! program again (manual 1.1, section 11.10): each node copies what it has to one folder there
 //! ([`copy_node`]), then one process rebuilds and publishes it ([`publish_copies`]), by the code
 //! that brings back the cache of a run with another number of ranks. What a person has copied from
 //! the nodes goes the same way ([`publish_found`]).

@@ -1,6 +1,6 @@
-//! What a job that died has left in the caches of its nodes, brought to the prefix (000 section
-//! 11.10, postrun): every node that answers copies what it has, then this process rebuilds what is
-//! missing, publishes, and enters it into the index.
+//! What a job that died has left in the caches of its nodes, brought to the prefix (manual 1.1,
+//! section 11.10, postrun): every node that answers copies what it has, then this process rebuilds
+//! what is missing, publishes, and enters it into the index.
 
 use std::path::Path;
 use std::time::SystemTime;

@@ -1,5 +1,5 @@
-//! Which nodes are down (000 section 11.2.3), each with the reason. A node that was down once stays
-//! out: it is probably still bad.
+//! Which nodes are down (manual 1.1, section 11.2.3), each with the reason. A node that was down
+//! once stays out: it is probably still bad.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

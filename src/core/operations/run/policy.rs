@@ -1,5 +1,5 @@
-//! When a run is started again and when not (000 section 11.3.1): a pure machine. What happens
-//! comes in as events, what is to be done comes out; no clock, no process, no file.
+//! When a run is started again and when not (manual 1.1, section 11.3.1): a pure machine. What
+//! happens comes in as events, what is to be done comes out; no clock, no process, no file.
 //!
 //! ```text
 //! Begin -> nodes? -> launch -> ended well ----------------------------------> stop

@@ -1,4 +1,4 @@
-//! The flush file: where each dataset is (000 section 9.4).
+//! The flush file: where each dataset is (manual 1.1, section 9.4).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -30,8 +30,8 @@ impl Location {
     }
 }
 
-/// Locations by dataset id. Beside 000's LOCATION a NAME says which dataset it is, so that one that
-/// only the cache had can be told of when all its nodes are gone.
+/// Locations by dataset id. Beside the manual's LOCATION a NAME says which dataset it is, so that
+/// one that only the cache had can be told of when all its nodes are gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FlushState {
     locations: BTreeMap<u64, BTreeSet<Location>>,

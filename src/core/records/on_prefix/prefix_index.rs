@@ -1,4 +1,4 @@
-//! The index file of a prefix: which datasets it holds (000 section 9.1).
+//! The index file of a prefix: which datasets it holds (manual 1.1, section 9.1).
 //!
 //! ```text
 //! VERSION / 2
@@ -19,8 +19,9 @@
 //!                           / DATASET / <fields of Dataset>
 //! ```
 //!
-//! Version 1 (000) says CKPT instead of DSET and knows neither CURRENT, REPLACED nor DATASET. The
-//! C implementation has other trees under that number ([`crate::records::on_prefix::classic`]).
+//! Version 1 (manual 1.1) says CKPT instead of DSET and knows neither CURRENT, REPLACED nor
+//! DATASET. The C implementation has other trees under that number
+//! ([`crate::records::on_prefix::classic`]).
 //! It has several writers: change it with [`crate::records::update`].
 
 use std::collections::BTreeMap;

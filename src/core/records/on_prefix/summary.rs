@@ -1,5 +1,5 @@
-//! The summary of a dataset on the prefix: which rank wrote which files (000 section 9.2), and the
-//! rank2file maps that take the lists of large datasets.
+//! The summary of a dataset on the prefix: which rank wrote which files (manual 1.1, section 9.2),
+//! and the rank2file maps that take the lists of large datasets.
 //!
 //! ```text
 //! summary.scr        VERSION / 6
@@ -24,7 +24,8 @@
 //! needs two small files for its rank, and all together have a size in proportion to the number of
 //! files. They are written before `summary.scr`: where that is, they are.
 //! The C implementation has other trees ([`crate::records::on_prefix::classic`]).
-//! Version 5 (000) says CKPT instead of DSET and has no DATASET. Names are relative to the prefix.
+//! Version 5 (manual 1.1) says CKPT instead of DSET and has no DATASET. Names are relative to the
+//! prefix.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The halt file: conditions under which a run is to end, and why it ended (000 section 9.5).
+//! The halt file: conditions under which a run is to end, and why it ended (manual 1.1, section
+//! 9.5).
 
 use crate::kvtree::KvTree;
 use crate::records::record::Record;

@@ -1,4 +1,5 @@
-//! The nodes file: how many nodes the last launch used (000 section 9.6), and where ranks ran.
+//! The nodes file: how many nodes the last launch used (manual 1.1, section 9.6), and where ranks
+//! ran.
 
 use std::collections::BTreeMap;
 

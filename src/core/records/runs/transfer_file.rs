@@ -1,4 +1,5 @@
-//! The transfer file of a node: what is on its way to the parallel file system (000 section 9.7).
+//! The transfer file of a node: what is on its way to the parallel file system (manual 1.1, section
+//! 9.7).
 //!
 //! ```text
 //! FILES / <source> / DESTINATION / <path>       (staged: it gets its name when all are there)

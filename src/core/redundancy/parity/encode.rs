@@ -2,7 +2,8 @@
 //! sends each of the others to its keeper.
 //!
 //! Every file is read once, the parity file is written once. With XOR this moves as many bytes as a
-//! reduce-scatter around the ring (000 7.3.1) does, but no piece waits for sums of other members.
+//! reduce-scatter around the ring (manual 1.1, section 7.3.1) does, but no piece waits for sums of
+//! other members.
 
 use super::code::Code;
 use super::header::ParityHeader;

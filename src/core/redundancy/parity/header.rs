@@ -1,4 +1,5 @@
-//! The parity file of XOR (000 7.3.2) and of RS: a tree in file form, then the chunks.
+//! The parity file of XOR (manual 1.1, section 7.3.2) and of RS: a tree in file form, then the
+//! chunks.
 //!
 //! ```text
 //! 0                          header size          header size + chunks * CHUNK
@@ -138,7 +139,7 @@ impl ParityHeader {
         let chunk_bytes: u64 = tree.parse("CHUNK")?;
         chunk_bytes.checked_mul(failures as u64)?;
         Some(ParityHeader {
-            // Version 1.1 has neither (000 section 7.3.2).
+            // Version 1.1 has neither (manual 1.1, section 7.3.2).
             id: tree.parse("DSET").or_else(|| tree.parse("CKPT"))?,
             epoch: match tree.get("EPOCH") {
                 None => 0,

@@ -1,4 +1,4 @@
-//! XOR and Reed-Solomon: each member keeps parity over the others' files (000 section 7.3).
+//! XOR and Reed-Solomon: each member keeps parity over the others' files (manual 1.1, section 7.3).
 //!
 //! A set of `n` members survives `k` losses; XOR is the case of one. Each member's files,
 //! concatenated and padded, are `n - k` chunks. Slot `s` of the set is a chunk of every member but

@@ -1,6 +1,6 @@
-//! Rebuild: in each slot a member makes what is missing there from what the others have (000 7.3.3;
-//! 001), files and parity alike. What the files were, a lost member learns from the copies of its
-//! list.
+//! Rebuild: in each slot a member makes what is missing there from what the others have (manual
+//! 1.1, section 7.3.3; the program flow), files and parity alike. What the files were, a lost
+//! member learns from the copies of its list.
 //!
 //! The slots' work is shared by those who have lost nothing.
 

@@ -1,5 +1,5 @@
-//! PARTNER: each member's files, whole, on its right neighbour too (001, 002); with SET_FAILURES
-//! more than 1 on so many right neighbours.
+//! PARTNER: each member's files, whole, on its right neighbour too (the later manuals); with
+//! SET_FAILURES more than 1 on so many right neighbours.
 //!
 //! ```text
 //! <dataset>/.scr/partner.<world rank of a left neighbour>/<its files>

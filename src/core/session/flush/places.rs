@@ -1,6 +1,6 @@
-//! The flush file (000 section 9.4): which datasets are in cache, and which are on their way. It
-//! follows the run off the program's path, in the helper thread of rank 0; exact at start and end.
-//! And the nodes file.
+//! The flush file (manual 1.1, section 9.4): which datasets are in cache, and which are on their
+//! way. It follows the run off the program's path, in the helper thread of rank 0; exact at start
+//! and end. And the nodes file.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -54,8 +54,9 @@ impl Flusher {
         }
     }
 
-    /// Writes the nodes file (000 section 9.6): where this launch runs. Of what lies on nodes of
-    /// earlier ones, where it has no rank, `report` tells from now on the names of those nodes.
+    /// Writes the nodes file (manual 1.1, section 9.6): where this launch runs. Of what lies on
+    /// nodes of earlier ones, where it has no rank, `report` tells from now on the names of those
+    /// nodes.
     fn record_nodes(&self, hosts: &[String], report: &mut RebuildReport) {
         let path = self.site.state_dir().join(Nodes::NAME);
         let before = Nodes::read(&path).ok().flatten();

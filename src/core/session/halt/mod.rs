@@ -1,5 +1,5 @@
-//! Halt conditions (000 section 9.5): tested at the start and after each checkpoint by rank 0; the
-//! next agreement tells the others. `ending/halting.rs` carries the halt out.
+//! Halt conditions (manual 1.1, section 9.5): tested at the start and after each checkpoint by rank
+//! 0; the next agreement tells the others. `ending/halting.rs` carries the halt out.
 
 use crate::events::Event;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! Openers of a sealed file that could write and mostly only read (DESIGN section 4, "Intent"):
-//! they get the sealed copy itself, and a private one before the first change. The shim sees all
-//! changes but those of code that calls the kernel by itself; those are found at the close.
+//! Openers of a sealed file that could write and mostly only read (docs/internals/handles.md): they
+//! get the sealed copy itself, and a private one before the first change. The shim sees all changes
+//! but those of code that calls the kernel by itself; those are found at the close.
 
 use crate::error::Result;
 use crate::handles::{LiesAt, Tracked, stamp};

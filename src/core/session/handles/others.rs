@@ -1,5 +1,5 @@
-//! The program changes a file that another rank has written (DESIGN section 5: own files and those
-//! of ranks on the node at once, those of other nodes through the PFS).
+//! The program changes a file that another rank has written (own files and those of ranks on the
+//! node at once, those of other nodes through the PFS).
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The ranks of a node see at once what each does with names (DESIGN section 5): a log in shared
-//! memory, told when the state is let go, heard when it is taken. Nobody waits for anybody.
+//! The ranks of a node see at once what each does with names (docs/internals/names.md): a log in
+//! shared memory, told when the state is let go, heard when it is taken. Nobody waits for anybody.
 //!
 //! Who looks where a name leads, to change that, claims the name first (`handles/co_writers.rs`):
 //! the log takes a claim only from one who has heard all, so that of two the second hears of the

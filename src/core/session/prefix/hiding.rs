@@ -1,6 +1,6 @@
 //! What lies on the prefix and is not to be seen: checkpoints that are damaged, and those newer
 //! than the one that the user chose (SCR_CURRENT) or that is current in the index. A program that
-//! scans for its newest checkpoint then finds a good one (DESIGN section 5).
+//! scans for its newest checkpoint then finds a good one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! Programs that call SCR themselves (004): they say where a dataset begins and when it is
+//! Programs that call SCR themselves (API manual): they say where a dataset begins and when it is
 //! complete, and ask for what to restart from. Everything else is as under the shim.
 //!
 //! | file | job |

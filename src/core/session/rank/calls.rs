@@ -1,4 +1,5 @@
-//! What the program has said by calls of SCR (004), as far as others than `program/` need it.
+//! What the program has said by calls of SCR (API manual), as far as others than `program/` need
+//! it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

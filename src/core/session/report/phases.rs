@@ -1,6 +1,6 @@
-//! The program's phases for the log of events: it writes a dataset, or it computes (001,
-//! SCR_Start_checkpoint and SCR_Complete_checkpoint). As rank 0 sees them: a dataset begins with
-//! the first file of it that rank 0 opens for writing; what is between datasets is computing.
+//! The program's phases for the log of events: it writes a dataset, or it computes (the program
+//! flow, SCR_Start_checkpoint and SCR_Complete_checkpoint). As rank 0 sees them: a dataset begins
+//! with the first file of it that rank 0 opens for writing; what is between datasets is computing.
 
 use crate::account::tally::Count;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! Symbolic links that lead to the newest checkpoint. They are real, on the prefix, from the moment
 //! at which the program makes them; so after a loss of caches one may lead to a checkpoint that is
-//! gone (DESIGN section 4: a pointer never points past a roll-back).
+//! gone (docs/internals/restart.md: a pointer never points past a roll-back).
 
 use std::collections::BTreeSet;
 use std::fs::{read_dir, read_link, rename};

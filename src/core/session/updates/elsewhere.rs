@@ -1,6 +1,6 @@
-//! What ranks of other nodes have done with names (DESIGN section 5): told at the agreement that
-//! follows. A rank tells what has changed since it told the last time: closed files of datasets in
-//! progress, which no catalog has yet, and names that the program has deleted.
+//! What ranks of other nodes have done with names (docs/internals/names.md): told at the agreement
+//! that follows. A rank tells what has changed since it told the last time: closed files of
+//! datasets in progress, which no catalog has yet, and names that the program has deleted.
 //!
 //! It changes what is seen, nothing else, like what the ranks of one node tell one another
 //! (`neighbours.rs`).

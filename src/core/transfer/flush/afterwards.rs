@@ -1,5 +1,5 @@
 //! A flush by threads whose program has gone: brought to its end by one process on each node, from
-//! the node's transfer file and cache (000 section 9.7, `scr_transfer`).
+//! the node's transfer file and cache (manual 1.1, section 9.7, `scr_transfer`).
 //!
 //! [`stage_node`] does what the threads of the node's ranks would have done: it copies what is not
 //! written yet and leaves the node's mark in the journal. Whoever finds the marks of all nodes

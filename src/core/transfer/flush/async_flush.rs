@@ -2,7 +2,7 @@
 //! communication after the begin.
 //!
 //! 1. [`AsyncFlush::begin`], collective: the journal says what each node will stage; so does the
-//!    node's transfer file (000 section 9.7), whose WRITTEN counts what is durable.
+//!    node's transfer file (manual 1.1, section 9.7), whose WRITTEN counts what is durable.
 //! 2. Each thread stages its rank's files, within the limits of bandwidth and time.
 //! 3. When all of a node are staged, its leader's thread marks that in the journal; when all nodes
 //!    are, rank 0 ([`AsyncFlush::advance`], called from time to time) commits.

@@ -25,7 +25,7 @@ pub(super) struct Odd {
     pub length: Option<u64>,
     /// Somebody has written to it since, or replaced it.
     pub changed: bool,
-    /// It has other contents, or more of them: no part of what it was.
+    /// The file has other contents, or more of them: no part of what it was.
     pub differs: bool,
     /// What is wrong, one sentence.
     pub wrong: Option<String>,

@@ -199,7 +199,7 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
         kept: false,
         dataset: Some(dataset.clone()),
         fetched: before.fetched,
-        // It is the same dataset, wherever it is read.
+        // The program has refused the dataset, wherever it is read.
         refused: before.refused,
     });
     let before = index.current_entry().map(|current| current.id).or(index.returned_to());
@@ -434,10 +434,10 @@ mod tests {
         assert_eq!((index.current(), index.returned_to()), (None, Some(2)));
         assert_eq!(PrefixIndex::from_tree(&index.to_tree()), Ok(index.clone()));
         let mut further = index.clone();
-        // It comes itself: the newer ones stay newer than the current one.
+        // The dataset itself comes: newer ones stay newer than the current one.
         add(&mut index, 2);
         assert_eq!((index.current(), index.returned_to()), (Some("scr.dataset.2"), None));
-        // One that follows it comes first: those between are left.
+        // A later dataset comes first: those between are left.
         add(&mut further, 5);
         assert_eq!((further.current(), further.returned_to()), (Some("scr.dataset.5"), None));
         assert_eq!(further.by_id(3).unwrap().abandoned_by, Some(5));

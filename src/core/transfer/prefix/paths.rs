@@ -80,7 +80,7 @@ mod tests {
         fs::write(&path, "generation 2").unwrap();
         let file = fs::File::options().append(true).open(&path).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)).unwrap();
-        // Of the same size, and written in the same second.
+        // Both generations have one size, and were written in the same second.
         let older = FileMeta {
             size: 12,
             mtime_seconds: 1_700_000_000,

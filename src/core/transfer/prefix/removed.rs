@@ -80,7 +80,7 @@ pub fn unmark_removed(prefix: &Path, series: &str, id: &str) {
 /// Tells whether the program has removed files of that checkpoint itself. Local: rank 0 looks.
 #[must_use]
 pub fn is_marked_removed(prefix: &Path, series: &str, id: &str) -> bool {
-    // What cannot be looked at may be.
+    // A mark that cannot be looked at may be there.
     !matches!(mark(prefix, series, id).try_exists(), Ok(false))
 }
 

@@ -1,7 +1,6 @@
 //! Generations of a series without ids: each flush takes the names of the one before. While the
 //! window (`SCR_PREFIX_SIZE`) has room for older ones, their files stay in the folders of their
-//! datasets, and a start can go back to one whose newer ones are damaged (DECISIONS, "series
-//! without `{id}`").
+//! datasets, and a start can go back to one whose newer ones are damaged (docs/internals/flush.md).
 //!
 //! They get there as hard links, before the newer one's files are renamed over their names: at no
 //! moment is a name without a file. Where links are refused nothing is kept, and all else is as
@@ -158,7 +157,7 @@ fn bring_back_on(prefix: &Path, id: u64, damaged: bool) -> Result<std::result::R
         if let Some(entry) = index.by_id_mut(id) {
             (entry.replaced_by, entry.kept) = (None, true);
         }
-        // Those between the two: no newer one has their names any more.
+        // Generations between the two: no newer one has their names any more.
         for newer in others.iter().filter(|other| other.entry.id > id) {
             if let Some(entry) = index.by_id_mut(newer.entry.id) {
                 entry.replaced_by = Some(id);
@@ -248,7 +247,7 @@ fn put(prefix: &Path, id: u64, files: &[FileMeta]) -> Result<()> {
         let dir = target.parent().unwrap_or(prefix).to_path_buf();
         create_dirs(&dir, 0o777)?;
         fs::rename(&copy, &target).map_err(|e| Error::io("cannot rename", &copy, e))?;
-        // Of two names of one file rename(2) leaves both.
+        // If both names are of one file, rename(2) leaves both.
         remove_file_if_there(&copy)?;
         dirs.insert(dir);
     }
@@ -291,7 +290,7 @@ pub(super) fn find_kept(prefix: &Path, index: &mut PrefixIndex) {
         for one in group {
             let Some(entry) = index.by_id_mut(one.id) else { continue };
             match one.id == holder {
-                // What it has in its folder was on its way back.
+                // The files in its folder were on their way back.
                 true => {
                     entry.replaced_by = None;
                     entry.kept = holder != newest.id && copies(prefix, one.id).is_dir();

@@ -59,7 +59,7 @@ pub struct Verified {
     pub anew: bool,
     /// What is not as the summary says and nobody is kept from reading, one sentence.
     pub remark: Option<String>,
-    /// What has no checksum.
+    /// Files without a checksum.
     pub unchecked: Unchecked,
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn trim(prefix: &Path, written: &Dataset, keep: u64) -> Result<Left> 
 
 /// Older datasets that are looked at when one comes: more than come meanwhile.
 const LOOKS: usize = 4;
-/// So many of a series are never looked at: the cache may have them, too.
+/// The newest datasets of a series, which are never looked at: the cache may have them, too.
 const YOUNG: usize = 4;
 
 /// Takes datasets of the series of `written`, which has just come, out of the index when the
@@ -135,7 +135,7 @@ fn named(entry: &IndexEntry) -> (u64, DatasetKey) {
 /// # Errors
 /// If the index cannot be changed.
 pub fn forget_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left> {
-    // Or a damaged index would be made anew with them.
+    // Their folders go, too, or a damaged index would be made anew with these datasets.
     take_out(prefix, ids, &|one, dir| if one.is_kept() { forget(dir) } else { remove_tree(dir) })
 }
 
@@ -420,7 +420,7 @@ mod tests {
             assert_eq!(index.newest_first().count(), 3, "{what}");
             assert!(prefix.join("ckpt/1/data").exists(), "{what}");
         }
-        // It can be told to go itself.
+        // The newest dataset can be told to go itself.
         assert_eq!(ids(trim(prefix, &newest, 1)), [2, 1]);
         assert!(!prefix.join("ckpt/1").exists() && prefix.join("ckpt/2/data").exists());
     }

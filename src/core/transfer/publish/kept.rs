@@ -1,6 +1,6 @@
 //! Files that each checkpoint writes anew under the same name, such as a pointer to the newest one:
 //! the prefix has the last one's. A copy of each stays in the folder of its dataset, so that a run
-//! that goes back finds a pointer to where it is (DESIGN section 4).
+//! that goes back finds a pointer to where it is.
 //!
 //! Copies, and no links: what the program does to its file later must not reach them.
 

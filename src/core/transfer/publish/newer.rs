@@ -65,7 +65,7 @@ pub(crate) fn taken_by_newer(prefix: &Path, dataset: &Dataset) -> Result<Option<
 
 /// An interrupted flush that is to be completed.
 pub(crate) struct Decided {
-    /// What its commit says.
+    /// The dataset, as its commit describes it.
     pub about: About,
     /// Names that it leaves to newer datasets.
     pub taken: BTreeSet<String>,

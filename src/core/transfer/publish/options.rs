@@ -74,7 +74,7 @@ impl Default for Options {
 /// keeps nobody waiting.
 ///
 /// # Errors
-/// That of the work, or communication failed.
+/// If the work fails, or communication.
 pub(crate) fn in_turns<T>(
     comm: &dyn Comm,
     width: usize,

@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(fs::read(dir.path().join("real/file")).unwrap(), b"old");
         assert_eq!(fs::read(dir.path().join("link")).unwrap(), b"new");
         assert!(fs::symlink_metadata(dir.path().join("link")).unwrap().is_file());
-        // One to a directory, too.
+        // A link to a directory is replaced, too.
         symlink("real", dir.path().join("folder")).unwrap();
         publish_file(dir.path(), &dir.path().join("cached"), &dir.path().join("folder")).unwrap();
         assert_eq!(fs::read(dir.path().join("folder")).unwrap(), b"new");
@@ -186,7 +186,7 @@ mod tests {
         fs::write(&source, "new").unwrap();
         publish_file(dir.path(), &source, &target).unwrap();
         assert_eq!(names_in(&notes_folder(dir.path())).unwrap().len(), 0);
-        // As a kill would: neither renamed nor dropped.
+        // The note is left as a kill would leave it: neither renamed nor dropped.
         std::mem::forget(Note::leave(dir.path(), &target, 9));
         let staged = staged_path(&target, 9).unwrap();
         fs::write(&staged, "half").unwrap();

@@ -101,7 +101,7 @@ pub(crate) struct Stager {
     together: Together,
     /// Source and bytes of what is staged, not durable yet.
     waiting: Vec<(String, u64)>,
-    /// The same of those that are durable.
+    /// Source and bytes of what is staged and durable.
     durable: Vec<(String, u64)>,
 }
 

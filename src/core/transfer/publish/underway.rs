@@ -14,7 +14,7 @@ use crate::transfer::prefix::paths::is_published;
 /// Files of a flush that are looked at; of more, so many evenly chosen ones.
 const LOOKS: usize = 10_000;
 
-/// The same where a run looks again and again.
+/// Files that are looked at where a run looks again and again.
 const LOOKS_OF_RUN: usize = 64;
 
 /// How far a flush has come.

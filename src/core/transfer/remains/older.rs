@@ -1,5 +1,5 @@
-//! A dataset that version 1.1 has left in a directory of the prefix (000 sections 8 and 10):
-//! rebuilt beside it, and entered into the index as it lies there. A prefix that the C
+//! A dataset that version 1.1 has left in a directory of the prefix (manual 1.1, sections 8 and
+//! 10): rebuilt beside it, and entered into the index as it lies there. A prefix that the C
 //! implementation has left: ours begins beside it.
 
 use std::os::unix::fs::MetadataExt as _;

@@ -49,7 +49,7 @@ pub fn copy_parts(
         for file in own.chain(redundancy_files_of(&record)) {
             files.insert((dir.join(&file.name), to.join(&file.name)));
         }
-        // What tells of the seal; the rest of that folder belongs to ranks.
+        // Catalog and markers tell of the seal; the rest of that folder belongs to ranks.
         for mark in files_below(&dir.join(OWN_FOLDER))? {
             let is_mark = mark.to_str().is_some_and(|name| {
                 name == "catalog.scr" || name.chars().all(|letter| letter.is_ascii_uppercase())
