@@ -29,7 +29,7 @@ pub const ABI_VERSION: u32 = 16;
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
 
-/// Longest path that a [`Verdict`] carries, NUL included.
+/// Longest path that a [`PathAnswer`] carries, NUL included.
 pub const PATH_BYTES: usize = 4096;
 
 /// A bit of tokens. The descriptor is on a copy that must not change: before the first change
@@ -54,7 +54,7 @@ pub struct Host {
     pub open_count: extern "C" fn(token: u64) -> c_int,
     /// Undoes one `enter_thread` of the calling thread.
     pub leave_thread: extern "C" fn(),
-    /// What was answered with [`Verdict::foreign`] no longer holds: the shim asks anew about every
+    /// What was answered with [`PathAnswer::foreign`] no longer holds: the shim asks anew about every
     /// name. Callable from any thread, with locks of the engine held.
     pub names_changed: extern "C" fn(),
     /// Does now for the descriptors of a token what [`TOKEN_LAZY`] puts off. Calls
@@ -71,17 +71,17 @@ pub struct Host {
     pub step_in: extern "C" fn(u32),
 }
 
-/// How the hook goes on. Values of [`Verdict::kind`].
+/// How the hook goes on. Values of [`PathAnswer::kind`].
 pub mod kind {
     /// Do the real call with the program's own path.
     pub const PASS: u32 = 0;
-    /// Do the real call on [`super::Verdict::path`] instead.
+    /// Do the real call on [`super::PathAnswer::path`] instead.
     pub const REDIRECT: u32 = 1;
-    /// Fail with [`super::Verdict::errno`].
+    /// Fail with [`super::PathAnswer::errno`].
     pub const FAIL: u32 = 2;
     /// All done: return 0.
     pub const DONE: u32 = 3;
-    /// Answer from [`super::Verdict::stat`] (a name whose file is not on this node).
+    /// Answer from [`super::PathAnswer::stat`] (a name whose file is not on this node).
     pub const STAT: u32 = 4;
 }
 
@@ -107,10 +107,10 @@ pub struct StatAnswer {
     pub mtime_nanoseconds: i64,
 }
 
-/// The engine's answer to a path question. The caller zeroes all but [`Verdict::path`], which is
+/// The engine's answer to a path question. The caller zeroes all but [`PathAnswer::path`], which is
 /// not even initialised: it is long, and most answers have none.
 #[repr(C)]
-pub struct Verdict {
+pub struct PathAnswer {
     /// One of [`kind`].
     pub kind: u32,
     /// For [`kind::FAIL`].
@@ -212,7 +212,7 @@ pub struct Engine {
     /// MPI_File_open is about to be called on `path` and `comm` (a handle as in `sync`).
     pub file_open: extern "C" fn(comm: usize, path: *const c_char),
     /// The program opens `path` with open(2)'s `flags` and `mode`.
-    pub open: extern "C" fn(path: *const c_char, flags: c_int, mode: u32, verdict: *mut Verdict),
+    pub open: extern "C" fn(path: *const c_char, flags: c_int, mode: u32, verdict: *mut PathAnswer),
     /// The real open for a token returned: `fd`, or -1 with `errno`. Nonzero: the store cannot take
     /// the file. It is to be evacuated before its first write; or if it was not opened, the engine
     /// is to be asked again, and has another place for it.
@@ -245,22 +245,22 @@ pub struct Engine {
     pub reserve: extern "C" fn(token: u64, fd: c_int, offset: u64, bytes: u64) -> c_int,
     /// stat, lstat, access, readlink, statfs, realpath: where is `path`? `compares` nonzero: its
     /// number may be compared with that of a descriptor.
-    pub lookup: extern "C" fn(path: *const c_char, compares: c_int, verdict: *mut Verdict),
+    pub lookup: extern "C" fn(path: *const c_char, compares: c_int, verdict: *mut PathAnswer),
     /// chmod, chown, utime, truncate by path: like `lookup`, but the file will change.
-    pub change: extern "C" fn(path: *const c_char, verdict: *mut Verdict),
+    pub change: extern "C" fn(path: *const c_char, verdict: *mut PathAnswer),
     /// unlink. [`kind::DONE`] when the name space dealt with it.
-    pub unlink: extern "C" fn(path: *const c_char, verdict: *mut Verdict),
+    pub unlink: extern "C" fn(path: *const c_char, verdict: *mut PathAnswer),
     /// rename; `from` or `to` may lie outside the prefix.
-    pub rename: extern "C" fn(from: *const c_char, to: *const c_char, verdict: *mut Verdict),
+    pub rename: extern "C" fn(from: *const c_char, to: *const c_char, verdict: *mut PathAnswer),
     /// link or symlink `target` as `path`; [`kind::PASS`] for symlinks, made on the PFS.
     pub link: extern "C" fn(
         target: *const c_char,
         path: *const c_char,
         symbolic: c_int,
-        verdict: *mut Verdict,
+        verdict: *mut PathAnswer,
     ),
     /// rmdir.
-    pub rmdir: extern "C" fn(path: *const c_char, verdict: *mut Verdict),
+    pub rmdir: extern "C" fn(path: *const c_char, verdict: *mut PathAnswer),
     /// What a listing of `path` shows beyond (or less than) the PFS. Returns the number of calls
     /// made.
     pub list: extern "C" fn(path: *const c_char, entry: EntryFn, context: *mut c_void) -> c_int,

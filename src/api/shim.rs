@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use scr_abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, StatAnswer, Verdict, event, kind,
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer, event, kind,
     sync_kind,
 };
 use scr_core::machine::SyncKind;
@@ -93,8 +93,8 @@ unsafe fn path_of<'a>(text: *const c_char) -> &'a Path {
 /// Writes `answer` into the caller's verdict.
 ///
 /// # Safety
-/// `verdict` points to a [`Verdict`] that no one else uses, zeroed but for its path.
-unsafe fn put(answer: Answer, verdict: *mut Verdict) {
+/// `verdict` points to a [`PathAnswer`] that no one else uses, zeroed but for its path.
+unsafe fn put(answer: Answer, verdict: *mut PathAnswer) {
     // The path is not initialised, so it is written before anything refers to the whole.
     let (answer, path) = match answer {
         Answer::Redirect { path, token } => {
@@ -321,7 +321,7 @@ extern "C" fn file_open(comm: usize, path: *const c_char) {
     guarded((), || engine::file_open(comm, path));
 }
 
-extern "C" fn open(path: *const c_char, flags: c_int, mode: u32, verdict: *mut Verdict) {
+extern "C" fn open(path: *const c_char, flags: c_int, mode: u32, verdict: *mut PathAnswer) {
     // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
@@ -357,7 +357,7 @@ extern "C" fn reserve(token: u64, fd: c_int, offset: u64, bytes: u64) -> c_int {
     with_session(0, |session| c_int::from(!session.stores.reserve(token, fd, offset, bytes)))
 }
 
-extern "C" fn lookup(path: *const c_char, _compares: c_int, verdict: *mut Verdict) {
+extern "C" fn lookup(path: *const c_char, _compares: c_int, verdict: *mut PathAnswer) {
     // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
@@ -365,7 +365,7 @@ extern "C" fn lookup(path: *const c_char, _compares: c_int, verdict: *mut Verdic
     }
 }
 
-extern "C" fn change(path: *const c_char, verdict: *mut Verdict) {
+extern "C" fn change(path: *const c_char, verdict: *mut PathAnswer) {
     // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
@@ -373,7 +373,7 @@ extern "C" fn change(path: *const c_char, verdict: *mut Verdict) {
     }
 }
 
-extern "C" fn unlink(path: *const c_char, verdict: *mut Verdict) {
+extern "C" fn unlink(path: *const c_char, verdict: *mut PathAnswer) {
     // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);
@@ -381,7 +381,7 @@ extern "C" fn unlink(path: *const c_char, verdict: *mut Verdict) {
     }
 }
 
-extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut Verdict) {
+extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut PathAnswer) {
     // SAFETY: the shim passes two strings and a verdict that live during the call.
     unsafe {
         let (from, to) = (path_of(from), path_of(to));
@@ -393,7 +393,7 @@ extern "C" fn link(
     target: *const c_char,
     path: *const c_char,
     symbolic: c_int,
-    verdict: *mut Verdict,
+    verdict: *mut PathAnswer,
 ) {
     // SAFETY: the shim passes two strings and a verdict that live during the call.
     unsafe {
@@ -403,7 +403,7 @@ extern "C" fn link(
     }
 }
 
-extern "C" fn rmdir(path: *const c_char, verdict: *mut Verdict) {
+extern "C" fn rmdir(path: *const c_char, verdict: *mut PathAnswer) {
     // SAFETY: the shim passes a string and a verdict that live during the call.
     unsafe {
         let path = path_of(path);

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum InquiryFailure {
     /// Nobody listens under that name any more.
     Gone,
     /// Nothing was asked: no connection, or one to somebody else.
@@ -39,21 +39,21 @@ pub(crate) enum Failure {
 }
 
 /// Asks whoever listens at the abstract `address`.
-pub(crate) fn ask(address: &[u8], question: &[u8]) -> Result<Vec<u8>, Failure> {
+pub(crate) fn ask(address: &[u8], question: &[u8]) -> Result<Vec<u8>, InquiryFailure> {
     let deadline = Instant::now() + PATIENCE;
     let stream = connect(address, deadline)?;
     // Whoever took the name of a rank that has gone is not believed.
-    let rank = peer(&stream).ok_or(Failure::Unreached)?;
-    let mut line = Line { stream, rank, deadline, why: Failure::Cut };
+    let rank = peer(&stream).ok_or(InquiryFailure::Unreached)?;
+    let mut line = Connection { stream, rank, deadline, why: InquiryFailure::Cut };
     let answer = wire::send(&mut line, question).and_then(|()| wire::receive(&mut line));
     answer.map_err(|_| line.why)
 }
 
-fn connect(address: &[u8], deadline: Instant) -> Result<UnixStream, Failure> {
+fn connect(address: &[u8], deadline: Instant) -> Result<UnixStream, InquiryFailure> {
     let family = libc::AF_UNIX as libc::sa_family_t;
     let mut name = libc::sockaddr_un { sun_family: family, sun_path: [0; 108] };
     if address.len() >= name.sun_path.len() {
-        return Err(Failure::Unreached);
+        return Err(InquiryFailure::Unreached);
     }
     for (to, from) in name.sun_path[1..].iter_mut().zip(address) {
         *to = *from as c_char;
@@ -66,7 +66,11 @@ fn connect(address: &[u8], deadline: Instant) -> Result<UnixStream, Failure> {
         // Where sockets are forbidden nothing can be asked; where they are used up, it should be.
         let used_up = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
         let code = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        return Err(if used_up.contains(&code) { Failure::Cut } else { Failure::Unreached });
+        return Err(if used_up.contains(&code) {
+            InquiryFailure::Cut
+        } else {
+            InquiryFailure::Unreached
+        });
     }
     // SAFETY: made just now, and nobody else's.
     let stream = unsafe { UnixStream::from_raw_fd(fd) };
@@ -79,10 +83,10 @@ fn connect(address: &[u8], deadline: Instant) -> Result<UnixStream, Failure> {
         }
         match io::Error::last_os_error().kind() {
             ErrorKind::Interrupted => {}
-            ErrorKind::ConnectionRefused => return Err(Failure::Gone),
+            ErrorKind::ConnectionRefused => return Err(InquiryFailure::Gone),
             ErrorKind::WouldBlock if Instant::now() < deadline => std::thread::sleep(PAUSE),
-            ErrorKind::WouldBlock => return Err(Failure::Late),
-            _ => return Err(Failure::Unreached),
+            ErrorKind::WouldBlock => return Err(InquiryFailure::Late),
+            _ => return Err(InquiryFailure::Unreached),
         }
     }
 }
@@ -101,21 +105,21 @@ fn peer(stream: &UnixStream) -> Option<libc::pid_t> {
 }
 
 /// The connection. No signal comes when its other end goes, and none makes a wait longer.
-struct Line {
+struct Connection {
     stream: UnixStream,
     rank: libc::pid_t,
     deadline: Instant,
     /// What an error means.
-    why: Failure,
+    why: InquiryFailure,
 }
 
-impl Line {
+impl Connection {
     fn wait_for(&mut self, events: libc::c_short) -> io::Result<()> {
         let mut stopped = 0;
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return self.give_up(Failure::Late);
+                return self.give_up(InquiryFailure::Late);
             }
             let mut on = libc::pollfd { fd: self.stream.as_raw_fd(), events, revents: 0 };
             let wait = left.min(LOOK).as_millis() as libc::c_int + 1;
@@ -124,7 +128,7 @@ impl Line {
                 0 => {
                     stopped = if is_stopped(self.rank) { stopped + 1 } else { 0 };
                     if stopped == LOOKS {
-                        return self.give_up(Failure::Stopped);
+                        return self.give_up(InquiryFailure::Stopped);
                     }
                 }
                 -1 if io::Error::last_os_error().kind() != ErrorKind::Interrupted => {
@@ -136,7 +140,7 @@ impl Line {
         }
     }
 
-    fn give_up(&mut self, why: Failure) -> io::Result<()> {
+    fn give_up(&mut self, why: InquiryFailure) -> io::Result<()> {
         self.why = why;
         Err(ErrorKind::TimedOut.into())
     }
@@ -162,7 +166,7 @@ impl Line {
     }
 }
 
-impl Write for Line {
+impl Write for Connection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // SAFETY: the bytes are readable for their length, the descriptor is open.
         let send =
@@ -175,7 +179,7 @@ impl Write for Line {
     }
 }
 
-impl Read for Line {
+impl Read for Connection {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let (to, length) = (bytes.as_mut_ptr().cast::<c_void>(), bytes.len());
         // SAFETY: the bytes are writable for their length, the descriptor is open.
@@ -221,7 +225,7 @@ mod tests {
     fn an_answer_comes_and_an_end_without_one_is_told_from_nobody() {
         let _alone = alone();
         let address = address();
-        assert_eq!(ask(&address, b"?"), Err(Failure::Gone));
+        assert_eq!(ask(&address, b"?"), Err(InquiryFailure::Gone));
         let listener = listen(&address);
         let serve = std::thread::spawn(move || {
             let mut first = listener.accept().unwrap().0;
@@ -230,9 +234,9 @@ mod tests {
             drop(listener.accept().unwrap());
         });
         assert_eq!(ask(&address, b"?"), Ok(b"?!".to_vec()));
-        assert_eq!(ask(&address, b"?"), Err(Failure::Cut));
+        assert_eq!(ask(&address, b"?"), Err(InquiryFailure::Cut));
         serve.join().unwrap();
-        assert_eq!(ask(&address, b"?"), Err(Failure::Gone));
+        assert_eq!(ask(&address, b"?"), Err(InquiryFailure::Gone));
     }
 
     #[test]
@@ -259,8 +263,8 @@ mod tests {
             libc::kill(child, libc::SIGKILL);
             libc::waitpid(child, &raw mut status, 0);
         }
-        assert_eq!(answer, Err(Failure::Stopped));
+        assert_eq!(answer, Err(InquiryFailure::Stopped));
         assert!(begun.elapsed() < PATIENCE / 2);
-        assert_eq!(ask(&address, b"?"), Err(Failure::Gone));
+        assert_eq!(ask(&address, b"?"), Err(InquiryFailure::Gone));
     }
 }

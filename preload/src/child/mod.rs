@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use scr_abi::wire::{FileStat, Question, Reply, Request};
 use scr_abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, StatAnswer, Verdict, event, kind,
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer, event, kind,
 };
 
-use crate::child::inquiry::Failure;
+use crate::child::inquiry::InquiryFailure;
 use crate::engine::ask::Answer;
-use crate::engine::{self, Active};
+use crate::engine::{self, ActiveEngine};
 use crate::path::aliases::{self, Alias};
 use crate::path::memory;
 
@@ -25,24 +25,24 @@ use crate::path::memory;
 /// parameters.
 pub(crate) const VARIABLE: &str = "SCR_SHIM_RANK";
 
-struct Rank {
+struct ParentRank {
     /// Name of its socket.
     address: Vec<u8>,
     /// [`VARIABLE`] with its value, as it stands in an environment.
     variable: CString,
     /// How its children ask it.
-    active: Active,
+    active: ActiveEngine,
 }
 
-static RANK: AtomicPtr<Rank> = AtomicPtr::new(std::ptr::null_mut());
+static RANK: AtomicPtr<ParentRank> = AtomicPtr::new(std::ptr::null_mut());
 
-fn rank() -> Option<&'static Rank> {
+fn rank() -> Option<&'static ParentRank> {
     // SAFETY: the pointer is null or leaked from a box below, hence valid for ever.
     unsafe { RANK.load(Ordering::Acquire).as_ref() }
 }
 
 /// Returns what the hooks of a child of this process work with.
-pub(crate) fn active() -> Option<&'static Active> {
+pub(crate) fn active() -> Option<&'static ActiveEngine> {
     rank().map(|rank| &rank.active)
 }
 
@@ -91,11 +91,11 @@ pub(crate) fn leave() {
 }
 
 fn know(address: &[u8], prefix: &[u8], aliases: &[Alias]) {
-    let active = Active { table: TABLE, prefix: prefix.to_vec(), idle: idle(), own: false };
+    let active = ActiveEngine { table: TABLE, prefix: prefix.to_vec(), idle: idle(), own: false };
     let places = aliases::to_text(prefix, aliases);
     let entry = [VARIABLE.as_bytes(), b"=", address, b":", &places].concat();
     let Ok(variable) = CString::new(entry) else { return };
-    let rank = Rank { address: address.to_vec(), variable, active };
+    let rank = ParentRank { address: address.to_vec(), variable, active };
     RANK.store(Box::into_raw(Box::new(rank)), Ordering::Release);
 }
 
@@ -105,10 +105,13 @@ fn ask(question: &Question) -> Reply {
     let Some(rank) = rank() else { return Reply::Pass };
     let bytes = question.to_bytes();
     let mut answer = inquiry::ask(&rank.address, &bytes);
-    if answer == Err(Failure::Cut) && question.may_be_repeated() {
+    if answer == Err(InquiryFailure::Cut) && question.may_be_repeated() {
         answer = inquiry::ask(&rank.address, &bytes);
     }
-    let forsaken = matches!(answer, Err(Failure::Gone | Failure::Stopped | Failure::Late));
+    let forsaken = matches!(
+        answer,
+        Err(InquiryFailure::Gone | InquiryFailure::Stopped | InquiryFailure::Late)
+    );
     if forsaken && engine::active().is_some_and(|active| !active.own) {
         engine::pointer::forsake();
     }
@@ -117,8 +120,10 @@ fn ask(question: &Question) -> Reply {
     let unanswered = if question.may_change() { Reply::Fail(libc::EIO) } else { Reply::Pass };
     match answer {
         Ok(bytes) => Reply::from_bytes(&bytes).unwrap_or(unanswered),
-        Err(Failure::Late | Failure::Cut) => unanswered,
-        Err(Failure::Gone | Failure::Unreached | Failure::Stopped) => Reply::Pass,
+        Err(InquiryFailure::Late | InquiryFailure::Cut) => unanswered,
+        Err(InquiryFailure::Gone | InquiryFailure::Unreached | InquiryFailure::Stopped) => {
+            Reply::Pass
+        }
     }
 }
 
@@ -220,23 +225,23 @@ extern "C" fn note(what: c_int, path: *const c_char) {
     }
 }
 
-extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut Verdict) {
+extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut PathAnswer) {
     put(&Question { flags, ..about(Request::Open, path) }, verdict);
 }
 
-extern "C" fn lookup(path: *const c_char, compares: c_int, verdict: *mut Verdict) {
+extern "C" fn lookup(path: *const c_char, compares: c_int, verdict: *mut PathAnswer) {
     put(&Question { flags: compares, ..about(Request::Lookup, path) }, verdict);
 }
 
-extern "C" fn change(path: *const c_char, verdict: *mut Verdict) {
+extern "C" fn change(path: *const c_char, verdict: *mut PathAnswer) {
     put(&about(Request::Change, path), verdict);
 }
 
-extern "C" fn unlink(path: *const c_char, verdict: *mut Verdict) {
+extern "C" fn unlink(path: *const c_char, verdict: *mut PathAnswer) {
     put(&about(Request::Unlink, path), verdict);
 }
 
-extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut Verdict) {
+extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut PathAnswer) {
     put(&Question { other: text(to), ..about(Request::Rename, from) }, verdict);
 }
 
@@ -244,12 +249,12 @@ extern "C" fn link(
     target: *const c_char,
     path: *const c_char,
     symbolic: c_int,
-    verdict: *mut Verdict,
+    verdict: *mut PathAnswer,
 ) {
     put(&Question { other: text(path), flags: symbolic, ..about(Request::Link, target) }, verdict);
 }
 
-extern "C" fn rmdir(path: *const c_char, verdict: *mut Verdict) {
+extern "C" fn rmdir(path: *const c_char, verdict: *mut PathAnswer) {
     put(&about(Request::Rmdir, path), verdict);
 }
 
@@ -274,7 +279,7 @@ fn text(path: *const c_char) -> Vec<u8> {
 }
 
 /// Asks, and writes the answer into the caller's verdict, which stands for "the real call".
-fn put(question: &Question, verdict: *mut Verdict) {
+fn put(question: &Question, verdict: *mut PathAnswer) {
     let reply = ask_in_time(question);
     // SAFETY: the hooks pass a verdict that is theirs alone, initialised but for its path; a path
     // is written with its NUL if that fits.
@@ -320,7 +325,7 @@ fn is_there(path: &[u8]) -> bool {
 
 /// # Safety
 /// See `put`.
-unsafe fn fail(verdict: *mut Verdict, code: c_int) {
+unsafe fn fail(verdict: *mut PathAnswer, code: c_int) {
     // SAFETY: the caller's promise.
     unsafe {
         (*verdict).kind = kind::FAIL;

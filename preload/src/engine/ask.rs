@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 
-use scr_abi::{StatAnswer, Verdict, kind};
+use scr_abi::{PathAnswer, StatAnswer, kind};
 
 /// What the engine answered.
 pub(crate) enum Answer {
@@ -20,14 +20,14 @@ pub(crate) enum Answer {
 }
 
 /// Asks once. Returns the answer and the token, 0 for none.
-pub(crate) fn ask(question: impl FnOnce(*mut Verdict)) -> (Answer, u64) {
+pub(crate) fn ask(question: impl FnOnce(*mut PathAnswer)) -> (Answer, u64) {
     let (answer, token, _) = ask_whole(question);
     (answer, token)
 }
 
 /// Does what [`ask`] does; the last part is true if the engine wants to hear of the name no more.
-pub(crate) fn ask_whole(question: impl FnOnce(*mut Verdict)) -> (Answer, u64, bool) {
-    let mut verdict = MaybeUninit::<Verdict>::uninit();
+pub(crate) fn ask_whole(question: impl FnOnce(*mut PathAnswer)) -> (Answer, u64, bool) {
+    let mut verdict = MaybeUninit::<PathAnswer>::uninit();
     let to = verdict.as_mut_ptr();
     // SAFETY: the fields are written, and then read, one by one through the pointer to the whole;
     // the path is read only when the engine says that it wrote a C string there.

@@ -11,4 +11,4 @@ pub(crate) mod pointer;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod watch;
 
-pub(crate) use pointer::{Active, active, own_process};
+pub(crate) use pointer::{ActiveEngine, active, own_process};

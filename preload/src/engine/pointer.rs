@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use scr_abi::{Engine, Idle};
 
 /// An engine that wants to be asked.
-pub(crate) struct Active {
+pub(crate) struct ActiveEngine {
     /// Its functions.
     pub table: Engine,
     /// The prefix directory, canonical.
@@ -22,11 +22,11 @@ pub(crate) struct Active {
 
 // SAFETY: the functions of the table may be called from any thread, and the counter that `idle`
 // points to is atomic and lives as long as the process.
-unsafe impl Sync for Active {}
+unsafe impl Sync for ActiveEngine {}
 // SAFETY: as above.
-unsafe impl Send for Active {}
+unsafe impl Send for ActiveEngine {}
 
-impl Active {
+impl ActiveEngine {
     /// Tells whether a collective or a barrier on `comm` carries nothing; then it is counted.
     #[inline]
     pub(crate) fn passes(&self, comm: usize) -> bool {
@@ -45,13 +45,13 @@ impl Active {
     }
 }
 
-static ACTIVE: AtomicPtr<Active> = AtomicPtr::new(std::ptr::null_mut());
+static ACTIVE: AtomicPtr<ActiveEngine> = AtomicPtr::new(std::ptr::null_mut());
 /// The process that [`ACTIVE`] is for; a vfork child shares our memory but not this number.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
 /// Returns the engine, if hooks have work to do.
 #[inline]
-pub(crate) fn active() -> Option<&'static Active> {
+pub(crate) fn active() -> Option<&'static ActiveEngine> {
     // SAFETY: the pointer is null or leaked from a box, hence valid for ever.
     unsafe { ACTIVE.load(Ordering::Acquire).as_ref() }
 }
@@ -74,7 +74,7 @@ pub(crate) fn forsake() {
 }
 
 /// Sets or unsets it.
-pub(crate) fn set_active(active: Option<&'static Active>) {
+pub(crate) fn set_active(active: Option<&'static ActiveEngine>) {
     let pointer =
         active.map_or(std::ptr::null_mut(), |active| std::ptr::from_ref(active).cast_mut());
     ACTIVE.store(pointer, Ordering::Release);

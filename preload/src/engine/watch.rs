@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use scr_abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, Verdict, event as kind_of_event, kind, messages,
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PathAnswer, event as kind_of_event, kind, messages,
 };
 
 use crate::base::message;
@@ -191,7 +191,7 @@ extern "C" fn file_open(_comm: usize, path: *const c_char) {
 }
 
 /// The caller has zeroed all but the path: that is [`kind::PASS`].
-fn answer(verdict: *mut Verdict, token: u64) {
+fn answer(verdict: *mut PathAnswer, token: u64) {
     // SAFETY: the shim's verdict, which nobody else uses meanwhile; only plain fields are written.
     unsafe {
         (*verdict).kind = kind::PASS;
@@ -199,7 +199,7 @@ fn answer(verdict: *mut Verdict, token: u64) {
     }
 }
 
-extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut Verdict) {
+extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut PathAnswer) {
     let Some(watch) = watch() else { return answer(verdict, 0) };
     let name = name_of(path);
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
@@ -253,20 +253,20 @@ extern "C" fn reserve(_token: u64, _fd: c_int, _offset: u64, _bytes: u64) -> c_i
     0
 }
 
-extern "C" fn lookup(_path: *const c_char, _compares: c_int, verdict: *mut Verdict) {
+extern "C" fn lookup(_path: *const c_char, _compares: c_int, verdict: *mut PathAnswer) {
     answer(verdict, 0);
 }
 
-extern "C" fn pass(_path: *const c_char, verdict: *mut Verdict) {
+extern "C" fn pass(_path: *const c_char, verdict: *mut PathAnswer) {
     answer(verdict, 0);
 }
 
-extern "C" fn unlink(path: *const c_char, verdict: *mut Verdict) {
+extern "C" fn unlink(path: *const c_char, verdict: *mut PathAnswer) {
     tell(format_args!("unlink {}", escaped(&name_of(path))));
     answer(verdict, 0);
 }
 
-extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut Verdict) {
+extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut PathAnswer) {
     let (from, to) = (name_of(from), name_of(to));
     tell(format_args!("rename {}\t{}", escaped(&from), escaped(&to)));
     if let Some(watch) = watch() {
@@ -280,7 +280,7 @@ extern "C" fn link(
     target: *const c_char,
     path: *const c_char,
     _symbolic: c_int,
-    verdict: *mut Verdict,
+    verdict: *mut PathAnswer,
 ) {
     tell(format_args!("link {}\t{}", escaped(&name_of(target)), escaped(&name_of(path))));
     answer(verdict, 0);

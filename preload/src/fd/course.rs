@@ -17,7 +17,7 @@ pub(super) const SPOILED: u32 = 3;
 pub(super) const PAUSED: u32 = 4;
 
 /// What is known of one descriptor.
-pub(crate) struct Course {
+pub(crate) struct WriteCourse {
     pub(super) state: AtomicU32,
     /// The descriptor.
     pub(super) number: AtomicI32,
@@ -28,8 +28,8 @@ pub(crate) struct Course {
     pub(super) inode: AtomicU64,
 }
 
-static COURSES: [Course; FOLLOWED] = [const {
-    Course {
+static COURSES: [WriteCourse; FOLLOWED] = [const {
+    WriteCourse {
         state: AtomicU32::new(UNKNOWN),
         number: AtomicI32::new(-1),
         crc32: AtomicU32::new(0),
@@ -43,12 +43,12 @@ static COURSES: [Course; FOLLOWED] = [const {
 pub(super) static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns those that may be followed.
-pub(super) fn used() -> &'static [Course] {
+pub(super) fn used() -> &'static [WriteCourse] {
     &COURSES[..USED.load(Ordering::Acquire)]
 }
 
 /// Returns what is known of `fd`; `None`: it is never followed.
-pub(crate) fn course(fd: c_int) -> Option<&'static Course> {
+pub(crate) fn course(fd: c_int) -> Option<&'static WriteCourse> {
     COURSES.get(usize::try_from(fd).ok()?)
 }
 
@@ -70,10 +70,10 @@ pub(crate) fn moves_to(fd: c_int, device: u64, inode: u64) -> bool {
 
 /// Returns what was written to `fd` so far, if that is followed.
 pub(crate) fn bytes_so_far(fd: c_int) -> Option<u64> {
-    is_followed(fd).then(|| course(fd).map(Course::bytes)).flatten()
+    is_followed(fd).then(|| course(fd).map(WriteCourse::bytes)).flatten()
 }
 
-impl Course {
+impl WriteCourse {
     /// Returns what was written so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Acquire)

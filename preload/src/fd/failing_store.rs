@@ -47,7 +47,7 @@ pub(crate) fn is_of_store(code: c_int) -> bool {
 
 /// What a call that failed has come to.
 #[derive(PartialEq, Eq)]
-enum Met {
+enum FailureMet {
     /// The file has moved, and the call is worth another try.
     Moved,
     /// All that was to be made durable will be at the close.
@@ -61,7 +61,7 @@ enum Met {
 /// heard of the failure.
 #[cold]
 pub(crate) fn try_again(fd: c_int, code: c_int, begun: Moment) -> bool {
-    met(fd, code, begun, false) == Met::Moved
+    met(fd, code, begun, false) == FailureMet::Moved
 }
 
 /// Does what [`try_again`] does for a call that only waits until the file is durable; `call` makes
@@ -70,36 +70,36 @@ pub(crate) fn try_again(fd: c_int, code: c_int, begun: Moment) -> bool {
 pub(crate) fn sync_again(fd: c_int, begun: Moment, call: impl Fn() -> c_int) -> c_int {
     let code = crate::signal::guard::errno();
     match met(fd, code, begun, true) {
-        Met::Moved => match call() {
+        FailureMet::Moved => match call() {
             -1 => sync_again(fd, Moment::now(), call),
             result => result,
         },
-        Met::PutOff => 0,
-        Met::Failed => {
+        FailureMet::PutOff => 0,
+        FailureMet::Failed => {
             crate::signal::guard::set_errno(code);
             -1
         }
     }
 }
 
-fn met(fd: c_int, code: c_int, begun: Moment, only_syncs: bool) -> Met {
+fn met(fd: c_int, code: c_int, begun: Moment, only_syncs: bool) -> FailureMet {
     if harmless(code) || !open_files::may_hold(fd) {
-        return Met::Failed;
+        return FailureMet::Failed;
     }
-    let Some(active) = engine::active() else { return Met::Failed };
-    let met = handle(Met::Failed, active, || {
+    let Some(active) = engine::active() else { return FailureMet::Failed };
+    let met = handle(FailureMet::Failed, active, || {
         let Some(claim) = open_files::claim(fd) else { return Outcome::Pass };
         let again = is_of_store(code) && (only_syncs || !appends_twice(fd, code));
         if again && evacuate(&active.table, claim, code, begun) {
-            return Outcome::Done(Met::Moved);
+            return Outcome::Done(FailureMet::Moved);
         }
         if only_syncs && put_off(&active.table, claim.token, code) {
-            return Outcome::Done(Met::PutOff);
+            return Outcome::Done(FailureMet::PutOff);
         }
         (active.table.failed)(claim.token, code);
         Outcome::Pass
     });
-    met.unwrap_or(Met::Failed)
+    met.unwrap_or(FailureMet::Failed)
 }
 
 /// Puts off what could not make the token's file durable in its store: it is to go to the PFS at

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use crate::engine::{self, Active};
+use crate::engine::{self, ActiveEngine};
 use crate::{fd::reuse, signal::guard};
 
 /// How a hook goes on.
@@ -27,7 +27,7 @@ impl Outcome<c_int> {
 #[inline(never)]
 pub(crate) fn handle<T>(
     failed: T,
-    _active: &'static Active,
+    _active: &'static ActiveEngine,
     job: impl FnOnce() -> Outcome<T>,
 ) -> Option<T> {
     reuse::settle();

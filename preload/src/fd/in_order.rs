@@ -16,7 +16,7 @@ use crc32fast::Hasher;
 use libc::iovec;
 
 pub(crate) use crate::fd::course::is_followed;
-use crate::fd::course::{Course, FOLLOWING, PAUSED, UNKNOWN, USED, WRITING, course, used};
+use crate::fd::course::{FOLLOWING, PAUSED, UNKNOWN, USED, WRITING, WriteCourse, course, used};
 use crate::fd::reuse;
 
 /// To read shorter files costs no time.
@@ -24,22 +24,22 @@ const BYTES_MIN: u64 = 1 << 16;
 
 /// Where a call writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum At {
+pub(crate) enum WritePlace {
     /// At the descriptor's own place.
     Place,
     /// At this offset.
     Offset(i64),
 }
 
-/// A call that goes on where the last one ended, until [`Next::done`]. No destructor: see
+/// A call that goes on where the last one ended, until [`FollowedWrite::done`]. No destructor: see
 /// [`crate::fd::changes::Change`].
 #[must_use]
 #[derive(Clone, Copy)]
-pub(crate) struct Next(Option<&'static Course>);
+pub(crate) struct FollowedWrite(Option<&'static WriteCourse>);
 
 /// What was written from the start of a file to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Whole {
+pub(crate) struct WholeFile {
     /// Its length.
     pub bytes: u64,
     /// Its checksum.
@@ -52,12 +52,12 @@ pub(crate) fn begin(fd: c_int, follow: bool) {
     let is_used = USED.load(Ordering::Acquire) > 0;
     reuse::settle();
     let Some(found) = Some(fd).filter(|_| is_used || follow).and_then(status) else { return };
-    let is_same = |one: &&Course| {
+    let is_same = |one: &&WriteCourse| {
         one.state.load(Ordering::Acquire) != UNKNOWN
             && one.device.load(Ordering::Relaxed) == found.st_dev
             && one.inode.load(Ordering::Relaxed) == found.st_ino
     };
-    let known_before = used().iter().filter(is_same).map(Course::stop).count() > 0;
+    let known_before = used().iter().filter(is_same).map(WriteCourse::stop).count() > 0;
     let is_new = found.st_mode & libc::S_IFMT == libc::S_IFREG && found.st_size == 0;
     let Some(course) = course(fd).filter(|_| is_new && follow && !known_before) else { return };
     if course.moves(UNKNOWN, WRITING) {
@@ -75,34 +75,34 @@ pub(crate) fn begin(fd: c_int, follow: bool) {
 
 /// Begins a call that writes to `fd`.
 #[inline]
-pub(crate) fn next(fd: c_int, at: At) -> Next {
-    if is_followed(fd) { next_followed(fd, at) } else { Next(None) }
+pub(crate) fn next(fd: c_int, at: WritePlace) -> FollowedWrite {
+    if is_followed(fd) { next_followed(fd, at) } else { FollowedWrite(None) }
 }
 
-fn next_followed(fd: c_int, at: At) -> Next {
-    let Some(course) = course(fd) else { return Next(None) };
-    if at != At::Place {
+fn next_followed(fd: c_int, at: WritePlace) -> FollowedWrite {
+    let Some(course) = course(fd) else { return FollowedWrite(None) };
+    if at != WritePlace::Place {
         reuse::settle_of(fd); // the descriptor's place would not tell how long the file is
     }
     while !course.moves(FOLLOWING, WRITING) {
         if course.state.load(Ordering::Acquire) != PAUSED {
             stop(fd);
-            return Next(None);
+            return FollowedWrite(None);
         }
         std::thread::yield_now();
     }
     reuse::note_writer(fd);
     let place = match at {
-        At::Offset(offset) => offset,
+        WritePlace::Offset(offset) => offset,
         // SAFETY: system call on numbers.
-        At::Place => unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) },
+        WritePlace::Place => unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) },
     };
     if u64::try_from(place) != Ok(course.bytes()) {
         reuse::settle_moved(fd);
         course.forget();
-        return Next(None);
+        return FollowedWrite(None);
     }
-    Next(Some(course))
+    FollowedWrite(Some(course))
 }
 
 /// Ends it for `fd`: its file may be changed in another way.
@@ -110,29 +110,29 @@ fn next_followed(fd: c_int, at: At) -> Next {
 pub(crate) fn stop(fd: c_int) {
     if is_followed(fd) {
         reuse::settle_of(fd);
-        course(fd).into_iter().for_each(Course::stop);
+        course(fd).into_iter().for_each(WriteCourse::stop);
     }
 }
 
 /// Ends it for all descriptors: something may change their files that no hook sees.
 pub(crate) fn stop_all() {
     reuse::settle();
-    used().iter().for_each(Course::stop);
+    used().iter().for_each(WriteCourse::stop);
 }
 
 /// Ends it for `fd`, which is about to be closed. Returns what its file is now, if that is long
 /// enough to be worth it.
-pub(crate) fn finish(fd: c_int) -> Option<Whole> {
+pub(crate) fn finish(fd: c_int) -> Option<WholeFile> {
     reuse::settle_of(fd);
     let course = course(fd)?;
     let bytes = course.bytes();
     let crc32 = course.crc32.load(Ordering::Relaxed);
     let whole = course.moves(FOLLOWING, UNKNOWN);
     course.stop();
-    (whole && bytes >= BYTES_MIN).then_some(Whole { bytes, crc32 })
+    (whole && bytes >= BYTES_MIN).then_some(WholeFile { bytes, crc32 })
 }
 
-impl Course {
+impl WriteCourse {
     /// Ends it for the call that is under way.
     fn forget(&self) {
         reuse::settle_of(self.number.load(Ordering::Relaxed));
@@ -168,7 +168,7 @@ impl Course {
     }
 }
 
-impl Next {
+impl FollowedWrite {
     /// Ends the call, which has written so many bytes of `data`, or has failed.
     ///
     /// # Safety
@@ -234,14 +234,14 @@ mod tests {
 
         /// Writes as the hook of write(2) does.
         fn write(&mut self, data: &[u8]) {
-            let next = next(self.fd(), At::Place);
+            let next = next(self.fd(), WritePlace::Place);
             self.0.write_all(data).unwrap();
             done(next, data);
         }
     }
 
     /// `data` was written.
-    fn done(next: Next, data: &[u8]) {
+    fn done(next: FollowedWrite, data: &[u8]) {
         // SAFETY: so long it is.
         unsafe { next.done(data.as_ptr().cast(), data.len() as isize) }
     }
@@ -256,7 +256,7 @@ mod tests {
             iov_base: data.as_ptr().cast::<c_void>().cast_mut(),
             iov_len,
         });
-        let next = next(one.fd(), At::Offset(4));
+        let next = next(one.fd(), WritePlace::Offset(4));
         one.0.write_all(b"56789").unwrap();
         // SAFETY: two parts, five bytes.
         unsafe { next.parts_done(parts.as_ptr(), 2, 5) }
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(ends(&|one| assert!(one.0.write_all(b"unseen").is_ok())), None);
         let failed = |one: &mut Written| {
             // SAFETY: nothing was written.
-            unsafe { next(one.fd(), At::Place).done(SOME.as_ptr().cast(), -1) }
+            unsafe { next(one.fd(), WritePlace::Place).done(SOME.as_ptr().cast(), -1) }
         };
         assert_eq!(ends(&failed), None);
         let again = |one: &mut Written| {
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn of_two_writes_at_the_same_time_the_second_ends_it() {
         let mut one = Written::new();
-        let first = next(one.fd(), At::Place);
+        let first = next(one.fd(), WritePlace::Place);
         one.write(SOME);
         done(first, SOME);
         assert_eq!(finish(one.fd()), None);
@@ -308,7 +308,7 @@ mod tests {
         one.0.set_len(0).unwrap();
         begin(one.fd(), true);
         one.0.rewind().unwrap();
-        let first = next(one.fd(), At::Place);
+        let first = next(one.fd(), WritePlace::Place);
         assert_eq!(finish(one.fd()), None, "closed while it is written");
         done(first, b"");
         assert!(!is_followed(one.fd()));

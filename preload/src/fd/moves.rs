@@ -22,7 +22,7 @@ pub(crate) extern "C" fn move_out(token: u64) {
     let Some(active) = engine::active() else { return };
     guard::enter_thread();
     let one_at_a_time = WAKING.lock();
-    move_file(&active.table, token, Why::NeverQuiet);
+    move_file(&active.table, token, MoveReason::NeverQuiet);
     drop(one_at_a_time);
     guard::leave_thread();
 }
@@ -32,12 +32,12 @@ pub(crate) extern "C" fn move_out(token: u64) {
 /// then. False: it is impossible. Guard held; no call of this thread on the file is under way.
 pub(crate) fn evacuate(table: &Engine, claim: Claim, code: c_int, begun: Moment) -> bool {
     let _one_at_a_time = WAKING.lock();
-    Moment::now() != begun || move_file(table, claim.token, Why::Refused(code))
+    Moment::now() != begun || move_file(table, claim.token, MoveReason::Refused(code))
 }
 
 /// Why a file moves to the PFS while it is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Why {
+enum MoveReason {
     /// If anything may write to it unseen it moves another time, at the latest at its close.
     NeverQuiet,
     /// A call met this errno, or would: it moves now, or the program gets an error.
@@ -46,7 +46,7 @@ enum Why {
 
 /// Moves the file of `token` with all descriptors that are open on it. Meanwhile other threads that
 /// write wait as before a lazy descriptor. True if it has moved. [`WAKING`] is held.
-fn move_file(table: &Engine, token: u64, why: Why) -> bool {
+fn move_file(table: &Engine, token: u64, why: MoveReason) -> bool {
     stream_writes::watch();
     let Some(own) = hold(token) else { return false };
     let holders = open_files::holders_of_same_file(own).into_iter().map(|(token, _)| token);
@@ -57,8 +57,8 @@ fn move_file(table: &Engine, token: u64, why: Why) -> bool {
     awake.iter().for_each(|token| open_files::set_lazy(*token, true));
     let writers = writers(&tokens, why);
     let moves = match why {
-        Why::NeverQuiet => writers == Writers::Wait,
-        Why::Refused(_) => writers != Writers::Map,
+        MoveReason::NeverQuiet => writers == Writers::Wait,
+        MoveReason::Refused(_) => writers != Writers::Map,
     };
     let moved = moves && move_held(table, own, &tokens, why, writers);
     if moved {
@@ -83,7 +83,7 @@ enum Writers {
     Map,
 }
 
-fn writers(tokens: &[u64], why: Why) -> Writers {
+fn writers(tokens: &[u64], why: MoveReason) -> Writers {
     let descriptors = open_files::descriptors_of(tokens);
     // The program's standard streams may be on descriptors that it has put there.
     let waits = |(fd, has_stream): &(c_int, bool)| {
@@ -91,7 +91,7 @@ fn writers(tokens: &[u64], why: Why) -> Writers {
         open_files::may_be_lazy(*fd) && (!may_write || stream_writes::are_seen())
     };
     let numbers: Vec<c_int> = descriptors.iter().map(|(fd, _)| *fd).collect();
-    let patience = if why == Why::NeverQuiet { PATIENCE } else { PATIENCE_WHEN_REFUSED };
+    let patience = if why == MoveReason::NeverQuiet { PATIENCE } else { PATIENCE_WHEN_REFUSED };
     let at_rest = changes::come_to_rest(&numbers, patience);
     // A call that makes a mapping is under way until that is known.
     if tokens.iter().any(|token| open_files::is_mapped(*token)) {
@@ -106,9 +106,15 @@ fn writers(tokens: &[u64], why: Why) -> Writers {
 }
 
 /// `old` is on the file of all `tokens`. False if not even the first of them could move.
-fn move_held(table: &Engine, old: c_int, tokens: &[u64], why: Why, writers: Writers) -> bool {
+fn move_held(
+    table: &Engine,
+    old: c_int,
+    tokens: &[u64],
+    why: MoveReason,
+    writers: Writers,
+) -> bool {
     let before = stamp(old);
-    let code = if let Why::Refused(code) = why { code } else { 0 };
+    let code = if let MoveReason::Refused(code) = why { code } else { 0 };
     let (mut moved, mut name) = (false, None);
     for token in tokens {
         let Some(own) = hold(*token) else { continue };
@@ -133,7 +139,7 @@ fn move_held(table: &Engine, old: c_int, tokens: &[u64], why: Why, writers: Writ
                 name.unwrap_or_default().display()
             ),
         );
-        if why != Why::NeverQuiet {
+        if why != MoveReason::NeverQuiet {
             (table.failed)(tokens[0], libc::EIO);
         }
     }

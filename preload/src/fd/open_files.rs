@@ -21,7 +21,8 @@ static HELD: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
 static LAZY: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
 static HELD_ABOVE: AtomicUsize = AtomicUsize::new(0);
 static MAPPINGS: AtomicUsize = AtomicUsize::new(0);
-static TABLE: Lock<Table> = Lock::new([const { Mutex::new(Table::new()) }; GENERATIONS]);
+static TABLE: Lock<DescriptorTable> =
+    Lock::new([const { Mutex::new(DescriptorTable::new()) }; GENERATIONS]);
 
 /// A descriptor's or mapping's claim on a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ struct Mapping {
     claim: Claim,
 }
 
-struct Table {
+struct DescriptorTable {
     descriptors: BTreeMap<c_int, Claim>,
     mappings: BTreeMap<usize, Mapping>,
     holders: BTreeMap<u64, usize>,
@@ -57,7 +58,7 @@ struct Table {
     streams: BTreeMap<c_int, usize>,
 }
 
-impl Table {
+impl DescriptorTable {
     const fn new() -> Self {
         Self {
             descriptors: BTreeMap::new(),
@@ -354,7 +355,7 @@ pub(crate) fn mapping_claim(address: usize) -> Option<Claim> {
 }
 
 /// Cuts a hole into the mappings; pieces that remain keep their claim.
-fn unmap(table: &mut Table, start: usize, length: usize) -> Vec<Released> {
+fn unmap(table: &mut DescriptorTable, start: usize, length: usize) -> Vec<Released> {
     let end = start.saturating_add(length);
     let hit: Vec<(usize, Mapping)> = table
         .mappings

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use scr_abi::{Engine, PATH_BYTES};
 
 use crate::base::real::page_bytes;
-use crate::fd::course::{self, Course};
+use crate::fd::course::{self, WriteCourse};
 use crate::signal::guard;
 
 /// The descriptor on such a file, -1: there is none.
@@ -58,15 +58,15 @@ const PLAIN_FLAGS: c_int = libc::O_WRONLY
     | libc::O_NOFOLLOW
     | libc::O_NOCTTY;
 
-struct Place(UnsafeCell<[u8; PATH_BYTES]>);
+struct PathBuffer(UnsafeCell<[u8; PATH_BYTES]>);
 
 // SAFETY: used by the one thread that has BUSY.
-unsafe impl Sync for Place {}
+unsafe impl Sync for PathBuffer {}
 
 /// Where the file lies.
-static PLACE: Place = Place(UnsafeCell::new([0; PATH_BYTES]));
+static PLACE: PathBuffer = PathBuffer(UnsafeCell::new([0; PATH_BYTES]));
 /// Where the stand-in lies, while the file is settled.
-static TARGET: Place = Place(UnsafeCell::new([0; PATH_BYTES]));
+static TARGET: PathBuffer = PathBuffer(UnsafeCell::new([0; PATH_BYTES]));
 
 thread_local! {
     static SELF: Cell<u8> = const { Cell::new(0) };
@@ -237,7 +237,7 @@ fn settle_now(moved: bool) {
 
 /// Waits until no other thread writes, and keeps it so. Returns what was written; `None`: this
 /// thread is in a write, or one that does not come back, and the descriptor's place has to tell.
-fn at_rest(course: &Course, until: Instant) -> Option<u64> {
+fn at_rest(course: &WriteCourse, until: Instant) -> Option<u64> {
     loop {
         if let Some(bytes) = course.pause() {
             return Some(bytes);
@@ -259,7 +259,7 @@ fn pass_time() {
 
 /// Makes what is behind `fd` the file that the program has written. False: it is not. [`BUSY`] is
 /// held.
-fn settle_held(fd: c_int, course: &Course, written: Option<u64>, moved: bool) -> bool {
+fn settle_held(fd: c_int, course: &WriteCourse, written: Option<u64>, moved: bool) -> bool {
     // SAFETY: this thread has BUSY; the place was written when the file was taken.
     let place = unsafe { CStr::from_ptr(PLACE.0.get().cast::<c_char>()) };
     let is_ours = |found: &libc::stat| {
@@ -332,7 +332,7 @@ fn take_name(place: &CStr, stand_in: c_int) -> bool {
 ///
 /// # Safety
 /// The calling thread has [`BUSY`].
-unsafe fn lies_at(fd: c_int, to: &Place) -> bool {
+unsafe fn lies_at(fd: c_int, to: &PathBuffer) -> bool {
     let mut link = [0_u8; 32];
     if write!(&mut link[..], "/proc/self/fd/{fd}\0").is_err() {
         return false;

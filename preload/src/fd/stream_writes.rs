@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use libc::FILE;
 
 use crate::base::real::page_bytes;
-use crate::fd::in_order::{self, At};
+use crate::fd::in_order::{self, WritePlace};
 use crate::{fd::changes, fd::failing_store, signal::guard};
 
 type Write = unsafe extern "C-unwind" fn(*mut FILE, *const c_void, isize) -> isize;
@@ -126,7 +126,7 @@ unsafe extern "C-unwind" fn file_write(
     // to take back.
     unsafe {
         let (fd, marked) = (fileno_unlocked(stream), ferror_unlocked(stream));
-        let next = in_order::next(fd, At::Place);
+        let next = in_order::next(fd, WritePlace::Place);
         for _ in 0..=changes::MOVES_MAX {
             let Some(change) = changes::begin_next(fd) else { break };
             done += write(stream, data.byte_offset(done), bytes - done).max(0);

@@ -5,13 +5,13 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use scr_abi::event;
 
 use crate::engine::ask::Answer;
-use crate::engine::{self, Active};
+use crate::engine::{self, ActiveEngine};
 use crate::fd::handle::{Outcome, handle};
 use crate::fd::reuse;
 use crate::path::canonical;
 use crate::path::disk;
-use crate::path::glance::{self, Where};
-use crate::path::memory::{Key, Known};
+use crate::path::glance::{self, NameIs};
+use crate::path::memory::{NameFact, NameKey};
 use crate::path::question::{Question, lies_below_file};
 use crate::path::text;
 use crate::signal::guard;
@@ -52,15 +52,15 @@ pub(crate) unsafe fn below_prefix_for<T>(
     if reuse::is_pending() && leads_to_descriptor(path) {
         reuse::settle();
     }
-    let written = Key::as_written(dirfd, path);
+    let written = NameKey::as_written(dirfd, path);
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
-    match written.map_or(Known::Nothing, Key::recall) {
-        Known::Foreign => return None,
+    match written.map_or(NameFact::Nothing, NameKey::recall) {
+        NameFact::Foreign => return None,
         // The engine hears of the first open for writing.
-        Known::Unwritten if !writes => return None,
+        NameFact::Unwritten if !writes => return None,
         _ => {}
     }
-    let name = Name { dirfd, path, written, writes };
+    let name = GivenName { dirfd, path, written, writes };
     ask_below(active, &name, failed, refusing_files(path, job))
 }
 
@@ -77,7 +77,7 @@ pub(crate) unsafe fn below_prefix_anew<T>(
 ) -> Option<T> {
     // SAFETY: the caller's promise.
     let (active, path) = unsafe { to_be_asked(path) }?;
-    let name = Name { dirfd, path, written: None, writes: false };
+    let name = GivenName { dirfd, path, written: None, writes: false };
     ask_below(active, &name, failed, refusing_files(path, job))
 }
 
@@ -94,16 +94,16 @@ pub(crate) unsafe fn below_prefix_to_make<T>(
 ) -> Option<T> {
     // SAFETY: the caller's promise.
     let (active, path) = unsafe { to_be_asked(path) }?;
-    ask_below(active, &Name { dirfd, path, written: None, writes: false }, failed, job)
+    ask_below(active, &GivenName { dirfd, path, written: None, writes: false }, failed, job)
 }
 
 /// A name as the program gives it.
-struct Name<'a> {
+struct GivenName<'a> {
     /// The directory that it is relative to.
     dirfd: c_int,
     path: &'a [u8],
     /// Where is remembered what was found out of it, if that may be.
-    written: Option<Key>,
+    written: Option<NameKey>,
     /// It is opened for writing.
     writes: bool,
 }
@@ -113,7 +113,7 @@ struct Name<'a> {
 /// # Safety
 /// `path` is null or a C string that lives for `'a`.
 #[inline]
-unsafe fn to_be_asked<'a>(path: *const c_char) -> Option<(&'static Active, &'a [u8])> {
+unsafe fn to_be_asked<'a>(path: *const c_char) -> Option<(&'static ActiveEngine, &'a [u8])> {
     let active = engine::active()?;
     if path.is_null() || guard::inside() {
         return None;
@@ -146,19 +146,19 @@ fn refusing_files<T>(
 }
 
 fn ask_below<T>(
-    active: &'static Active,
-    name: &Name,
+    active: &'static ActiveEngine,
+    name: &GivenName,
     failed: T,
     job: impl FnOnce(Question) -> Outcome<T>,
 ) -> Option<T> {
-    let Name { dirfd, path, written, writes } = *name;
+    let GivenName { dirfd, path, written, writes } = *name;
     if canonical::surely_outside(&active.prefix, path) || !engine::own_process() {
         return None;
     }
     reuse::settle();
     let glance = || glance::at(&active.prefix, dirfd, path);
-    if let Where::Elsewhere { stays } = guard::look(glance)? {
-        written.filter(|_| stays).inspect(|key| key.remember(Known::Foreign));
+    if let NameIs::Elsewhere { stays } = guard::look(glance)? {
+        written.filter(|_| stays).inspect(|key| key.remember(NameFact::Foreign));
         return None;
     }
     handle(failed, active, || {

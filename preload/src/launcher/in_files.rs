@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::words::option;
 
 /// Which files one family of launchers reads.
-pub(super) struct Files {
+pub(super) struct ParameterFiles {
     /// Begins the variables that set parameters.
     variable: &'static str,
     /// Parameters with lists of files, separated by commas, which take the place of the usual ones.
@@ -28,7 +28,7 @@ pub(super) struct Files {
 }
 
 /// Of Open MPI itself, and of its launchers up to version 4.
-pub(super) const OPEN_MPI: Files = Files {
+pub(super) const OPEN_MPI: ParameterFiles = ParameterFiles {
     variable: "OMPI_MCA_",
     lists: &["mca_base_param_files", "mca_param_files"],
     tune: Some("mca_base_envar_file_prefix"),
@@ -38,7 +38,7 @@ pub(super) const OPEN_MPI: Files = Files {
     place: "/etc/openmpi",
 };
 /// Of the launchers of version 5, which take the parameters of their PMIx for theirs.
-pub(super) const PRRTE: Files = Files {
+pub(super) const PRRTE: ParameterFiles = ParameterFiles {
     variable: "PMIX_MCA_",
     lists: &["mca_base_param_files"],
     tune: None,
@@ -52,7 +52,7 @@ pub(super) const PRRTE: Files = Files {
 const NO_FILES: &str = "none";
 
 /// What the files that this mpirun will read say of a parameter.
-pub(super) enum Said {
+pub(super) enum FileSetting {
     Nothing,
     /// A variable or the command line may say otherwise.
     Default(OsString),
@@ -61,24 +61,24 @@ pub(super) enum Said {
 }
 
 /// Looks up `parameter`; the first file that names it counts.
-pub(super) fn value(parameter: &str, arguments: &[OsString], kind: &Files) -> Said {
+pub(super) fn value(parameter: &str, arguments: &[OsString], kind: &ParameterFiles) -> FileSetting {
     let listed = kind.lists.iter().find_map(|list| named(list, arguments, kind));
     if listed.as_ref().is_some_and(|names| names == NO_FILES) {
-        return Said::Nothing;
+        return FileSetting::Nothing;
     }
     let find = |file: &PathBuf| parse(&std::fs::read(file).ok()?, parameter);
     let fixed = kind.fixed.and_then(|name| in_system_places(name, kind));
     if fixed.as_ref().and_then(find).is_some() {
-        return Said::Fixed;
+        return FileSetting::Fixed;
     }
     let tune = kind.tune.and_then(|list| named(list, arguments, kind));
     let mut files = tune.map_or_else(Vec::new, |names| split(&names));
     files.extend(listed.map_or_else(|| usual(kind), |names| split(&names)));
-    files.iter().find_map(find).map_or(Said::Nothing, Said::Default)
+    files.iter().find_map(find).map_or(FileSetting::Nothing, FileSetting::Default)
 }
 
 /// A list of files, from the command line or from a variable.
-fn named(list: &str, arguments: &[OsString], kind: &Files) -> Option<OsString> {
+fn named(list: &str, arguments: &[OsString], kind: &ParameterFiles) -> Option<OsString> {
     let given = kind.tune.and_then(|tune| on_command_line(list, tune, arguments));
     given.or_else(|| std::env::var_os(format!("{}{list}", kind.variable)))
 }
@@ -99,14 +99,14 @@ fn on_command_line(list: &str, tune: &str, arguments: &[OsString]) -> Option<OsS
 }
 
 /// The user's files and the system's.
-fn usual(kind: &Files) -> Vec<PathBuf> {
+fn usual(kind: &ParameterFiles) -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let users = kind.users.iter().filter_map(|name| Some(home.as_ref()?.join(name)));
     users.chain(kind.systems.iter().filter_map(|name| in_system_places(name, kind))).collect()
 }
 
 /// A file of the system's.
-fn in_system_places(name: &str, kind: &Files) -> Option<PathBuf> {
+fn in_system_places(name: &str, kind: &ParameterFiles) -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let places = match (variable("OPAL_SYSCONFDIR"), variable("OPAL_PREFIX")) {
         (Some(place), _) => vec![place],
@@ -117,7 +117,7 @@ fn in_system_places(name: &str, kind: &Files) -> Option<PathBuf> {
 }
 
 /// Where an installation keeps its files: beside its `bin`, or where a distribution puts them.
-fn system_places(kind: &Files) -> Vec<PathBuf> {
+fn system_places(kind: &ParameterFiles) -> Vec<PathBuf> {
     let program = std::fs::read_link("/proc/self/exe").unwrap_or_default();
     let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     let of_this_machine = format!("{}-{}", kind.place, std::env::consts::ARCH);

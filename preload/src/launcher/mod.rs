@@ -175,8 +175,8 @@ fn carry(preload: OsString, library: OsString, arguments: &[OsString]) -> Option
             name.as_bytes().starts_with(b"SCR_") && name != carried::NAME && name != LAUNCHER
         })
         .collect();
-    if let Some(names) = open_mpi::Names::of_this_launcher() {
-        let cargo = open_mpi::Cargo { names, preload, library, variables: ours };
+    if let Some(names) = open_mpi::ParameterNames::of_this_launcher() {
+        let cargo = open_mpi::RankEnvironment { names, preload, library, variables: ours };
         return cargo.carry(arguments);
     }
     if has_name("srun") {

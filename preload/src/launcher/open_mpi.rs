@@ -8,11 +8,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use scr_abi::objects;
 
 use super::carried;
-use super::in_files::{self, Files, Said};
+use super::in_files::{self, FileSetting, ParameterFiles};
 use super::words::{option, preload_entry, set};
 
 /// What belongs to the daemons of one family of versions.
-pub(super) struct Names {
+pub(super) struct ParameterNames {
     /// A part of the name of the library that the launcher is linked with.
     library: &'static [u8],
     /// What is started if nobody says otherwise.
@@ -23,11 +23,11 @@ pub(super) struct Names {
     variable: &'static str,
     /// Options that set a parameter.
     setting: &'static [&'static [u8]],
-    files: Files,
+    files: ParameterFiles,
 }
 
 /// Open MPI 3 and 4.
-const ORTE: Names = Names {
+const ORTE: ParameterNames = ParameterNames {
     library: b"libopen-rte",
     daemon: "orted",
     parameter: "orte_launch_agent",
@@ -36,7 +36,7 @@ const ORTE: Names = Names {
     files: in_files::OPEN_MPI,
 };
 /// Open MPI 5, whose mpirun becomes PRRTE's prterun.
-const PRRTE: Names = Names {
+const PRRTE: ParameterNames = ParameterNames {
     library: b"libprrte",
     daemon: "prted",
     parameter: "prte_launch_agent",
@@ -50,9 +50,9 @@ const PRRTE: Names = Names {
 const LIST: &str = "OMPI_MCA_mca_base_env_list";
 const LIST_PARAMETER: &str = "mca_base_env_list";
 
-impl Names {
+impl ParameterNames {
     /// Returns those of the launcher that this process is; `None` if it is none of Open MPI's.
-    pub(super) fn of_this_launcher() -> Option<&'static Names> {
+    pub(super) fn of_this_launcher() -> Option<&'static ParameterNames> {
         let objects = objects::loaded_objects();
         let linked = |part: &[u8]| {
             let has_it = |name: &[u8]| name.windows(part.len()).any(|found| found == part);
@@ -63,9 +63,9 @@ impl Names {
 }
 
 /// What is to reach the other nodes.
-pub(super) struct Cargo {
+pub(super) struct RankEnvironment {
     /// Of the launcher that is to carry it.
-    pub names: &'static Names,
+    pub names: &'static ParameterNames,
     /// Value of LD_PRELOAD, ourselves with an absolute path.
     pub preload: OsString,
     /// Ourselves.
@@ -74,22 +74,22 @@ pub(super) struct Cargo {
     pub variables: Vec<(OsString, OsString)>,
 }
 
-impl Cargo {
+impl RankEnvironment {
     /// Puts it into the environment of this launcher. Returns the command line if it has to change.
     pub(super) fn carry(&self, arguments: &[OsString]) -> Option<Vec<OsString>> {
-        let said = |variable: &str, parameter: &str, files: &Files| match in_files::value(
+        let said = |variable: &str, parameter: &str, files: &ParameterFiles| match in_files::value(
             parameter, arguments, files,
         ) {
-            Said::Fixed => Said::Fixed,
-            other => std::env::var_os(variable).map_or(other, Said::Default),
+            FileSetting::Fixed => FileSetting::Fixed,
+            other => std::env::var_os(variable).map_or(other, FileSetting::Default),
         };
         match said(self.names.variable, self.names.parameter, &self.names.files) {
-            Said::Default(agent) => set(self.names.variable, &self.agent(Some(&agent))),
-            Said::Nothing => set(self.names.variable, &self.agent(None)),
+            FileSetting::Default(agent) => set(self.names.variable, &self.agent(Some(&agent))),
+            FileSetting::Nothing => set(self.names.variable, &self.agent(None)),
             // mpirun would not heed it, and would complain.
-            Said::Fixed => {}
+            FileSetting::Fixed => {}
         }
-        if let Said::Default(list) = said(LIST, LIST_PARAMETER, &in_files::OPEN_MPI) {
+        if let FileSetting::Default(list) = said(LIST, LIST_PARAMETER, &in_files::OPEN_MPI) {
             set(LIST, &self.list(&list));
         }
         self.rewrite(arguments)
@@ -176,8 +176,8 @@ fn shell_escaped(text: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn cargo() -> Cargo {
-        Cargo {
+    fn cargo() -> RankEnvironment {
+        RankEnvironment {
             names: &ORTE,
             preload: "/opt/libscr_preload.so".into(),
             library: "/opt/libscr_preload.so".into(),
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_daemon_of_open_mpi_5_has_names_of_its_own() {
-        let five = Cargo { names: &PRRTE, ..cargo() };
+        let five = RankEnvironment { names: &PRRTE, ..cargo() };
         assert_eq!(five.agent(None).to_str().unwrap(), format!("{OURS}prted"));
         let words = ["mpirun", "--prtemca", "prte_launch_agent", "/my/prted", "./app"];
         let changed = five.rewrite(&words.map(OsString::from)).unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use scr_abi::event;
 
 use crate::base::thread::MpiDepth;
-use crate::engine::{self, Active};
+use crate::engine::{self, ActiveEngine};
 use crate::{fd::open_files, fd::reuse, signal::guard, signal::handlers, signal::stand_in};
 
 /// The sync of a large file to a slow file system takes its time.
@@ -35,17 +35,17 @@ pub(crate) fn set_finalized() {
 }
 
 /// The engine of this very process.
-fn own_engine() -> Option<&'static Active> {
+fn own_engine() -> Option<&'static ActiveEngine> {
     engine::active().filter(|engine| engine.own && engine::own_process())
 }
 
-fn tell(engine: &Active, what: i32) {
+fn tell(engine: &ActiveEngine, what: i32) {
     if !FINALIZED.load(Ordering::Acquire) {
         (engine.table.note)(what, std::ptr::null());
     }
 }
 
-fn give_up_descriptors(engine: &Active) {
+fn give_up_descriptors(engine: &ActiveEngine) {
     for token in open_files::detach_all() {
         reuse::tell_failure(&engine.table, token);
         (engine.table.closed)(token);

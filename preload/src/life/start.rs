@@ -11,7 +11,7 @@ use super::ending;
 use crate::base::lock;
 use crate::child;
 use crate::engine::open::{library_path, open_engine};
-use crate::engine::pointer::{self, Active, active, set_active};
+use crate::engine::pointer::{self, ActiveEngine, active, set_active};
 use crate::engine::{absence, watch};
 use crate::fd::{lazy, moves, open_files};
 use crate::path::aliases::{self, Alias};
@@ -20,14 +20,14 @@ use crate::signal::{guard, handlers, stand_in};
 
 /// What the engine has been given of the shim: it may keep the pointer, so this lives as long as
 /// the process.
-static HOST: OnceLock<Given> = OnceLock::new();
+static HOST: OnceLock<SharedHost> = OnceLock::new();
 
-struct Given(Host);
+struct SharedHost(Host);
 
 // SAFETY: functions that any thread may call, and a string that nobody changes.
-unsafe impl Sync for Given {}
+unsafe impl Sync for SharedHost {}
 // SAFETY: as above.
-unsafe impl Send for Given {}
+unsafe impl Send for SharedHost {}
 
 extern "C" fn open_count(token: u64) -> c_int {
     c_int::try_from(open_files::writers_of(token)).unwrap_or(c_int::MAX)
@@ -71,7 +71,7 @@ pub(crate) fn start() {
         step_out: guard::step_out,
         step_in: guard::step_in,
     };
-    let Given(host) = HOST.get_or_init(|| Given(host));
+    let SharedHost(host) = HOST.get_or_init(|| SharedHost(host));
     if (table.init)(host) != 1 {
         return;
     }
@@ -107,7 +107,7 @@ fn activate(table: Engine, prefix: Vec<u8>) {
     stand_in::prepare();
     let idle = (table.idle)();
     turns::follow((table.turns)());
-    set_active(Some(Box::leak(Box::new(Active { table, prefix, idle, own: true }))));
+    set_active(Some(Box::leak(Box::new(ActiveEngine { table, prefix, idle, own: true }))));
     // The rank that has started this process, if one has, may see other names.
     memory::forget();
     handlers::adopt_all();

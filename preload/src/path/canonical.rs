@@ -17,7 +17,7 @@ use std::ffi::{CStr, CString, c_int};
 use crate::base::errno::errno;
 use crate::path::aliases;
 use crate::path::disk::{of_descriptor, real_path, working_directory};
-use crate::path::memory::{self, About, Key, Known};
+use crate::path::memory::{self, NameFact, NameKey, NameKind};
 use crate::path::spellings::{Resolved, canonical_directory};
 use crate::path::text::{
     below, has_dot_dot, join, last_slash_if_plain, lexical, position_of_dot_dot,
@@ -36,7 +36,7 @@ pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
     if below(prefix, path) {
         return false;
     }
-    Key::of(&path[..slash.max(1)], About::Directory).recall() == Known::Foreign
+    NameKey::of(&path[..slash.max(1)], NameKind::Directory).recall() == NameFact::Foreign
 }
 
 /// Tells whether `path` is, for sure and at once, the one name of something below `prefix`. False
@@ -44,7 +44,8 @@ pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
 pub(crate) fn surely_canonical(prefix: &[u8], path: &[u8]) -> bool {
     last_slash_if_plain(path).is_some_and(|slash| {
         below(prefix, path)
-            && Key::of(&path[..slash.max(1)], About::Directory).recall() == Known::Canonical
+            && NameKey::of(&path[..slash.max(1)], NameKind::Directory).recall()
+                == NameFact::Canonical
     })
 }
 
@@ -120,7 +121,7 @@ fn resolved(prefix: &[u8], whole: &[u8], plain: &[u8]) -> Option<Resolved> {
 
 /// Tells whether the file `path` (canonical) is known to be no symlink.
 pub(crate) fn is_no_link(path: &CStr) -> bool {
-    Key::of(path.to_bytes(), About::File).recall() == Known::NoLink
+    NameKey::of(path.to_bytes(), NameKind::File).recall() == NameFact::NoLink
 }
 
 /// Returns the absolute name of `path`, wherever it lies; symlinks are left as they are. Guard
@@ -141,8 +142,8 @@ pub(crate) fn absolute_name(dirfd: c_int, path: &[u8]) -> Option<CString> {
 /// not ask each time. Only [`forget`] changes that; a name that is missing is asked for anew.
 pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     let own = link.to_bytes();
-    let key = Key::of(own, About::File);
-    if key.recall() == Known::NoLink || aliases::all().iter().any(|alias| alias.name == own) {
+    let key = NameKey::of(own, NameKind::File);
+    if key.recall() == NameFact::NoLink || aliases::all().iter().any(|alias| alias.name == own) {
         return None;
     }
     let mut target = [0_u8; libc::PATH_MAX as usize];
@@ -150,7 +151,7 @@ pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     let length = unsafe { libc::readlink(link.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
     let Ok(length) = usize::try_from(length) else {
         if errno() == libc::EINVAL {
-            key.remember(Known::NoLink);
+            key.remember(NameFact::NoLink);
         }
         return None;
     };

@@ -5,7 +5,7 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use crate::path::canonical::surely_canonical;
-use crate::path::memory::{About, Key, Known};
+use crate::path::memory::{NameFact, NameKey, NameKind};
 use crate::path::text::{below, position_of_dot_dot};
 use crate::{path::aliases, signal::guard};
 
@@ -13,7 +13,7 @@ const BYTES: usize = libc::PATH_MAX as usize;
 
 /// Where a name leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Where {
+pub(crate) enum NameIs {
     /// Below the prefix, or it cannot be told here.
     MayBeBelow,
     /// Elsewhere. `stays`: until something is forgotten ([`crate::path::memory`]).
@@ -21,12 +21,12 @@ pub(crate) enum Where {
 }
 
 /// A path in a place of fixed size.
-struct Text {
+struct FixedPath {
     bytes: [u8; BYTES],
     length: usize,
 }
 
-impl Text {
+impl FixedPath {
     const fn new() -> Self {
         Self { bytes: [0; BYTES], length: 0 }
     }
@@ -52,17 +52,17 @@ impl Text {
 }
 
 /// Looks at `path`, relative to `dirfd`. Guard held.
-pub(crate) fn at(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Where {
+pub(crate) fn at(prefix: &[u8], dirfd: c_int, path: &[u8]) -> NameIs {
     if path.is_empty() {
-        return Where::Elsewhere { stays: false };
+        return NameIs::Elsewhere { stays: false };
     }
     if surely_canonical(prefix, path) {
-        return Where::MayBeBelow;
+        return NameIs::MayBeBelow;
     }
-    let mut whole = Text::new();
+    let mut whole = FixedPath::new();
     match absolute(dirfd, path, &mut whole) {
         Some(()) if !surely_canonical(prefix, whole.get()) => {}
-        _ => return Where::MayBeBelow,
+        _ => return NameIs::MayBeBelow,
     }
     match position_of_dot_dot(whole.get()) {
         Some(dots) => match through_dot_dot(prefix, whole.get()) {
@@ -74,7 +74,7 @@ pub(crate) fn at(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Where {
     }
 }
 
-impl Where {
+impl NameIs {
     fn passing(self) -> Self {
         match self {
             Self::MayBeBelow => self,
@@ -83,7 +83,7 @@ impl Where {
     }
 }
 
-fn absolute(dirfd: c_int, path: &[u8], whole: &mut Text) -> Option<()> {
+fn absolute(dirfd: c_int, path: &[u8], whole: &mut FixedPath) -> Option<()> {
     if path[0] != b'/' {
         // SAFETY: each call gets a buffer that is writable for the length that it is told.
         whole.fill(|buffer, bytes| unsafe {
@@ -127,69 +127,69 @@ fn link_of(fd: c_int) -> [u8; 32] {
 }
 
 /// Of a path without `..`.
-fn without_dots(prefix: &[u8], whole: &[u8]) -> Where {
-    let mut plain = Text::new();
+fn without_dots(prefix: &[u8], whole: &[u8]) -> NameIs {
+    let mut plain = FixedPath::new();
     let parts = whole.split(|&byte| byte == b'/');
     for part in parts.filter(|part| !part.is_empty() && *part != b".") {
         if plain.push(b"/").and_then(|()| plain.push(part)).is_none() {
-            return Where::MayBeBelow;
+            return NameIs::MayBeBelow;
         }
     }
     let length = plain.length;
     if length == 0 || below(prefix, plain.get()) || is_alias(plain.get()) {
-        return Where::MayBeBelow;
+        return NameIs::MayBeBelow;
     }
     // What a symlink leads to that is meant for a directory, not the link.
     let (mut end, mut stays) =
         if whole.ends_with(b"/.") { (length, false) } else { (slash_before(&plain, length), true) };
-    let mut real = Text::new();
+    let mut real = FixedPath::new();
     loop {
-        let key = Key::of(&plain.bytes[..end], About::Directory);
+        let key = NameKey::of(&plain.bytes[..end], NameKind::Directory);
         match key.recall() {
-            Known::Foreign => return Where::Elsewhere { stays },
-            Known::Canonical | Known::Below => return Where::MayBeBelow,
-            Known::Nothing | Known::NoLink | Known::Unwritten => {}
+            NameFact::Foreign => return NameIs::Elsewhere { stays },
+            NameFact::Canonical | NameFact::Below => return NameIs::MayBeBelow,
+            NameFact::Nothing | NameFact::NoLink | NameFact::Unwritten => {}
         }
         match resolve(&mut plain, end, &mut real) {
             Ok(()) if is_ours(prefix, real.get()) => {
-                key.remember(Known::Below);
-                return Where::MayBeBelow;
+                key.remember(NameFact::Below);
+                return NameIs::MayBeBelow;
             }
             Ok(()) => {
-                key.remember(Known::Foreign);
-                return Where::Elsewhere { stays };
+                key.remember(NameFact::Foreign);
+                return NameIs::Elsewhere { stays };
             }
             // A directory that is not there yet: its nearest ancestor tells.
             Err(libc::ENOENT) if end > 1 => (end, stays) = (slash_before(&plain, end), false),
-            Err(_) => return Where::Elsewhere { stays: false },
+            Err(_) => return NameIs::Elsewhere { stays: false },
         }
     }
 }
 
 /// The length of the directory that the first `end` bytes lie in.
-fn slash_before(path: &Text, end: usize) -> usize {
+fn slash_before(path: &FixedPath, end: usize) -> usize {
     path.bytes[..end].iter().rposition(|&byte| byte == b'/').unwrap_or(0).max(1)
 }
 
 /// `..` after a symlink leads elsewhere than the text says. `None`: it leads nowhere.
-fn through_dot_dot(prefix: &[u8], path: &[u8]) -> Option<Where> {
+fn through_dot_dot(prefix: &[u8], path: &[u8]) -> Option<NameIs> {
     let trimmed = path.len() - path.iter().rev().take_while(|&&byte| byte == b'/').count();
-    let (mut text, mut real) = (Text::new(), Text::new());
+    let (mut text, mut real) = (FixedPath::new(), FixedPath::new());
     text.push(&path[..trimmed])?;
     let slash = path[..trimmed].iter().rposition(|&byte| byte == b'/')?;
     let name = &path[slash + 1..trimmed];
     let is_dots = name == b"." || name == b"..";
     resolve(&mut text, if is_dots { trimmed } else { slash.max(1) }, &mut real).ok()?;
     if !is_dots && real.push(b"/").and_then(|()| real.push(name)).is_none() {
-        return Some(Where::MayBeBelow);
+        return Some(NameIs::MayBeBelow);
     }
     let ours = is_ours(prefix, real.get());
-    Some(if ours { Where::MayBeBelow } else { Where::Elsewhere { stays: false } })
+    Some(if ours { NameIs::MayBeBelow } else { NameIs::Elsewhere { stays: false } })
 }
 
 /// `realpath(3)` of the first `end` bytes. With a buffer of ours libc's allocates nothing, unless a
 /// symlink on the way is longer than a kilobyte.
-fn resolve(path: &mut Text, end: usize, real: &mut Text) -> Result<(), c_int> {
+fn resolve(path: &mut FixedPath, end: usize, real: &mut FixedPath) -> Result<(), c_int> {
     let behind = std::mem::replace(&mut path.bytes[end], 0);
     let text = path.bytes.as_ptr().cast();
     // SAFETY: a C string, and a buffer of PATH_MAX bytes.
@@ -255,7 +255,7 @@ mod tests {
                 let before = allocations();
                 let found = at(prefix, *dirfd, name.as_bytes());
                 assert_eq!(allocations(), before, "{name} {round}");
-                assert_eq!(found == Where::MayBeBelow, *may_be, "{name} {round}");
+                assert_eq!(found == NameIs::MayBeBelow, *may_be, "{name} {round}");
                 let long = locate_whole(prefix, *dirfd, name.as_bytes());
                 let is = long.name.is_some() || long.misled.is_some() || long.missing.is_some();
                 assert_eq!(is, *may_be, "{name} {round}");

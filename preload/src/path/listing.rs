@@ -12,7 +12,7 @@ use libc::{AT_FDCWD, DIR, dirent};
 use parking_lot::Mutex;
 
 use crate::base::lock::{GENERATIONS, Lock};
-use crate::engine::Active;
+use crate::engine::ActiveEngine;
 use crate::path::disk;
 use crate::{path::canonical, signal::guard};
 
@@ -20,7 +20,7 @@ use crate::{path::canonical, signal::guard};
 pub(crate) const ADDED: c_long = c_long::MIN;
 
 /// One merged stream.
-pub(crate) struct Merged {
+pub(crate) struct MergedListing {
     /// Names that do not come from the file system's listing.
     pub hidden: BTreeSet<Vec<u8>>,
     /// Names that come after it, with their types and numbers.
@@ -32,12 +32,12 @@ pub(crate) struct Merged {
 }
 
 // Streams are used by one thread at a time (POSIX), the table by all.
-static STREAMS: Lock<BTreeMap<usize, Merged>> =
+static STREAMS: Lock<BTreeMap<usize, MergedListing>> =
     Lock::new([const { Mutex::new(BTreeMap::new()) }; GENERATIONS]);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes what is to be merged into a stream that was opened or rewound just now. Guard held.
-pub(crate) fn begin(active: &Active, stream: *mut DIR) {
+pub(crate) fn begin(active: &ActiveEngine, stream: *mut DIR) {
     let found = contents(active, stream);
     let mut streams = STREAMS.lock();
     match found {
@@ -76,7 +76,7 @@ extern "C" fn collect(
     hide: c_int,
 ) {
     // SAFETY: the engine passes on the context that `contents` gave it, and a C string.
-    let (listing, name) = unsafe { (&mut *context.cast::<Merged>(), CStr::from_ptr(name)) };
+    let (listing, name) = unsafe { (&mut *context.cast::<MergedListing>(), CStr::from_ptr(name)) };
     listing.hidden.insert(name.to_bytes().to_vec());
     if hide == 0 {
         listing.added.push((name.to_owned(), d_type, ino));
@@ -85,18 +85,18 @@ extern "C" fn collect(
 
 /// What the engine adds and hides. An added name is hidden among the real ones, so that it comes
 /// once. Guard held.
-fn contents(active: &Active, stream: *mut DIR) -> Option<Merged> {
+fn contents(active: &ActiveEngine, stream: *mut DIR) -> Option<MergedListing> {
     // SAFETY: an open stream.
     let physical = disk::of_descriptor(unsafe { libc::dirfd(stream) })?;
     let path = canonical::locate(&active.prefix, AT_FDCWD, &physical)?;
     // SAFETY: plain data, for which all zero is a value.
     let entry = unsafe { Box::new(std::mem::zeroed()) };
-    let mut found = Merged { hidden: BTreeSet::new(), added: Vec::new(), next: None, entry };
+    let mut found = MergedListing { hidden: BTreeSet::new(), added: Vec::new(), next: None, entry };
     let calls = (active.table.list)(path.as_ptr(), collect, (&raw mut found).cast());
     (calls > 0).then_some(found)
 }
 
-impl Merged {
+impl MergedListing {
     /// The next added entry, `None` at the end.
     fn take_added(&mut self) -> Option<*mut dirent> {
         let index = self.next.unwrap_or(0);
@@ -119,7 +119,10 @@ impl Merged {
 }
 
 /// Runs `job` on a merged stream; `None` if it is not merged.
-pub(crate) fn with_merged<T>(stream: *mut DIR, job: impl FnOnce(&mut Merged) -> T) -> Option<T> {
+pub(crate) fn with_merged<T>(
+    stream: *mut DIR,
+    job: impl FnOnce(&mut MergedListing) -> T,
+) -> Option<T> {
     if !any() {
         return None;
     }
@@ -127,7 +130,7 @@ pub(crate) fn with_merged<T>(stream: *mut DIR, job: impl FnOnce(&mut Merged) -> 
 }
 
 /// How far a merged stream is.
-pub(crate) enum Stage {
+pub(crate) enum ListingStage {
     /// Among the file system's own entries.
     Real,
     /// This added one is next.
@@ -137,15 +140,15 @@ pub(crate) enum Stage {
 }
 
 /// Returns the stage, taking the next added entry.
-pub(crate) fn stage(listing: &mut Merged) -> Stage {
+pub(crate) fn stage(listing: &mut MergedListing) -> ListingStage {
     match listing.next {
-        None => Stage::Real,
-        Some(_) => listing.take_added().map_or(Stage::End, Stage::Added),
+        None => ListingStage::Real,
+        Some(_) => listing.take_added().map_or(ListingStage::End, ListingStage::Added),
     }
 }
 
 /// Begins the added entries, since the file system's are through, and returns the first one.
-pub(crate) fn begin_added(listing: &mut Merged) -> Option<*mut dirent> {
+pub(crate) fn begin_added(listing: &mut MergedListing) -> Option<*mut dirent> {
     listing.next = Some(0);
     listing.take_added()
 }
@@ -158,13 +161,14 @@ mod tests {
     fn added_names_come_once_and_in_order() {
         // SAFETY: plain data, for which all zero is a value.
         let entry = unsafe { Box::new(std::mem::zeroed()) };
-        let mut merged = Merged { hidden: BTreeSet::new(), added: Vec::new(), next: None, entry };
+        let mut merged =
+            MergedListing { hidden: BTreeSet::new(), added: Vec::new(), next: None, entry };
         let context = (&raw mut merged).cast();
         collect(context, c"a".as_ptr(), libc::DT_REG, 7, 0);
         collect(context, c"gone".as_ptr(), libc::DT_REG, 8, 1);
         collect(context, c"b".as_ptr(), libc::DT_DIR, 9, 0);
         assert!(["a", "b", "gone"].iter().all(|name| merged.hidden.contains(name.as_bytes())));
-        assert!(matches!(stage(&mut merged), Stage::Real));
+        assert!(matches!(stage(&mut merged), ListingStage::Real));
         let mut names = Vec::new();
         let mut next = begin_added(&mut merged);
         while let Some(entry) = next {
@@ -173,8 +177,8 @@ mod tests {
             // SAFETY: as above.
             names.push((name.to_str().unwrap().to_owned(), unsafe { (*entry).d_ino }));
             next = match stage(&mut merged) {
-                Stage::Added(entry) => Some(entry),
-                Stage::Real | Stage::End => None,
+                ListingStage::Added(entry) => Some(entry),
+                ListingStage::Real | ListingStage::End => None,
             };
         }
         assert_eq!(names, [("a".to_owned(), 7), ("b".to_owned(), 9)]);

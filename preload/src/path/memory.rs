@@ -22,7 +22,7 @@ static WORKING_DIRECTORY: AtomicU64 = AtomicU64::new(1);
 
 /// What a name stands for; the same text can be known in each way.
 #[derive(Clone, Copy)]
-pub(crate) enum About {
+pub(crate) enum NameKind {
     /// A directory's lexically normal name.
     Directory = 1,
     /// A file's canonical name.
@@ -31,7 +31,7 @@ pub(crate) enum About {
 
 /// What is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum NameFact {
     /// Nothing.
     Nothing,
     /// The directory is not below the prefix. The name as the program writes it: no call on it
@@ -49,12 +49,12 @@ pub(crate) enum Known {
 
 /// A name's place in the memory, at the generation of its making.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key(u64);
+pub(crate) struct NameKey(u64);
 
-impl Key {
+impl NameKey {
     /// Makes the key of a name of ours.
     #[inline]
-    pub(crate) fn of(name: &[u8], about: About) -> Self {
+    pub(crate) fn of(name: &[u8], about: NameKind) -> Self {
         Self(fingerprint(name, about as u64))
     }
 
@@ -76,30 +76,30 @@ impl Key {
 
     /// Returns what is known about the name.
     #[inline]
-    pub(crate) fn recall(self) -> Known {
+    pub(crate) fn recall(self) -> NameFact {
         let known = self.slot().load(Ordering::Relaxed);
         if known & !TAG_BITS != self.0 {
-            return Known::Nothing;
+            return NameFact::Nothing;
         }
         match known & TAG_BITS {
-            1 => Known::Foreign,
-            2 => Known::Canonical,
-            3 => Known::NoLink,
-            4 => Known::Below,
-            5 => Known::Unwritten,
-            _ => Known::Nothing,
+            1 => NameFact::Foreign,
+            2 => NameFact::Canonical,
+            3 => NameFact::NoLink,
+            4 => NameFact::Below,
+            5 => NameFact::Unwritten,
+            _ => NameFact::Nothing,
         }
     }
 
     /// Remembers it, until another name needs the slot.
-    pub(crate) fn remember(self, known: Known) {
+    pub(crate) fn remember(self, known: NameFact) {
         let tag = match known {
-            Known::Nothing => 0,
-            Known::Foreign => 1,
-            Known::Canonical => 2,
-            Known::NoLink => 3,
-            Known::Below => 4,
-            Known::Unwritten => 5,
+            NameFact::Nothing => 0,
+            NameFact::Foreign => 1,
+            NameFact::Canonical => 2,
+            NameFact::NoLink => 3,
+            NameFact::Below => 4,
+            NameFact::Unwritten => 5,
         };
         self.slot().store(self.0 | tag, Ordering::Relaxed);
     }
@@ -152,32 +152,40 @@ mod tests {
 
     #[test]
     fn names_are_told_apart_and_forgotten_together() {
-        let key = || Key::as_written(libc::AT_FDCWD, b"a/name/of/some/length").unwrap();
-        assert_eq!(key().recall(), Known::Nothing);
+        let key = || NameKey::as_written(libc::AT_FDCWD, b"a/name/of/some/length").unwrap();
+        assert_eq!(key().recall(), NameFact::Nothing);
         let old = key();
-        key().remember(Known::Foreign);
-        assert_eq!(key().recall(), Known::Foreign);
+        key().remember(NameFact::Foreign);
+        assert_eq!(key().recall(), NameFact::Foreign);
         for other in [&b"a/name/of/some/lengtH"[..], b"A/name/of/some/length", b"a/name/of/some/le"]
         {
-            let other = Key::as_written(libc::AT_FDCWD, other).unwrap();
-            assert_eq!(other.recall(), Known::Nothing);
+            let other = NameKey::as_written(libc::AT_FDCWD, other).unwrap();
+            assert_eq!(other.recall(), NameFact::Nothing);
         }
-        assert!(Key::as_written(3, b"a").is_none() && Key::as_written(3, b"/a").is_some());
-        assert_eq!(Key::of(b"a/name/of/some/length", About::File).recall(), Known::Nothing);
+        assert!(NameKey::as_written(3, b"a").is_none() && NameKey::as_written(3, b"/a").is_some());
+        assert_eq!(
+            NameKey::of(b"a/name/of/some/length", NameKind::File).recall(),
+            NameFact::Nothing
+        );
         forget_relative();
-        assert_eq!(key().recall(), Known::Nothing);
-        key().remember(Known::Foreign);
+        assert_eq!(key().recall(), NameFact::Nothing);
+        key().remember(NameFact::Foreign);
         forget();
-        assert_eq!(key().recall(), Known::Nothing);
-        let known =
-            [Known::Foreign, Known::Unwritten, Known::Canonical, Known::NoLink, Known::Below];
+        assert_eq!(key().recall(), NameFact::Nothing);
+        let known = [
+            NameFact::Foreign,
+            NameFact::Unwritten,
+            NameFact::Canonical,
+            NameFact::NoLink,
+            NameFact::Below,
+        ];
         for one in known {
             key().remember(one);
             assert_eq!(key().recall(), one);
         }
         forget();
         // An answer that comes late is of no use to anyone.
-        old.remember(Known::Foreign);
-        assert_eq!(key().recall(), Known::Nothing);
+        old.remember(NameFact::Foreign);
+        assert_eq!(key().recall(), NameFact::Nothing);
     }
 }

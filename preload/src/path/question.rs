@@ -2,12 +2,12 @@
 
 use std::ffi::{CStr, CString, c_int};
 
-use scr_abi::{Engine, Verdict};
+use scr_abi::{Engine, PathAnswer};
 
 use crate::engine::ask::{Answer, ask, ask_whole};
 use crate::path::canonical::{self, Located};
 use crate::path::disk;
-use crate::path::memory::{Key, Known};
+use crate::path::memory::{NameFact, NameKey};
 use crate::path::text;
 
 /// Symlinks followed in one name, as many as the kernel follows.
@@ -23,7 +23,7 @@ pub(crate) struct Question {
     pub path: CString,
     /// The name as the program wrote it, to be remembered when it turns out not to be ours, and
     /// whether this is an open for writing.
-    pub written: Option<(Key, bool)>,
+    pub written: Option<(NameKey, bool)>,
 }
 
 /// Tells whether what the name takes for a directory, and the file system does not have, is a file
@@ -46,7 +46,7 @@ impl Question {
     /// becomes that of the last question.
     pub(crate) fn ask_following(
         &mut self,
-        mut question: impl FnMut(&CStr, *mut Verdict),
+        mut question: impl FnMut(&CStr, *mut PathAnswer),
     ) -> (Answer, u64) {
         for _ in 0..LINKS_MAX {
             let (answer, token, foreign) = ask_whole(|verdict| question(&self.path, verdict));
@@ -62,7 +62,7 @@ impl Question {
                 && foreign
                 && canonical::is_no_link(&self.path)
             {
-                key.remember(if writes { Known::Foreign } else { Known::Unwritten });
+                key.remember(if writes { NameFact::Foreign } else { NameFact::Unwritten });
             }
             return (answer, token);
         }

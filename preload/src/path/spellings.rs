@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::path::aliases;
 use crate::path::disk::{is_there_and_no_link, real_path};
-use crate::path::memory::{About, Key, Known};
+use crate::path::memory::{NameFact, NameKey, NameKind};
 use crate::path::text::{below, join};
 
 /// Other spellings of the prefix, through symlinks, are remembered up to this number.
@@ -32,10 +32,10 @@ impl Resolved {
 /// Finds the canonical spelling of a directory (lexically normal), `None` if it is outside the
 /// prefix.
 pub(crate) fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Resolved> {
-    let key = Key::of(directory, About::Directory);
+    let key = NameKey::of(directory, NameKind::Directory);
     match key.recall() {
-        Known::Foreign => return None,
-        Known::Canonical => return Some(Resolved::at(directory.to_vec())),
+        NameFact::Foreign => return None,
+        NameFact::Canonical => return Some(Resolved::at(directory.to_vec())),
         _ => {}
     }
     if let Some(known) = spelled_otherwise(prefix, directory) {
@@ -60,12 +60,12 @@ pub(crate) fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Res
         Err(_) => return Some(Resolved::at(directory.to_vec())),
     };
     if !below(prefix, &real) {
-        key.remember(Known::Foreign);
+        key.remember(NameFact::Foreign);
         return None;
     }
-    let canonical = Key::of(&real, About::Directory);
-    if key == Key::of(directory, About::Directory) {
-        canonical.remember(Known::Canonical); // nothing was forgotten since the question
+    let canonical = NameKey::of(&real, NameKind::Directory);
+    if key == NameKey::of(directory, NameKind::Directory) {
+        canonical.remember(NameFact::Canonical); // nothing was forgotten since the question
     }
     if real != directory {
         note_spelling(prefix, directory, &real[prefix.len()..]);
@@ -85,14 +85,14 @@ pub(crate) fn is_plain_below(prefix: &[u8], directory: &[u8]) -> bool {
         .filter(|&at| directory.get(at).is_none_or(|&byte| byte == b'/'));
     for end in ends {
         let name = &directory[..end];
-        let key = Key::of(name, About::Directory);
-        if key.recall() == Known::Canonical {
+        let key = NameKey::of(name, NameKind::Directory);
+        if key.recall() == NameFact::Canonical {
             continue;
         }
         if !is_there_and_no_link(name) {
             return false;
         }
-        key.remember(Known::Canonical);
+        key.remember(NameFact::Canonical);
     }
     true
 }
@@ -107,7 +107,7 @@ pub(crate) fn spelled_otherwise(prefix: &[u8], directory: &[u8]) -> Option<Vec<u
         let head = spellings.iter().find(|head| below(head, directory))?;
         [prefix, &directory[head.len()..]].concat()
     };
-    let known = Key::of(&plain, About::Directory).recall() == Known::Canonical;
+    let known = NameKey::of(&plain, NameKind::Directory).recall() == NameFact::Canonical;
     known.then_some(plain)
 }
 

@@ -10,7 +10,7 @@ use libc::siginfo_t;
 use crate::base::thread::SIGNALS;
 
 /// One signal of one thread.
-pub(super) struct Aside {
+pub(super) struct PostponedSignal {
     /// Its number, negative when the signal has been sent once more; or what follows.
     pub thread: AtomicI32,
     /// What the handler is to be told. (The kernel does not let one thread send it to another.)
@@ -21,10 +21,10 @@ pub(super) const NONE: c_int = 0;
 pub(super) const IS_FILLED: c_int = c_int::MIN;
 
 // SAFETY: `info` is that thread's alone: from IS_FILLED until it has taken it again.
-unsafe impl Sync for Aside {}
+unsafe impl Sync for PostponedSignal {}
 
-pub(super) static ASIDE: [Aside; SIGNALS] = [const {
-    Aside { thread: AtomicI32::new(NONE), info: UnsafeCell::new(MaybeUninit::uninit()) }
+pub(super) static ASIDE: [PostponedSignal; SIGNALS] = [const {
+    PostponedSignal { thread: AtomicI32::new(NONE), info: UnsafeCell::new(MaybeUninit::uninit()) }
 }; SIGNALS];
 
 /// Tells whether [`send_all`] has something to do.

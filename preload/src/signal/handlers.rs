@@ -131,8 +131,8 @@ extern "C-unwind" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mu
         }
     }
     STUCK.set(STUCK.get() && !at_once);
-    let crash = at_once.then(|| Count::one_more(&CRASHES));
-    let run = Count::one_more(&HANDLERS_RUN);
+    let crash = at_once.then(|| Nesting::one_more(&CRASHES));
+    let run = Nesting::one_more(&HANDLERS_RUN);
     // SAFETY: the program has set this function, with these flags.
     unsafe {
         if flags & libc::SA_SIGINFO != 0 {
@@ -171,15 +171,15 @@ pub(crate) fn unless_stuck<T>(lend: impl FnOnce() -> Option<T>) -> Option<T> {
 }
 
 /// Restored when it is dropped.
-pub(crate) struct Count(&'static LocalKey<Cell<u32>>, u32);
+pub(crate) struct Nesting(&'static LocalKey<Cell<u32>>, u32);
 
-impl Count {
+impl Nesting {
     fn one_more(of: &'static LocalKey<Cell<u32>>) -> Self {
         Self(of, of.replace(of.get() + 1))
     }
 }
 
-impl Drop for Count {
+impl Drop for Nesting {
     fn drop(&mut self) {
         self.0.set(self.1);
     }
@@ -197,8 +197,8 @@ fn in_own_rank() -> bool {
 
 /// Notes a call of stdio, until the result is dropped: a program that makes it in a handler counts
 /// on this thread's locks.
-pub(crate) fn unsafe_call() -> Count {
-    Count::one_more(&UNSAFE_CALLS)
+pub(crate) fn unsafe_call() -> Nesting {
+    Nesting::one_more(&UNSAFE_CALLS)
 }
 
 /// Notes that the program makes a call that no handler can make: it has left those that ran by

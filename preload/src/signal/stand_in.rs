@@ -18,7 +18,7 @@ static STAND_IN: OnceLock<Thread> = OnceLock::new();
 static CLOCK: AtomicI32 = AtomicI32::new(0);
 /// Number of the job times [`STAGES`], and how far that is.
 static STAGE: AtomicU32 = AtomicU32::new(IDLE);
-static JOB: AtomicPtr<Job> = AtomicPtr::new(std::ptr::null_mut());
+static JOB: AtomicPtr<LentJob> = AtomicPtr::new(std::ptr::null_mut());
 
 const IDLE: u32 = 0;
 const TAKEN: u32 = 1;
@@ -47,7 +47,7 @@ const PAUSE: Duration = Duration::from_micros(200);
 /// Waits that only let other threads run come first.
 const YIELDS: u32 = 64;
 
-struct Job {
+struct LentJob {
     call: *mut dyn FnMut(),
     done: AtomicBool,
 }
@@ -106,7 +106,7 @@ fn lend_with<T>(asked: u32, patience: &Patience, job: impl FnOnce() -> T) -> Opt
     let call: &mut dyn FnMut() = &mut call;
     // SAFETY: only the lifetime changes; see below.
     let call: *mut (dyn FnMut() + 'static) = unsafe { std::mem::transmute(call) };
-    let mut own = Job { call, done: AtomicBool::new(false) };
+    let mut own = LentJob { call, done: AtomicBool::new(false) };
     let number = take_turn(patience.turn)?;
     JOB.store(&raw mut own, Ordering::Relaxed);
     STAGE.store(number + asked, Ordering::Release);
@@ -137,7 +137,7 @@ fn take_turn(patience: Duration) -> Option<u32> {
 }
 
 /// Waits until the job is done, or withdraws it.
-fn wait(job: &Job, number: u32, asked: u32, patience: &Patience) {
+fn wait(job: &LentJob, number: u32, asked: u32, patience: &Patience) {
     let (mut worked, mut since, mut yields) = (Duration::ZERO, Instant::now(), 0..YIELDS);
     while !job.done.load(Ordering::Acquire) {
         if yields.next().is_some() {

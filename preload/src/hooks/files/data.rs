@@ -10,7 +10,7 @@ use libc::{iovec, off_t, size_t, ssize_t};
 
 use crate::fd::changes::{self, Moment};
 use crate::fd::failing_store::{left_undone, sync_again, try_again};
-use crate::fd::in_order::{self, At};
+use crate::fd::in_order::{self, WritePlace};
 use crate::hooks::family::interpose;
 use crate::{engine, fd::reuse, signal::guard};
 
@@ -90,7 +90,7 @@ macro_rules! checked {
 }
 
 unsafe fn write(real: Write, fd: c_int, data: *const c_void, bytes: size_t) -> ssize_t {
-    let next = in_order::next(fd, At::Place);
+    let next = in_order::next(fd, WritePlace::Place);
     let mut done = checked!(changes::begin_next, fd, real(fd, data, bytes));
     let mut rest = left_undone(fd, bytes, done);
     while rest > 0 {
@@ -112,7 +112,7 @@ unsafe fn pwrite(
     bytes: size_t,
     offset: off_t,
 ) -> ssize_t {
-    let next = in_order::next(fd, At::Offset(offset));
+    let next = in_order::next(fd, WritePlace::Offset(offset));
     let mut done = checked!(changes::begin_next, fd, real(fd, data, bytes, offset));
     let mut rest = left_undone(fd, bytes, done);
     while rest > 0 {
@@ -132,7 +132,7 @@ unsafe fn pwrite(
 }
 
 unsafe fn writev(real: Writev, fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-    let next = in_order::next(fd, At::Place);
+    let next = in_order::next(fd, WritePlace::Place);
     let done = checked!(changes::begin_next, fd, real(fd, parts, count));
     let more =
         |rest: &[iovec], _| checked!(changes::begin_next, fd, real(fd, rest.as_ptr(), few(rest)));
@@ -151,7 +151,7 @@ unsafe fn pwritev(
     count: c_int,
     offset: off_t,
 ) -> ssize_t {
-    let next = in_order::next(fd, At::Offset(offset));
+    let next = in_order::next(fd, WritePlace::Offset(offset));
     let done = checked!(changes::begin_next, fd, real(fd, parts, count, offset));
     let more = |rest: &[iovec], done: ssize_t| {
         checked!(

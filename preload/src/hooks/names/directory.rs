@@ -9,7 +9,7 @@ use crate::engine::ask::Answer;
 use crate::fd::handle::{Outcome, handle};
 use crate::hooks::below::below_prefix;
 use crate::hooks::family::interpose;
-use crate::path::listing::{self, ADDED, Stage, begin_added, stage, with_merged};
+use crate::path::listing::{self, ADDED, ListingStage, begin_added, stage, with_merged};
 use crate::path::question::Question;
 use crate::{engine, signal::guard};
 
@@ -102,9 +102,9 @@ unsafe fn readdir(real: Readdir, stream: *mut DIR) -> *mut dirent {
     match with_merged(stream, stage) {
         // SAFETY: the program's own call.
         None => return unsafe { real(stream) },
-        Some(Stage::Added(entry)) => return entry,
-        Some(Stage::End) => return std::ptr::null_mut(),
-        Some(Stage::Real) => {}
+        Some(ListingStage::Added(entry)) => return entry,
+        Some(ListingStage::End) => return std::ptr::null_mut(),
+        Some(ListingStage::Real) => {}
     }
     let saved = guard::errno();
     loop {
@@ -139,17 +139,17 @@ unsafe fn readdir_r(
             // SAFETY: the program's own call.
             None => return unsafe { real(stream, entry, result) },
             // SAFETY: the program's entry and pointer are writable.
-            Some(Stage::Added(added)) => unsafe {
+            Some(ListingStage::Added(added)) => unsafe {
                 entry.copy_from_nonoverlapping(added, 1);
                 *result = entry;
                 return 0;
             },
             // SAFETY: as above.
-            Some(Stage::End) => unsafe {
+            Some(ListingStage::End) => unsafe {
                 *result = std::ptr::null_mut();
                 return 0;
             },
-            Some(Stage::Real) => {}
+            Some(ListingStage::Real) => {}
         }
         // SAFETY: the program's own call; a live entry has a C string as its name.
         let name = unsafe {

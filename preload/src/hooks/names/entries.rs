@@ -10,7 +10,7 @@ use crate::fd::handle::{Outcome, handle};
 use crate::hooks::below::{below_prefix, below_prefix_anew, below_prefix_to_make};
 use crate::hooks::family::interpose;
 use crate::path::disk;
-use crate::path::glance::{self, Where};
+use crate::path::glance::{self, NameIs};
 use crate::path::question::{Question, lies_below_file};
 use crate::path::text;
 use crate::{child, engine, path::canonical, signal::guard};
@@ -330,7 +330,7 @@ unsafe fn rename_any(
     if ends_in_dots(from) || ends_in_dots(to) {
         return None;
     }
-    let is_elsewhere = |(dirfd, path)| glance::at(prefix, dirfd, path) != Where::MayBeBelow;
+    let is_elsewhere = |(dirfd, path)| glance::at(prefix, dirfd, path) != NameIs::MayBeBelow;
     if guard::look(|| [(from_dir, from), (to_dir, to)].into_iter().all(is_elsewhere))? {
         return None;
     }

@@ -9,7 +9,7 @@ use crate::child;
 use crate::engine::ask::Answer;
 use crate::fd::in_order;
 use crate::hooks::family::interpose;
-use crate::path::glance::{self, Where};
+use crate::path::glance::{self, NameIs};
 use crate::path::question::Question;
 use crate::{engine, path::canonical, signal::guard};
 
@@ -50,7 +50,7 @@ fn place_of(path: &CStr) -> Option<CString> {
         return None; // looked for in PATH
     }
     let glance = || glance::at(&active.prefix, AT_FDCWD, path.to_bytes());
-    if guard::look(glance)? != Where::MayBeBelow {
+    if guard::look(glance)? != NameIs::MayBeBelow {
         return None;
     }
     guard::work(|| {
