@@ -54,7 +54,7 @@ pub struct Host {
     pub open_count: extern "C" fn(token: u64) -> c_int,
     /// Undoes one `enter_thread` of the calling thread.
     pub leave_thread: extern "C" fn(),
-    /// What was answered with [`PathAnswer::foreign`] no longer holds: the shim asks anew about every
+    /// What was answered with [`PathAnswer::foreign`] no longer holds: the shim asks anew of every
     /// name. Callable from any thread, with locks of the engine held.
     pub names_changed: extern "C" fn(),
     /// Does now for the descriptors of a token what [`TOKEN_LAZY`] puts off. Calls

@@ -115,7 +115,7 @@ impl Preparation {
         check_own_dir(&prefix.join(STATE_FOLDER))?;
         // The other ranks' hosts are not known yet; mistakes in the lines can be told all the same.
         let descriptors = Descriptors::new(&settings, &vec![node_name.clone(); size])?;
-        let address = address(&settings, &prefix, &environment, (&root, &descriptors))?;
+        let address = address(&settings, &prefix, &environment, &root, &descriptors)?;
         let bases: Vec<PathBuf> = descriptors
             .stores
             .iter()

@@ -158,7 +158,7 @@ impl Preparation {
 
     /// Returns what a launch must share with the one whose cache it takes over.
     pub(crate) fn identity(&self, series: &SeriesSet) -> String {
-        let patterns = series.series().iter().filter(|one| !one.explicit);
+        let patterns = series.series().iter().filter(|one| !one.is_explicit());
         let texts: Vec<_> = patterns.map(|one| format!("{}={}", one.name, one.text)).collect();
         format!("{} | {} | {}", self.prefix.display(), self.size, texts.join("; "))
     }
@@ -217,13 +217,13 @@ pub(crate) fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) 
             (true, true) => OutputSeries::Checkpoints,
             (true, false) => OutputSeries::Only,
         },
-        complete: if series.explicit { CompleteBy::Program } else { CompleteBy::Files },
-        learn: learn && !series.own && !series.explicit,
+        complete: if series.is_explicit() { CompleteBy::Program } else { CompleteBy::Files },
+        learn: learn && !series.is_own() && !series.is_explicit(),
         cache_size: settings.get(keys::CACHE_SIZE).max(1) as usize,
         places: site.places(series.output),
         keeps: site.keeps(series),
         flush_every: if site.keeps(series) { 0 } else { settings.get(keys::FLUSH) },
-        flushes_last: !series.explicit || settings.get(keys::FLUSH) > 0,
+        flushes_last: !series.is_explicit() || settings.get(keys::FLUSH) > 0,
         ..SeriesConfig::new(series.name.clone(), series.has_id)
     };
     let all = series.series().iter().map(one).collect();

@@ -3,15 +3,24 @@
 
 use crate::machine;
 
+/// Whether an open makes the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Makes {
+    /// It has to be there.
+    No,
+    /// O_CREAT.
+    IfAbsent,
+    /// O_CREAT and O_EXCL: it must not be there.
+    OnlyNew,
+}
+
 /// The flags of one open call, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenIntent {
     /// The file may be made or changed: write access, O_CREAT or O_TRUNC.
     pub may_change: bool,
-    /// O_CREAT.
-    pub create: bool,
-    /// O_CREAT and O_EXCL.
-    pub exclusive: bool,
+    /// Whether it makes the file.
+    pub makes: Makes,
     /// O_TRUNC with write access: the old content is not wanted.
     pub truncate: bool,
     /// O_APPEND: what it holds stays as it is.
@@ -30,8 +39,11 @@ impl OpenIntent {
         let truncate = has(libc::O_TRUNC);
         OpenIntent {
             may_change: writes || create || truncate,
-            create,
-            exclusive: create && has(libc::O_EXCL),
+            makes: match (create, has(libc::O_EXCL)) {
+                (false, _) => Makes::No,
+                (true, false) => Makes::IfAbsent,
+                (true, true) => Makes::OnlyNew,
+            },
             truncate: truncate && writes,
             append: has(libc::O_APPEND),
             special: has(libc::O_DIRECT)
@@ -66,9 +78,9 @@ mod tests {
         let read = OpenIntent::of(libc::O_RDONLY | libc::O_CLOEXEC);
         assert!(!read.may_change && !read.special);
         let made = OpenIntent::of(libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC);
-        assert!(made.may_change && made.create && made.truncate && !made.exclusive);
+        assert!(made.may_change && made.makes == Makes::IfAbsent && made.truncate);
         assert!(OpenIntent::of(libc::O_RDWR).may_change);
-        assert!(!OpenIntent::of(libc::O_RDONLY | libc::O_EXCL).exclusive);
+        assert_eq!(OpenIntent::of(libc::O_RDONLY | libc::O_EXCL).makes, Makes::No);
         assert!(OpenIntent::of(libc::O_RDWR | libc::O_TMPFILE).special);
     }
 }

@@ -22,7 +22,7 @@ mod told;
 mod writing;
 
 pub use directories::{Directories, LOOKED_AT_MAX, MARK, Waiting, carries_id, first_below};
-pub use intent::{Manner, OpenIntent};
+pub use intent::{Makes, Manner, OpenIntent};
 pub use names::{
     FALLBACK_DIR, FILENAME_MAX, SHADOWS, STATE_FOLDER, dataset_name, is_ours, name_below_prefix,
     own_dirs, parent, relative,

@@ -19,14 +19,14 @@ impl SilencedFiles {
     pub fn new(known: &[Knowledge]) -> Self {
         let silenced = SilencedFiles::default();
         for (series, known) in known.iter().enumerate() {
-            known.restless.iter().for_each(|template| silenced.add((series, *template)));
+            known.restless.iter().for_each(|template| silenced.add(series, *template));
         }
         silenced
     }
 
     /// Adds one.
-    pub fn add(&self, template: (usize, u64)) {
-        self.templates.write().unwrap_or_else(PoisonError::into_inner).insert(template);
+    pub fn add(&self, series: usize, template: u64) {
+        self.templates.write().unwrap_or_else(PoisonError::into_inner).insert((series, template));
         self.any.store(true, Ordering::Release);
     }
 

@@ -99,15 +99,17 @@ pub enum Choice {
 /// Reads a file. `Ok(None)` if there is none.
 pub fn read(
     path: &Path,
-    of: (Source, Choice),
+    source: Source,
+    choice: Choice,
     environment: &Environment,
 ) -> Result<Option<Parsed>> {
-    again(|| read_once(path, of, environment))
+    again(|| read_once(path, source, choice, environment))
 }
 
 fn read_once(
     path: &Path,
-    (source, choice): (Source, Choice),
+    source: Source,
+    choice: Choice,
     environment: &Environment,
 ) -> Result<Option<Parsed>> {
     let io = |error| Error::io("cannot read the config file", path, error);
@@ -130,7 +132,7 @@ fn read_once(
         _ if length > FILE_BYTES_MAX => {
             Some(format!("{length} bytes are too many for a config file"))
         }
-        Choice::Found => distrust((data.uid(), user_id()), data.mode()),
+        Choice::Found => distrust(data.uid(), user_id(), data.mode()),
         Choice::Named => None,
     };
     if let Some(what) = reason {
@@ -142,7 +144,7 @@ fn read_once(
 }
 
 /// Why a file that was found is not read: what it says would be done with this user's rights.
-fn distrust((owner, user): (u32, u32), mode: u32) -> Option<String> {
+fn distrust(owner: u32, user: u32, mode: u32) -> Option<String> {
     let trusted = "if you trust it, name it in SCR_CONF_FILE";
     if owner != user && owner != 0 {
         let owner = name_of_user(owner);
@@ -307,7 +309,7 @@ mod tests {
     fn what_cannot_be_a_config_file_is_refused() {
         let environment = Environment::new();
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let read = |path: &Path| read(path, (Source::UserFile, Choice::Found), &environment);
+        let read = |path: &Path| read(path, Source::UserFile, Choice::Found, &environment);
         assert!(read(directory.path()).is_err());
         assert!(matches!(read(&directory.path().join("none")), Ok(None)));
         let large = directory.path().join("large");
@@ -319,15 +321,15 @@ mod tests {
     #[test]
     fn a_found_file_is_this_users_or_roots_alone() {
         let (own, root, other) = ((1000, 1000), (0, 1000), (1001, 1000));
-        for (owners, mode) in [(own, 0o644), (own, 0o664), (root, 0o644), ((0, 0), 0o600)] {
-            assert_eq!(distrust(owners, mode), None);
+        for ((owner, user), mode) in [(own, 0o644), (own, 0o664), (root, 0o644), ((0, 0), 0o600)] {
+            assert_eq!(distrust(owner, user, mode), None);
         }
-        for (owners, mode, part) in [
+        for ((owner, user), mode, part) in [
             (other, 0o644, "neither to you nor to root"),
             ((1000, 0), 0o600, "neither to you nor to root"),
             (own, 0o666, "anyone may write to it (mode 666)"),
         ] {
-            let told = distrust(owners, mode).unwrap_or_default();
+            let told = distrust(owner, user, mode).unwrap_or_default();
             assert!(told.contains(part) && told.contains("SCR_CONF_FILE"), "{told}");
         }
     }
@@ -341,7 +343,7 @@ mod tests {
         let anyone = std::fs::Permissions::from_mode(0o666);
         std::fs::set_permissions(&path, anyone).expect("a mode");
         let environment = Environment::new();
-        let read = |choice| read(&path, (Source::UserFile, choice), &environment);
+        let read = |choice| read(&path, Source::UserFile, choice, &environment);
         let told = read(Choice::Found).expect_err("a refusal").to_string();
         assert!(told.starts_with(&path.display().to_string()), "{told}");
         assert!(read(Choice::Named).is_ok_and(|parsed| parsed.is_some()));

@@ -173,7 +173,7 @@ impl Loader<'_> {
     fn file(&mut self, path: &Path, source: Source) -> bool {
         let named = source != Source::UserFile || self.strongest("SCR_CONF_FILE").is_some();
         let choice = if named { Choice::Named } else { Choice::Found };
-        match file::read(path, (source, choice), self.inputs.environment) {
+        match file::read(path, source, choice, self.inputs.environment) {
             Ok(Some(parsed)) => self.parsed(source, parsed),
             Ok(None) => return false,
             Err(error) => self.problems.push(error),

@@ -22,5 +22,5 @@ mod temporary;
 
 pub use config::{PatternConfig, PatternText};
 pub use nearest::{Nearest, masked};
-pub use series::{Match, PROGRAM, PROGRAM_OUTPUT, Series, SeriesSet};
+pub use series::{Match, PROGRAM, PROGRAM_OUTPUT, Series, SeriesSet, ToldBy};
 pub use temporary::Template;

@@ -13,6 +13,18 @@ pub const PROGRAM: &str = "program";
 /// The same of what is output only.
 pub const PROGRAM_OUTPUT: &str = "program_output";
 
+/// What tells which files are of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToldBy {
+    /// Patterns.
+    Patterns {
+        /// Each has the user's word that no two ranks share its files.
+        own: bool,
+    },
+    /// The program begins and completes its datasets by calls: no pattern belongs to it.
+    Calls,
+}
+
 /// One series of datasets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
@@ -26,12 +38,24 @@ pub struct Series {
     pub output: bool,
     /// Some pattern has an `{id}`: datasets are told apart by it, else by generation.
     pub has_id: bool,
-    /// Each pattern has the user's word that no two ranks share its files.
-    pub own: bool,
-    /// The program begins and completes its datasets by calls: no pattern belongs to it.
-    pub explicit: bool,
+    /// What tells which files are of its datasets.
+    pub told_by: ToldBy,
     /// The list, canonically: what was learned about a series holds while this is the same.
     pub text: String,
+}
+
+impl Series {
+    /// Tells whether the program begins and completes its datasets by calls.
+    #[must_use]
+    pub fn is_explicit(&self) -> bool {
+        self.told_by == ToldBy::Calls
+    }
+
+    /// Tells whether the user has said that no two ranks share its files.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.told_by == ToldBy::Patterns { own: true }
+    }
 }
 
 /// A path that belongs to a series.
@@ -122,8 +146,7 @@ impl SeriesSet {
                 checkpoint,
                 output: !checkpoint,
                 has_id: true,
-                own: false,
-                explicit: true,
+                told_by: ToldBy::Calls,
                 text: String::new(),
             });
         }
@@ -170,8 +193,7 @@ impl SeriesSet {
             checkpoint,
             output: !checkpoint,
             has_id,
-            own: elements.iter().all(|element| element.own),
-            explicit: false,
+            told_by: ToldBy::Patterns { own: elements.iter().all(|element| element.own) },
             text,
         });
         Ok(())

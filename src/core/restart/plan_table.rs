@@ -183,7 +183,8 @@ impl Row {
     fn check(&self) {
         let mut restart = self.restart();
         let (done, plan) = self.carry_out(&mut restart);
-        let words: Vec<String> = plan.verdicts.iter().map(in_words).collect();
+        let words: Vec<String> =
+            plan.verdicts.iter().map(|(id, fate)| in_words(*id, fate)).collect();
         let current = restart.new_current(&plan).map_or(String::new(), |now| format!("{now:?}"));
         let got = (done.join(", "), words.join(", "), current);
         let wanted =
@@ -192,7 +193,7 @@ impl Row {
     }
 }
 
-fn in_words((id, verdict): &(u64, Fate)) -> String {
+fn in_words(id: u64, verdict: &Fate) -> String {
     let what = match verdict {
         Fate::Offer => "offered".to_string(),
         Fate::ReadInPlace => "in place".to_string(),

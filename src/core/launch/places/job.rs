@@ -44,7 +44,7 @@ impl JobPlaces {
         let prefix = canonical(&settings.get(keys::PREFIX))?;
         let descriptors = Descriptors::new(settings, &[system::hostname()])?;
         let root = Path::new("/");
-        let address = address(settings, &prefix, environment, (root, &descriptors))?;
+        let address = address(settings, &prefix, environment, root, &descriptors)?;
         let stores = descriptors.stores.iter().filter(|store| store.enabled);
         let names: Vec<String> = stores.map(|store| store.base.display().to_string()).collect();
         let mut layout = Layout::new(root, &settings.get(keys::CNTL_BASE), &names, &address);
@@ -78,7 +78,8 @@ pub(crate) fn address(
     settings: &Settings,
     prefix: &Path,
     environment: &Environment,
-    (root, descriptors): (&Path, &Descriptors),
+    root: &Path,
+    descriptors: &Descriptors,
 ) -> Result<Address> {
     let user = settings.get_optional(keys::USER_NAME).unwrap_or_else(system::user_name);
     let job = settings

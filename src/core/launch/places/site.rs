@@ -65,7 +65,7 @@ impl Site {
     /// Tells whether all that the program keeps of a series has to reach the PFS: nobody has said
     /// which datasets do (`SCR_FLUSH`), nor does the program, by calls of SCR.
     pub fn keeps(&self, series: &Series) -> bool {
-        !series.explicit && !self.settings.is_chosen(keys::FLUSH.param.name)
+        !series.is_explicit() && !self.settings.is_chosen(keys::FLUSH.param.name)
     }
 
     /// Returns the path of `name` on the PFS.

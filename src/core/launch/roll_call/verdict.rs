@@ -24,6 +24,16 @@ const FAN_OUT: usize = 8;
 /// How often a rank tries to come to the others of its node.
 const ATTEMPTS: u32 = 3;
 
+/// Whether the others hear of a rank.
+enum Reports {
+    /// They do, or will soon.
+    Work,
+    /// They do not: since when, and what fails.
+    Fail(Instant, Error),
+    /// They know that it will not come.
+    Excused,
+}
+
 /// A rank that waits for the verdict.
 pub(crate) struct Wait<'a> {
     launch: &'a Launch,
@@ -37,17 +47,13 @@ pub(crate) struct Wait<'a> {
     /// The others may count on this rank.
     entered: bool,
     begin: Instant,
-    patience: Duration,
+    /// When the wait is over, if somebody will never come.
+    hopeless_from: Option<Duration>,
     /// Ranks that the prefix knows of by this one.
     reported: usize,
-    /// Somebody will never come.
-    hopeless: bool,
     /// Attempts to use the node's directory that have failed.
     attempts: u32,
-    /// Since when this rank cannot report, and what fails.
-    failing: Option<(Instant, Error)>,
-    /// The others know that this rank will not come.
-    excused: bool,
+    reports: Reports,
     /// This rank has come to the verdict "stop".
     stopped: bool,
 }
@@ -75,12 +81,10 @@ impl<'a> Wait<'a> {
             alone: false,
             entered: false,
             begin: Instant::now(),
-            patience: launch.later(limit),
+            hopeless_from: None,
             reported: 0,
-            hopeless: false,
             attempts: 0,
-            failing: None,
-            excused: false,
+            reports: Reports::Work,
             stopped: false,
         }
     }
@@ -115,19 +119,22 @@ impl<'a> Wait<'a> {
 
     /// Lets the others know that this rank is ready; if that fails for long, that it is not.
     fn report_or_excuse(&mut self) {
-        if self.excused {
-            return;
-        }
+        let since = match self.reports {
+            Reports::Excused => return,
+            Reports::Fail(since, _) => Some(since),
+            Reports::Work => None,
+        };
         let Err(error) = self.report() else {
-            self.failing = None;
+            self.reports = Reports::Work;
             return;
         };
-        let since = self.failing.take().map_or_else(Instant::now, |(since, _)| since);
-        if since.elapsed() > self.limit / 4 {
-            let Launch { host, rank, .. } = self.launch;
-            self.excused = leave_excuse(&self.shared, host, *rank, &error.to_string()).is_ok();
-        }
-        self.failing = Some((since, error));
+        let since = since.unwrap_or_else(Instant::now);
+        let Launch { host, rank, .. } = self.launch;
+        let excuse = || leave_excuse(&self.shared, host, *rank, &error.to_string());
+        self.reports = match since.elapsed() > self.limit / 4 && excuse().is_ok() {
+            true => Reports::Excused,
+            false => Reports::Fail(since, error),
+        };
     }
 
     fn report(&mut self) -> Result<()> {
@@ -168,7 +175,7 @@ impl<'a> Wait<'a> {
     /// Looks for a verdict in files, and decides if it is time.
     fn decide(&mut self) -> Result<Option<DecidedVerdict>> {
         let launch = self.launch;
-        let impatient = self.begin.elapsed() > self.patience;
+        let impatient = self.begin.elapsed() > self.patience();
         let leads = self.reporter || self.alone || launch.rank == 0;
         let of_node = launch.local().map(|local| local.join("stop"));
         let told = of_node.as_ref().filter(|_| !leads).and_then(|path| read_verdict(path).ok()?);
@@ -197,9 +204,8 @@ impl<'a> Wait<'a> {
             return self.say_go(&verdict);
         }
         let missing = |shared| entries(shared, "missing.").is_ok_and(|names| !names.is_empty());
-        if !self.hopeless && missing(&self.shared) {
-            self.hopeless = true;
-            self.patience = (self.begin.elapsed() + launch.later(GRACE)).min(self.patience);
+        if self.hopeless_from.is_none() && missing(&self.shared) {
+            self.hopeless_from = Some(self.begin.elapsed() + launch.later(GRACE));
         }
         if !impatient || !claim(&verdict)? {
             return Ok(None);
@@ -214,7 +220,7 @@ impl<'a> Wait<'a> {
     /// All are ready, says rank 0, unless somebody has given up meanwhile.
     fn say_go(&self, verdict: &Path) -> Result<Option<DecidedVerdict>> {
         // A file system that takes too long for this has let others go who cannot read it.
-        let goes = claim(verdict)? && self.begin.elapsed() <= self.patience;
+        let goes = claim(verdict)? && self.begin.elapsed() <= self.patience();
         if goes {
             // For those who cannot wait any longer. The others hear it.
             let _ = write_ours(verdict, b"go\n");
@@ -244,23 +250,29 @@ impl<'a> Wait<'a> {
         (first..size.min(first + FAN_OUT)).try_for_each(|other| self.herald.tell(other))
     }
 
+    fn patience(&self) -> Duration {
+        let whole = self.launch.later(self.limit);
+        self.hopeless_from.map_or(whole, |hopeless| hopeless.min(whole))
+    }
+
     fn is_over(&self) -> bool {
         // Nobody can count on a rank that nobody has heard of.
-        let unheard = self.failing.as_ref().filter(|_| !self.entered && !self.excused);
-        self.begin.elapsed() > self.patience * 6 / 5
-            || unheard.is_some_and(|(since, _)| since.elapsed() > self.limit / 4)
+        let unheard = match self.reports {
+            Reports::Fail(since, _) if !self.entered => since.elapsed() > self.limit / 4,
+            _ => false,
+        };
+        unheard || self.begin.elapsed() > self.patience() * 6 / 5
     }
 
     /// The verdict, and whether this rank tells why. What it could not tell the others it tells
     /// itself.
     fn stop(&mut self, reason: String) -> LaunchVerdict {
-        let silent = self.failing.take().filter(|_| !self.excused && !self.stopped);
-        let reason = match silent {
-            None => return LaunchVerdict::Stop { reason, own: self.stopped },
-            Some((_, error)) => {
+        let reason = match &self.reports {
+            Reports::Fail(_, error) if !self.stopped => {
                 let Launch { host, rank, .. } = self.launch;
                 format!("rank {rank} on {host} cannot report to the others: {error}")
             }
+            _ => return LaunchVerdict::Stop { reason, own: self.stopped },
         };
         let told = self
             .launch

@@ -12,7 +12,8 @@ pub(super) fn ask_nodes(
     reach: &Reach<'_>,
     places: &JobPlaces,
     nodes: &[String],
-    (what, question): (&str, &Question),
+    what: &str,
+    question: &Question,
 ) -> Vec<(String, Result<KvTree>)> {
     let here = |node: &str| answer(question, places, node);
     let words = |node: &str| {

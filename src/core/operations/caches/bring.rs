@@ -79,8 +79,9 @@ impl BroughtFiles {
         list.write_file(exchange.path().join(WANTED))?;
         let question = Question::Bring { folder: exchange.name().to_owned() };
         let nodes: Vec<String> = nodes.iter().cloned().collect();
-        let about = ("copying from the nodes", &question);
-        for (node, answer) in ask_nodes(reach, &listing.places, &nodes, about) {
+        for (node, answer) in
+            ask_nodes(reach, &listing.places, &nodes, "copying from the nodes", &question)
+        {
             let asked = list.child("NODE").child(&node);
             for (number, entry) in asked.iter() {
                 let (Some(id), Some(name)) = (entry.get_u64("DSET"), entry.get_value("FILE"))

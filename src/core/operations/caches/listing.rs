@@ -78,9 +78,10 @@ impl Listing {
         let on_prefix = listing.add_prefix()?;
         let nodes = reach.names(&listing.places);
         let question = Question::Look { depth: Depth::Sizes, id: None, unsealed };
-        let about = ("asking the nodes", &question);
         let mut states = Vec::new();
-        for (node, answer) in ask_nodes(reach, &listing.places, &nodes, about) {
+        for (node, answer) in
+            ask_nodes(reach, &listing.places, &nodes, "asking the nodes", &question)
+        {
             let unknown = || Error::Unreadable("an answer of another version of SCR".into());
             match answer.and_then(|tree| NodeState::from_tree(&tree).ok_or_else(unknown)) {
                 Ok(state) => {
@@ -147,8 +148,8 @@ impl Listing {
         let mut why = "no node has it".to_owned();
         let catalog = holders.iter().find_map(|holder| {
             let node = [states[*holder].0.clone()];
-            let about = ("asking for the names", &question);
-            let mut answers = ask_nodes(reach, &self.places, &node, about);
+            let what = "asking for the names";
+            let mut answers = ask_nodes(reach, &self.places, &node, what, &question);
             let read = answers.pop()?.1.map(|tree| Catalog::from_tree(&tree));
             let fits = |found: &Catalog| (found.id, found.epoch) == (one.id, one.epoch);
             match read {

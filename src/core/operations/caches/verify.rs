@@ -125,10 +125,10 @@ impl VerifyCaches<'_> {
     fn look_once(&self, places: &JobPlaces, depth: Depth) -> Result<Caches> {
         let names = self.reach.names(places);
         let question = Question::Look { depth, id: None, unsealed: false };
-        let about = ("looking at the nodes", &question);
+        let what = "looking at the nodes";
         let mut found = Caches { expected: expected(places), ..Caches::default() };
         let mut states = Vec::new();
-        for (node, answer) in ask_nodes(&self.reach, places, &names, about) {
+        for (node, answer) in ask_nodes(&self.reach, places, &names, what, &question) {
             let state = answer.and_then(|tree| {
                 let unknown = || Error::Unreadable("an answer of another version of SCR".into());
                 NodeState::from_tree(&tree).ok_or_else(unknown)
@@ -171,8 +171,8 @@ impl VerifyCaches<'_> {
         let exchange = Exchange::new(&places.prefix)?;
         let folder = exchange.name().to_owned();
         let parts = Question::Parts { folder: folder.clone(), id, ranks: ranks.clone() };
-        let about = ("copying from the nodes", &parts);
-        for (node, answer) in ask_nodes(&self.reach, places, nodes, about) {
+        let what = "copying from the nodes";
+        for (node, answer) in ask_nodes(&self.reach, places, nodes, what, &parts) {
             if let Err(error) = answer {
                 repairs.push(Repair::Failed(id, format!("{node}: {error}")));
                 return Ok(());
@@ -188,8 +188,8 @@ impl VerifyCaches<'_> {
         }
         let struck: BTreeSet<&String> = one.troubles.iter().map(|trouble| &trouble.node).collect();
         let struck: Vec<String> = struck.into_iter().cloned().collect();
-        let about = ("repairing on the nodes", &Question::Mend { folder, id });
-        for (node, answer) in ask_nodes(&self.reach, places, &struck, about) {
+        let (what, question) = ("repairing on the nodes", Question::Mend { folder, id });
+        for (node, answer) in ask_nodes(&self.reach, places, &struck, what, &question) {
             let unknown = || Error::Unreadable("an answer of another version of SCR".into());
             match answer.and_then(|tree| Mended::from_tree(&tree).ok_or_else(unknown)) {
                 Ok(Mended { put, left }) => {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::shapes::{NameShape, shapes};
-use super::watched::{Watched, Written};
+use super::watched::{FileKind, Watched, Written};
 use crate::patterns::{PatternConfig, PatternText, SeriesSet};
 
 /// The largest file that may be one that says which checkpoint is the newest, in bytes.
@@ -156,7 +156,7 @@ fn reason_to_skip(files: &[Written], shape: &NameShape) -> Option<&'static str> 
         later.map(|file| file.begun).fold(f64::INFINITY, f64::min)
     };
     let is_brief = |file: &Written| file.gone.is_some_and(|gone| gone < next(file));
-    if all().all(|file| !file.link && is_brief(file)) {
+    if all().all(|file| file.kind == FileKind::File && is_brief(file)) {
         return Some("it is deleted before the next one is written");
     }
     None

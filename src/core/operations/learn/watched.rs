@@ -11,6 +11,16 @@ const WRITES: i64 = (libc::O_WRONLY | libc::O_RDWR) as i64;
 const TRUNCATES: i64 = libc::O_TRUNC as i64;
 const APPENDS: i64 = libc::O_APPEND as i64;
 
+/// What the program makes under a name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FileKind {
+    /// A file.
+    #[default]
+    File,
+    /// A link.
+    Link,
+}
+
 /// One writing of a file: from its making, or from its being made anew, to the next.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Written {
@@ -34,8 +44,8 @@ pub struct Written {
     pub reopened: bool,
     /// A rank that did not write it has read it.
     pub read_elsewhere: bool,
-    /// It is a link.
-    pub link: bool,
+    /// What it is.
+    pub kind: FileKind,
     /// Descriptors on it that are open in the end.
     pub open: usize,
     /// Its time of modification when it was opened, if it was there.
@@ -268,7 +278,7 @@ impl Story {
         let Some(name) = self.name(path) else { return };
         let at = self.begun(name, line);
         let file = &mut self.files[at];
-        (file.link, file.changed) = (true, true);
+        (file.kind, file.changed) = (FileKind::Link, true);
         file.writers.insert(line.rank);
     }
 }

@@ -7,7 +7,7 @@ use super::super::layout::LogicalFile;
 use super::super::ring::{Deferred, Ring};
 use super::super::verify::compare_crcs;
 use super::super::{MemberData, MemberList, RedundancySet, Spares, Survivor};
-use super::stream::{Direction, stream, swap_lists};
+use super::stream::{Direction, Passing, stream, swap_lists};
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
@@ -157,7 +157,8 @@ pub(super) fn copy_right(
         list.map(|list| Ok((begin(&data.dir, &list, &spares)?, list))).transpose()
     }));
     let into = copies.as_mut().and_then(Option::as_mut).map(|(content, _)| content);
-    stream(ring, way, (longest, coming), (source.as_mut(), into), &mut failed)?;
+    let passing = Passing { out: source.as_mut(), into, coming, longest };
+    stream(ring, way, passing, &mut failed)?;
 
     let found = source.map(|source| source.crcs()).unwrap_or_default();
     let file_crcs: Vec<_> = (data.files.iter().enumerate())

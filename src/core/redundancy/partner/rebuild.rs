@@ -6,7 +6,7 @@ use super::super::ring::{Deferred, Ring};
 use super::super::verify::compare_crcs;
 use super::super::{MemberData, Protection, RedundancySet, Survivor};
 use super::copies::{Manifest, copies_kept, copy_right, directory, of_owner};
-use super::stream::{Direction, stream, swap_lists};
+use super::stream::{Direction, Passing, stream, swap_lists};
 use crate::bytes::Writer;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
@@ -128,7 +128,7 @@ fn restore_left(
     let mut failed = Deferred::default();
     let out = source.as_mut().map(|(file, ..)| file);
     let into = restore.as_mut().map(|restore| &mut restore.content);
-    stream(ring, way, (longest, coming), (out, into), &mut failed)?;
+    stream(ring, way, Passing { out, into, coming, longest }, &mut failed)?;
     if let Some((file, dir, files)) = &source {
         failed.act(|| compare_crcs(dir, files, &file.crcs()));
     }

@@ -54,16 +54,28 @@ pub(super) fn swap_lists(
     Ok((total, parsed.transpose()))
 }
 
-/// Passes all bytes of `out` on and writes the `coming` ones to `into`; the `longest` of all has so
-/// many bytes. Every member takes part in every step, so that no order of sends and receives can
+/// What goes one step around the ring.
+pub(super) struct Passing<'a> {
+    /// What this member passes on.
+    pub out: Option<&'a mut LogicalFile>,
+    /// Where it keeps what comes to it.
+    pub into: Option<&'a mut LogicalFile>,
+    /// Bytes that come to it.
+    pub coming: u64,
+    /// Bytes of the member that passes on most.
+    pub longest: u64,
+}
+
+/// Passes all bytes on, and keeps those that come. Every member takes part in every step, so that no
+/// order of sends and receives can
 /// lock the ring. What fails here is in `failed`; zeros are sent from then on, and nothing is kept.
 pub(super) fn stream(
     ring: &Ring,
     way: Direction,
-    (longest, coming): (u64, u64),
-    (mut out, mut into): (Option<&mut LogicalFile>, Option<&mut LogicalFile>),
+    passing: Passing,
     failed: &mut Deferred,
 ) -> Result<()> {
+    let Passing { mut out, mut into, coming, longest } = passing;
     let out_total = out.as_ref().map_or(0, |file| file.total());
     let piece_bytes = ring.piece_bytes(longest);
     let mut ahead = Ahead::new(ring.comm);

@@ -61,7 +61,7 @@ impl Conference {
         ranks: Vec<usize>,
         alike: bool,
     ) -> Option<Contested> {
-        let by_calls = self.rank.series.series()[key.series].explicit;
+        let by_calls = self.rank.series.series()[key.series].is_explicit();
         let file = match by_calls {
             true => FileRef::explicit(key, name),
             false => self.rank.file_ref(name)?,

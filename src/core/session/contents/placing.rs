@@ -68,9 +68,9 @@ impl Contents {
         let answer = match &place {
             // The PFS has the last word on links, special files and permissions of its own.
             Place::Prefix if on_prefix == OnPrefix::Other => Some(Answer::PASS),
-            _ if exists && intent.exclusive => Some(Answer::Fail(libc::EEXIST)),
+            _ if exists && intent.makes == ns::Makes::OnlyNew => Some(Answer::Fail(libc::EEXIST)),
             Place::Prefix if exists && !may_write(&path) => Some(Answer::PASS),
-            Place::Prefix | Place::Deleted if !exists && !intent.create => {
+            Place::Prefix | Place::Deleted if !exists && intent.makes == ns::Makes::No => {
                 Some(Answer::Fail(libc::ENOENT))
             }
             Place::Prefix | Place::Deleted if state.view.is_removed_dir(ns::parent(name)) => {

@@ -25,7 +25,7 @@ impl Contents {
     /// it.
     pub(crate) fn is_called(&self, state: &State, name: &str) -> bool {
         let series = self.rank.series.series();
-        let called = |layer: &&Layer| !layer.hidden && series[layer.key.series].explicit;
+        let called = |layer: &&Layer| !layer.hidden && series[layer.key.series].is_explicit();
         state.view.layers().iter().filter(called).any(|layer| layer.knows(name))
             && !state.view.is_left_alone(name)
             && self.rank.match_name(name).is_none()

@@ -23,7 +23,7 @@ impl Names {
         if self.rank.is_child() {
             return Answer::PASS;
         }
-        if intent.exclusive {
+        if intent.makes == ns::Makes::OnlyNew {
             return Answer::Fail(libc::EEXIST);
         }
         // What another node has comes to the PFS.

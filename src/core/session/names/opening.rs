@@ -101,7 +101,7 @@ impl Names {
             }
             Ok(found) => found,
             Err(answer) => {
-                if answer == Answer::PASS && intent.create {
+                if answer == Answer::PASS && intent.makes != ns::Makes::No {
                     self.stores.note_refusal(&mut state, &file, machine::Intent::REWRITE);
                 }
                 return Some(answer);

@@ -167,7 +167,7 @@ impl Names {
                 self.rank.complain(messages::NOT_MOVED, &error);
             }
         }
-        self.rank.silenced.add((series, template));
+        self.rank.silenced.add(series, template);
         names.iter().for_each(|name| state.view.leave_alone(name));
         self.site.host.names_changed();
     }

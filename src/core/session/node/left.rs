@@ -10,7 +10,7 @@ impl Node {
     /// has the last word on it. If it cannot, a crash undoes what the program has done.
     pub(crate) fn note_left(&self, state: &State, name: &str) {
         let series = self.rank.series.series();
-        for key in state.own.holdings.keys().filter(|key| series[key.series].explicit) {
+        for key in state.own.holdings.keys().filter(|key| series[key.series].is_explicit()) {
             if let Err(error) = self.site.filemap.leave(&self.rank.record_key(key), name) {
                 self.rank.complain(messages::RECORD_NOT_WRITTEN, &error);
             }

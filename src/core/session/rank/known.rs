@@ -72,7 +72,7 @@ impl Rank {
             return vec![matched];
         }
         let all = self.series.series().iter().enumerate();
-        let of_calls = all.filter(|(_, series)| series.explicit);
+        let of_calls = all.filter(|(_, series)| series.is_explicit());
         let named = |(series, _)| FileRef {
             series,
             id: None,

@@ -237,7 +237,7 @@ impl Restorer {
         offered: &Offered,
         left: Option<&BTreeSet<String>>,
     ) -> RestoredFiles {
-        let explicit = self.rank.series.series()[key.series].explicit;
+        let explicit = self.rank.series.series()[key.series].is_explicit();
         let part = |file: &FileMeta| {
             if explicit {
                 let masked = format!("{{id}}/{}", file.name);
