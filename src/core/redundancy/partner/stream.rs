@@ -66,9 +66,9 @@ pub(super) struct Passing<'a> {
     pub longest: u64,
 }
 
-/// Passes all bytes on, and keeps those that come. Every member takes part in every step, so that no
-/// order of sends and receives can
-/// lock the ring. What fails here is in `failed`; zeros are sent from then on, and nothing is kept.
+/// Passes all bytes on, and keeps those that come. Every member takes part in every step, so that
+/// no order of sends and receives can lock the ring.
+/// What fails here is in `failed`; zeros are sent from then on, and nothing is kept.
 pub(super) fn stream(
     ring: &Ring,
     way: Direction,
