@@ -201,7 +201,7 @@ $(ZIG)/bin/cargo-zigbuild: | deps
 ## dist: a tarball for any Linux with glibc 2.17 or later, in target/tarball; its symbols beside it
 dist: TOOLS := python3-pip binutils
 dist: interfaces $(ZIG)/bin/cargo-zigbuild
-	PATH=$(ZIG)/bin:$$PATH CARGO_ZIGBUILD_ZIG_PATH=$(ZIG)/ziglang/zig \
+	PATH=$(ZIG)/bin:$$PATH CARGO_ZIGBUILD_ZIG_PATH=$(ZIG)/ziglang/zig CFLAGS=-g0 \
 	  $(CARGO) zigbuild --release --target $(TRIPLE).$(GLIBC) --target-dir target/any
 	rm -rf $(ANY)/dist && mkdir -p $(ANY)/dist
 	cp -r $(DIST)/include $(DIST)/lib $(DIST)/share $(ANY)/dist/
@@ -211,10 +211,10 @@ dist: interfaces $(ZIG)/bin/cargo-zigbuild
 	  $(C_FLAGS) -shared -fPIC -o $(ANY)/dist/lib/scr/sim/libshared_cores.so src/cli/sim/shared_cores.c
 	$(EMULATOR) $(ANY)/dist/bin/scr manual $(ANY)/dist/share
 	sh packaging/oldest.sh $(GLIBC) $(addprefix $(ANY)/dist/,$(BINARIES))
-	@# None may name a directory of this machine.
-	! grep -lF -e '$(CURDIR)/' -e "$${CARGO_HOME:-$$HOME/.cargo}/" $(addprefix $(ANY)/dist/,$(BINARIES))
 	rm -rf $(TARBALL) && mkdir -p $(TARBALL)
 	$(MAKE) -s --old-file=build install DIST=$(ANY)/dist DESTDIR=$(TARBALL)/$(RELEASE) PREFIX= PYTHON_DIR=/lib/python
+	@# None may name a directory of this machine. (What zig itself links in does, in the symbols.)
+	! grep -lF -e '$(CURDIR)' -e "$${CARGO_HOME:-$$HOME/.cargo}" $(addprefix $(TARBALL)/$(RELEASE)/,$(BINARIES))
 	at='[file normalize [file dirname $$ModulesCurrentModulefile]/../../../..]'; \
 	  sed "s|{@PREFIX@}|$$at|; s|@VERSION@|$(VERSION)|; s|{@PYTHON_DIR@}|"'$$prefix/lib/python|' packaging/modulefiles/scr \
 	  > $(TARBALL)/$(RELEASE)/share/modules/modulefiles/scr/$(VERSION)
