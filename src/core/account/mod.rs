@@ -7,12 +7,14 @@
 //! | `log_places.rs` | where the log of events is written |
 //! | `deleted.rs` | events of datasets that have left the prefix |
 //! | `flush_file.rs` | what the flush file says |
+//! | `calls.rs` | what the program has said by calls of SCR |
 //! | `run_book.rs` | what is known for the run record |
 //! | `paces.rs` | how fast each node seals and flushes |
 //! | `passed.rs` | what went straight to the prefix, and why |
 //! | `unmatched.rs` | names that no pattern matches |
 //! | `watchdog.rs` | whether the run gets on |
 
+pub(crate) mod calls;
 pub(crate) mod deleted;
 pub(crate) mod flush_file;
 pub(crate) mod log_places;

@@ -63,3 +63,4 @@ pub use sealing::seal::{
     trust, void,
 };
 pub use sealing::spare::Spare;
+pub(crate) use sealing::under_way;

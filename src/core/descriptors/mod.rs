@@ -46,6 +46,20 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
+    /// Returns a clause for each scheme in use.
+    pub fn in_words(&self) -> Vec<String> {
+        let one = |scheme: &RedundancyDesc| {
+            let store = scheme.base.display();
+            let when = match (scheme.interval, scheme.output) {
+                (_, true) => "output".to_owned(),
+                (1, _) => "every checkpoint".to_owned(),
+                (interval, _) => format!("every checkpoint that {interval} divides"),
+            };
+            format!("{} in {store}, failure group {}: {when}", scheme.scheme.name(), scheme.group)
+        };
+        self.redundancy.iter().filter(|scheme| scheme.enabled).map(one).collect()
+    }
+
     /// Returns the sentences of the warnings.
     pub fn sentences(&self) -> Vec<String> {
         self.warnings.iter().map(|(_, text)| text.clone()).collect()

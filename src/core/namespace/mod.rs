@@ -5,21 +5,16 @@
 //! |---|---|
 //! | `seen` | what one rank sees |
 //! | `told` | what ranks tell one another |
-//! | `names.rs`, `intent.rs`, `writing.rs` | paths; what an open means; a write that begins |
-//! | `rules.rs` | what calls that change names say before anything is done |
-//! | `target.rs` | files that names lead to; what is deleted and still there |
+//! | `names.rs`, `intent.rs` | paths; what an open means |
 //! | `directories.rs` | directories that get their final name later |
 //! | `silenced.rs` | files that are left alone, since they are never quiet |
 
 mod directories;
 mod intent;
 mod names;
-mod rules;
 mod seen;
 mod silenced;
-mod target;
 mod told;
-mod writing;
 
 pub use directories::{Directories, LOOKED_AT_MAX, MARK, Waiting, carries_id, first_below};
 pub use intent::{Makes, Manner, OpenIntent};
@@ -27,20 +22,22 @@ pub use names::{
     FALLBACK_DIR, FILENAME_MAX, SHADOWS, STATE_FOLDER, dataset_name, is_ours, name_below_prefix,
     own_dirs, parent, relative,
 };
-pub use rules::{OldAndNew, dir_rename_rules, link_rules, rename_rules, rmdir_rules, unlink_rules};
 pub use seen::answer::{Answer, Entry, StatAttributes};
 pub use seen::hidden_dir::HiddenDir;
 pub use seen::layer::{Layer, Remote};
 pub use seen::listing::entries;
 pub use seen::place::Place;
-pub use seen::view::View;
-pub use silenced::{SilencedFiles, pattern_of};
-pub use target::{
+pub use seen::rules::{
+    OldAndNew, dir_rename_rules, link_rules, rename_rules, rmdir_rules, unlink_rules,
+};
+pub use seen::target::{
     Doomed, FoundTarget, OnPrefix, copy_into, copy_up, make_empty, make_parents, make_parents_like,
     may_create, move_and_keep, move_to, move_to_unless, on_prefix, remove,
 };
+pub use seen::view::View;
+pub use seen::writing::WriteStart;
+pub use silenced::{SilencedFiles, pattern_of};
 pub use told::far_message::{FarFiles, FarMessage, ToldElsewhere};
 pub use told::neighbours::{Claimed, Neighbours, NodeNews};
 pub use told::notices::{Move, Notice, WriteClaim};
 pub use told::turns::{Turns, is_within};
-pub use writing::WriteStart;

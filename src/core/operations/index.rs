@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use super::prefix::{holder, state_dir};
-use super::rescue::salvage::alone_on_prefix;
+use super::prefix::alone_on_prefix;
 use crate::error::{Error, Result};
+use crate::operations::prefix::{holder, state_dir};
 use crate::records::{Dataset, FlushState, IndexEntry, Nodes, PrefixIndex, Record as _, update};
 use crate::transfer::{repair_prefix, set_aside_datasets};
 
@@ -27,7 +27,7 @@ pub fn find_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
 }
 
 /// Does the same in an index that was read already.
-pub(super) fn find_entry(index: &PrefixIndex, wanted: &str, prefix: &Path) -> Result<IndexEntry> {
+pub(crate) fn find_entry(index: &PrefixIndex, wanted: &str, prefix: &Path) -> Result<IndexEntry> {
     let named = |entry: &&IndexEntry| {
         let is = |one: &Dataset| one.name == wanted || one.key.title() == wanted;
         entry.dir == wanted || entry.dataset.as_ref().is_some_and(is)

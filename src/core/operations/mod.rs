@@ -12,11 +12,9 @@ pub mod learn;
 mod log;
 mod older;
 mod prefix;
-mod reach;
 pub mod report;
 mod rescue;
 pub mod run;
-mod status;
 mod transfers;
 mod verify;
 
@@ -37,12 +35,13 @@ pub use index::{
 pub use inspect::{InspectedFile, inspect_file};
 pub use log::{LogEntries, log_event, read_log};
 pub use older::{AddedOlder, add_older_directory, is_older_directory};
-pub use reach::Reach;
+pub use prefix::alone_on_prefix;
+pub use report::status::{Life, PrefixStatus, Unread, lines_of_program, read_status};
 pub use rescue::rebuild::publish_directories;
-pub use rescue::salvage::{NodeCopies, Salvaged, alone_on_prefix, copy_node, publish_copies};
+pub use rescue::salvage::{NodeCopies, Salvaged, copy_node, publish_copies};
 pub use rescue::scavenge::{
     Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,
 };
-pub use status::{Life, PrefixStatus, Unread, lines_of_program, read_status};
+pub use run::reach::Reach;
 pub use transfers::{Finished, command_transfers, finish_transfers, serve_transfers};
 pub use verify::{Condition, VerifiedDataset, VerifiedPrefix, state_of, verify_prefix};

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::file::{DescriptorLine, LineKind};
 use super::param::{Key, OptionalKey, Typed};
 use super::table::{Named, PARAMS, find, keys};
+use super::text::escaped;
 use super::value::Value;
 use super::{Environment, Source};
 use crate::error::{Error, Result};
@@ -151,6 +152,24 @@ impl Settings {
         let origin = Origin { source: Source::Program, place, text };
         self.insert(Setting { named, value, origin, overrode: Vec::new() });
         Ok(())
+    }
+
+    /// Returns the descriptor lines that the program has set, by their first word: what they say,
+    /// and where.
+    pub fn lines_of_program(&self) -> Vec<(String, (String, String))> {
+        let kinds = [LineKind::Groups, LineKind::Store, LineKind::Checkpoint];
+        let lines = kinds.into_iter().flat_map(|kind| self.lines(kind));
+        let of_program = lines.filter(|line| line.source == Source::Program);
+        let entry = |line: &DescriptorLine| {
+            let fields: Vec<String> = line
+                .fields
+                .iter()
+                .map(|(key, value)| format!("{key}={}", escaped(value)))
+                .collect();
+            let name = format!("{}={}", line.kind.key(), escaped(&line.subject));
+            (name, (fields.join(" "), line.place.clone()))
+        };
+        of_program.map(entry).collect()
     }
 
     /// Returns the descriptor lines of one kind, in order.

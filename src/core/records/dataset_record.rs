@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::kvtree::KvTree;
 use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
 use crate::records::file_meta::{FileMeta, files_from_list, files_to_list};
-use crate::records::on_prefix::prefix_identity::PrefixIdentity;
+use crate::records::prefix_identity::PrefixIdentity;
 use crate::records::text::{epoch_text, parse_epoch};
 
 /// What names a dataset before it has an id: equal on all ranks without communication.

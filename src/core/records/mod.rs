@@ -9,6 +9,7 @@ mod dataset_record;
 mod file_meta;
 mod filemap;
 mod on_prefix;
+mod prefix_identity;
 mod record;
 mod runs;
 pub mod text;
@@ -23,9 +24,9 @@ pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_ra
 pub use on_prefix::classic;
 pub use on_prefix::flush_state::{FlushState, Location};
 pub use on_prefix::index_entry::IndexEntry;
-pub use on_prefix::prefix_identity::PrefixIdentity;
 pub use on_prefix::prefix_index::{CourseTurn, PrefixIndex};
 pub use on_prefix::summary::{SUMMARY_NAME, Summary};
+pub use prefix_identity::PrefixIdentity;
 pub use record::{Record, update, update_or_renew, update_within};
 pub use runs::halt_file::{FINALIZE_CALLED, HaltFile};
 pub(crate) use runs::learned;

@@ -17,7 +17,6 @@
 //! | `ahead.rs` | exchanges under way while members work |
 //! | `verify.rs` | whether files are what the records say |
 //! | `folder.rs` | where redundancy files lie |
-//! | `find.rs` | redundancy files in a directory, by their names |
 //!
 //! Invariants:
 //! * All members of a set get `Ok` or all get `Err`, unless communication itself failed.
@@ -28,7 +27,6 @@
 //!   run again.
 
 mod ahead;
-mod find;
 mod folder;
 mod layout;
 mod member_list;
@@ -42,9 +40,10 @@ mod single;
 mod spares;
 mod verify;
 
-pub use find::{Trace, find_redundancy, is_redundancy_name};
+pub(crate) use folder::REDUNDANCY_DIR;
 pub use member_list::MemberList;
 pub use parity::{Code, ParityHeader, ReedSolomon, Xor};
+pub(crate) use partner::Manifest;
 pub use partner::Partner;
 pub use scheme::{MemberData, Protection, RedundancySet, Scheme, Survivor};
 pub use single::Single;

@@ -5,13 +5,11 @@
 #![allow(unsafe_code)]
 
 mod errno;
-mod memory;
 mod nibbles;
 mod process;
 mod shared;
 mod storage;
 
-pub use memory::{Memory, cgroup_memory_left, memory_available, room};
 pub use nibbles::NibbleTables;
 pub use process::affinity::{
     bind_thread, parent, permitted, processor_time, processors, take_short_turns,
@@ -40,6 +38,7 @@ pub use storage::descriptor::{
 };
 pub use storage::durable::{sync_file_system, written_out};
 pub use storage::file_limit::{BelowLimit, allow_size, below_limit};
+pub use storage::memory::{Memory, cgroup_memory_left, memory_available, room};
 pub use storage::reserve::{allocated, release_excess, reserve};
 pub use storage::secure_dir::{SecureDir, check_own_dir, secure_dir};
 pub use storage::space::{Space, space};

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::redundancy_files::is_redundancy_name;
 use super::traces::records_in;
 use crate::cache::node::address::keep_own;
 use crate::cache::node::disk::{files_below, make_own_dir, names_in};
@@ -16,7 +17,6 @@ use crate::cache::node::store::{Held, write_records};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::records::{DatasetKey, MASTER_FILEMAP, filemap_name};
-use crate::redundancy::is_redundancy_name;
 
 /// Directories below which nobody has a cache.
 const DEPTH_MAX: usize = 16;

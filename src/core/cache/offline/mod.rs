@@ -6,6 +6,7 @@
 //! | `flat.rs` | a dataset in one directory, as version 1.1 had it |
 //! | `health.rs`, `judged.rs` | what is damaged, and whether that can be repaired |
 //! | `mend.rs` | damaged files of a node, replaced by rebuilt ones |
+//! | `redundancy_files.rs` | redundancy files by their names, for who has no records |
 //! | `found.rs`, `traces.rs` | directories of nodes as a person has copied them |
 
 pub(super) mod flat;
@@ -13,5 +14,6 @@ pub(super) mod found;
 pub(super) mod health;
 pub(super) mod judged;
 pub(super) mod mend;
+mod redundancy_files;
 pub(super) mod remains;
 mod traces;

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::redundancy_files::{Trace, find_redundancy};
 use crate::cache::node::disk::matches;
 use crate::cache::node::store::Held;
 use crate::cache::sealing::catalog::Catalog;
@@ -14,7 +15,7 @@ use crate::cache::sealing::seal::note_protection;
 use crate::comm::ranks::{parse_ranks, ranks_text};
 use crate::error::{Error, Result};
 use crate::records::{DatasetRecord, FileMeta, RecordedState};
-use crate::redundancy::{Protection, Trace, find_redundancy};
+use crate::redundancy::Protection;
 
 /// What a directory tells of its dataset.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@
 //! | `seal.rs` | the two phases of a seal, confirmation |
 //! | `marker.rs` | what a node knows of a sealed dataset as a whole |
 //! | `encoder.rs` | the encoding of a seal on a thread beside the program |
+//! | `under_way.rs` | such threads of a rank, and what their seals are asked for |
 //! | `spare.rs` | whether a rank has a processor to spare for that |
 //! | `protection.rs` | redundancy sets on the placement of a launch |
 //! | `encoding.rs` | what a record tells of its encodings |
@@ -21,3 +22,4 @@ pub(super) mod protection;
 pub(crate) mod seal;
 pub(super) mod shared_store;
 pub(super) mod spare;
+pub(crate) mod under_way;

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::files::write_ours;
 use crate::launch::host::Host;
+use crate::launch::site::Site;
+use crate::log;
 
 /// How long an exiting rank waits for others that show no sign of life.
 const EXIT_WAIT: Duration = Duration::from_secs(2);
@@ -25,7 +27,37 @@ pub struct Meeting {
     pub size: usize,
 }
 
+/// Folders below the state folder in which ranks that exit meet.
+const EXIT_FOLDER: &str = "exit.";
+
+/// Folders below the state folder with a file for each thing that was told to a person.
+const TOLD_FOLDER: &str = "told.";
+
+/// Makes one of the ranks of `launch` tell what they tell a person once.
+pub(crate) fn share_messages(site: &Site, launch: u64) {
+    log::share(Some(site.state_dir().join(format!("{TOLD_FOLDER}{launch:016x}"))));
+}
+
+/// Removes the folders in which the ranks of earlier launches met. For rank 0.
+pub(crate) fn sweep_meetings(site: &Site, launch: u64) {
+    let Ok(entries) = std::fs::read_dir(site.state_dir()) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let meeting = name.strip_prefix(EXIT_FOLDER).or_else(|| name.strip_prefix(TOLD_FOLDER));
+        if meeting.is_some_and(|of| of != format!("{launch:016x}")) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 impl Meeting {
+    /// Finds where the ranks of `launch` meet for `what`.
+    pub(crate) fn of(site: &Site, launch: u64, what: &str) -> Meeting {
+        let folder = site.state_dir().join(format!("{EXIT_FOLDER}{launch:016x}")).join(what);
+        Meeting { folder, rank: site.rank, size: site.size }
+    }
+
     /// Leaves this rank's mark and waits for those of all; rank 0's is the last one, and `last`
     /// runs on it before. `false`: for a while nobody has come, or shown that he lives.
     pub fn is_complete(&self, last: impl FnOnce()) -> bool {

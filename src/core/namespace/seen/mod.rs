@@ -4,6 +4,9 @@
 //! |---|---|
 //! | `view.rs`, `layer.rs` | where a name is; what is known of the names of one dataset |
 //! | `place.rs`, `answer.rs` | a place; answers to the program's questions |
+//! | `rules.rs` | what calls that change names say before anything is done |
+//! | `target.rs` | files that names lead to; what is deleted and still there |
+//! | `writing.rs` | a write that begins |
 //! | `hearing.rs` | what other ranks tell changes the view |
 //! | `listing.rs` | directories, merged |
 //! | `evicted.rs` | names without content |
@@ -17,4 +20,7 @@ pub(super) mod layer;
 pub(super) mod listing;
 pub(super) mod place;
 pub(super) mod removed_dirs;
+pub(super) mod rules;
+pub(super) mod target;
 pub(super) mod view;
+pub(super) mod writing;

@@ -5,7 +5,7 @@ use super::question::{Question, read_answer};
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::launch::JobPlaces;
-use crate::operations::reach::{Inquiry, Reach};
+use crate::operations::run::reach::{Inquiry, Reach};
 
 /// Asks nodes the same question, or each its own.
 pub(super) fn ask_nodes(

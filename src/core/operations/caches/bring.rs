@@ -11,7 +11,7 @@ use super::on_node::{WANTED, copy_of};
 use super::question::Question;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::operations::reach::Reach;
+use crate::operations::run::reach::Reach;
 use crate::system::space;
 
 /// Where files can be read now.

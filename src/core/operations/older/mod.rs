@@ -14,8 +14,8 @@ pub use scan::is_older_directory;
 
 use scan::{FILEMAP, SIDECAR, Scan, scan};
 
+use super::prefix::alone_on_prefix;
 use super::prefix::{holder, state_dir};
-use super::rescue::salvage::alone_on_prefix;
 use crate::cache::Flat;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, relative_to, remove_tree};

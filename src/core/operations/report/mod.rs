@@ -7,6 +7,7 @@
 mod interval;
 mod losses;
 mod runs;
+pub(super) mod status;
 mod summary;
 
 use std::path::Path;

@@ -104,27 +104,6 @@ pub fn clear_copies(prefix: &Path) -> Result<()> {
     remove_tree(&folder(prefix))
 }
 
-/// Does `action` while no launch uses the prefix. Local.
-///
-/// # Errors
-/// A live run uses it, or `action` fails.
-pub fn alone_on_prefix<T>(
-    prefix: &Path,
-    holder: &str,
-    action: impl FnOnce() -> Result<T>,
-) -> Result<T> {
-    let state = prefix.join(STATE_FOLDER);
-    if !state.is_dir() {
-        return action();
-    }
-    match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
-        Taken::Busy(other) => {
-            Err(Error::Busy(format!("a live run uses {} ({other})", prefix.display())))
-        }
-        Taken::Ours(_lease) => action(),
-    }
-}
-
 /// Rebuilds and publishes what the nodes have copied, or `which` of that; the copies are gone
 /// afterwards. Local.
 ///

@@ -9,7 +9,7 @@ use super::salvage::{ADVICE, NodeCopies, Salvaged, clear_copies, copy_node, publ
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
 use crate::operations::prefix::{holder, state_dir};
-use crate::operations::reach::{Inquiry, Reach};
+use crate::operations::run::reach::{Inquiry, Reach};
 use crate::params::{Environment, Settings};
 use crate::records::CourseTurn;
 use crate::transfer::{OnPrefix, Which, list_in_cache, list_prefix, removals};

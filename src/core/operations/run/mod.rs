@@ -9,6 +9,7 @@
 //! | `nodes.rs` | which nodes are healthy |
 //! | `command.rs` | command lines of launchers |
 //! | `latest.rs` | the newest checkpoint, for programs that have to be told |
+//! | `reach.rs` | commands on all nodes of a run |
 //! | `commands.rs` | commands of others, run within a time |
 
 mod command;
@@ -18,6 +19,7 @@ mod latest;
 mod manager;
 mod nodes;
 mod policy;
+pub(super) mod reach;
 
 pub use command::{Launcher, LauncherLine, slurm_variables};
 pub use commands::{Commands, Real};

@@ -3,6 +3,5 @@
 pub mod classic;
 pub(super) mod flush_state;
 pub(super) mod index_entry;
-pub(super) mod prefix_identity;
 pub(super) mod prefix_index;
 pub(super) mod summary;

@@ -16,7 +16,7 @@ use crate::records::text::{epoch_text, parse_epoch};
 use crate::system::Attributes;
 
 /// What the manifest says.
-pub(in crate::redundancy) struct Manifest {
+pub(crate) struct Manifest {
     pub id: u64,
     pub epoch: u64,
     pub world_size: usize,
@@ -65,7 +65,11 @@ impl Manifest {
 
     /// Finds what the survivor has of the left neighbour at `distance`, if it fits its set and its
     /// seal and all of it was found right by the caller; `None` counts as lost.
-    pub fn find(ring: &Ring, distance: usize, own: &Survivor) -> Option<Self> {
+    pub(in crate::redundancy) fn find(
+        ring: &Ring,
+        distance: usize,
+        own: &Survivor,
+    ) -> Option<Self> {
         let left = ring.world_rank(ring.left_by(distance));
         let known = &own.protection.as_ref()?.files;
         let is_known = |name: &str| known.iter().any(|file| file.name == name);

@@ -13,7 +13,7 @@ mod copies;
 mod rebuild;
 mod stream;
 
-pub(super) use copies::Manifest;
+pub(crate) use copies::Manifest;
 
 use super::ring::Ring;
 use super::{MemberData, Protection, RedundancySet, Scheme, Single, Survivor};

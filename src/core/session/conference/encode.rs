@@ -1,18 +1,12 @@
 //! What a seal is asked for, and the encoding of a dataset beside the program, until a conference
 //! takes it.
 
-use crate::session::{
-    conference::{
-        Conference,
-        encoders::{EncodingUnderWay, SealAsked, Ways},
-    },
-    node::State,
-};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::agree::{agree, any};
+use crate::cache::under_way::{EncodingUnderWay, SealAsked, Ways};
 use crate::cache::{Encoded, Encoder, EncoderJob, Protect as _};
 use crate::comm::mesh::Mesh;
 use crate::comm::slices::Slices;
@@ -25,6 +19,7 @@ use crate::machine::{DatasetKey, Outcome, SealPlan};
 use crate::namespace::{self as ns, OnPrefix};
 use crate::records::FileMeta;
 use crate::redundancy::RedundancySet;
+use crate::session::{conference::Conference, node::State};
 use crate::system::{self, has_kernel_queues};
 use crate::transfer::about;
 

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `sync.rs` | the agreement, and the conference when there is something to do |
 //! | `streams.rs` | where the calls on each communicator of the program agree |
-//! | `encoders.rs` | threads that encode beside the program |
 //! | `encode.rs` | what a seal is asked for; encoding beside the program |
 //! | `perform.rs` | what it has decided, done by all ranks in the same order |
 //! | `eviction.rs` | a dataset leaves the cache |
@@ -13,7 +12,6 @@
 
 pub(super) mod contested;
 mod encode;
-pub(super) mod encoders;
 pub(super) mod eviction;
 pub(super) mod perform;
 pub(super) mod streams;
@@ -23,8 +21,7 @@ pub(super) mod trouble;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use encoders::Encoders;
-
+use crate::cache::under_way::Encoders;
 use crate::cache::{Leftovers, Spare};
 use crate::comm::Comm;
 use crate::launch::site::Site;

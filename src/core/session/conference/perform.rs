@@ -53,7 +53,7 @@ impl Conference {
             Step::Learned { .. } => self.updates.store_knowledge(links)?,
             Step::Spill { key, files } => return self.spill(links, key, files),
             Step::GiveUp { key } => self.give_up(key),
-            // Whoever asked for the conference ends the run.
+            // Told by `confer`; whoever asked for the conference ends the run.
             Step::Halt { .. } => {}
         }
         Ok(Outcome::Done)
@@ -199,7 +199,7 @@ impl Conference {
         if on_prefix {
             self.enter_index(links, key, id)?;
         }
-        self.halt.check_halt(self.rank.series.series()[key.series].checkpoint);
+        self.halt.check(self.rank.series.series()[key.series].checkpoint);
         Ok(())
     }
 

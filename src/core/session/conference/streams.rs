@@ -1,10 +1,10 @@
 //! What the streams of this rank agree on ([`crate::streams`]): a communicator of ours for each.
 
-use crate::session::conference::{Conference, Meetings};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::comm::Comm;
 use crate::error::Result;
+use crate::session::conference::{Conference, Meetings};
 use crate::streams::{CALLS, WORLD};
 use crate::system::monotonic_ms;
 

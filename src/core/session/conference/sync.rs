@@ -1,6 +1,5 @@
 //! Sync points: the agreement, and the conference when there is something to do.
 
-use crate::session::{conference::Conference, node::State, rank::lock};
 use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
@@ -12,6 +11,8 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{Next, Report, Step, SyncKind};
 use crate::namespace as ns;
+use crate::session::rank::Milestone;
+use crate::session::{conference::Conference, node::State, rank::lock};
 use crate::streams::{Carries, WORLD};
 use crate::system::{below_limit, monotonic_ms, random_u64};
 
@@ -19,7 +20,7 @@ impl Conference {
     /// Agrees with the other ranks if that is due: the program is about to make a blocking
     /// collective call that every rank makes, on the communicator of `stream`. The only place in a
     /// run where the engine communicates.
-    /// Returns whether a halt is to be carried out.
+    /// Returns whether the run is to end here.
     pub fn sync(&self, stream: usize, kind: SyncKind) -> bool {
         if self.rank.is_child() || self.rank.is_ended() {
             return false;
@@ -103,7 +104,7 @@ impl Conference {
     }
 
     /// Holds a conference: all ranks say what they know; all decide the same; all do it. Returns
-    /// whether a halt is to be carried out.
+    /// whether the run is to end here.
     pub(crate) fn confer(&self, links: &Links) -> Result<bool> {
         let _below = below_limit();
         self.rank.tally.one(Count::Conferences);
@@ -130,7 +131,9 @@ impl Conference {
         loop {
             let step = self.node.state().machine.next_step();
             let Some(step) = step else { break };
-            halts |= matches!(step, Step::Halt { .. });
+            if matches!(step, Step::Halt { .. }) {
+                halts |= self.halt.tell_and_record();
+            }
             let outcome = self.perform(links, &step)?;
             self.node.state().machine.done(&step, outcome);
         }
@@ -217,6 +220,6 @@ impl Conference {
             ),
         );
         self.rank.event(|| Event::new("FALLBACK").note(error.to_string()));
-        self.rank.stop_routing();
+        self.rank.reach(Milestone::OutOfCache);
     }
 }

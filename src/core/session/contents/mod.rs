@@ -15,11 +15,11 @@ pub(super) mod placing;
 mod private;
 mod steps;
 
-use crate::namespace::Doomed;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use crate::launch::site::Site;
+use crate::namespace::Doomed;
 use crate::patterns::Template;
 use crate::session::{node::Node, rank::Rank, stores::Stores, updates::Updates};
 

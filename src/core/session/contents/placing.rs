@@ -1,13 +1,13 @@
 //! What an open is made of: where the file is that a name leads to, and how a new content of it
 //! gets its place, in a dataset's directory or on the PFS.
 
-use crate::machine::FileRef;
 use std::path::Path;
 
 use crate::account::tally::Count;
 use crate::error::{Error, Result};
 use crate::handles::{LiesAt, Room, Tracked};
 use crate::log::{self, messages};
+use crate::machine::FileRef;
 use crate::machine::{DatasetKey, Placed, Reason};
 use crate::namespace::{
     self as ns, Answer, FoundTarget, OnPrefix, OpenIntent, Place, WriteClaim, WriteStart,

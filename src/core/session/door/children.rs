@@ -1,7 +1,6 @@
 //! Processes that this rank has started, and forked ones, see what it sees: their shim asks here
 //! (`preload/src/child/mod.rs`), and a thread answers as the engine would answer the rank itself.
 
-use super::counter::ChildrenSocket;
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
@@ -13,6 +12,7 @@ use std::time::Duration;
 
 use scr_abi::wire::{self, FileStat, Question, Reply, Request};
 
+use super::counter::ChildrenSocket;
 use crate::log;
 use crate::namespace::{Answer, Entry};
 use crate::session::{Session, door::hooked::Note};

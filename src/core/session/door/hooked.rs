@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::session::Session;
+use crate::session::rank::Milestone;
 
 /// Something that the shim has seen.
 #[derive(Debug, Clone, Copy)]
@@ -32,12 +33,12 @@ impl Session {
     pub fn note(&self, note: Note<'_>) {
         match note {
             Note::ForkedChild => {
-                self.rank.become_child();
+                self.rank.reach(Milestone::Forked);
                 self.counter.leave_to_parent();
             }
             Note::Exit => self.ending.exit(),
             Note::Leave => self.ending.leave(),
-            Note::Finalized => _ = self.rank.end(),
+            Note::Finalized => _ = self.rank.reach(Milestone::Ended),
             // Attributes are read from the files at the seal.
             Note::Attributes(_) => {}
             Note::Make(path) => self.names.give_way(path),

@@ -11,6 +11,7 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetState, SharedDataset};
 use crate::namespace::parent;
+use crate::session::rank::Milestone;
 use crate::session::{ending::Ending, node::State, rank::lock};
 use crate::system::{Planted, below_limit, monotonic_ms, planted};
 
@@ -22,14 +23,14 @@ impl Ending {
             return;
         }
         let _below = below_limit();
-        self.rank.begin_finish();
+        self.rank.reach(Milestone::Finishing);
         self.site.host.inside(|| self.handles.await_lent());
         if let Some(links) = self.rank.links()
             && let Err(error) = self.site.host.inside(|| self.finish_together(&links))
         {
             self.conference.stop_agreements(&error);
         }
-        self.rank.end();
+        self.rank.reach(Milestone::Ended);
         self.site.host.inside(|| {
             self.handles.end_all_lent();
             self.report.compute_ended();
@@ -50,12 +51,9 @@ impl Ending {
         if planted(Planted::ClearEarly) {
             cache::finish(&links.ctx(&self.site))?;
         }
-        let mut halts = self.conference.confer(links)?;
+        self.conference.confer(links)?;
         if self.node.state().machine.ends_again() {
-            halts |= self.conference.confer(links)?;
-        }
-        if halts {
-            self.halt.tell_and_record();
+            self.conference.confer(links)?;
         }
         self.node.state().machine.end();
         self.contents.publish_all_private();
@@ -63,7 +61,9 @@ impl Ending {
         self.flush.complete_background(links)?;
         self.updates.sweep_wanted();
         self.names.forget_moved();
-        self.halt.record_end();
+        if self.site.rank == 0 {
+            self.halt.conditions.record_end();
+        }
         self.conference.evicted.remove();
         self.site.layout.stores.iter().for_each(|store| self.stores.end_spares(store));
         self.clear_cache(links)?;

@@ -4,10 +4,12 @@
 
 use std::time::{Duration, Instant};
 
+use crate::launch::meeting::Meeting;
 use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::records::{DatasetRecord, RecordedState};
 use crate::session::ending::Ending;
+use crate::session::rank::Milestone;
 use crate::transfer::{Background, announce_background};
 
 /// How long a flush by threads may take that was under way when the process came to its end.
@@ -17,7 +19,7 @@ impl Ending {
     /// Notes that the process ends, and MPI_Finalize was not called: not yet, at least. What is
     /// closed and nowhere else goes to the PFS, now and at every close from here on.
     pub(crate) fn exit(&self) {
-        if self.rank.is_child() || self.rank.is_ended() || self.rank.begin_exit() {
+        if self.rank.is_child() || self.rank.is_ended() || self.rank.reach(Milestone::Exiting) {
             return;
         }
         self.node.state().machine.begin_exit();
@@ -38,7 +40,7 @@ impl Ending {
         let all_there = self.save_together();
         self.flush.end_run("EXIT");
         self.rank.end_log("EXIT");
-        self.rank.end();
+        self.rank.reach(Milestone::Ended);
         self.node.state().machine.end();
         // A pointer must not come before what the other ranks have written.
         let pointers = self.unsealed.publish_closed(all_there);
@@ -62,11 +64,11 @@ impl Ending {
     fn save_together(&self) -> bool {
         let unsaved = self.node.state().machine.unsaved();
         let announce = || unsaved.iter().for_each(|key| self.announce(key));
-        let meeting = self.rank.meeting("ended");
+        let meeting = Meeting::of(&self.site, self.rank.launch, "ended");
         if !meeting.is_complete(announce) {
             return false;
         }
-        let meeting = self.rank.meeting("saved");
+        let meeting = Meeting::of(&self.site, self.rank.launch, "saved");
         meeting.show_life_during(self.site.host.clone(), || {
             unsaved.iter().for_each(|key| self.save(key));
             self.await_flushes();

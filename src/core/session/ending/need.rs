@@ -17,7 +17,7 @@ impl Ending {
         let ended = || Error::Comm("the ranks do not agree on anything any more".to_string());
         let links = self.rank.links().ok_or_else(ended)?;
         self.site.host.inside(|| {
-            let halting = self.site.rank == 0 && self.halt.is_halt_pending();
+            let halting = self.site.rank == 0 && self.halt.conditions.is_pending();
             let own = lock(&self.conference.need).ask(monotonic_ms(), limits, halting);
             decision_of_root(links.world.as_ref(), own)
         })

@@ -1,7 +1,6 @@
 //! Flushes in the background: that which a restart begins, and those of `SCR_FLUSH_ASYNC`; their
 //! completion, and their end before the data go.
 
-use crate::session::{flush::Flusher, rank::lock};
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome};
 use crate::params::keys;
 use crate::records::DatasetRecord;
+use crate::session::{flush::Flusher, rank::lock};
 use crate::transfer::{
     Advance, AsyncFlush, Background, BackgroundJob, PublishIf, background_ids, can_resume,
     complete_background, roll_back, settle_background,

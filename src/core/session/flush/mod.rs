@@ -19,7 +19,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::account::flush_file::PlacesTold;
-
 use crate::launch::site::Site;
 use crate::session::{
     node::Node, rank::Rank, stores::Stores, unsealed::Unsealed, updates::Updates,

@@ -9,6 +9,7 @@ use crate::account::flush_file::DatasetPlaces;
 use crate::cache::RebuildReport;
 use crate::comm::ranks::ranks_phrase;
 use crate::events::Event;
+use crate::launch::meeting::sweep_meetings;
 use crate::log;
 use crate::machine::{DatasetState, SharedDataset};
 use crate::records::{Nodes, Record as _};
@@ -44,7 +45,7 @@ impl Flusher {
     ) {
         self.updates.sweep_wanted();
         if self.site.rank == 0 {
-            self.rank.sweep_meetings();
+            sweep_meetings(&self.site, self.rank.launch);
             // What a run that was killed has left there; ours is the lease.
             let _ = std::fs::remove_dir_all(self.site.fallback_dir());
             self.rank.begin_log(hosts);

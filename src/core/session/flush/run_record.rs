@@ -7,11 +7,10 @@
 use std::collections::BTreeMap;
 
 use crate::account::run_book::DatasetNow;
-use crate::descriptors::RedundancyDesc;
 use crate::launch::host::Door;
 use crate::log;
 use crate::machine::DatasetState;
-use crate::params::{DescriptorLine, LineKind, Setting, Settings, Source, escaped};
+use crate::params::Setting;
 use crate::records::{Record as _, Refusal, RunEnd, RunNode, RunRecord};
 use crate::session::flush::Flusher;
 use crate::system::unix_seconds;
@@ -43,9 +42,9 @@ impl Flusher {
             ranks: site.size as u64,
             started: unix_seconds(),
             config: settings.user_file.clone(),
-            settings: chosen.map(setting).chain(lines_of_program(settings)).collect(),
+            settings: chosen.map(setting).chain(settings.lines_of_program()).collect(),
             patterns: if by_calls { String::new() } else { self.rank.series.in_force() },
-            protection: self.protection_in_words(),
+            protection: site.descriptors.in_words(),
             warnings: settings
                 .warnings
                 .iter()
@@ -56,21 +55,6 @@ impl Flusher {
             ..RunRecord::default()
         };
         self.rank.events.run.begin(record, hosts.to_vec());
-    }
-
-    /// A clause for each scheme in use.
-    fn protection_in_words(&self) -> Vec<String> {
-        let all = &self.site.descriptors;
-        let one = |scheme: &RedundancyDesc| {
-            let store = scheme.base.display();
-            let when = match (scheme.interval, scheme.output) {
-                (_, true) => "output".to_owned(),
-                (1, _) => "every checkpoint".to_owned(),
-                (interval, _) => format!("every checkpoint that {interval} divides"),
-            };
-            format!("{} in {store}, failure group {}: {when}", scheme.scheme.name(), scheme.group)
-        };
-        all.redundancy.iter().filter(|scheme| scheme.enabled).map(one).collect()
     }
 
     /// Writes the record, if something has changed and the last time is a while ago. Local.
@@ -124,17 +108,4 @@ impl Flusher {
         });
         seen.collect()
     }
-}
-/// The descriptor lines that the program has set, by their first word.
-fn lines_of_program(settings: &Settings) -> Vec<(String, (String, String))> {
-    let kinds = [LineKind::Groups, LineKind::Store, LineKind::Checkpoint];
-    let lines = kinds.into_iter().flat_map(|kind| settings.lines(kind));
-    let of_program = lines.filter(|line| line.source == Source::Program);
-    let entry = |line: &DescriptorLine| {
-        let fields: Vec<String> =
-            line.fields.iter().map(|(key, value)| format!("{key}={}", escaped(value))).collect();
-        let name = format!("{}={}", line.kind.key(), escaped(&line.subject));
-        (name, (fields.join(" "), line.place.clone()))
-    };
-    of_program.map(entry).collect()
 }

@@ -1,12 +1,12 @@
 //! Checksums that were taken while the program wrote (`handles/checksums.rs`): what the hooks tell
 //! of them, and what others may have written since.
 
-use crate::handles::LiesAt;
-use crate::system::monotonic_ms;
 use std::fs::Metadata;
 use std::path::Path;
 
+use crate::handles::LiesAt;
 use crate::session::handles::Handles;
+use crate::system::monotonic_ms;
 
 impl Handles {
     /// Notes that what was written through the token's descriptors, which is about to be closed,

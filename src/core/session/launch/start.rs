@@ -1,9 +1,30 @@
-//! The collective part of the start: the ranks come together (`launch/join.rs`), and take over
-//! what an earlier launch has left.
+//! The collective part of the start: the ranks come together (`launch/start/join.rs`), and take
+//! over what an earlier launch has left.
 
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use crate::account::calls::Calls;
+use crate::account::tally::Tally;
+use crate::account::unmatched::Unmatched;
+use crate::cache::under_way::Encoders;
+use crate::cache::{Launches, Leftovers, Setbacks, Spare, Takeover, find_evicted, rebuild};
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::files::lease::Lease;
+use crate::launch::HaltConditions;
+use crate::launch::meeting::share_messages;
+use crate::launch::start::earlier::{purge, take_over_other_size};
+use crate::launch::start::join::Joined;
+use crate::launch::start::prepare::Arrival;
+use crate::launch::start::together::{foreign, machine_config, templates};
+use crate::machine::{Idle, Knowledge, Machine, Need};
+use crate::namespace::{Directories, Neighbours, SilencedFiles, View};
+use crate::records::learned;
 use crate::session::{
     Session,
-    conference::{Conference, encoders::Encoders},
+    conference::Conference,
     contents::Contents,
     door::counter::Counter,
     ending::Ending,
@@ -14,30 +35,13 @@ use crate::session::{
     node::{Node, State, shared::SharedState},
     prefix::Inspector,
     program::Program,
-    rank::{Events, Rank, RankStage, calls::Calls},
+    rank::{Events, Rank},
     report::Report,
     restart::Restorer,
     stores::Stores,
     unsealed::Unsealed,
     updates::Updates,
 };
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
-
-use crate::account::tally::Tally;
-use crate::account::unmatched::Unmatched;
-use crate::cache::{Launches, Leftovers, Setbacks, Spare, Takeover, find_evicted, rebuild};
-use crate::comm::Comm;
-use crate::error::Result;
-use crate::files::lease::Lease;
-use crate::launch::earlier::{purge, take_over_other_size};
-use crate::launch::join::Joined;
-use crate::launch::prepare::Arrival;
-use crate::launch::together::{foreign, machine_config, templates};
-use crate::machine::{Idle, Knowledge, Machine, Need};
-use crate::namespace::{Directories, Neighbours, SilencedFiles, View};
-use crate::records::learned;
 use crate::system::{Memory, below_limit, monotonic_ms};
 use crate::transfer::recover_journal;
 
@@ -67,7 +71,7 @@ impl Session {
         let machine = Machine::new(machine_config(site, series, &hosts), &known, monotonic_ms());
         let (session, restart) = build(joined, machine, &known, spare, evicted);
         let Session { rank, node, flush, names, .. } = &session;
-        rank.share_messages();
+        share_messages(&rank.site, rank.launch);
         flush.begin_run(&hosts);
         flush.begin_records(&hosts, &mut report, events);
         node.meet_neighbours()?;
@@ -128,7 +132,8 @@ fn build(
         background: Mutex::default(),
         flushes: Mutex::default(),
         places: Mutex::default());
-    let halt = owner!(Halt, site { rank node } reason: Mutex::default(), looked: Mutex::default());
+    let conditions = HaltConditions::new(site.clone());
+    let halt = owner!(Halt, site { rank node } conditions: conditions);
     let conference = owner!(Conference, site
         { rank node report stores updates contents unsealed handles names flush halt }
         meetings: Mutex::default(),
@@ -176,7 +181,7 @@ fn rank(joined: Joined, known: &[Knowledge]) -> (Arc<Rank>, Vec<Lease>) {
         silenced: SilencedFiles::new(known),
         directories: Directories::new(known),
         calls: Calls::default(),
-        stage: RankStage::default(),
+        milestones: Default::default(),
     };
     (Arc::new(rank), leases)
 }

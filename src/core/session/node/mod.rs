@@ -38,37 +38,34 @@ pub struct Node {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
-    use std::thread::scope;
+    use std::sync::Mutex;
+    use std::thread::{scope, yield_now};
 
     use crate::machine::DatasetKey;
-    use crate::session::alone::Alone;
+    use crate::session::{alone::Alone, rank::lock};
 
     /// All calls of the program once waited for a slow rename on the prefix.
     #[test]
     fn who_looks_does_not_wait_for_a_name_that_a_thread_gives_and_who_changes_it_does() {
         let one = Alone::new();
         let (node, key) = (&one.session.node, &DatasetKey::new(0, "1", 0));
-        let ((begun, has_begun), (go_on, goes_on)) = (channel(), channel());
+        let done = &Mutex::new(Vec::new());
         scope(|threads| {
-            threads.spawn(move || {
-                node.state.publish(key, "ck/1/file", &mut || {
-                    begun.send(()).unwrap();
-                    goes_on.recv().unwrap();
-                    Ok(())
-                })
-            });
-            has_begun.recv().unwrap();
-            drop(node.state_to_look());
-            drop(node.state_to_change(&["ck/2/file"]));
-            let (changed, is_changed) = channel();
-            threads.spawn(move || {
-                drop(node.state_to_change(&["ck/1/file"]));
-                changed.send(()).unwrap();
-            });
-            assert!(is_changed.try_recv().is_err());
-            go_on.send(()).unwrap();
-            is_changed.recv().unwrap();
+            let rename = &mut || {
+                drop(node.state_to_look());
+                drop(node.state_to_change(&["ck/2/file"]));
+                threads.spawn(|| {
+                    drop(node.state_to_change(&["ck/1/file"]));
+                    lock(done).push("changed");
+                });
+                while !node.state.is_awaited() && lock(done).is_empty() {
+                    yield_now();
+                }
+                lock(done).push("named");
+                Ok(())
+            };
+            node.state.publish(key, "ck/1/file", rename).unwrap();
         });
+        assert_eq!(*lock(done), ["named", "changed"]);
     }
 }

@@ -90,6 +90,12 @@ impl SharedState {
         guarded
     }
 
+    /// Tells whether a call waits for threads.
+    #[cfg(test)]
+    pub(super) fn is_awaited(&self) -> bool {
+        self.lock().publishing.awaited > 0
+    }
+
     /// Takes a thread's turn to give `name` to its file of `key` by `publish`. Returns `false` if
     /// the program has deleted it, or the PFS has a newer content.
     ///

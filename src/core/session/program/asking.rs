@@ -30,7 +30,7 @@ impl Program {
     pub fn should_exit(&self) -> Result<bool> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
-            let own = self.site.rank == 0 && self.halt.is_halt_pending();
+            let own = self.site.rank == 0 && self.halt.conditions.is_pending();
             let mut word = [i64::from(own)];
             links.world.all_max(&mut word)?;
             Ok(word[0] != 0)

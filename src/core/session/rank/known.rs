@@ -1,15 +1,15 @@
 //! What a rank knows of itself, and of a name; nothing here waits, or needs the state.
 
-use crate::error::Result;
-use crate::session::rank::{Rank, lock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::launch::site::Links;
 use crate::machine::{DatasetKey, FileRef, Outcome};
 use crate::namespace as ns;
 use crate::patterns::Match;
 use crate::records;
+use crate::session::rank::{Rank, lock};
 
 impl Rank {
     /// Returns the program's directory, symlinks resolved.

@@ -2,33 +2,30 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `calls.rs` | what the program has said by calls of SCR |
 //! | `known.rs` | what it knows of itself and of names |
-//! | `meetings.rs` | folders in which the ranks of a launch meet |
 //! | `stage.rs` | how far it has come |
 //! | `publish.rs` | one file to the prefix by itself, for a reason |
 //! | `events.rs` | the log of events |
 //! | `guard.rs` | locks |
 //! | `words.rs` | lines for the user, by one rank |
 
-pub(super) mod calls;
 mod events;
 mod guard;
 pub(super) mod known;
-pub(super) mod meetings;
 pub(super) mod publish;
 mod stage;
 mod words;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 pub(crate) use guard::lock;
+pub(crate) use stage::Milestone;
 
-use calls::Calls;
+use stage::Milestones;
 
+use crate::account::calls::Calls;
 use crate::account::run_book::RunBook;
 use crate::account::tally::Tally;
 use crate::events::EventLog;
@@ -47,20 +44,6 @@ pub(crate) struct Events {
     pub run: RunBook,
 }
 
-/// What has come about so far. Nothing of it is ever taken back.
-#[derive(Debug, Default)]
-pub(crate) struct RankStage {
-    /// The rank uses the cache no more.
-    passes: AtomicBool,
-    /// This process is a forked child of the rank.
-    child: AtomicBool,
-    ended: AtomicBool,
-    /// exit(3) was called before MPI_Finalize, which may come yet.
-    exiting: AtomicBool,
-    /// In MPI_Finalize, or ending for a halt condition.
-    finishing: AtomicBool,
-}
-
 /// A rank of this launch.
 pub struct Rank {
     pub(super) site: Arc<Site>,
@@ -76,7 +59,7 @@ pub struct Rank {
     pub(super) silenced: SilencedFiles,
     pub(super) directories: Directories,
     pub(super) calls: Calls,
-    pub(super) stage: RankStage,
+    pub(super) milestones: Milestones,
 }
 
 #[cfg(test)]
@@ -98,7 +81,7 @@ mod tests {
         let one = Alone::new();
         let rank = &one.session.rank;
         assert!(rank.is_routing());
-        assert_eq!([rank.stop_routing(), rank.stop_routing()], [false, true]);
+        assert_eq!([1, 2].map(|_| rank.reach(super::Milestone::OutOfCache)), [false, true]);
         assert!(!rank.is_routing());
     }
 }

@@ -1,57 +1,53 @@
 //! How far a rank has come: it uses the cache, ends, has ended, or is not the rank at all.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::session::rank::Rank;
 
+/// What comes about once, and is never taken back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Milestone {
+    /// The rank uses the cache no more: what comes goes straight to the PFS.
+    OutOfCache = 1,
+    /// This process is a forked child of the rank.
+    Forked = 2,
+    /// exit(3) was called before MPI_Finalize, which may come yet.
+    Exiting = 4,
+    /// In MPI_Finalize, or ending for a halt condition.
+    Finishing = 8,
+    Ended = 16,
+}
+
+/// Which of them have come about, as bits.
+pub(super) type Milestones = AtomicU8;
+
 impl Rank {
-    /// Tells whether files go to the cache.
+    /// Notes that this has come about. Returns whether it had before.
+    pub(crate) fn reach(&self, milestone: Milestone) -> bool {
+        self.milestones.fetch_or(milestone as u8, Ordering::Relaxed) & milestone as u8 != 0
+    }
+
+    fn has_reached(&self, milestone: Milestone) -> bool {
+        self.milestones.load(Ordering::Relaxed) & milestone as u8 != 0
+    }
+
     pub(crate) fn is_routing(&self) -> bool {
-        !self.stage.passes.load(Ordering::Relaxed)
+        !self.has_reached(Milestone::OutOfCache)
     }
 
-    /// Sends all that comes straight to the PFS. Returns whether that was so before.
-    pub(crate) fn stop_routing(&self) -> bool {
-        self.stage.passes.swap(true, Ordering::Relaxed)
-    }
-
-    /// Tells whether this process is a forked child of the rank.
     pub(crate) fn is_child(&self) -> bool {
-        self.stage.child.load(Ordering::Relaxed)
+        self.has_reached(Milestone::Forked)
     }
 
-    /// Notes that it is.
-    pub(crate) fn become_child(&self) -> bool {
-        self.stage.child.swap(true, Ordering::Relaxed)
-    }
-
-    /// Tells whether the engine has ended.
     pub(crate) fn is_ended(&self) -> bool {
-        self.stage.ended.load(Ordering::Relaxed)
+        self.has_reached(Milestone::Ended)
     }
 
-    /// Notes that it has.
-    pub(crate) fn end(&self) -> bool {
-        self.stage.ended.swap(true, Ordering::Relaxed)
-    }
-
-    /// Tells whether the process ends without MPI_Finalize, so far.
     pub(crate) fn is_exiting(&self) -> bool {
-        self.stage.exiting.load(Ordering::Relaxed)
+        self.has_reached(Milestone::Exiting)
     }
 
-    /// Notes that it does. Returns whether that was noted before.
-    pub(crate) fn begin_exit(&self) -> bool {
-        self.stage.exiting.swap(true, Ordering::Relaxed)
-    }
-
-    /// Tells whether the rank is in MPI_Finalize, or ends for a halt condition.
     pub(crate) fn is_finishing(&self) -> bool {
-        self.stage.finishing.load(Ordering::Relaxed)
-    }
-
-    /// Notes that it is.
-    pub(crate) fn begin_finish(&self) -> bool {
-        self.stage.finishing.swap(true, Ordering::Relaxed)
+        self.has_reached(Milestone::Finishing)
     }
 }

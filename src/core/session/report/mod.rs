@@ -12,13 +12,13 @@ mod passed;
 mod phases;
 mod unprotected;
 
-use crate::machine::DatasetKey;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use crate::account::unmatched::Unmatched;
 use crate::launch::site::Site;
+use crate::machine::DatasetKey;
 use crate::session::{node::Node, rank::Rank};
 
 /// What the program is doing.

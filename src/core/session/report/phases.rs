@@ -2,9 +2,9 @@
 //! flow, SCR_Start_checkpoint and SCR_Complete_checkpoint). As rank 0 sees them: a dataset begins
 //! with the first file of it that rank 0 opens for writing; what is between datasets is computing.
 
-use crate::account::tally::Count;
 use std::time::Instant;
 
+use crate::account::tally::Count;
 use crate::events::Event;
 use crate::machine::DatasetKey;
 use crate::session::{rank::lock, report::Report};

@@ -6,13 +6,13 @@
 //! ([`Stores::written`](crate::session::rank::runtime::Session)), and the door goes on to see to
 //! it (`preload/src/fd/reuse.rs`). They are kept only while memory is plenty.
 
-use crate::handles::open_in_place_of;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::IntoRawFd as _;
 
 use super::room::in_memory;
 use crate::cache::Store;
+use crate::handles::open_in_place_of;
 use crate::handles::{LiesAt, Tracked};
 use crate::log;
 use crate::machine::DatasetKey;

@@ -12,6 +12,7 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, OnPrefix, Place};
+use crate::session::rank::Milestone;
 use crate::session::{node::State, rank::lock, stores::Stores};
 use crate::system::monotonic_ms;
 
@@ -227,7 +228,7 @@ impl Stores {
 
     /// Stops the routing of this rank. False: it had stopped before.
     pub(crate) fn stop_routing(&self, reason: &str) -> bool {
-        let stops = !self.rank.stop_routing();
+        let stops = !self.rank.reach(Milestone::OutOfCache);
         if stops {
             self.rank.event(|| Event::new("FALLBACK").note(reason));
         }

@@ -1,8 +1,6 @@
 //! A store that is full or fails in the middle of a write: the file moves to the PFS, its
 //! descriptor too.
 
-use crate::handles::open_alike;
-use crate::machine::Reason;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +8,9 @@ use crate::account::tally::Count;
 use crate::cache::Setback;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
+use crate::handles::open_alike;
 use crate::handles::{LiesAt, Room, Tracked};
+use crate::machine::Reason;
 use crate::namespace::{self as ns, Place};
 use crate::session::{node::State, stores::Stores};
 use crate::system::{monotonic_ms, test_pause};

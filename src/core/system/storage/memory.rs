@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Space, space};
+use super::space::{Space, space};
 use crate::error::Result;
 
 /// Returns the bytes of memory that can be used without swapping (MemAvailable); `None` if the

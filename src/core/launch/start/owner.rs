@@ -10,7 +10,7 @@ use crate::cache::{Owner, former_path, newest_owner};
 use crate::comm::Comm;
 use crate::error::{Error, Result, again};
 use crate::kvtree::KvTree;
-use crate::launch::prepare::Preparation;
+use crate::launch::start::prepare::Preparation;
 use crate::log::{self, messages};
 use crate::namespace::STATE_FOLDER;
 use crate::params::keys;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::read_nodes_file;
-use super::run::{Commands, Shell};
+use super::{Commands, Shell};
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
+use crate::operations::read_nodes_file;
 use crate::params::{Environment, Settings, keys};
 use crate::progress::{self, Total};
 use crate::system;
@@ -31,7 +31,7 @@ pub struct Reach<'a> {
 }
 
 /// What a node is asked, and what its answer means.
-pub(super) struct Inquiry<'a, T> {
+pub(crate) struct Inquiry<'a, T> {
     /// For people who wait: "copying from the nodes".
     pub what: &'a str,
     /// What is done on this node, under its name.
@@ -59,7 +59,7 @@ impl Reach<'_> {
     }
 
     /// Asks `nodes`, all at a time.
-    pub(super) fn ask<T: Send>(
+    pub(crate) fn ask<T: Send>(
         &self,
         places: &JobPlaces,
         nodes: &[String],

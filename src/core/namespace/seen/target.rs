@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::seen::place::Place;
+use super::place::Place;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::system::{Attributes, clear_acl, copy_default_acl, is_denied, set_user_attributes};

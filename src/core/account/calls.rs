@@ -3,9 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
-
-use super::guard::lock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the program has told by calls.
 #[derive(Debug, Default)]
@@ -21,7 +19,7 @@ pub(crate) struct Calls {
 impl Calls {
     /// Locks the names of the files that the program has the say over.
     pub fn claimed(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        lock(&self.claimed)
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells whether the program has called SCR_Init.

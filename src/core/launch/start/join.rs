@@ -4,17 +4,17 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::aliases;
-use super::places::resources;
-use super::places::site::{Links, Site};
 use super::prepare::{Arrival, Preparation};
-use super::required::Required;
 use super::together::{share_trouble, warn};
 use crate::cache::{FilemapFile, Sets, Sharing};
 use crate::comm::Comm;
 use crate::descriptors::Descriptors;
 use crate::error::{Error, Result};
 use crate::files::lease::Lease;
+use crate::launch::aliases;
+use crate::launch::places::resources;
+use crate::launch::places::site::{Links, Site};
+use crate::launch::required::Required;
 use crate::patterns::{PatternConfig, SeriesSet};
 use crate::records::Zone;
 use crate::transfer::Options;

@@ -1,7 +1,7 @@
 //! Settings that do nothing for want of another one: each is told of at the start.
 
-use super::host::Door;
-use super::places::site::Site;
+use crate::launch::host::Door;
+use crate::launch::places::site::Site;
 use crate::params::{OptionalKey, Settings, Typed, keys};
 use crate::records::{HaltFile, Record as _};
 

@@ -3,12 +3,12 @@
 
 use std::time::Instant;
 
-use super::places::site::{Links, Site};
 use crate::account::deleted::{OUTSIDE_WINDOW, deletions};
 use crate::cache;
 use crate::cache::agree::agree;
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::launch::places::site::{Links, Site};
 use crate::log::{self, messages};
 use crate::params::keys;
 use crate::transfer::{Left, OtherSize, publish_other_size, purge_prefix};

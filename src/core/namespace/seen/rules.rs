@@ -4,12 +4,12 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use super::names::{parent, relative};
-use super::seen::answer::Answer;
-use super::seen::listing::entries;
-use super::seen::place::Place;
-use super::seen::view::View;
+use super::answer::Answer;
+use super::listing::entries;
+use super::place::Place;
 use super::target::may_create;
+use super::view::View;
+use crate::namespace::names::{parent, relative};
 
 /// The names below the prefix of a call that has two; `None` for a path elsewhere.
 #[derive(Debug, Clone, Copy)]

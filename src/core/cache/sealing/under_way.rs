@@ -1,10 +1,11 @@
 //! Threads that encode beside the program, and what a seal is asked for.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::cache::{Encoder, SealRequest};
+use super::encoder::Encoder;
+use super::seal::SealRequest;
 use crate::comm::Comm;
 use crate::comm::mesh::Link;
 use crate::comm::slices::Slices;
@@ -12,17 +13,16 @@ use crate::kvtree::KvTree;
 use crate::machine::{DatasetKey, SealPlan};
 use crate::records::{self, FileMeta};
 use crate::redundancy::RedundancySet;
-use crate::session::rank::lock;
 
 /// All that a seal needs to know of this rank's part.
 pub(crate) struct SealAsked {
     pub key: records::DatasetKey,
-    pub(super) store: String,
-    pub(super) files: Vec<FileMeta>,
-    pub(super) tags: BTreeMap<String, String>,
-    pub(super) gone: BTreeMap<String, u64>,
-    pub(super) set: RedundancySet,
-    pub(super) descriptor: KvTree,
+    pub(crate) store: String,
+    pub(crate) files: Vec<FileMeta>,
+    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) gone: BTreeMap<String, u64>,
+    pub(crate) set: RedundancySet,
+    pub(crate) descriptor: KvTree,
 }
 
 impl SealAsked {
@@ -43,25 +43,25 @@ impl SealAsked {
 }
 
 /// A thread that encodes, and for what.
-pub(super) struct EncodingUnderWay {
-    pub(super) encoder: Encoder,
-    pub(super) asked: SealAsked,
-    pub(super) begun: Instant,
-    pub(super) ways: Ways,
+pub(crate) struct EncodingUnderWay {
+    pub(crate) encoder: Encoder,
+    pub(crate) asked: SealAsked,
+    pub(crate) begun: Instant,
+    pub(crate) ways: Ways,
 }
 
 /// How the thread communicates.
 #[derive(Default)]
-pub(super) struct Ways {
+pub(crate) struct Ways {
     /// What the program's thread carries for it, and over what: nothing else uses that.
-    pub(super) slices: Option<(Arc<Slices>, Box<dyn Comm>)>,
+    pub(crate) slices: Option<(Arc<Slices>, Box<dyn Comm>)>,
     /// Its connections: nobody else uses them before its end.
-    pub(super) link: Option<Arc<dyn Link>>,
+    pub(crate) link: Option<Arc<dyn Link>>,
 }
 
 impl EncodingUnderWay {
     /// Carries its messages a little further.
-    pub(super) fn advance(&self) {
+    pub(crate) fn advance(&self) {
         if let Some((slices, comm)) = &self.ways.slices {
             slices.advance(&**comm);
         }
@@ -69,7 +69,7 @@ impl EncodingUnderWay {
 }
 
 /// Connections of the set that encoded last, with its world ranks; not while they are in use.
-pub(super) type KeptMesh = (Vec<usize>, Arc<dyn Link>);
+pub(crate) type KeptMesh = (Vec<usize>, Arc<dyn Link>);
 
 /// What this rank encodes beside the program.
 #[derive(Default)]
@@ -79,11 +79,11 @@ pub(crate) struct Encoders {
 }
 
 impl Encoders {
-    pub(super) fn all(&self) -> MutexGuard<'_, BTreeMap<DatasetKey, EncodingUnderWay>> {
-        lock(&self.under_way)
+    pub(crate) fn all(&self) -> MutexGuard<'_, BTreeMap<DatasetKey, EncodingUnderWay>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn kept(&self) -> MutexGuard<'_, Option<KeptMesh>> {
-        lock(&self.kept)
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Option<KeptMesh>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
 //! A write that begins.
 
 use super::target::FoundTarget;
-use super::told::notices::WriteClaim;
 use crate::machine::DatasetKey;
+use crate::namespace::told::notices::WriteClaim;
 
 /// What a rank is about to write.
 pub struct WriteStart<'a> {

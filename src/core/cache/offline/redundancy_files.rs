@@ -3,11 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::folder::REDUNDANCY_DIR;
-use super::partner::Manifest;
-use super::{Code, MemberList, ParityHeader};
 use crate::error::{Error, Result};
 use crate::records::FileMeta;
+use crate::redundancy::{Code, Manifest, MemberList, ParityHeader, REDUNDANCY_DIR};
 
 /// What a redundancy file tells.
 #[derive(Debug, Clone, PartialEq)]

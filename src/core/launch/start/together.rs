@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::places::site::Site;
 use super::prepare::Preparation;
 use crate::bytes::{Reader, Writer};
 use crate::cache::{Sharing, Spare, stores_in_records};
@@ -13,6 +12,7 @@ use crate::comm::{Comm, trees};
 use crate::error::{Error, Result, again};
 use crate::files::lease::{self, Lease, Taken};
 use crate::kvtree::KvTree;
+use crate::launch::places::site::Site;
 use crate::log::{self, Id, messages};
 use crate::machine::{CompleteBy, Knowledge, MachineConfig, OutputSeries, SeriesConfig};
 use crate::params::{Settings, keys};

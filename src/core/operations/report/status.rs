@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::index::read_flush_file;
-use super::prefix::state_dir;
-use super::rescue::scavenge::left_in_caches;
 use crate::error::{Error, Result};
 use crate::files::{lease, read_optional};
 use crate::log::{Id, messages};
+use crate::operations::index::read_flush_file;
+use crate::operations::prefix::state_dir;
+use crate::operations::rescue::scavenge::left_in_caches;
 use crate::params::{SCR_CONFIG, escaped};
 use crate::records::{HaltFile, IndexEntry, PrefixIndex, Record as _, Refusal, RunRecord};
 use crate::transfer::{Progress, flushes_under_way};
