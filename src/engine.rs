@@ -114,8 +114,8 @@ pub fn sync(comm: usize, kind: SyncKind) {
     }
 }
 
-/// Returns where calls are counted down that need not be told ([`Session::idle_points`]), and which
-/// those are. Called by the thread that has initialised MPI.
+/// Returns where calls are counted down that need not be told (`Conference::idle_points`), and
+/// which those are. Called by the thread that has initialised MPI.
 pub fn idle() -> Option<(&'static AtomicU32, mpi::Counted)> {
     let running = RUNNING.get()?;
     Some((running.session.conference.idle_points(), running.classifier.counted()))

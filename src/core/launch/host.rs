@@ -62,11 +62,11 @@ pub trait Host: Send + Sync {
     fn names_changed(&self) {}
 
     /// Has the descriptors of a [`lazy`](crate::handles::TOKEN_LAZY) token replaced now. It calls
-    /// [`Session::evacuate`](crate::session::Session::evacuate), so no lock may be held.
+    /// `Names::evacuate`, so no lock may be held.
     fn wake(&self, _token: u64) {}
 
     /// Has the file of a token moved to the PFS with all descriptors that are open on it, if that
-    /// is possible. It calls [`Session::evacuate`](crate::session::Session::evacuate), too.
+    /// is possible. It calls `Names::evacuate`, too.
     fn move_out(&self, _token: u64) {}
 
     /// The process is this rank's alone: what it may use of the machine, and has used, is the

@@ -51,22 +51,22 @@ impl Machine {
         if idle { self.facts.agreement.streams.idle(WORLD).try_into().unwrap_or(0) } else { 0 }
     }
 
-    /// Notes that a communicator is to have a stream: see [`Streams::seek`].
+    /// Notes that a communicator is to have a stream: see `Streams::seek`.
     pub fn seek_stream(&mut self) -> u64 {
         self.facts.agreement.streams.seek()
     }
 
-    /// Gives a communicator its place: [`Streams::place`].
+    /// Gives a communicator its place: `Streams::place`.
     pub fn place_stream(&mut self, on_all: u64, now_ms: u64) -> Option<usize> {
         self.facts.agreement.streams.place(on_all, now_ms)
     }
 
-    /// Ends a stream: [`Streams::close`].
+    /// Ends a stream: `Streams::close`.
     pub fn close_stream(&mut self, stream: usize) {
         self.facts.agreement.streams.close(stream);
     }
 
-    /// Takes the turn for calls of the program: [`Streams::take_turn`].
+    /// Takes the turn for calls of the program: `Streams::take_turn`.
     pub fn take_turn(&mut self) -> bool {
         self.facts.agreement.streams.take_turn()
     }

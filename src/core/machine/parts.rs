@@ -220,7 +220,7 @@ impl Machine {
         self.encodings.able = able;
     }
 
-    /// Notes that this rank's part of what [`Step::Encode`] has begun is over, `well` or not.
+    /// Notes that this rank's part of what `Step::Encode` has begun is over, `well` or not.
     pub fn encoded(&mut self, key: &DatasetKey, well: bool) {
         self.encodings.encoded(key, well);
     }

@@ -15,7 +15,7 @@ pub struct PatternText {
     pub text: String,
 }
 
-/// What a [`SeriesSet`] is made from.
+/// What a `SeriesSet` is made from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PatternConfig {
     /// The prefix directory, absolute, symlinks resolved.

@@ -2,7 +2,7 @@
 //!
 //! Only the depth matters here, and the name of the file at its open: what else MPI-IO opens
 //! inside its calls is its own (locks, trials of them, shared file pointers beside the file). The
-//! arguments are register-wide integers as in [`super::mpi`]; their number is all that differs.
+//! arguments are register-wide integers as in [`super::calls`]; their number is all that differs.
 
 use super::calls::{Role, mpi};
 

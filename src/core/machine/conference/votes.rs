@@ -15,7 +15,7 @@ pub struct Vote {
     pub covers: bool,
     /// Some rank has begun a later dataset of the series.
     pub followed: bool,
-    /// On some rank; see [`ProgramWord`](crate::machine::terms::report::ProgramWord).
+    /// On some rank; see `ProgramWord`.
     pub abandoned: bool,
     /// Time since the first rank began it, milliseconds.
     pub since_begun_ms: u64,

@@ -1,7 +1,7 @@
 //! Without agreements: closed files go to the PFS by themselves, each rank's by its helper thread.
 //!
 //! Without us a file is on the PFS when it is closed. Here it comes there a constant time later
-//! ([`super::MachineConfig::unsealed_ms`]), in the order in which the rank closed its files, so
+//! (`MachineConfig::unsealed_ms`), in the order in which the rank closed its files, so
 //! that the PFS looks as it would have looked that long ago. (Of a file that is written again
 //! before, the first close counts, and the newest content.) What depends on the files of *other*
 //! ranks waits longer. Twice as long: a file without id beside files with one (a pointer to a

@@ -46,7 +46,7 @@ pub struct NameFacts {
     pub kind: u64,
     /// It carries no id.
     pub bare: bool,
-    /// See [`FileRef::temporary`].
+    /// See `FileRef::temporary`.
     pub temporary: bool,
 }
 

@@ -19,7 +19,7 @@ impl RunFacts {
         !rewrites && dataset.open_files() == 0 && known == Some(dataset.set())
     }
 
-    /// Does what [`Machine::is_complete`] does; the second dataset of a series is compared with the
+    /// Does what `Machine::is_complete` does; the second dataset of a series is compared with the
     /// first, which is confirmed only by the conference that this one waits for.
     pub fn looks_complete(&self, dataset: &LocalDataset) -> bool {
         if let Some(explicit) = dataset.explicit {

@@ -113,8 +113,8 @@ impl SharedDataset {
         (self.told.kept || self.seals.fresh) && !self.flushed
     }
 
-    /// Tells whether it was tried often enough: see [`super::Step::Spill`] and
-    /// [`super::Step::GiveUp`].
+    /// Tells whether it was tried often enough: see `Step::Spill` and
+    /// `Step::GiveUp`.
     pub fn is_failing(&self) -> bool {
         self.failing.tries >= FAILURES_MAX
     }

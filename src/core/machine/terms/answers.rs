@@ -34,10 +34,10 @@ impl Intent {
 pub enum Placement {
     /// Not ours: the program's own path on the PFS, no event follows.
     Pass,
-    /// The file belongs to a dataset; [`super::Machine::write_closed`] (or `open_failed`) follows.
+    /// The file belongs to a dataset; `Machine::write_closed` (or `open_failed`) follows.
     Dataset(Placed),
     /// A file that must keep its content is opened for update: give the program a private copy of
-    /// it and call [`super::Machine::copy_up_closed`] at the last close.
+    /// it and call `Machine::copy_up_closed` at the last close.
     CopyUp {
         /// The dataset that holds the content, in cache or (restored from there) on the PFS.
         from: DatasetKey,

@@ -9,7 +9,7 @@ use super::reason::Why;
 /// `files`, `marked`, `kinds`, `sizes` and `temporaries` are equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Knowledge {
-    /// [`set_hash`] of this rank's file names, the captured id masked, in the last confirmed
+    /// `set_hash` of this rank's file names, the captured id masked, in the last confirmed
     /// dataset; `None` before the first one.
     pub files: Option<u64>,
     /// The settle time, milliseconds; 0: the configured one.
@@ -18,7 +18,7 @@ pub struct Knowledge {
     pub clean_seals: u32,
     /// Longest time between the first files of two successive datasets, milliseconds; 0: unknown.
     pub interval_ms: u64,
-    /// Names ([`name_hash`]) that stay on the PFS, and why.
+    /// Names (`name_hash`) that stay on the PFS, and why.
     pub unsafe_names: BTreeMap<u64, Why>,
     /// A name without id is unsafe, so that a roll-back could not be consistent: the whole series
     /// stays on the PFS.
@@ -28,13 +28,13 @@ pub struct Knowledge {
     /// Files are written again inside one checkpoint, so that a full set does not tell that it is
     /// complete.
     pub rewrites: bool,
-    /// Names ([`name_hash`]) that are never quiet: they belong to no dataset.
+    /// Names (`name_hash`) that are never quiet: they belong to no dataset.
     pub restless: BTreeSet<u64>,
     /// This rank's temporary-name templates (`patterns::temporary`), in text.
     pub temporaries: Vec<String>,
-    /// Kinds of names ([`kind_hash`]) that this rank has written in confirmed datasets.
+    /// Kinds of names (`kind_hash`) that this rank has written in confirmed datasets.
     pub kinds: BTreeSet<u64>,
-    /// Largest size of each of this rank's files seen so far, bytes, by [`name_hash`].
+    /// Largest size of each of this rank's files seen so far, bytes, by `name_hash`.
     pub sizes: BTreeMap<u64, u64>,
     /// For how long the program keeps its checkpoints.
     pub habit: Habit,

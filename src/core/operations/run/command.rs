@@ -68,7 +68,7 @@ impl Launcher {
         }
     }
 
-    /// Tells whether [`Line::place`] can put a launch on certain nodes.
+    /// Tells whether `LauncherLine::place` can put a launch on certain nodes.
     #[must_use]
     pub fn places(self) -> bool {
         self != Launcher::Other

@@ -88,7 +88,7 @@ impl Contents {
         }
     }
 
-    /// Puts the file into the dataset `placed.key`. `None` as in [`Self::try_open_for_writing`].
+    /// Puts the file into the dataset `placed.key`. `None` as in `Names::try_open_for_writing`.
     pub(crate) fn put_into(
         &self,
         mut state: Locked<'_>,

@@ -1,6 +1,6 @@
 //! Files that a process changes which this rank has started. What it writes passes no engine, and
 //! nobody knows when it is done: the change is made on the PFS, where the file is brought first.
-//! What is open already is one file for all ([`super::lent`]).
+//! What is open already is one file for all (`lent`).
 
 use std::path::Path;
 
@@ -105,7 +105,7 @@ impl Names {
         }
     }
 
-    /// From now on `name` is what the PFS has. `false`: see [`Self::write_in_turn`].
+    /// From now on `name` is what the PFS has. `false`: see `Contents::write_in_turn`.
     fn leave_to_child(
         &self,
         state: &mut Locked<'_>,

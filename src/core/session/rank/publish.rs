@@ -2,7 +2,7 @@
 //!
 //! Whatever a rank brings there file by file goes through here, so that it has a reason, which is
 //! counted and logged. What the machine and the view are to know of it, the caller tells them: that
-//! depends on where the file comes from ([`State::now_on_prefix`] if it stays in its dataset).
+//! depends on where the file comes from (`State::now_on_prefix` if it stays in its dataset).
 
 use std::path::Path;
 

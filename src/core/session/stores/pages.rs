@@ -3,7 +3,7 @@
 //!
 //! The file of a program shows no content but its own. So only such files are written over others
 //! that the program has written from start to end the last time, as the door says
-//! ([`Stores::written`](crate::session::rank::runtime::Session)), and the door goes on to see to
+//! (`Handles::written`), and the door goes on to see to
 //! it (`preload/src/fd/reuse.rs`). They are kept only while memory is plenty.
 
 use std::collections::BTreeSet;

@@ -156,7 +156,8 @@ pub(crate) fn leave_to_newer(
 ) -> Result<()> {
     for entry in part.entries.iter_mut().filter(|entry| !entry.meta.on_prefix) {
         let is_shared = part.key.is_shared_name(&entry.meta.name);
-        if !taken.contains(&entry.meta.name) && !(is_shared && is_later(prefix, entry)) {
+        let is_left = taken.contains(&entry.meta.name) || is_shared && is_later(prefix, entry);
+        if !is_left {
             continue;
         }
         let target = join_relative(prefix, &entry.meta.name)?;
