@@ -47,9 +47,8 @@ mod unsealed;
 mod updates;
 
 pub use crate::handles::TOKEN_LAZY;
-pub use crate::launch::Door;
 pub use crate::launch::program_setting;
-pub use crate::launch::{Alias, Arrival, Herald, Host, Required, Surroundings};
+pub use crate::launch::{Alias, Arrival, Door, Herald, Host, Required, Surroundings};
 pub use crate::machine::{Call, Need, NeedLimits, ProgramState};
 pub use crate::namespace::{Answer, Entry, FILENAME_MAX, StatAttributes};
 pub use door::Session;
