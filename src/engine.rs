@@ -124,9 +124,7 @@ pub fn idle() -> Option<(&'static AtomicU32, mpi::Counted)> {
 /// Notes that the program is about to open `path` by MPI-IO, all ranks of `comm` together.
 pub fn file_open(comm: usize, path: &Path) {
     let Some(running) = RUNNING.get() else { return };
-    if mpi::is_shared(comm) {
-        running.session.names.shared_open(path);
-    }
+    running.session.names.shared_open(path, &mpi::members(comm));
 }
 
 /// Notes that processes were added to the job.

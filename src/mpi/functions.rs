@@ -72,6 +72,7 @@ functions! {
     comm_create_errhandler = "Comm_create_errhandler"(OnError, Place);
     comm_create_keyval = "Comm_create_keyval"(OnCopy, OnDelete, *mut c_int, *mut c_void);
     comm_dup = "Comm_dup"(Handle, Place);
+    comm_group = "Comm_group"(Handle, Place);
     comm_free = "Comm_free"(Place);
     comm_free_keyval = "Comm_free_keyval"(*mut c_int);
     comm_get_attr = "Comm_get_attr"(Handle, c_int, *mut *mut c_void, *mut c_int);
@@ -86,6 +87,9 @@ functions! {
     finalize = "Finalize"();
     finalized = "Finalized"(*mut c_int);
     get_library_version = "Get_library_version"(*mut c_char, *mut c_int);
+    group_free = "Group_free"(Place);
+    group_translate_ranks = "Group_translate_ranks"(
+        Handle, c_int, *const c_int, Handle, *mut c_int);
     iprobe = "Iprobe"(c_int, c_int, Handle, *mut c_int, Status);
     irecv = "Irecv"(Receive, c_int, Handle, c_int, c_int, Handle, Place);
     isend = "Isend"(Send, c_int, Handle, c_int, c_int, Handle, Place);

@@ -337,14 +337,30 @@ unsafe extern "C" fn forget_known(
     0
 }
 
-/// Tells whether the communicator has more than one rank; a handle of no communicator has not.
-pub fn is_shared(handle: usize) -> bool {
-    let Ok(mpi) = library() else { return false };
+/// Returns the world ranks of a communicator's members, one that is not of this world as
+/// `usize::MAX`; empty for a handle of no communicator.
+pub fn members(handle: usize) -> Vec<usize> {
+    let Ok(mpi) = library() else { return Vec::new() };
     let comm = mpi.values.handle(handle);
     let mut size = 0;
+    let mut groups = mpi.values.handles(2, 0);
     // SAFETY: the handle is what the program passes to its own MPI call right after; a null handle
-    // is sorted out first. The out-parameter is a local.
+    // is sorted out first. The out-parameters are locals of the sizes that are said.
     unsafe {
-        comm != mpi.values.comm_null && (mpi.call.comm_size)(comm, &mut size) == 0 && size > 1
+        if comm == mpi.values.comm_null || (mpi.call.comm_size)(comm, &mut size) != 0 {
+            return Vec::new();
+        }
+        let own: Vec<c_int> = (0..size).collect();
+        let mut of_world = vec![mpi.values.undefined; own.len()];
+        if (mpi.call.comm_group)(comm, groups.place(0)) == 0
+            && (mpi.call.comm_group)(mpi.values.comm_world, groups.place(1)) == 0
+        {
+            let (group, world) = (groups.get(0), groups.get(1));
+            let into = of_world.as_mut_ptr();
+            let _ = (mpi.call.group_translate_ranks)(group, size, own.as_ptr(), world, into);
+            let _ = (mpi.call.group_free)(groups.place(0));
+            let _ = (mpi.call.group_free)(groups.place(1));
+        }
+        of_world.into_iter().map(|rank| usize::try_from(rank).unwrap_or(usize::MAX)).collect()
     }
 }

@@ -68,7 +68,6 @@ impl Machine {
             };
             self.watch.report(index, &mut report);
             self.deletions.report(index, &mut report);
-            report.unsafe_names.extend(self.others.take_joined(index));
             report
         };
         (0..count).map(report).collect()

@@ -2,7 +2,7 @@
 
 use super::matters::others::Contested;
 use super::parts::Machine;
-use super::state::{Deleted, Phase, Standing};
+use super::state::{Deleted, OnPfs, Phase, Standing};
 use super::terms::{
     DatasetKey, FileRef, Intent, Placement, Reason, UnsafeName, Why, Withdrawn, name_hash,
 };
@@ -70,7 +70,8 @@ impl Machine {
     }
 
     /// Takes a change of a file that another rank of this node has put into a dataset in progress:
-    /// both write to it. That rank answers for it; here it is known while it is open.
+    /// both write to it. That rank answers for it, unless [`Machine::answer_for`] follows; here it
+    /// is known while it is open.
     pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
         if self.facts.is_passive() || self.facts.status(of) != Standing::Open {
             return self.take_over(file, of, Intent::UPDATE, now_ms);
@@ -82,8 +83,29 @@ impl Machine {
             held.joined = !placed.is_on_prefix();
             placed.joined = held.joined;
         }
-        self.others.tell_joined(&mut self.facts, file);
         Placement::Dataset(placed)
+    }
+
+    /// Notes that this rank answers for a file that it has joined: of the ranks of the node that
+    /// write it the lowest does, so that it is the same one at each checkpoint.
+    pub fn answer_for(&mut self, of: &DatasetKey, name: &str) {
+        if let Some(held) = self.facts.file_mut(of, name) {
+            held.joined = false;
+        }
+    }
+
+    /// Notes that a lower rank of the node answers for this rank's file from now on. Gives the
+    /// dataset in progress that has it; here it is known while it is open.
+    pub fn lower_answers_for(&mut self, file: &FileRef) -> Option<DatasetKey> {
+        let (key, standing) = self.facts.holder(file)?;
+        if standing != Standing::Open {
+            return None;
+        }
+        let series = &mut self.facts.series[file.series];
+        series.find_mut(&key)?.files.get_mut(&file.name)?.joined = true;
+        series.leave_joined(&key, &file.name);
+        self.facts.agreement.changed(1);
+        Some(key)
     }
 
     /// Notes that a child of this rank opens a file, too, that is open on it in the dataset `of`:
@@ -134,6 +156,9 @@ impl Machine {
                 dataset.abandoned.remove(&file.name);
             }
             let Some(held) = dataset.files.get_mut(&file.name) else { continue };
+            if goes_on {
+                held.published = OnPfs::No; // the other rank may write to the file
+            }
             if held.open > 0 || !(held.outlived || held.is_deleted()) {
                 continue;
             }
@@ -170,9 +195,13 @@ impl Machine {
     pub fn settle_contested(&mut self, key: &DatasetKey, files: &[Contested]) {
         for Contested { file, ranks, spoiled } in files {
             let (name, bare) = (name_hash(&file.masked), file.masked == file.name);
-            let mark = UnsafeName { name, bare, why: Why::Writers };
-            self.watch.note_unsafe(&mut self.facts, key.series, &mark);
-            self.watch.find_marked(&self.facts, key.series);
+            let nodes = &self.facts.config.nodes;
+            let on_one_node = ranks.iter().all(|rank| nodes[*rank] == nodes[ranks[0]]);
+            if spoiled.is_some() || !on_one_node {
+                let mark = UnsafeName { name, bare, why: Why::Writers };
+                self.watch.note_unsafe(&mut self.facts, key.series, &mark);
+                self.watch.find_marked(&self.facts, key.series);
+            }
             let keeps = ranks[0] == self.facts.config.rank;
             let own = self.facts.own_mut(key).filter(|_| !keeps);
             match (spoiled, &mut self.conference) {

@@ -27,6 +27,7 @@
 //! | `generations.rs` | checkpoints without ids, under names that move |
 //! | `directories.rs` | directories that get their name when all have written |
 //! | `moves.rs` | names that move and go |
+//! | `one_node.rs` | files that several ranks of one node write |
 //! | `one_step.rs` | what a rank does to names is one step for the others |
 //! | `never_quiet.rs` | logs beside checkpoints |
 //! | `pointers.rs` | files and links that name the newest checkpoint |
@@ -71,6 +72,7 @@ mod markers;
 mod mortal;
 mod moves;
 mod never_quiet;
+mod one_node;
 mod one_step;
 mod paths;
 mod pointers;

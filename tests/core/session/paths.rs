@@ -161,10 +161,10 @@ impl Files {
         self.settled(|| self.done(ask(), &from, |from| fs::rename(from, &to)))
     }
 
-    /// What comes before MPI_File_open.
-    pub fn open_together(&self, name: &str) {
+    /// What comes before MPI_File_open on a communicator of these ranks.
+    pub fn open_together(&self, name: &str, ranks: &[usize]) {
         if let Some(session) = self.session() {
-            session.names.shared_open(&self.path(name));
+            session.names.shared_open(&self.path(name), ranks);
         }
     }
 

@@ -281,7 +281,7 @@ fn together(rank: &Rank, dice: &Dice) -> Vec<Option<String>> {
         for naming in [Naming::Fixed, Naming::Partial] {
             let name = naming.of(&format!("{last}.{naming:?}"), dice);
             rank.barrier();
-            rank.files.open_together(&name);
+            rank.files.open_together(&name, &(0..rank.size).collect::<Vec<_>>());
             let file = rank.files.open(&name, libc::O_RDWR | libc::O_CREAT).unwrap();
             let line = format!("rank {} at step {step}\n", rank.rank);
             file.write_at(line.as_bytes(), (rank.rank * line.len()) as u64).unwrap();

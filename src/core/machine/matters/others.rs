@@ -2,13 +2,13 @@
 //! again; it changes them. Told at the next conference; what a sync point puts in order keeps its
 //! order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::logs::Restless;
 use crate::comm::ranks::ranks_phrase;
 use crate::machine::state::{DatasetState, LocalFile, Phase, RunFacts, SharedDataset};
 use crate::machine::terms::{
-    DatasetKey, DatasetReport, FileRef, Report, SeriesReport, UnsafeName, Why, name_hash,
+    DatasetKey, DatasetReport, FileRef, Report, SeriesReport,
 };
 
 /// One of them; the same on all ranks.
@@ -66,9 +66,6 @@ struct SeriesOthers {
     deleted_elsewhere: BTreeSet<String>,
     /// Files that another rank of the node has made, as this one was told when it happened.
     made_near: BTreeSet<String>,
-    /// Names of files that this rank wrote together with another one of its node since the last
-    /// report; `true`: without id.
-    joined: BTreeMap<u64, bool>,
     /// What the others are to hear: what [`SeriesReport`] has of that.
     news: SeriesReport,
 }
@@ -87,12 +84,6 @@ impl Others {
     /// Takes what the others are to hear.
     pub fn take_news(&mut self, series: usize) -> SeriesReport {
         std::mem::take(&mut self.series[series].news)
-    }
-
-    /// Takes names that ranks of this node have written together, as files with several writers.
-    pub fn take_joined(&mut self, series: usize) -> impl Iterator<Item = UnsafeName> {
-        let joined = std::mem::take(&mut self.series[series].joined).into_iter();
-        joined.map(|(name, bare)| UnsafeName { name, bare, why: Why::Writers })
     }
 
     /// Tells the others that this rank begins to write a file of another one.
@@ -119,14 +110,6 @@ impl Others {
         if news.deleted.last().is_some_and(|(name, _)| *name == file.name) {
             news.moved.push(file.name.clone());
         }
-    }
-
-    /// Tells, and lets all ranks act on it together, that another rank of the node writes the file,
-    /// too: until then the writers of the next such file must find one another in the cache.
-    pub fn tell_joined(&mut self, facts: &mut RunFacts, file: &FileRef) {
-        let joined = &mut self.series[file.series].joined;
-        joined.insert(name_hash(&file.masked), file.masked == file.name);
-        facts.agreement.changed(1);
     }
 
     /// Notes that another rank of the node has made the file: no deletion of it is told that nobody

@@ -15,6 +15,8 @@ use crate::machine::terms::{
 pub struct SharedNames {
     /// Names that stay on the PFS, and why.
     pub stay: BTreeMap<u64, Why>,
+    /// Names that these ranks of one node write together.
+    pub together: BTreeMap<u64, BTreeSet<usize>>,
     /// The first name without id among them, for which the whole series stays there.
     pub marked: Option<UnsafeName>,
     /// (name, rank) of all files written while learning, or new, since the last confirmation.
@@ -51,10 +53,18 @@ impl NameWatch {
             let all = config.series.iter().enumerate();
             all.map(|(index, rule)| (rule, knowledge.get(index).unwrap_or(&none)))
         };
-        let shared = all().map(|(rule, known)| SharedNames {
-            stay: known.unsafe_names.clone(),
-            marked: rule.prefix_only(known).map(|why| UnsafeName { name: 0, bare: true, why }),
-            ..SharedNames::default()
+        let shared = all().map(|(rule, known)| {
+            let mut stay = known.unsafe_names.clone();
+            let (together, parted): (BTreeMap<_, _>, BTreeMap<_, _>) = known
+                .together
+                .clone()
+                .into_iter()
+                .partition(|(_, ranks)| are_on_one_node(ranks, &config.nodes));
+            parted.keys().for_each(|name| _ = stay.entry(*name).or_insert(Why::Writers));
+            let parts_all = !parted.is_empty() && !rule.has_id;
+            let why = rule.prefix_only(known).or(parts_all.then_some(Why::Writers));
+            let marked = why.map(|why| UnsafeName { name: 0, bare: true, why });
+            SharedNames { stay, together, marked, ..SharedNames::default() }
         });
         let series = all().map(|(_, known)| OwnNames {
             kinds: known.kinds.clone(),
@@ -73,6 +83,7 @@ impl NameWatch {
     pub fn store(&self, series: usize, knowledge: &mut Knowledge) {
         let (shared, own) = (&self.shared[series], &self.series[series]);
         knowledge.unsafe_names.clone_from(&shared.stay);
+        knowledge.together.clone_from(&shared.together);
         knowledge.prefix_only = shared.marked.as_ref().map(|mark| mark.why);
         knowledge.marked.clone_from(&own.marked);
         knowledge.kinds.clone_from(&own.kinds);
@@ -157,8 +168,15 @@ impl NameWatch {
             names.read.extend(news.read.iter().map(|(name, bare)| (*name, rank, *bare)));
         }
         if facts.shared.series[index].routing != Routing::Prefix {
-            for mark in find_unsafe(&self.shared[index], &facts.config.nodes) {
+            let writers = find_writers(&self.shared[index].written);
+            let has_id = facts.config.series[index].has_id;
+            for mut mark in find_unsafe(&self.shared[index], &writers, &facts.config.nodes) {
+                mark.bare |= !has_id;
                 self.note_unsafe(facts, index, &mark);
+            }
+            let together = &mut self.shared[index].together;
+            for (name, ranks) in writers.into_iter().filter(|(_, ranks)| ranks.len() > 1) {
+                together.entry(name).or_default().extend(ranks);
             }
         }
         self.find_marked(facts, index);
@@ -239,18 +257,29 @@ impl NameWatch {
     }
 }
 
-/// Finds names with several writers, or readers on other nodes than the writer's.
-fn find_unsafe(shared: &SharedNames, nodes: &[usize]) -> Vec<UnsafeName> {
-    let mut found: BTreeMap<u64, Why> = BTreeMap::new();
-    let mut writers = shared.written.iter().peekable();
-    while let Some((name, _)) = writers.next() {
-        if writers.peek().is_some_and(|(next, _)| next == name) {
-            found.insert(*name, Why::Writers);
-        }
-    }
+fn are_on_one_node(ranks: &BTreeSet<usize>, nodes: &[usize]) -> bool {
+    let mut of = ranks.iter().map(|rank| nodes.get(*rank));
+    let first = of.next().flatten();
+    first.is_some() && of.all(|node| node == first)
+}
+
+fn find_writers(written: &BTreeSet<(u64, usize)>) -> BTreeMap<u64, BTreeSet<usize>> {
+    let mut writers: BTreeMap<u64, BTreeSet<usize>> = BTreeMap::new();
+    written.iter().for_each(|(name, rank)| _ = writers.entry(*name).or_default().insert(*rank));
+    writers
+}
+
+/// Finds names with writers on several nodes, or readers on other nodes than the writers'.
+fn find_unsafe(
+    shared: &SharedNames,
+    writers: &BTreeMap<u64, BTreeSet<usize>>,
+    nodes: &[usize],
+) -> Vec<UnsafeName> {
+    let parted = writers.iter().filter(|(_, ranks)| !are_on_one_node(ranks, nodes));
+    let mut found: BTreeMap<u64, Why> = parted.map(|(name, _)| (*name, Why::Writers)).collect();
     for (name, reader, _) in &shared.read {
-        let mut writers = shared.written.range((*name, 0)..=(*name, usize::MAX));
-        if writers.any(|(_, writer)| nodes[*writer] != nodes[*reader]) {
+        let mut writers = writers.get(name).into_iter().flatten();
+        if writers.any(|writer| nodes[*writer] != nodes[*reader]) {
             found.entry(*name).or_insert(Why::Readers);
         }
     }
@@ -267,18 +296,20 @@ mod tests {
     use crate::machine::state::testing::{facts, file, reports};
 
     #[test]
-    fn several_writers_or_readers_on_other_nodes_keep_a_name_on_the_prefix() {
+    fn writers_or_readers_on_other_nodes_keep_a_name_on_the_prefix() {
         let name = name_hash("s");
-        // (rank, it writes, it reads) on two nodes; the verdict.
-        type Row<'a> = (&'a [(usize, bool, bool)], Option<Why>);
-        let rows: [Row; 4] = [
-            (&[(0, true, false)], None),
-            (&[(0, true, true)], None),
-            (&[(0, true, false), (1, true, false)], Some(Why::Writers)),
-            (&[(0, true, false), (1, false, true)], Some(Why::Readers)),
+        // (rank, it writes, it reads), the nodes of two ranks; the verdict.
+        type Row<'a> = (&'a [(usize, bool, bool)], [usize; 2], Option<Why>);
+        let rows: [Row; 5] = [
+            (&[(0, true, false)], [0, 1], None),
+            (&[(0, true, true)], [0, 1], None),
+            (&[(0, true, false), (1, true, false)], [0, 1], Some(Why::Writers)),
+            (&[(0, true, false), (1, true, false)], [0, 0], None),
+            (&[(0, true, false), (1, false, true)], [0, 1], Some(Why::Readers)),
         ];
-        for (ranks, expected) in rows {
+        for (ranks, nodes, expected) in rows {
             let mut facts = facts(true);
+            facts.config.nodes = nodes.to_vec();
             facts.shared.series[0].routing = Routing::Learning;
             let mut watch = NameWatch::new(&facts.config, &[]);
             let mut all = reports(SeriesReport::default());
@@ -290,6 +321,13 @@ mod tests {
             watch.listen(&mut facts, 0, &all);
             assert_eq!(watch.why(0, name), expected, "{ranks:?}");
             assert!(facts.shared.series[0].routing == Routing::Learning, "it has an id");
+            let mut known = Knowledge::default();
+            watch.store(0, &mut known);
+            facts.config.nodes = vec![0, 1];
+            let next = NameWatch::new(&facts.config, &[known]);
+            let writers = ranks.iter().filter(|(_, writes, _)| *writes).count();
+            let parted = (writers > 1).then_some(Why::Writers);
+            assert_eq!(next.why(0, name), expected.or(parted), "the next launch: {ranks:?}");
         }
     }
 

@@ -20,6 +20,9 @@ pub struct Knowledge {
     pub interval_ms: u64,
     /// Names (`name_hash`) that stay on the PFS, and why.
     pub unsafe_names: BTreeMap<u64, Why>,
+    /// Names (`name_hash`) that several ranks of one node write, and which ranks: files of theirs
+    /// stay on the PFS where these are on several nodes.
+    pub together: BTreeMap<u64, BTreeSet<usize>>,
     /// A name without id is unsafe, so that a roll-back could not be consistent: the whole series
     /// stays on the PFS.
     pub prefix_only: Option<Why>,

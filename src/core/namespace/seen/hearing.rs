@@ -49,15 +49,26 @@ impl View {
                     self.put(Layer::new(key, dir));
                 }
             }
-            Notice::Deleted(name) => self.delete_by(rank, &name),
+            Notice::Deleted(name) => {
+                self.layers.iter_mut().for_each(|layer| layer.forget_maker(&name));
+                self.delete_by(rank, &name);
+            }
             Notice::Settled(name) => self.deleted_by.remove(&name, rank),
-            Notice::Made(name) => self.made(&name),
+            Notice::Made(name) => {
+                self.made(&name);
+                if let Some(key) = self.cached_in(&name).cloned()
+                    && let Some(layer) = self.layer_mut(&key)
+                {
+                    layer.note_maker(&name, rank);
+                }
+            }
             Notice::OnPrefix(name) => self.moved_to_prefix(&name),
             Notice::Cached(name) => self.moved_back(&name),
             Notice::DirGone(name) => self.gone_by.insert(&name, rank),
             Notice::Moved(_) => {} // the datasets follow, too
             // Nothing has changed yet.
             Notice::Claimed(_) | Notice::Unclaimed(_) | Notice::Turn(_) | Notice::TurnOver => {}
+            Notice::Answers(_) => {} // seen where it was
             Notice::DirSettled(name) => {
                 self.gone.remove(&name);
                 self.gone_by.forget(&name);
@@ -90,6 +101,23 @@ impl View {
             }
         }
         self.revive(name);
+    }
+
+    /// Tells whether this rank, which writes the cached file `name` of `key`, too, is the lowest of
+    /// those on the node that are known to.
+    pub fn is_lowest(&self, rank: usize, key: &DatasetKey, name: &str) -> bool {
+        let maker = self.layer(key).and_then(|layer| layer.maker(name));
+        maker.is_none_or(|maker| rank < maker)
+    }
+
+    /// Tells whether another rank of the node is known to have made the file in the dataset `key`.
+    pub fn is_made(&self, key: &DatasetKey, name: &str) -> bool {
+        self.layer(key).is_some_and(|layer| layer.maker(name).is_some())
+    }
+
+    /// Tells the others of the node that this rank answers for a file that one of them has made.
+    pub fn tell_answers(&mut self, name: &str) {
+        self.news.push(Notice::Answers(name.to_string()));
     }
 
     /// Returns whether another rank writes `name` of the dataset `key` on the PFS, as far as was

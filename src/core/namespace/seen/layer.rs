@@ -54,13 +54,15 @@ pub struct Layer {
     /// What has been heard since.
     remote: BTreeMap<String, Option<Remote>>,
     on_prefix: BTreeMap<String, bool>,
+    /// The lowest rank of this node that has opened each file for writing; until the seal.
+    makers: BTreeMap<String, usize>,
 }
 
 impl Layer {
     /// Makes a layer with nothing on other nodes.
     pub fn new(key: DatasetKey, dir: PathBuf) -> Self {
-        let (remote, on_prefix) = (BTreeMap::new(), BTreeMap::new());
-        Layer { key, dir, hidden: false, catalog: None, remote, on_prefix }
+        let (remote, on_prefix, makers) = Default::default();
+        Layer { key, dir, hidden: false, catalog: None, remote, on_prefix, makers }
     }
 
     /// Takes the catalog of everybody's files; what was told of files of other nodes before is in
@@ -68,6 +70,7 @@ impl Layer {
     pub fn show(&mut self, catalog: NodeCatalog) {
         self.catalog = Some(catalog);
         self.remote.clear();
+        self.makers.clear();
         self.on_prefix.retain(|_, on_prefix| *on_prefix);
     }
 
@@ -141,6 +144,22 @@ impl Layer {
             all.entry(name.clone()).or_default().on_prefix = *on_prefix;
         }
         all
+    }
+
+    /// Notes that `rank` of this node has opened the file for writing.
+    pub fn note_maker(&mut self, name: &str, rank: usize) {
+        let maker = self.makers.entry(name.to_string()).or_insert(rank);
+        *maker = rank.min(*maker);
+    }
+
+    /// Notes that the file is gone.
+    pub fn forget_maker(&mut self, name: &str) {
+        self.makers.remove(name);
+    }
+
+    /// Returns the lowest of the other ranks of this node that have opened it for writing.
+    pub fn maker(&self, name: &str) -> Option<usize> {
+        self.makers.get(name).copied()
     }
 
     /// Notes that another node has the file.

@@ -72,6 +72,8 @@ pub enum Notice {
     TurnOver,
     /// The newest content of a file is in the cache again, not on the PFS.
     Cached(String),
+    /// The rank answers for a cached file that another one has made.
+    Answers(String),
 }
 
 impl Notice {
@@ -105,6 +107,7 @@ impl Notice {
             }),
             Notice::TurnOver => out.byte(11),
             Notice::Cached(name) => out.byte(12).raw(name.as_bytes()),
+            Notice::Answers(name) => out.byte(13).raw(name.as_bytes()),
         };
         out.take()
     }
@@ -141,6 +144,7 @@ impl Notice {
             10 => Notice::Turn(from.list(|from| from.text())?),
             11 => Notice::TurnOver,
             12 => Notice::Cached(from.rest_text()?),
+            13 => Notice::Answers(from.rest_text()?),
             _ => return None,
         };
         Some((rank, told))
@@ -187,7 +191,8 @@ mod tests {
             Notice::Unclaimed(name.clone()),
             Notice::Turn(vec![name.clone(), "c".into()]),
             Notice::TurnOver,
-            Notice::Cached(name),
+            Notice::Cached(name.clone()),
+            Notice::Answers(name),
         ] {
             let bytes = told.to_bytes(7);
             all.extend(&bytes);
@@ -197,6 +202,6 @@ mod tests {
             }
         }
         assert_eq!(Notice::from_bytes(&[99; 40]), None);
-        assert_eq!(crc32(&all), 0xf778_2ae7, "the form is as it was");
+        assert_eq!(crc32(&all), 0x8c1d_0da7, "the form is as it was");
     }
 }

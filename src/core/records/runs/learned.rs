@@ -4,7 +4,7 @@
 //! VERSION / 1
 //! LAUNCH / <prefix, world size, patterns, as one line>
 //! SERIES / <name> / SETTLE, CLEAN, INTERVAL, UNSAFE / <hash>..., LOUD / <hash>..., PREFIX,
-//!                   REWRITES, DISTANCE, OUTLIVED
+//!                   TOGETHER / <hash> / <ranks>, REWRITES, DISTANCE, OUTLIVED
 //!                 / RANK / <rank> / FILES, MARKED, TEMPORARY / <template>...,
 //!                                   SIZE / <hash> / <bytes>
 //! ```
@@ -102,12 +102,17 @@ fn from_tree(tree: &KvTree, rank: usize) -> Knowledge {
         let why = tree.child("UNSAFE").get_value(name).and_then(Why::from_word);
         Some((hash(name)?, why.unwrap_or(Why::Writers)))
     });
+    let together = tree.child("TOGETHER").keys().filter_map(|name| {
+        let ranks = tree.child("TOGETHER").get_value(name)?.split(',').map(str::parse);
+        Some((hash(name)?, ranks.collect::<std::result::Result<_, _>>().ok()?))
+    });
     Knowledge {
         files: own.get_value("FILES").and_then(hash),
         settle_ms: tree.get_u64("SETTLE").unwrap_or(0),
         clean_seals: tree.get_u64("CLEAN").unwrap_or(0).try_into().unwrap_or(0),
         interval_ms: tree.get_u64("INTERVAL").unwrap_or(0),
         unsafe_names: unsafe_names.collect(),
+        together: together.collect(),
         prefix_only: tree.get_value("PREFIX").and_then(Why::from_word),
         marked: own.get_value("MARKED").map(str::to_string),
         rewrites: tree.get_flag("REWRITES"),
@@ -138,6 +143,10 @@ fn shared_tree(known: &Knowledge) -> KvTree {
     tree.set_value("OUTLIVED", known.habit.outlived);
     for (name, why) in &known.unsafe_names {
         tree.child_mut("UNSAFE").set_value(format!("{name:016x}"), why.word());
+    }
+    for (name, ranks) in &known.together {
+        let ranks = ranks.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        tree.child_mut("TOGETHER").set_value(format!("{name:016x}"), ranks);
     }
     for name in &known.restless {
         tree.child_mut("LOUD").child_mut(format!("{name:016x}"));
@@ -178,6 +187,7 @@ mod tests {
             clean_seals: 3,
             interval_ms: 900,
             unsafe_names: [(1, Why::Writers), (u64::MAX, Why::GoesOn)].into(),
+            together: [(8, [0, 3].into())].into(),
             prefix_only: Some(Why::Readers),
             marked: Some("state".into()),
             rewrites: true,

@@ -171,7 +171,8 @@ impl Contents {
             if found.exists && others && (copies || state.view.place(name) != found.place) {
                 return Ok(false);
             }
-            if others && makes_in.is_some_and(|key| state.view.is_taken(key, name)) {
+            let is_there = |key| state.view.is_taken(key, name) || state.view.is_made(key, name);
+            if others && makes_in.is_some_and(is_there) {
                 return Ok(false);
             }
             if self.node.claim(claim) {

@@ -108,9 +108,15 @@ impl Contents {
         }
         let on_prefix = way == LiesAt::OnPrefix;
         let mut enter = |state: &mut State| {
-            match placed.joined {
-                true => state.view.revive(name), // who counts on its content is to know
-                false => state.enter_file(&placed.key, name, on_prefix),
+            let key = &placed.key;
+            if !placed.joined {
+                state.enter_file(key, name, on_prefix);
+            } else if !on_prefix && state.view.is_lowest(self.site.rank, key, name) {
+                state.machine.answer_for(key, name);
+                state.enter_file(key, name, false);
+                state.view.tell_answers(name);
+            } else {
+                state.view.revive(name); // who counts on its content is to know
             }
             Ok(())
         };

@@ -46,6 +46,10 @@ impl Handles {
             self.rank.tally.passed(reason, &tracked.name, size);
         }
         state.machine.write_closed(&tracked.key, &tracked.name, size, monotonic_ms());
+        if tracked.way == LiesAt::Cached && !state.own.has(&tracked.key, &tracked.name) {
+            // Who answers for it may have brought it to the PFS meanwhile.
+            state.view.revive(&tracked.name);
+        }
         drop(state);
         if self.rank.is_ended() || self.rank.is_exiting() {
             self.unsealed.publish_overdue();

@@ -88,10 +88,13 @@ impl Names {
         }
     }
 
-    /// Notes that the program is about to open `path` by MPI-IO, several ranks together: the name
-    /// is one that several ranks write. What this rank has cached of it is on the PFS before, where
-    /// all find it.
-    pub fn shared_open(&self, path: &Path) {
+    /// Notes that the program is about to open `path` by MPI-IO, these `ranks` together: if they
+    /// are of several nodes, what this rank has cached of it is on the PFS before, where all find
+    /// it, and so are later files of that name.
+    pub fn shared_open(&self, path: &Path, ranks: &[usize]) {
+        if ranks.iter().all(|rank| self.node.is_near(*rank)) {
+            return;
+        }
         let Some(name) = self.rank.name_of(path).filter(|_| !self.rank.is_child()) else { return };
         let mut state = self.node.state();
         let Some(file) = self.rank.file_ref(name) else {

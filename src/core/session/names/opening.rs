@@ -165,8 +165,7 @@ impl Names {
         let held = matches!(found.place, Place::Private(_));
         let opened = matches!(&found.place, Place::Cached(of, _) if *of == placed.key)
             && state.own.tokens.writer(name).is_some();
-        let own = state.own.holdings.get(&placed.key).is_some_and(|own| own.files.contains(name));
-        let taken = !own && state.view.is_taken(&placed.key, name);
+        let taken = !state.own.has(&placed.key, name) && state.view.is_taken(&placed.key, name);
         let kept = match room.as_ref().err() {
             _ if held => Some(Reason::Follows),
             _ if taken => Some(Reason::Shared),

@@ -87,6 +87,11 @@ impl Node {
         }
     }
 
+    /// Tells whether `rank` is this one or one of the same node.
+    pub(crate) fn is_near(&self, rank: usize) -> bool {
+        rank == self.site.rank || self.neighbours.ranks().contains(&rank)
+    }
+
     /// Tells the others that this rank is about to write a file. `false`: it has not heard all, and
     /// they have not, either.
     pub(crate) fn claim(&self, claim: &WriteClaim) -> bool {
@@ -139,12 +144,16 @@ impl Node {
         let name = match &told {
             Notice::Deleted(name) | Notice::Made(name) => name.as_str(),
             Notice::OnPrefix(name) | Notice::DirGone(name) => name.as_str(),
+            Notice::Answers(name) => name.as_str(),
             _ => "",
         };
         match (&told, self.rank.file_ref(name)) {
             (Notice::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
-            (Notice::Made(_), Some(file)) => {
-                let given_away = state.machine.made_just_now(&file);
+            (Notice::Made(_) | Notice::Answers(_), Some(file)) => {
+                let given_away = match told {
+                    Notice::Made(_) => state.machine.made_just_now(&file),
+                    _ => state.machine.lower_answers_for(&file),
+                };
                 if let Some(own) = given_away.and_then(|key| state.own.holdings.get_mut(&key)) {
                     own.files.remove(&file.name);
                 }

@@ -65,6 +65,13 @@ pub(crate) struct State {
     pub moves: NameNews,
 }
 
+impl RankFiles {
+    /// Tells whether this rank answers for the file `name` of `key`.
+    pub fn has(&self, key: &DatasetKey, name: &str) -> bool {
+        self.holdings.get(key).is_some_and(|holding| holding.files.contains(name))
+    }
+}
+
 impl State {
     /// Notes that `name` belongs to `key` from now on, and is seen there or, with `on_prefix`, on
     /// the PFS.
@@ -93,8 +100,7 @@ impl State {
     /// it.
     pub fn of_another(&self, name: &str) -> Option<DatasetKey> {
         let key = self.view.cached_in(name)?;
-        let own = self.own.holdings.get(key).is_some_and(|holding| holding.files.contains(name));
-        (!own && !self.view.is_absent(name)).then(|| key.clone())
+        (!self.own.has(key, name) && !self.view.is_absent(name)).then(|| key.clone())
     }
 
     /// Notes that the program deletes `file`, which is seen at `place`; tells what the unlink
