@@ -7,7 +7,7 @@
 //! |---|---|
 //! | L0 | [`bytes`], [`error`], [`log`], [`progress`] |
 //! | L1 | [`files`], [`system`] |
-//! | L2 | [`kvtree`], [`params`], [`comm`], [`patterns`], [`streams`] |
+//! | L2 | [`kvtree`], [`params`], [`comm`], [`parts`], [`patterns`], [`streams`] |
 //! | L3 | [`records`], [`descriptors`], [`events`], [`machine`] |
 //! | L4 | [`redundancy`] |
 //! | L5 | [`cache`], [`transfer`] |
@@ -31,6 +31,7 @@ pub mod machine;
 pub mod namespace;
 pub mod operations;
 pub mod params;
+pub mod parts;
 pub mod patterns;
 pub mod progress;
 pub mod records;

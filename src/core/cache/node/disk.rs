@@ -83,6 +83,7 @@ pub(crate) fn describe(path: &Path, name: &str) -> Result<FileMeta> {
         mtime_nanoseconds: meta.mtime_nsec(),
         on_prefix: false,
         attributes: user_attributes_at(path),
+        part: None,
     })
 }
 

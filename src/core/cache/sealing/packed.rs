@@ -2,10 +2,11 @@
 //! rank's file costs about as much as its checksum and what is new in its name.
 //!
 //! ```text
-//! flags  u8: 1 has a checksum, 2 lies on the PFS, 4 has extended attributes
+//! flags  u8: 1 has a checksum, 2 lies on the PFS, 4 has extended attributes, 8 is a part
 //! name   number of bytes as before, number of other bytes, those
 //! rank, size, mode, seconds    differences, zigzag         nanoseconds    zigzag
 //! checksum u32, little-endian     attributes: count, then name and value of each
+//! of a part: name of the whole file, its size, the share u32; where it lies is not told
 //! ```
 //! Numbers are variable-length, seven bits a byte.
 
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::bytes::{Reader, Writer};
 use crate::cache::CatalogEntry;
 use crate::files::is_safe_relative;
-use crate::records::FileMeta;
+use crate::records::{FileMeta, FilePart};
 
 /// Writes a list.
 #[derive(Default)]
@@ -27,7 +28,9 @@ pub(super) struct Packer {
 impl Packer {
     /// Writes the next entry.
     pub fn put(&mut self, rank: usize, meta: &FileMeta) {
-        self.out.flags(&[meta.crc32.is_some(), meta.on_prefix, !meta.attributes.is_empty()]);
+        let has_attributes = !meta.attributes.is_empty();
+        let flags = [meta.crc32.is_some(), meta.on_prefix, has_attributes, meta.part.is_some()];
+        self.out.flags(&flags);
         let name = meta.name.as_bytes();
         let same = self.name.iter().zip(name).take_while(|(before, now)| before == now).count();
         self.out.packed(same as u64).packed_counted(&name[same..]);
@@ -42,11 +45,15 @@ impl Packer {
         if let Some(crc32) = meta.crc32 {
             self.out.raw(&crc32.to_le_bytes());
         }
-        if !meta.attributes.is_empty() {
+        if has_attributes {
             self.out.packed(meta.attributes.len() as u64);
         }
         for (name, value) in &meta.attributes {
             self.out.packed_counted(name.as_bytes()).packed_counted(value);
+        }
+        if let Some(part) = &meta.part {
+            self.out.packed_counted(part.of.as_bytes()).packed(part.whole);
+            self.out.raw(&part.share.to_le_bytes());
         }
     }
 
@@ -72,6 +79,8 @@ pub(super) struct Unpacker<'a> {
     crc32: Option<u32>,
     on_prefix: bool,
     attributes: BTreeMap<&'a [u8], &'a [u8]>,
+    /// Whole file, its size and the share, of a part.
+    part: Option<(&'a [u8], u64, u32)>,
 }
 
 impl<'a> Unpacker<'a> {
@@ -85,13 +94,14 @@ impl<'a> Unpacker<'a> {
             crc32: None,
             on_prefix: false,
             attributes: BTreeMap::new(),
+            part: None,
         }
     }
 
     /// Goes to the next entry. `None`: there is none, or it is malformed, and bytes are left.
     pub fn step(&mut self) -> Option<()> {
         let mut from = self.from;
-        let [has_crc32, on_prefix, has_attributes] = from.flags()?;
+        let [has_crc32, on_prefix, has_attributes, is_part] = from.flags()?;
         let same = usize::try_from(from.packed()?).ok()?;
         self.name.truncate(match same <= self.name.len() {
             true => same,
@@ -108,6 +118,12 @@ impl<'a> Unpacker<'a> {
         for _ in 0..if has_attributes { from.packed()? } else { 0 } {
             self.attributes.insert(from.packed_counted()?, from.packed_counted()?);
         }
+        self.part = match is_part {
+            true => {
+                Some((from.packed_counted()?, from.packed()?, u32::from_le_bytes(from.array()?)))
+            }
+            false => None,
+        };
         self.from = from;
         Some(())
     }
@@ -128,6 +144,13 @@ impl<'a> Unpacker<'a> {
         let text = |bytes: &[u8]| Some(std::str::from_utf8(bytes).ok()?.to_string());
         let attributes = self.attributes.iter();
         let attributes = attributes.map(|(name, value)| Some((text(name)?, value.to_vec())));
+        let part = match self.part {
+            None => None,
+            Some((of, whole, share)) => {
+                let of = text(of).filter(|of| is_safe_relative(of))?;
+                Some(FilePart { of, whole, share, ..FilePart::default() }.into())
+            }
+        };
         let meta = FileMeta {
             name: text(&self.name)?,
             size,
@@ -137,6 +160,7 @@ impl<'a> Unpacker<'a> {
             mtime_nanoseconds: self.nanoseconds,
             on_prefix: self.on_prefix,
             attributes: attributes.collect::<Option<_>>()?,
+            part,
         };
         Some(CatalogEntry { rank: usize::try_from(rank).ok()?, meta })
     }
