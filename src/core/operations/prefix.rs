@@ -7,20 +7,15 @@ use crate::files::lease::{self, Taken};
 use crate::namespace::STATE_FOLDER;
 use crate::system;
 
-/// Returns the folder of a prefix directory in which the records are.
 pub(super) fn state_dir(prefix: &Path) -> PathBuf {
     prefix.join(STATE_FOLDER)
 }
 
-/// Tells who we are, for whoever finds the locks taken.
 pub(super) fn holder() -> String {
     format!("host {}, process {}", system::hostname(), std::process::id())
 }
 
-/// Does `action` while no launch uses the prefix. Local.
-///
-/// # Errors
-/// A live run uses it, or `action` fails.
+/// Does `action` while no launch uses the prefix.
 pub fn alone_on_prefix<T>(
     prefix: &Path,
     holder: &str,

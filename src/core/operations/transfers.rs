@@ -1,5 +1,4 @@
-//! Flushes of a run that is gone, brought to their end without starting the program again: what the
-//! command `scr transfer` does on each node.
+//! Flushes of a run that is gone, brought to their end by `scr transfer` on each node.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,23 +15,18 @@ use crate::transfer::{Completed, Options, Staged, complete, set_transfer_command
 /// What [`finish_transfers`] found and did.
 #[derive(Debug)]
 pub enum Finished {
-    /// A live process has this node's cache in use; the text says which.
+    /// A live process has this node's cache in use.
     Busy(String),
     /// This node's part is done as far as it can be.
     Done {
         /// What was copied from this node.
         staged: Staged,
-        /// What is on the prefix now; the holder's text if somebody else is at work there, who
-        /// will see to it.
+        /// What is on the prefix now; the holder of the prefix, if somebody else is at work there.
         completed: std::result::Result<Completed, String>,
     },
 }
 
-/// Tells `scr transfer` on this node, one that serves or one that is at work, what to do; false if
-/// the job has no transfer file here.
-///
-/// # Errors
-/// The settings are wrong, or the transfer file cannot be changed.
+/// Tells `scr transfer` on this node what to do; false if the job has no transfer file here.
 pub fn command_transfers(
     settings: &Settings,
     environment: &Environment,
@@ -43,12 +37,7 @@ pub fn command_transfers(
 }
 
 /// Copies what an ended run had on its way from this node, and enters what all nodes have copied
-/// into the index; with `limited` no faster than the run was to. Local; to be run on each node, in
-/// any order. The environment names the job, as that of the run did; `holder` is who does it, for
-/// whoever finds the locks taken.
-///
-/// # Errors
-/// Prefix, transfer file or journal cannot be read or changed.
+/// into the index; with `limited` no faster than the run was to. To be run on each node.
 pub fn finish_transfers(
     settings: &Settings,
     environment: &Environment,
@@ -61,13 +50,9 @@ pub fn finish_transfers(
     finish(&prefix, &control_dir, &Options::new(settings), limited, holder, &begin)
 }
 
-/// Waits for flushes that a run has left on this node and brings each to its end as
-/// [`finish_transfers`] does, within the limits of the run, until COMMAND in the transfer file is
-/// EXIT; while it is STOP nothing is copied. An EXIT of before the begin is taken back. Looks every
-/// `interval`; `tell` gets what was found and done, not the same twice in a row.
-///
-/// # Errors
-/// The settings are wrong. What goes wrong with a flush is told, and tried again.
+/// Brings flushes that a run has left on this node to their end, until COMMAND in the transfer file
+/// is EXIT (one from before the begin is taken back); while it is STOP nothing is copied. What was
+/// found is told once, and errors are tried again after `interval`.
 pub fn serve_transfers(
     settings: &Settings,
     environment: &Environment,
@@ -110,7 +95,7 @@ pub fn serve_transfers(
     }
 }
 
-/// `begin` is done once the node is ours.
+/// `begin` is called once the node is ours.
 fn finish(
     prefix: &Path,
     control_dir: &Path,

@@ -7,7 +7,6 @@ use crate::kvtree::KvTree;
 use crate::launch::JobPlaces;
 use crate::operations::run::reach::{Inquiry, Reach};
 
-/// Asks nodes the same question, or each its own.
 pub(super) fn ask_nodes(
     reach: &Reach<'_>,
     places: &JobPlaces,

@@ -1,5 +1,5 @@
-//! The files of a run's datasets under their names below the prefix, and where each of them is: in
-//! the cache of a node, or on the prefix. Of a name that several datasets have the newest counts.
+//! Files under their names below the prefix, and where each of them is. Of a name that several
+//! datasets have the newest counts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -32,11 +32,11 @@ pub enum FilePlace {
 /// A file of a dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
-    /// Name below the prefix, size, checksum, times.
+    /// Its name is one below the prefix.
     pub meta: FileMeta,
-    /// World rank that wrote it, if that is known.
+    /// World rank that wrote it, if known.
     pub rank: Option<usize>,
-    /// Id of its dataset; 0 if that has none.
+    /// Id of its dataset; 0: none.
     pub id: u64,
     /// Series, captured id, generation of its dataset.
     pub key: DatasetKey,
@@ -64,12 +64,8 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Asks all nodes, and the prefix. Datasets that are not known to be complete are listed with
-    /// `unsealed` only.
-    ///
-    /// # Errors
-    /// The settings are wrong, the index cannot be read, or nothing tells which run's caches they
-    /// are.
+    /// Asks all nodes and the prefix; datasets that may be incomplete are listed with `unsealed`
+    /// only.
     pub fn of(reach: &Reach<'_>, unsealed: bool) -> Result<Listing> {
         let places = JobPlaces::new(reach.settings, reach.environment)?;
         let here = hostname();
@@ -108,7 +104,7 @@ impl Listing {
         Ok(listing)
     }
 
-    /// What the prefix has under its names; ids of those datasets.
+    /// The ids are those of datasets that the prefix has.
     fn add_prefix(&mut self) -> Result<BTreeSet<u64>> {
         let prefix = &self.places.prefix;
         let mut ids = BTreeSet::new();
@@ -139,7 +135,7 @@ impl Listing {
         Ok(ids)
     }
 
-    /// One that only caches have: any node knows all its files.
+    /// Any node that has a part of a sealed dataset knows all its files.
     fn add_sealed(&mut self, reach: &Reach<'_>, one: &Health, states: &[(String, NodeState)]) {
         let mut holders: Vec<usize> = one.holders.iter().flatten().copied().collect();
         holders.sort_by_key(|holder| (states[*holder].0 != self.here, *holder));
@@ -210,12 +206,9 @@ impl Listing {
         }
     }
 
-    /// Finds the files that `word` means: those of a dataset, by id or name; a file or the files
-    /// below a directory, by path; or those that a pattern matches. A relative path is one below
-    /// the working directory, if that is below the prefix, else one below the prefix.
-    ///
-    /// # Errors
-    /// It means none, or is no pattern.
+    /// Finds the files that `word` means: a dataset's id or name, a path (of a file or a directory,
+    /// relative to the working directory if that is below the prefix, else to the prefix), or a
+    /// pattern.
     pub fn select(&self, word: &str, all: bool) -> Result<Vec<&Listed>> {
         let of_dataset = |one: &&Listed| {
             let is_id = one.id > 0 && one.id.to_string() == word;

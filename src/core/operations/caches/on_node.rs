@@ -14,18 +14,14 @@ use crate::operations::prefix::holder;
 use crate::records::FileMeta;
 use crate::transfer::{copy_parts, put_parts_back};
 
-/// The list of wanted files in the folder: `NODE / <node> / <number> / DSET, RANK, DIR, FILE`.
+/// Its form is `NODE / <node> / <number> / DSET, RANK, DIR, FILE`.
 pub(super) const WANTED: &str = "wanted.scr";
 
-/// Returns where the copies of a dataset's files are.
 pub(super) fn copy_of(folder: &Path, id: u64) -> PathBuf {
     folder.join("files").join(id.to_string())
 }
 
 /// Answers a question on this node, which is called `node`.
-///
-/// # Errors
-/// A live run uses what is to be changed, or something cannot be read or written.
 pub fn answer(question: &Question, places: &JobPlaces, node: &str) -> Result<KvTree> {
     let layout = &places.layout;
     match question {
@@ -55,8 +51,7 @@ pub fn answer(question: &Question, places: &JobPlaces, node: &str) -> Result<KvT
     }
 }
 
-/// Copies what the list of wanted files asks of this node. Gives the numbers of files that it could
-/// not copy, and why.
+/// Returns the numbers of files that could not be copied, and why.
 fn bring(places: &JobPlaces, folder: &Path, node: &str) -> Result<KvTree> {
     let path = folder.join(WANTED);
     let list = KvTree::read_file(&path)?;
@@ -108,7 +103,7 @@ fn copy_one(layout: &Layout, folder: &Path, entry: &KvTree) -> Result<()> {
     }
 }
 
-/// Does `action` while no launch uses this node's cache; without one there is nothing to do.
+/// Without a control directory there is nothing to do.
 fn alone<T: Default>(places: &JobPlaces, action: impl FnOnce() -> Result<T>) -> Result<T> {
     let control = &places.layout.control_dir;
     if !control.is_dir() {

@@ -1,5 +1,4 @@
-//! Whether what the caches of a run hold is what was sealed, on all its nodes; what its redundancy
-//! can bring back, and its repair.
+//! Whether what the caches of a run hold is what was sealed, on all its nodes, and its repair.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +25,7 @@ pub struct VerifyCaches<'a> {
     pub depth: Depth,
     /// Repair what can be repaired.
     pub repair: bool,
-    /// Datasets by id or name; all without any.
+    /// Datasets by id or name; empty: all.
     pub wanted: &'a [String],
 }
 
@@ -35,7 +34,7 @@ pub struct VerifyCaches<'a> {
 pub enum Repair {
     /// A file is right now: dataset, node, file.
     Put(u64, String, Put),
-    /// A file is not.
+    /// It is not right, for this reason.
     Left(u64, String, Left),
     /// A dataset could not be rebuilt, or a node could not take part; why.
     Failed(u64, String),
@@ -44,7 +43,7 @@ pub enum Repair {
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Caches {
-    /// Nodes that have something of the run.
+    /// Nodes of which some file is there.
     pub nodes: Vec<String>,
     /// Nodes that could not be asked, with the reason.
     pub silent: Vec<(String, String)>,
@@ -66,9 +65,6 @@ pub struct Caches {
 
 impl VerifyCaches<'_> {
     /// Looks, and repairs what is to be repaired.
-    ///
-    /// # Errors
-    /// Nothing tells which run it was, or the prefix cannot be written to.
     pub fn run(&self) -> Result<Caches> {
         let places = JobPlaces::new(self.reach.settings, self.reach.environment)?;
         let mut found = self.look(&places)?;
@@ -100,8 +96,6 @@ impl VerifyCaches<'_> {
         Ok(found)
     }
 
-    /// A run may evict on one node after the other what is being looked at: what is wrong counts
-    /// only if it is still there afterwards.
     fn look(&self, places: &JobPlaces) -> Result<Caches> {
         let mut found = self.look_once(places, self.depth)?;
         let named = |one: &Health| {
@@ -157,7 +151,6 @@ impl VerifyCaches<'_> {
         Ok(found)
     }
 
-    /// Brings parts of the struck sets together, rebuilds them, and puts back what was damaged.
     fn mend(
         &self,
         places: &JobPlaces,
@@ -203,7 +196,6 @@ impl VerifyCaches<'_> {
     }
 }
 
-/// Whether the records say that something is in caches only; what cannot be read may.
 fn expected(places: &JobPlaces) -> bool {
     let path = state_dir(&places.prefix).join("flush.scr");
     match FlushState::read(&path) {
@@ -213,8 +205,8 @@ fn expected(places: &JobPlaces) -> bool {
 }
 
 impl Caches {
-    /// Tells whether some dataset cannot be had any more, from caches or prefix. What nodes have
-    /// that do not answer is not lost.
+    /// Tells whether some dataset can be had neither from caches nor from the prefix. What silent
+    /// nodes have is not lost.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         let is_lost = |one: &Health| {

@@ -1,5 +1,4 @@
-//! What the last run has recorded: whether it protected anything, what it could not keep in the
-//! cache and why, how it ended, and what it has left.
+//! What the last run has recorded: what it protected and what not, how it ended, what it has left.
 
 use std::path::Path;
 
@@ -115,13 +114,11 @@ fn look_at_run(run: &RunRecord, life: Life, prefix: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether the settings ask for no protection against the loss of a node.
 fn is_single(run: &RunRecord) -> bool {
     let is_single = |clause: &String| clause.starts_with("SINGLE ");
     !run.protection.is_empty() && run.protection.iter().all(is_single)
 }
 
-/// Files that went straight to the prefix, by the named reason.
 fn went_past(words: &str, passed: &RunPassed, prefix: &str) -> Finding {
     let reason = Reason::ALL.into_iter().find(|reason| reason.text() == words);
     let (level, cure) = reason.map_or_else(

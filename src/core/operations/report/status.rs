@@ -1,5 +1,4 @@
-//! How a run is doing, from its prefix alone: what it has published there, no more. A live run does
-//! not notice.
+//! How a run is doing, from what it has published on its prefix.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +13,7 @@ use crate::params::{SCR_CONFIG, escaped};
 use crate::records::{HaltFile, IndexEntry, PrefixIndex, Record as _, Refusal, RunRecord};
 use crate::transfer::{Progress, flushes_under_way};
 
-/// What is known of the last launch on a prefix, and of what is there.
+/// What is known of the last launch on a prefix.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PrefixStatus {
     /// The launch; `None` if there was none.
@@ -37,12 +36,9 @@ pub struct PrefixStatus {
     pub unreadable: Vec<Unread>,
 }
 
-/// Why a record could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
-    /// The message that explains it.
     pub id: Id,
-    /// A sentence without its full stop.
     pub text: String,
 }
 
@@ -56,9 +52,9 @@ pub enum Life {
     Runs,
     /// It has come to its end, with MPI_Finalize or without.
     Ended,
-    /// It is gone and has not said so: killed, or its first node lost.
+    /// It has not said why it is gone: it was killed, or its first node lost.
     Died,
-    /// Whether it lives cannot be found out.
+    /// That cannot be found out.
     Unknown,
 }
 
@@ -76,7 +72,7 @@ impl Life {
     }
 }
 
-/// Finds out how the last run on `prefix` is doing. Damaged records are told in the answer.
+/// Reads how the last run on `prefix` is doing. Damaged records are told in the answer.
 #[must_use]
 pub fn read_status(prefix: &Path) -> PrefixStatus {
     let state = state_dir(prefix);
@@ -115,7 +111,7 @@ pub fn read_status(prefix: &Path) -> PrefixStatus {
     status
 }
 
-/// What was read; else a sentence says why it was not.
+/// An error goes to `unreadable`.
 fn kept<T>(read: Result<T>, unreadable: &mut Vec<Unread>) -> Option<T> {
     let mut note =
         |error: Error| unreadable.push(Unread { id: error.id(), text: error.to_string() });
@@ -140,7 +136,7 @@ fn each_cause_once(mut unreadable: Vec<Unread>) -> Vec<Unread> {
     unreadable
 }
 
-/// `holder`: who has the prefix, if that could be found out.
+/// `None`: who holds the prefix could not be found out.
 fn life(run: Option<&RunRecord>, holder: Option<Option<&str>>) -> Life {
     let holds = holder.map(|holder| holder.and_then(begun));
     match (run, holds) {
@@ -155,13 +151,12 @@ fn life(run: Option<&RunRecord>, holder: Option<Option<&str>>) -> Life {
     }
 }
 
-/// When a launch that holds the prefix began; a command that works on it does not say that.
+/// A command that holds the prefix does not say when it began.
 fn begun(holder: &str) -> Option<u64> {
     holder.rsplit(", ").next()?.parse().ok()
 }
 
-/// The dataset that a new run begins with, as far as the index says: the current one, else the
-/// newest checkpoint.
+/// The current dataset, else the newest checkpoint.
 fn goes_on_from(index: &PrefixIndex) -> Option<IndexEntry> {
     let usable = |entry: &&IndexEntry| {
         let is_output =
@@ -172,8 +167,8 @@ fn goes_on_from(index: &PrefixIndex) -> Option<IndexEntry> {
     current.or_else(|| index.newest_first().find(usable)).cloned()
 }
 
-/// Returns what the program of the last run has set by SCR_Config, as the lines that it gave; none
-/// where no record tells it. For whoever asks after that run: its caches may lie where it said.
+/// Returns the lines that the program of the last run has set by SCR_Config: its caches may lie
+/// where it said.
 #[must_use]
 pub fn lines_of_program(prefix: &Path) -> Vec<String> {
     let run = RunRecord::read(&state_dir(prefix).join(RunRecord::NAME)).ok().flatten();

@@ -1,5 +1,5 @@
-//! Datasets from directories that a person names, to the prefix: copies of nodes' caches, or of
-//! datasets in them (manual 1.1, sections 8 and 11.10.4 to 9).
+//! Datasets from directories that a person has copied, to the prefix (manual 1.1, sections 8 and
+//! 11.10.4 to 9).
 
 use std::path::PathBuf;
 
@@ -11,12 +11,8 @@ use crate::operations::prefix::holder;
 use crate::params::{Environment, Settings};
 use crate::transfer::Which;
 
-/// Rebuilds and publishes what is found below `dirs`, which stay as they are; only dataset `id`, if
-/// that is given. What the prefix has already is left alone.
-///
-/// # Errors
-/// A live run uses the prefix or one of `dirs`, there is nothing of a run in them, or something
-/// cannot be read or written.
+/// Rebuilds and publishes what is found below `dirs` (dataset `id` alone, if given) and the prefix
+/// has not.
 pub fn publish_directories(
     settings: &Settings,
     environment: &Environment,

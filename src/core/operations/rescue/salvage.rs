@@ -1,8 +1,6 @@
-//! What a job that died has left in its nodes' caches, brought to the prefix without starting the
-//! program again (manual 1.1, section 11.10): each node copies what it has to one folder there
-//! ([`copy_node`]), then one process rebuilds and publishes it ([`publish_copies`]), by the code
-//! that brings back the cache of a run with another number of ranks. What a person has copied from
-//! the nodes goes the same way ([`publish_found`]).
+//! What a job that died has left in its nodes' caches (manual 1.1, section 11.10): each node copies
+//! it to a folder on the prefix ([`copy_node`]), then one process rebuilds and publishes it
+//! ([`publish_copies`]).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,9 +23,8 @@ use crate::transfer::{
 
 /// What a person can do about what was made for another prefix.
 pub(crate) const ADVICE: &str = "SCR_CACHE_ADOPT=1 takes it all the same";
-/// Folder of the copies in the prefix's own one.
 const FOLDER: &str = "scavenge";
-/// The same for what a person has copied: what `scr copy` has brought may be all that is left.
+/// Not the folder of the copies: what `scr copy` has brought may be all that is left.
 const FOUND: &str = "rebuild";
 
 /// What [`copy_node`] did.
@@ -35,17 +32,13 @@ const FOUND: &str = "rebuild";
 pub enum NodeCopies {
     /// The node has nothing of the job.
     Nothing,
-    /// A live process has this node's cache in use; the text says which.
+    /// A live process has this node's cache in use.
     Busy(String),
-    /// So many datasets were copied; 0: the prefix has all of them.
+    /// Number of copied datasets; 0: the prefix has all of them.
     Datasets(usize),
 }
 
-/// Copies what this node's cache has and the prefix has not, or only dataset `id` of that. To be
-/// run on each node. Local.
-///
-/// # Errors
-/// If something cannot be read or written.
+/// Copies what this node's cache has and the prefix has not (dataset `id` alone, if given).
 pub fn copy_node(
     places: &JobPlaces,
     node: &str,
@@ -69,8 +62,8 @@ pub fn copy_node(
     copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(NodeCopies::Datasets)
 }
 
-/// Finds what this node's cache has and a start has left out, since somebody had removed older
-/// checkpoints of the series from the prefix.
+/// What a start has left out, since somebody had removed older checkpoints of the series from the
+/// prefix.
 fn newer_than_removed(places: &JobPlaces) -> Result<BTreeSet<u64>> {
     if places.layout.owner.identity().is_none() {
         return Ok(BTreeSet::new()); // whatever is there is to be taken
@@ -96,19 +89,12 @@ pub enum Salvaged {
     Done(OtherSize),
 }
 
-/// Clears what an earlier attempt has copied.
-///
-/// # Errors
-/// If it cannot be removed.
 pub fn clear_copies(prefix: &Path) -> Result<()> {
     remove_tree(&folder(prefix))
 }
 
-/// Rebuilds and publishes what the nodes have copied, or `which` of that; the copies are gone
-/// afterwards. Local.
-///
-/// # Errors
-/// As [`publish_remains`]; the copies stay then.
+/// Rebuilds and publishes what the nodes have copied; the copies are gone afterwards, unless it
+/// failed.
 pub fn publish_copies(
     places: &JobPlaces,
     settings: &Settings,
@@ -126,13 +112,8 @@ pub fn publish_copies(
     publish(places, settings, &folder(&places.prefix), which)
 }
 
-/// Rebuilds and publishes what is found below `dirs`, copies of nodes' caches or of datasets in
-/// them, which stay as they are. Adds to `unknown` why datasets there are left out, a sentence for
-/// each. Local.
-///
-/// # Errors
-/// A live run uses one of `dirs`, or there is nothing of a run in them; or as
-/// [`publish_remains`].
+/// Rebuilds and publishes what is found below `dirs`, which stay as they are. Adds to `unknown` why
+/// datasets there are left out.
 pub fn publish_found(
     places: &JobPlaces,
     settings: &Settings,

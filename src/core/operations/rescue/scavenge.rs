@@ -1,6 +1,5 @@
 //! What a job that died has left in the caches of its nodes, brought to the prefix (manual 1.1,
-//! section 11.10, postrun): every node that answers copies what it has, then this process rebuilds
-//! what is missing, publishes, and enters it into the index.
+//! section 11.10, postrun).
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -27,8 +26,7 @@ pub struct Scavenge<'a> {
 pub struct Scavenged {
     /// Names of those that have come to the prefix, oldest first.
     pub published: Vec<String>,
-    /// Names of the newest that could not be had, with the reason. The index has them as
-    /// incomplete.
+    /// Names of the newest that could not be had, with the reason.
     pub lost: Vec<(String, String)>,
     /// Nodes that could not be asked, with the reason.
     pub silent: Vec<(String, String)>,
@@ -40,10 +38,9 @@ pub struct Scavenged {
     pub on_prefix: bool,
 }
 
-/// What `scr copy` prints on a node that has nothing of the prefix, and on one that has.
+/// What `scr copy` prints on a node without a cache of the prefix, and on one that has it.
 const WORDS: [&str; 2] = ["nothing", "copied"];
 
-/// Reads it.
 fn had_cache(text: &str) -> Result<bool> {
     let found = WORDS.iter().position(|word| text.split_whitespace().next() == Some(word));
     let unknown = || Error::Unreadable(format!("an answer that means nothing: {}", text.trim()));
@@ -51,10 +48,7 @@ fn had_cache(text: &str) -> Result<bool> {
 }
 
 impl Scavenge<'_> {
-    /// Does it all. It can be done again at any time: what is on the prefix already is left alone.
-    ///
-    /// # Errors
-    /// A live run uses the prefix or a node; or prefix or copies cannot be read or written.
+    /// Copies, rebuilds and publishes what the prefix has not yet.
     pub fn run(&self) -> Result<Scavenged> {
         let places = JobPlaces::new(self.reach.settings, self.reach.environment)?;
         clear_copies(&places.prefix)?;
@@ -75,7 +69,6 @@ impl Scavenge<'_> {
         Ok(done)
     }
 
-    /// All nodes, side by side; what came of it.
     fn copy_all(&self, places: &JobPlaces, holder: &str) -> Vec<(String, Result<bool>)> {
         let words = |node: &str| {
             let mut words = ["copy", "--node", node].map(str::to_owned).to_vec();
@@ -105,7 +98,6 @@ fn left_out(places: &JobPlaces) -> Result<Vec<String>> {
     Ok(removals(&places.prefix)?.iter().map(left_out).collect())
 }
 
-/// Adds what was published to what is `done`.
 pub(super) fn published(
     places: &JobPlaces,
     found: Salvaged,
@@ -135,9 +127,6 @@ pub(super) fn published(
 }
 
 /// Rebuilds and publishes what [`copy_this_node`] has brought to the prefix.
-///
-/// # Errors
-/// A live run uses the prefix, or something cannot be read or written.
 pub fn publish_what_was_copied(
     settings: &Settings,
     environment: &Environment,
@@ -147,18 +136,15 @@ pub fn publish_what_was_copied(
     published(&places, found, Scavenged::default())
 }
 
-/// Tells whether a launch has begun on the prefix since then: it has taken the lease.
+/// Tells whether a launch has taken the lease of the prefix since `time`.
 #[must_use]
 pub fn used_since(prefix: &Path, time: SystemTime) -> bool {
     let taken = std::fs::metadata(state_dir(prefix).join("lease")).and_then(|file| file.modified());
     taken.is_ok_and(|taken| taken >= time)
 }
 
-/// Returns the complete datasets that the caches have and the prefix has not, by its records,
-/// oldest first: id and name. A checkpoint that is older than one of its series there is of no use.
-///
-/// # Errors
-/// If the records cannot be read.
+/// Returns id and name of complete datasets that only the caches have, oldest first, without
+/// checkpoints that are older than one of their series on the prefix.
 pub fn left_in_caches(prefix: &Path) -> Result<Vec<(u64, String)>> {
     let mut left = list_in_cache(prefix)?;
     if !left.is_empty() {
@@ -183,11 +169,7 @@ fn local(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Resul
     }
 }
 
-/// Does what `scr copy` does on a node, of dataset `id` alone if that is given; returns the word
-/// that tells its caller what came of it.
-///
-/// # Errors
-/// A live run uses the node, or something cannot be read or written.
+/// Does what `scr copy` does on a node; returns the word that tells its caller what came of it.
 pub fn copy_this_node(
     settings: &Settings,
     environment: &Environment,

@@ -1,5 +1,4 @@
-//! A whole dataset to the prefix by those who have its files, whichever ranks wrote them: a run
-//! with another number of ranks, or one whose ranks run where there is no room for them.
+//! A whole dataset to the prefix by those who have its files, whichever ranks wrote them.
 
 use super::sync_flush::{publish_staged_parts, undo};
 use crate::cache::agree::agree;
@@ -17,12 +16,9 @@ use crate::transfer::publish::newer::leave_as_is;
 use crate::transfer::publish::options::in_turns;
 use crate::transfer::publish::stage::stage;
 
-/// Publishes the dataset that `shares` make up, all ranks' together; `ranks` wrote it. Files that
-/// are `left_out`, by name, are only listed. `lanes`: threads of this rank that copy, and what each
-/// of them calls first. Returns what has left the prefix for it, known to rank 0. Collective.
-///
-/// # Errors
-/// As [`crate::transfer::flush_sync`].
+/// Publishes the dataset that the `shares` of all ranks make up; `ranks` wrote it. Files that are
+/// `left_out`, by name, are only listed. `lanes`: threads of this rank that copy, and what each
+/// calls first. Returns what has left the prefix for it, known to rank 0. Collective.
 pub fn flush_shares(
     ctx: &Ctx,
     shares: &[Share],
@@ -54,7 +50,7 @@ pub fn flush_shares(
     publish_staged_parts(ctx, &journal, &about, (&own, &entries), &gate).map(|(_, left)| left)
 }
 
-/// What the dataset is, as the first rank that has a share of it knows. Collective.
+/// As the first rank that has a share knows it. Collective.
 fn common_about(ctx: &Ctx, shares: &[Share], ranks: usize) -> Result<About> {
     let own = shares.first().map(|share| About::of_record(&share.record, ranks));
     let own = own.map(|about| about.to_tree().encode()).unwrap_or_default();
@@ -75,7 +71,7 @@ fn catalog_of(about: &About, shares: &[Share]) -> Catalog {
     Catalog { id: dataset.id, epoch: dataset.epoch, key: dataset.key.clone(), entries }
 }
 
-/// What all ranks of `comm` have. Collective.
+/// Collective.
 fn gather(comm: &dyn Comm, own: &Catalog) -> Result<Catalog> {
     let mut all = Catalog { entries: Vec::new(), ..own.clone() };
     for theirs in trees::all_gather(comm, &own.to_tree())? {

@@ -27,42 +27,30 @@ use crate::transfer::publish::single::sweep_staged;
 use crate::transfer::publish::stage::Stager;
 use crate::transfer::publish::unfinished::note_half_of;
 
-/// What a flush did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlushReport {
     /// Files of all ranks that were copied; known to the leaders of the nodes.
     pub files: u64,
-    /// Their bytes; the same.
     pub bytes: u64,
-    /// Seconds.
     pub seconds: f64,
-    /// Ids of older datasets whose files on the prefix it replaced.
     pub replaced: Vec<u64>,
     /// Those that have left the prefix for it (`SCR_PREFIX_SIZE`); known to rank 0.
     pub left: Left,
 }
 
 /// Copies the sealed dataset `id` to the prefix: journal, stage, agree, commit, rename, summary,
-/// index. Files that are on the prefix already are only listed. Files of an older dataset with the
-/// same names are replaced in place, and its index entry is not restorable any more. A file of this
-/// rank that is `left_out`, by name, is only listed, too: on the prefix it is deleted, or newer
-/// already. Collective.
-///
-/// # Errors
-/// On all ranks if any failed. Before the commit the prefix holds no part of the dataset under a
-/// final name; after it the next start completes the work ([`recover_journal`]).
+/// index. A file of this rank that is `left_out`, by name, is only listed, like those that are
+/// there already; older datasets with the same names are not restorable any more. Collective; on an
+/// error before the commit the prefix has no file of it, after it the next start completes the
+/// work.
 pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result<FlushReport> {
     flush_with(ctx, id, &[], left_out, &|_, publish| publish().map(|()| true))
 }
 
-/// Does what [`flush_sync`] does; files of older datasets in the cache go `along` (one entry for
-/// each, the same ones on all ranks, oldest first): they get their names together with those of
-/// dataset `id`, and its summary lists them. Each file is published through `publish_if`, which
-/// holds back what the program has deleted or written anew to the prefix since it was staged.
+/// Does what [`flush_sync`] does, with files of older datasets in the cache (`along`: the same
+/// datasets on all ranks, oldest first), which get their names together with those of `id`.
+/// `publish_if` holds back what the program has deleted or written anew since it was staged.
 /// Collective.
-///
-/// # Errors
-/// As [`flush_sync`].
 pub fn flush_with(
     ctx: &Ctx,
     id: u64,
@@ -95,9 +83,9 @@ pub fn flush_with(
     })
 }
 
-/// Publishes what is staged everywhere: commit, names (`own` are this rank's files, `entries` those
-/// of all, on rank 0), summary, index, window. Gives the ids of what it replaces, and, to rank 0,
-/// what has left the prefix for it. Collective.
+/// Publishes what is staged everywhere (`own`: this rank's files; `entries`: all files, on rank 0).
+/// Returns the ids of what it replaces, and, on rank 0, what has left the prefix for it.
+/// Collective.
 pub(super) fn publish_staged_parts(
     ctx: &Ctx,
     journal: &Journal,
@@ -129,19 +117,16 @@ pub(super) fn publish_staged_parts(
     Ok((replaced, left))
 }
 
-/// A flush that the journal knows of.
 pub(super) struct Announced {
-    /// This rank's record, with what goes along; what is left out counts as on the prefix.
+    /// What goes along is in it; what is left out counts as on the prefix.
     pub record: DatasetRecord,
-    /// The directories of what goes along.
     pub sources: Sources,
-    /// What the node stages, with world ranks.
     pub part: Catalog,
     pub about: About,
     pub journal: Journal,
 }
 
-/// Writes the journal, which says what each node will stage. Collective.
+/// Writes the journal. Collective.
 pub(super) fn announce_flush(
     ctx: &Ctx,
     id: u64,
@@ -167,9 +152,8 @@ pub(super) fn announce_flush(
     Ok(Announced { record, sources, part, about, journal })
 }
 
-/// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`), and the records of what the
-/// program has deleted itself. The dataset is there; that an
-/// older one cannot be deleted is no reason to write it again.
+/// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`), and records of what the program
+/// has deleted. An older dataset that cannot be deleted is no reason to write `newest` again.
 pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
     if let Err(error) = forget_deleted(prefix, newest) {
         log::message(1, format_args!("{error}"));
@@ -183,7 +167,6 @@ pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
     })
 }
 
-/// Turns the ranks of a catalog gathered over the node into world ranks.
 fn with_world_ranks(ctx: &Ctx, mut part: Catalog) -> Catalog {
     part.entries.iter_mut().for_each(|entry| entry.rank = ctx.node_ranks[entry.rank]);
     part
@@ -213,8 +196,8 @@ fn stage_own(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()>
     stager.finish()
 }
 
-/// Removes this rank's staged files, and the journal, after a failure that came before the commit.
-/// What cannot be removed now is left to the next start.
+/// Removes staged files and the journal after a failure before the commit. What cannot be removed
+/// now is left to the next start.
 pub(super) fn undo(ctx: &Ctx, journal: &Journal, own: &Catalog, why: &Error) -> Result<()> {
     if matches!(why, Error::Comm(_)) {
         return Ok(());
@@ -228,7 +211,7 @@ pub(super) fn undo(ctx: &Ctx, journal: &Journal, own: &Catalog, why: &Error) -> 
     Ok(())
 }
 
-/// Gives all ranks the ids that rank 0 knows, in order. Collective.
+/// Collective.
 fn broadcast_ids(ctx: &Ctx, ids: Result<Vec<u64>>) -> Result<Vec<u64>> {
     let put = |mut ids: Vec<u64>| {
         ids.sort_unstable();
@@ -246,20 +229,17 @@ pub struct JournalReport {
     pub completed: Vec<u64>,
     /// Datasets whose staged files were removed.
     pub rolled_back: Vec<u64>,
-    /// Datasets that cannot be completed, since files were removed by somebody else meanwhile, or
-    /// the journal is damaged; the index says that they failed. The other files have their names.
+    /// Datasets of which files or the journal are lost; the index says that they failed.
     pub gone: Vec<u64>,
-    /// Datasets whose flush in the background was under way: begin it again
-    /// ([`crate::transfer::AsyncFlush`]), and it goes on from what is written; or [`roll_back`].
+    /// Datasets whose flush by threads was under way: begin it again
+    /// ([`crate::transfer::AsyncFlush`]), or [`roll_back`].
     pub unfinished: Vec<u64>,
     /// Those that have left the prefix for a completed one; known to rank 0.
     pub left: Left,
 }
 
-/// Completes or rolls back what an interrupted flush left. Collective, at start.
-///
-/// # Errors
-/// On all ranks if any failed; the journal stays for the next start.
+/// Completes or rolls back what an interrupted flush left. Collective, at the start; on an error
+/// the journal stays for the next one.
 pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
     twice(|| recover_once(ctx))
 }
@@ -321,28 +301,20 @@ fn recover_once(ctx: &Ctx) -> Result<JournalReport> {
     Ok(report)
 }
 
-/// Tells whether a flush of dataset `id` that was under way can go on: what is staged is of the
-/// seal with this epoch. Collective.
-///
-/// # Errors
-/// Communication failed.
+/// Tells whether what is staged of dataset `id` is of the seal with this epoch. Collective.
 pub fn can_resume(ctx: &Ctx, id: u64, epoch: u64) -> Result<bool> {
     any(ctx.world, ctx.world.rank() == 0 && Journal::new(ctx.prefix, id).is_of(epoch))
 }
 
 /// Removes what is staged of dataset `id`, and its journal. Collective.
-///
-/// # Errors
-/// On all ranks if any failed; the next start tries again.
 pub fn roll_back(ctx: &Ctx, id: u64) -> Result<()> {
     let journal = Journal::new(ctx.prefix, id);
     agree(ctx.world, carry_out(ctx, &journal, None))?;
     agree(ctx.world, if ctx.world.rank() == 0 { journal.remove() } else { Ok(()) })
 }
 
-/// Decides whether a flush is to be completed: it is committed, or is staged everywhere and gets
-/// its commit now; but not if a newer one has taken its names meanwhile, since the run went on
-/// after an error, or the program has written them anew. `keep` as in [`announce`].
+/// A flush is completed if it is committed or staged everywhere; not if a newer one has taken its
+/// names meanwhile, or the program has written them anew. `keep` as in [`announce`].
 pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Option<Decided>> {
     let committed = journal.committed()?;
     let is_committed = committed.is_some();
@@ -364,7 +336,6 @@ pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Opt
     Ok(Some(Decided { about, taken }))
 }
 
-/// Takes the error out of what is damaged.
 fn damaged_apart<T>(found: Result<Option<T>>, damaged: &mut Option<Error>) -> Result<Option<T>> {
     match found {
         Err(error @ Error::Corrupt { .. }) => {
@@ -421,7 +392,6 @@ fn carry_out(
     Ok((entries, published))
 }
 
-/// Gives the flush up, since no file of the dataset is there any more.
 pub(super) fn give_up(prefix: &Path, journal: &Journal, id: u64) -> Result<()> {
     note_failure(prefix, id)?;
     // What was staged under another seal, too.
@@ -433,9 +403,8 @@ pub(super) fn give_up(prefix: &Path, journal: &Journal, id: u64) -> Result<()> {
     journal.remove()
 }
 
-/// Ends a flush whose files all have their names: summary, index, window; the journal goes. Without
-/// `keep` some are gone: the index says that the dataset failed, and no older one has to go for it.
-/// Returns those that went.
+/// Ends a flush whose files all have their names. Without `keep` some are gone: the index says that
+/// the dataset failed, and no older one has to go for it. Returns what has left the prefix.
 pub(super) fn finish_journal(
     prefix: &Path,
     journal: &Journal,

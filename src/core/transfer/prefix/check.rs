@@ -1,5 +1,4 @@
-//! What the prefix has, looked at by one process without a launch: nothing is changed but what
-//! [`enter_again`] is asked for.
+//! What the prefix has, looked at by one process without a launch.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::records::{FileMeta, IndexEntry, PrefixIndex, SUMMARY_NAME, Summary, update};
 use crate::system::in_lanes;
 
-/// Threads that read files.
 const LANES: usize = 8;
 
 /// What [`check_files`] has found.
@@ -30,8 +28,8 @@ pub struct Checked {
     pub unchecked: u64,
 }
 
-/// Compares a dataset with its summary, by the rules of a start that would offer it: presence and
-/// size of all files, with `contents` their checksums. Local.
+/// Compares a dataset with its summary, as a start that would offer it: presence and size of all
+/// files, with `contents` checksums.
 #[must_use]
 pub fn check_files(prefix: &Path, entry: &IndexEntry, contents: bool) -> Checked {
     let fault = |sentence: String| Checked { faults: vec![sentence], ..Checked::default() };
@@ -74,7 +72,7 @@ fn look(prefix: &Path, summary: &Summary, contents: bool) -> (Verdict, Vec<Strin
     (all.judge(files.len(), &others), faults)
 }
 
-/// Files that wait in the dataset's folder, since a newer one has their names.
+/// The files wait in the dataset's folder, since a newer one has their names.
 fn check_kept(prefix: &Path, summary: &Summary, contents: bool) -> Vec<String> {
     let files: Vec<&FileMeta> = summary.files.values().flatten().collect();
     let look = |at: usize| {
@@ -88,12 +86,8 @@ fn check_kept(prefix: &Path, summary: &Summary, contents: bool) -> Vec<String> {
     in_lanes((LANES, &|| {}), files.len(), &look).into_iter().flatten().collect()
 }
 
-/// Enters dataset `id`, whose summary is on the prefix, into the index, as its flush did. Returns
-/// the entry; `None` if it is there and nothing is to be changed. Local.
-///
-/// # Errors
-/// It has no summary that can be read, its files are not what that says, or the index cannot be
-/// changed.
+/// Enters dataset `id`, whose summary is on the prefix, into the index; `None` if it is there and
+/// nothing is to be changed.
 pub fn enter_again(prefix: &Path, id: u64) -> Result<Option<IndexEntry>> {
     let dir = folder(prefix, id);
     let (summary, dropped) = (dir.join(SUMMARY_NAME), dir.join(DROPPED_NAME));

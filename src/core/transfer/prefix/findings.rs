@@ -1,7 +1,5 @@
-//! What a look at the files of a dataset on the prefix has found, and what follows from it.
-//!
-//! Of what is as it was written nothing is said, so that a rank which has found nothing else sends
-//! nothing.
+//! What a look at the files of a dataset on the prefix has found, and what follows. Of what is as
+//! it was written nothing is said, so that a rank without findings sends nothing.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,19 +13,14 @@ use crate::files::{crc32_of_file, join_relative};
 use crate::kvtree::KvTree;
 use crate::records::{FileMeta, Summary};
 
-/// A file that is not just what was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Odd {
     pub name: String,
-    /// Size when it was written.
     pub size: u64,
-    /// Size now, if it is there.
     pub length: Option<u64>,
-    /// Somebody has written to it since, or replaced it.
     pub changed: bool,
-    /// The file has other contents, or more of them: no part of what it was.
+    /// It has other contents, or more of them, than a part of what it was.
     pub differs: bool,
-    /// What is wrong, one sentence.
     pub wrong: Option<String>,
     /// The program, which has no ids, was writing it again.
     pub rewritten: bool,
@@ -36,14 +29,12 @@ pub(super) struct Odd {
     pub is_pointer: bool,
 }
 
-/// What a rank has found in its share, or all have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Findings {
     pub odd: Vec<Odd>,
     pub unchecked: Unchecked,
 }
 
-/// What follows for the dataset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub fault: Option<String>,
@@ -66,7 +57,6 @@ pub struct Unchecked {
     pub touched: Option<String>,
 }
 
-/// Why their contents were not compared.
 impl fmt::Display for Unchecked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Unchecked { files, bytes, touched } = self;
@@ -86,7 +76,7 @@ impl fmt::Display for Unchecked {
 
 impl Findings {
     /// Looks at the files that this rank wrote, if there are as many ranks as then: what it reads
-    /// is in its node's memory when the program asks for it. Local.
+    /// is in its node's memory when the program asks for it.
     pub fn of_share(
         ctx: &Ctx,
         summary: &Summary,
@@ -102,7 +92,6 @@ impl Findings {
         found
     }
 
-    /// Looks at one file. Local.
     pub fn look(
         &mut self,
         prefix: &Path,
@@ -149,7 +138,6 @@ impl Findings {
         }
     }
 
-    /// Adds what another rank has found.
     pub fn add(&mut self, other: Findings) {
         self.odd.extend(other.odd);
         self.unchecked.files += other.unchecked.files;
@@ -164,14 +152,12 @@ impl Findings {
         wrong.map(|odd| odd.name.clone()).collect()
     }
 
-    /// Tells what is wrong with files that no newer dataset has, in order of their names.
     pub fn faults(&self, others: &BTreeSet<String>) -> Vec<String> {
         let own = |odd: &&Odd| !odd.rewritten && !odd.is_pointer && !others.contains(&odd.name);
         self.odd.iter().filter(own).filter_map(|odd| odd.wrong.clone()).collect()
     }
 
-    /// Decides what follows for a dataset of `files` files, of which newer ones have those of
-    /// `others`.
+    /// Decides what follows for a dataset of `files` files, of which newer ones have `others`.
     pub fn judge(self, files: usize, others: &BTreeSet<String>) -> Verdict {
         let Findings { odd, unchecked } = self;
         let (rewritten, odd): (Vec<Odd>, Vec<Odd>) = odd.into_iter().partition(|one| one.rewritten);
@@ -288,7 +274,6 @@ impl Verdict {
     }
 }
 
-/// Tells whether somebody has written to the file since, or replaced it.
 pub(crate) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
     let found = join_relative(prefix, &file.name).and_then(|path| {
         let size = fs::metadata(&path).map_err(|e| Error::io("cannot look at", &path, e))?.len();
@@ -297,13 +282,12 @@ pub(crate) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
     matches!(found, Ok(false))
 }
 
-/// Tells whether the file is what `meta` says; see [`wrong`].
 pub(crate) fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
     let length = fs::metadata(path).ok().map(|found| found.len());
     wrong(path, length, meta, contents).is_none()
 }
 
-/// Tells what is wrong with a file that has `length` bytes now, if it is there: one sentence.
+/// Tells what is wrong with a file that has `length` bytes now, if it is there.
 pub(super) fn wrong(
     path: &Path,
     length: Option<u64>,

@@ -18,9 +18,8 @@ fn flush_path(prefix: &Path) -> PathBuf {
     own_folder(prefix).join(FlushState::NAME)
 }
 
-/// Writes summary, index and flush file of a dataset whose files are all in place. One of which
-/// nothing is there (the program has deleted it, or has newer files) is not entered: nobody could
-/// restart from it, and the cache may have all of it.
+/// Writes summary, index and flush file of a dataset whose files are all in place. One of which no
+/// file is there is not entered: nobody could restart from it, and the cache may have all of it.
 pub(crate) fn record_flushed(
     prefix: &Path,
     dataset: &Dataset,
@@ -56,11 +55,7 @@ pub(crate) fn record_flushed(
     })
 }
 
-/// Enters a dataset of which not everything could be saved. Nobody restarts from it; a person sees
-/// that it was there.
-///
-/// # Errors
-/// If the index cannot be read or written.
+/// Enters a dataset of which not everything could be saved, for people to see.
 pub fn record_incomplete(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
     let dataset = Dataset { id, name: key.name(), key: key.clone(), ..Dataset::default() };
     update(&index_path(prefix), |index: &mut PrefixIndex| {
@@ -76,11 +71,8 @@ pub fn record_incomplete(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()>
     })
 }
 
-/// Makes the flush file say that just `cached` are in cache and just `flushing` on their way; each
-/// in cache has its name there once it is complete. Nothing is written where it says so already.
-///
-/// # Errors
-/// If it cannot be read or written.
+/// Makes the flush file say that just `cached` are in cache, with their names if they are complete,
+/// and just `flushing` on their way.
 pub fn record_places(
     prefix: &Path,
     cached: &BTreeMap<u64, Option<String>>,
@@ -112,30 +104,21 @@ pub fn record_places(
     })
 }
 
-/// Returns the complete datasets that are in the cache and not on the prefix, by the flush file: id
-/// and name. Local: rank 0 reads.
-///
-/// # Errors
-/// If it cannot be read.
+/// Returns id and name of complete datasets that are in the cache and not on the prefix, by the
+/// flush file.
 pub fn list_in_cache(prefix: &Path) -> Result<Vec<(u64, String)>> {
     let state = FlushState::read(&flush_path(prefix))?.unwrap_or_default();
     Ok(state.unflushed().filter_map(|id| Some((id, state.name(id)?.to_owned()))).collect())
 }
 
-/// Tells whether a run has left complete datasets here, or has recorded some that only its cache
-/// had. Local.
-///
-/// # Errors
-/// If the index or the flush file cannot be read.
 pub fn has_datasets(prefix: &Path) -> Result<bool> {
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     Ok(index.newest_first().any(|entry| entry.complete) || !list_in_cache(prefix)?.is_empty())
 }
 
-/// Notes that files of `dataset` are about to take their names one by one: an older dataset with
-/// the same names is not restorable from here on. Returns the ids of those; mostly there are none,
-/// and then nothing is written. Of a series without ids their files are kept if the window of
-/// `keep` checkpoints has room for more than one.
+/// Notes that files of `dataset` are about to take their names: older datasets with the same names,
+/// whose ids are returned, are not restorable from here on. Without ids their files are kept if the
+/// window of `keep` checkpoints has room for more than one.
 pub(crate) fn announce(prefix: &Path, dataset: &Dataset, keep: u64) -> Result<Vec<u64>> {
     let mut index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     let older = replace_older(&mut index, dataset);
@@ -155,7 +138,6 @@ pub(crate) fn announce(prefix: &Path, dataset: &Dataset, keep: u64) -> Result<Ve
     })
 }
 
-/// Marks datasets of the same series and captured id as replaced. Pure.
 fn replace_older(index: &mut PrefixIndex, dataset: &Dataset) -> Vec<u64> {
     let same_names =
         |old: &DatasetKey| (&old.series, &old.id) == (&dataset.key.series, &dataset.key.id);
@@ -172,7 +154,7 @@ fn replace_older(index: &mut PrefixIndex, dataset: &Dataset) -> Vec<u64> {
     replaced
 }
 
-/// Marks whatever a newer dataset of the index has replaced, after one has come out of order. Pure.
+/// Marks whatever a newer dataset has replaced, after one has come out of order. Pure.
 pub(super) fn enter_replaced(index: &mut PrefixIndex) {
     let complete = index.newest_first().filter(|entry| entry.complete);
     let mut datasets: Vec<Dataset> = complete.filter_map(|entry| entry.dataset.clone()).collect();
@@ -182,7 +164,6 @@ pub(super) fn enter_replaced(index: &mut PrefixIndex) {
     }
 }
 
-/// Enters a dataset into the index. Pure.
 pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) {
     replace_older(index, dataset);
     let dir = folder_name(dataset.id);
@@ -212,38 +193,27 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
     }
 }
 
-/// A dataset on the prefix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnPrefix {
-    /// Dataset id.
     pub id: u64,
-    /// Series, captured id, generation.
     pub key: DatasetKey,
     /// Complete, not failed since, not replaced by a newer one under the same names.
     pub restorable: bool,
-    /// Marked as current in the index.
     pub current: bool,
-    /// The number of its checkpoint, if it is one.
     pub checkpoint_id: Option<u64>,
-    /// Its name in the index, such as `ckpt.20`.
     pub name: String,
     /// It was complete when it came here, and no newer one has taken its files' names.
     pub holds_names: bool,
     /// It was complete, and a newer one has taken names of it.
     pub replaced: bool,
-    /// So it was, and its files are kept beside: see [`crate::transfer::bring_back`].
+    /// Its files are kept for [`crate::transfer::bring_back`].
     pub kept: bool,
-    /// The run went back to before it, and this is the first that came here since.
+    /// The first dataset that came here after the run went back to before this one.
     pub abandoned_by: Option<u64>,
-    /// The program could not restart from it.
     pub refused: bool,
 }
 
-/// Returns all datasets that the index knows, newest first; empty without an index. Local: rank 0
-/// reads.
-///
-/// # Errors
-/// If the index is damaged, of a newer version, or cannot be read.
+/// Returns all datasets that the index knows, newest first.
 pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
     let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
     let current = index.current_entry().map(|entry| entry.id);
@@ -263,10 +233,7 @@ pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
     Ok(index.newest_first().map(describe).collect())
 }
 
-/// Notes in the index that a launch is about to restart from dataset `id`. Local: rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read or written.
+/// Notes in the index that a launch is about to restart from dataset `id`.
 pub fn note_attempt(prefix: &Path, id: u64) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         if let Some(entry) = index.by_id_mut(id) {
@@ -277,10 +244,6 @@ pub fn note_attempt(prefix: &Path, id: u64) -> Result<()> {
 }
 
 /// Notes in the index that a launch restarts from dataset `id`, which becomes the current one.
-/// Local: rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read or written.
 pub fn note_success(prefix: &Path, id: u64) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         index.accept(id);
@@ -292,10 +255,7 @@ pub fn note_success(prefix: &Path, id: u64) -> Result<()> {
 }
 
 /// Notes in the index that a launch went back to dataset `id`, which only the cache has: what comes
-/// next follows that one. Local: rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read or written.
+/// next follows that one.
 pub fn note_return(prefix: &Path, id: u64) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         index.accept(id);
@@ -304,20 +264,11 @@ pub fn note_return(prefix: &Path, id: u64) -> Result<()> {
     })
 }
 
-/// Returns the dataset of [`note_return`], while nothing has become current since. Local: rank 0
-/// reads.
-///
-/// # Errors
-/// If the index is damaged or cannot be read.
 pub fn returned_to(prefix: &Path) -> Result<Option<u64>> {
     Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.returned_to()))
 }
 
-/// Notes in the index that a launch goes back, or that it is where it was before it did. Local:
-/// rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read or written.
+/// Notes in the index that a launch goes back; `None`: it is where it was before.
 pub fn note_turn(prefix: &Path, turn: Option<CourseTurn>) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         index.turn = turn;
@@ -325,19 +276,11 @@ pub fn note_turn(prefix: &Path, turn: Option<CourseTurn>) -> Result<()> {
     })
 }
 
-/// Returns what the last [`note_turn`] has noted. Local: rank 0 reads.
-///
-/// # Errors
-/// If the index is damaged or cannot be read.
 pub fn last_turn(prefix: &Path) -> Result<Option<CourseTurn>> {
     Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.turn))
 }
 
-/// Notes a failure in the index, so that later starts do not offer the dataset. Local: rank 0 does
-/// it.
-///
-/// # Errors
-/// If the index cannot be read or written.
+/// Notes a failure in the index, so that later starts do not offer the dataset.
 pub fn note_failure(prefix: &Path, id: u64) -> Result<()> {
     update(&index_path(prefix), |index: &mut PrefixIndex| {
         let was_current = index.current_entry().is_some_and(|entry| entry.id == id);
@@ -352,10 +295,7 @@ pub fn note_failure(prefix: &Path, id: u64) -> Result<()> {
 }
 
 /// Notes in the index that the program could not restart from dataset `id`, which may be in the
-/// cache only: later starts do not offer it, until the user chooses it. Local: rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read or written.
+/// cache only: it is offered no more, until the user chooses it.
 pub fn note_refusal(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
     record_incomplete(prefix, id, key)?;
     note_failure(prefix, id)?;

@@ -1,6 +1,5 @@
-//! A damaged index, flush file or halt file: set aside and made anew. Left in place it would refuse
-//! every later flush, and the newest checkpoint would end with the cache, or no halt condition
-//! would be tested.
+//! A damaged index, flush file or halt file is set aside and made anew. Left in place it would
+//! refuse every later flush, and the newest checkpoint would end with the cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,13 +27,8 @@ pub struct Repaired {
     pub kept: bool,
 }
 
-/// Looks at index, flush file and halt file of `prefix` and makes damaged ones anew: the index from
-/// the summaries that can still be read, the flush file empty (the index says what is on the
-/// prefix, too); the halt file goes. A file of a newer version is not damaged and is left alone.
-/// Local: rank 0 does it at the start.
-///
-/// # Errors
-/// If a damaged file cannot be set aside or the new one cannot be written.
+/// Makes damaged files of `prefix` anew: the index from the summaries, the flush file empty; the
+/// halt file goes. A file of a newer version is left alone. Rank 0 calls it at the start.
 pub fn repair_prefix(prefix: &Path) -> Result<Vec<Repaired>> {
     let mut repaired = Vec::new();
     let index = index_path(prefix);
@@ -63,7 +57,6 @@ pub fn repair_prefix(prefix: &Path) -> Result<Vec<Repaired>> {
     Ok(repaired)
 }
 
-/// Renames a file that is no tree; says what is wrong with it, `None` if nothing is.
 fn set_aside(path: &Path) -> Result<Option<String>> {
     let what = match KvTree::read_file(path) {
         Err(Error::Corrupt { what, .. }) => what,
@@ -98,7 +91,7 @@ pub(super) fn flushed_at(prefix: &Path, id: u64) -> Timestamp {
     since.map_or_else(Timestamp::now, |since| Timestamp::from_unix_seconds(since.as_secs()))
 }
 
-/// Returns the ids of the datasets that have a folder on the prefix, oldest first. Local.
+/// Returns the ids of the datasets that have a folder on the prefix, oldest first.
 #[must_use]
 pub fn ids_with_folder(prefix: &Path) -> Vec<u64> {
     let entries = fs::read_dir(own_folder(prefix)).into_iter().flatten().flatten();

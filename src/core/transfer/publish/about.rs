@@ -7,16 +7,16 @@ use crate::kvtree::KvTree;
 use crate::records::{Dataset, DatasetRecord};
 use crate::system;
 
-/// Tag of a record: number among the checkpoints.
+/// Tag of a record: number of the checkpoint.
 pub const TAG_CHECKPOINT: &str = "CKPT";
-/// Tag of a record: 1 for output, which stays on the prefix; with a number it is a checkpoint, too.
+/// Tag of a record: 1 for output; with a number it is a checkpoint, too.
 pub const TAG_OUTPUT: &str = "OUTPUT";
 /// Tag of a record: the job that wrote it.
 pub const TAG_JOB: &str = "JOBID";
-/// Tag of a record: seconds since 1970 of its seal.
+/// Tag of a record: when it was sealed, seconds since 1970.
 pub const TAG_CREATED: &str = "CREATED";
 
-/// Makes the tags of a record of `dataset`: the inverse of [`About::of_record`].
+/// Makes tags from which [`About::of_record`] makes `dataset`.
 pub(crate) fn tags_of(dataset: &Dataset) -> BTreeMap<String, String> {
     let mut tags = BTreeMap::new();
     if let Some(number) = dataset.checkpoint_id {
@@ -32,13 +32,11 @@ pub(crate) fn tags_of(dataset: &Dataset) -> BTreeMap<String, String> {
     tags
 }
 
-/// A dataset and how many have a share in it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct About {
     pub dataset: Dataset,
-    /// Ranks that wrote it.
     pub ranks: usize,
-    /// Parts of the journal of its flush; 0 where that is not known.
+    /// Parts of the journal of its flush; 0: unknown.
     pub parts: usize,
 }
 
@@ -65,7 +63,6 @@ impl About {
         About { dataset, ranks, parts: 0 }
     }
 
-    /// Returns the dataset with the numbers of `entries`, all files of all ranks.
     pub fn over(&self, entries: &[CatalogEntry]) -> Dataset {
         let bytes = entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.meta.size));
         Dataset { files: entries.len() as u64, bytes, ..self.dataset.clone() }

@@ -1,14 +1,12 @@
-//! A cache that a run with another number of ranks has left: the ranks present bring together what
-//! their nodes hold, one of them rebuilds it as the ranks of that run would have, and publishes it;
-//! only then the cache goes. The program reads the prefix, by files.
+//! The cache of a run with another number of ranks: the ranks present bring together what their
+//! nodes hold, one of them rebuilds and publishes it; only then the cache goes. `scr scavenge` goes
+//! the same way with what a dead job has left; nodes' names stand for leaders' ranks then.
 //!
-//! What is brought together lies in `<prefix>/.scr/takeover/` meanwhile:
+//! Meanwhile `<prefix>/.scr/takeover/` has (numbers follow from the stores' names):
 //! ```text
 //! node.<leader's rank>/control/<filemaps>      node.<leader's rank>/store.<number>/<datasets>
 //! shared.<number>/<datasets>
 //! ```
-//! The number follows from the store's name. `scr scavenge` goes the same way with what the nodes
-//! of a job that died have left: then the nodes' names stand for the leaders' ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +32,7 @@ use crate::transfer::prefix::window::Left;
 use crate::transfer::publish::about::About;
 use crate::transfer::publish::newer::kept_by_newer;
 
-/// Says whose cache it is.
+/// It says whose cache it is.
 pub(super) const LAUNCH: &str = "launch.scr";
 
 /// What became of the cache of a run with another number of ranks.
@@ -50,16 +48,12 @@ pub struct OtherSize {
     pub withheld: Vec<(u64, DatasetKey, String)>,
     /// Names of what was made for another prefix; known to who has read the records.
     pub strange: BTreeSet<String>,
-    /// The cache is gone. If not, something newer than all that is on the prefix cannot be had by
-    /// this launch, but perhaps by another one.
+    /// The cache is gone. Else something newer than all on the prefix may be had by another launch.
     pub dropped: bool,
 }
 
 /// Publishes what such a cache holds, if there is one on this launch's nodes. Each of rank 0's
-/// threads calls `enter` first. Collective.
-///
-/// # Errors
-/// If communication fails, or something could not be copied; the cache is as it was then.
+/// threads calls `enter` first. Collective; on an error the cache is as it was.
 pub fn publish_other_size(
     ctx: &Ctx,
     identity: &str,
@@ -104,7 +98,6 @@ pub fn publish_other_size(
     Ok(Some(done))
 }
 
-/// Copies this node's records and datasets to where rank 0 finds them. Node leaders only.
 fn stage(ctx: &Ctx, folder: &Path) -> Result<()> {
     let node = node_folder(folder, &ctx.world.rank().to_string());
     let place = |index: usize, store: &Store| {
@@ -117,12 +110,10 @@ fn stage(ctx: &Ctx, folder: &Path) -> Result<()> {
     stage_remains(ctx.layout, &node, &place, &|_| true).map(drop)
 }
 
-/// Tells where a node's remains lie in `folder`.
 pub(super) fn node_folder(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("node.{name}"))
 }
 
-/// Tells where those of the store called `store` lie.
 pub(super) fn place_of(folder: &Path, node: &Path, store: &str, shared: bool) -> PathBuf {
     let number = crc32(store.as_bytes());
     match shared {
@@ -131,11 +122,8 @@ pub(super) fn place_of(folder: &Path, node: &Path, store: &str, shared: bool) ->
     }
 }
 
-/// Copies a node's records and datasets to `folder`, where [`publish_remains`] finds them; of those
-/// that are sealed only the `wanted` ids. Returns how many datasets that were. Local.
-///
-/// # Errors
-/// If something cannot be read or written.
+/// Copies a node's records and datasets (of sealed ones the `wanted` ids) to `folder`, where
+/// [`publish_remains`] finds them. Returns the number of datasets.
 pub fn copy_remains(
     layout: &Layout,
     folder: &Path,
@@ -194,7 +182,6 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     copy_file(from, to, options).map(|_| ())
 }
 
-/// The run whose cache it was, as rank 0 stands for it.
 struct Run<'a> {
     ctx: &'a Ctx<'a>,
     folder: &'a Path,
@@ -216,13 +203,9 @@ pub enum Which {
     Id(u64),
 }
 
-/// Publishes what [`copy_remains`] or [`crate::transfer::gather_found`] has brought to `folder`
-/// from the nodes of a run that is gone. Returns `None` if there is nothing of a run. What cannot
-/// be had, and is newer than all else of its series, gets an entry in the index that says so. `ctx`
-/// is that of a world of one, its stores are all that may be named. Local.
-///
-/// # Errors
-/// The remains are of several runs, or something cannot be read or written.
+/// Publishes what [`copy_remains`] or [`crate::transfer::gather_found`] has brought to `folder`;
+/// `None` if there is nothing of a run. What cannot be had, and is newer than all else of its
+/// series, gets an entry in the index that says so. `ctx` is that of a world of one.
 pub fn publish_remains(
     ctx: &Ctx,
     folder: &Path,
@@ -266,7 +249,7 @@ pub fn publish_remains(
     Ok(Some(done))
 }
 
-/// Finds the stores that the records name which were brought to `folder`.
+/// Finds the stores that the records in `folder` name.
 #[must_use]
 pub fn stores_of_remains(folder: &Path) -> BTreeSet<String> {
     let nodes = names_in(folder).unwrap_or_default();
@@ -348,7 +331,6 @@ impl Run<'_> {
         Ok(OtherSize { ranks: self.ranks, published, left, withheld, strange, dropped })
     }
 
-    /// The nodes whose remains were brought together.
     fn nodes(&self) -> Result<Vec<(String, Layout)>> {
         let mut names = names_in(self.folder)?;
         names.retain(|name| name.starts_with("node."));
@@ -373,7 +355,6 @@ impl Run<'_> {
 
 /// What was brought together is published, not kept: it needs no protection.
 pub struct OnlyRebuild {
-    /// Bytes that travel at a time.
     pub piece_bytes: usize,
 }
 
