@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use super::index::find_dataset;
-use super::index::read_index;
+use super::index::{find_dataset, read_index};
 use super::prefix::state_dir;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
@@ -25,7 +24,6 @@ pub fn add_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
 }
 
 /// Tells whether [`add_dataset`] knows by its summary what is meant.
-#[must_use]
 pub fn has_summary(prefix: &Path, wanted: &str) -> bool {
     id_of(prefix, wanted).is_some()
 }

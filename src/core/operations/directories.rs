@@ -45,7 +45,6 @@ pub fn wanted_directories(settings: &Settings) -> Result<Vec<Wanted>> {
 }
 
 /// Tells why the directory is no good on this node. With `free` the capacity has to be free.
-#[must_use]
 pub fn directory_fault(wanted: &Wanted, free: bool) -> Option<String> {
     let path = wanted.path.display();
     if !wanted.path.is_dir() {
@@ -56,13 +55,8 @@ pub fn directory_fault(wanted: &Wanted, free: bool) -> Option<String> {
     }
     let needed = wanted.capacity_bytes?;
     let found = match space(&wanted.path) {
-        Ok(found) => {
-            if free {
-                found.free_bytes
-            } else {
-                found.total_bytes
-            }
-        }
+        Ok(found) if free => found.free_bytes,
+        Ok(found) => found.total_bytes,
         Err(error) => return Some(error.to_string()),
     };
     let word = if free { "free" } else { "in all" };

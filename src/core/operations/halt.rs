@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::prefix::state_dir;
 use crate::error::{Error, Result};
+use crate::files::create_dirs;
 use crate::records::{HaltFile, Record as _, update};
 
 /// A condition of the halt file.
@@ -45,10 +46,7 @@ pub fn change_halt_file(prefix: &Path, wishes: &[HaltWish]) -> Result<HaltFile> 
         return Err(Error::Missing(format!("{} is no directory", prefix.display())));
     }
     let path = path(prefix);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Error::io("cannot create the directory", folder, error))?;
-    }
+    create_dirs(&state_dir(prefix), 0o777)?;
     update(&path, |file: &mut HaltFile| {
         wishes.iter().for_each(|wish| apply(file, wish));
         Ok(file.clone())

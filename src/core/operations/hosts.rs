@@ -32,13 +32,11 @@ impl HostList {
     }
 
     /// Returns the hosts.
-    #[must_use]
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
     /// Returns the compressed form, sorted by name and number.
-    #[must_use]
     pub fn compress(&self) -> String {
         let (mut numbered, mut plain) = (BTreeMap::<NumberedName, Vec<u64>>::new(), Vec::new());
         for host in &self.hosts {
@@ -57,13 +55,11 @@ impl HostList {
     }
 
     /// Returns what is left without the hosts of `other`.
-    #[must_use]
     pub fn minus(&self, other: &HostList) -> HostList {
         self.filtered(other, false)
     }
 
     /// Returns the hosts that `other` has, too.
-    #[must_use]
     pub fn intersection(&self, other: &HostList) -> HostList {
         self.filtered(other, true)
     }

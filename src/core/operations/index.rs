@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use super::prefix::alone_on_prefix;
 use crate::error::{Error, Result};
-use crate::operations::prefix::{holder, state_dir};
+use crate::operations::prefix::{alone_on_prefix, state_dir};
 use crate::records::{Dataset, FlushState, IndexEntry, Nodes, PrefixIndex, Record as _, update};
 use crate::transfer::{repair_prefix, set_aside_datasets};
 
@@ -60,18 +59,15 @@ pub fn drop_datasets(prefix: &Path, wanted: &str, newer: bool) -> Result<Vec<u64
 /// Makes the index anew from the summaries on the prefix; what it was stays beside it as
 /// `index.scr.damaged`.
 pub fn build_index(prefix: &Path) -> Result<PrefixIndex> {
-    alone_on_prefix(prefix, &holder(), || build(prefix))
-}
-
-fn build(prefix: &Path) -> Result<PrefixIndex> {
-    let path = state_dir(prefix).join(PrefixIndex::NAME);
-    if path.exists() {
-        let mut aside = path.clone().into_os_string();
-        aside.push(".damaged");
-        std::fs::rename(&path, &aside).map_err(|e| Error::io("cannot rename", &path, e))?;
-    }
-    repair_prefix(prefix)?;
-    read_index(prefix)
+    alone_on_prefix(prefix, || {
+        let path = state_dir(prefix).join(PrefixIndex::NAME);
+        if path.exists() {
+            let aside = path.with_extension("scr.damaged");
+            std::fs::rename(&path, &aside).map_err(|e| Error::io("cannot rename", &path, e))?;
+        }
+        repair_prefix(prefix)?;
+        read_index(prefix)
+    })
 }
 
 /// Returns where each dataset is, as the flush file says.

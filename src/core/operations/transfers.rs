@@ -7,7 +7,7 @@ use crate::cache::Layout;
 use crate::error::Result;
 use crate::files::lease::{self, Taken};
 use crate::launch::JobPlaces;
-use crate::namespace::STATE_FOLDER;
+use crate::operations::prefix::{holder, state_dir};
 use crate::params::{Environment, Settings};
 use crate::records::{Record as _, TransferCommand, TransferFile};
 use crate::transfer::{Completed, Options, Staged, complete, set_transfer_command, stage_node};
@@ -42,12 +42,11 @@ pub fn finish_transfers(
     settings: &Settings,
     environment: &Environment,
     limited: bool,
-    holder: &str,
 ) -> Result<Finished> {
     let JobPlaces { prefix, layout: Layout { control_dir, .. }, .. } =
         JobPlaces::new(settings, environment)?;
     let begin = || set_transfer_command(&control_dir, TransferCommand::Run).map(drop);
-    finish(&prefix, &control_dir, &Options::new(settings), limited, holder, &begin)
+    finish(&prefix, &control_dir, &Options::new(settings), limited, &begin)
 }
 
 /// Brings flushes that a run has left on this node to their end, until COMMAND in the transfer file
@@ -56,7 +55,6 @@ pub fn finish_transfers(
 pub fn serve_transfers(
     settings: &Settings,
     environment: &Environment,
-    holder: &str,
     interval: Duration,
     tell: &mut dyn FnMut(std::result::Result<&Finished, &str>),
 ) -> Result<()> {
@@ -73,22 +71,20 @@ pub fn serve_transfers(
         let outcome = match TransferFile::read(&path) {
             Ok(Some(file)) if file.command == TransferCommand::Exit => return Ok(()),
             Ok(Some(file)) if file.command == TransferCommand::Run && !file.files.is_empty() => {
-                Some(finish(&prefix, &control_dir, &options, true, holder, &|| Ok(())))
+                Some(finish(&prefix, &control_dir, &options, true, &|| Ok(())))
             }
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         };
-        let now = outcome.as_ref().map_or_else(String::new, |outcome| match outcome {
-            Ok(done) => format!("{done:?}"),
-            Err(error) => error.to_string(),
-        });
-        if let Some(outcome) = outcome
-            && now != said
-        {
-            match outcome {
-                Ok(done) => tell(Ok(&done)),
-                Err(_) => tell(Err(&now)),
-            }
+        let now = match &outcome {
+            None => String::new(),
+            Some(Ok(done)) => format!("{done:?}"),
+            Some(Err(error)) => error.to_string(),
+        };
+        match outcome.filter(|_| now != said) {
+            None => {}
+            Some(Ok(done)) => tell(Ok(&done)),
+            Some(Err(_)) => tell(Err(&now)),
         }
         said = now;
         std::thread::sleep(interval);
@@ -101,10 +97,9 @@ fn finish(
     control_dir: &Path,
     options: &Options,
     limited: bool,
-    holder: &str,
     begin: &dyn Fn() -> Result<()>,
 ) -> Result<Finished> {
-    let take = |path: &Path, patience| lease::take(path, holder, patience, || {});
+    let take = |path: &Path, patience| lease::take(path, &holder(), patience, || {});
     let mut staged = Staged::default();
     let lease = match control_dir.is_dir() {
         true => Some(take(&control_dir.join("lease"), Duration::ZERO)?),
@@ -117,7 +112,7 @@ fn finish(
         begin()?;
         staged = stage_node(prefix, control_dir, options, limited)?;
     }
-    let state = prefix.join(STATE_FOLDER);
+    let state = state_dir(prefix);
     if staged.stopped || !state.is_dir() {
         return Ok(Finished::Done { staged, completed: Ok(Completed::default()) });
     }

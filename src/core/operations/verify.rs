@@ -48,7 +48,6 @@ pub struct VerifiedPrefix {
 
 impl VerifiedPrefix {
     /// Tells whether all that a run could go on from is right.
-    #[must_use]
     pub fn is_right(&self) -> bool {
         let wrong = |one: &VerifiedDataset| matches!(one.condition, Condition::Wrong(_));
         !self.no_index && !self.datasets.iter().any(wrong)
@@ -56,7 +55,6 @@ impl VerifiedPrefix {
 }
 
 /// Returns the word for what the index says of a dataset.
-#[must_use]
 pub fn state_of(entry: &IndexEntry) -> &'static str {
     match entry {
         _ if entry.is_kept() => "kept",

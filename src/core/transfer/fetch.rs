@@ -230,12 +230,8 @@ impl From<'_> {
                 copied.differing.push(file.clone());
             } else if !file.on_prefix || source.exists() {
                 // One that the program has deleted before it was flushed is in the list, too.
-                let name = file.name.clone();
-                copied.files.push(FileMeta {
-                    name,
-                    on_prefix: file.on_prefix,
-                    ..FileMeta::default()
-                });
+                let (name, on_prefix) = (file.name.clone(), file.on_prefix);
+                copied.files.push(FileMeta { name, on_prefix, ..FileMeta::default() });
             }
         }
         Ok(copied)
@@ -264,8 +260,8 @@ impl From<'_> {
         theirs: &BTreeSet<String>,
     ) -> std::result::Result<Vec<FileMeta>, Trouble> {
         let (ctx, id) = (self.ctx, self.summary.dataset.id);
-        let mut files = copied.files;
-        for file in copied.differing {
+        let Copied { mut files, differing } = copied;
+        for file in differing {
             let target = join_relative(&self.scratch(), &file.name).map_err(unable)?;
             let is_theirs = theirs.contains(&file.name);
             let is_there = join_relative(ctx.prefix, &file.name).is_ok_and(|path| path.exists());
@@ -273,16 +269,15 @@ impl From<'_> {
                 && (!is_there || is_changed(ctx.prefix, &file));
             let kept = find(ctx.prefix, id, &file).filter(|_| is_theirs);
             match &kept {
-                Some(kept) => {
-                    copy_file(kept, &target, CopyOptions::default()).map_err(unable)?;
-                }
-                None if is_theirs || is_chosen => remove_file_if_there(&target).map_err(unable)?,
+                Some(kept) => copy_file(kept, &target, CopyOptions::default()).map(drop),
+                None if is_theirs || is_chosen => remove_file_if_there(&target),
                 None => {
                     let name = &file.name;
                     let what = format!("{name} has not the content that it was flushed with");
                     return Err(Trouble::Wrong(what));
                 }
             }
+            .map_err(unable)?;
             if kept.is_some() || is_there {
                 let (name, on_prefix) = (file.name, kept.is_none());
                 files.push(FileMeta { name, on_prefix, ..FileMeta::default() });

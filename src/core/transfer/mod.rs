@@ -8,24 +8,25 @@ mod publish;
 mod remains;
 
 pub use fetch::{Fetched, fetch};
-pub use flush::afterwards::{Completed, Staged};
-pub(crate) use flush::afterwards::{ask_to_stop, complete, set_transfer_command, stage_node};
+pub use flush::afterwards::{
+    Completed, Staged, ask_to_stop, complete, set_transfer_command, stage_node,
+};
 pub use flush::async_flush::{Advance, AsyncFlush, PublishIf};
 pub use flush::background::{
     Awaited, Background, BackgroundJob, Waited, announce_background, background_ids,
     complete_background, settle_background,
 };
-pub(crate) use flush::shares::flush_shares;
+pub use flush::shares::flush_shares;
 pub(crate) use flush::sync_flush::{FlushReport, can_resume};
 pub use flush::sync_flush::{JournalReport, flush_sync, flush_with, recover_journal, roll_back};
-pub use prefix::check::{Checked, check_files};
 pub(crate) use prefix::check::enter_again;
+pub use prefix::check::{Checked, check_files};
 pub use prefix::findings::Unchecked;
-pub use prefix::index::{list_in_cache, list_prefix, note_failure, note_success, record_places};
 pub(crate) use prefix::index::{
     OnPrefix, has_datasets, last_turn, note_attempt, note_refusal, note_return, note_turn,
     record_incomplete, returned_to,
 };
+pub use prefix::index::{list_in_cache, list_prefix, note_failure, note_success, record_places};
 pub(crate) use prefix::paths::{DROPPED_NAME, is_published};
 pub(crate) use prefix::removed::{
     is_marked_removed, mark_removed, missing_since, note_removal, removals, removed_since,
@@ -34,8 +35,8 @@ pub(crate) use prefix::removed::{
 pub(crate) use prefix::repair::ids_with_folder;
 pub use prefix::repair::{Repaired, repair_prefix};
 pub use prefix::replaced::{bring_back, finish_returns};
-pub(crate) use prefix::verify::{files_on_prefix, verify_outdated};
 pub use prefix::verify::{Check, Verified, names_on_prefix, verify_on_prefix};
+pub(crate) use prefix::verify::{files_on_prefix, verify_outdated};
 pub use prefix::window::{Left, forget_datasets};
 pub(crate) use prefix::window::{delete_datasets, purge_prefix, set_aside_datasets};
 pub use publish::about;
@@ -46,10 +47,14 @@ pub use publish::options::Options;
 pub(crate) use publish::single::{publish_file, publish_file_if, publish_unsealed};
 pub use publish::stage::staged_name;
 pub(crate) use publish::stage::{is_staged_name, remove_staged_below};
-pub use publish::underway::{Progress, Watch};
 pub(crate) use publish::underway::flushes_under_way;
+pub use publish::underway::{Progress, Watch};
 pub use remains::gather::{gather_found, look_below};
-pub(crate) use remains::older::{Restored, begin_beside, enter_flat, incomplete_files, restore_flat};
-pub use remains::other_size::{OtherSize, Which, publish_other_size, publish_remains};
-pub(crate) use remains::other_size::{OnlyRebuild, copy_remains, stores_of_remains};
-pub(crate) use remains::parts::{copy_parts, put_parts_back, rebuild_parts};
+pub(crate) use remains::older::{
+    Restored, begin_beside, enter_flat, incomplete_files, restore_flat,
+};
+pub(crate) use remains::other_size::{OnlyRebuild, stores_of_remains};
+pub use remains::other_size::{
+    OtherSize, Which, copy_remains, publish_other_size, publish_remains,
+};
+pub use remains::parts::{copy_parts, put_parts_back, rebuild_parts};

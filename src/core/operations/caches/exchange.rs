@@ -27,8 +27,7 @@ impl Exchange {
     pub fn new(prefix: &Path) -> Result<Exchange> {
         let outside = state_dir(prefix).join(OUTSIDE);
         clear_left(&outside);
-        let name = epoch_text(random_u64());
-        let name = name.trim_start_matches("0x").to_owned();
+        let name = epoch_text(random_u64()).trim_start_matches("0x").to_owned();
         let folder = outside.join(&name);
         create_dirs(&folder, 0o700)?;
         // It gets its name when it is held: others remove the folder of one that is not.
@@ -41,13 +40,11 @@ impl Exchange {
     }
 
     /// Returns the path of the folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.folder
     }
 
     /// Returns what nodes know it by.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::ask::ask_nodes;
+use super::ask::{ask_nodes, parsed};
 use super::question::Question;
 use crate::cache::{Catalog, Depth, Health, Judged, NodeState, judge};
 use crate::error::{Error, Result};
@@ -78,12 +78,10 @@ impl Listing {
         for (node, answer) in
             ask_nodes(reach, &listing.places, &nodes, "asking the nodes", &question)
         {
-            let unknown = || Error::Unreadable("an answer of another version of SCR".into());
-            match answer.and_then(|tree| NodeState::from_tree(&tree).ok_or_else(unknown)) {
+            match parsed(answer, NodeState::from_tree) {
                 Ok(state) => {
-                    let strange = state.strange.iter();
-                    let told = strange.map(|why| format!("{node}: {why}; {ADVICE}"));
-                    listing.left_out.extend(told);
+                    let told = |why| format!("{node}: {why}; {ADVICE}");
+                    listing.left_out.extend(state.strange.iter().map(told));
                     states.push((node, state));
                 }
                 Err(error) => listing.silent.push((node, error.to_string())),
@@ -214,7 +212,7 @@ impl Listing {
             let is_id = one.id > 0 && one.id.to_string() == word;
             is_id || one.key.name() == word || one.key.title() == word
         };
-        let found: Vec<&Listed> = self.files.iter().filter(of_dataset).collect();
+        let mut found: Vec<&Listed> = self.files.iter().filter(of_dataset).collect();
         if !found.is_empty() {
             return Ok(found);
         }
@@ -224,18 +222,15 @@ impl Listing {
             let path = &one.meta.name;
             (*path == name || path.starts_with(&folder) || name.is_empty()) && (all || one.newest)
         };
-        let found: Vec<&Listed> = self.files.iter().filter(is_below).collect();
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        if word.contains(['*', '?', '[', '{']) {
+        found.extend(self.files.iter().filter(is_below));
+        if found.is_empty() && word.contains(['*', '?', '[', '{']) {
             let series = self.pattern(&name)?;
             let matches =
                 |one: &&Listed| (all || one.newest) && series.match_path(&one.meta.name).is_some();
-            let found: Vec<&Listed> = self.files.iter().filter(matches).collect();
-            if !found.is_empty() {
-                return Ok(found);
-            }
+            found.extend(self.files.iter().filter(matches));
+        }
+        if !found.is_empty() {
+            return Ok(found);
         }
         let asked = match self.silent.len() {
             0 => String::new(),
@@ -255,7 +250,6 @@ impl Listing {
     }
 
     /// Gives a path as a name below the prefix, as far as it is one.
-    #[must_use]
     pub fn below_prefix(&self, word: &str) -> String {
         let prefix = &self.places.prefix;
         let here = std::env::current_dir().ok().filter(|dir| dir.starts_with(prefix));

@@ -56,7 +56,6 @@ const DIGITS: usize = 200;
 
 impl Question {
     /// Returns the words that stand for it.
-    #[must_use]
     pub fn words(&self) -> Vec<String> {
         let text = match self {
             Question::Look { depth, id, unsealed } => {
@@ -80,7 +79,6 @@ impl Question {
     }
 
     /// Reads what [`Question::words`] makes; `None` if the words mean nothing.
-    #[must_use]
     pub fn parse(words: &[String]) -> Option<Question> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Some(match words[..] {

@@ -2,17 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::ask::ask_nodes;
+use super::ask::{ask_nodes, parsed};
 use super::exchange::Exchange;
 use super::question::Question;
 use crate::cache::{Depth, Health, Judged, Left, Mended, NodeState, Prospect, Put, judge};
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
-use crate::operations::prefix::holder;
-use crate::operations::prefix::state_dir;
+use crate::operations::prefix::{alone_on_prefix, state_dir};
 use crate::operations::read_index;
+use crate::operations::rescue::salvage::ADVICE;
 use crate::operations::run::reach::Reach;
-use crate::operations::{prefix::alone_on_prefix, rescue::salvage::ADVICE};
 use crate::params::keys;
 use crate::records::{FlushState, Record as _};
 use crate::transfer::{Options, rebuild_parts};
@@ -83,7 +82,7 @@ impl VerifyCaches<'_> {
             }
             Ok(repairs)
         };
-        let repairs = match alone_on_prefix(&places.prefix, &holder(), mend) {
+        let repairs = match alone_on_prefix(&places.prefix, mend) {
             Err(Error::Busy(why)) => {
                 let refused = damaged.iter().map(|one| Repair::Failed(one.id, why.clone()));
                 found.repairs = refused.collect();
@@ -123,11 +122,7 @@ impl VerifyCaches<'_> {
         let mut found = Caches { expected: expected(places), ..Caches::default() };
         let mut states = Vec::new();
         for (node, answer) in ask_nodes(&self.reach, places, &names, what, &question) {
-            let state = answer.and_then(|tree| {
-                let unknown = || Error::Unreadable("an answer of another version of SCR".into());
-                NodeState::from_tree(&tree).ok_or_else(unknown)
-            });
-            match state {
+            match parsed(answer, NodeState::from_tree) {
                 Ok(state) => {
                     found.answered = true;
                     let damaged = state.damaged.iter().map(|what| (node.clone(), what.clone()));
@@ -183,8 +178,7 @@ impl VerifyCaches<'_> {
         let struck: Vec<String> = struck.into_iter().cloned().collect();
         let (what, question) = ("repairing on the nodes", Question::Mend { folder, id });
         for (node, answer) in ask_nodes(&self.reach, places, &struck, what, &question) {
-            let unknown = || Error::Unreadable("an answer of another version of SCR".into());
-            match answer.and_then(|tree| Mended::from_tree(&tree).ok_or_else(unknown)) {
+            match parsed(answer, Mended::from_tree) {
                 Ok(Mended { put, left }) => {
                     repairs.extend(put.into_iter().map(|one| Repair::Put(id, node.clone(), one)));
                     repairs.extend(left.into_iter().map(|one| Repair::Left(id, node.clone(), one)));
@@ -207,7 +201,6 @@ fn expected(places: &JobPlaces) -> bool {
 impl Caches {
     /// Tells whether some dataset can be had neither from caches nor from the prefix. What silent
     /// nodes have is not lost.
-    #[must_use]
     pub fn has_lost(&self) -> bool {
         let is_lost = |one: &Health| {
             let beyond = one.troubles.iter().any(|trouble| !trouble.repairable);
@@ -219,14 +212,12 @@ impl Caches {
     }
 
     /// Tells whether the caches have dataset `id`, or can bring it back.
-    #[must_use]
     pub fn can_give(&self, id: u64) -> bool {
         let can = |one: &Health| one.id == id && !matches!(one.prospect, Prospect::Lost(_));
         self.judged.datasets.iter().any(can)
     }
 
     /// Tells whether something is damaged.
-    #[must_use]
     pub fn has_damage(&self) -> bool {
         let is_wrong = |one: &Health| {
             !one.troubles.is_empty() || (self.silent.is_empty() && one.prospect != Prospect::Right)
@@ -235,7 +226,6 @@ impl Caches {
     }
 
     /// Tells whether nodes that may have something could not be asked.
-    #[must_use]
     pub fn is_incomplete(&self) -> bool {
         !self.silent.is_empty() && (self.expected || !self.nodes.is_empty() || !self.answered)
     }

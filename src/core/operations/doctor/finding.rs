@@ -15,7 +15,6 @@ pub enum Level {
 
 impl Level {
     /// Returns the word that is printed for it.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Level::Fault => "fault",

@@ -10,7 +10,6 @@ use crate::records::{FINALIZE_CALLED, RunPassed, RunRecord, Timestamp, Zone};
 use crate::system::unix_seconds;
 
 /// Looks at the last run on `prefix`; times are those of `zone`.
-#[must_use]
 pub fn look_at_past(prefix: &Path, status: &PrefixStatus, zone: &Zone) -> Vec<Finding> {
     let quoted = shell(prefix.display());
     let mut findings = Vec::new();

@@ -19,7 +19,6 @@ const FULL: u64 = 50;
 const INODES_MIN: u64 = 1000;
 
 /// Looks whether the prefix can be written to, at its locks, its clock, its room.
-#[must_use]
 pub fn look_at_prefix(prefix: &Path) -> Vec<Finding> {
     let quoted = shell(prefix.display());
     if !prefix.is_dir() {
@@ -117,7 +116,6 @@ impl Drop for Probe {
 }
 
 /// Looks at the control and cache directories of this node, as a rank would use them.
-#[must_use]
 pub fn look_at_stores(settings: &Settings, environment: &Environment) -> Vec<Finding> {
     // Wrong descriptors were told of with the settings.
     let Ok(all) = wanted_directories(settings) else { return Vec::new() };

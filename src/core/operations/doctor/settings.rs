@@ -27,7 +27,6 @@ pub struct LookedSettings {
 
 /// Looks at the settings that a run with these `inputs` would have; a program that calls SCR
 /// (`by_calls`) needs no patterns.
-#[must_use]
 pub fn look_at_settings(inputs: &Inputs<'_>, by_calls: bool) -> LookedSettings {
     let settings = match load(inputs) {
         Ok(settings) => settings,

@@ -74,7 +74,6 @@ pub struct Skipped {
 
 impl Proposal {
     /// Gives the lines of a config file.
-    #[must_use]
     pub fn config(&self) -> String {
         let mut text = String::new();
         for (at, series) in self.series.iter().enumerate() {

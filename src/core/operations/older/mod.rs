@@ -13,8 +13,7 @@ pub use scan::is_older_directory;
 
 use scan::{FILEMAP, SIDECAR, Scan, scan};
 
-use super::prefix::alone_on_prefix;
-use super::prefix::{holder, state_dir};
+use super::prefix::{alone_on_prefix, state_dir};
 use crate::cache::Flat;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, relative_to, remove_tree};
@@ -24,7 +23,7 @@ use crate::records::{DatasetKey, IndexEntry, PROGRAM, Summary};
 use crate::transfer::{Restored, enter_flat, publish_file, record_incomplete, restore_flat};
 
 /// What came of a directory of version 1.1.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct AddedOlder {
     /// Its entry in the index.
     pub entry: IndexEntry,
@@ -51,7 +50,7 @@ pub fn add_older_directory(prefix: &Path, dir: &Path) -> Result<AddedOlder> {
     })?;
     look(&dir)?;
     create_dirs(&state_dir(&prefix), 0o755)?;
-    alone_on_prefix(&prefix, &holder(), || add(&prefix, &dir, &name))
+    alone_on_prefix(&prefix, || add(&prefix, &dir, &name))
 }
 
 fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
@@ -63,14 +62,7 @@ fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
         let id = found.id;
         match (same, entry.complete) {
             (true, true) => {
-                let entry = entry.clone();
-                return Ok(AddedOlder {
-                    entry,
-                    rebuilt: vec![],
-                    unchecked: 0,
-                    lost: None,
-                    refused: vec![],
-                });
+                return Ok(AddedOlder { entry: entry.clone(), ..AddedOlder::default() });
             }
             (true, false) => {}
             (false, _) => {
@@ -85,10 +77,7 @@ fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
     let unchecked = if rebuilt.is_empty() { 0 } else { unchecked };
     match &lost {
         Some(_) => record_incomplete(prefix, found.id, &key)?,
-        None => {
-            let flat = flat(dir, &key, &found);
-            enter_flat(prefix, name, &flat)?;
-        }
+        None => enter_flat(prefix, name, &flat(dir, &key, &found))?,
     }
     let entry = super::find_dataset(prefix, &found.id.to_string())?;
     Ok(AddedOlder { entry, rebuilt, unchecked, lost, refused: found.refused })
@@ -197,9 +186,9 @@ fn put_in_place(
             like_the_others(dir, found, from)?;
             publish_file(prefix, from, &dir.join(name))?;
             let mut sidecar = KvTree::new();
-            for (field, value) in [("FILE", name), ("TYPE", kind), ("COMPLETE", "1")] {
-                sidecar.set_value(field, value);
-            }
+            sidecar.set_value("FILE", name);
+            sidecar.set_value("TYPE", kind);
+            sidecar.set_value("COMPLETE", "1");
             sidecar.set_value("SIZE", meta.size);
             if let Some(crc32) = meta.crc32 {
                 sidecar.set_value("CRC", crc_text(crc32));

@@ -51,7 +51,6 @@ struct Sidecar {
 }
 
 /// Tells whether `dir` has filemaps, sidecars or a summary of version 1.1.
-#[must_use]
 pub fn is_older_directory(dir: &Path) -> bool {
     let Ok(names) = names_in(dir) else { return false };
     let sidecar = |name: &String| {

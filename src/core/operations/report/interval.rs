@@ -8,13 +8,11 @@ use super::runs::Point;
 use super::summary::{Advice, Costs, RunsReport};
 
 /// Returns Young's interval from checkpoint to checkpoint, in seconds.
-#[must_use]
 pub fn young(cost: f64, mtbf: f64) -> f64 {
     (2.0 * cost * mtbf).sqrt() + cost
 }
 
 /// Returns Daly's interval from checkpoint to checkpoint, in seconds.
-#[must_use]
 pub fn daly(cost: f64, mtbf: f64) -> f64 {
     if cost >= 2.0 * mtbf {
         return mtbf + cost;
@@ -25,7 +23,6 @@ pub fn daly(cost: f64, mtbf: f64) -> f64 {
 
 /// Returns the part of the time, of 1, that checkpoints and repeated work take; to first order, so
 /// it may exceed 1.
-#[must_use]
 pub fn waste(interval: f64, costs: &Costs) -> f64 {
     if interval <= 0.0 {
         1.0

@@ -34,8 +34,7 @@ pub fn read_report(
         let text = format!("{} lines of the log are no events", log.unreadable);
         unreadable.push(Unread { id: messages::FILE_DAMAGED, text });
     }
-    let trouble = log.trouble.map(|text| Unread { id: messages::UNREADABLE, text });
-    unreadable.extend(trouble);
+    unreadable.extend(log.trouble.map(|text| Unread { id: messages::UNREADABLE, text }));
     let has_log = !log.events.is_empty();
     let mut runs = runs::stories(&log.events);
     let status = read_status(prefix);
@@ -45,14 +44,8 @@ pub fn read_report(
     }
     runs.retain(|run| job.is_none_or(|job| run.job == job));
     let failures = losses::failures(&runs);
-    let mut report = RunsReport {
-        prefix: prefix.to_path_buf(),
-        runs,
-        failures,
-        advice: None,
-        has_log,
-        unreadable,
-    };
+    let prefix = prefix.to_path_buf();
+    let mut report = RunsReport { prefix, runs, failures, advice: None, has_log, unreadable };
     report.advice = interval::advice(&report, mtbf_seconds);
     Ok(report)
 }

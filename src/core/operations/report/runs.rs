@@ -26,7 +26,6 @@ pub enum Close {
 
 impl Close {
     /// Returns the word that is printed for it.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Close::Runs => "running",
@@ -107,13 +106,16 @@ pub struct RunStory {
 
 impl RunStory {
     /// Adds up the bytes of all datasets.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.points.iter().fold(0, |sum, point| sum.saturating_add(point.bytes))
     }
 
     fn point(&mut self, id: u64) -> Option<&mut Point> {
         self.points.iter_mut().rev().find(|point| point.id == id)
+    }
+
+    fn change(&mut self, id: u64, change: impl FnOnce(&mut Point)) {
+        self.point(id).map(change);
     }
 }
 
@@ -123,14 +125,11 @@ pub(super) fn stories(events: &[Logged]) -> Vec<RunStory> {
     for event in events {
         let Ok(time) = event.time.parse::<Timestamp>() else { continue };
         let time = time.unix_seconds();
-        if event.get("event") == "START" {
-            runs.push(begun(event, time));
-        } else if event.get("event") == "FLUSH_END" {
-            flushed(&mut runs, event, time);
-        } else if matches!(event.get("event"), "NODE_SEAL" | "NODE_FLUSH") {
-            moved(&mut runs, event, time);
-        } else if let Some(run) = runs.last_mut() {
-            tell(run, event, time);
+        match event.get("event") {
+            "START" => runs.push(begun(event, time)),
+            "FLUSH_END" => flushed(&mut runs, event, time),
+            "NODE_SEAL" | "NODE_FLUSH" => moved(&mut runs, event, time),
+            _ => runs.last_mut().into_iter().for_each(|run| tell(run, event, time)),
         }
     }
     runs
@@ -145,13 +144,6 @@ fn moved(runs: &mut [RunStory], event: &Logged, time: u64) {
     let nanos = (seconds_of(event).unwrap_or(0.0) * 1e9) as u64;
     let paces = run.paces.entry(event.get("note").to_owned()).or_default();
     paces[usize::from(event.get("event") == "NODE_FLUSH")] = RunPace { bytes, nanos };
-}
-
-fn failed(run: &mut RunStory, time: u64) {
-    if run.close == Close::Killed && run.failed.is_none() {
-        run.seen = run.seen.max(time);
-        run.failed = Some(time);
-    }
 }
 
 /// The note is `4 ranks, 2 nodes, <prefix>`.
@@ -195,23 +187,21 @@ fn tell(run: &mut RunStory, event: &Logged, time: u64) {
             let flushed = if note == SEALED_ON_PREFIX { Some(time) } else { was.flushed };
             run.points.push(Point { id, name, sealed, files, bytes, seal_seconds, flushed, ..was });
         }
-        "CHECKPOINT_END" | "OUTPUT_END" => {
-            run.point(id).into_iter().for_each(|point| point.cost_seconds = seconds);
-        }
-        "EXPOSED" => {
-            run.point(id).into_iter().for_each(|point| point.exposed_seconds = seconds);
-        }
+        "CHECKPOINT_END" | "OUTPUT_END" => run.change(id, |point| point.cost_seconds = seconds),
+        "EXPOSED" => run.change(id, |point| point.exposed_seconds = seconds),
         "FLUSH_FAILED" => {
-            run.point(id).into_iter().for_each(|point| point.failed = Some(note.to_owned()));
+            run.change(id, |point| point.failed = Some(note.to_owned()));
             run.troubles.push(trouble("a flush failed"));
         }
-        "EVICTED" if note == GIVEN_UP => {
-            run.point(id).into_iter().for_each(|point| point.spared = true);
-        }
+        "EVICTED" if note == GIVEN_UP => run.change(id, |point| point.spared = true),
         "DROPPED" => run.troubles.push(trouble("a dataset was dropped")),
         "WITHHELD" => run.troubles.push(trouble("not offered at the start")),
         "FALLBACK" => run.troubles.push(trouble("files went straight to the prefix")),
-        "FAILED" => failed(run, time),
+        // Who has said how it ended did not die.
+        "FAILED" if run.close == Close::Killed && run.failed.is_none() => {
+            run.seen = run.seen.max(time);
+            run.failed = Some(time);
+        }
         "NODE_FAIL" => run.troubles.push(trouble("a node was found to be down")),
         "PASSED" => {
             let (files, bytes) = (number("files"), number("bytes"));
@@ -312,13 +302,12 @@ fn add_datasets(run: &mut RunStory, record: &RunRecord) {
             sealed: one.sealed,
             files: one.files,
             bytes: one.bytes,
-            cost_seconds: None,
             seal_seconds: one.seal_seconds,
             exposed_seconds: one.exposed_seconds,
             flush_seconds: one.flush_seconds,
             flushed,
             failed: one.failed.clone(),
-            spared: false,
+            ..Point::default()
         });
     }
     run.points.sort_by_key(|point| point.sealed);

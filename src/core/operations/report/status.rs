@@ -60,7 +60,6 @@ pub enum Life {
 
 impl Life {
     /// Returns the word that is printed for it.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Life::None => "none",
@@ -73,7 +72,6 @@ impl Life {
 }
 
 /// Reads how the last run on `prefix` is doing. Damaged records are told in the answer.
-#[must_use]
 pub fn read_status(prefix: &Path) -> PrefixStatus {
     let state = state_dir(prefix);
     let mut status = PrefixStatus::default();
@@ -113,9 +111,8 @@ pub fn read_status(prefix: &Path) -> PrefixStatus {
 
 /// An error goes to `unreadable`.
 fn kept<T>(read: Result<T>, unreadable: &mut Vec<Unread>) -> Option<T> {
-    let mut note =
-        |error: Error| unreadable.push(Unread { id: error.id(), text: error.to_string() });
-    read.map_err(&mut note).ok()
+    let note = |error: Error| unreadable.push(Unread { id: error.id(), text: error.to_string() });
+    read.map_err(note).ok()
 }
 
 /// Who may not read one record may not read the others: the first tells of all.
@@ -169,19 +166,17 @@ fn goes_on_from(index: &PrefixIndex) -> Option<IndexEntry> {
 
 /// Returns the lines that the program of the last run has set by SCR_Config: its caches may lie
 /// where it said.
-#[must_use]
 pub fn lines_of_program(prefix: &Path) -> Vec<String> {
     let run = RunRecord::read(&state_dir(prefix).join(RunRecord::NAME)).ok().flatten();
-    // No run of ours yet: what a program of the C implementation has set.
-    if run.is_none() {
+    let Some(run) = run else {
+        // What a program of the C implementation has set.
         let bytes = read_optional(&state_dir(prefix).join("app.conf")).ok().flatten();
         let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()));
         return lines.map(str::to_owned).collect();
-    }
-    let settings = run.map(|run| run.settings).unwrap_or_default().into_iter();
-    let own = settings.filter(|(_, (_, place))| place.starts_with(SCR_CONFIG));
+    };
+    let own = run.settings.into_iter().filter(|(_, (_, place))| place.starts_with(SCR_CONFIG));
     let line = |(name, (value, _)): (String, (String, String))| match name.contains('=') {
         true => format!("{name} {value}"),
         false => format!("{name}={}", escaped(&value)),

@@ -27,13 +27,11 @@ pub struct RunsReport {
 
 impl RunsReport {
     /// Sums the seconds during which launches ran.
-    #[must_use]
     pub fn running_seconds(&self) -> u64 {
         self.runs.iter().map(|run| run.seen.saturating_sub(run.started)).sum()
     }
 
     /// Returns for each host how fast it has sealed, and flushed, in all runs.
-    #[must_use]
     pub fn paces(&self) -> BTreeMap<&str, [RunPace; 2]> {
         let mut sums: BTreeMap<&str, [RunPace; 2]> = BTreeMap::new();
         for (host, paces) in self.runs.iter().flat_map(|run| &run.paces) {

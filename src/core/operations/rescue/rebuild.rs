@@ -7,7 +7,6 @@ use super::salvage::publish_found;
 use super::scavenge::{Scavenged, published};
 use crate::error::Result;
 use crate::launch::JobPlaces;
-use crate::operations::prefix::holder;
 use crate::params::{Environment, Settings};
 use crate::transfer::Which;
 
@@ -22,7 +21,7 @@ pub fn publish_directories(
     let places = JobPlaces::new(settings, environment)?;
     let which = id.map_or(Which::All, Which::Id);
     let mut unknown = Vec::new();
-    let found = publish_found(&places, settings, &holder(), dirs, which, &mut unknown)?;
+    let found = publish_found(&places, settings, dirs, which, &mut unknown)?;
     let mut done = published(&places, found, Scavenged::default())?;
     done.unknown = unknown;
     Ok(done)

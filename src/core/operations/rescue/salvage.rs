@@ -9,10 +9,9 @@ use crate::cache::disk::names_in;
 use crate::cache::{Ctx, FilemapFile, Layout, Sharing, all_records, other_prefix};
 use crate::comm::solo::Solo;
 use crate::error::{Error, Result};
-use crate::files::lease::{self, Taken};
 use crate::files::{create_dirs, remove_tree};
 use crate::launch::job::JobPlaces;
-use crate::namespace::STATE_FOLDER;
+use crate::operations::prefix::{alone_on_node, alone_on_prefix, state_dir};
 use crate::params::{Settings, keys};
 use crate::records::DatasetRecord;
 use crate::system;
@@ -27,39 +26,18 @@ const FOLDER: &str = "scavenge";
 /// Not the folder of the copies: what `scr copy` has brought may be all that is left.
 const FOUND: &str = "rebuild";
 
-/// What [`copy_node`] did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeCopies {
-    /// The node has nothing of the job.
-    Nothing,
-    /// A live process has this node's cache in use.
-    Busy(String),
-    /// Number of copied datasets; 0: the prefix has all of them.
-    Datasets(usize),
-}
-
-/// Copies what this node's cache has and the prefix has not (dataset `id` alone, if given).
-pub fn copy_node(
-    places: &JobPlaces,
-    node: &str,
-    holder: &str,
-    id: Option<u64>,
-) -> Result<NodeCopies> {
-    let control = &places.layout.control_dir;
-    if !control.is_dir() {
-        return Ok(NodeCopies::Nothing);
-    }
-    let lease = lease::take(&control.join("lease"), holder, lease::PATIENCE, || {})?;
-    if let Taken::Busy(other) = lease {
-        return Ok(NodeCopies::Busy(other));
-    }
-    let listed = list_prefix(&places.prefix)?;
-    let is_there = |id: u64| listed.iter().any(|one| one.restorable && one.id == id);
-    let refused = |id: u64| listed.iter().any(|one| one.refused && one.id == id);
-    let newer = newer_than_removed(places)?;
-    let newest = |one: u64| id.is_none() && !refused(one) && !newer.contains(&one);
-    let wanted = |one: u64| (newest(one) || id == Some(one)) && !is_there(one);
-    copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(NodeCopies::Datasets)
+/// Copies what this node's cache has and the prefix has not (dataset `id` alone, if given). Returns
+/// the number of datasets; `None` if the node has no cache of the job.
+pub fn copy_node(places: &JobPlaces, node: &str, id: Option<u64>) -> Result<Option<usize>> {
+    alone_on_node(places, || {
+        let listed = list_prefix(&places.prefix)?;
+        let is_there = |id: u64| listed.iter().any(|one| one.restorable && one.id == id);
+        let refused = |id: u64| listed.iter().any(|one| one.refused && one.id == id);
+        let newer = newer_than_removed(places)?;
+        let newest = |one: u64| id.is_none() && !refused(one) && !newer.contains(&one);
+        let wanted = |one: u64| (newest(one) || id == Some(one)) && !is_there(one);
+        copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(Some)
+    })
 }
 
 /// What a start has left out, since somebody had removed older checkpoints of the series from the
@@ -78,38 +56,23 @@ fn newer_than_removed(places: &JobPlaces) -> Result<BTreeSet<u64>> {
     Ok(records.filter(is_newer).map(|record| record.dataset_id).collect())
 }
 
-/// What [`publish_copies`] found and did.
-#[derive(Debug)]
-pub enum Salvaged {
-    /// No node had anything of the job.
-    Nothing,
-    /// A live process uses the prefix; the text says which.
-    Busy(String),
-    /// What has become of it all.
-    Done(OtherSize),
-}
-
 pub fn clear_copies(prefix: &Path) -> Result<()> {
     remove_tree(&folder(prefix))
 }
 
 /// Rebuilds and publishes what the nodes have copied; the copies are gone afterwards, unless it
-/// failed.
+/// failed. Returns `None` if no node had anything of the job.
 pub fn publish_copies(
     places: &JobPlaces,
     settings: &Settings,
-    holder: &str,
     which: Which,
-) -> Result<Salvaged> {
-    let state = places.prefix.join(STATE_FOLDER);
-    if !state.is_dir() {
-        return Ok(Salvaged::Nothing);
+) -> Result<Option<OtherSize>> {
+    match state_dir(&places.prefix).is_dir() {
+        true => alone_on_prefix(&places.prefix, || {
+            publish(places, settings, &folder(&places.prefix), which)
+        }),
+        false => Ok(None),
     }
-    let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
-        Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
-        Taken::Ours(lease) => lease,
-    };
-    publish(places, settings, &folder(&places.prefix), which)
 }
 
 /// Rebuilds and publishes what is found below `dirs`, which stay as they are. Adds to `unknown` why
@@ -117,27 +80,24 @@ pub fn publish_copies(
 pub fn publish_found(
     places: &JobPlaces,
     settings: &Settings,
-    holder: &str,
     dirs: &[PathBuf],
     which: Which,
     unknown: &mut Vec<String>,
-) -> Result<Salvaged> {
+) -> Result<Option<OtherSize>> {
     let found = look_below(dirs, &places.prefix)?;
-    let state = places.prefix.join(STATE_FOLDER);
+    let state = state_dir(&places.prefix);
     create_dirs(&state, 0o755)?;
-    let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
-        Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
-        Taken::Ours(lease) => lease,
-    };
-    let folder = state.join(FOUND);
-    remove_tree(&folder)?;
-    let done = gather_found(found, &folder, &places.prefix).and_then(|gathered| {
-        unknown.extend(gathered.unknown);
-        publish(places, settings, &folder, which)
-    });
-    // Links and copies: what they are of is where it was.
-    remove_tree(&folder)?;
-    done
+    alone_on_prefix(&places.prefix, || {
+        let folder = state.join(FOUND);
+        remove_tree(&folder)?;
+        let done = gather_found(found, &folder, &places.prefix).and_then(|gathered| {
+            unknown.extend(gathered.unknown);
+            publish(places, settings, &folder, which)
+        });
+        // Links and copies: what they are of is where it was.
+        remove_tree(&folder)?;
+        done
+    })
 }
 
 fn publish(
@@ -145,7 +105,7 @@ fn publish(
     settings: &Settings,
     folder: &Path,
     which: Which,
-) -> Result<Salvaged> {
+) -> Result<Option<OtherSize>> {
     let prefix = &places.prefix;
     if !settings.get(keys::CACHE_ADOPT) {
         for name in names_in(folder)? {
@@ -187,9 +147,9 @@ fn publish(
     }
     let done = publish_remains(&ctx, folder, which, &|| {})?;
     remove_tree(folder)?;
-    Ok(done.map_or(Salvaged::Nothing, Salvaged::Done))
+    Ok(done)
 }
 
 fn folder(prefix: &Path) -> PathBuf {
-    prefix.join(STATE_FOLDER).join(FOLDER)
+    state_dir(prefix).join(FOLDER)
 }

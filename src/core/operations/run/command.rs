@@ -65,7 +65,6 @@ impl Launcher {
     }
 
     /// Tells whether `LauncherLine::place` can put a launch on certain nodes.
-    #[must_use]
     pub fn places(self) -> bool {
         self != Launcher::Other
     }
@@ -91,13 +90,11 @@ impl LauncherLine {
     }
 
     /// Returns the words as they were given.
-    #[must_use]
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
     /// Returns the program and its arguments; empty if none was found.
-    #[must_use]
     pub fn program(&self) -> &[String] {
         &self.words[self.program..]
     }
@@ -114,7 +111,6 @@ impl LauncherLine {
     }
 
     /// Returns the number of ranks, if the line gives one for all.
-    #[must_use]
     pub fn ranks(&self) -> Option<usize> {
         let parts = self.words.iter().filter(|word| *word == ":").count();
         let values = self.values(self.launcher.rank_options());
@@ -125,7 +121,6 @@ impl LauncherLine {
     }
 
     /// Returns the nodes that the user names: `Ok` is a list as in `--host a:2,b`, `Err` a file.
-    #[must_use]
     pub fn own_hosts(&self) -> Option<Result<String, String>> {
         let (name, value) = self.values(self.launcher.host_options()).into_iter().next()?;
         match name.as_str() {
@@ -135,7 +130,6 @@ impl LauncherLine {
     }
 
     /// Makes the line that starts the program on `hosts` and not on the nodes of `out`.
-    #[must_use]
     pub fn place(&self, hosts: &[RunHost], out: &[String], nodes: Option<usize>) -> Vec<String> {
         let list = self.host_list(hosts);
         let down = HostList::of(out.iter().cloned()).compress();
@@ -166,7 +160,6 @@ impl LauncherLine {
 
     /// Adds to a line of [`LauncherLine::place`] options that hand the variables `names` on, where
     /// the launcher does not do that and the user has not said what ranks get.
-    #[must_use]
     pub fn hand_on(&self, mut line: Vec<String>, names: &[String]) -> Vec<String> {
         let own = &self.words[..self.program];
         let has_list = own.iter().any(|word| word == "mca_base_env_list");
@@ -183,7 +176,6 @@ impl LauncherLine {
     }
 
     /// Returns the number of nodes that the line itself asks for (`srun -N 4`).
-    #[must_use]
     pub fn own_nodes(&self) -> Option<usize> {
         self.own_node_count().and_then(|count| count.parse().ok())
     }
@@ -271,7 +263,6 @@ fn is_number(text: &str) -> bool {
 /// Makes the variables in which Slurm tells a job of its nodes (with `has_others`: `hosts` only). A
 /// step that died with its node must not keep the next one waiting, and ranks need our variables
 /// also under `sbatch --export=NONE`, which is in `around`.
-#[must_use]
 pub fn slurm_variables(around: &Environment, hosts: &[RunHost], has_others: bool) -> Environment {
     const EXPORT: &str = "SLURM_EXPORT_ENV";
     let mut variables = Environment::new();

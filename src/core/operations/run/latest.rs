@@ -17,7 +17,6 @@ pub struct Latest {
 
 impl Latest {
     /// Returns `text` with `{latest}` and `{latest_id}` replaced.
-    #[must_use]
     pub fn fill(this: Option<&Latest>, text: &str) -> String {
         let of = |part: fn(&Latest) -> &str| this.map(part).unwrap_or_default();
         text.replace("{latest}", of(|one| &one.name)).replace("{latest_id}", of(|one| &one.id))
@@ -25,7 +24,6 @@ impl Latest {
 
     /// Tells where its files are: the first of `patterns` with an `{id}` (as
     /// `ckpt/step_{id}/rank_{rank}.dat`), up to a wildcard.
-    #[must_use]
     pub fn path(&self, prefix: &Path, patterns: &[String]) -> PathBuf {
         let lists = patterns.iter().flat_map(|list| list.split(','));
         let pattern = lists.map(str::trim).find(|one| one.contains("{id}") && !one.contains("re:"));

@@ -24,7 +24,6 @@ pub struct Shell {
 impl Shell {
     /// Takes the words of a remote shell such as ssh. pdsh is told to leave out the node's name and
     /// to tell how the command has ended.
-    #[must_use]
     pub fn remote(command: &str) -> Shell {
         let mut words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
         let program = words.first().map(Path::new).and_then(Path::file_name);
@@ -42,7 +41,6 @@ impl Shell {
     }
 
     /// Makes the command line that runs `words` on `host`.
-    #[must_use]
     pub fn command(&self, host: &str, words: &[String]) -> Vec<String> {
         let named = self.words.iter().any(|word| word.contains("{host}"));
         let mut all: Vec<String> =
@@ -59,7 +57,6 @@ impl Shell {
 }
 
 /// Returns a word as a shell has to see it.
-#[must_use]
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
@@ -93,7 +90,6 @@ pub trait Manager: Sync {
 }
 
 /// Finds the manager of this job: a hostfile that is named, else what the environment tells.
-#[must_use]
 pub fn find(environment: &Environment, hostfile: Option<&Path>) -> Box<dyn Manager> {
     let of = |name: &str| environment.get(name).filter(|value| !value.is_empty()).cloned();
     if let Some(path) = hostfile {

@@ -44,28 +44,24 @@ pub struct Test {
 
 impl Test {
     /// Makes the test that a node answers to a command.
-    #[must_use]
     pub fn echo(limit: Duration) -> Test {
         let words = vec!["echo".to_owned(), "up".to_owned()];
         Test::new("it does not answer", words, limit)
     }
 
     /// Makes the test that a node answers to ping.
-    #[must_use]
     pub fn ping(limit: Duration) -> Test {
         let words = ["ping", "-c", "1", "-w", "2", "{host}"].map(str::to_owned).to_vec();
         Test { from_here: true, ..Test::new("ping gets no answer", words, limit) }
     }
 
     /// Makes a test of a command of the user's choice.
-    #[must_use]
     pub fn command(line: &str, limit: Duration) -> Test {
         let words = ["sh", "-c", line].map(str::to_owned).to_vec();
         Test::new(&format!("'{line}' fails there"), words, limit)
     }
 
     /// Makes the test by `scr check-node` (`program` is the path of `scr`).
-    #[must_use]
     pub fn directories(program: &str, arguments: Vec<String>, limit: Duration) -> Test {
         let mut words = [program, "check-node", "--exit-zero"].map(str::to_owned).to_vec();
         words.extend(arguments);
@@ -131,7 +127,6 @@ impl RunNodes<'_> {
 
     /// Returns the nodes that are not out. A spare one takes the place of one of the first `used`
     /// that was lost: the ranks of the others stay where their caches are.
-    #[must_use]
     pub fn healthy(&mut self, used: usize) -> Vec<RunHost> {
         let up = |host: &RunHost| !self.down.contains_key(&host.name);
         let used = used.min(self.hosts.len());
@@ -148,7 +143,6 @@ impl RunNodes<'_> {
 
 /// Tells whether two names mean the same host; a name may have its domain behind it, an address has
 /// none.
-#[must_use]
 pub fn is_same_host(one: &str, other: &str) -> bool {
     let short = |name: &'_ str| name.split('.').next().unwrap_or_default().to_owned();
     let is_name = |text: &str| text.contains(|c: char| !c.is_ascii_digit());

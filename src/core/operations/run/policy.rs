@@ -31,7 +31,6 @@ pub enum End {
 
 impl End {
     /// Returns the exit status of the run.
-    #[must_use]
     pub fn status(self) -> u8 {
         match self {
             End::Exited(status) | End::Hung(status) => status,
@@ -120,13 +119,11 @@ pub struct Policy {
 
 impl Policy {
     /// Makes one before the first launch.
-    #[must_use]
     pub fn new(limits: Limits) -> Policy {
         Policy { limits, state: WaitsFor::Idle, launched: 0, interrupted: None }
     }
 
     /// Tells how many runs were started.
-    #[must_use]
     pub fn launched(&self) -> u64 {
         self.launched
     }

@@ -43,7 +43,6 @@ pub(crate) struct Inquiry<'a, T> {
 
 impl Reach<'_> {
     /// Returns the nodes that are asked: named ones, else those of the last launch, else this one.
-    #[must_use]
     pub fn names(&self, places: &JobPlaces) -> Vec<String> {
         let mut nodes = self.nodes.clone();
         if nodes.is_empty() {

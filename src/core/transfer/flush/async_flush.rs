@@ -161,13 +161,11 @@ impl AsyncFlush {
     }
 
     /// Tells whether it is not known yet how it ends.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         self.outcome.is_none()
     }
 
     /// Returns what [`AsyncFlush::advance`] has come to.
-    #[must_use]
     pub fn outcome(&self) -> Advance {
         self.outcome.clone().unwrap_or(Advance::Pending)
     }
@@ -184,7 +182,6 @@ impl AsyncFlush {
     }
 
     /// Returns the handle for a flush that has to come after this one.
-    #[must_use]
     pub fn under(&self) -> Under {
         Under(self.job.clone())
     }
@@ -195,7 +192,6 @@ impl AsyncFlush {
     }
 
     /// Tells whether this rank has failed and rank 0 cannot learn it from the prefix.
-    #[must_use]
     pub fn is_unheard(&self) -> bool {
         self.job.unheard.load(Ordering::Relaxed)
     }

@@ -111,7 +111,6 @@ impl Background {
     }
 
     /// Tells whether it has come to its end.
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -329,7 +328,6 @@ pub struct Awaited<'a> {
 
 impl<'a> Awaited<'a> {
     /// Prepares to wait for the file `target` of dataset `id`, sealed with `epoch`.
-    #[must_use]
     pub fn new(prefix: &Path, target: &'a Path, id: u64, epoch: u64) -> Self {
         Awaited { target, epoch, journal: Journal::new(prefix, id), staged_bytes: 0 }
     }
@@ -337,7 +335,6 @@ impl<'a> Awaited<'a> {
     /// Waits until the published copy of `meta` is there; gives up when nothing has come on for
     /// `patience`, or when the folder `request` has gone, which whoever answers removes when all
     /// has come.
-    #[must_use]
     pub fn wait(&mut self, meta: &FileMeta, request: Option<&Path>, patience: Duration) -> Waited {
         let mut since = Instant::now();
         let mut pause = Duration::from_millis(5);

@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use super::findings::{Findings, Verdict, wrong};
+use super::findings::{Findings, Verdict, length_of, wrong};
 use super::index::{enter, enter_replaced};
 use super::others::of_newer;
-use super::paths::{DROPPED_NAME, copy_place, folder, index_path};
+use super::paths::{DROPPED_NAME, change_index, copy_place, folder};
 use super::repair::flushed_at;
 use super::replaced::find_kept;
 use crate::error::{Error, Result};
-use crate::records::{FileMeta, IndexEntry, PrefixIndex, SUMMARY_NAME, Summary, update};
+use crate::records::{FileMeta, IndexEntry, SUMMARY_NAME, Summary};
 use crate::system::in_lanes;
 
 const LANES: usize = 8;
@@ -30,7 +30,6 @@ pub struct Checked {
 
 /// Compares a dataset with its summary, as a start that would offer it: presence and size of all
 /// files, with `contents` checksums.
-#[must_use]
 pub fn check_files(prefix: &Path, entry: &IndexEntry, contents: bool) -> Checked {
     let fault = |sentence: String| Checked { faults: vec![sentence], ..Checked::default() };
     let summary = match Summary::read_from(&folder(prefix, entry.id)) {
@@ -75,13 +74,9 @@ fn look(prefix: &Path, summary: &Summary, contents: bool) -> (Verdict, Vec<Strin
 /// The files wait in the dataset's folder, since a newer one has their names.
 fn check_kept(prefix: &Path, summary: &Summary, contents: bool) -> Vec<String> {
     let files: Vec<&FileMeta> = summary.files.values().flatten().collect();
-    let look = |at: usize| {
-        let path = match copy_place(prefix, summary.dataset.id, &files[at].name) {
-            Ok(path) => path,
-            Err(error) => return Some(error.to_string()),
-        };
-        let length = path.metadata().ok().map(|found| found.len());
-        wrong(&path, length, files[at], contents)
+    let look = |at: usize| match copy_place(prefix, summary.dataset.id, &files[at].name) {
+        Ok(path) => wrong(&path, length_of(&path), files[at], contents),
+        Err(error) => Some(error.to_string()),
     };
     in_lanes((LANES, &|| {}), files.len(), &look).into_iter().flatten().collect()
 }
@@ -127,13 +122,13 @@ fn enter_summary(prefix: &Path, id: u64, dir: &Path) -> Result<Option<IndexEntry
         let why = checked.remark.unwrap_or_else(|| "its files are gone".into());
         return Err(Error::Refused(format!("{name} cannot be entered: {why}")));
     }
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         if index.by_id(id).is_some_and(|entry| entry.is_restorable() || entry.is_kept()) {
-            return Ok(None);
+            return None;
         }
         enter(index, &dataset, flushed);
         enter_replaced(index);
         find_kept(prefix, index);
-        Ok(index.by_id(id).cloned())
+        index.by_id(id).cloned()
     })
 }

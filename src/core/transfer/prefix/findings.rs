@@ -8,7 +8,6 @@ use std::{fmt, fs};
 use super::paths::is_published;
 use super::removed::is_marked_removed;
 use crate::cache::Ctx;
-use crate::error::Error;
 use crate::files::{crc32_of_file, join_relative};
 use crate::kvtree::KvTree;
 use crate::records::{FileMeta, Summary};
@@ -110,7 +109,7 @@ impl Findings {
         let contents = (contents || in_place && changed) && !rewritten;
         let path = join_relative(prefix, &file.name).ok();
         let path = path.as_deref();
-        let length = path.and_then(|path| Some(fs::metadata(path).ok()?.len()));
+        let length = path.and_then(length_of);
         let is_pointer = key.is_shared_name(&file.name) && (changed || length.is_none());
         // What the program has deleted itself is no damage of what it keeps.
         let deleted = length.is_none() && is_marked_removed(prefix, &key.series, &key.id);
@@ -275,16 +274,18 @@ impl Verdict {
 }
 
 pub(crate) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
-    let found = join_relative(prefix, &file.name).and_then(|path| {
-        let size = fs::metadata(&path).map_err(|e| Error::io("cannot look at", &path, e))?.len();
-        Ok(is_published(&path, &FileMeta { size, ..file.clone() }))
-    });
-    matches!(found, Ok(false))
+    join_relative(prefix, &file.name).is_ok_and(|path| {
+        let same = |size| is_published(&path, &FileMeta { size, ..file.clone() });
+        length_of(&path).is_some_and(|size| !same(size))
+    })
 }
 
 pub(crate) fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
-    let length = fs::metadata(path).ok().map(|found| found.len());
-    wrong(path, length, meta, contents).is_none()
+    wrong(path, length_of(path), meta, contents).is_none()
+}
+
+pub(super) fn length_of(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|found| found.len())
 }
 
 /// Tells what is wrong with a file that has `length` bytes now, if it is there.

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::paths::{OWN_MODE, folder, folder_name, index_path, own_folder};
+use super::paths::{
+    OWN_MODE, change_index, folder, folder_name, index_path, own_folder, read_index,
+};
 use super::replaced::keep_replaced;
 use crate::cache::CatalogEntry;
 use crate::error::Result;
@@ -18,6 +20,17 @@ fn flush_path(prefix: &Path) -> PathBuf {
     own_folder(prefix).join(FlushState::NAME)
 }
 
+fn read_places(prefix: &Path) -> Result<FlushState> {
+    Ok(FlushState::read(&flush_path(prefix))?.unwrap_or_default())
+}
+
+fn change_places(prefix: &Path, change: impl FnOnce(&mut FlushState)) -> Result<()> {
+    update(&flush_path(prefix), |state| {
+        change(state);
+        Ok(())
+    })
+}
+
 /// Writes summary, index and flush file of a dataset whose files are all in place. One of which no
 /// file is there is not entered: nobody could restart from it, and the cache may have all of it.
 pub(crate) fn record_flushed(
@@ -30,10 +43,7 @@ pub(crate) fn record_flushed(
         join_relative(prefix, &entry.meta.name).is_ok_and(|path| path.symlink_metadata().is_ok())
     };
     if !entries.is_empty() && !entries.iter().any(is_there) {
-        return update(&flush_path(prefix), |state: &mut FlushState| {
-            state.unset(dataset.id, Location::Flushing);
-            Ok(())
-        });
+        return change_places(prefix, |state| state.unset(dataset.id, Location::Flushing));
     }
     let dir = folder(prefix, dataset.id);
     create_dirs(&dir, OWN_MODE)?;
@@ -44,30 +54,22 @@ pub(crate) fn record_flushed(
     let summary = Summary { dataset: dataset.clone(), ranks: ranks as u64, files };
     summary.write_to(&dir)?;
     classic::take_over(&index_path(prefix))?;
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
-        enter(index, dataset, Timestamp::now());
-        Ok(())
-    })?;
-    update(&flush_path(prefix), |state: &mut FlushState| {
+    change_index(prefix, |index| enter(index, dataset, Timestamp::now()))?;
+    change_places(prefix, |state| {
         state.unset(dataset.id, Location::Flushing);
         state.set(dataset.id, Location::Prefix);
-        Ok(())
     })
 }
 
 /// Enters a dataset of which not everything could be saved, for people to see.
 pub fn record_incomplete(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
     let dataset = Dataset { id, name: key.name(), key: key.clone(), ..Dataset::default() };
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    let (dir, dataset) = (folder_name(id), Some(dataset));
+    let entry = IndexEntry { id, dir, dataset, ..IndexEntry::default() };
+    change_index(prefix, |index| {
         if index.by_id(id).is_none() {
-            index.insert(IndexEntry {
-                id,
-                dir: folder_name(id),
-                dataset: Some(dataset),
-                ..IndexEntry::default()
-            });
+            index.insert(entry);
         }
-        Ok(())
     })
 }
 
@@ -78,7 +80,6 @@ pub fn record_places(
     cached: &BTreeMap<u64, Option<String>>,
     flushing: &BTreeMap<u64, Option<(u64, u64)>>,
 ) -> Result<()> {
-    let path = flush_path(prefix);
     let in_cache: BTreeSet<u64> = cached.keys().copied().collect();
     let on_its_way: BTreeSet<u64> = flushing.keys().copied().collect();
     let wanted = [(Location::Cache, &in_cache), (Location::Flushing, &on_its_way)];
@@ -92,27 +93,21 @@ pub fn record_places(
         let progress = flushing.iter().filter_map(|(id, progress)| Some((id, (*progress)?)));
         progress.for_each(|(id, (done, of))| state.set_progress(*id, done, of));
     };
-    let before = FlushState::read(&path)?.unwrap_or_default();
+    let before = read_places(prefix)?;
     let mut after = before.clone();
     change(&mut after);
-    if after == before {
-        return Ok(());
-    }
-    update(&path, |state: &mut FlushState| {
-        change(state);
-        Ok(())
-    })
+    if after == before { Ok(()) } else { change_places(prefix, change) }
 }
 
 /// Returns id and name of complete datasets that are in the cache and not on the prefix, by the
 /// flush file.
 pub fn list_in_cache(prefix: &Path) -> Result<Vec<(u64, String)>> {
-    let state = FlushState::read(&flush_path(prefix))?.unwrap_or_default();
+    let state = read_places(prefix)?;
     Ok(state.unflushed().filter_map(|id| Some((id, state.name(id)?.to_owned()))).collect())
 }
 
 pub fn has_datasets(prefix: &Path) -> Result<bool> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     Ok(index.newest_first().any(|entry| entry.complete) || !list_in_cache(prefix)?.is_empty())
 }
 
@@ -120,21 +115,19 @@ pub fn has_datasets(prefix: &Path) -> Result<bool> {
 /// whose ids are returned, are not restorable from here on. Without ids their files are kept if the
 /// window of `keep` checkpoints has room for more than one.
 pub(crate) fn announce(prefix: &Path, dataset: &Dataset, keep: u64) -> Result<Vec<u64>> {
-    let mut index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let mut index = read_index(prefix)?;
     let older = replace_older(&mut index, dataset);
     if older.is_empty() {
         return Ok(Vec::new());
     }
     let kept = if keep > 1 { keep_replaced(prefix, &index, &older) } else { Vec::new() };
     test_pause("replaced.linked");
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         let replaced = replace_older(index, dataset);
         for id in replaced.iter().filter(|id| kept.contains(id)) {
-            if let Some(entry) = index.by_id_mut(*id) {
-                entry.kept = true;
-            }
+            index.by_id_mut(*id).into_iter().for_each(|entry| entry.kept = true);
         }
-        Ok(replaced)
+        replaced
     })
 }
 
@@ -147,9 +140,8 @@ fn replace_older(index: &mut PrefixIndex, dataset: &Dataset) -> Vec<u64> {
     });
     let replaced: Vec<u64> = older.map(|entry| entry.id).collect();
     for id in &replaced {
-        if let Some(entry) = index.by_id_mut(*id) {
-            entry.replaced_by = Some(dataset.id);
-        }
+        let entry = index.by_id_mut(*id);
+        entry.into_iter().for_each(|entry| entry.replaced_by = Some(dataset.id));
     }
     replaced
 }
@@ -168,20 +160,17 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
     replace_older(index, dataset);
     let dir = folder_name(dataset.id);
     let before = index.by_id(dataset.id).cloned().unwrap_or_default();
+    // Failures of an earlier copy say nothing about this one; a dataset that the program has refused
+    // is refused wherever it is read.
     index.insert(IndexEntry {
         id: dataset.id,
         dir: dir.clone(),
         complete: true,
         flushed: Some(now),
-        // Failures of an earlier copy say nothing about this one.
-        failed: Default::default(),
-        replaced_by: None,
-        abandoned_by: None,
-        kept: false,
         dataset: Some(dataset.clone()),
         fetched: before.fetched,
-        // The program has refused the dataset, wherever it is read.
         refused: before.refused,
+        ..IndexEntry::default()
     });
     let before = index.current_entry().map(|current| current.id).or(index.returned_to());
     let newest = before.is_none_or(|before| before <= dataset.id)
@@ -215,15 +204,16 @@ pub struct OnPrefix {
 
 /// Returns all datasets that the index knows, newest first.
 pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let current = index.current_entry().map(|entry| entry.id);
+    let none = Dataset::default();
     let describe = |entry: &IndexEntry| OnPrefix {
         id: entry.id,
-        key: entry.dataset.as_ref().map(|dataset| dataset.key.clone()).unwrap_or_default(),
+        key: entry.dataset.as_ref().unwrap_or(&none).key.clone(),
         restorable: entry.is_restorable(),
         current: current == Some(entry.id),
-        checkpoint_id: entry.dataset.as_ref().and_then(|dataset| dataset.checkpoint_id),
-        name: entry.dataset.as_ref().map(|dataset| dataset.name.clone()).unwrap_or_default(),
+        checkpoint_id: entry.dataset.as_ref().unwrap_or(&none).checkpoint_id,
+        name: entry.dataset.as_ref().unwrap_or(&none).name.clone(),
         holds_names: entry.complete && entry.replaced_by.is_none(),
         replaced: entry.complete && entry.replaced_by.is_some(),
         kept: entry.is_kept(),
@@ -235,54 +225,48 @@ pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
 
 /// Notes in the index that a launch is about to restart from dataset `id`.
 pub fn note_attempt(prefix: &Path, id: u64) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         if let Some(entry) = index.by_id_mut(id) {
             entry.fetched.insert(Timestamp::now());
         }
-        Ok(())
     })
 }
 
 /// Notes in the index that a launch restarts from dataset `id`, which becomes the current one.
 pub fn note_success(prefix: &Path, id: u64) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         index.accept(id);
         if let Some(dir) = index.by_id(id).map(|entry| entry.dir.clone()) {
             index.set_current(&dir);
         }
-        Ok(())
     })
 }
 
 /// Notes in the index that a launch went back to dataset `id`, which only the cache has: what comes
 /// next follows that one.
 pub fn note_return(prefix: &Path, id: u64) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         index.accept(id);
         index.return_to(id);
-        Ok(())
     })
 }
 
 pub fn returned_to(prefix: &Path) -> Result<Option<u64>> {
-    Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.returned_to()))
+    Ok(read_index(prefix)?.returned_to())
 }
 
 /// Notes in the index that a launch goes back; `None`: it is where it was before.
 pub fn note_turn(prefix: &Path, turn: Option<CourseTurn>) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
-        index.turn = turn;
-        Ok(())
-    })
+    change_index(prefix, |index| index.turn = turn)
 }
 
 pub fn last_turn(prefix: &Path) -> Result<Option<CourseTurn>> {
-    Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.turn))
+    Ok(read_index(prefix)?.turn)
 }
 
 /// Notes a failure in the index, so that later starts do not offer the dataset.
 pub fn note_failure(prefix: &Path, id: u64) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         let was_current = index.current_entry().is_some_and(|entry| entry.id == id);
         if let Some(entry) = index.by_id_mut(id) {
             entry.failed.insert(Timestamp::now());
@@ -290,7 +274,6 @@ pub fn note_failure(prefix: &Path, id: u64) -> Result<()> {
         if was_current {
             index.clear_current();
         }
-        Ok(())
     })
 }
 
@@ -299,11 +282,8 @@ pub fn note_failure(prefix: &Path, id: u64) -> Result<()> {
 pub fn note_refusal(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
     record_incomplete(prefix, id, key)?;
     note_failure(prefix, id)?;
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
-        if let Some(entry) = index.by_id_mut(id) {
-            entry.refused = true;
-        }
-        Ok(())
+    change_index(prefix, |index| {
+        index.by_id_mut(id).into_iter().for_each(|entry| entry.refused = true);
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::files::join_relative;
-use crate::records::{FileMeta, PrefixIndex};
+use crate::records::{FileMeta, PrefixIndex, Record as _, Summary, update};
 
 /// Before umask: others may look, and plant nothing.
 pub(crate) const OWN_MODE: u32 = 0o755;
@@ -27,6 +27,23 @@ pub(crate) fn index_path(prefix: &Path) -> PathBuf {
     own_folder(prefix).join(PrefixIndex::NAME)
 }
 
+pub(crate) fn read_index(prefix: &Path) -> Result<PrefixIndex> {
+    Ok(PrefixIndex::read(&index_path(prefix))?.unwrap_or_default())
+}
+
+pub(crate) fn change_index<T>(
+    prefix: &Path,
+    change: impl FnOnce(&mut PrefixIndex) -> T,
+) -> Result<T> {
+    update(&index_path(prefix), |index| Ok(change(index)))
+}
+
+/// Lists the files of dataset `id` by its summary; `None` without one.
+pub(super) fn files_of(prefix: &Path, id: u64) -> Result<Option<Vec<FileMeta>>> {
+    let summary = Summary::read_from(&folder(prefix, id))?;
+    Ok(summary.map(|summary| summary.files.into_values().flatten().collect()))
+}
+
 pub(super) const FILES: &str = "files";
 
 pub(crate) fn copy_place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> {
@@ -38,7 +55,6 @@ pub const DROPPED_NAME: &str = "summary.scr.dropped";
 
 /// Tells whether `path` is the published copy of `meta`, by its size and its time of modification,
 /// which a publish carries over.
-#[must_use]
 pub fn is_published(path: &Path, meta: &FileMeta) -> bool {
     fs::metadata(path).is_ok_and(|found| {
         let modified = (found.mtime(), found.mtime_nsec());

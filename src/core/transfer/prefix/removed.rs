@@ -7,15 +7,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::paths::{folder, index_path, own_folder};
+use super::paths::{change_index, folder, own_folder, read_index};
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there};
-use crate::records::{CourseTurn, DatasetKey, PrefixIndex, Record as _, Summary, update};
+use crate::records::{CourseTurn, DatasetKey, Summary};
 
 /// Finds out when somebody has removed what lay at `name`, by the next directory above, in
 /// nanoseconds since 1970. `None`: it is there, or nothing is sure.
-#[must_use]
 pub fn missing_since(prefix: &Path, name: &str) -> Option<u64> {
     let path = join_relative(prefix, name).ok()?;
     for (above, at) in path.ancestors().take_while(|at| at.starts_with(prefix)).enumerate() {
@@ -34,7 +33,6 @@ pub fn missing_since(prefix: &Path, name: &str) -> Option<u64> {
 }
 
 /// Does the same for dataset `id`, if all files are missing that are its own.
-#[must_use]
 pub fn removed_since(prefix: &Path, id: u64) -> Option<u64> {
     let summary = Summary::read_from(&folder(prefix, id)).ok()??;
     let key = &summary.dataset.key;
@@ -70,7 +68,6 @@ pub fn unmark_removed(prefix: &Path, series: &str, id: &str) {
     let _ = remove_file_if_there(&mark(prefix, series, id));
 }
 
-#[must_use]
 pub fn is_marked_removed(prefix: &Path, series: &str, id: &str) -> bool {
     // A mark that cannot be looked at may be there.
     !matches!(mark(prefix, series, id).try_exists(), Ok(false))
@@ -87,19 +84,15 @@ pub fn sweep_marks<'a>(prefix: &Path, known: impl Iterator<Item = (&'a str, &'a 
 
 /// Notes in the index what only caches have of a series and somebody's removal has left.
 pub fn note_removal(prefix: &Path, series: &str, left: Option<CourseTurn>) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
-        match left {
-            Some(left) => drop(index.removed.insert(series.to_owned(), left)),
-            None => drop(index.removed.remove(series)),
-        }
-        Ok(())
+    change_index(prefix, |index| match left {
+        Some(left) => drop(index.removed.insert(series.to_owned(), left)),
+        None => drop(index.removed.remove(series)),
     })
 }
 
 /// Returns what [`note_removal`] has noted, by series.
 pub fn removals(prefix: &Path) -> Result<Vec<(String, CourseTurn)>> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
-    Ok(index.removed.into_iter().collect())
+    Ok(read_index(prefix)?.removed.into_iter().collect())
 }
 
 #[cfg(test)]

@@ -63,9 +63,8 @@ fn set_aside(path: &Path) -> Result<Option<String>> {
         Err(other) => return Err(other),
         Ok(_) => return Ok(None),
     };
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".damaged");
-    remove_tree(Path::new(&aside))?;
+    let aside = path.with_extension("scr.damaged");
+    remove_tree(&aside)?;
     fs::rename(path, &aside).map_err(|error| Error::io("cannot rename", path, error))?;
     Ok(Some(what))
 }
@@ -92,7 +91,6 @@ pub(super) fn flushed_at(prefix: &Path, id: u64) -> Timestamp {
 }
 
 /// Returns the ids of the datasets that have a folder on the prefix, oldest first.
-#[must_use]
 pub fn ids_with_folder(prefix: &Path) -> Vec<u64> {
     let entries = fs::read_dir(own_folder(prefix)).into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| sealed_id(entry.file_name().to_str()?));

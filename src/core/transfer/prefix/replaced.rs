@@ -8,17 +8,16 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::paths::{FILES, copy_place, folder, index_path, is_published};
+use super::paths::{self, FILES, change_index, copy_place, folder, is_published, read_index};
 use crate::cache::Ctx;
 use crate::cache::agree::agree;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree, sync_dir};
 use crate::log;
-use crate::records::{FileMeta, IndexEntry, PrefixIndex, Record as _, Summary, update};
+use crate::records::{FileMeta, IndexEntry, PrefixIndex};
 use crate::system::test_pause;
 
 struct Generation {
@@ -33,8 +32,7 @@ impl Generation {
 }
 
 fn files_of(prefix: &Path, id: u64) -> Option<Vec<FileMeta>> {
-    let summary = Summary::read_from(&folder(prefix, id)).ok().flatten()?;
-    Some(summary.files.into_values().flatten().collect())
+    paths::files_of(prefix, id).ok().flatten()
 }
 
 /// Keeps files of datasets that are about to lose their names, and returns the ids of those that
@@ -54,14 +52,12 @@ pub(super) fn keep_replaced(prefix: &Path, index: &PrefixIndex, ids: &[u64]) -> 
         if files.is_empty() || !files.iter().all(ours) {
             return false;
         }
-        link_all(prefix, *id, &files).map(drop).map_or_else(
-            |error| {
-                log::message(1, format_args!("{error}; dataset {id} is not kept"));
-                let _ = remove_tree(&copies(prefix, *id));
-                false
-            },
-            |()| true,
-        )
+        let linked = link_all(prefix, *id, &files);
+        if let Err(error) = &linked {
+            log::message(1, format_args!("{error}; dataset {id} is not kept"));
+            let _ = remove_tree(&copies(prefix, *id));
+        }
+        linked.is_ok()
     };
     ids.iter().copied().filter(keep).collect()
 }
@@ -87,15 +83,9 @@ fn link_all(prefix: &Path, id: u64, files: &[FileMeta]) -> Result<bool> {
         }
         let dir = link.parent().unwrap_or(prefix).to_path_buf();
         create_dirs(&dir, 0o777)?;
-        match fs::hard_link(&source, &link) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                if !is_same_file(&source, &link) {
-                    remove_file_if_there(&link)?;
-                    fs::hard_link(&source, &link)
-                        .map_err(|error| Error::io("cannot link", &link, error))?;
-                }
-            }
-            linked => linked.map_err(|error| Error::io("cannot link", &link, error))?,
+        if !is_same_file(&source, &link) {
+            remove_file_if_there(&link)?;
+            fs::hard_link(&source, &link).map_err(|e| Error::io("cannot link", &link, e))?;
         }
         dirs.insert(dir);
     }
@@ -122,7 +112,7 @@ pub fn bring_back(ctx: &Ctx, id: u64, damaged: bool) -> Result<std::result::Resu
 }
 
 fn bring_back_on(prefix: &Path, id: u64, damaged: bool) -> Result<std::result::Result<(), String>> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let Some(wanted) = index.by_id(id).filter(|entry| entry.is_kept()) else {
         return Ok(Err("its files are not kept".into()));
     };
@@ -140,7 +130,7 @@ fn bring_back_on(prefix: &Path, id: u64, damaged: bool) -> Result<std::result::R
             Err(error) => return Ok(Err(error.to_string())),
         }
     }
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         for (holder, whole) in &kept {
             if let Some(entry) = index.by_id_mut(*holder) {
                 (entry.replaced_by, entry.kept) = (Some(id), *whole);
@@ -155,7 +145,6 @@ fn bring_back_on(prefix: &Path, id: u64, damaged: bool) -> Result<std::result::R
                 entry.replaced_by = Some(id);
             }
         }
-        Ok(())
     })?;
     test_pause("return.noted");
     finish_returns(prefix).map(Ok)
@@ -204,7 +193,7 @@ fn obstacle(
 /// Brings files that are on their way back to their names. Every start calls it on rank 0 before it
 /// reads the index.
 pub fn finish_returns(prefix: &Path) -> Result<()> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let under_way = |entry: &&IndexEntry| entry.kept && entry.replaced_by.is_none();
     for entry in index.newest_first().filter(under_way) {
         // Without its summary nobody knows where its files belong: they stay.
@@ -213,11 +202,8 @@ pub fn finish_returns(prefix: &Path) -> Result<()> {
         for newer in generations(prefix, &index, entry).iter().filter(|it| it.entry.id > entry.id) {
             take_away(prefix, newer, &files)?;
         }
-        update(&index_path(prefix), |index: &mut PrefixIndex| {
-            if let Some(entry) = index.by_id_mut(entry.id) {
-                entry.kept = false;
-            }
-            Ok(())
+        change_index(prefix, |index| {
+            index.by_id_mut(entry.id).into_iter().for_each(|entry| entry.kept = false);
         })?;
         remove_tree(&copies(prefix, entry.id))?;
     }

@@ -6,14 +6,14 @@ use std::path::Path;
 use super::findings::{Findings, Unchecked, Verdict};
 use super::index::note_failure;
 use super::others::of_newer;
-use super::paths::{folder, index_path};
+use super::paths::{folder, read_index};
 use crate::cache::Ctx;
 use crate::cache::agree::agree;
 use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::params::{Settings, keys};
-use crate::records::{FileMeta, PrefixIndex, Record, Summary};
+use crate::records::{FileMeta, Summary};
 
 /// How thoroughly [`verify_on_prefix`] looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,7 @@ impl Check {
     }
 }
 
+/// What [`verify_on_prefix`] has found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verified {
     /// Names of the dataset's files, relative to the prefix.
@@ -167,12 +168,9 @@ fn summary_tree(prefix: &Path, id: u64) -> KvTree {
 
 /// Notes the failure on rank 0, unless the index has it already. Collective.
 pub(crate) fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
-    let note = || {
-        let index = PrefixIndex::read(&index_path(ctx.prefix))?.unwrap_or_default();
-        match index.by_id(id) {
-            Some(entry) if entry.is_restorable() => note_failure(ctx.prefix, id),
-            _ => Ok(()),
-        }
+    let note = || match read_index(ctx.prefix)?.by_id(id) {
+        Some(entry) if entry.is_restorable() => note_failure(ctx.prefix, id),
+        _ => Ok(()),
     };
     agree(ctx.world, if ctx.world.rank() == 0 { note() } else { Ok(()) })
 }

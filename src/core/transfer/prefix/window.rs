@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::paths::{DROPPED_NAME, FILES, folder, index_path, is_published};
+use super::paths::{DROPPED_NAME, FILES, change_index, files_of, folder, is_published, read_index};
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{crc32, join_relative, remove_file_if_there, remove_tree};
@@ -23,7 +23,7 @@ pub(crate) fn trim(prefix: &Path, written: &Dataset, keep: u64) -> Result<Left> 
     if keep == 0 || written.is_output {
         return Ok(Vec::new());
     }
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let current = index.current_entry().map(|entry| entry.id);
     let same_series = |entry: &&IndexEntry| {
         let dataset = entry.dataset.as_ref();
@@ -61,7 +61,7 @@ const YOUNG: usize = 4;
 /// their files: a few older ones each time, so that what is left of them does not grow with the
 /// run.
 pub(crate) fn forget_deleted(prefix: &Path, written: &Dataset) -> Result<()> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let current = index.current_entry().map(|entry| entry.id);
     let older = index.newest_first().filter(|entry| {
         let series = entry.dataset.as_ref().map(|one| &one.key.series);
@@ -94,14 +94,14 @@ fn is_deleted(prefix: &Path, id: u64) -> bool {
 }
 
 pub fn purge_prefix(prefix: &Path) -> Result<Left> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let all: Left = index.newest_first().map(named).collect();
     delete(prefix, &all, &|_, _| true)?;
     Ok(all)
 }
 
 pub fn delete_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let found: Left = index.newest_first().filter(|entry| ids(entry.id)).map(named).collect();
     delete(prefix, &found, &is_published)?;
     Ok(found)
@@ -141,11 +141,11 @@ fn take_out(
     ids: &dyn Fn(u64) -> bool,
     put_away: &dyn Fn(&IndexEntry, &Path) -> Result<()>,
 ) -> Result<Left> {
-    let (found, is_beside) = update(&index_path(prefix), |index: &mut PrefixIndex| {
+    let (found, is_beside) = change_index(prefix, |index| {
         let found = index.newest_first().filter(|entry| ids(entry.id));
         let found: Vec<IndexEntry> = found.cloned().collect();
         found.iter().for_each(|one| index.remove(one.id));
-        Ok((found, index.is_beside))
+        (found, index.is_beside)
     })?;
     // Records of the C implementation stay as they are.
     for one in found.iter().filter(|_| !is_beside) {
@@ -173,7 +173,7 @@ fn delete(
         return Ok(());
     }
     let ids: Vec<u64> = doomed.iter().map(|(id, _)| *id).collect();
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let staying = index.newest_first().filter(|entry| !ids.contains(&entry.id));
     let (mut kept, mut groups) = (BTreeSet::new(), BTreeSet::new());
     for entry in staying {
@@ -185,10 +185,7 @@ fn delete(
         })?;
         kept.extend(files.into_iter().map(|file| file.name));
     }
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
-        ids.iter().for_each(|id| index.remove(*id));
-        Ok(())
-    })?;
+    change_index(prefix, |index| ids.iter().for_each(|id| index.remove(*id)))?;
     for (id, key) in doomed {
         // What a summary that cannot be read names stays.
         let files = files_of(prefix, *id).ok().flatten().unwrap_or_default();
@@ -208,11 +205,6 @@ fn delete(
 /// Datasets of the same group have the same names.
 fn group(key: DatasetKey) -> (String, String) {
     (key.series, key.id)
-}
-
-fn files_of(prefix: &Path, id: u64) -> Result<Option<Vec<FileMeta>>> {
-    let summary = Summary::read_from(&folder(prefix, id))?;
-    Ok(summary.map(|summary| summary.files.into_values().flatten().collect()))
 }
 
 fn remove_empty_parents(prefix: &Path, name: &str) {

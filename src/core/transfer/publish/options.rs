@@ -36,7 +36,6 @@ pub struct Options {
 
 impl Options {
     /// Reads from the settings how the user wants it.
-    #[must_use]
     pub fn new(settings: &Settings) -> Options {
         let width = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).max(1);
         Options {

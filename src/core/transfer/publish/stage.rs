@@ -21,7 +21,6 @@ const NAME_BYTES_MAX: usize = 255;
 
 /// Returns the name under which a file is staged: `.<name>.scr-<epoch>`. A name too long for that
 /// is cut and gets its own checksum.
-#[must_use]
 pub fn staged_name(name: &str, epoch: u64) -> String {
     let tail = format!("{MARK}{}", epoch_text(epoch));
     if 1 + name.len() + tail.len() <= NAME_BYTES_MAX {
@@ -34,7 +33,6 @@ pub fn staged_name(name: &str, epoch: u64) -> String {
 }
 
 /// Tells whether a file name is that of a staged file, to be hidden from the program's listings.
-#[must_use]
 pub fn is_staged_name(name: &str) -> bool {
     let Some(at) = name.len().checked_sub(EPOCH_DIGITS) else { return false };
     let Some((head, epoch)) = name.split_at_checked(at) else { return false };

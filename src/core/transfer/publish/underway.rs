@@ -32,7 +32,6 @@ pub struct Progress {
 
 /// Returns how far each flush under way has come; the bytes as the run has `told` them, else by a
 /// look at the files. What cannot be read counts as not there.
-#[must_use]
 pub fn flushes_under_way(prefix: &Path, told: &FlushState) -> BTreeMap<u64, Progress> {
     let ids = Journal::ids(prefix).unwrap_or_default().into_iter();
     let progress = |id| progress_of(prefix, &Journal::new(prefix, id), told.progress(id)).ok();
@@ -75,7 +74,6 @@ impl Watch {
     }
 
     /// Returns how many bytes lie on the prefix; about, where not all files are looked at.
-    #[must_use]
     pub fn bytes_done(&self, prefix: &Path) -> u64 {
         let (mut seen, mut done) = (0_u64, 0_u64);
         for (epoch, entry) in &self.files {

@@ -118,7 +118,6 @@ pub fn begin_beside(
 
 /// Returns names of files of what the C implementation calls incomplete and nobody has written
 /// since: a program that looks for its newest checkpoint would take them for one.
-#[must_use]
 pub fn incomplete_files(prefix: &Path) -> Vec<String> {
     let index = PrefixIndex::read(&index_path(prefix)).ok().flatten().unwrap_or_default();
     let theirs = index.newest_first().filter(|entry| {

@@ -250,7 +250,6 @@ pub fn publish_remains(
 }
 
 /// Finds the stores that the records in `folder` name.
-#[must_use]
 pub fn stores_of_remains(folder: &Path) -> BTreeSet<String> {
     let nodes = names_in(folder).unwrap_or_default();
     nodes
