@@ -9,7 +9,6 @@ use clap::ValueEnum;
 use scr_core::log::messages;
 use scr_core::operations::{Finished, command_transfers, finish_transfers, serve_transfers};
 use scr_core::records::TransferCommand;
-use scr_core::system::hostname;
 use scr_core::transfer::{Completed, Staged};
 use serde_json::{Value, json};
 

@@ -79,12 +79,9 @@ pub fn stage_node(
 ) -> Result<Staged> {
     let path = control_dir.join(TransferFile::NAME);
     let mut staged = Staged::default();
-    let Some(mut known) = TransferFile::read(&path)? else { return Ok(staged) };
-    if known.files.is_empty() {
-        return Ok(staged);
-    }
-    if known.command != TransferCommand::Run {
-        staged.stopped = true;
+    let mut known = TransferFile::read(&path)?.unwrap_or_default();
+    staged.stopped = !known.files.is_empty() && known.command != TransferCommand::Run;
+    if known.files.is_empty() || staged.stopped {
         return Ok(staged);
     }
     if !limited {
@@ -118,16 +115,13 @@ pub fn stage_node(
                     continue;
                 }
             }
-            if let Some(leader) = leader_of(name) {
+            let leader = name.strip_prefix("part.").and_then(|rest| rest.strip_suffix(".scr"));
+            if let Some(leader) = leader.and_then(|rank| rank.parse().ok()) {
                 journal.mark(Mark::Staged, leader, "")?;
             }
         }
     }
     Ok(staged)
-}
-
-fn leader_of(name: &str) -> Option<usize> {
-    name.strip_prefix("part.")?.strip_suffix(".scr")?.parse().ok()
 }
 
 type OnItsWay<'a> = (&'a FileMeta, String, Transfer);

@@ -306,19 +306,18 @@ impl Job {
     }
 
     fn wait_for_node(&self, sign: impl Fn(usize) -> Sign) -> Result<bool> {
+        let mut came = true;
         for rank in &self.writers {
-            if !self.wait(self.options.pause, || self.is_given(sign(*rank)))? {
-                return Ok(false);
-            }
+            came = came && self.wait(self.options.pause, || self.is_given(sign(*rank)))?;
         }
-        Ok(true)
+        Ok(came)
     }
 
     fn clear_signs(&self) -> Result<()> {
-        if self.leads.is_none() {
-            return Ok(());
+        match self.leads {
+            Some(_) => Sign::clear(&self.control, self.record.dataset_id),
+            None => Ok(()),
         }
-        Sign::clear(&self.control, self.record.dataset_id)
     }
 
     fn is_over(&self) -> bool {
@@ -336,8 +335,7 @@ impl Job {
 
     fn stage_own(&self) -> Result<()> {
         let mut ledger = Ledger::new(&self.transfer_file);
-        let staged = self.stage_files(&mut ledger);
-        match staged {
+        match self.stage_files(&mut ledger) {
             Ok(()) => self.give(Sign::Staged(self.rank)),
             // Stopped, too: the next launch goes on from there.
             Err(error) => ledger.write().and(Err(error)),
@@ -430,10 +428,9 @@ impl Job {
         if self.journal.count(Mark::Published)? < nodes.len() {
             return Ok(Advance::Pending);
         }
-        let mut entries = Vec::new();
-        for name in nodes {
-            entries.extend(self.journal.read_part(&name)?.entries);
-        }
+        let parts = nodes.iter().map(|name| self.journal.read_part(name));
+        let parts: Vec<Catalog> = parts.collect::<Result<_>>()?;
+        let mut entries: Vec<_> = parts.into_iter().flat_map(|part| part.entries).collect();
         entries.sort_by_key(|entry| entry.rank);
         let dataset = self.about.over(&entries);
         record_flushed(&self.prefix, &dataset, self.about.ranks, &entries)?;

@@ -12,9 +12,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::async_flush::PublishIf;
-use super::sync_flush::keep_window;
+use super::sync_flush::{keep_window, part_of};
+use crate::cache::Catalog;
 use crate::cache::disk::names_in;
-use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, create_dirs, join_relative, remove_tree};
 use crate::kvtree::KvTree;
@@ -149,15 +149,10 @@ fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64
             Err(error) => drop(first_error.get_or_insert(error)),
         }
     }
-    match first_error {
-        Some(error) => {
-            // Without it the next rank waits until it is needed; nothing else depends on it.
-            let _ = write_mark(job, FAILED);
-            Err(error)
-        }
-        None if refused => write_mark(job, FAILED).map(|()| copied),
-        None => write_mark(job, DONE).map(|()| copied),
-    }
+    let has_failed = refused || first_error.is_some();
+    let marked = write_mark(job, if has_failed { FAILED } else { DONE });
+    // Without the mark of a failure the next rank waits until it is needed.
+    first_error.map_or(marked, Err).map(|()| copied)
 }
 
 /// Waits until no more ranks than the width are at work.
@@ -185,10 +180,7 @@ fn publish(
     if is_published(&target, file) {
         return Ok(true);
     }
-    let mut go_on = |_| match stop.load(Ordering::Relaxed) {
-        true => Err(Error::Stopped),
-        false => Ok(()),
-    };
+    let mut go_on = |_| if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) };
     let source = job.record.dir.join(&file.name);
     let how = CopyOptions { progress: Some(&mut go_on), ..CopyOptions::default() };
     let wanted = |publish: &mut dyn FnMut() -> Result<()>| publish_if(&file.name, publish);
@@ -213,16 +205,8 @@ fn mark_name(stem: &str, rank: usize) -> String {
 
 fn write_mark(job: &BackgroundJob, stem: &str) -> Result<()> {
     let about = About::of_record(&job.record, job.world_size);
-    let rank = job.rank;
-    let files = job.record.files.iter().cloned();
-    let entries = files.map(|meta| CatalogEntry { rank, meta }).collect();
-    let catalog = Catalog {
-        id: about.dataset.id,
-        epoch: about.dataset.epoch,
-        key: about.dataset.key.clone(),
-        entries,
-    };
-    write_catalog(&job.prefix, &about, catalog, &mark_name(stem, rank))
+    let files = part_of(job.rank, &job.record);
+    write_catalog(&job.prefix, &about, files, &mark_name(stem, job.rank))
 }
 
 fn write_catalog(prefix: &Path, about: &About, files: Catalog, name: &str) -> Result<()> {

@@ -20,13 +20,12 @@ pub(super) enum Sign {
 
 impl Sign {
     pub fn path(self, control: &Path, id: u64) -> PathBuf {
-        let kind = match self {
-            Sign::Turn => "turn",
-            Sign::Commit => "commit",
-            Sign::Staged(rank) => return control.join(format!("flush.{id}.staged.{rank}")),
-            Sign::Named(rank) => return control.join(format!("flush.{id}.named.{rank}")),
-        };
-        control.join(format!("flush.{id}.{kind}"))
+        control.join(match self {
+            Sign::Turn => format!("flush.{id}.turn"),
+            Sign::Commit => format!("flush.{id}.commit"),
+            Sign::Staged(rank) => format!("flush.{id}.staged.{rank}"),
+            Sign::Named(rank) => format!("flush.{id}.named.{rank}"),
+        })
     }
 
     pub fn give(self, control: &Path, id: u64) -> Result<()> {

@@ -1,6 +1,6 @@
 //! A whole dataset to the prefix by those who have its files, whichever ranks wrote them.
 
-use super::sync_flush::{publish_staged_parts, undo};
+use super::sync_flush::{announce_part, part_of, publish_staged_parts, undo};
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, CatalogEntry, Ctx, Share};
 use crate::comm::{Comm, trees};
@@ -34,11 +34,7 @@ pub fn flush_shares(
     let part = gather(ctx.node, &own)?;
     let journal = Journal::new(ctx.prefix, about.dataset.id);
     agree(ctx.world, if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) })?;
-    let announced = match ctx.is_node_leader() {
-        true => journal.write_part(ctx.world.rank(), &part, &about),
-        false => Ok(()),
-    };
-    agree(ctx.world, announced)?;
+    announce_part(ctx, &journal, &part, &about)?;
     let stage = || stage_shares(ctx, shares, lanes);
     let staged = in_turns(ctx.world, ctx.transfer.flush_width, stage);
     if let Err(error) = agree(ctx.world, staged) {
@@ -61,10 +57,7 @@ fn common_about(ctx: &Ctx, shares: &[Share], ranks: usize) -> Result<About> {
 }
 
 fn catalog_of(about: &About, shares: &[Share]) -> Catalog {
-    let of_share = |share: &Share| {
-        let rank = share.owner;
-        share.record.files.clone().into_iter().map(move |meta| CatalogEntry { rank, meta })
-    };
+    let of_share = |share: &Share| part_of(share.owner, &share.record).entries;
     let mut entries: Vec<CatalogEntry> = shares.iter().flat_map(of_share).collect();
     entries.sort_by_key(|entry| entry.rank);
     let dataset = &about.dataset;
@@ -84,11 +77,8 @@ fn gather(comm: &dyn Comm, own: &Catalog) -> Result<Catalog> {
 }
 
 fn stage_shares(ctx: &Ctx, shares: &[Share], lanes: (usize, &(dyn Fn() + Sync))) -> Result<()> {
-    let mut files = Vec::new();
-    for share in shares {
-        let wanted = share.record.files.iter().filter(|file| !file.on_prefix);
-        files.extend(wanted.map(|file| (&share.record, file)));
-    }
+    let all = shares.iter().flat_map(|one| one.record.files.iter().map(|file| (&one.record, file)));
+    let files: Vec<_> = all.filter(|(_, file)| !file.on_prefix).collect();
     let bytes = files.iter().map(|(_, file)| file.size).sum();
     let _step = progress::step("copying to the prefix", Total::Bytes(Some(bytes)));
     let (prefix, options) = (ctx.prefix, ctx.transfer);

@@ -61,8 +61,9 @@ pub fn flush_with(
     let start = Instant::now();
     let Announced { record, sources, about, journal, .. } =
         announce_flush(ctx, id, along, left_out)?;
-    let own = own_part(ctx, &record);
-    if let Err(error) = stage_in_turns(ctx, &record, &sources) {
+    let own = part_of(ctx.world.rank(), &record);
+    let staged = in_turns(ctx.world, ctx.transfer.flush_width, || stage(ctx, &record, &sources));
+    if let Err(error) = agree(ctx.world, staged) {
         undo(ctx, &journal, &own, &error)?;
         return Err(error);
     }
@@ -94,26 +95,18 @@ pub(super) fn publish_staged_parts(
     publish_if: Gate,
 ) -> Result<(Vec<u64>, Left)> {
     let is_root = ctx.world.rank() == 0;
-    let committed = match is_root {
-        true => journal
-            .commit(about)
-            .and_then(|()| announce(ctx.prefix, &about.dataset, ctx.transfer.prefix_size)),
-        false => Ok(Vec::new()),
-    };
-    let replaced = agree(ctx.world, committed)?;
+    let keep = ctx.transfer.prefix_size;
+    let commit = || journal.commit(about).and_then(|()| announce(ctx.prefix, &about.dataset, keep));
+    let replaced = agree(ctx.world, if is_root { commit() } else { Ok(Vec::new()) })?;
     test_pause("flush.publish");
     let published = publish_part_if(ctx.prefix, own, publish_if);
     agree(ctx.world, published.and_then(|all| all.gone.map_or(Ok(()), Err)))?;
-    let recorded = match is_root {
-        true => record_flushed(ctx.prefix, &about.over(entries), about.ranks, entries)
-            .and_then(|()| journal.remove()),
-        false => Ok(()),
+    let record = || {
+        record_flushed(ctx.prefix, &about.over(entries), about.ranks, entries)?;
+        journal.remove()
     };
-    agree(ctx.world, recorded)?;
-    let left = match is_root {
-        true => keep_window(ctx.prefix, &about.dataset, ctx.transfer.prefix_size),
-        false => Left::new(),
-    };
+    agree(ctx.world, if is_root { record() } else { Ok(()) })?;
+    let left = if is_root { keep_window(ctx.prefix, &about.dataset, keep) } else { Left::new() };
     Ok((replaced, left))
 }
 
@@ -141,14 +134,10 @@ pub(super) fn announce_flush(
     let mut record = agree(ctx.world, cleared.and(found))?;
     leave_as_is(ctx.prefix, &mut record, left_out);
     let sources = take_along(ctx, &mut record, along)?;
-    let part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;
-    let part = with_world_ranks(ctx, part);
+    let mut part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;
+    part.entries.iter_mut().for_each(|entry| entry.rank = ctx.node_ranks[entry.rank]);
     let about = About::of_record(&record, ctx.world.size());
-    let announced = match ctx.is_node_leader() {
-        true => journal.write_part(ctx.world.rank(), &part, &about),
-        false => Ok(()),
-    };
-    agree(ctx.world, announced)?;
+    announce_part(ctx, &journal, &part, &about)?;
     Ok(Announced { record, sources, part, about, journal })
 }
 
@@ -167,24 +156,24 @@ pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
     })
 }
 
-fn with_world_ranks(ctx: &Ctx, mut part: Catalog) -> Catalog {
-    part.entries.iter_mut().for_each(|entry| entry.rank = ctx.node_ranks[entry.rank]);
-    part
+/// Collective.
+pub(super) fn announce_part(
+    ctx: &Ctx,
+    journal: &Journal,
+    part: &Catalog,
+    about: &About,
+) -> Result<()> {
+    let write = || journal.write_part(ctx.world.rank(), part, about);
+    agree(ctx.world, if ctx.is_node_leader() { write() } else { Ok(()) })
 }
 
-fn own_part(ctx: &Ctx, record: &DatasetRecord) -> Catalog {
-    let rank = ctx.world.rank();
+/// The files of one rank.
+pub(super) fn part_of(rank: usize, record: &DatasetRecord) -> Catalog {
     let entries = record.files.iter().cloned().map(|meta| CatalogEntry { rank, meta }).collect();
     Catalog { id: record.dataset_id, epoch: record.epoch, key: record.key.clone(), entries }
 }
 
-fn stage_in_turns(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()> {
-    let width = ctx.transfer.flush_width;
-    let staged = in_turns(ctx.world, width, || stage_own(ctx, record, sources));
-    agree(ctx.world, staged)
-}
-
-fn stage_own(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()> {
+fn stage(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()> {
     let own = ctx.layout.data_dir(record);
     let mut stager = Stager::default();
     for file in record.files.iter().filter(|file| !file.on_prefix) {
@@ -202,10 +191,9 @@ pub(super) fn undo(ctx: &Ctx, journal: &Journal, own: &Catalog, why: &Error) -> 
     if matches!(why, Error::Comm(_)) {
         return Ok(());
     }
-    let removed = agree(ctx.world, unstage_part(ctx.prefix, own));
-    match removed {
+    match agree(ctx.world, unstage_part(ctx.prefix, own)) {
         Ok(()) if ctx.world.rank() == 0 => drop(journal.remove()),
-        Err(Error::Comm(what)) => return Err(Error::Comm(what)),
+        Err(error @ Error::Comm(_)) => return Err(error),
         _ => {}
     }
     Ok(())
@@ -254,13 +242,14 @@ fn recover_once(ctx: &Ctx) -> Result<JournalReport> {
     for id in broadcast_ids(ctx, found)? {
         let journal = Journal::new(ctx.prefix, id);
         let mut damaged = None;
-        let decided = match is_root {
-            true => {
-                damaged_apart(decided(ctx.prefix, &journal, ctx.transfer.prefix_size), &mut damaged)
+        let mut decide = || match decided(ctx.prefix, &journal, ctx.transfer.prefix_size) {
+            Err(error @ Error::Corrupt { .. }) => {
+                damaged = Some(error);
+                Ok(None)
             }
-            false => Ok(None),
+            found => found,
         };
-        let mut commit = agree(ctx.world, decided)?;
+        let mut commit = agree(ctx.world, if is_root { decide() } else { Ok(None) })?;
         if any(ctx.world, damaged.is_some())? {
             agree(ctx.world, carry_out(ctx, &journal, None))?;
             agree(ctx.world, if is_root { give_up(ctx.prefix, &journal, id) } else { Ok(()) })?;
@@ -336,16 +325,6 @@ pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Opt
     Ok(Some(Decided { about, taken }))
 }
 
-fn damaged_apart<T>(found: Result<Option<T>>, damaged: &mut Option<Error>) -> Result<Option<T>> {
-    match found {
-        Err(error @ Error::Corrupt { .. }) => {
-            *damaged = Some(error);
-            Ok(None)
-        }
-        other => other,
-    }
-}
-
 fn tell_damaged(id: u64, error: &Error) {
     log::warn(
         messages::FLUSH_DAMAGED,
@@ -414,13 +393,9 @@ pub(super) fn finish_journal(
 ) -> Result<Left> {
     entries.sort_by_key(|entry| entry.rank);
     record_flushed(prefix, &about.over(&entries), about.ranks, &entries)?;
-    match keep {
-        None => note_failure(prefix, about.dataset.id)
-            .and_then(|()| journal.remove())
-            .map(|()| Left::new()),
-        Some(keep) => {
-            journal.remove()?;
-            Ok(keep_window(prefix, &about.dataset, keep))
-        }
+    if keep.is_none() {
+        note_failure(prefix, about.dataset.id)?;
     }
+    journal.remove()?;
+    Ok(keep.map_or_else(Left::new, |keep| keep_window(prefix, &about.dataset, keep)))
 }

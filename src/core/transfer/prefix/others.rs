@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::paths::{folder, index_path, is_published};
+use super::paths::{files_of, is_published, read_index};
 use crate::cache::Ctx;
 use crate::comm::trees;
 use crate::error::Result;
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
-use crate::records::{FileMeta, IndexEntry, PrefixIndex, Record as _, Summary};
+use crate::records::{FileMeta, IndexEntry};
 
 pub(super) fn of_newer(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BTreeSet<String> {
     // The run may have gone back to this one from a newer generation, which is kept beside.
@@ -64,14 +64,13 @@ fn listed(
     if names.is_empty() {
         return found;
     }
-    let Ok(Some(index)) = PrefixIndex::read(&index_path(prefix)) else { return found };
+    let Ok(index) = read_index(prefix) else { return found };
     for other in index.newest_first().filter(|other| wanted(other)) {
         if found.len() == names.len() {
             break;
         }
-        let summary = Summary::read_from(&folder(prefix, other.id)).ok().flatten();
-        let files = summary.map(|summary| summary.files).unwrap_or_default();
-        let known = files.values().flatten().filter(|file| names.contains(&file.name));
+        let files = files_of(prefix, other.id).ok().flatten().unwrap_or_default();
+        let known = files.iter().filter(|file| names.contains(&file.name));
         found.extend(known.filter(|file| is_its(other.id, file)).map(|file| file.name.clone()));
     }
     found

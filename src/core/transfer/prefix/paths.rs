@@ -39,7 +39,7 @@ pub(crate) fn change_index<T>(
 }
 
 /// Lists the files of dataset `id` by its summary; `None` without one.
-pub(super) fn files_of(prefix: &Path, id: u64) -> Result<Option<Vec<FileMeta>>> {
+pub(crate) fn files_of(prefix: &Path, id: u64) -> Result<Option<Vec<FileMeta>>> {
     let summary = Summary::read_from(&folder(prefix, id))?;
     Ok(summary.map(|summary| summary.files.into_values().flatten().collect()))
 }

@@ -13,7 +13,7 @@ use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::params::{Settings, keys};
-use crate::records::{FileMeta, Summary};
+use crate::records::{FileMeta, Record as _, Summary};
 
 /// How thoroughly [`verify_on_prefix`] looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

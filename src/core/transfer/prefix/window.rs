@@ -9,9 +9,7 @@ use super::paths::{DROPPED_NAME, FILES, change_index, files_of, folder, is_publi
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{crc32, join_relative, remove_file_if_there, remove_tree};
-use crate::records::{
-    Dataset, DatasetKey, FileMeta, IndexEntry, PrefixIndex, Record, SUMMARY_NAME, Summary, update,
-};
+use crate::records::{Dataset, DatasetKey, FileMeta, IndexEntry, SUMMARY_NAME};
 
 /// Datasets that have left the prefix: id and key.
 pub type Left = Vec<(u64, DatasetKey)>;
@@ -290,7 +288,7 @@ mod tests {
             }
             forget_deleted(prefix, &newest).unwrap();
         }
-        let index = PrefixIndex::read(&index_path(prefix)).unwrap().unwrap();
+        let index = read_index(prefix).unwrap();
         let left: Vec<u64> = index.newest_first().map(|entry| entry.id).collect();
         let folders = (1..=100).filter(|id| folder(prefix, *id).exists()).count();
         assert!(left.len() == folders && folders < 30, "{left:?}");
@@ -327,11 +325,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let prefix = dir.path();
         (1..=4).for_each(|id| drop(flushed(prefix, id, false)));
-        update(&index_path(prefix), |index: &mut PrefixIndex| {
-            index.set_current("scr.dataset.2");
-            Ok(())
-        })
-        .unwrap();
+        change_index(prefix, |index| index.set_current("scr.dataset.2")).unwrap();
         let newest = flushed(prefix, 5, false);
         assert_eq!(ids(trim(prefix, &newest, 2)), [1], "5 and what it came from");
         let newest = flushed(prefix, 6, false);
@@ -386,7 +380,7 @@ mod tests {
                 _ => fs::remove_file(&summary).unwrap(),
             }
             assert!(trim(prefix, &newest, 2).is_err(), "{what}");
-            let index = PrefixIndex::read(&index_path(prefix)).unwrap().unwrap();
+            let index = read_index(prefix).unwrap();
             assert_eq!(index.newest_first().count(), 3, "{what}");
             assert!(prefix.join("ckpt/1/data").exists(), "{what}");
         }
@@ -400,7 +394,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         (1..=3).for_each(|id| drop(flushed(dir.path(), id, false)));
         assert_eq!(ids(forget_datasets(dir.path(), &|id| id > 1)), [3, 2]);
-        let index = PrefixIndex::read(&index_path(dir.path())).unwrap().unwrap();
+        let index = read_index(dir.path()).unwrap();
         assert_eq!(index.newest_first().map(|entry| entry.id).collect::<Vec<_>>(), [1]);
         assert!(dir.path().join("ckpt/3/data").exists());
     }

@@ -18,18 +18,13 @@ pub const TAG_CREATED: &str = "CREATED";
 
 /// Makes tags from which [`About::of_record`] makes `dataset`.
 pub(crate) fn tags_of(dataset: &Dataset) -> BTreeMap<String, String> {
-    let mut tags = BTreeMap::new();
-    if let Some(number) = dataset.checkpoint_id {
-        tags.insert(TAG_CHECKPOINT.to_owned(), number.to_string());
-    }
-    if dataset.is_output {
-        tags.insert(TAG_OUTPUT.to_owned(), "1".to_owned());
-    }
-    if !dataset.job_id.is_empty() {
-        tags.insert(TAG_JOB.to_owned(), dataset.job_id.clone());
-    }
-    tags.insert(TAG_CREATED.to_owned(), dataset.created_seconds.to_string());
-    tags
+    let tags = [
+        (TAG_CHECKPOINT, dataset.checkpoint_id.map(|number| number.to_string())),
+        (TAG_OUTPUT, dataset.is_output.then(|| "1".to_owned())),
+        (TAG_JOB, Some(dataset.job_id.clone()).filter(|job| !job.is_empty())),
+        (TAG_CREATED, Some(dataset.created_seconds.to_string())),
+    ];
+    tags.into_iter().filter_map(|(tag, value)| Some((tag.to_owned(), value?))).collect()
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -56,9 +51,8 @@ impl About {
             created_seconds: tag(TAG_CREATED).parse().unwrap_or_else(|_| system::unix_seconds()),
             checkpoint_id: tag(TAG_CHECKPOINT).parse().ok(),
             is_output: tag(TAG_OUTPUT) == "1",
-            files: 0,
-            bytes: 0,
             complete: true,
+            ..Dataset::default()
         };
         About { dataset, ranks, parts: 0 }
     }

@@ -24,6 +24,7 @@ use super::about::About;
 use super::kept::keep;
 use super::stage::{publish_staged, remove_staged};
 use crate::cache::Catalog;
+use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{Together, create_dirs, join_relative, remove_tree, sync_dir, write_ours};
 use crate::kvtree::KvTree;
@@ -70,7 +71,7 @@ impl Journal {
     }
 
     pub fn ids(prefix: &Path) -> Result<Vec<u64>> {
-        let names = crate::cache::disk::names_in(&journal_folder(prefix))?;
+        let names = names_in(&journal_folder(prefix))?;
         let mut ids: Vec<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
         ids.sort_unstable();
         Ok(ids)
@@ -107,7 +108,7 @@ impl Journal {
     /// Leaves a mark, after what it tells of is durable. A mark of a failure is durable itself;
     /// another one that a power cut takes costs a second look at the files.
     pub fn mark(&self, mark: Mark, rank: usize, why: &str) -> Result<()> {
-        let path = self.dir().join(format!("{}{rank}.scr", mark.stem()));
+        let path = self.mark_path(mark, rank);
         if mark != Mark::Failed {
             return write_ours(&path, b"").map_err(|e| Error::io("cannot write", &path, e));
         }
@@ -117,18 +118,22 @@ impl Journal {
     }
 
     pub fn count(&self, mark: Mark) -> Result<usize> {
-        Ok(self.names(mark)?.len())
+        Ok(self.names(mark.stem())?.len())
     }
 
-    fn names(&self, mark: Mark) -> Result<Vec<String>> {
-        let mut names = crate::cache::disk::names_in(&self.dir())?;
-        names.retain(|name| name.starts_with(mark.stem()) && name.ends_with(".scr"));
+    fn mark_path(&self, mark: Mark, rank: usize) -> PathBuf {
+        self.dir().join(format!("{}{rank}.scr", mark.stem()))
+    }
+
+    fn names(&self, stem: &str) -> Result<Vec<String>> {
+        let mut names = names_in(&self.dir())?;
+        names.retain(|name| name.starts_with(stem) && name.ends_with(".scr"));
         Ok(names)
     }
 
     /// Reads the texts of marks. One that cannot be read is a mark all the same.
     pub fn marks(&self, mark: Mark) -> Result<Vec<String>> {
-        let names = self.names(mark)?;
+        let names = self.names(mark.stem())?;
         let text = |name: &String| match KvTree::read_file(self.dir().join(name)) {
             Ok(tree) => tree.unwrap_or_default().get_value("WHY").unwrap_or_default().to_owned(),
             Err(error) => error.to_string(),
@@ -137,7 +142,7 @@ impl Journal {
     }
 
     pub fn is_marked(&self, mark: Mark, rank: usize) -> Result<bool> {
-        let path = self.dir().join(format!("{}{rank}.scr", mark.stem()));
+        let path = self.mark_path(mark, rank);
         path.try_exists().map_err(|e| Error::io("cannot look at", &path, e))
     }
 
@@ -145,7 +150,7 @@ impl Journal {
     /// the nodes may be others.
     pub fn clear(&self) -> Result<()> {
         remove_tree(&self.dir().join(COMMIT))?;
-        let names = crate::cache::disk::names_in(&self.dir())?;
+        let names = names_in(&self.dir())?;
         names.iter().try_for_each(|name| remove_tree(&self.dir().join(name)))
     }
 
@@ -194,9 +199,7 @@ impl Journal {
     }
 
     pub fn parts(&self) -> Result<Vec<String>> {
-        let mut names = crate::cache::disk::names_in(&self.dir())?;
-        names.retain(|name| name.starts_with("part.") && name.ends_with(".scr"));
-        Ok(names)
+        self.names("part.")
     }
 
     pub fn missing_parts(&self, about: &About, count: usize) -> Option<Error> {

@@ -11,8 +11,8 @@ use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
-use crate::records::{Dataset, DatasetKey, DatasetRecord, PrefixIndex, Record as _, Summary};
-use crate::transfer::prefix::paths::{folder, index_path};
+use crate::records::{Dataset, DatasetKey, DatasetRecord};
+use crate::transfer::prefix::paths::{files_of, read_index};
 use crate::transfer::prefix::verify::names_on_prefix;
 
 /// Finds the names that a flush of dataset `id` has to leave to newer datasets of its series (a
@@ -38,7 +38,7 @@ pub fn kept_by_newer<'a>(
 
 /// Does the same for an interrupted flush, by the index: newer datasets may have come since.
 pub(crate) fn taken_by_newer(prefix: &Path, dataset: &Dataset) -> Result<Option<BTreeSet<String>>> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let mut names = BTreeSet::new();
     for entry in index.newest_first().take_while(|entry| entry.id > dataset.id) {
         let key = entry.dataset.as_ref().map(|newer| &newer.key);
@@ -49,9 +49,8 @@ pub(crate) fn taken_by_newer(prefix: &Path, dataset: &Dataset) -> Result<Option<
         if key.id == dataset.key.id {
             return Ok(None);
         }
-        let summary = Summary::read_from(&folder(prefix, entry.id)).ok().flatten();
-        let files = summary.into_iter().flat_map(|summary| summary.files.into_values().flatten());
-        names.extend(files.map(|file| file.name));
+        let files = files_of(prefix, entry.id).ok().flatten().unwrap_or_default();
+        names.extend(files.into_iter().map(|file| file.name));
     }
     Ok(Some(names))
 }

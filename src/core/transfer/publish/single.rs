@@ -45,10 +45,7 @@ impl Drop for Note {
 /// Copies one file to its place below `prefix`, with mode and times of `source`. On an error the
 /// target is untouched.
 pub fn publish_file(prefix: &Path, source: &Path, target: &Path) -> Result<FileMeta> {
-    let always = |publish: &mut dyn FnMut() -> Result<()>| publish().map(|()| true);
-    let epoch = random_u64();
-    publish_as(prefix, source, target, epoch, None, CopyOptions::default(), always)
-        .map(|(meta, _)| meta)
+    publish_whole(prefix, source, target, random_u64())
 }
 
 /// Does the same, if `publish_if` calls its second argument, which renames the copy; it says
@@ -70,9 +67,13 @@ pub fn publish_file_if(
 /// staged file and see it grow ([`crate::transfer::Awaited`]). Its rank alone does this, one file
 /// at a time.
 pub fn publish_unsealed(prefix: &Path, source: &Path, target: &Path) -> Result<FileMeta> {
+    publish_whole(prefix, source, target, 0)
+}
+
+fn publish_whole(prefix: &Path, source: &Path, target: &Path, epoch: u64) -> Result<FileMeta> {
     let always = |publish: &mut dyn FnMut() -> Result<()>| publish().map(|()| true);
-    publish_as(prefix, source, target, 0, None, CopyOptions::default(), always)
-        .map(|(meta, _)| meta)
+    let done = publish_as(prefix, source, target, epoch, None, CopyOptions::default(), always);
+    done.map(|(meta, _)| meta)
 }
 
 /// Does the same under a given epoch; checks the content against `expected`. `publish_if` renames

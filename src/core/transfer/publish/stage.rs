@@ -60,8 +60,7 @@ pub(crate) fn stage(
         create_dirs(parent, 0o777)?;
     }
     let (meta, file) = stage_unsynced(source, target, epoch, expected, how)?;
-    let synced = file.sync_all();
-    synced.map_err(|error| Error::io("cannot sync", target, error))?;
+    file.sync_all().map_err(|error| Error::io("cannot sync", target, error))?;
     Ok(meta)
 }
 
@@ -144,13 +143,14 @@ fn copy_checked(
     let name = expected.map_or("", |meta| &meta.name);
     let found = crate::cache::disk::describe(staged, name)?;
     let found = FileMeta { crc32: copied.crc32, ..found };
-    let Some(expected) = expected else { return Ok((found, file)) };
-    let unknown = expected.crc32.is_none() || found.crc32.is_none();
-    let same_content = unknown || expected.crc32 == found.crc32;
-    if expected.size != found.size || !same_content {
-        return Err(Error::corrupt(source, "it is not what it was when the dataset was sealed"));
+    let differs = |expected: &FileMeta| {
+        let known = expected.crc32.is_some() && found.crc32.is_some();
+        expected.size != found.size || known && expected.crc32 != found.crc32
+    };
+    match expected.is_some_and(differs) {
+        true => Err(Error::corrupt(source, "it is not what it was when the dataset was sealed")),
+        false => Ok((found, file)),
     }
-    Ok((found, file))
 }
 
 /// Gives the staged file its final name; a repeated completion finds that done. A symbolic link of
@@ -167,8 +167,7 @@ pub(crate) fn publish_staged(target: &Path, epoch: u64) -> Result<PathBuf> {
 }
 
 pub(crate) fn remove_staged(target: &Path, epoch: u64) -> Result<()> {
-    let staged = staged_path(target, epoch)?;
-    remove_file_if_there(&staged)
+    remove_file_if_there(&staged_path(target, epoch)?)
 }
 
 /// Removes all that is staged below `dir`, as far as it can be removed.

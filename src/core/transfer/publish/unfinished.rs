@@ -10,15 +10,14 @@ use super::newer::taken_by_newer;
 use crate::cache::CatalogEntry;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
-use crate::records::{PrefixIndex, Record as _};
 use crate::transfer::prefix::index::{note_failure, record_flushed};
-use crate::transfer::prefix::paths::{index_path, is_published};
+use crate::transfer::prefix::paths::{is_published, read_index};
 
 /// Notes that the flush of a dataset with these files of all ranks is given up, if it had begun to
 /// give them their names. After an error what tells of the flush has to stay.
 pub(crate) fn note_half(prefix: &Path, about: &About, entries: &[CatalogEntry]) -> Result<()> {
     let id = about.dataset.id;
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let known = index.by_id(id).and_then(|entry| Some(entry.dataset.as_ref()?.epoch));
     if known == Some(about.dataset.epoch) || taken_by_newer(prefix, &about.dataset)?.is_none() {
         return Ok(());

@@ -9,8 +9,8 @@ use crate::cache::disk::describe;
 use crate::cache::{CatalogEntry, Flat, redundancy_files_of};
 use crate::error::Result;
 use crate::records::{
-    Dataset, DatasetKey, FileMeta, PROGRAM, PrefixIndex, Record as _, SUMMARY_NAME, Summary,
-    classic, update,
+    Dataset, DatasetKey, DatasetRecord, FileMeta, PROGRAM, PrefixIndex, Record as _, SUMMARY_NAME,
+    Summary, classic, update,
 };
 use crate::system;
 use crate::transfer::OnlyRebuild;
@@ -37,11 +37,8 @@ pub fn restore_flat(
     flat: &Flat,
 ) -> Result<std::result::Result<Vec<Restored>, String>> {
     let protection = OnlyRebuild { piece_bytes: PIECE_BYTES };
-    let whole = match flat.restore(work, &protection, (LANES, &|| {}))? {
-        Ok(whole) => whole,
-        Err(why) => return Ok(Err(why)),
-    };
-    let restored = whole.records.iter().enumerate().map(|(rank, record)| {
+    let restored = flat.restore(work, &protection, (LANES, &|| {}))?;
+    let of_rank = |(rank, record): (usize, &DatasetRecord)| {
         let place = |file: &FileMeta| (file.clone(), record.dir.join(&file.name));
         let mut redundancy = redundancy_files_of(record);
         // Of a rank that has lost nothing else they are not made anew.
@@ -51,8 +48,8 @@ pub fn restore_flat(
             files: record.files.iter().map(place).collect(),
             redundancy: redundancy.iter().map(place).collect(),
         }
-    });
-    Ok(Ok(restored.collect()))
+    };
+    Ok(restored.map(|whole| whole.records.iter().enumerate().map(of_rank).collect()))
 }
 
 /// Writes summary and index of a complete one, whose directory is `name` below `prefix`, without
@@ -69,15 +66,13 @@ pub fn enter_flat(prefix: &Path, name: &str, flat: &Flat) -> Result<()> {
         id: flat.id,
         name: flat.key.name(),
         key: flat.key.clone(),
-        epoch: 0,
         user: system::user_name(),
-        job_id: String::new(),
         created_seconds: u64::try_from(newest).unwrap_or(0),
         checkpoint_id: Some(flat.id),
-        is_output: false,
         files: entries.len() as u64,
         bytes: entries.iter().fold(0, |sum: u64, one| sum.saturating_add(one.meta.size)),
         complete: true,
+        ..Dataset::default()
     };
     record_flushed(prefix, &dataset, flat.ranks, &entries)
 }

@@ -19,7 +19,7 @@ use crate::cache::{
     spoiled_in,
 };
 use crate::comm::solo::Solo;
-use crate::comm::trees;
+use crate::comm::{Comm, trees};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, crc32, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
@@ -179,7 +179,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
         make_own_dir(parent)?;
     }
     let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
-    copy_file(from, to, options).map(|_| ())
+    copy_file(from, to, options).map(drop)
 }
 
 struct Run<'a> {
@@ -239,9 +239,9 @@ pub fn publish_remains(
     };
     let mut done = Run { ctx, folder, identity: &identity, ranks, wanted, enter }.publish()?;
     let listed = list_prefix(ctx.prefix)?;
-    done.withheld.retain(|(id, _, _)| !matches!(which, Which::Id(only) if only != *id));
     done.withheld.retain(|(id, key, _)| {
-        listed.iter().all(|one| one.key.series != key.series || one.id < *id)
+        let is_meant = !matches!(which, Which::Id(only) if only != *id);
+        is_meant && listed.iter().all(|one| one.key.series != key.series || one.id < *id)
     });
     for (id, key, _) in &done.withheld {
         record_incomplete(ctx.prefix, *id, key)?;
@@ -251,20 +251,16 @@ pub fn publish_remains(
 
 /// Finds the stores that the records in `folder` name.
 pub fn stores_of_remains(folder: &Path) -> BTreeSet<String> {
-    let nodes = names_in(folder).unwrap_or_default();
-    nodes
-        .iter()
-        .flat_map(|name| cache::stores_in_records(&folder.join(name).join("control")))
-        .collect()
+    let of_node = |name| cache::stores_in_records(&folder.join(name).join("control"));
+    names_in(folder).unwrap_or_default().into_iter().flat_map(of_node).collect()
 }
 
 impl Run<'_> {
     fn publish(&self) -> Result<OtherSize> {
         // The real ranks can still talk to one another, whatever happens here.
         let done = catch_unwind(AssertUnwindSafe(|| self.rebuild_and_publish()));
-        done.unwrap_or_else(|_| {
-            Err(Error::Process("the cache of another run could not be rebuilt".to_string()))
-        })
+        let crashed = || Error::Process("the cache of another run could not be rebuilt".into());
+        done.unwrap_or_else(|_| Err(crashed()))
     }
 
     fn rebuild_and_publish(&self) -> Result<OtherSize> {
@@ -282,13 +278,9 @@ impl Run<'_> {
         let mut found = remains.rebuild()?;
         drop(step);
         let alone = Solo::new();
-        let ctx = Ctx {
-            world: &alone,
-            node: &alone,
-            node_ranks: &[0],
-            leaders: Some(&alone),
-            ..*self.ctx
-        };
+        let alone: &dyn Comm = &alone;
+        let leaders = Some(alone);
+        let ctx = Ctx { world: alone, node: alone, node_ranks: &[0], leaders, ..*self.ctx };
         let mut listed = list_prefix(ctx.prefix)?;
         listed.retain(|one| one.restorable);
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
@@ -305,8 +297,7 @@ impl Run<'_> {
                 continue;
             }
             if let Some(reason) = spoiled_in(ctx.prefix, records) {
-                let key = key.clone();
-                found.withheld.push(Withheld::spoiled(*id, key, reason));
+                found.withheld.push(Withheld::spoiled(*id, key.clone(), reason));
                 continue;
             }
             let there = listed.iter().map(|one| (one.id, &one.key));
@@ -333,10 +324,7 @@ impl Run<'_> {
     fn nodes(&self) -> Result<Vec<(String, Layout)>> {
         let mut names = names_in(self.folder)?;
         names.retain(|name| name.starts_with("node."));
-        let node = |name: String| {
-            let layout = self.layout(&self.folder.join(&name));
-            (name, layout)
-        };
+        let node = |name: String| (name.clone(), self.layout(&self.folder.join(name)));
         Ok(names.into_iter().map(node).collect())
     }
 
