@@ -9,7 +9,6 @@ use clap::ValueEnum;
 use scr_core::log::messages;
 use scr_core::operations::{Finished, command_transfers, finish_transfers, serve_transfers};
 use scr_core::records::TransferCommand;
-use scr_core::system::hostname;
 use scr_core::transfer::{Completed, Staged};
 use serde_json::{Value, json};
 
@@ -70,7 +69,6 @@ fn interval(text: &str) -> Result<f64, String> {
 
 /// Runs the tool; fails if something could not be copied.
 pub fn run(args: &Args) -> ExitCode {
-    let holder = format!("host {}, process {}", hostname(), std::process::id());
     let loaded = load_settings_in(args.prefix.as_deref(), args.cntldir.as_deref(), &[]);
     let (settings, environment) = match loaded {
         Ok(loaded) => loaded,
@@ -94,11 +92,11 @@ pub fn run(args: &Args) -> ExitCode {
             Ok(done) => drop(show(done, args.json, true)),
             Err(error) => drop(fail(error)),
         };
-        let served = serve_transfers(&settings, &environment, &holder, pause, &mut tell);
+        let served = serve_transfers(&settings, &environment, pause, &mut tell);
         return served.map_or_else(|error| fail(&error.to_string()), |()| ExitCode::SUCCESS);
     }
     let shown = crate::progress::show("transfer");
-    let outcome = finish_transfers(&settings, &environment, args.limits, &holder);
+    let outcome = finish_transfers(&settings, &environment, args.limits);
     drop(shown);
     match outcome {
         Ok(done) => show(&done, args.json, false),

@@ -62,8 +62,8 @@ pub(super) fn clock(text: &str) -> Option<u64> {
     text.split(':').try_fold(0_u64, |sum, part| Some(60 * sum + part.parse::<u64>().ok()?))
 }
 
-/// Reads the nodes of a hostfile of Open MPI (`node1 slots=2`), MPICH (`node1:2`) or plain names,
-/// also `node[1-4]`; what follows `#` is left out. A name that is there twice has two slots.
+/// Reads a hostfile of Open MPI (`node1 slots=2`), MPICH (`node1:2`) or plain names, also
+/// `node[1-4]`. A name that is there twice has two slots.
 pub fn hostfile(text: &str) -> Vec<RunHost> {
     let mut hosts: Vec<RunHost> = Vec::new();
     for line in text.lines() {
