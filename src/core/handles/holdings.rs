@@ -1,5 +1,4 @@
-//! What this rank itself knows about each dataset: its own files, and the descriptors at work on
-//! them.
+//! What a rank knows of its part of each dataset: its files, and the descriptors open on them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -9,19 +8,14 @@ pub use scr_abi::TOKEN_LAZY;
 use super::base::{Base, Stamp};
 use crate::machine::DatasetKey;
 
-/// One dataset, as far as this rank has a part in it.
 #[derive(Debug, Clone, Default)]
 pub struct Holding {
-    /// Store that this rank's files lie in.
     pub store: String,
-    /// This rank's files; the machine knows whether they lie in the cache
-    /// ([`Machine::lies_on_prefix`](crate::machine::Machine::lies_on_prefix)).
+    /// The machine knows whether they lie in the cache.
     pub files: BTreeSet<String>,
-    /// Bytes of its redundancy files on this rank.
     pub redundancy_bytes: u64,
     /// Dataset id; 0 until sealed.
     pub id: u64,
-    /// Epoch of its seal.
     pub epoch: u64,
     /// The PFS has it all.
     pub flushed: bool,
@@ -32,22 +26,18 @@ pub struct Holding {
 pub enum LiesAt {
     /// In the dataset's directory.
     Cached,
-    /// On the PFS under its own name.
     OnPrefix,
     /// Under a temporary name, in no dataset yet.
     Temporary,
     /// On the sealed copy itself: nothing has been written through it.
     Lazy {
-        /// Size and times of the file when it was opened.
         stamp: Option<Stamp>,
         /// Another name of the file, since its dataset has left the cache.
         kept: Option<PathBuf>,
     },
     /// A private copy; only if it differs from `origin` at the close it becomes the file.
     Shadow {
-        /// The copy.
         copy: PathBuf,
-        /// What it was made from.
         origin: PathBuf,
         /// That file, while `origin` was the one that the name leads to.
         base: Option<Base>,
@@ -72,22 +62,18 @@ pub struct Tracked {
     pub key: DatasetKey,
     /// Name relative to the prefix.
     pub name: String,
-    /// Where the bytes go.
     pub way: LiesAt,
     /// This open made the file.
     pub made: bool,
-    /// What the store keeps free for it.
     pub room: Room,
     /// Making it durable has failed: it goes to the PFS at its close.
     pub distrusted: bool,
     /// Somebody else may write the file, too.
     pub doubted: bool,
-    /// It was written from its start to its end.
     pub in_order: bool,
 }
 
 impl Tracked {
-    /// Makes a descriptor on a file that was there, with no room set aside.
     pub fn new(key: &DatasetKey, name: &str, way: LiesAt) -> Tracked {
         let (key, name) = (key.clone(), name.to_string());
         let room = Room::default();
@@ -102,7 +88,6 @@ impl Tracked {
     }
 }
 
-/// All descriptors at work, by token.
 #[derive(Debug, Default)]
 pub struct Tokens {
     next: u64,
@@ -110,7 +95,6 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Gives out a token; never 0.
     pub fn issue(&mut self, tracked: Tracked) -> u64 {
         self.next += 1;
         self.by_token.insert(self.next, tracked);
@@ -125,14 +109,12 @@ impl Tokens {
         self.next | TOKEN_LAZY
     }
 
-    /// Returns the tokens of the lazy descriptors for which `which` holds.
     pub fn lazy(&self, which: impl Fn(&Tracked) -> bool) -> Vec<u64> {
         let lazy = |one: &Tracked| matches!(one.way, LiesAt::Lazy { .. }) && which(one);
         self.all().filter(|(_, one)| lazy(one)).map(|(token, _)| token).collect()
     }
 
-    /// Makes `token` stand for what `own` stood for. Returns false if `token` stands for nothing
-    /// any more: nobody would ever take it back.
+    /// Makes `token` stand for what `own` stood for. `false`: nobody would ever take `token` back.
     pub fn replace(&mut self, token: u64, own: u64) -> bool {
         if !self.by_token.contains_key(&token) {
             return false;
@@ -143,22 +125,18 @@ impl Tokens {
         true
     }
 
-    /// Returns what `token` stands for.
     pub fn get(&self, token: u64) -> Option<&Tracked> {
         self.by_token.get(&token)
     }
 
-    /// Returns what `token` stands for, to change it.
     pub fn get_mut(&mut self, token: u64) -> Option<&mut Tracked> {
         self.by_token.get_mut(&token)
     }
 
-    /// Takes it back.
     pub fn take(&mut self, token: u64) -> Option<Tracked> {
         self.by_token.remove(&token)
     }
 
-    /// Finds the shadow through which this rank sees `name` at the moment.
     pub fn shadow_of(&self, name: &str) -> Option<&PathBuf> {
         self.by_token.values().find_map(|one| match &one.way {
             LiesAt::Shadow { copy, .. } if one.name == name => Some(copy),
@@ -166,8 +144,7 @@ impl Tokens {
         })
     }
 
-    /// Gives out a token for another descriptor on the private copy of `name`. Returns where that
-    /// lies, and the token.
+    /// Gives out a token for another descriptor on the private copy of `name`, and its path.
     pub fn share_shadow(&mut self, name: &str) -> Option<(PathBuf, u64)> {
         let (path, twin) = self.by_token.values().find_map(|one| match &one.way {
             LiesAt::Shadow { copy, .. } if one.name == name => Some((copy.clone(), one.clone())),
@@ -177,13 +154,11 @@ impl Tokens {
         Some((path, self.issue(Tracked { room: Room::default(), ..twin })))
     }
 
-    /// Returns the names of all files that have a shadow.
     pub fn shadow_names(&self) -> BTreeSet<String> {
         let shadows = self.all().filter(|(_, one)| matches!(one.way, LiesAt::Shadow { .. }));
         shadows.map(|(_, one)| one.name.clone()).collect()
     }
 
-    /// Returns the tokens of all that share the shadow of `name`.
     pub fn shadows_of(&self, name: &str) -> Vec<u64> {
         let shadow = |one: &Tracked| one.name == name && matches!(one.way, LiesAt::Shadow { .. });
         self.all().filter(|(_, one)| shadow(one)).map(|(token, _)| token).collect()
@@ -221,7 +196,6 @@ impl Tokens {
         }
     }
 
-    /// Follows a rename of a file that is open.
     pub fn rename(&mut self, from: &str, to: &str, key: &DatasetKey) {
         for one in self.by_token.values_mut().filter(|one| one.name == from) {
             one.name = to.to_string();
@@ -229,8 +203,7 @@ impl Tokens {
         }
     }
 
-    /// Follows a rename of a file that is open and lies there from now on, or will when it is
-    /// closed.
+    /// The file lies at `way` from now on, or will when it is closed.
     pub fn rename_as(&mut self, from: &str, to: &str, key: &DatasetKey, way: &LiesAt) {
         for one in self.by_token.values_mut().filter(|one| one.name == from) {
             one.name = to.to_string();
@@ -239,7 +212,6 @@ impl Tokens {
         }
     }
 
-    /// Notes that the file `from`, which is open, is now called `to` and belongs to no dataset.
     pub fn become_temporary(&mut self, from: &str, to: &str) {
         for one in self.by_token.values_mut().filter(|one| one.name == from) {
             one.name = to.to_string();
@@ -265,7 +237,6 @@ impl Tokens {
         self.by_token.values_mut().filter(reader).for_each(|one| one.name.clone_from(&none));
     }
 
-    /// Counts the descriptors that are open on `name`.
     pub fn count(&self, name: &str) -> usize {
         self.by_token.values().filter(|one| one.name == name).count()
     }
@@ -276,7 +247,6 @@ impl Tokens {
         self.all().find(|(_, one)| writes(one)).map(|(token, _)| token)
     }
 
-    /// Notes that somebody else may write `name`; returns whether it is open here.
     pub fn doubt(&mut self, name: &str) -> bool {
         let mut open = false;
         for one in self.by_token.values_mut().filter(|one| one.name == name) {
@@ -285,12 +255,10 @@ impl Tokens {
         open
     }
 
-    /// Finds some descriptor that is open on the same file as `other`, in the same way.
     pub fn twin(&mut self, other: &Tracked) -> Option<&mut Tracked> {
         self.by_token.values_mut().find(|one| one.name == other.name && one.way == other.way)
     }
 
-    /// Returns all descriptors that are open, with their tokens.
     pub fn all(&self) -> impl Iterator<Item = (u64, &Tracked)> {
         self.by_token.iter().map(|(token, one)| (*token, one))
     }

@@ -1,8 +1,7 @@
 //! The life of a launch: start, name space, datasets, agreements, the end.
 //!
 //! Each room has one owner, a struct with the state that is its own. An owner asks those of the
-//! rooms above it in this table, never one below. Methods that are collective fail when
-//! communication does.
+//! rooms above it in this table, never one below. Collective methods fail when communication does.
 //!
 //! | room | owner | job |
 //! |---|---|---|

@@ -26,7 +26,7 @@ use crate::system::{Planted, monotonic_ms, planted};
 use crate::transfer::flush_sync;
 
 impl Conference {
-    /// Performs one step; the outcome is equal on all ranks where the step communicates.
+    /// The outcome is equal on all ranks where the step communicates.
     pub(crate) fn perform(&self, links: &Links, step: &Step) -> Result<Outcome> {
         match step {
             Step::Adopt { from, into, files, begin, revoke } => {
@@ -193,7 +193,6 @@ impl Conference {
         self.rank.dataset_event("TRUSTED", key, id, |event| event);
     }
 
-    /// The dataset is sealed and confirmed.
     fn completed(&self, links: &Links, key: &DatasetKey, id: u64, on_prefix: bool) -> Result<()> {
         self.rank.dataset_event("CONFIRMED", key, id, |event| event);
         if on_prefix {
@@ -203,8 +202,8 @@ impl Conference {
         Ok(())
     }
 
-    /// All files of the dataset are on the PFS, where the program put them: index and summary learn
-    /// of it, so that a restart knows it. Nothing is copied; a failure leaves it out of the index.
+    /// Lets index and summary learn of files that the program itself has put on the PFS, so that a
+    /// restart knows them. Nothing is copied; a failure leaves the dataset out of the index.
     fn enter_index(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         match flush_sync(&links.ctx(&self.site), id, &|_| false) {
             Err(error @ Error::Comm(_)) => return Err(error),
@@ -245,7 +244,6 @@ impl Conference {
         Ok(())
     }
 
-    /// A deletion by the program becomes real.
     fn publish_deletion(&self, name: &str) {
         let mut state = self.node.state();
         if !state.view.is_deleted(name) {
@@ -265,7 +263,6 @@ impl Conference {
         }
     }
 
-    /// The files of `from` belong to `into`; nothing of `from` is left.
     fn adopt(
         &self,
         from: &DatasetKey,

@@ -18,9 +18,8 @@ use crate::system::{below_limit, monotonic_ms, random_u64};
 
 impl Conference {
     /// Agrees with the other ranks if that is due: the program is about to make a blocking
-    /// collective call that every rank makes, on the communicator of `stream`. The only place in a
-    /// run where the engine communicates.
-    /// Returns whether the run is to end here.
+    /// collective call that every rank makes. The only place in a run where the engine
+    /// communicates. Returns whether the run is to end here.
     pub fn sync(&self, stream: usize, kind: SyncKind) -> bool {
         if self.rank.is_child() || self.rank.is_ended() {
             return false;
@@ -67,14 +66,13 @@ impl Conference {
         }
     }
 
-    /// Returns what the door of the program counts down: so many collectives and barriers on the
-    /// world need no call of [`Conference::sync`]. One thread at a time passes them.
+    /// So many collectives and barriers on the world need no call of [`Conference::sync`].
     pub fn idle_points(&self) -> &AtomicU32 {
         self.node.idle.left()
     }
 
-    /// `meets`: other threads agree, too, and no rank is to keep them from it while it waits for
-    /// the others here.
+    /// With `meets` other threads agree, too, and no rank may keep them from it while it waits
+    /// here.
     fn agree(&self, stream: usize, comm: &dyn Comm, meets: bool) -> Result<bool> {
         self.rank.tally.one(Count::Agreements);
         if meets {
@@ -103,8 +101,8 @@ impl Conference {
         Ok(halts)
     }
 
-    /// Holds a conference: all ranks say what they know; all decide the same; all do it. Returns
-    /// whether the run is to end here.
+    /// Lets all ranks say what they know, decide the same, and do it. Returns whether the run is to
+    /// end here.
     pub(crate) fn confer(&self, links: &Links) -> Result<bool> {
         let _below = below_limit();
         self.rank.tally.one(Count::Conferences);
@@ -160,7 +158,6 @@ impl Conference {
         );
     }
 
-    /// What a conference has told of other ranks' deletions and changes.
     fn hear(&self) {
         let mut state = self.node.state();
         let heard = state.machine.take_heard();

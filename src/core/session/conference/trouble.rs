@@ -1,5 +1,4 @@
-//! Checkpoints that cannot be completed in the cache, and ranks that cannot use it: what all ranks
-//! do about it, and the one message.
+//! Checkpoints that cannot be completed in the cache, and ranks that cannot use it.
 
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
@@ -18,7 +17,7 @@ use crate::system::monotonic_ms;
 const PUBLISH_TRIES: usize = 3;
 
 impl Conference {
-    /// Keeps the error of a step that all ranks agree has failed. Returns it in words.
+    /// Returns the error of a step that all ranks agree has failed, in words.
     pub(crate) fn note_trouble(&self, key: &DatasetKey, error: &Error) -> String {
         let text = error.to_string();
         // The rank that failed has its own error, the others have heard of it.
@@ -35,8 +34,7 @@ impl Conference {
         text
     }
 
-    /// Finds the directory of the dataset: a seal that has failed may have come to the rename of
-    /// the directory.
+    /// A seal that has failed may have come to the rename of the directory.
     pub(crate) fn find_directory(&self, plan: &SealPlan) {
         let mut state = self.node.state();
         let dir = self.site.layout.dataset_dir(&self.stores.store_for(&state, &plan.key), plan.id);
@@ -48,7 +46,7 @@ impl Conference {
     }
 
     /// Brings closed files of a dataset that cannot be sealed to the PFS under their names. The
-    /// same outcome on all ranks, that of a [`Step::Spill`](crate::machine::Step::Spill).
+    /// same outcome on all ranks.
     pub(crate) fn spill(
         &self,
         links: &Links,
@@ -90,8 +88,7 @@ impl Conference {
         Ok(())
     }
 
-    /// Files of this rank are neither protected nor on the PFS. Once for all, as
-    /// [`Self::tell_trouble`].
+    /// Files of this rank are neither protected nor on the PFS. Told once for all.
     fn tell_unspilled(&self, key: &DatasetKey, error: &Error, more: usize) {
         let (rank, title, prefix) =
             (self.site.rank, self.rank.title(key), self.site.prefix.display());
@@ -108,7 +105,7 @@ impl Conference {
         );
     }
 
-    /// Gives up a dataset that cannot be sealed on the PFS either: it is no dataset any more.
+    /// The dataset cannot be sealed on the PFS either: it is no dataset any more.
     pub(crate) fn give_up(&self, key: &DatasetKey) {
         self.tell_trouble(key, "its files are there, but not in its index");
         self.rank.dataset_event("DROPPED", key, 0, |event| event.note("it cannot be sealed"));
@@ -120,8 +117,8 @@ impl Conference {
         }
     }
 
-    /// Once for all: what follows is likely to have the same cause. A cache that all have given up
-    /// has been told of.
+    /// Told once for all: what follows is likely to have the same cause. A cache that all have
+    /// given up has been told of.
     fn tell_trouble(&self, key: &DatasetKey, what: &str) {
         let state = self.node.state();
         let (fallen_back, cause) =
@@ -134,8 +131,8 @@ impl Conference {
         }
     }
 
-    /// Lets a sealed checkpoint stay sealed where a node cannot note that it is complete: it goes
-    /// to the PFS as well, whatever its turn. Told once for all, as [`Self::tell_trouble`].
+    /// A sealed checkpoint stays sealed where a node cannot note that it is complete: it goes to
+    /// the PFS as well, whatever its turn.
     pub(crate) fn heed_unmarked(&self, key: &DatasetKey, marked: Result<()>) -> Result<()> {
         match marked {
             Err(error) if !matches!(error, Error::Comm(_)) => {
@@ -152,7 +149,7 @@ impl Conference {
         }
     }
 
-    /// Stops the routing to the cache if it is given up by all, after a conference.
+    /// After a conference.
     pub(crate) fn heed_fall_back(&self) {
         let state = self.node.state();
         let (fallen_back, cause) =

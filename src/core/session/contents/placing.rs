@@ -168,9 +168,8 @@ impl Contents {
         }
     }
 
-    /// Brings the file's present content to where the file will be, and `enter` tells that it will
-    /// be written there. What another rank may be changing there already is left as it is. `false`:
-    /// see [`Self::write_in_turn`].
+    /// Brings the file's present content to the PFS; `enter` tells that it will be written there.
+    /// What another rank may be changing there is left alone. `false`: see [`Self::write_in_turn`].
     pub(crate) fn bring_to_prefix(
         &self,
         state: &mut State,
@@ -206,9 +205,8 @@ impl Contents {
         }
     }
 
-    /// Clears the prefix for a new file: one that the program deleted, but that still lies on the
-    /// PFS until its deletion is due, would be in the way of a new one of its name; so would a
-    /// hidden one.
+    /// Removes what would be in the way of a new file: one that waits for its deletion, or is
+    /// hidden.
     pub(crate) fn clear_prefix(
         &self,
         state: &State,
@@ -265,7 +263,7 @@ impl Contents {
         made
     }
 
-    /// Brings a file that is on another node only to the prefix; `Err` is what the open says if it
+    /// Brings a file that only another node has to the prefix; `Err` is what the open says if it
     /// does not come. Not with the state locked while it waits.
     pub(crate) fn bring_near<'a>(
         &'a self,
@@ -284,8 +282,7 @@ impl Contents {
         Ok(self.node.state())
     }
 
-    /// Brings those of `names` that are on another node only to the prefix, where they can be
-    /// moved. `None`: one of them does not come. Not with the state locked while it waits.
+    /// Does so for all of `names`, which are to be moved. `None`: one of them does not come.
     pub(crate) fn bring_all_near<'a>(
         &'a self,
         mut state: Locked<'a>,

@@ -90,8 +90,7 @@ impl Ending {
         }
     }
 
-    /// Directories of checkpoints that have left the cache and were not due for a flush: nothing is
-    /// in them any more.
+    /// Removes empty directories of checkpoints that were not due for a flush.
     fn remove_abandoned_dirs(&self) {
         let state = self.node.state();
         for (name, _) in state.view.evicted_names() {
@@ -135,7 +134,6 @@ impl Ending {
         Ok(())
     }
 
-    /// Whether the cache holds something that matters and that the PFS does not have.
     fn has_unsaved(&self, state: &mut State) -> bool {
         if !state.machine.overdue(monotonic_ms()).is_empty() {
             return true;

@@ -11,8 +11,8 @@ use crate::session::{contents::co_writers::Change, handles::Handles, node::State
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// Notes that the last descriptor of a reader was closed. A change behind our back becomes a
-    /// version of its own, as it would have been; the sealed one fails its checksum from now on.
+    /// A change behind our back becomes a version of its own; the sealed one fails its checksum
+    /// from now on.
     pub(crate) fn closed_lazy(&self, state: &mut State, tracked: &Tracked) {
         let LiesAt::Lazy { stamp: before, kept } = &tracked.way else { return };
         if let Some(kept) = kept {

@@ -15,8 +15,8 @@ use crate::session::{
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// Opens `file`, which another rank has written into the cached dataset `of`. `None`: it has
-    /// changed meanwhile.
+    /// Another rank has written `file` into the cached dataset `of`. `None`: it has changed
+    /// meanwhile.
     pub(crate) fn open_of_another<'a>(
         &'a self,
         mut state: Locked<'a>,
@@ -68,8 +68,8 @@ impl Handles {
         }
     }
 
-    /// Takes a change by this rank of `file`, which it has sealed itself in `of`: on the PFS, too,
-    /// and not in a private copy, if others are known to change such files.
+    /// Takes a change of `file`, which this rank has sealed itself in `of`: on the PFS, and not in
+    /// a private copy, if others are known to change such files.
     pub(crate) fn take_over_own(
         &self,
         state: &mut State,
@@ -89,8 +89,7 @@ impl Handles {
         }
     }
 
-    /// Keeps a change that this rank has made behind our back to the file at `here`, which another
-    /// one has written into the cached dataset `of`.
+    /// Keeps a change behind our back of the file at `here`, which another rank has written.
     pub(crate) fn keep_change_of_another(
         &self,
         state: &mut State,
@@ -118,7 +117,6 @@ impl Handles {
         Ok(())
     }
 
-    /// Opens the sealed file at `origin`, to be read for the time being.
     pub(crate) fn open_lazily(
         &self,
         state: &mut State,

@@ -25,8 +25,7 @@ use crate::session::{
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// Gives the program its own copy of a sealed file, which stays, until it is known whether it
-    /// changes it.
+    /// The sealed file stays until it is known whether the program changes it.
     pub(crate) fn copy_up(
         &self,
         state: &mut State,
@@ -48,8 +47,7 @@ impl Handles {
         }
     }
 
-    /// Makes a copy of `origin` that only this rank sees as `name`; on the PFS if the store cannot
-    /// have it.
+    /// Only this rank sees the copy; it lies on the PFS if the store cannot have it.
     pub(crate) fn private_copy(
         &self,
         state: &mut State,
@@ -68,7 +66,7 @@ impl Handles {
         ns::copy_into(&self.site.fallback_dir(), &number, origin)
     }
 
-    /// Settles the close of the last descriptor on a private copy: unchanged it is thrown away.
+    /// Unchanged the copy is thrown away.
     pub(crate) fn settle_shadow(&self, state: &mut State, tracked: &Tracked) {
         let LiesAt::Shadow { copy, origin, base } = &tracked.way else { return };
         let changed = !same_content(copy, origin);
@@ -93,7 +91,6 @@ impl Handles {
         let _ = ns::remove(copy);
     }
 
-    /// Makes a changed private copy the file, in the dataset that the machine names.
     pub(crate) fn adopt_copy(
         &self,
         state: &mut State,
@@ -124,8 +121,7 @@ impl Handles {
         Ok(())
     }
 
-    /// Makes a private copy the file, in the dataset that the machine names, if it may be. Returns
-    /// also whether it is on the PFS.
+    /// Returns also whether the file is on the PFS.
     fn keep_copy(
         &self,
         state: &mut State,
@@ -192,7 +188,7 @@ impl Handles {
         kept
     }
 
-    /// Makes a private copy the file on the PFS, if it may be; without a dataset that is told here.
+    /// A change that cannot be kept is told here if it has no dataset.
     pub(crate) fn publish_copy(&self, state: &mut State, change: Change<'_>) -> Result<Standing> {
         let Change { name, key, .. } = change;
         let target = self.site.on_prefix(name);
@@ -212,8 +208,8 @@ impl Handles {
         Ok(standing)
     }
 
-    /// Makes the private copy of `name`, which is about to move, the file, with the descriptors
-    /// that are open on it. `false`: it cannot, since the file would lie on the PFS.
+    /// Makes the private copy of `name`, which is about to move, the file, with its descriptors.
+    /// `false`: it cannot be, since the file would lie on the PFS.
     pub(crate) fn adopt_shadows(&self, state: &mut State, name: &str) -> bool {
         let (tokens, now) = (state.own.tokens.shadows_of(name), monotonic_ms());
         let (Some(file), Some(copy)) =
@@ -257,8 +253,7 @@ impl Handles {
         true
     }
 
-    /// Forgets these private copies, whose files have lost their name: no change of them counts any
-    /// more.
+    /// The files have lost their name: no change of them counts any more.
     pub(crate) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
         for token in tokens {
             let way = state.own.tokens.take(*token).map(|tracked| tracked.way);
@@ -269,8 +264,7 @@ impl Handles {
         }
     }
 
-    /// Settles a single call on the path that `token` stands for: nothing stays open. Returns where
-    /// the file is.
+    /// Settles a single call on a path: nothing stays open. Returns where the file is.
     pub(crate) fn settle_change(&self, token: u64) -> Option<PathBuf> {
         let mut state = self.node.state();
         let tracked = state.own.tokens.take(token)?;
@@ -301,8 +295,8 @@ impl Handles {
             && matches!(place(), Place::Evicted(_) | Place::Prefix)
     }
 
-    /// Publishes a change of a file that left the cache while it was open: it goes to the PFS, and
-    /// into no dataset, which would be newer than all others.
+    /// The file left the cache while it was open: its change goes to the PFS, and into no dataset,
+    /// which would be newer than all others.
     pub(crate) fn publish_evicted(&self, state: &mut State, name: &str, copy: &Path) -> Result<()> {
         let target = self.site.on_prefix(name);
         if state.view.place(name) == Place::Prefix && ns::on_prefix(&target) == OnPrefix::Absent {

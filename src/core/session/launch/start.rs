@@ -85,7 +85,6 @@ impl Session {
     }
 }
 
-/// Makes the owner of a room: those of lower rooms that it asks, and what is its own.
 macro_rules! owner {
     ($type:ident, $site:ident { $($below:ident)* } $($field:ident: $value:expr),*) => {
         Arc::new($type {
@@ -96,7 +95,6 @@ macro_rules! owner {
     };
 }
 
-/// Makes the owners, each of those below it.
 fn build(
     joined: Joined,
     machine: Machine,
@@ -186,7 +184,6 @@ fn rank(joined: Joined, known: &[Knowledge]) -> (Arc<Rank>, Vec<Lease>) {
     (Arc::new(rank), leases)
 }
 
-/// The state of a rank that has seen nothing yet.
 fn node(machine: Machine, rank: &Arc<Rank>) -> Arc<Node> {
     let site = &rank.site;
     let state = State {

@@ -1,7 +1,6 @@
 //! Names that the program has given to calls of SCR, where no pattern matches them. The shim shows
-//! what the cache has of them as it shows everything else; so a program that calls SCR and restarts
-//! without its restart calls reads its files by their names. The calls alone change them: whatever
-//! the program does to such a file by itself makes it one of the PFS.
+//! what the cache has of them, so that a program that restarts without SCR's calls finds its files.
+//! Whatever the program does to such a file by itself makes it one of the PFS.
 
 use std::path::Path;
 
@@ -15,7 +14,6 @@ use crate::session::{
 };
 
 impl Names {
-    /// Opens such a file.
     pub(crate) fn open_called(&self, name: &str, intent: OpenIntent) -> Answer {
         if !intent.may_change {
             return self.open_for_reading(name);
@@ -37,7 +35,7 @@ impl Names {
         done.map_or_else(|error| Answer::Fail(error.errno()), |()| Answer::PASS)
     }
 
-    /// Unlinks such a file; `None`: it is none.
+    /// `None`: no call has named the file.
     pub(crate) fn unlink_called(
         &self,
         state: &mut State,
@@ -58,9 +56,6 @@ impl Names {
     }
 
     /// Brings such files among both names of a rename or a link to the PFS before it.
-    ///
-    /// # Errors
-    /// One cannot be brought there.
     pub(crate) fn hand_over_both(
         &self,
         state: &mut State,
@@ -98,8 +93,7 @@ impl Names {
         self.leave_called(state, name)
     }
 
-    /// Leaves the last word on `name` to the PFS: for this run, its other ranks, and those that
-    /// follow.
+    /// For this run, its other ranks, and those that follow.
     pub(crate) fn leave_called(&self, state: &mut State, name: &str) -> Result<()> {
         self.contents.leave_to_prefix(state, name)?;
         state.view.leave_alone(name);

@@ -19,7 +19,6 @@ use crate::session::{
 };
 use crate::system::monotonic_ms;
 
-/// A cached file that is renamed.
 struct Old<'a> {
     name: &'a str,
     key: &'a machine::DatasetKey,
@@ -29,7 +28,7 @@ struct Old<'a> {
 }
 
 impl Names {
-    /// Answers chmod, chown, utime, truncate by path: like a write-open that keeps the content.
+    /// Answers chmod, chown, utime, truncate by path.
     pub fn change(&self, path: &Path) -> Answer {
         let answer = self.open_as(path, libc::O_WRONLY, Manner::Changing);
         let (Answer::Pass { token } | Answer::Redirect { token, .. }) = answer else {
@@ -44,7 +43,6 @@ impl Names {
         place.map_or(Answer::PASS, Answer::at)
     }
 
-    /// Answers unlink of `path`.
     pub fn unlink(&self, path: &Path) -> Answer {
         let Some(name) = self.rank.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {
@@ -97,7 +95,7 @@ impl Names {
         }
     }
 
-    /// Answers rename; either name may lie outside the prefix.
+    /// Either name may lie outside the prefix.
     pub fn rename(&self, from: &Path, to: &Path) -> Answer {
         let names = ns::OldAndNew { from: self.rank.name_of(from), to: self.rank.name_of(to) };
         if self.rank.is_child()
@@ -140,7 +138,7 @@ impl Names {
         })
     }
 
-    /// Renames a file when no other rank of the node looks at its names, or changes them.
+    /// No other rank of the node looks at the names now, or changes them.
     fn rename_in_turn(
         &self,
         state: &mut State,
@@ -212,8 +210,8 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// The new name is ours: the file belongs to its dataset. What an older one has on the PFS
-    /// under the old name stays there until that is safe.
+    /// The new name is ours. What an older dataset has on the PFS under the old name stays there
+    /// until that is safe.
     fn rename_into(
         &self,
         state: &mut State,
@@ -271,7 +269,6 @@ impl Names {
         }
     }
 
-    /// The file is in the cache, and stays there if that has room for it.
     fn rename_cached(
         &self,
         state: &mut State,
@@ -294,7 +291,6 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// The file is on the PFS, under a name of which that is to become.
     fn rename_from_prefix(
         &self,
         state: &mut State,
@@ -323,7 +319,6 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// The file is on the PFS and stays there.
     fn rename_on_prefix(
         &self,
         state: &mut State,
@@ -343,8 +338,7 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// The cached file belongs on the PFS under its new name. One that is open goes there when it
-    /// is closed, with what its descriptors will have written.
+    /// A file that is open goes to the PFS when it is closed, with what will have been written.
     fn rename_onto_prefix(
         &self,
         state: &mut State,
@@ -368,8 +362,7 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// Answers rmdir of `path`: a directory that files keep which wait for their deletion goes with
-    /// the last of them.
+    /// A directory that files keep which wait for their deletion goes with the last of them.
     pub fn rmdir(&self, path: &Path) -> Answer {
         let Some(name) = self.rank.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {

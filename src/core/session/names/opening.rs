@@ -15,7 +15,6 @@ use crate::session::{
 use crate::system::monotonic_ms;
 
 impl Names {
-    /// Answers open of `path` with these flags.
     pub fn open(&self, path: &Path, flags: i32, _mode: u32) -> Answer {
         self.open_as(path, flags, Manner::Lazy)
     }
@@ -151,7 +150,7 @@ impl Names {
         }
     }
 
-    /// Sends a file without room to the prefix; returns what is reserved for one in the cache.
+    /// Returns what is reserved for a file in the cache.
     fn settle_place(
         &self,
         state: &mut State,

@@ -21,7 +21,6 @@ use crate::session::{
 use crate::system::monotonic_ms;
 
 impl Names {
-    /// Opens a name that matches no pattern.
     pub(crate) fn open_unmatched(&self, name: &str, intent: OpenIntent) -> Answer {
         if intent.may_change {
             self.report.note_unmatched(name);
@@ -76,9 +75,8 @@ impl Names {
         }
     }
 
-    /// Opens on the PFS what the cache cannot open or make. What the cache has under that name
-    /// goes there first, or is forgotten if the open empties it: it must not come back when the
-    /// program renames the new one, or at the end.
+    /// Opens on the PFS what the cache cannot open. What the cache has goes there first, or is
+    /// forgotten if the open empties it: it must not come back later.
     fn pass_private(&self, state: &mut State, name: &str, intent: OpenIntent) -> Answer {
         let Place::Private(here) = state.view.place(name) else { return Answer::PASS };
         if state.own.tokens.count(name) > 0 {
@@ -116,7 +114,6 @@ impl Names {
         self.site.host.names_changed();
     }
 
-    /// Gives the file at `here` its final name `to`, or another.
     pub(crate) fn rename_private(
         &self,
         state: &mut State,
@@ -162,7 +159,6 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// The private file at `here`, which is closed, gets the name `to` on the PFS.
     fn publish_as(&self, state: &mut State, here: &Path, to: &Path, reason: Reason) -> Result<()> {
         let one = SingleFile { source: here, target: to, reason };
         self.rank.publish(one, PublishGate::Open)?;
@@ -172,8 +168,8 @@ impl Names {
         Ok(())
     }
 
-    /// Notes that the private file of `name` has gone elsewhere. A name of ours has left its
-    /// dataset with it, and what older datasets or the PFS have under it is not to be seen again.
+    /// A name of ours has left its dataset with its private file, and what older datasets or the
+    /// PFS have under it is not to be seen again.
     pub(crate) fn leave_private(&self, state: &mut State, name: &str) -> Result<()> {
         state.view.take_private(name);
         let Some(file) = self.rank.file_ref(name) else { return Ok(()) };
@@ -182,8 +178,8 @@ impl Names {
         self.contents.delete(state, name, &place, deletion)
     }
 
-    /// Takes a file that is open out of its dataset: what its descriptors still write must follow
-    /// it. It stays in the cache under the new name and is written to the PFS at its last close.
+    /// Takes a file that is open out of its dataset. It stays in the cache under the new name, as
+    /// its descriptors still write it, and goes to the PFS at its last close.
     pub(crate) fn rename_out_open(
         &self,
         state: &mut State,

@@ -1,5 +1,4 @@
-//! Directories that got their final name, as every rank hears of it (`names/moving.rs` is the rank
-//! that renames): its own files move in the cache.
+//! Directories that have got their final name (`names/moving.rs`): their files move in the cache.
 
 use std::path::PathBuf;
 
@@ -13,7 +12,6 @@ use crate::session::{
 };
 use crate::system::monotonic_ms;
 
-/// A file of this rank whose directory has moved.
 struct MovedFile<'a> {
     key: &'a DatasetKey,
     old: &'a str,
@@ -24,14 +22,13 @@ struct MovedFile<'a> {
 }
 
 impl Node {
-    /// Takes the rename of a directory that `rank`, of this node, has just done.
+    /// `rank`, of this node, has just renamed a directory.
     pub(crate) fn see_move(&self, state: &mut State, rank: usize, one: &Move) {
         state.moves.heard.insert((rank, one.number));
         self.take_move(state, one);
     }
 
-    /// Takes what `rank` tells of a directory that it has renamed before the agreement, unless that
-    /// was seen already.
+    /// `rank` tells of a rename before the agreement; unless that was seen already.
     pub(crate) fn hear_of_move(&self, state: &mut State, rank: usize, one: &Move) {
         if !state.moves.heard.remove(&(rank, one.number)) {
             self.take_move(state, one);
@@ -45,7 +42,6 @@ impl Node {
         self.follow(state, one);
     }
 
-    /// Gives what this rank knows of the directory's files their new names.
     pub(crate) fn follow(&self, state: &mut State, one: &Move) {
         let mut own = Vec::new();
         for (key, holding) in state.own.holdings.iter().filter(|(_, holding)| holding.id == 0) {
@@ -111,8 +107,7 @@ impl Node {
         }
     }
 
-    /// Learns from `text` how the program calls a directory of `series` before it is complete. All
-    /// ranks have heard this.
+    /// Learns how the program calls a directory before it is complete, as all ranks have heard.
     pub(crate) fn learn_directory(&self, state: &mut State, series: usize, text: &str) {
         if series < self.rank.series.series().len() && self.rank.directories.add(series, text) {
             state.machine.learn_directory(series, text);
@@ -120,7 +115,7 @@ impl Node {
     }
 }
 
-/// Tells whether the dataset is not sealed, as far as this rank knows.
+/// As far as this rank knows.
 pub(crate) fn is_open(state: &State, key: &DatasetKey) -> bool {
     let mut known = state.machine.datasets(key.series).iter();
     let shared = known.find(|known| known.key == *key);
@@ -128,8 +123,7 @@ pub(crate) fn is_open(state: &State, key: &DatasetKey) -> bool {
         && shared.is_none_or(|shared| shared.state == DatasetState::Open)
 }
 
-/// Renames the directory in what this node has cached of checkpoints in progress; another rank of
-/// the node may have done so.
+/// Another rank of the node may have done so.
 pub(crate) fn move_in_cache(state: &State, one: &Move) -> Result<()> {
     let layers = state.view.layers().iter().filter(|layer| is_open(state, &layer.key));
     for layer in layers {

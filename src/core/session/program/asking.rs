@@ -7,11 +7,7 @@ use crate::params::keys;
 use crate::session::program::Program;
 
 impl Program {
-    /// Tells whether the program should write a checkpoint now, by the settings; always, if they
-    /// say nothing of it. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
+    /// By the settings; always, if they say nothing of it. Collective.
     pub fn is_checkpoint_due(&self) -> Result<bool> {
         let settings = &self.site.settings;
         let limits = NeedLimits {
@@ -23,10 +19,7 @@ impl Program {
         Ok(due || limits == NeedLimits::default())
     }
 
-    /// Tells whether a halt condition holds. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
+    /// Collective.
     pub fn should_exit(&self) -> Result<bool> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {

@@ -1,5 +1,5 @@
-//! What the program may restart from: checkpoints that it has written by our calls, newest first,
-//! in the cache or on the prefix; also those of this launch.
+//! What the program may restart from: checkpoints of its calls, newest first, in the cache or on
+//! the prefix; also those of this launch.
 
 use super::RestartCandidate;
 use super::consent::no_communication;
@@ -16,7 +16,7 @@ use crate::transfer::{
 };
 
 impl Program {
-    /// All that is there, newest first; the same on all ranks. Collective.
+    /// The same on all ranks. Collective.
     fn candidates(&self, links: &Links) -> Result<Vec<RestartCandidate>> {
         let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
         let current = index.current().map(|current| current.id);
@@ -53,11 +53,7 @@ impl Program {
         Ok(all)
     }
 
-    /// Returns the name of the newest checkpoint that the program can restart from, and has not
-    /// refused. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
+    /// Returns the newest checkpoint that the program has not refused. Collective.
     pub fn have_restart(&self) -> Result<Option<String>> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
@@ -100,8 +96,7 @@ impl Program {
         Ok(found.fault.is_none() && !found.gone)
     }
 
-    /// Refuses a checkpoint that the program could not restart from: an older one is offered from
-    /// now on.
+    /// The program could not restart from it: an older one is offered from now on.
     pub(super) fn refuse(&self, one: &RestartCandidate) {
         self.progress().refused.insert(one.id);
         if let Some(key) = &one.cached {
@@ -118,11 +113,8 @@ impl Program {
         self.flush.record_places();
     }
 
-    /// Notes that the program has begun with `name`, or is about to: nothing newer is offered, and
-    /// what it writes follows from it. Collective, with equal arguments.
-    ///
-    /// # Errors
-    /// There is no such checkpoint, or communication failed.
+    /// The program begins with `name`: nothing newer is offered, and what it writes follows from
+    /// it. Collective, with equal arguments. Fails if there is no such checkpoint.
     pub fn choose_current(&self, name: &str) -> Result<()> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
@@ -140,12 +132,11 @@ impl Program {
         })
     }
 
-    /// Those with this name that the program can restart from, newest first; at least one.
     fn named(&self, links: &Links, name: &str) -> Result<Vec<RestartCandidate>> {
         called(self.candidates(links)?, name)
     }
 
-    /// All with this name, whatever they are, in the cache or in the index; at least one.
+    /// Whatever they are, in the cache or in the index; at least one.
     fn any_named(&self, links: &Links, name: &str) -> Result<Vec<RestartCandidate>> {
         let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
         let state = self.node.state();
@@ -167,11 +158,8 @@ impl Program {
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
         called(all, name)
     }
-    /// Drops a dataset that the program wants no more: it leaves the cache and the index, and with
-    /// `files` its files on the prefix go, too. Collective, with equal arguments.
-    ///
-    /// # Errors
-    /// There is no such dataset, the index cannot be changed, or communication failed.
+    /// Takes a dataset out of the cache and the index, and with `files` its files from the prefix.
+    /// Collective, with equal arguments. Fails if there is no such dataset.
     pub fn drop_named(&self, name: &str, files: bool) -> Result<()> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
@@ -210,7 +198,6 @@ impl Program {
     }
 }
 
-/// Those with this name; at least one.
 fn called(mut all: Vec<RestartCandidate>, name: &str) -> Result<Vec<RestartCandidate>> {
     let name = ns::dataset_name(name)?;
     let known: Vec<String> = all.iter().map(|one| one.name.clone()).take(4).collect();

@@ -1,8 +1,7 @@
 //! One file of this rank to the prefix by itself: ahead of its dataset, or as part of none.
 //!
-//! Whatever a rank brings there file by file goes through here, so that it has a reason, which is
-//! counted and logged. What the machine and the view are to know of it, the caller tells them: that
-//! depends on where the file comes from (`State::now_on_prefix` if it stays in its dataset).
+//! Whatever a rank brings there file by file has a reason, which is counted and logged. The caller
+//! tells the machine and the view (`State::now_on_prefix` if the file stays in its dataset).
 
 use std::path::Path;
 
@@ -63,8 +62,8 @@ impl Rank {
         Ok(published)
     }
 
-    /// Brings the file that the program calls `name` from `source` to its place there and then.
-    /// Returns whether it is there; if not, that was told.
+    /// Brings the file that the program calls `name` to its place. `false`: it is not there; that
+    /// was told.
     pub(crate) fn publish_or_tell(&self, name: &str, source: &Path, reason: Reason) -> bool {
         let target = self.on_prefix_now(name);
         let done = self.publish(SingleFile { source, target: &target, reason }, PublishGate::Open);
@@ -74,7 +73,6 @@ impl Rank {
         done.is_ok()
     }
 
-    /// Tells whether the prefix has under `name` what is at `here`.
     pub(crate) fn has_the_same(&self, name: &str, here: &Path) -> bool {
         let target = self.site.on_prefix(name);
         describe(here, name).is_ok_and(|meta| is_published(&target, &meta))

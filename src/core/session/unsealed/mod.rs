@@ -20,7 +20,6 @@ use crate::session::{
 };
 use crate::system::monotonic_ms;
 
-/// What goes to the PFS although no agreement comes for it.
 pub struct Unsealed {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
@@ -31,8 +30,7 @@ pub struct Unsealed {
 }
 
 impl Unsealed {
-    /// Writes what is overdue to the PFS, and deletes there what the program has deleted. Runs on
-    /// the helper thread, when agreements end, and after the end at every close.
+    /// Runs on the helper thread, when agreements end, and after the end at every close.
     pub(crate) fn publish_overdue(&self) {
         self.publish_closed(true);
         self.contents.publish_left_private();
@@ -41,14 +39,13 @@ impl Unsealed {
         }
     }
 
-    /// Writes what is overdue to the PFS; the files that may name a checkpoint only if `pointers`.
-    /// Returns those that are left.
+    /// Files that may name a checkpoint are written only if `pointers`. Returns those that are
+    /// left.
     pub(crate) fn publish_closed(&self, pointers: bool) -> Vec<Overdue> {
         self.publish_before(None, pointers)
     }
 
-    /// Brings what no agreement has come for to the PFS before the program begins the second
-    /// checkpoint after it with `file`.
+    /// The program begins the second checkpoint after it with `file`.
     pub(crate) fn publish_outrun(&self, file: &FileRef) {
         if self.node.state_to_look().machine.outruns(file) {
             self.publish_before(Some(file.series), true);
@@ -67,8 +64,8 @@ impl Unsealed {
         later
     }
 
-    /// Once: a program without agreements has no use of the cache, and nobody would know why.
-    /// `outrun`: checkpoints come so fast.
+    /// Once: a program without agreements has no use of the cache. `outrun`: checkpoints come so
+    /// fast.
     fn tell_unheard(&self, outrun: bool) {
         let unheard = outrun || self.node.state().machine.is_unheard(monotonic_ms());
         if !unheard || self.rank.is_ended() || self.rank.is_exiting() {
@@ -99,12 +96,11 @@ impl Unsealed {
         );
     }
 
-    /// Notes that a thread whose calls do not count has made a collective call.
     pub fn note_passed_by(&self) {
         self.passed_by.store(true, Ordering::Relaxed);
     }
 
-    /// Writes one of them, if it is still there. `false`: it cannot be written.
+    /// `false`: it cannot be written.
     pub(crate) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
         let layer = self.node.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
         let Some(source) = layer.filter(|source| source.exists()) else { return true };
