@@ -95,18 +95,13 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    /// Never 0; with [`TOKEN_LAZY`] in it if the descriptor must not change its file yet.
     pub fn issue(&mut self, tracked: Tracked) -> u64 {
         self.next += 1;
-        self.by_token.insert(self.next, tracked);
-        self.next
-    }
-
-    /// Gives out a token, with [`TOKEN_LAZY`] in it, for a descriptor that must not change its file
-    /// yet.
-    pub fn issue_lazy(&mut self, tracked: Tracked) -> u64 {
-        self.next += 1;
-        self.by_token.insert(self.next | TOKEN_LAZY, tracked);
-        self.next | TOKEN_LAZY
+        let lazy = matches!(tracked.way, LiesAt::Lazy { .. });
+        let token = if lazy { self.next | TOKEN_LAZY } else { self.next };
+        self.by_token.insert(token, tracked);
+        token
     }
 
     pub fn lazy(&self, which: impl Fn(&Tracked) -> bool) -> Vec<u64> {
@@ -146,10 +141,8 @@ impl Tokens {
 
     /// Gives out a token for another descriptor on the private copy of `name`, and its path.
     pub fn share_shadow(&mut self, name: &str) -> Option<(PathBuf, u64)> {
-        let (path, twin) = self.by_token.values().find_map(|one| match &one.way {
-            LiesAt::Shadow { copy, .. } if one.name == name => Some((copy.clone(), one.clone())),
-            _ => None,
-        })?;
+        let path = self.shadow_of(name)?.clone();
+        let twin = self.get(*self.shadows_of(name).first()?)?.clone();
         // What is reserved stays with the descriptor that asked for it.
         Some((path, self.issue(Tracked { room: Room::default(), ..twin })))
     }
@@ -196,27 +189,22 @@ impl Tokens {
         }
     }
 
+    fn named<'a>(&'a mut self, name: &'a str) -> impl Iterator<Item = &'a mut Tracked> {
+        self.by_token.values_mut().filter(move |one| one.name == name)
+    }
+
     pub fn rename(&mut self, from: &str, to: &str, key: &DatasetKey) {
-        for one in self.by_token.values_mut().filter(|one| one.name == from) {
-            one.name = to.to_string();
-            one.key = key.clone();
-        }
+        self.named(from).for_each(|one| (one.name, one.key) = (to.to_string(), key.clone()));
     }
 
     /// The file lies at `way` from now on, or will when it is closed.
     pub fn rename_as(&mut self, from: &str, to: &str, key: &DatasetKey, way: &LiesAt) {
-        for one in self.by_token.values_mut().filter(|one| one.name == from) {
-            one.name = to.to_string();
-            one.key = key.clone();
-            one.way = way.clone();
-        }
+        self.named(from).for_each(|one| one.way = way.clone());
+        self.rename(from, to, key);
     }
 
     pub fn become_temporary(&mut self, from: &str, to: &str) {
-        for one in self.by_token.values_mut().filter(|one| one.name == from) {
-            one.name = to.to_string();
-            one.way = LiesAt::Temporary;
-        }
+        self.named(from).for_each(|one| (one.name, one.way) = (to.to_string(), LiesAt::Temporary));
     }
 
     /// Notes that the file is no longer called `name`, nor anything else: its descriptors do not
@@ -249,7 +237,7 @@ impl Tokens {
 
     pub fn doubt(&mut self, name: &str) -> bool {
         let mut open = false;
-        for one in self.by_token.values_mut().filter(|one| one.name == name) {
+        for one in self.named(name) {
             (one.doubted, open) = (true, true);
         }
         open
@@ -276,7 +264,7 @@ mod tests {
     #[test]
     fn what_was_given_up_while_its_copy_was_made_does_not_come_back() {
         let mut tokens = Tokens::default();
-        let token = tokens.issue_lazy(reader());
+        let token = tokens.issue(reader());
         let own = tokens.issue(Tracked { way: LiesAt::Cached, ..reader() });
         tokens.take(token);
         assert!(!tokens.replace(token, own));
@@ -286,9 +274,9 @@ mod tests {
     #[test]
     fn readers_of_a_deleted_file_share_what_has_no_name() {
         let mut tokens = Tokens::default();
-        let first = [tokens.issue_lazy(reader()), tokens.issue_lazy(reader())];
+        let first = [tokens.issue(reader()), tokens.issue(reader())];
         tokens.orphan("f");
-        let second = tokens.issue_lazy(reader());
+        let second = tokens.issue(reader());
         tokens.orphan_readers("f");
         let [a, b, c] = [first[0], first[1], second].map(|token| tokens.get(token).unwrap());
         assert!(a.is_orphan() && a.name == b.name && c.is_orphan() && c.name != a.name);

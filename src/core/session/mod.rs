@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `rank/` | `Rank` | what a rank knows of itself, and says |
 //! | `node/` | `Node` | the state, as the ranks of a node see it at once |
-//! | `report/` | `Report` | what a launch tells of itself |
+//! | `report/` | `Reporter` | what a launch tells of itself |
 //! | `stores/` | `Stores` | where a dataset lies on a node; what if there is no room |
 //! | `updates/` | `Updates` | what ranks of other nodes tell each other of names |
 //! | `contents/` | `Contents` | where names lead, and the steps that change it |

@@ -18,7 +18,7 @@ use crate::launch::site::Site;
 use crate::machine::{DatasetKey, Need};
 use crate::session::{
     contents::Contents, flush::Flusher, halt::Halt, handles::Handles, names::Names, node::Node,
-    rank::Rank, report::Report, stores::Stores, unsealed::Unsealed, updates::Updates,
+    rank::Rank, report::Reporter, stores::Stores, unsealed::Unsealed, updates::Updates,
 };
 
 pub(crate) type Meetings = Vec<Option<Arc<dyn Comm>>>;
@@ -35,7 +35,7 @@ pub struct Conference {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
-    pub(super) report: Arc<Report>,
+    pub(super) report: Arc<Reporter>,
     pub(super) stores: Arc<Stores>,
     pub(super) updates: Arc<Updates>,
     pub(super) contents: Arc<Contents>,

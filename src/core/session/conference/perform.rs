@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-use crate::cache::agree::twice;
+use crate::cache::agree::{any, twice};
 use crate::cache::{self, Prepared};
 use crate::error::{Error, Result};
 use crate::events::SEALED_ON_PREFIX;
@@ -14,14 +14,7 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan, SharedDataset, Step};
 use crate::namespace as ns;
-use crate::session::{
-    conference::Conference,
-    node::State,
-    rank::{
-        lock,
-        publish::{PublishGate, SingleFile},
-    },
-};
+use crate::session::{conference::Conference, node::State, rank::lock};
 use crate::system::{Planted, monotonic_ms, planted};
 use crate::transfer::flush_sync;
 
@@ -104,9 +97,9 @@ impl Conference {
                 let why = self.note_trouble(&plan.key, &error);
                 self.rank.dataset_event("VOIDED", &plan.key, plan.id, |event| event.note(why));
                 // A rank that hears of another's touch has an error of its own kind.
-                let mut word = [i64::from(self.node.state().machine.is_touched(&plan.key))];
-                links.world.all_max(&mut word)?;
-                Ok(if word[0] == 1 { Outcome::Touched } else { Outcome::Failed })
+                let own = self.node.state().machine.is_touched(&plan.key);
+                let touched = any(links.world.as_ref(), own)?;
+                Ok(if touched { Outcome::Touched } else { Outcome::Failed })
             }
         }
     }
@@ -238,9 +231,7 @@ impl Conference {
         let note = format!("rank {rank}: {reason}");
         self.rank.dataset_event("DROPPED", key, 0, |event| event.note(note));
         self.report.write_given_up(key);
-        if let Err(error) = self.site.filemap.revoke(&self.rank.record_key(key)) {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
+        self.rank.mention_if_failed(self.site.filemap.revoke(&self.rank.record_key(key)));
         Ok(())
     }
 
@@ -321,10 +312,7 @@ impl Conference {
                     return Err(error);
                 }
                 let (target, reason) = (self.site.on_prefix(name), Reason::StoreFailed);
-                self.rank.publish(
-                    SingleFile { source: &old, target: &target, reason },
-                    PublishGate::Open,
-                )?;
+                self.rank.publish(&old, &target, reason)?;
                 self.stores.set_back(state, from, name, &error);
                 on_prefix = true;
             }

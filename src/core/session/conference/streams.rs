@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
+use crate::cache::agree::any;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::session::conference::{Conference, Meetings};
@@ -37,9 +38,8 @@ impl Conference {
             let Some(comm) = comm else { return Ok(()) };
             loop {
                 comm.barrier()?;
-                let mut words = [i64::from(!self.node.state().machine.take_turn())];
-                comm.all_max(&mut words)?;
-                if words[0] == 0 {
+                let taken = self.node.state().machine.take_turn();
+                if !any(comm.as_ref(), !taken)? {
                     return Ok(());
                 }
                 self.node.state().machine.end_turn(CALLS);

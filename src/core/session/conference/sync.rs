@@ -164,10 +164,9 @@ impl Conference {
         self.names.tell_restless(&heard.restless);
         heard.revived.iter().for_each(|name| state.view.revive(name));
         for (key, name) in &heard.dropped {
-            let copy = state.view.layer(key).map(|layer| layer.dir.join(name));
-            if let Some(Err(error)) = copy.map(|copy| ns::remove(&copy)) {
-                self.rank.complain(messages::DELETION_FAILED, &error);
-            }
+            let Some(layer) = state.view.layer(key) else { continue };
+            let removed = ns::remove(&layer.dir.join(name));
+            self.rank.complain_if_failed(messages::DELETION_FAILED, removed);
         }
         for name in &heard.taken {
             state.leave_all(name);
@@ -185,9 +184,10 @@ impl Conference {
                 true => state.machine.deleted(&file, monotonic_ms()),
                 false => state.machine.renamed_out(&file, monotonic_ms()),
             };
-            if let Err(error) = self.contents.delete(&mut state, &name, &place, deletion) {
-                self.rank.complain(messages::DELETION_FAILED, &error);
-            }
+            self.rank.complain_if_failed(
+                messages::DELETION_FAILED,
+                self.contents.delete(&mut state, &name, &place, deletion),
+            );
             state.own.tokens.orphan_readers(&name);
             let shadows = state.own.tokens.shadows_of(&name);
             self.handles.forget_shadows(&mut state, &shadows);

@@ -4,13 +4,7 @@ use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan};
-use crate::session::{
-    conference::Conference,
-    rank::{
-        lock,
-        publish::{PublishGate, SingleFile},
-    },
-};
+use crate::session::{conference::Conference, rank::lock};
 use crate::system::monotonic_ms;
 
 /// Tries to write a file to the PFS before it stays in the cache: the checkpoint depends on it.
@@ -81,8 +75,7 @@ impl Conference {
             return Ok(());
         }
         let (target, reason) = (self.site.on_prefix(name), Reason::Unsealable);
-        let one = SingleFile { source: &source, target: &target, reason };
-        let publish = || self.rank.publish(one, PublishGate::Open);
+        let publish = || self.rank.publish(&source, &target, reason);
         (1..PUBLISH_TRIES).fold(publish(), |outcome, _| outcome.or_else(|_| publish()))?;
         state.now_on_prefix(key, name, reason);
         Ok(())
@@ -112,9 +105,7 @@ impl Conference {
         self.report.write_given_up(key);
         lock(&self.troubles).by_key.remove(key);
         // Where that fails the next start finds that other ranks have none, or an open one.
-        if let Err(error) = self.site.filemap.revoke(&self.rank.record_key(key)) {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
+        self.rank.mention_if_failed(self.site.filemap.revoke(&self.rank.record_key(key)));
     }
 
     /// Told once for all: what follows is likely to have the same cause. A cache that all have

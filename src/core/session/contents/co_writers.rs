@@ -17,7 +17,7 @@ use crate::system::{monotonic_ms, test_pause};
 
 /// A private copy that is to become the file.
 #[derive(Clone, Copy)]
-pub(crate) struct Change<'a> {
+pub(crate) struct CopyChange<'a> {
     pub name: &'a str,
     /// The dataset that gets it; `None` if it belongs to none.
     pub key: Option<&'a DatasetKey>,
@@ -36,7 +36,7 @@ pub(crate) struct Naming<'a> {
 
 /// How a private copy stands to what its name leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum CopyStanding {
     Free,
     /// Its file has been deleted: there is nothing to be changed.
     Gone,
@@ -56,12 +56,12 @@ impl Contents {
     pub(crate) fn adopt_in_turn(
         &self,
         state: &mut State,
-        change: Change<'_>,
+        change: CopyChange<'_>,
         naming: Naming<'_>,
         put: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Standing> {
+    ) -> Result<CopyStanding> {
         test_pause("change.adopt");
-        let (Change { name, key, base, .. }, on_prefix) = (change, naming.on_prefix);
+        let (CopyChange { name, key, base, .. }, on_prefix) = (change, naming.on_prefix);
         let rename = Some((naming.from.to_path_buf(), naming.to.to_path_buf()));
         let claim =
             WriteClaim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
@@ -74,7 +74,7 @@ impl Contents {
                 state.mates.co_writers.insert(name.to_string(), writer); // it is closed by now
             }
             let standing = self.standing(state, name, base);
-            if standing != Standing::Free {
+            if standing != CopyStanding::Free {
                 return Ok(standing);
             }
             if self.node.claim(&claim) {
@@ -89,7 +89,7 @@ impl Contents {
             }
             Ok(())
         })?;
-        Ok(Standing::Free)
+        Ok(CopyStanding::Free)
     }
 
     fn carry_out(
@@ -105,17 +105,17 @@ impl Contents {
         done
     }
 
-    fn standing(&self, state: &State, name: &str, base: Option<&Base>) -> Standing {
+    fn standing(&self, state: &State, name: &str, base: Option<&Base>) -> CopyStanding {
         let leads_to = |path: &Path| base.is_none_or(|base| base.is_at(path));
         let is_free = match state.view.place(name) {
-            Place::Deleted => return Standing::Gone,
+            Place::Deleted => return CopyStanding::Gone,
             Place::Cached(_, here) => leads_to(&here),
             Place::Prefix => leads_to(&self.site.on_prefix(name)),
             Place::Evicted(_) => true,
             Place::Private(_) | Place::Elsewhere(..) => false,
         };
         let is_free = is_free && !state.mates.co_writers.contains_key(name);
-        if is_free { Standing::Free } else { Standing::Taken }
+        if is_free { CopyStanding::Free } else { CopyStanding::Taken }
     }
 
     /// Gives up what this rank has written to its private copy, since another rank has changed the

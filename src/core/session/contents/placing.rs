@@ -15,7 +15,6 @@ use crate::namespace::{
 use crate::session::{
     contents::Contents,
     node::{State, neighbours::Locked},
-    rank::publish::{PublishGate, SingleFile},
 };
 use crate::system::{may_write, monotonic_ms, user_attributes_at};
 
@@ -185,21 +184,17 @@ impl Contents {
             |here: &Path| modified(&target) > modified(here) || self.rank.has_the_same(name, here);
         match &found.place {
             Place::Cached(_, here) if !intent.truncate && !is_there(here) => {
-                let one = SingleFile { source: here, target: &target, reason: Reason::Follows };
                 let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
                     let rename = Some((staged.to_path_buf(), target.clone()));
                     let claim = WriteClaim { rename, ..claim.clone() };
                     let writing = WriteStart { copies: true, ..WriteStart::new(&claim, found) };
                     self.write_in_turn(state, writing, publish, enter)
                 };
-                self.rank.publish(one, PublishGate::InTurn(&mut in_turn))
+                self.rank.publish_in_turn(here, &target, Reason::Follows, &mut in_turn)
             }
-            Place::Cached(..) if !intent.truncate => {
-                let writing = WriteStart { copies: true, ..WriteStart::new(&claim, found) };
-                self.write_in_turn(state, writing, &mut || Ok(()), enter)
-            }
-            _ => {
-                let writing = WriteStart::new(&claim, found);
+            place => {
+                let copies = matches!(place, Place::Cached(..)) && !intent.truncate;
+                let writing = WriteStart { copies, ..WriteStart::new(&claim, found) };
                 self.write_in_turn(state, writing, &mut || Ok(()), enter)
             }
         }

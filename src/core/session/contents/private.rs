@@ -12,9 +12,8 @@ use crate::session::{
     contents::Contents,
     node::State,
     rank::{
-        known::file_ref,
+        known::{file_ref, unmatched_ref},
         lock,
-        publish::{PublishGate, SingleFile},
     },
 };
 use crate::system::{monotonic_ms, user_attributes_at};
@@ -25,19 +24,12 @@ impl Contents {
         let caches = |series: usize| state.machine.routing(series).caches();
         let templates = lock(&self.templates);
         let known = templates.iter().filter(|(series, _)| caches(*series));
-        let unforeseen = |series: usize| FileRef {
-            series,
-            id: None,
-            name: name.to_string(),
-            masked: String::new(),
-            temporary: false,
-        };
         known.clone().find_map(|(series, template)| match template.final_name(name) {
             Some(last) => {
                 let matched = self.rank.match_name(&last)?;
                 (matched.series == *series).then(|| file_ref(name, &matched))
             }
-            None => self.is_covered(template, name).then(|| unforeseen(*series)),
+            None => self.is_covered(template, name).then(|| unmatched_ref(*series, name)),
         })
     }
 
@@ -156,10 +148,7 @@ impl Contents {
     pub(crate) fn publish_private(&self, state: &mut State, name: &str) -> bool {
         let Some(here) = state.view.take_private(name) else { return true };
         let (target, reason) = (self.rank.on_prefix_now(name), Reason::Temporary);
-        let done = self
-            .rank
-            .publish(SingleFile { source: &here, target: &target, reason }, PublishGate::Open)
-            .and_then(|_| ns::remove(&here));
+        let done = self.rank.publish(&here, &target, reason).and_then(|()| ns::remove(&here));
         if let Err(error) = &done {
             log::warn(
                 messages::FILE_NOT_WRITTEN,

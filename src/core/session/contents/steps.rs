@@ -148,9 +148,10 @@ impl Contents {
         let newest = self.node.state().machine.newest_sealed();
         for key in newest {
             let gone = self.gone_before(&key);
-            if let Err(error) = self.site.filemap.note_gone(&self.rank.record_key(&key), gone) {
-                self.rank.complain(messages::RECORD_NOT_WRITTEN, &error);
-            }
+            self.rank.complain_if_failed(
+                messages::RECORD_NOT_WRITTEN,
+                self.site.filemap.note_gone(&self.rank.record_key(&key), gone),
+            );
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use crate::launch::site::Site;
 use crate::session::{
     conference::Conference, contents::Contents, flush::Flusher, halt::Halt, handles::Handles,
-    names::Names, node::Node, rank::Rank, report::Report, stores::Stores, unsealed::Unsealed,
+    names::Names, node::Node, rank::Rank, report::Reporter, stores::Stores, unsealed::Unsealed,
     updates::Updates,
 };
 
@@ -18,7 +18,7 @@ pub struct Ending {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
-    pub(super) report: Arc<Report>,
+    pub(super) report: Arc<Reporter>,
     pub(super) stores: Arc<Stores>,
     pub(super) updates: Arc<Updates>,
     pub(super) contents: Arc<Contents>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use crate::cache::{Catalog, RebuildReport};
+use crate::cache::{Catalog, RebuildReport, agree::any};
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
@@ -238,9 +238,7 @@ impl Flusher {
             files.any(|file| !machine.is_left_out(key, &file.name))
                 || older.any(|(_, names)| !names.is_empty())
         };
-        let mut word = [i64::from(own)];
-        links.world.all_max(&mut word)?;
-        Ok(word[0] != 0)
+        any(links.world.as_ref(), own)
     }
 
     pub(crate) fn begin_flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
@@ -294,9 +292,7 @@ impl Flusher {
             // Rank 0 would wait for ever for one that could not even write that it has failed; this
             // one comes after the older ones.
             let unheard = self.flushes().range(..=id).any(|(_, flush)| flush.is_unheard());
-            let mut word = [i64::from(unheard)];
-            links.world.all_max(&mut word)?;
-            if word[0] != 0 {
+            if any(links.world.as_ref(), unheard)? {
                 return Ok(Advance::Failed("a rank could not write that it failed".into()));
             }
         }

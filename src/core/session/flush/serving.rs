@@ -27,9 +27,7 @@ impl Flusher {
     pub(crate) fn serve_wanted(&self, served: &mut Served) {
         if self.site.leads_node && served.looked.is_none_or(|last| last.elapsed() >= LOOK) {
             served.looked = Some(Instant::now());
-            if let Err(error) = self.repeat_wanted() {
-                log::message(1, format_args!("rank {}: {error}", self.site.rank));
-            }
+            self.rank.mention_if_failed(self.repeat_wanted());
         }
         let names = names_in(&self.updates.wanted_here()).unwrap_or_default();
         let key = |name: &String| records::DatasetKey::from_directory_name(name);

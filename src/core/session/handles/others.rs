@@ -8,7 +8,7 @@ use crate::handles::{Base, LiesAt, Room, Tracked, stamp};
 use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::namespace::{Answer, FoundTarget, Manner, OpenIntent, Place, WriteClaim};
 use crate::session::{
-    contents::co_writers::{Change, Standing},
+    contents::co_writers::{CopyChange, CopyStanding},
     handles::Handles,
     node::{State, neighbours::Locked},
 };
@@ -99,20 +99,20 @@ impl Handles {
     ) -> Result<()> {
         let (name, now) = (file.name.as_str(), monotonic_ms());
         let base = Base::of(here, false);
-        let change = Change { name, key: None, copy: here, base: base.as_ref() };
+        let change = CopyChange { name, key: None, copy: here, base: base.as_ref() };
         let placement = state.machine.take_over(file, of, Wish::UPDATE, now);
         let Placement::Dataset(placed) = placement else {
             return self.publish_copy(state, change).map(drop);
         };
         self.stores.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
         let size = here.metadata().map_or(0, |found| found.len());
-        match self.publish_copy(state, Change { key: Some(&placed.key), ..change })? {
-            Standing::Free => {
+        match self.publish_copy(state, CopyChange { key: Some(&placed.key), ..change })? {
+            CopyStanding::Free => {
                 state.machine.replaced_on_prefix(&placed.key, name);
                 state.machine.write_closed(&placed.key, name, size, now);
             }
-            Standing::Gone => state.machine.open_failed(&placed.key, name, now),
-            Standing::Taken => self.contents.give_up_change(state, file, Some(&placed)),
+            CopyStanding::Gone => state.machine.open_failed(&placed.key, name, now),
+            CopyStanding::Taken => self.contents.give_up_change(state, file, Some(&placed)),
         }
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Handles {
         origin: &Path,
     ) -> Answer {
         let way = LiesAt::Lazy { stamp: stamp(origin), kept: None };
-        let token = state.own.tokens.issue_lazy(Tracked::new(from, name, way));
+        let token = state.own.tokens.issue(Tracked::new(from, name, way));
         Answer::Redirect { path: origin.to_path_buf(), token }
     }
 }

@@ -14,13 +14,10 @@ use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place, SHADOWS};
 use crate::session::{
-    contents::co_writers::{Change, Naming, Standing},
+    contents::co_writers::{CopyChange, CopyStanding, Naming},
     handles::Handles,
     node::State,
-    rank::{
-        lock,
-        publish::{PublishGate, SingleFile},
-    },
+    rank::lock,
 };
 use crate::system::monotonic_ms;
 
@@ -77,7 +74,7 @@ impl Handles {
             true => Ok(()),
             false => {
                 let (name, base) = (tracked.name.as_str(), base.as_ref());
-                let change = Change { name, key: None, copy, base };
+                let change = CopyChange { name, key: None, copy, base };
                 self.adopt_copy(state, change, changed)
             }
         };
@@ -94,7 +91,7 @@ impl Handles {
     pub(crate) fn adopt_copy(
         &self,
         state: &mut State,
-        change: Change<'_>,
+        change: CopyChange<'_>,
         changed: bool,
     ) -> Result<()> {
         let (name, now) = (change.name, monotonic_ms());
@@ -102,12 +99,12 @@ impl Handles {
         let size = change.copy.metadata().map_or(0, |found| found.len());
         match state.machine.copy_up_closed(&file, changed, now) {
             Placement::Dataset(placed) => match self.keep_copy(state, change, &placed) {
-                Ok((Standing::Free, on_prefix)) => {
+                Ok((CopyStanding::Free, on_prefix)) => {
                     self.rank.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
                     state.machine.write_closed(&placed.key, name, size, now);
                 }
-                Ok((Standing::Gone, _)) => state.machine.open_failed(&placed.key, name, now),
-                Ok((Standing::Taken, _)) => {
+                Ok((CopyStanding::Gone, _)) => state.machine.open_failed(&placed.key, name, now),
+                Ok((CopyStanding::Taken, _)) => {
                     self.contents.give_up_change(state, &file, Some(&placed))
                 }
                 Err(error) => {
@@ -125,10 +122,10 @@ impl Handles {
     fn keep_copy(
         &self,
         state: &mut State,
-        change: Change<'_>,
+        change: CopyChange<'_>,
         placed: &Placed,
-    ) -> Result<(Standing, bool)> {
-        let (name, change) = (change.name, Change { key: Some(&placed.key), ..change });
+    ) -> Result<(CopyStanding, bool)> {
+        let (name, change) = (change.name, CopyChange { key: Some(&placed.key), ..change });
         if self.stores.begin_in_cache(state, placed, name) {
             match self.keep_in_cache(state, change, &placed.key) {
                 Ok(standing) => return Ok((standing, false)),
@@ -144,7 +141,7 @@ impl Handles {
                 Ok((standing, false))
             }
             Ok(standing) => {
-                if standing == Standing::Free {
+                if standing == CopyStanding::Free {
                     state.machine.replaced_on_prefix(&placed.key, name);
                 }
                 Ok((standing, true))
@@ -155,10 +152,10 @@ impl Handles {
     fn keep_in_cache(
         &self,
         state: &mut State,
-        change: Change<'_>,
+        change: CopyChange<'_>,
         key: &DatasetKey,
-    ) -> Result<Standing> {
-        let Change { name, copy, .. } = change;
+    ) -> Result<CopyStanding> {
+        let CopyChange { name, copy, .. } = change;
         let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else {
             return Err(Error::Missing(format!("no directory for {name}")));
         };
@@ -189,20 +186,23 @@ impl Handles {
     }
 
     /// A change that cannot be kept is told here if it has no dataset.
-    pub(crate) fn publish_copy(&self, state: &mut State, change: Change<'_>) -> Result<Standing> {
-        let Change { name, key, .. } = change;
+    pub(crate) fn publish_copy(
+        &self,
+        state: &mut State,
+        change: CopyChange<'_>,
+    ) -> Result<CopyStanding> {
+        let CopyChange { name, key, .. } = change;
         let target = self.site.on_prefix(name);
-        let mut standing = Standing::Free;
+        let mut standing = CopyStanding::Free;
         let reason = key.and_then(|key| state.machine.reason_of(key, name));
         let reason = reason.unwrap_or(Reason::Evicted);
         let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
             let naming = Naming { from: staged, to: &target, on_prefix: true };
             standing = self.contents.adopt_in_turn(state, change, naming, publish)?;
-            Ok(standing == Standing::Free)
+            Ok(standing == CopyStanding::Free)
         };
-        let one = SingleFile { source: change.copy, target: &target, reason };
-        self.rank.publish(one, PublishGate::InTurn(&mut in_turn))?;
-        if let (Standing::Taken, None, Some(file)) = (standing, key, self.rank.file_ref(name)) {
+        self.rank.publish_in_turn(change.copy, &target, reason, &mut in_turn)?;
+        if let (CopyStanding::Taken, None, Some(file)) = (standing, key, self.rank.file_ref(name)) {
             self.contents.give_up_change(state, &file, None);
         }
         Ok(standing)
@@ -224,9 +224,9 @@ impl Handles {
             LiesAt::Shadow { base, .. } => base.clone(),
             _ => None,
         });
-        let change = Change { name, key: None, copy: &copy, base: base.as_ref() };
+        let change = CopyChange { name, key: None, copy: &copy, base: base.as_ref() };
         let on_prefix = match self.keep_copy(state, change, &placed) {
-            Ok((Standing::Free, on_prefix)) => on_prefix,
+            Ok((CopyStanding::Free, on_prefix)) => on_prefix,
             Ok(_) => {
                 self.contents.give_up_change(state, &file, Some(&placed));
                 return false;
@@ -274,10 +274,11 @@ impl Handles {
         }
         if let LiesAt::Shadow { copy, base, .. } = &tracked.way {
             let (name, base) = (tracked.name.as_str(), base.as_ref());
-            let change = Change { name, key: None, copy, base };
-            if let Err(error) = self.adopt_copy(&mut state, change, true) {
-                self.rank.complain(messages::CHANGE_LOST, &error);
-            }
+            let change = CopyChange { name, key: None, copy, base };
+            self.rank.complain_if_failed(
+                messages::CHANGE_LOST,
+                self.adopt_copy(&mut state, change, true),
+            );
         } else if tracked.way != LiesAt::Temporary {
             let size = self.node.size_of(&state, &tracked);
             state.machine.write_closed(&tracked.key, &tracked.name, size, now);
@@ -302,7 +303,7 @@ impl Handles {
         if state.view.place(name) == Place::Prefix && ns::on_prefix(&target) == OnPrefix::Absent {
             return Ok(()); // deleted meanwhile
         }
-        self.publish_copy(state, Change { name, key: None, copy, base: None }).map(drop)
+        self.publish_copy(state, CopyChange { name, key: None, copy, base: None }).map(drop)
     }
 
     /// Removes the name that an eviction has left, unless another reader needs it.

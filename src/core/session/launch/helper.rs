@@ -98,12 +98,6 @@ impl Session {
         );
     }
 
-    fn write_begun_records(&self) {
-        if let Err(error) = self.rank.site.filemap.write_begun() {
-            log::message(1, format_args!("rank {}: {error}", self.rank.site.rank));
-        }
-    }
-
     /// Starts the thread. It lives as long as the process, so the session must, too.
     pub fn start_helper(&'static self) {
         let body = move || {
@@ -126,7 +120,7 @@ impl Session {
                     self.kill(limit);
                 }
                 drop(self.handles.end_lent());
-                self.write_begun_records();
+                self.rank.mention_if_failed(self.rank.site.filemap.write_begun());
                 self.contents.note_thrown_away();
                 self.unsealed.publish_overdue();
                 self.flush.serve_wanted(&mut served);

@@ -32,11 +32,11 @@ use crate::session::{
     halt::Halt,
     handles::Handles,
     names::Names,
-    node::{Node, State, shared::SharedState},
+    node::{Node, State, shared::StateLock},
     prefix::Inspector,
     program::Program,
     rank::{Events, Rank},
-    report::Report,
+    report::Reporter,
     restart::Restorer,
     stores::Stores,
     unsealed::Unsealed,
@@ -105,7 +105,7 @@ fn build(
     let site = joined.site.clone();
     let (rank, leases) = rank(joined, known);
     let node = node(machine, &rank);
-    let report = owner!(Report, site { rank node }
+    let report = owner!(Reporter, site { rank node }
         unmatched: Unmatched::new(),
         phases: Mutex::default());
     let stores = owner!(Stores, site { rank node report }
@@ -194,7 +194,7 @@ fn node(machine: Machine, rank: &Arc<Rank>) -> Arc<Node> {
         moves: Default::default(),
     };
     owner!(Node, site { rank }
-        state: Arc::new(SharedState::new(state)),
+        state: Arc::new(StateLock::new(state)),
         neighbours: Neighbours::default(),
         idle: Idle::default())
 }

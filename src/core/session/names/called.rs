@@ -7,11 +7,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::machine::Reason;
 use crate::namespace::{self as ns, Answer, OpenIntent, Place};
-use crate::session::{
-    names::Names,
-    node::State,
-    rank::publish::{PublishGate, SingleFile},
-};
+use crate::session::{names::Names, node::State};
 
 impl Names {
     pub(crate) fn open_called(&self, name: &str, intent: OpenIntent) -> Answer {
@@ -78,11 +74,7 @@ impl Names {
                 let dir = target.parent().unwrap_or(&self.site.prefix);
                 std::fs::create_dir_all(dir)
                     .map_err(|e| Error::io("cannot create the directory", dir, e))?;
-                let reason = Reason::ChangedApart;
-                self.rank.publish(
-                    SingleFile { source: &here, target: &target, reason },
-                    PublishGate::Open,
-                )?;
+                self.rank.publish(&here, &target, Reason::ChangedApart)?;
             }
             Place::Elsewhere(..) if keeps => {
                 let error = std::io::Error::from_raw_os_error(libc::EXDEV);

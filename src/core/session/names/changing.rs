@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::handles::LiesAt;
 use crate::log::messages;
 use crate::machine::{self, Deletion, Placed, Placement, Reason, Why};
@@ -11,11 +11,7 @@ use crate::session::{
     contents::intake::take_in,
     names::Names,
     node::{State, moves::is_open},
-    rank::{
-        known::file_ref,
-        lock,
-        publish::{PublishGate, SingleFile},
-    },
+    rank::{known::file_ref, lock},
 };
 use crate::system::monotonic_ms;
 
@@ -131,7 +127,7 @@ impl Names {
         }
         drop(state);
         let mut state = self.node.turn_on(&both);
-        self.rename_in_turn(&mut state, (from, to), names).unwrap_or_else(|error| {
+        self.rename_in_turn(&mut state, from, to, names).unwrap_or_else(|error| {
             drop(state);
             self.rank.complain(messages::OPERATION_FAILED, &error);
             Answer::Fail(error.errno())
@@ -142,7 +138,8 @@ impl Names {
     fn rename_in_turn(
         &self,
         state: &mut State,
-        (from, to): (&Path, &Path),
+        from: &Path,
+        to: &Path,
         names: ns::OldAndNew<'_>,
     ) -> Result<Answer> {
         // Another rank may have been there before.
@@ -168,7 +165,7 @@ impl Names {
             (_, Some(name)) if self.rank.match_name(name).is_some() => {
                 self.rename_into(state, names.from, from, name, &source)?
             }
-            _ => self.rename_out(state, names.from, (from, to), &source)?,
+            _ => self.rename_out(state, names.from, from, to, &source)?,
         };
         if !matches!(answer, Answer::Fail(_)) {
             self.handles.forget_shadows(state, &replaced);
@@ -182,7 +179,8 @@ impl Names {
         &self,
         state: &mut State,
         name: Option<&str>,
-        (from, to): (&Path, &Path),
+        from: &Path,
+        to: &Path,
         source: &Place,
     ) -> Result<Answer> {
         let (Some(name), Place::Cached(_, here)) = (name, source) else {
@@ -199,8 +197,7 @@ impl Names {
             let (here, key) = (here.clone(), self.rank.file_ref(name));
             return self.rename_out_open(state, name, key, &here, to);
         }
-        let one = SingleFile { source: here, target: to, reason: Reason::RenamedOut };
-        self.rank.publish(one, PublishGate::Open)?;
+        self.rank.publish(here, to, Reason::RenamedOut)?;
         self.contents.replace_private(state, to);
         let deletion = match self.rank.file_ref(name) {
             Some(file) => state.machine.renamed_out(&file, monotonic_ms()),
@@ -253,7 +250,7 @@ impl Names {
                 Placed { on_prefix: Some(Reason::NoRoom), ..placed }
             }
             _ if cached => {
-                return self.rename_out(state, name, (from, &self.site.on_prefix(to)), source);
+                return self.rename_out(state, name, from, &self.site.on_prefix(to), source);
             }
             _ => return Ok(Answer::PASS),
         };
@@ -265,7 +262,7 @@ impl Names {
                 let name = name.unwrap_or_default();
                 self.rename_cached(state, &Old { name, key, here, deletion }, to, &placed)
             }
-            _ => self.rename_from_prefix(state, (name, deletion), from, to, &placed),
+            _ => self.rename_from_prefix(state, name, deletion, from, to, &placed),
         }
     }
 
@@ -294,7 +291,8 @@ impl Names {
     fn rename_from_prefix(
         &self,
         state: &mut State,
-        (name, deletion): (Option<&str>, Option<Deletion>),
+        name: Option<&str>,
+        deletion: Option<Deletion>,
         from: &Path,
         to: &str,
         placed: &Placed,
@@ -331,8 +329,7 @@ impl Names {
             state.own.tokens.rename(name, to, key);
         }
         let target = self.site.on_prefix(to);
-        std::fs::rename(from, &target)
-            .map_err(|e| crate::error::Error::io("cannot rename", from, e))?;
+        std::fs::rename(from, &target).map_err(|e| Error::io("cannot rename", from, e))?;
         self.contents.replace_private(state, &target);
         state.enter_file(key, to, true);
         Ok(Answer::Done)
@@ -353,8 +350,7 @@ impl Names {
             self.contents.after_move(state, key, name, deletion);
             state.own.tokens.rename_as(name, to, target, &LiesAt::OnPrefix);
         } else {
-            let one = SingleFile { source: here, target: &self.site.on_prefix(to), reason };
-            self.rank.publish(one, PublishGate::Open)?;
+            self.rank.publish(here, &self.site.on_prefix(to), reason)?;
             let source = Place::Cached(key.clone(), here.to_path_buf());
             self.contents.delete(state, name, &source, deletion.unwrap_or(Deletion::Now))?;
         }

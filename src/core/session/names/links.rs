@@ -161,9 +161,8 @@ impl Names {
             // Programs that rename fall back to copying when the file system cannot.
             return Answer::Fail(libc::EXDEV);
         }
-        if let Some(Err(error)) = new_dir.map(|dir| self.clear(&mut state, dir)) {
-            self.rank.complain(messages::OPERATION_FAILED, &error);
-        }
+        let cleared = new_dir.map_or(Ok(()), |dir| self.clear(&mut state, dir));
+        self.rank.complain_if_failed(messages::OPERATION_FAILED, cleared);
         if let Err(errno) = move_on_prefix(from, to) {
             return Answer::Fail(errno);
         }
@@ -184,9 +183,10 @@ impl Names {
         let moved = |old: &str| Some(format!("{}/{}", new_dir?, old.strip_prefix(&below)?));
         for (old, place) in places {
             let new = moved(old);
-            if let Err(error) = self.move_name(state, old, new.as_deref(), place) {
-                self.rank.complain(messages::OPERATION_FAILED, &error);
-            }
+            self.rank.complain_if_failed(
+                messages::OPERATION_FAILED,
+                self.move_name(state, old, new.as_deref(), place),
+            );
         }
         let deleted = places.iter().filter(|(_, place)| *place == Place::Deleted);
         let deleted: BTreeSet<String> = deleted.filter_map(|(old, _)| moved(old)).collect();

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::launch::site::Site;
 use crate::session::{
-    contents::Contents, handles::Handles, node::Node, rank::Rank, report::Report, stores::Stores,
+    contents::Contents, handles::Handles, node::Node, rank::Rank, report::Reporter, stores::Stores,
     unsealed::Unsealed, updates::Updates,
 };
 
@@ -25,7 +25,7 @@ pub struct Names {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
-    pub(super) report: Arc<Report>,
+    pub(super) report: Arc<Reporter>,
     pub(super) stores: Arc<Stores>,
     pub(super) updates: Arc<Updates>,
     pub(super) contents: Arc<Contents>,

@@ -26,10 +26,7 @@ use crate::session::{
         moves::{is_open, move_in_cache},
         neighbours::Locked,
     },
-    rank::{
-        known::file_ref,
-        publish::{PublishGate, SingleFile},
-    },
+    rank::known::file_ref,
 };
 use crate::system::monotonic_ms;
 use crate::transfer::is_published;
@@ -149,10 +146,9 @@ impl Names {
         if !source.exists() {
             return Ok(());
         }
-        let one = SingleFile { source: &source, target: &target, reason: Reason::DirectoryMoved };
         let done = match self.rank.has_the_same(name, &source) {
             true => Ok(()),
-            false => self.rank.publish(one, PublishGate::Open).map(drop),
+            false => self.rank.publish(&source, &target, Reason::DirectoryMoved),
         };
         done.and_then(|()| ns::remove(&source)).map_err(|error| (source, error))
     }
@@ -187,10 +183,8 @@ impl Names {
         }
         let before = state.moves.noted.len();
         state.moves.noted.retain(|one| !one.landed || one.number > told);
-        if state.moves.noted.len() != before
-            && let Err(error) = self.write_noted(&state)
-        {
-            self.rank.complain(messages::OPERATION_FAILED, &error);
+        if state.moves.noted.len() != before {
+            self.rank.complain_if_failed(messages::OPERATION_FAILED, self.write_noted(&state));
         }
     }
 

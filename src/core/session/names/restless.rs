@@ -9,11 +9,7 @@ use crate::log::{self, messages};
 use crate::machine::{Reason, Restless, name_hash};
 use crate::namespace::{self as ns, Place, pattern_of};
 use crate::params::keys;
-use crate::session::{
-    names::Names,
-    node::State,
-    rank::publish::{PublishGate, SingleFile},
-};
+use crate::session::{names::Names, node::State};
 use crate::system::has_children;
 
 const IGNORE: &str = "SCR_IGNORE_PATTERN";
@@ -130,10 +126,7 @@ impl Names {
             }
             Place::Cached(_, here) => {
                 let (target, reason) = (self.site.on_prefix(name), Reason::NeverQuiet);
-                self.rank.publish(
-                    SingleFile { source: &here, target: &target, reason },
-                    PublishGate::Open,
-                )?;
+                self.rank.publish(&here, &target, reason)?;
             }
             // Nobody waits for the close of what is on the PFS.
             Place::Prefix => state.own.tokens.orphan(name),
@@ -156,10 +149,9 @@ impl Names {
                     let _ = ns::remove(&layer.dir.join(name));
                 }
             }
-            if gone.revoke
-                && let Err(error) = self.site.filemap.revoke(&self.rank.record_key(&gone.key))
-            {
-                self.rank.complain(messages::NOT_MOVED, &error);
+            if gone.revoke {
+                let revoked = self.site.filemap.revoke(&self.rank.record_key(&gone.key));
+                self.rank.complain_if_failed(messages::NOT_MOVED, revoked);
             }
         }
         self.rank.silenced.add(series, template);

@@ -10,14 +10,7 @@ use crate::log::messages;
 use crate::machine::{self, DatasetKey, Reason};
 use crate::namespace::{self as ns, Answer, OpenIntent, Place};
 use crate::patterns::Template;
-use crate::session::{
-    names::Names,
-    node::State,
-    rank::{
-        lock,
-        publish::{PublishGate, SingleFile},
-    },
-};
+use crate::session::{names::Names, node::State, rank::lock};
 use crate::system::monotonic_ms;
 
 impl Names {
@@ -83,11 +76,8 @@ impl Names {
             return Answer::Fail(libc::EIO); // one name cannot be two files
         }
         if !intent.truncate {
-            return if self.contents.publish_private(state, name) {
-                Answer::PASS
-            } else {
-                Answer::Fail(libc::EIO)
-            };
+            let done = self.contents.publish_private(state, name);
+            return if done { Answer::PASS } else { Answer::Fail(libc::EIO) };
         }
         state.view.take_private(name);
         let _ = ns::remove(&here);
@@ -160,8 +150,7 @@ impl Names {
     }
 
     fn publish_as(&self, state: &mut State, here: &Path, to: &Path, reason: Reason) -> Result<()> {
-        let one = SingleFile { source: here, target: to, reason };
-        self.rank.publish(one, PublishGate::Open)?;
+        self.rank.publish(here, to, reason)?;
         // In a store that cannot remove it, it is in nobody's way.
         let _ = ns::remove(here);
         self.contents.replace_private(state, to);

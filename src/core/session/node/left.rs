@@ -11,9 +11,10 @@ impl Node {
     pub(crate) fn note_left(&self, state: &State, name: &str) {
         let series = self.rank.series.series();
         for key in state.own.holdings.keys().filter(|key| series[key.series].is_explicit()) {
-            if let Err(error) = self.site.filemap.leave(&self.rank.record_key(key), name) {
-                self.rank.complain(messages::RECORD_NOT_WRITTEN, &error);
-            }
+            self.rank.complain_if_failed(
+                messages::RECORD_NOT_WRITTEN,
+                self.site.filemap.leave(&self.rank.record_key(key), name),
+            );
         }
     }
 
@@ -23,10 +24,9 @@ impl Node {
         let leads =
             || self.rank.links().is_some_and(|it| it.node_ranks.first() == Some(&self.site.rank));
         let own = state.own.holdings.get(key).is_some_and(|holding| holding.files.contains(name));
-        if (own || leads())
-            && let Err(error) = self.site.filemap.note_left(&self.rank.record_key(key), name)
-        {
-            self.rank.complain(messages::RECORD_NOT_WRITTEN, &error);
+        if own || leads() {
+            let noted = self.site.filemap.note_left(&self.rank.record_key(key), name);
+            self.rank.complain_if_failed(messages::RECORD_NOT_WRITTEN, noted);
         }
     }
 

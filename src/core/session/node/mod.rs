@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(crate) use state::State;
 
-use shared::SharedState;
+use shared::StateLock;
 
 use crate::launch::site::Site;
 use crate::machine::Idle;
@@ -22,7 +22,7 @@ use crate::session::rank::Rank;
 pub struct Node {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
-    pub(super) state: Arc<SharedState>,
+    pub(super) state: Arc<StateLock>,
     pub(super) neighbours: Neighbours,
     pub(super) idle: Idle,
 }

@@ -6,20 +6,8 @@ use crate::error::{Error, Result};
 use crate::log::messages;
 use crate::machine::{DatasetKey, DatasetState, Reason, Why};
 use crate::namespace::{self as ns, Move};
-use crate::session::{
-    node::{Node, State},
-    rank::publish::{PublishGate, SingleFile},
-};
+use crate::session::node::{Node, State};
 use crate::system::monotonic_ms;
-
-struct MovedFile<'a> {
-    key: &'a DatasetKey,
-    old: &'a str,
-    new: &'a str,
-    was_on_prefix: bool,
-    /// The PFS has files of the directory.
-    landed: bool,
-}
 
 impl Node {
     /// `rank`, of this node, has just renamed a directory.
@@ -36,9 +24,7 @@ impl Node {
     }
 
     pub(crate) fn take_move(&self, state: &mut State, one: &Move) {
-        if let Err(error) = move_in_cache(state, one) {
-            self.rank.complain(messages::OPERATION_FAILED, &error);
-        }
+        self.rank.complain_if_failed(messages::OPERATION_FAILED, move_in_cache(state, one));
         self.follow(state, one);
     }
 
@@ -52,14 +38,8 @@ impl Node {
             own.extend(below);
         }
         for (key, old, new, on_prefix) in own {
-            let moved = MovedFile {
-                key: &key,
-                old: &old,
-                new: &new,
-                was_on_prefix: on_prefix,
-                landed: one.landed,
-            };
-            if let Err(error) = self.follow_file(state, &moved) {
+            let followed = self.follow_file(state, &key, [&old, &new], on_prefix, one.landed);
+            if let Err(error) = followed {
                 let reason = format!("{old}, which has become {new}: {error}");
                 state.machine.failed(&key, &reason, monotonic_ms());
             }
@@ -70,14 +50,20 @@ impl Node {
         moves.elsewhere.follow(one);
     }
 
-    fn follow_file(&self, state: &mut State, moved: &MovedFile<'_>) -> Result<()> {
-        let MovedFile { key, old, new, was_on_prefix, landed } = *moved;
+    /// `landed`: the PFS has files of the directory.
+    fn follow_file(
+        &self,
+        state: &mut State,
+        key: &DatasetKey,
+        [old, new]: [&str; 2],
+        was_on_prefix: bool,
+        landed: bool,
+    ) -> Result<()> {
         let Some(file) = self.rank.file_ref(new) else { return Ok(()) };
         let here = state.view.layer(key).map(|layer| layer.dir.join(new));
         let (target, reason) = (self.site.on_prefix(new), Reason::DirectoryMoved);
         let is_there = |here: &PathBuf| {
-            let one = SingleFile { source: here, target: &target, reason };
-            self.rank.has_the_same(new, here) || self.rank.publish(one, PublishGate::Open).is_ok()
+            self.rank.has_the_same(new, here) || self.rank.publish(here, &target, reason).is_ok()
         };
         let may_land = landed && !was_on_prefix && state.own.tokens.count(old) == 0;
         let lands = may_land && here.as_ref().is_some_and(is_there);

@@ -40,15 +40,15 @@ pub(super) struct Guarded {
     publishing: Publishing,
 }
 
-pub(crate) struct SharedState {
+pub(crate) struct StateLock {
     guarded: Mutex<Guarded>,
     settled: Condvar,
 }
 
-impl SharedState {
-    pub fn new(state: State) -> SharedState {
+impl StateLock {
+    pub fn new(state: State) -> StateLock {
         let guarded = Guarded { state, publishing: Publishing::default() };
-        SharedState { guarded: Mutex::new(guarded), settled: Condvar::new() }
+        StateLock { guarded: Mutex::new(guarded), settled: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Guarded> {
@@ -111,7 +111,7 @@ impl SharedState {
 
 /// Its end is the end of the turn, whatever has come of it.
 struct NamingTurn<'a> {
-    shared: &'a SharedState,
+    shared: &'a StateLock,
     name: &'a str,
 }
 

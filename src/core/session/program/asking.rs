@@ -1,6 +1,7 @@
 //! Whether a checkpoint is due, and whether the run is to stop.
 
 use super::consent::no_communication;
+use crate::cache::agree::any;
 use crate::error::Result;
 use crate::machine::NeedLimits;
 use crate::params::keys;
@@ -24,9 +25,7 @@ impl Program {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
             let own = self.site.rank == 0 && self.halt.conditions.is_pending();
-            let mut word = [i64::from(own)];
-            links.world.all_max(&mut word)?;
-            Ok(word[0] != 0)
+            any(links.world.as_ref(), own)
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What the program may restart from: checkpoints of its calls, newest first, in the cache or on
 //! the prefix; also those of this launch.
 
-use super::RestartCandidate;
+use super::KnownCheckpoint;
 use super::consent::no_communication;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
@@ -17,7 +17,7 @@ use crate::transfer::{
 
 impl Program {
     /// The same on all ranks. Collective.
-    fn candidates(&self, links: &Links) -> Result<Vec<RestartCandidate>> {
+    fn candidates(&self, links: &Links) -> Result<Vec<KnownCheckpoint>> {
         let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
         let current = index.current().map(|current| current.id);
         let next_id = self.node.state().machine.next_id();
@@ -32,12 +32,12 @@ impl Program {
         };
         let state = self.node.state();
         let datasets = state.machine.datasets(series);
-        let mut all: Vec<RestartCandidate> = Vec::new();
+        let mut all: Vec<KnownCheckpoint> = Vec::new();
         for one in datasets.iter().filter(sealed) {
             let name = one.key.id.clone();
             let on_prefix = index.flushed.contains(&one.id);
             let (key, cached) = (self.rank.record_key(&one.key), Some(one.key.clone()));
-            all.push(RestartCandidate { id: one.id, name, key, cached, on_prefix });
+            all.push(KnownCheckpoint { id: one.id, name, key, cached, on_prefix });
         }
         let there = index.listed.iter().filter(|one| index.flushed.contains(&one.id));
         let ours = there.filter(|one| one.series == Some(series) && one.checkpoint.is_some());
@@ -46,7 +46,7 @@ impl Program {
         for one in ours {
             if all.iter().all(|known| known.id != one.id) {
                 let (id, name, key) = (one.id, one.key.id.clone(), one.key.clone());
-                all.push(RestartCandidate { id, name, key, cached: None, on_prefix: true });
+                all.push(KnownCheckpoint { id, name, key, cached: None, on_prefix: true });
             }
         }
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
@@ -64,7 +64,7 @@ impl Program {
         })
     }
 
-    fn newest_candidate(&self, links: &Links) -> Result<Option<RestartCandidate>> {
+    fn newest_candidate(&self, links: &Links) -> Result<Option<KnownCheckpoint>> {
         let all = self.candidates(links)?;
         let (refused, begin) = {
             let progress = self.progress();
@@ -85,7 +85,7 @@ impl Program {
         Ok(None)
     }
 
-    fn is_whole_on_prefix(&self, links: &Links, one: &RestartCandidate) -> Result<bool> {
+    fn is_whole_on_prefix(&self, links: &Links, one: &KnownCheckpoint) -> Result<bool> {
         let found = verify_on_prefix(&links.ctx(&self.site), one.id, Check::Sizes)?;
         if let Some(fault) = &found.fault {
             self.rank.tell(
@@ -97,7 +97,7 @@ impl Program {
     }
 
     /// The program could not restart from it: an older one is offered from now on.
-    pub(super) fn refuse(&self, one: &RestartCandidate) {
+    pub(super) fn refuse(&self, one: &KnownCheckpoint) {
         self.progress().refused.insert(one.id);
         if let Some(key) = &one.cached {
             self.flush.stop_background(one.id);
@@ -132,12 +132,12 @@ impl Program {
         })
     }
 
-    fn named(&self, links: &Links, name: &str) -> Result<Vec<RestartCandidate>> {
+    fn named(&self, links: &Links, name: &str) -> Result<Vec<KnownCheckpoint>> {
         called(self.candidates(links)?, name)
     }
 
     /// Whatever they are, in the cache or in the index; at least one.
-    fn any_named(&self, links: &Links, name: &str) -> Result<Vec<RestartCandidate>> {
+    fn any_named(&self, links: &Links, name: &str) -> Result<Vec<KnownCheckpoint>> {
         let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
         let state = self.node.state();
         let all = (0..self.rank.series.series().len()).flat_map(|at| state.machine.datasets(at));
@@ -145,14 +145,14 @@ impl Program {
             let key = self.rank.record_key(&one.key);
             let on_prefix = index.listed.iter().any(|listed| listed.id == one.id);
             let cached = Some(one.key.clone());
-            RestartCandidate { id: one.id, name: key.name(), key, cached, on_prefix }
+            KnownCheckpoint { id: one.id, name: key.name(), key, cached, on_prefix }
         });
-        let mut all: Vec<RestartCandidate> = cached.collect();
+        let mut all: Vec<KnownCheckpoint> = cached.collect();
         drop(state);
         for one in index.listed {
             if all.iter().all(|known| known.id != one.id) {
                 let (id, name, key) = (one.id, one.name, one.key);
-                all.push(RestartCandidate { id, name, key, cached: None, on_prefix: true });
+                all.push(KnownCheckpoint { id, name, key, cached: None, on_prefix: true });
             }
         }
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
@@ -172,7 +172,7 @@ impl Program {
         })
     }
 
-    fn drop_one(&self, links: &Links, one: &RestartCandidate, files: bool) -> Result<()> {
+    fn drop_one(&self, links: &Links, one: &KnownCheckpoint, files: bool) -> Result<()> {
         self.progress().refused.insert(one.id);
         let mut done = Ok(());
         if one.on_prefix && self.site.rank == 0 {
@@ -198,7 +198,7 @@ impl Program {
     }
 }
 
-fn called(mut all: Vec<RestartCandidate>, name: &str) -> Result<Vec<RestartCandidate>> {
+fn called(mut all: Vec<KnownCheckpoint>, name: &str) -> Result<Vec<KnownCheckpoint>> {
     let name = ns::dataset_name(name)?;
     let known: Vec<String> = all.iter().map(|one| one.name.clone()).take(4).collect();
     all.retain(|one| one.name == name);

@@ -25,7 +25,7 @@ use crate::session::{
     node::Node,
     prefix::Inspector,
     rank::{Rank, lock},
-    report::Report,
+    report::Reporter,
     stores::Stores,
 };
 
@@ -56,7 +56,7 @@ struct DatasetWriting {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct RestartCandidate {
+struct KnownCheckpoint {
     pub id: u64,
     /// As the program has called it.
     pub name: String,
@@ -67,7 +67,7 @@ struct RestartCandidate {
 
 #[derive(Debug, Clone)]
 struct RestartReading {
-    candidate: RestartCandidate,
+    candidate: KnownCheckpoint,
     /// By name below the prefix: where to read it, and whether this rank has written it.
     files: BTreeMap<String, (PathBuf, bool)>,
 }
@@ -77,7 +77,7 @@ pub struct Program {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
-    pub(super) report: Arc<Report>,
+    pub(super) report: Arc<Reporter>,
     pub(super) stores: Arc<Stores>,
     pub(super) flush: Arc<Flusher>,
     pub(super) halt: Arc<Halt>,
@@ -91,7 +91,7 @@ pub struct Program {
 #[derive(Debug, Default)]
 pub(super) struct CallProgress {
     writing: Option<DatasetWriting>,
-    offered: Option<RestartCandidate>,
+    offered: Option<KnownCheckpoint>,
     reading: Option<RestartReading>,
     /// Datasets that it could not restart from, or does not want.
     refused: BTreeSet<u64>,

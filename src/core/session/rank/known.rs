@@ -67,14 +67,7 @@ impl Rank {
         }
         let all = self.series.series().iter().enumerate();
         let of_calls = all.filter(|(_, series)| series.is_explicit());
-        let named = |(series, _)| FileRef {
-            series,
-            id: None,
-            name: name.to_string(),
-            masked: String::new(),
-            temporary: false,
-        };
-        of_calls.map(named).collect()
+        of_calls.map(|(series, _)| unmatched_ref(series, name)).collect()
     }
 
     /// Where the PFS is to have the file when no agreement comes: one that waits in a directory
@@ -108,4 +101,10 @@ pub(crate) fn file_ref(name: &str, matched: &Match) -> FileRef {
         masked: matched.masked.clone(),
         temporary: matched.temporary,
     }
+}
+
+/// No pattern matches `name`, or not yet.
+pub(crate) fn unmatched_ref(series: usize, name: &str) -> FileRef {
+    let (name, masked) = (name.to_string(), String::new());
+    FileRef { series, id: None, name, masked, temporary: false }
 }

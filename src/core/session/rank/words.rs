@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::log::{self, Id, messages};
 use crate::machine::DatasetKey;
 use crate::session::rank::Rank;
@@ -23,6 +23,20 @@ impl Rank {
     /// Once for this cause, by each rank.
     pub(crate) fn complain(&self, id: Id, error: &impl Display) {
         log::warn_once(id, format_args!("rank {}: {error}", self.site.rank));
+    }
+
+    /// As [`Rank::complain`], if it has failed.
+    pub(crate) fn complain_if_failed(&self, id: Id, done: Result<()>) {
+        if let Err(error) = done {
+            self.complain(id, &error);
+        }
+    }
+
+    /// By each rank, for those who want to know.
+    pub(crate) fn mention_if_failed(&self, done: Result<()>) {
+        if let Err(error) = done {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
     }
 
     /// By rank 0, for those who want to know.

@@ -21,7 +21,7 @@ pub(crate) struct Phases {
     pub(super) computes: Option<Instant>,
 }
 
-pub(crate) struct Report {
+pub(crate) struct Reporter {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,

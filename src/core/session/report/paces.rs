@@ -4,9 +4,9 @@ use crate::account::paces::{Paces, split};
 use crate::comm::words;
 use crate::error::Result;
 use crate::launch::site::Links;
-use crate::session::report::Report;
+use crate::session::report::Reporter;
 
-impl Report {
+impl Reporter {
     fn paces(&self) -> Paces {
         let ([seal_bytes, seal], [flush_bytes, flush]) =
             (self.rank.tally.sealed.words(), self.site.transfer.flushed.words());

@@ -3,9 +3,9 @@
 use crate::account::passed::{encode, merge};
 use crate::error::Result;
 use crate::launch::site::Links;
-use crate::session::report::Report;
+use crate::session::report::Reporter;
 
-impl Report {
+impl Reporter {
     /// Each node's ranks tell its leader, and the leaders one another: a few hundred bytes for each
     /// node that has any. Collective.
     pub(crate) fn gather_passed(&self, links: &Links) -> Result<()> {

@@ -6,9 +6,9 @@ use std::time::Instant;
 use crate::account::tally::Count;
 use crate::events::Event;
 use crate::machine::DatasetKey;
-use crate::session::{rank::lock, report::Report};
+use crate::session::{rank::lock, report::Reporter};
 
-impl Report {
+impl Reporter {
     pub(crate) fn compute_begun(&self) {
         if self.rank.logs() {
             lock(&self.phases).computes = Some(Instant::now());

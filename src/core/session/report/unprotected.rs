@@ -8,9 +8,9 @@ use crate::account::unmatched::SILENCE;
 use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
-use crate::session::report::Report;
+use crate::session::report::Reporter;
 
-impl Report {
+impl Reporter {
     pub(crate) fn note_unmatched(&self, name: &str) {
         // One that is left alone since it is never quiet does match.
         match self.unmatched.is_watching() && self.rank.series.match_path(name).is_some() {

@@ -164,9 +164,10 @@ impl Restorer {
             for file in &offered.files {
                 let dir = self.site.prefix.join(ns::parent(&file.name));
                 let failed = |error| Error::io("cannot create the directory", &dir, error);
-                if let Err(error) = again(|| std::fs::create_dir_all(&dir).map_err(failed)) {
-                    self.rank.complain(messages::DIRECTORY_NOT_MADE, &error);
-                }
+                self.rank.complain_if_failed(
+                    messages::DIRECTORY_NOT_MADE,
+                    again(|| std::fs::create_dir_all(&dir).map_err(failed)),
+                );
             }
         }
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use crate::cache::{Launches, Setbacks};
 use crate::launch::site::Site;
 use crate::machine::DatasetKey;
-use crate::session::{node::Node, rank::Rank, report::Report};
+use crate::session::{node::Node, rank::Rank, report::Reporter};
 use crate::system::Memory;
 
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub struct Stores {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
-    pub(super) report: Arc<Report>,
+    pub(super) report: Arc<Reporter>,
     pub(super) setbacks: Setbacks,
     pub(super) memory: Memory,
     pub(super) launches: Launches,

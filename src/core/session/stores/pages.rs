@@ -13,7 +13,6 @@ use super::room::in_memory;
 use crate::cache::Store;
 use crate::handles::open_in_place_of;
 use crate::handles::{LiesAt, Tracked};
-use crate::log;
 use crate::machine::DatasetKey;
 use crate::params::keys;
 use crate::session::{node::State, rank::lock, stores::Stores};
@@ -106,8 +105,6 @@ impl Stores {
     }
 
     pub(crate) fn end_spares(&self, store: &Store) {
-        if let Err(error) = self.spares(store).end() {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
+        self.rank.mention_if_failed(self.spares(store).end());
     }
 }

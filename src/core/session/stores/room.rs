@@ -51,11 +51,11 @@ impl Stores {
         let wanted = wanted.saturating_add(beside);
         let mut left = self.left(state, store, wanted)?;
         if left.bytes <= wanted || left.files < FILES_MIN {
-            self.remove_evicted(store);
+            self.rank.mention_if_failed(cache::remove_evicted(&store.cache_dir));
             left = self.left(state, store, u64::MAX)?;
         }
         if left.bytes <= wanted || left.files < FILES_MIN {
-            self.give_up_spares(store);
+            self.rank.mention_if_failed(self.spares(store).clear());
             left = self.left(state, store, u64::MAX)?;
         }
         if left.files < FILES_MIN {
@@ -146,22 +146,7 @@ impl Stores {
             true => cache::keep_spares(ctx, id, protective, &wanted),
             false => self.spares(store).clear(),
         };
-        if let Err(error) = done {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
-    }
-
-    /// There is better use for the room that they take.
-    pub(crate) fn give_up_spares(&self, store: &Store) {
-        if let Err(error) = self.spares(store).clear() {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
-    }
-
-    fn remove_evicted(&self, store: &Store) {
-        if let Err(error) = cache::remove_evicted(&store.cache_dir) {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
+        self.rank.mention_if_failed(done);
     }
 
     pub(super) fn spares(&self, store: &Store) -> Spares {
@@ -185,15 +170,10 @@ impl Stores {
     /// For bytes that the program will write in a way that cannot be made again elsewhere. `false`:
     /// the store has no room for them.
     pub fn reserve(&self, token: u64, fd: i32, offset: u64, bytes: u64) -> bool {
-        let in_store = |one: &Tracked| match &one.way {
-            LiesAt::Cached | LiesAt::Temporary => true,
-            LiesAt::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
-            LiesAt::OnPrefix | LiesAt::Lazy { .. } => false,
-        };
+        let in_store =
+            |one: &&Tracked| self.is_in_store(one) && !matches!(one.way, LiesAt::Lazy { .. });
         let state = self.node.state_to_look();
-        let Some(one) = state.own.tokens.get(token).filter(|one| in_store(one)) else {
-            return true;
-        };
+        let Some(one) = state.own.tokens.get(token).filter(in_store) else { return true };
         let name = self.store_for(&state, &one.key);
         let Some(store) = self.site.layout.store(&name) else { return true };
         let Some(left) = self.left(&state, store, bytes) else { return false };

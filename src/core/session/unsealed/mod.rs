@@ -10,14 +10,7 @@ use crate::log::{self, messages};
 use crate::machine::{FileRef, Gone, Overdue, Reason};
 use crate::namespace as ns;
 use crate::params::keys;
-use crate::session::{
-    contents::Contents,
-    node::Node,
-    rank::{
-        Rank,
-        publish::{PublishGate, SingleFile},
-    },
-};
+use crate::session::{contents::Contents, node::Node, rank::Rank};
 use crate::system::monotonic_ms;
 
 pub struct Unsealed {
@@ -107,9 +100,12 @@ impl Unsealed {
         // Without the lock: the copy takes its time. The cached file stays what the program
         // sees; if it is opened again meanwhile, the machine has it copied once more.
         let target = self.rank.on_prefix_now(&one.file);
-        let gate = if reason == Reason::Wanted { PublishGate::Awaited } else { PublishGate::Open };
-        match self.rank.publish(SingleFile { source: &source, target: &target, reason }, gate) {
-            Ok(_) => {
+        let done = match reason {
+            Reason::Wanted => self.rank.publish_awaited(&source, &target),
+            _ => self.rank.publish(&source, &target, reason),
+        };
+        match done {
+            Ok(()) => {
                 self.rank.tally.one(Count::FellBack);
                 self.node.state().machine.published(&one.key, &one.file);
                 true
@@ -129,9 +125,7 @@ impl Unsealed {
         if gone.everywhere && state.view.is_deleted(&gone.file) {
             done = done.and(self.contents.remove_deleted(&mut state, &gone.file).map(drop));
         }
-        if let Err(error) = done {
-            self.rank.complain(messages::DELETION_FAILED, &error);
-        }
+        self.rank.complain_if_failed(messages::DELETION_FAILED, done);
         state.leave_file(&gone.key, &gone.file);
         if gone.everywhere && state.view.place(&gone.file) == ns::Place::Deleted {
             state.view.settle(&gone.file);

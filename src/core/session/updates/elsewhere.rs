@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cache::disk::describe;
+use crate::cache::{agree::any, disk::describe};
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::launch::site::Links;
@@ -30,13 +30,11 @@ impl Updates {
     /// called. Collective.
     pub(crate) fn tell_moves(&self, links: &Links) -> Result<()> {
         let mut state = self.node.state();
-        let mut untold = [i64::from(!state.moves.untold.is_empty())];
-        untold[0] |= i64::from(!state.moves.learned.is_empty());
+        let untold = !state.moves.untold.is_empty() || !state.moves.learned.is_empty();
         let mut own = FarMessage(KvTree::new());
         take_moves(&mut state, &mut own);
         drop(state);
-        links.world.all_max(&mut untold)?;
-        if untold == [0] { Ok(()) } else { self.exchange(links, &own) }
+        if any(links.world.as_ref(), untold)? { self.exchange(links, &own) } else { Ok(()) }
     }
 
     /// Collective.
