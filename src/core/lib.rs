@@ -23,7 +23,7 @@ pub mod descriptors;
 pub mod error;
 pub mod events;
 pub mod files;
-pub mod handles;
+mod handles;
 pub mod kvtree;
 pub mod launch;
 pub mod log;

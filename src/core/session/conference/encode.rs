@@ -29,14 +29,12 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The same where its messages are carried meanwhile.
 const CARRY: Duration = Duration::from_micros(20);
 
-/// Bytes that are carried at once.
 const SLICE_BYTES: usize = 1 << 20;
 
 /// To read less takes no longer than to find out whether somebody may have written unseen.
 const KNOWN_BYTES_MIN: u64 = 8 << 20;
 
 impl Conference {
-    /// Tells the machine which of this rank's encodings have ended.
     pub(crate) fn note_encoded(&self, state: &mut State) {
         for (key, one) in self.encoders.all().iter() {
             if let Some(well) = one.encoder.ended() {
@@ -45,16 +43,15 @@ impl Conference {
         }
     }
 
-    /// Carries messages of threads that encode; tells whether there are any. Sync points that come
-    /// without an agreement serve that, too.
+    /// Carries messages of threads that encode; returns whether there are any. Sync points that
+    /// come without an agreement serve that, too.
     pub(crate) fn carry_on(&self) -> bool {
         let all = self.encoders.all();
         all.values().for_each(EncodingUnderWay::advance);
         all.values().any(|one| one.ways.slices.is_some())
     }
 
-    /// Tells whether a checkpoint is being encoded beside the program; the same on all ranks at a
-    /// sync point.
+    /// The same on all ranks at a sync point.
     pub fn is_encoding(&self) -> bool {
         self.node.state().machine.encodes()
     }
@@ -125,7 +122,6 @@ impl Conference {
         Ok((Box::new(Mesh::new(link, comm.rank(), comm.size())), ways))
     }
 
-    /// Waits for what is being encoded of the dataset, and forgets it.
     pub(crate) fn discard(&self, key: &DatasetKey, failed: bool) {
         let under_way = self.encoders.all().remove(key);
         let Some(one) = under_way else { return };
@@ -138,7 +134,6 @@ impl Conference {
         }
     }
 
-    /// Waits for a thread, with no lock held.
     fn await_encoder(&self, one: EncodingUnderWay) -> (SealAsked, Result<Encoded>) {
         let period = if one.ways.slices.is_some() { CARRY } else { LOOK };
         let outcome = self.site.host.outside(|| one.encoder.wait(period, || one.advance()));
@@ -149,8 +144,7 @@ impl Conference {
         (one.asked, outcome)
     }
 
-    /// Returns what a seal is asked for, and what a thread has done of it, if one was begun.
-    /// Collective.
+    /// Returns also what a thread has done of it, if one was begun. Collective.
     pub(crate) fn take_encoded(
         &self,
         links: &Links,
@@ -184,7 +178,6 @@ impl Conference {
         Ok(SealAsked { key, store, files, tags, gone, set, descriptor })
     }
 
-    /// What index and summary say of the dataset.
     fn tags(&self, plan: &SealPlan) -> BTreeMap<String, String> {
         let series = &self.rank.series.series()[plan.key.series];
         let mut tags = BTreeMap::new();

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-use crate::cache::agree::twice;
+use crate::cache::agree::{any, twice};
 use crate::cache::{self, Prepared};
 use crate::error::{Error, Result};
 use crate::events::SEALED_ON_PREFIX;
@@ -14,19 +14,12 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan, SharedDataset, Step};
 use crate::namespace as ns;
-use crate::session::{
-    conference::Conference,
-    node::State,
-    rank::{
-        lock,
-        publish::{PublishGate, SingleFile},
-    },
-};
+use crate::session::{conference::Conference, node::State, rank::lock};
 use crate::system::{Planted, monotonic_ms, planted};
 use crate::transfer::flush_sync;
 
 impl Conference {
-    /// Performs one step; the outcome is equal on all ranks where the step communicates.
+    /// The outcome is equal on all ranks where the step communicates.
     pub(crate) fn perform(&self, links: &Links, step: &Step) -> Result<Outcome> {
         match step {
             Step::Adopt { from, into, files, begin, revoke } => {
@@ -104,9 +97,9 @@ impl Conference {
                 let why = self.note_trouble(&plan.key, &error);
                 self.rank.dataset_event("VOIDED", &plan.key, plan.id, |event| event.note(why));
                 // A rank that hears of another's touch has an error of its own kind.
-                let mut word = [i64::from(self.node.state().machine.is_touched(&plan.key))];
-                links.world.all_max(&mut word)?;
-                Ok(if word[0] == 1 { Outcome::Touched } else { Outcome::Failed })
+                let own = self.node.state().machine.is_touched(&plan.key);
+                let touched = any(links.world.as_ref(), own)?;
+                Ok(if touched { Outcome::Touched } else { Outcome::Failed })
             }
         }
     }
@@ -193,7 +186,6 @@ impl Conference {
         self.rank.dataset_event("TRUSTED", key, id, |event| event);
     }
 
-    /// The dataset is sealed and confirmed.
     fn completed(&self, links: &Links, key: &DatasetKey, id: u64, on_prefix: bool) -> Result<()> {
         self.rank.dataset_event("CONFIRMED", key, id, |event| event);
         if on_prefix {
@@ -203,8 +195,8 @@ impl Conference {
         Ok(())
     }
 
-    /// All files of the dataset are on the PFS, where the program put them: index and summary learn
-    /// of it, so that a restart knows it. Nothing is copied; a failure leaves it out of the index.
+    /// Lets index and summary learn of files that the program itself has put on the PFS, so that a
+    /// restart knows them. Nothing is copied; a failure leaves the dataset out of the index.
     fn enter_index(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         match flush_sync(&links.ctx(&self.site), id, &|_| false) {
             Err(error @ Error::Comm(_)) => return Err(error),
@@ -239,13 +231,10 @@ impl Conference {
         let note = format!("rank {rank}: {reason}");
         self.rank.dataset_event("DROPPED", key, 0, |event| event.note(note));
         self.report.write_given_up(key);
-        if let Err(error) = self.site.filemap.revoke(&self.rank.record_key(key)) {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
+        self.rank.mention_if_failed(self.site.filemap.revoke(&self.rank.record_key(key)));
         Ok(())
     }
 
-    /// A deletion by the program becomes real.
     fn publish_deletion(&self, name: &str) {
         let mut state = self.node.state();
         if !state.view.is_deleted(name) {
@@ -265,7 +254,6 @@ impl Conference {
         }
     }
 
-    /// The files of `from` belong to `into`; nothing of `from` is left.
     fn adopt(
         &self,
         from: &DatasetKey,
@@ -324,10 +312,7 @@ impl Conference {
                     return Err(error);
                 }
                 let (target, reason) = (self.site.on_prefix(name), Reason::StoreFailed);
-                self.rank.publish(
-                    SingleFile { source: &old, target: &target, reason },
-                    PublishGate::Open,
-                )?;
+                self.rank.publish(&old, &target, reason)?;
                 self.stores.set_back(state, from, name, &error);
                 on_prefix = true;
             }

@@ -18,9 +18,8 @@ use crate::system::{below_limit, monotonic_ms, random_u64};
 
 impl Conference {
     /// Agrees with the other ranks if that is due: the program is about to make a blocking
-    /// collective call that every rank makes, on the communicator of `stream`. The only place in a
-    /// run where the engine communicates.
-    /// Returns whether the run is to end here.
+    /// collective call that every rank makes. The only place in a run where the engine
+    /// communicates. Returns whether the run is to end here.
     pub fn sync(&self, stream: usize, kind: SyncKind) -> bool {
         if self.rank.is_child() || self.rank.is_ended() {
             return false;
@@ -67,14 +66,13 @@ impl Conference {
         }
     }
 
-    /// Returns what the door of the program counts down: so many collectives and barriers on the
-    /// world need no call of [`Conference::sync`]. One thread at a time passes them.
+    /// So many collectives and barriers on the world need no call of [`Conference::sync`].
     pub fn idle_points(&self) -> &AtomicU32 {
         self.node.idle.left()
     }
 
-    /// `meets`: other threads agree, too, and no rank is to keep them from it while it waits for
-    /// the others here.
+    /// With `meets` other threads agree, too, and no rank may keep them from it while it waits
+    /// here.
     fn agree(&self, stream: usize, comm: &dyn Comm, meets: bool) -> Result<bool> {
         self.rank.tally.one(Count::Agreements);
         if meets {
@@ -103,8 +101,8 @@ impl Conference {
         Ok(halts)
     }
 
-    /// Holds a conference: all ranks say what they know; all decide the same; all do it. Returns
-    /// whether the run is to end here.
+    /// Lets all ranks say what they know, decide the same, and do it. Returns whether the run is to
+    /// end here.
     pub(crate) fn confer(&self, links: &Links) -> Result<bool> {
         let _below = below_limit();
         self.rank.tally.one(Count::Conferences);
@@ -160,17 +158,15 @@ impl Conference {
         );
     }
 
-    /// What a conference has told of other ranks' deletions and changes.
     fn hear(&self) {
         let mut state = self.node.state();
         let heard = state.machine.take_heard();
         self.names.tell_restless(&heard.restless);
         heard.revived.iter().for_each(|name| state.view.revive(name));
         for (key, name) in &heard.dropped {
-            let copy = state.view.layer(key).map(|layer| layer.dir.join(name));
-            if let Some(Err(error)) = copy.map(|copy| ns::remove(&copy)) {
-                self.rank.complain(messages::DELETION_FAILED, &error);
-            }
+            let Some(layer) = state.view.layer(key) else { continue };
+            let removed = ns::remove(&layer.dir.join(name));
+            self.rank.complain_if_failed(messages::DELETION_FAILED, removed);
         }
         for name in &heard.taken {
             state.leave_all(name);
@@ -188,9 +184,10 @@ impl Conference {
                 true => state.machine.deleted(&file, monotonic_ms()),
                 false => state.machine.renamed_out(&file, monotonic_ms()),
             };
-            if let Err(error) = self.contents.delete(&mut state, &name, &place, deletion) {
-                self.rank.complain(messages::DELETION_FAILED, &error);
-            }
+            self.rank.complain_if_failed(
+                messages::DELETION_FAILED,
+                self.contents.delete(&mut state, &name, &place, deletion),
+            );
             state.own.tokens.orphan_readers(&name);
             let shadows = state.own.tokens.shadows_of(&name);
             self.handles.forget_shadows(&mut state, &shadows);

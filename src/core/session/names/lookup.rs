@@ -6,7 +6,6 @@ use crate::namespace::{self as ns, Answer, Entry, Place};
 use crate::session::names::Names;
 
 impl Names {
-    /// Answers stat, access, readlink, statfs, realpath.
     pub fn lookup(&self, path: &Path) -> Answer {
         let Some(name) = self.rank.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {
@@ -32,7 +31,7 @@ impl Names {
         }
     }
 
-    /// Returns what a listing of `path` shows beyond, or hides from, what the PFS has.
+    /// What a listing shows beyond, or hides from, what the PFS has.
     pub fn list(&self, path: &Path) -> Vec<Entry> {
         let dir = match self.rank.name_of(path) {
             Some(name) => name,

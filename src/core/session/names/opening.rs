@@ -15,7 +15,6 @@ use crate::session::{
 use crate::system::monotonic_ms;
 
 impl Names {
-    /// Answers open of `path` with these flags.
     pub fn open(&self, path: &Path, flags: i32, _mode: u32) -> Answer {
         self.open_as(path, flags, Manner::Lazy)
     }
@@ -31,19 +30,16 @@ impl Names {
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        let matched = self.rank.match_name(name);
-        if matched.is_none() {
+        let Some(matched) = self.rank.match_name(name) else {
             return self.open_unmatched(name, intent);
+        };
+        if !intent.may_change || self.rank.is_child() {
+            return self.open_for_reading(name);
         }
-        match matched {
-            Some(matched) if intent.may_change && !self.rank.is_child() => {
-                if intent.truncate || manner == Manner::Changing {
-                    self.handles.wake(|one| one.name == name);
-                }
-                self.open_for_writing(name, &matched, intent, manner)
-            }
-            _ => self.open_for_reading(name),
+        if intent.truncate || manner == Manner::Changing {
+            self.handles.wake(|one| one.name == name);
         }
+        self.open_for_writing(name, &matched, intent, manner)
     }
 
     pub(crate) fn open_for_reading(&self, name: &str) -> Answer {
@@ -151,7 +147,7 @@ impl Names {
         }
     }
 
-    /// Sends a file without room to the prefix; returns what is reserved for one in the cache.
+    /// Returns what is reserved for a file in the cache.
     fn settle_place(
         &self,
         state: &mut State,

@@ -12,19 +12,16 @@ use crate::restart::index::IndexedDataset;
 use crate::session::prefix::Inspector;
 use crate::transfer::{self, Fetched};
 
-/// What became of it.
 pub(crate) enum Fetching {
-    /// It is offered from the cache.
     Done,
     /// The program reads the prefix.
     InPlace,
-    /// It cannot be had: why, one sentence.
+    /// One sentence says why it cannot be had.
     Fault(String),
 }
 
 impl Inspector {
-    /// Tells how a checkpoint that is on the prefix is protected in the cache; `None` if the
-    /// settings want it to stay where it is. The same on all ranks.
+    /// `None`: the settings want the checkpoint to stay where it is. The same on all ranks.
     pub(crate) fn fetched_as(&self, one: &IndexedDataset) -> Option<&RedundancyDesc> {
         let settings = &self.site.settings;
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
@@ -35,11 +32,7 @@ impl Inspector {
         (!selected.bypass).then_some(selected)
     }
 
-    /// Fetches a checkpoint into the cache; it is among those that `report` offers then.
-    /// Collective.
-    ///
-    /// # Errors
-    /// Communication failed, or the cache cannot be changed.
+    /// Fetches a checkpoint into the cache, where `report` offers it then. Collective.
     pub(crate) fn fetch(
         &self,
         links: &Links,
@@ -77,7 +70,7 @@ impl Inspector {
         }
     }
 
-    /// Lets rank 0 change the index by `note`; that it cannot is told and stops nobody.
+    /// An index that cannot be changed is told of and stops nobody.
     pub(crate) fn note_fetch(&self, note: impl FnOnce(&Path, u64) -> Result<()>, id: u64) {
         if self.site.rank == 0
             && let Err(error) = note(&self.site.prefix, id)

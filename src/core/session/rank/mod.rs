@@ -1,13 +1,4 @@
 //! What a rank knows of itself and says; nothing here waits, or needs the state.
-//!
-//! | file | job |
-//! |---|---|
-//! | `known.rs` | what it knows of itself and of names |
-//! | `stage.rs` | how far it has come |
-//! | `publish.rs` | one file to the prefix by itself, for a reason |
-//! | `events.rs` | the log of events |
-//! | `guard.rs` | locks |
-//! | `words.rs` | lines for the user, by one rank |
 
 mod events;
 mod guard;
@@ -34,7 +25,6 @@ use crate::machine::DatasetKey;
 use crate::namespace::{Directories, SilencedFiles};
 use crate::patterns::SeriesSet;
 
-/// The log of rank 0, if there is one.
 #[derive(Default)]
 pub(crate) struct Events {
     log: OnceLock<EventLog>,
@@ -44,7 +34,6 @@ pub(crate) struct Events {
     pub run: RunBook,
 }
 
-/// A rank of this launch.
 pub struct Rank {
     pub(super) site: Arc<Site>,
     pub(super) series: SeriesSet,

@@ -16,11 +16,7 @@ use crate::transfer::{flush_sync, kept_by_newer};
 
 impl Restorer {
     /// Obeys `SCR_FLUSH_ON_RESTART`, `SCR_GLOBAL_RESTART`, `SCR_DISTRIBUTE=0`: what the prefix does
-    /// not have is written there; then the cache is dropped if that is wanted, so that the program
-    /// reads the prefix. Collective.
-    ///
-    /// # Errors
-    /// Communication failed, or the cache could not be dropped.
+    /// not have is written there; then the cache may be dropped. Collective.
     pub(crate) fn arrange(
         &self,
         links: &Links,
@@ -87,8 +83,8 @@ impl Restorer {
         }
     }
 
-    /// What the cache holds and the prefix does not have, oldest first. Without ids only the newest
-    /// of a series and those that were due: the others have its names.
+    /// Oldest first. Without ids only the newest of a series and those that were due: the others
+    /// have its names.
     fn worth_flushing(
         &self,
         links: &Links,

@@ -1,5 +1,4 @@
-//! The plan of a restart, done: datasets are looked at, fetched and put back as it says, until all
-//! is settled; then what the program is not to see is hidden, and told.
+//! The plan of a restart, carried out; then what the program is not to see is hidden, and told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -21,11 +20,10 @@ use crate::transfer::{
     Check, Verified, names_on_prefix, note_return, note_success, verify_on_prefix,
 };
 
-/// NamesById of files on the prefix, by the dataset that was looked at.
+/// Files on the prefix, by the dataset that was looked at.
 type NamesById = BTreeMap<u64, Vec<String>>;
 
 impl Restorer {
-    /// Collects what is known at a start, but for what the user asks for.
     pub(crate) fn restart_from(&self, index: Index, report: &RebuildReport) -> Restart {
         let settings = &self.site.settings;
         let wishes = Wishes {
@@ -38,7 +36,6 @@ impl Restorer {
         Restart::new(index, self.rank.series.series().len(), wishes, stranded)
     }
 
-    /// Returns what the cache offers, as far as a plan has to know it.
     pub(crate) fn known_in_cache(&self, report: &RebuildReport) -> Vec<Cached> {
         let known = report.offered.iter().map(|one| Cached {
             id: one.id,
@@ -50,10 +47,7 @@ impl Restorer {
         known.collect()
     }
 
-    /// Does what the plan says, and takes out of `report` what is not to be offered. Collective.
-    ///
-    /// # Errors
-    /// Communication failed, or the cache cannot be changed.
+    /// Takes out of `report` what is not to be offered. Collective.
     pub(crate) fn do_plan(
         &self,
         links: &Links,
@@ -115,7 +109,7 @@ impl Restorer {
         Ok(hidden)
     }
 
-    /// A candidate has its turn: it is looked at, and may be in the cache then.
+    /// The dataset may be in the cache then.
     fn try_one(
         &self,
         links: &Links,
@@ -149,7 +143,6 @@ impl Restorer {
         Ok(found)
     }
 
-    /// Cached datasets that the program is not to see leave what is offered.
     fn withdraw_offers(
         &self,
         plan: &StartPlan,
@@ -186,8 +179,7 @@ impl Restorer {
         }
     }
 
-    /// Of what lies on the prefix, what is hidden; and what is not, though hidden ones have it,
-    /// too.
+    /// Of what lies on the prefix, what is hidden; and what is not, though hidden ones have it.
     fn settle(
         &self,
         links: &Links,
@@ -248,7 +240,6 @@ impl Restorer {
         Ok(())
     }
 
-    /// What is newer than the current one and was not needed, by the name of the current one.
     fn tell_after_current(
         &self,
         restart: &Restart,
@@ -281,7 +272,6 @@ fn listed(restart: &Restart, id: u64) -> Option<IndexedDataset> {
     restart.index.listed.iter().find(|one| one.id == id).cloned()
 }
 
-/// What the plan is to know of a look.
 fn look_of(found: &Verified, id: u64, depth: LookedFor, report: &RebuildReport) -> LookResult {
     let shares = report.offered.iter().filter(|cached| {
         depth == LookedFor::ToStay && found.names.iter().any(|name| cached.has(name))

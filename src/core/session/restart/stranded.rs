@@ -1,5 +1,5 @@
-//! What is whole in the cache, but cannot come to where its ranks run now: it goes to the prefix
-//! from where it is, and from there to its ranks. No copy goes before another one is there.
+//! What is whole in the cache, but cannot come to where its ranks run now, goes to the prefix, and
+//! from there to its ranks. No copy goes before another one is there.
 
 use crate::cache::agree::agree;
 use crate::cache::evict::discard;
@@ -16,11 +16,7 @@ use crate::session::restart::Restorer;
 use crate::transfer::{Left, flush_shares, kept_by_newer};
 
 impl Restorer {
-    /// Publishes what the plan says, from the nodes that have it; its copies in the cache go, and
-    /// the nodes have room again. Collective.
-    ///
-    /// # Errors
-    /// Communication failed, or the cache cannot be changed.
+    /// The copies in the cache go, and the nodes have room again. Collective.
     pub(crate) fn publish_stranded(
         &self,
         links: &Links,
