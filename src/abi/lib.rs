@@ -49,8 +49,7 @@ pub struct Host {
     pub enter_thread: extern "C" fn(),
     /// Absolute path of the shim library, for messages.
     pub library_path: *const c_char,
-    /// Flushes (`fflush`) nothing, closes nothing: number of tracked descriptors still open for
-    /// writing with this token (0 when the token is unknown).
+    /// Counts descriptors with this token that are open for writing; 0 for an unknown one.
     pub open_count: extern "C" fn(token: u64) -> c_int,
     /// Undoes one `enter_thread` of the calling thread.
     pub leave_thread: extern "C" fn(),

@@ -134,7 +134,7 @@ impl Question {
         out.take()
     }
 
-    /// Reads what [`Self::to_bytes`] has written; `None` if that is malformed.
+    /// Returns `None` for malformed bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader::new(bytes);
         let what = *ALL.get(usize::from(from.byte()?))?;
@@ -171,7 +171,7 @@ impl Reply {
         out.take()
     }
 
-    /// Reads what [`Self::to_bytes`] has written; `None` if that is malformed.
+    /// Returns `None` for malformed bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader::new(bytes);
         let reply = match from.byte()? {

@@ -34,7 +34,7 @@ pub unsafe extern "C" fn SCR_Config(config: *const c_char) -> *const c_char {
     unsafe { libc::strdup(answer.as_ptr()) }
 }
 
-/// Returns the value that was asked for; `None` where a value was set, or there is none.
+/// Returns `None` where a value was set, or there is none.
 pub(super) fn answer(text: Result<Option<&str>>) -> Result<Option<String>> {
     let text = text?.ok_or_else(|| is_null("the setting"))?;
     let mut door = door();

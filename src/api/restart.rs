@@ -20,10 +20,8 @@ pub unsafe extern "C" fn SCR_Have_restart(flag: *mut c_int, name: *mut c_char) -
     unsafe { have_restart(flag, Buffer::new(name)) }
 }
 
-/// Does what [`SCR_Have_restart`] does, for C and for Fortran.
-///
-/// # Safety
-/// `flag` is null or valid for a write.
+/// Does what [`SCR_Have_restart`] does, for Fortran too. Safety: `flag` is null or valid for a
+/// write.
 pub(super) unsafe fn have_restart(flag: *mut c_int, name: Buffer) -> c_int {
     together(
         Call::HaveRestart,
@@ -52,7 +50,6 @@ pub unsafe extern "C" fn SCR_Start_restart(name: *mut c_char) -> c_int {
     start_restart(unsafe { Buffer::new(name) })
 }
 
-/// Begins to read a checkpoint; what the program starts to read is told in `name`.
 pub(super) fn start_restart(name: Buffer) -> c_int {
     together(
         Call::StartRestart,
@@ -106,7 +103,6 @@ pub unsafe extern "C" fn SCR_Delete(name: *const c_char) -> c_int {
     by_name(Call::Delete, unsafe { text_of(name, "the name") })
 }
 
-/// Makes one of the calls that say which dataset they mean.
 pub(super) fn by_name(call: Call, name: Result<Option<&str>>) -> c_int {
     together(
         call,

@@ -58,7 +58,7 @@ pub extern "C" fn scr_engine_table() -> *const Engine {
 
 static PREFIX: OnceLock<CString> = OnceLock::new();
 
-/// Runs `body`; a panic ends routing and yields `fallback`.
+/// A panic ends routing.
 fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         if let Some(session) = engine::session() {
@@ -68,7 +68,6 @@ fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Runs `body` on the session, if there is one.
 fn with_session<T>(fallback: T, body: impl FnOnce(&'static Session) -> T) -> T
 where
     T: Clone,
@@ -77,10 +76,7 @@ where
     guarded(fallback, || body(session))
 }
 
-/// The path behind a C string; empty when null.
-///
-/// # Safety
-/// `text` is null or NUL-terminated and lives until the result is dropped.
+/// Empty when null. Safety: `text` is null or NUL-terminated and lives until the result is dropped.
 unsafe fn path_of<'a>(text: *const c_char) -> &'a Path {
     if text.is_null() {
         return Path::new("");
@@ -90,10 +86,7 @@ unsafe fn path_of<'a>(text: *const c_char) -> &'a Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// Writes `answer` into the caller's verdict.
-///
-/// # Safety
-/// `verdict` points to a [`PathAnswer`] that no one else uses, zeroed but for its path.
+/// Safety: `verdict` points to a [`PathAnswer`] that no one else uses, zeroed but for its path.
 unsafe fn put(answer: Answer, verdict: *mut PathAnswer) {
     // The path is not initialised, so it is written before anything refers to the whole.
     let (answer, path) = match answer {
@@ -160,7 +153,6 @@ fn stat_answer(known: &StatAttributes) -> StatAnswer {
     }
 }
 
-/// The shim as the session sees it.
 struct Shim(Host);
 
 // SAFETY: functions that any thread may call, and a string that lives and stays for ever.

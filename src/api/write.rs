@@ -11,9 +11,7 @@ use scr_core::session::{Call, Flags, ProgramState, Session};
 use super::door::{alone, together, told};
 use super::shared::{Buffer, is_null, text_of};
 
-/// SCR_FLAG_CHECKPOINT.
 const FLAG_CHECKPOINT: c_int = 1;
-/// SCR_FLAG_OUTPUT.
 const FLAG_OUTPUT: c_int = 2;
 
 /// Begins a checkpoint without a name.
@@ -43,7 +41,6 @@ pub unsafe extern "C" fn SCR_Start_output(name: *const c_char, flags: c_int) -> 
     start_output(unsafe { text_of(name, "the name") }, flags)
 }
 
-/// Begins a dataset with a name, or without.
 pub(super) fn start_output(name: Result<Option<&str>>, flags: c_int) -> c_int {
     together(
         Call::StartOutput,
@@ -101,7 +98,6 @@ pub unsafe extern "C" fn SCR_Route_file(name: *const c_char, file: *mut c_char) 
     unsafe { route_file(text_of(name, "the name of the file"), Buffer::new(file)) }
 }
 
-/// Finds where the program is to access the file `name`, and writes it into `file`.
 pub(super) fn route_file(name: Result<Option<&str>>, file: Buffer) -> c_int {
     alone(Call::RouteFile, |state, session| {
         let name = name?.ok_or_else(|| is_null("the name of the file"))?;

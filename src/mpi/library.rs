@@ -23,21 +23,16 @@ const VERSION_BYTES: usize = 8192;
 /// A function that every MPI has, and that neither the shim nor a profiling tool defines.
 const MARK: &CStr = c"PMPI_Comm_rank";
 
-/// An MPI that has been tried, and does what it is to do.
+/// It has been tried, and does what it is to do.
 pub(super) struct Library {
-    /// Its functions.
     pub(super) call: Functions,
-    /// Its constants.
     pub(super) values: Values,
 }
 
-/// What was found out of the MPI that was initialised; stays.
+/// Stays.
 static FOUND: OnceLock<std::result::Result<Library, String>> = OnceLock::new();
 
-/// Returns the program's MPI, which has been initialised.
-///
-/// # Errors
-/// There is none, or none that we can serve.
+/// Fails if no MPI has been initialised, or none that we can serve.
 pub(super) fn library() -> Result<&'static Library> {
     if FOUND.get().is_none() {
         let Some(object) = Object::in_use() else {
@@ -72,17 +67,15 @@ pub fn version() -> String {
     unsafe { version_by(library.call.get_library_version) }
 }
 
-/// An object that has an MPI in it.
 struct Object {
     /// What dlsym looks in for functions.
     functions: *mut c_void,
-    /// What it looks in for data: a program has copies of them, which come first.
+    /// A program has copies of data, which come first.
     data: *mut c_void,
 }
 
 impl Object {
-    /// All that are loaded: first the one that the program sees, then those that were loaded for
-    /// somebody alone.
+    /// First the one that the program sees, then those that were loaded for somebody alone.
     fn all() -> impl Iterator<Item = Object> {
         let seen = find(libc::RTLD_DEFAULT, MARK).map(|address| {
             let name = object_info(address.get()).map_or(std::ptr::null(), |info| info.dli_fname);
@@ -97,12 +90,12 @@ impl Object {
         seen.into_iter().chain(others)
     }
 
-    /// The one whose MPI works.
+    /// Its MPI works.
     fn in_use() -> Option<Object> {
         Object::all().find(|one| one.says(c"PMPI_Initialized") && !one.says(c"PMPI_Finalized"))
     }
 
-    /// What a function answers that puts a flag into its only argument, at any time.
+    /// `name` puts a flag into its only argument, at any time.
     fn says(&self, name: &CStr) -> bool {
         let Some(address) = find(self.functions, name) else { return false };
         let mut flag = 0;
@@ -121,7 +114,6 @@ impl Object {
         unsafe { Values::of(|name| address(self.functions, name), |name| address(self.data, name)) }
     }
 
-    /// Takes it for what it seems to be, and tries it.
     fn examined(&self) -> std::result::Result<Library, String> {
         let refused = |why: String| {
             let name = find(self.functions, c"PMPI_Get_library_version").map(|address| {
@@ -154,7 +146,7 @@ impl Drop for Object {
     }
 }
 
-/// A handle of an object that is loaded; null if there is none.
+/// Null if there is none.
 fn open(name: *const c_char) -> *mut c_void {
     if name.is_null() {
         return std::ptr::null_mut();
@@ -170,7 +162,7 @@ fn find(scope: *mut c_void, name: &CStr) -> Option<NonZeroUsize> {
 
 type GetVersion = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
 
-/// # Safety
+/// Safety: `get` is MPI_Get_library_version.
 /// `get` is MPI_Get_library_version.
 unsafe fn version_by(get: GetVersion) -> String {
     let mut text = [0 as c_char; VERSION_BYTES + 1];

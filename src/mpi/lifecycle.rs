@@ -66,7 +66,7 @@ pub fn at_finalize(callback: fn()) -> Result<()> {
     }
 }
 
-/// Makes the key of an attribute that no duplicate inherits.
+/// Makes an attribute that no duplicate inherits.
 pub(super) fn attribute(mpi: &Library, on_delete: OnDelete) -> Result<c_int> {
     let mut keyval = 0;
     // SAFETY: both functions have the C signatures of attribute callbacks and live for ever; the
@@ -79,7 +79,6 @@ pub(super) fn attribute(mpi: &Library, on_delete: OnDelete) -> Result<c_int> {
     Ok(keyval)
 }
 
-/// A duplicate inherits nothing.
 unsafe extern "C" fn copy_nothing(
     _comm: Handle,
     _keyval: c_int,

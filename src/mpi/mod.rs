@@ -35,7 +35,6 @@ pub fn wait_outside(host: &Arc<dyn Host>) {
     let _ = HOST.set(host.clone());
 }
 
-/// Makes a call that waits for other ranks.
 fn wait<T>(call: impl FnOnce() -> T) -> T {
     match HOST.get() {
         Some(host) => host.outside(call),
@@ -43,7 +42,6 @@ fn wait<T>(call: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Turns a return code of MPI into a result.
 fn check(code: std::ffi::c_int, call: &'static str) -> Result<()> {
     if code == 0 {
         return Ok(());

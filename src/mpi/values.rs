@@ -151,10 +151,7 @@ impl Values {
 
 type GetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
 
-/// Whether the library says that its handles are those of the standard.
-///
-/// # Safety
-/// `get_version` is 0 or the address of MPI_Abi_get_version.
+/// Safety: `get_version` is 0 or the address of MPI_Abi_get_version.
 unsafe fn is_standard(get_version: usize) -> bool {
     if get_version == 0 {
         return false;

@@ -123,19 +123,17 @@ pub struct Counted {
     pub thread: usize,
 }
 
-/// The stream of a communicator that has none yet.
 const NO_STREAM: usize = usize::MAX;
 
-/// What is known of a communicator of all ranks; kept with it.
+/// Kept with a communicator of all ranks.
 struct Known {
-    /// It has ranks of other worlds in it.
     foreign: bool,
-    /// Calls while it had no stream.
+    /// While it had no stream.
     calls: AtomicU64,
     stream: AtomicUsize,
 }
 
-/// Streams whose communicators were freed, as bits.
+/// As bits.
 static FREED: AtomicU64 = AtomicU64::new(0);
 
 /// Where a call counts.
@@ -156,11 +154,9 @@ pub struct Classifier {
     mpi: &'static Library,
     world_size: usize,
     any_thread: bool,
-    /// Communicators with ranks of other worlds may be there.
     merged: AtomicBool,
-    /// The key of what is known of a communicator.
     key: c_int,
-    /// MPI is being finalized: nothing is asked of the key any more.
+    /// Nothing is asked of the key any more.
     ended: AtomicBool,
 }
 
@@ -263,7 +259,7 @@ impl Classifier {
         Ok(stream)
     }
 
-    /// What is known of a communicator; `None`: it is not one of as many ranks as the world has.
+    /// `None`: the communicator has not as many ranks as the world.
     fn known(&self, comm: Handle) -> Option<&'static Known> {
         let (mut size, mut inter, mut found) = (0, 0, 0);
         let mut value: *mut c_void = ptr::null_mut();
@@ -309,10 +305,7 @@ pub fn take_freed() -> impl Iterator<Item = usize> {
     (0..u64::BITS as usize).filter(move |stream| freed >> stream & 1 != 0)
 }
 
-/// Tells whether ranks of other worlds are members.
-///
-/// # Safety
-/// `comm` is an intra-communicator.
+/// Safety: `comm` is an intra-communicator.
 unsafe fn has_others(mpi: &Library, comm: Handle) -> bool {
     let mut result = 0;
     // SAFETY: by this function's contract; the out-parameter is a local.
@@ -322,7 +315,6 @@ unsafe fn has_others(mpi: &Library, comm: Handle) -> bool {
     }
 }
 
-/// A communicator of all ranks is freed.
 unsafe extern "C" fn forget_known(
     _comm: Handle,
     _key: c_int,

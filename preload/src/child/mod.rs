@@ -26,11 +26,9 @@ use crate::path::memory;
 pub(crate) const VARIABLE: &str = "SCR_SHIM_RANK";
 
 struct ParentRank {
-    /// Name of its socket.
     address: Vec<u8>,
-    /// [`VARIABLE`] with its value, as it stands in an environment.
     variable: CString,
-    /// How its children ask it.
+    /// How children of this process ask.
     active: ActiveEngine,
 }
 
@@ -41,17 +39,15 @@ fn rank() -> Option<&'static ParentRank> {
     unsafe { RANK.load(Ordering::Acquire).as_ref() }
 }
 
-/// Returns what the hooks of a child of this process work with.
 pub(crate) fn active() -> Option<&'static ActiveEngine> {
     rank().map(|rank| &rank.active)
 }
 
-/// Returns the entry of an environment that tells of the rank.
 pub(crate) fn variable() -> Option<&'static CStr> {
     rank().map(|rank| rank.variable.as_c_str())
 }
 
-/// Notes that this process is a rank that listens at `address`: its children are told.
+/// Has children of this rank ask at `address`.
 pub(crate) fn adopt(address: &CStr, prefix: &[u8]) {
     know(address.to_bytes(), prefix, aliases::all());
     if let Some(variable) = variable() {
@@ -60,15 +56,13 @@ pub(crate) fn adopt(address: &CStr, prefix: &[u8]) {
     }
 }
 
-/// Notes that this process is a rank without a door: its children ask nobody, nor the rank that
-/// started it.
+/// Has children of a rank without a door ask nobody, nor the rank that started it.
 pub(crate) fn disown() {
     RANK.store(std::ptr::null_mut(), Ordering::Release);
     leave();
 }
 
-/// Makes this process a child of the rank that its environment tells of. Called once, in the
-/// constructor. Returns whether it is one.
+/// Returns false if the environment tells of no rank to ask. Called once, in the constructor.
 pub(crate) fn follow() -> bool {
     let value = std::env::var_os(VARIABLE).map(OsString::into_vec).unwrap_or_default();
     let Some(colon) = value.iter().position(|&byte| byte == b':') else { return false };
@@ -81,8 +75,8 @@ pub(crate) fn follow() -> bool {
     false
 }
 
-/// Takes the rank that started this process out of the environment: a launcher's ranks are no
-/// children of it.
+/// Clears the environment: a launcher's ranks are no children of the rank that started the
+/// launcher.
 pub(crate) fn leave() {
     if std::env::var_os(VARIABLE).is_some() {
         // SAFETY: in the constructor there is no second thread; MPI_Init sets variables, too.
@@ -99,8 +93,8 @@ fn know(address: &[u8], prefix: &[u8], aliases: &[Alias]) {
     RANK.store(Box::into_raw(Box::new(rank)), Ordering::Release);
 }
 
-/// Asks the rank. Without an answer it is the real call, on what the prefix has; but a change that
-/// the rank may have begun, or would not hear of, fails.
+/// Without an answer it is the real call, on what the prefix has; but a change that the rank may
+/// have begun, or would not hear of, fails.
 fn ask(question: &Question) -> Reply {
     let Some(rank) = rank() else { return Reply::Pass };
     let bytes = question.to_bytes();
@@ -127,9 +121,8 @@ fn ask(question: &Question) -> Reply {
     }
 }
 
-/// Asks what an open of the file would be told, for a process that is, or is to be, a child of the
-/// rank and opens it past all hooks. The rank itself may ask, for changes that only the PFS can
-/// make.
+/// Serves a child of the rank that opens the file past all hooks. The rank itself may ask, for
+/// changes that only the PFS can make.
 pub(crate) fn opens(question: &mut crate::path::question::Question, flags: c_int) -> Answer {
     if rank().is_none() {
         return Answer::Pass;
@@ -137,8 +130,7 @@ pub(crate) fn opens(question: &mut crate::path::question::Question, flags: c_int
     question.ask_following(|path, verdict| open(path.as_ptr(), flags, 0, verdict)).0
 }
 
-/// The functions of the engine, asked of the rank. What a child has open is no business of the
-/// rank's: there are no tokens.
+/// What a child has open is no business of the rank's: there are no tokens.
 static TABLE: Engine = Engine {
     size: size_of::<Engine>(),
     version: ABI_VERSION,
@@ -278,7 +270,7 @@ fn text(path: *const c_char) -> Vec<u8> {
     unsafe { CStr::from_ptr(path) }.to_bytes().to_vec()
 }
 
-/// Asks, and writes the answer into the caller's verdict, which stands for "the real call".
+/// The caller's verdict stands for "the real call".
 fn put(question: &Question, verdict: *mut PathAnswer) {
     let reply = ask_in_time(question);
     // SAFETY: the hooks pass a verdict that is theirs alone, initialised but for its path; a path
@@ -323,8 +315,6 @@ fn is_there(path: &[u8]) -> bool {
     unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, nofollow) == 0 }
 }
 
-/// # Safety
-/// See `put`.
 unsafe fn fail(verdict: *mut PathAnswer, code: c_int) {
     // SAFETY: the caller's promise.
     unsafe {

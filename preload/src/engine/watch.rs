@@ -28,9 +28,7 @@ use scr_abi::{
 
 use crate::base::message;
 
-/// The directory that watched ranks write to; who sets it makes it.
 pub(super) const VARIABLE: &str = "SCR_SHIM_WATCH";
-/// Lines that a rank writes at most.
 const LINES_MAX: u64 = 200_000;
 
 struct Watch {
@@ -40,7 +38,7 @@ struct Watch {
     lines: AtomicU64,
     tokens: AtomicU64,
     syncs: AtomicU64,
-    /// Names of open files by token.
+    /// By token.
     open: Mutex<HashMap<u64, Vec<u8>>>,
 }
 
@@ -52,7 +50,6 @@ impl Watch {
 
 static WATCH: OnceLock<Option<Watch>> = OnceLock::new();
 
-/// Returns the table of a rank that is watched, if this one is.
 pub(crate) fn table() -> Option<Engine> {
     let directory = PathBuf::from(std::env::var_os(VARIABLE)?);
     let begin = || match begin(&directory) {
@@ -117,7 +114,6 @@ fn begin(directory: &std::path::Path) -> std::io::Result<Watch> {
     Ok(Watch { file, prefix, process, lines, tokens, syncs, open: Mutex::default() })
 }
 
-/// The name as text of one line.
 fn escaped(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     text.chars()
@@ -141,7 +137,7 @@ fn watch() -> Option<&'static Watch> {
     WATCH.get()?.as_ref()
 }
 
-/// One line more; a child that a fork has made writes none.
+/// A child that a fork has made writes none.
 fn tell(text: std::fmt::Arguments<'_>) {
     let Some(watch) = watch().filter(|watch| watch.process == std::process::id()) else { return };
     let line = watch.lines.fetch_add(1, Ordering::Relaxed);
@@ -215,7 +211,7 @@ extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut 
     answer(verdict, token);
 }
 
-/// Time of modification in nanoseconds.
+/// In nanoseconds.
 fn changed(about: Metadata) -> i64 {
     about.mtime().saturating_mul(1_000_000_000).saturating_add(about.mtime_nsec())
 }

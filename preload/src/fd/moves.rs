@@ -12,12 +12,11 @@ use crate::fd::lazy::{WAKING, hold, put_in_place};
 use crate::fd::open_files::{self, Claim};
 use crate::{engine, fd::stream_writes, signal::guard};
 
-/// For calls that are under way on a file that is to move: it can wait for another occasion, or its
-/// store refuses it and the program waits.
+/// For calls that are under way on the file: the program, or the flush, waits.
 const PATIENCE: Duration = Duration::from_millis(100);
 const PATIENCE_WHEN_REFUSED: Duration = Duration::from_secs(5);
 
-/// Moves the file of `token` to the PFS, for [`scr_abi::Host::move_out`].
+/// Serves as [`scr_abi::Host::move_out`].
 pub(crate) extern "C" fn move_out(token: u64) {
     let Some(active) = engine::active() else { return };
     guard::enter_thread();
@@ -27,15 +26,14 @@ pub(crate) extern "C" fn move_out(token: u64) {
     guard::leave_thread();
 }
 
-/// Moves the file of `claim`, which its store refuses with `code` (0: for want of room, which the
-/// engine knows of), to the PFS, unless it has moved since a call found that which was `begun`
-/// then. False: it is impossible. Guard held; no call of this thread on the file is under way.
+/// Moves a file that its store refuses with `code` (0: for want of room, which the engine knows
+/// of), unless it has moved since `begun`. Guard held; no call of this thread on the file is under
+/// way.
 pub(crate) fn evacuate(table: &Engine, claim: Claim, code: c_int, begun: Moment) -> bool {
     let _one_at_a_time = WAKING.lock();
     Moment::now() != begun || move_file(table, claim.token, MoveReason::Refused(code))
 }
 
-/// Why a file moves to the PFS while it is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MoveReason {
     /// If anything may write to it unseen it moves another time, at the latest at its close.
@@ -44,8 +42,7 @@ enum MoveReason {
     Refused(c_int),
 }
 
-/// Moves the file of `token` with all descriptors that are open on it. Meanwhile other threads that
-/// write wait as before a lazy descriptor. True if it has moved. [`WAKING`] is held.
+/// Moves all descriptors of `token`'s file; other threads that write wait meanwhile.
 fn move_file(table: &Engine, token: u64, why: MoveReason) -> bool {
     stream_writes::watch();
     let Some(own) = hold(token) else { return false };
@@ -70,16 +67,14 @@ fn move_file(table: &Engine, token: u64, why: MoveReason) -> bool {
     moved
 }
 
-/// What could write to a file whose tokens are lazy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writers {
-    /// All that could be seen wait until the tokens are not lazy any more.
+    /// Those that are seen wait until the tokens are not lazy any more.
     Wait,
-    /// Streams whose writes are not seen, or a number so high that no hook could tell.
+    /// A stream whose writes are not seen, or a number so high that no hook could tell.
     MayWrite,
-    /// A call is under way and does not end.
     Write,
-    /// A mapping: what is written through it to the old file would be lost.
+    /// What is written through a mapping to the old file would be lost.
     Map,
 }
 
@@ -105,7 +100,7 @@ fn writers(tokens: &[u64], why: MoveReason) -> Writers {
     }
 }
 
-/// `old` is on the file of all `tokens`. False if not even the first of them could move.
+/// False if not even the first of `tokens`, which share the file of `old`, could move.
 fn move_held(
     table: &Engine,
     old: c_int,
@@ -146,9 +141,8 @@ fn move_held(
     moved
 }
 
-/// Like [`open_files::replace`]; a thread that only reads or seeks has not waited, so what it has
-/// done to the place of `own`, a copy of the token's descriptors, since the engine looked is done
-/// to `new`.
+/// A thread that only reads or seeks has not waited: what it has done to the place of `own`, a copy
+/// of the token's descriptors, since the engine looked is done to `new`.
 fn replace_in_use(token: u64, own: c_int, new: c_int) {
     // SAFETY: system calls on numbers; the engine gave us the descriptor.
     unsafe {
@@ -163,7 +157,7 @@ fn replace_in_use(token: u64, own: c_int, new: c_int) {
     }
 }
 
-/// Size and time of the last change; `None` if the kernel does not tell.
+/// Size and time of the last change.
 fn stamp(fd: c_int) -> Option<(i64, i64, i64)> {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fstat writes the structure when it returns 0.

@@ -27,13 +27,12 @@ use crate::{fd::changes, fd::failing_store, signal::guard};
 
 type Write = unsafe extern "C-unwind" fn(*mut FILE, *const c_void, isize) -> isize;
 
-/// Places of the two entries in the tables, the same in every glibc since 2.1.
+/// The same in every glibc since 2.1.
 const READ: usize = 14;
 const WRITE: usize = 15;
 
 /// libc's function; 0 until the tables are changed.
 static ORIGINAL: AtomicUsize = AtomicUsize::new(0);
-/// Both tables have our entry.
 static ALL_SEEN: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" {
@@ -43,8 +42,7 @@ unsafe extern "C" {
     fn __fwriting(stream: *mut FILE) -> c_int;
 }
 
-/// Puts our function into libc's tables where they fit: from now on a full store is met by moving
-/// the file, for streams as well. Guard held.
+/// Puts our function into libc's tables where they fit. Guard held.
 pub(crate) fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
@@ -71,7 +69,6 @@ pub(crate) fn watch() {
     });
 }
 
-/// Tells whether what streams write is seen.
 pub(crate) fn are_seen() -> bool {
     ALL_SEEN.load(Ordering::Acquire)
 }
@@ -82,7 +79,6 @@ fn address(name: &CStr) -> Option<usize> {
     (found != 0).then_some(found)
 }
 
-/// Stores into memory that may be read-only.
 fn set(word: &AtomicUsize, value: usize) {
     let page = page_bytes();
     let address = std::ptr::from_ref(word) as usize;
@@ -100,7 +96,6 @@ fn set(word: &AtomicUsize, value: usize) {
     }
 }
 
-/// Whether the memory at `address` can be written, as the kernel says.
 fn is_writable(address: usize) -> Option<bool> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let number = |text: &str| usize::from_str_radix(text, 16).ok();
@@ -112,7 +107,6 @@ fn is_writable(address: usize) -> Option<bool> {
     })
 }
 
-/// libc's function, as soon as the file may be changed, and once more where there is room.
 unsafe extern "C-unwind" fn file_write(
     stream: *mut FILE,
     data: *const c_void,
@@ -143,11 +137,8 @@ unsafe extern "C-unwind" fn file_write(
     done
 }
 
-/// Writes what the stream holds back, outside of our work, where a full store can be dealt with.
-/// Returns the errno of a failure: closing the stream will not tell of it any more.
-///
-/// # Safety
-/// `stream` is an open stream.
+/// Writes what the stream holds back; outside of our work, where a full store can be dealt with.
+/// Closing the stream will not tell of the error any more. Safety: `stream` is open.
 pub(crate) unsafe fn flush(stream: *mut FILE) -> Option<c_int> {
     // SAFETY: the caller's promise.
     let failed = unsafe { __fwriting(stream) != 0 && libc::fflush(stream) != 0 };

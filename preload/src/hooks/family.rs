@@ -18,7 +18,6 @@
 //! `looking` and `opening` are the same two for calls that find nothing under a name which another
 //! rank is changing, and which are made again then (`path/turns.rs`).
 
-/// See the file head.
 macro_rules! interpose {
     ($( $kind:ident [$($name:ident),+ $(,)?] $args:tt -> $ret:ty = $real:ty => $body:ident; )+) => {
         $( $crate::hooks::family::interpose_names! {
@@ -27,7 +26,6 @@ macro_rules! interpose {
     };
 }
 
-/// Takes the aliases of one line apart.
 macro_rules! interpose_names {
     ($kind:ident [] $args:tt -> $ret:ty = $real:ty => $body:ident) => {};
     ($kind:ident [$name:ident $($rest:ident)*] $args:tt -> $ret:ty = $real:ty => $body:ident) => {
@@ -36,7 +34,6 @@ macro_rules! interpose_names {
     };
 }
 
-/// Exports one symbol in a module of its name.
 macro_rules! interpose_one {
     (plain $($rest:tt)*) => { $crate::hooks::family::interpose_plain! { once $($rest)* } };
     (looking $($rest:tt)*) => { $crate::hooks::family::interpose_plain! { settled $($rest)* } };
@@ -48,7 +45,6 @@ macro_rules! interpose_one {
     };
 }
 
-/// The same through redhook.
 macro_rules! interpose_plain {
     ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
         #[allow(non_snake_case)]
@@ -67,7 +63,6 @@ macro_rules! interpose_plain {
     };
 }
 
-/// The same for a cancellation point.
 macro_rules! interpose_cancellable {
     ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
         #[allow(non_snake_case)]
@@ -85,7 +80,6 @@ macro_rules! interpose_cancellable {
     };
 }
 
-/// The function that finds the real symbol and runs the body, as often as `how` says.
 macro_rules! interpose_dispatch {
     ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
         #[inline]

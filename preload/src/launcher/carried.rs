@@ -7,10 +7,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// The variable that holds the word.
 pub(crate) const NAME: &str = "SCR_LAUNCH_ENV";
 
-/// Writes the variables as one word.
 pub(crate) fn encode(variables: &[(OsString, OsString)]) -> String {
     let mut word = String::new();
     for (name, value) in variables {
@@ -25,7 +23,7 @@ pub(crate) fn encode(variables: &[(OsString, OsString)]) -> String {
     word
 }
 
-/// Reads a word of [`encode`]; what is malformed is left out.
+/// Leaves out what is malformed.
 pub(crate) fn decode(word: &OsStr) -> Vec<(OsString, OsString)> {
     let mut bytes = Vec::new();
     let mut rest = word.as_bytes();

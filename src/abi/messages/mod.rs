@@ -59,7 +59,6 @@ impl Id {
 mod tests {
     use super::*;
 
-    /// Longest title and longest other part, in characters: more is not read.
     const TITLE_MAX: usize = 80;
     const PART_MAX: usize = 360;
 

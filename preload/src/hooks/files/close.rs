@@ -34,7 +34,6 @@ interpose! {
         = Fcntl => fcntl;
 }
 
-/// Tells whether an error of close(2) means that data were lost.
 pub(super) fn loses_data(code: c_int) -> bool {
     matches!(code, libc::EIO | libc::ENOSPC | libc::EDQUOT)
 }
@@ -51,8 +50,8 @@ unsafe fn close(real: Close, fd: c_int) -> c_int {
     done.unwrap_or_else(|| unsafe { real(fd) })
 }
 
-/// Tells the engine of a descriptor that was closed, with this result: what its store could not
-/// make durable goes to the PFS. Returns what the program is told. Guard held.
+/// Returns what the program is told; what its store could not make durable goes to the PFS. Guard
+/// held.
 pub(super) fn ended(
     table: &Engine,
     released: Released,
@@ -70,8 +69,7 @@ pub(super) fn ended(
     if report(table, [released]) && kept { Ok(0) } else { result }
 }
 
-/// Tells the engine what `fd`, which is about to be closed, has written, if that was followed from
-/// the file's start to its end. Guard held.
+/// Looks at an `fd` that is about to be closed. Guard held.
 pub(super) fn tell_whole(table: &Engine, fd: c_int) {
     let Some(whole) = in_order::finish(fd) else { return };
     if let Some(claim) = open_files::claim(fd)
@@ -81,10 +79,8 @@ pub(super) fn tell_whole(table: &Engine, fd: c_int) {
     }
 }
 
-/// Closes a tracked descriptor by `call`. `None` if it is not tracked: nothing was done.
-///
-/// The claim is given up first: once the real call has returned, the number can belong to another
-/// thread's new file.
+/// Returns `None` if `fd` is not tracked: nothing was done. The claim is given up first: once the
+/// real call has returned, the number can belong to another thread's new file.
 pub(super) fn close_tracked(
     fd: c_int,
     call: impl FnOnce() -> Result<c_int, c_int>,
@@ -168,7 +164,7 @@ unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_in
     }
 }
 
-/// A new descriptor, made by `call`, is a copy of `from`.
+/// `call` makes the copy.
 fn copied(from: c_int, call: impl Fn() -> c_int) -> c_int {
     if !open_files::may_hold(from) {
         return fresh(call());
@@ -191,7 +187,7 @@ fn copied(from: c_int, call: impl Fn() -> c_int) -> c_int {
     done.unwrap_or_else(call)
 }
 
-/// `to` is replaced by a copy of `from`; whatever `to` was is closed by the call.
+/// Whatever `to` was is closed by the call.
 fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
     if from == to || !(open_files::may_hold(from) || open_files::may_hold(to)) {
         return call();
@@ -217,7 +213,7 @@ fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
     done.unwrap_or_else(call)
 }
 
-/// What a real call returned; must follow it at once.
+/// Must follow the real call at once.
 fn checked(result: c_int) -> Result<c_int, c_int> {
     if result < 0 { Err(guard::errno()) } else { Ok(result) }
 }

@@ -28,7 +28,6 @@ type Ftruncate = unsafe extern "C-unwind" fn(c_int, off_t) -> c_int;
 type Fallocate = unsafe extern "C-unwind" fn(c_int, c_int, off_t, off_t) -> c_int;
 type PosixFallocate = unsafe extern "C-unwind" fn(c_int, off_t, off_t) -> c_int;
 
-/// What [`copied_by_hand`] moves in one call.
 const COPY_BYTES: usize = 1 << 20;
 
 // linux/fs.h: the blocks of another file become those of this one.
@@ -68,8 +67,8 @@ interpose! {
         -> c_int = PosixFallocate => posix_fallocate;
 }
 
-/// Makes a call that changes the file, and once more when that has moved; -1 if it is impossible,
-/// errno is set. While the file moves no call is under way, this one neither.
+/// Makes a call that changes the file, and once more when that has moved; -1: errno is set. While
+/// the file moves no call is under way, this one neither.
 macro_rules! checked {
     ($fd:expr, $call:expr) => {
         checked!(changes::begin, $fd, $call)
@@ -186,9 +185,8 @@ unsafe fn pwritev2(
     unsafe { go_on(fd, parts, count, done, more) }
 }
 
-/// Goes on with a vector that was cut short: `call` gets what is left of it, and how much is done.
-///
-/// # Safety
+/// `call` gets what is left of a vector that was cut short, and how much is done. Safety: the
+/// program passed `count` parts to a call that has written `done`.
 /// `parts` are `count` parts, as the program described them in a call that has written `done`.
 unsafe fn go_on(
     fd: c_int,
@@ -219,7 +217,7 @@ unsafe fn go_on(
     done
 }
 
-/// Number of parts; a part of what the program passed as an int.
+/// Long lists are shortened to what an int counts.
 fn few(parts: &[iovec]) -> c_int {
     c_int::try_from(parts.len()).unwrap_or(c_int::MAX)
 }
@@ -251,8 +249,7 @@ unsafe fn copy_file_range(
     done
 }
 
-/// copy_file_range(2) between a cached file and one that is not: for the program both lie on one
-/// file system.
+/// For the program a cached file and one that is not lie on one file system.
 unsafe fn copied_by_hand(
     from: c_int,
     from_at: *mut i64,
@@ -341,7 +338,7 @@ unsafe fn fdatasync(real: Sync, fd: c_int) -> c_int {
     synced(real, fd)
 }
 
-/// Changes nothing: the file may move meanwhile.
+/// Nothing is changed, so the file may move meanwhile.
 fn synced(real: Sync, fd: c_int) -> c_int {
     reuse::settle_of(fd);
     let begun = Moment::now();

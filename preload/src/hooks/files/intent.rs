@@ -7,16 +7,15 @@ use std::ffi::c_int;
 
 use crate::{fd::changes, fd::in_order, fd::open_files};
 
-/// Has `fd` replaced if it is lazy, and follows it no more; to be asked before every change through
-/// `fd` that has no end to be seen; see [`changes::begin`] for the others. False: it is impossible,
-/// errno is set.
+/// Prepares a change through `fd` that has no end to be seen; see [`changes::begin`] for the
+/// others. `fd` is followed no more. False: the change is impossible, errno is set.
 #[inline]
 pub(super) fn may_change(fd: c_int) -> bool {
     in_order::stop(fd);
     may_be_changed(fd)
 }
 
-/// Does what [`may_change`] does for changes that will be seen.
+/// Prepares changes that will be seen.
 #[inline]
 pub(super) fn may_be_changed(fd: c_int) -> bool {
     !open_files::is_lazy(fd) || changes::wake(fd).unwrap_or(true)

@@ -94,10 +94,10 @@ unsafe fn creat(real: Creat, path: *const c_char, mode: mode_t) -> c_int {
     }
 }
 
-/// Answers that one open may get: where the file was, where it has gone, the PFS.
+/// Where the file was, where it has gone, the PFS.
 const ASKS_MAX: usize = 3;
 
-/// The body of all: `call` makes the real call on another path, or on the program's.
+/// `call` makes the real call on another path, or on the program's.
 unsafe fn open_any(
     dirfd: c_int,
     path: *const c_char,
@@ -143,10 +143,7 @@ unsafe fn open_any(
     done.unwrap_or_else(|| fresh(call(None)))
 }
 
-/// Tells whether the kernel refuses the open: it creates no file with a slash behind its name,
-/// whatever is there.
-///
-/// # Safety
+/// Knows that the kernel creates no file with a slash behind its name, whatever is there. Safety:
 /// `path` is null or a C string.
 pub(super) unsafe fn is_refused(path: *const c_char, flags: c_int) -> bool {
     // SAFETY: the caller's promise.
@@ -155,10 +152,7 @@ pub(super) unsafe fn is_refused(path: *const c_char, flags: c_int) -> bool {
         && unsafe { CStr::from_ptr(path) }.to_bytes().ends_with(b"/")
 }
 
-/// Finds the name by which a descriptor's own name has to be opened.
-///
-/// # Safety
-/// `path` is null or a C string.
+/// Finds the name behind a descriptor's own name. Safety: `path` is null or a C string.
 pub(in crate::hooks) unsafe fn name_behind(path: *const c_char, flags: c_int) -> Option<CString> {
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY || flags & libc::O_TRUNC != 0;
     if !writes || path.is_null() || engine::active().is_none() {
@@ -168,7 +162,7 @@ pub(in crate::hooks) unsafe fn name_behind(path: *const c_char, flags: c_int) ->
     identity::number_in(unsafe { CStr::from_ptr(path) }.to_bytes()).and_then(identity::name_behind)
 }
 
-/// Opens a directory or a path handle: never tracked, but what is seen under the name decides.
+/// A directory or a path handle is never tracked, but what is seen under the name decides.
 unsafe fn open_handle(
     dirfd: c_int,
     path: *const c_char,
@@ -190,13 +184,12 @@ unsafe fn open_handle(
     unsafe { below_prefix(-1, dirfd, path, job) }
 }
 
-/// Directories, nameless files and mere path handles are never routed.
 fn concerns_files(flags: c_int) -> bool {
     flags & libc::O_TMPFILE != libc::O_TMPFILE && flags & (libc::O_DIRECTORY | libc::O_PATH) == 0
 }
 
-/// Opens a located path as the engine says: `call` returns the result and its descriptor, or an
-/// errno. `None`: the real call without tracking, outside of our work. Guard held.
+/// Opens by `call`, which returns the result and its descriptor, or an errno. `None`: the real call
+/// without tracking, outside of our work. Guard held.
 pub(super) fn open_below<T>(
     mut question: Question,
     flags: c_int,
@@ -223,8 +216,7 @@ fn may_stay(table: &scr_abi::Engine, fd: c_int) -> bool {
     wake_beyond(table, fd) && (!unseen() || wake_descriptor(table, fd))
 }
 
-/// Has `fd`, which the program has opened just now, write over a file that is no longer needed, if
-/// the engine has one for it. Guard held.
+/// `fd`, just opened, is to write over a file that is no longer needed. Guard held.
 fn write_over(table: &scr_abi::Engine, fd: c_int, flags: c_int) {
     let claim = open_files::claim(fd).filter(|claim| claim.writable && !claim.lazy);
     let Some(claim) = claim.filter(|_| reuse::fits(fd, flags)) else { return };
@@ -236,7 +228,7 @@ fn write_over(table: &scr_abi::Engine, fd: c_int, flags: c_int) {
     }
 }
 
-/// Asks once and opens; the first part says whether the engine has another answer by now.
+/// The first part says whether the engine has another answer by now.
 fn open_as_told<T>(
     question: &mut Question,
     flags: c_int,

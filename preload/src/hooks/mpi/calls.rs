@@ -19,7 +19,7 @@ use crate::{
     path::memory, signal::handlers,
 };
 
-/// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.
+/// Of MPICH; merely nonzero elsewhere.
 const ERR_OTHER: c_int = 15;
 
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -68,25 +68,19 @@ macro_rules! mpi_one {
 
 pub(super) use {mpi, mpi_one};
 
-/// What a hooked call does besides the call.
 pub(super) enum Role {
     /// MPI_Init, MPI_Init_thread.
     Init,
-    /// MPI_Session_init.
     Session,
-    /// Makes a communicator of a session's ranks.
     OfSession,
-    /// MPI_Finalize.
     Finalize,
     /// Synchronises a communicator, which is this argument.
     Sync(usize, c_int),
-    /// Worth a note to the engine.
     Note(c_int),
-    /// MPI_File_open; which arguments are the communicator and the name.
+    /// Which arguments are the communicator and the name.
     FileOpen(usize, usize),
-    /// Any other call of MPI-IO.
     File,
-    /// Only its depth matters.
+    /// Any other call: what MPI calls inside does not count.
     Depth,
 }
 
@@ -147,7 +141,6 @@ mpi! {
         => Role::Note(event::DYNAMIC_PROCESSES);
 }
 
-/// Returns a name from `concat!`, with its NUL.
 pub(super) const fn c_string(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {
         Ok(name) => name,
@@ -155,7 +148,6 @@ pub(super) const fn c_string(name: &'static str) -> &'static CStr {
     }
 }
 
-/// Says that a function of MPI was called that no loaded library has.
 pub(super) fn missing(symbol: &str) -> c_int {
     message::complain(
         messages::MPI_FUNCTION_MISSING,
@@ -164,7 +156,7 @@ pub(super) fn missing(symbol: &str) -> c_int {
     ERR_OTHER
 }
 
-/// Runs `call`, and what `role` asks for if the program itself made the call.
+/// Plays `role` only if the program itself made the call.
 pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_int) -> c_int {
     let Some(caller) = Caller::of_mpi() else { return call() };
     reuse::settle(); // other ranks may hear of the file by this call
@@ -220,7 +212,7 @@ fn note(what: c_int, path: Option<&CStr>) {
     }
 }
 
-/// Returns the canonical name of what MPI-IO is about to open, if it lies below the prefix.
+/// Returns the canonical name, if that lies below the prefix.
 fn note_file_open(comm: usize, name: usize) -> Option<CString> {
     let active = engine::active()?;
     let name = name as *const c_char;
@@ -240,7 +232,6 @@ fn note_file_open(comm: usize, name: usize) -> Option<CString> {
     Some(path)
 }
 
-/// The real MPI_Init, then the engine.
 fn initialise(call: impl FnOnce() -> c_int) -> c_int {
     let _depth = MpiDepth::enter();
     let result = call();

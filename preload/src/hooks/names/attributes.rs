@@ -44,7 +44,6 @@ interpose! {
         -> c_int = UtimensAt => utimensat;
 }
 
-/// Asks where the file is, and makes the call there. `None`: the real call.
 unsafe fn change(
     dirfd: c_int,
     path: *const c_char,
@@ -69,7 +68,7 @@ unsafe fn change(
     unsafe { below_prefix(-1, dirfd, path, job) }
 }
 
-/// Like [`change`], for mode, owner and times: the engine is told afterwards.
+/// The engine is told afterwards of mode, owner and times.
 unsafe fn attributes(
     dirfd: c_int,
     path: *const c_char,

@@ -110,7 +110,7 @@ unsafe fn remove(real: ByPath, path: *const c_char) -> c_int {
     }
 }
 
-/// The `S_IFMT` bits of what the file system has under a name, 0 for nothing.
+/// Its `S_IFMT` bits, 0 for nothing.
 fn kind_of(path: &CStr) -> libc::mode_t {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: lstat writes the structure when it returns 0; the guard is held.
@@ -135,15 +135,12 @@ fn unlink_below(question: &Question) -> Outcome<c_int> {
     })
 }
 
-/// The kernel refuses to remove or rename what is named `.` or `..`.
 fn ends_in_dots(path: &[u8]) -> bool {
     let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
     let name = path[..end].rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     name == b"." || name == b".."
 }
 
-/// # Safety
-/// `path` is null or a C string.
 unsafe fn is_dots(path: *const c_char) -> bool {
     // SAFETY: the caller's promise.
     !path.is_null() && ends_in_dots(unsafe { CStr::from_ptr(path) }.to_bytes())
@@ -181,8 +178,8 @@ unsafe fn mkdirat(real: MkdirAt, dirfd: c_int, path: *const c_char, mode: mode_t
     unsafe { make_directory(dirfd, path, || real(dirfd, path, mode)) }
 }
 
-/// Directories are real, on the PFS; the engine is told. One that is still there for the sake of
-/// files that the program does not see any more is as good as new.
+/// Directories are real, on the PFS. One that is still there for the sake of files that the program
+/// does not see any more is as good as new.
 unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c_int) -> c_int {
     // SAFETY: as in `unlink`.
     let done = unsafe {
@@ -207,7 +204,7 @@ unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c
 }
 
 /// A file that the program has deleted, and that waits on the PFS for its real deletion, makes room
-/// now. Whether the cache has something of the name.
+/// now. True: the cache has something of the name.
 fn finds_no_room(question: &mut Question) -> bool {
     let found = question.lookup(false);
     if matches!(found, Answer::Fail(libc::ENOENT)) {
@@ -309,7 +306,6 @@ unsafe fn renameat2(
     }
 }
 
-/// `None` if neither name lies below the prefix.
 unsafe fn rename_any(
     from_dir: c_int,
     from: *const c_char,

@@ -130,7 +130,6 @@ unsafe fn lremovexattr(real: Remove, path: *const c_char, name: *const c_char) -
     unsafe { write(path, false, |to| real(to.as_ptr(), name)).unwrap_or_else(|| real(path, name)) }
 }
 
-/// `None`: the real call.
 unsafe fn read(
     path: *const c_char,
     follow: bool,
@@ -150,7 +149,6 @@ unsafe fn read(
     unsafe { below_prefix(-1, AT_FDCWD, path, job) }
 }
 
-/// `None`: the real call.
 unsafe fn write(path: *const c_char, follow: bool, call: impl Fn(&CStr) -> c_int) -> Option<c_int> {
     let job = |mut question: Question| match question.change(follow) {
         Answer::Pass | Answer::Done => Outcome::Pass,

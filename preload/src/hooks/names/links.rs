@@ -85,10 +85,8 @@ unsafe fn linkat(
     }
 }
 
-/// True if `target` is a descriptor in a name's clothes: a file that has no name, mostly.
-///
-/// # Safety
-/// `target` is null or a C string.
+/// `target` stands for a descriptor: a file that has no name, mostly. Safety: it is null or a C
+/// string.
 unsafe fn is_handle(target: *const c_char, flags: c_int) -> bool {
     if target.is_null() {
         return false;
@@ -99,8 +97,7 @@ unsafe fn is_handle(target: *const c_char, flags: c_int) -> bool {
         || flags & libc::AT_SYMLINK_FOLLOW != 0 && identity::number_in(target).is_some()
 }
 
-/// Gives such a file a name; `call` makes the real call with another one. What lies in the cache is
-/// linked by its own name.
+/// `call` makes the real call with another name. What lies in the cache is linked by its own name.
 unsafe fn nameless(
     target_dir: c_int,
     target: *const c_char,
@@ -151,8 +148,7 @@ fn in_place_of_a_deleted_one(question: Question, call: impl Fn(&CStr) -> c_int) 
     outcome
 }
 
-/// `None`: the real call. The new name decides whose business it is, and the target, if the new
-/// name lies elsewhere.
+/// The new name decides whose business it is, and the target, if the new name lies elsewhere.
 unsafe fn hard_link(
     target_dir: c_int,
     target: *const c_char,
@@ -281,7 +277,7 @@ unsafe fn readlinkat(
     }
 }
 
-/// Of the fortified forms the real one judges the sizes: it ends the program when they do not fit.
+/// The real function judges the sizes: it ends the program when they do not fit.
 unsafe fn readlink_checked(
     real: ReadlinkChecked,
     path: *const c_char,
@@ -315,7 +311,7 @@ unsafe fn readlinkat_checked(
     }
 }
 
-/// Does what readlink(2) does; `buffer` is the program's, for what the kernel would not say.
+/// `buffer` is the program's, for what the kernel would not say.
 unsafe fn read_link(
     dirfd: c_int,
     path: *const c_char,
@@ -370,10 +366,8 @@ unsafe fn canonicalize_file_name(real: Canonical, path: *const c_char) -> *mut c
     unsafe { canonical(path, std::ptr::null_mut()).unwrap_or_else(|| real(path)) }
 }
 
-/// Where the file should be that a name like `/proc/self/fd/7` stands for, if it is in the cache.
-///
-/// # Safety
-/// `path` is null or a C string.
+/// Where the cached file should be that a name like `/proc/self/fd/7` stands for. Safety: `path` is
+/// null or a C string.
 unsafe fn behind_descriptor(path: *const c_char) -> Option<CString> {
     engine::active().filter(|_| !path.is_null())?;
     // SAFETY: not null, so a C string by this function's contract.
@@ -428,8 +422,8 @@ unsafe fn statvfs(real: Statvfs, path: *const c_char, buffer: *mut libc::statvfs
     }
 }
 
-/// A cached file has the file system of its bytes, as fstatfs on its descriptor would say. A file
-/// that is elsewhere has that of its directory.
+/// A cached file has the file system of its bytes, as fstatfs on its descriptor would say. One that
+/// is elsewhere has that of its directory.
 unsafe fn file_system(path: *const c_char, call: impl Fn(&CStr) -> c_int) -> Option<c_int> {
     engine::active()?;
     let job = |mut question: Question| match question.lookup(true) {

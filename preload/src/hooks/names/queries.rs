@@ -27,7 +27,7 @@ interpose! {
     ) -> c_int = Handle => name_to_handle_at;
 }
 
-/// Makes the call on a cached file; `None`: the real call on the program's own name.
+/// `None`: the real call on the program's own name.
 unsafe fn where_it_lies<T: PartialEq + From<i8>>(
     dirfd: c_int,
     path: *const c_char,

@@ -42,9 +42,9 @@ interpose! {
         = AccessAt => faccessat;
 }
 
-/// Block size that an answer without a file gives.
+/// For an answer without a file.
 const BLOCK_BYTES: i64 = 4096;
-/// Unit of `st_blocks`.
+/// Of `st_blocks`.
 const SECTOR_BYTES: u64 = 512;
 
 unsafe fn stat(real: Stat, path: *const c_char, buffer: *mut libc::stat) -> c_int {
@@ -122,7 +122,6 @@ unsafe fn fxstatat(
     }
 }
 
-/// `None`: the real call.
 unsafe fn stat_any(
     dirfd: c_int,
     path: *const c_char,
@@ -264,7 +263,7 @@ unsafe fn access_any(
     unsafe { below_prefix(-1, dirfd, path, job) }
 }
 
-/// access(2) by permission bits, for a file that is not here to ask.
+/// By permission bits, for a file that is not here to ask.
 fn permits(known: &StatAnswer, mode: c_int) -> bool {
     // SAFETY: neither has preconditions.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };

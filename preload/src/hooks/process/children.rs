@@ -47,7 +47,7 @@ interpose! {
         = WaitId => waitid;
 }
 
-/// What was known of names may be so no more. Passes the child's status on.
+/// What was known of names may be so no more.
 fn ended(result: c_int) -> c_int {
     if result >= 0 && engine::active().is_some() {
         canonical::forget();

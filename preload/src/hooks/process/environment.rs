@@ -17,7 +17,6 @@ interpose! {
     ) -> c_int = Exec => execute;
 }
 
-/// An environment that has more entries is passed on as it is.
 const ENTRIES_MAX: usize = 1024;
 
 unsafe fn execute(
@@ -35,11 +34,9 @@ unsafe fn execute(
     }
 }
 
-/// Makes `call` with an environment that tells of the rank, if the given one loads us and does not.
-/// No allocation and no lock: the caller may be a vfork child.
-///
-/// # Safety
-/// `environment` is null or an array of C strings that ends with null.
+/// Adds the rank to an environment that loads us and does not tell of it. No allocation and no
+/// lock: the caller may be a vfork child. Safety: `environment` is null or an array of C strings
+/// that ends with null.
 pub(super) unsafe fn with_rank<T>(
     environment: *const *mut c_char,
     call: impl FnOnce(*const *mut c_char) -> T,

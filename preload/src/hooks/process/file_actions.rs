@@ -27,10 +27,9 @@ interpose! {
     plain [posix_spawn_file_actions_destroy](actions: *mut c_void) -> c_int = ByActions => end;
 }
 
-/// An open for writing that a spawn is to make.
 #[derive(Clone)]
 struct Write {
-    /// Address of the program's list of actions.
+    /// Of the program's list of actions.
     actions: usize,
     path: CString,
     flags: c_int,
@@ -38,8 +37,8 @@ struct Write {
 
 static WRITES: Lock<Vec<Write>> = Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
 
-/// Any number of spawns may follow, at any time: the rank is told at each of them. It is asked here
-/// whether it has the file open itself.
+/// Any number of spawns may follow, at any time, and the rank is told at each of them. Here it is
+/// asked whether it has the file open itself.
 unsafe fn add_open(
     real: AddOpen,
     actions: *mut c_void,
@@ -93,8 +92,7 @@ fn forget(actions: *mut c_void) {
     }
 }
 
-/// Asks about what a child opens that is about to be spawned with these actions. An error: what its
-/// open would fail with.
+/// Returns the error that an open of the child would fail with.
 pub(super) fn before_spawn(actions: *const c_void) -> Option<c_int> {
     let active = engine::active().filter(|_| !actions.is_null())?;
     guard::work(|| {

@@ -26,10 +26,8 @@ unsafe fn run(real: Run, path: *const c_char, arguments: *const *mut c_char) -> 
     unsafe { with_place(path, |path| real(path, arguments)) }
 }
 
-/// Makes `call` with the place of the program `path`, if that is in the cache.
-///
-/// # Safety
-/// `path` is null or a C string.
+/// Makes `call` with the place of the program if that is cached. Safety: `path` is null or a C
+/// string.
 pub(super) unsafe fn with_place<T>(
     path: *const c_char,
     call: impl FnOnce(*const c_char) -> T,
