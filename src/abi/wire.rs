@@ -1,8 +1,5 @@
-//! What a child of a rank asks its rank, and what that answers, as bytes on a socket.
-//!
-//! A message is its length (four bytes) and its content; numbers are big-endian, a text is its
-//! length and its bytes. The readers are total. Asker and answerer are processes of one user on one
-//! node.
+//! What a child of a rank asks its rank, and what that answers, as messages on a socket: four bytes
+//! of length, and the content.
 
 use std::io::{self, Read, Write};
 

@@ -1,9 +1,6 @@
 //! The calls of Fortran programs. An argument is the address of a variable, or null where the
-//! program leaves it out; the length of each CHARACTER argument follows after all others. What
-//! such an argument says ends before its trailing blanks, or at a NUL.
-//!
-//! Compilers pass lengths as `int` or as `size_t`. Every processor of ours passes an argument in a
-//! slot of its own, of which the lower half is read here: longer than that is none.
+//! program leaves it out; the length of each CHARACTER argument follows after all others. Compilers
+//! pass it as `int` or as `size_t`: the lower half is read, longer than that is none.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int};

@@ -1,7 +1,5 @@
-//! The engine table that the preload library opens ([`scr_abi`]).
-//!
-//! Nothing of ours may reach the program as a crash: every function catches panics, reports the
-//! first one, and ends routing, so that from then on the program's calls pass.
+//! The engine table that the preload library opens ([`scr_abi`]). Nothing of ours may reach the
+//! program as a crash: after the first panic, which is reported, the program's calls pass.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};

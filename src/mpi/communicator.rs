@@ -1,8 +1,6 @@
-//! [`Comm`] over MPI, on communicators that belong to the engine alone.
-//!
-//! Errors are returned, never fatal: each communicator has a handler of errors that does nothing.
-//! (Libraries of the standard ABI do not agree on the value of MPI_ERRORS_RETURN.) Counts of MPI
-//! are `int`, so long messages travel in chunks of [`CHUNK_BYTES`].
+//! [`Comm`] over MPI, on communicators that belong to the engine alone. Each has a handler of
+//! errors that does nothing, so errors are returned; libraries of the standard ABI do not agree on
+//! the value of MPI_ERRORS_RETURN. Counts of MPI are `int`, so long messages travel in chunks.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
@@ -38,9 +36,6 @@ unsafe impl Sync for MpiComm {}
 
 impl MpiComm {
     /// Makes a private duplicate of the world. Collective over the world.
-    ///
-    /// # Errors
-    /// [`scr_core::error::Error::Comm`] when MPI refuses.
     pub fn duplicate_world() -> Result<Self> {
         let mpi = library()?;
         let mut place = mpi.values.handles(1, mpi.values.comm_null);

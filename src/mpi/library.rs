@@ -1,8 +1,6 @@
-//! The program's own MPI: this library is linked with none.
-//!
-//! A process can have more than one in it (a plug-in host, a tool), so the one counts that has been
-//! initialised. Its functions are those of the object itself: of those by name alone, some would be
-//! the shim's.
+//! The program's own MPI: this library is linked with none. A process can have more than one (a
+//! plug-in host, a tool): the one counts that has been initialised. Its functions are those of the
+//! object itself: of those by name alone, some would be the shim's.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -163,7 +161,6 @@ fn find(scope: *mut c_void, name: &CStr) -> Option<NonZeroUsize> {
 type GetVersion = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
 
 /// Safety: `get` is MPI_Get_library_version.
-/// `get` is MPI_Get_library_version.
 unsafe fn version_by(get: GetVersion) -> String {
     let mut text = [0 as c_char; VERSION_BYTES + 1];
     let mut length = 0;

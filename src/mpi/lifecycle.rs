@@ -49,9 +49,6 @@ pub fn has_parent() -> bool {
 /// Has `callback` run inside MPI_Finalize, while communication still works: as the deletion of an
 /// attribute of MPI_COMM_SELF. Callbacks run in reverse order of registration, so one registered at
 /// init runs after those of the libraries that write files there (HDF5, PETSc).
-///
-/// # Errors
-/// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn at_finalize(callback: fn()) -> Result<()> {
     let mpi = library()?;
     let mut keyval = attribute(mpi, on_delete)?;

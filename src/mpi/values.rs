@@ -1,7 +1,6 @@
-//! The constants of MPI that the engine uses. The standard of MPI 5 gives them values; before it
-//! each MPI chose its own, of two families: Open MPI's handles are addresses of data in its
-//! library, MPICH's and those of its relatives (Intel, Cray, MVAPICH, ParaStation) are numbers of
-//! 32 bits, the same since MPICH 3.
+//! The constants of MPI that the engine uses. Before MPI 5 each MPI chose its own: Open MPI's
+//! handles are addresses of data in its library, those of MPICH and its relatives (Intel, Cray,
+//! MVAPICH, ParaStation) numbers of 32 bits, the same since MPICH 3.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -10,42 +9,26 @@ use std::ffi::{CStr, c_int, c_void};
 /// processor has an `int` in a register.
 pub type Handle = usize;
 
-/// The values of one MPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Values {
-    /// Whose they are.
     pub family: &'static str,
-    /// Bytes of a handle.
     pub handle_bytes: usize,
     /// Where MPI_SOURCE is in a status.
     pub source_offset: usize,
-    /// MPI_COMM_WORLD.
     pub comm_world: Handle,
-    /// MPI_COMM_SELF.
     pub comm_self: Handle,
-    /// MPI_COMM_NULL.
     pub comm_null: Handle,
-    /// MPI_REQUEST_NULL.
     pub request_null: Handle,
-    /// MPI_UINT8_T.
     pub uint8: Handle,
-    /// MPI_INT64_T.
     pub int64: Handle,
-    /// MPI_UINT64_T.
     pub uint64: Handle,
-    /// MPI_MAX.
     pub max: Handle,
-    /// MPI_SUM.
     pub sum: Handle,
-    /// MPI_BAND.
     pub band: Handle,
     /// MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE.
     pub no_status: usize,
-    /// MPI_PROC_NULL.
     pub proc_null: c_int,
-    /// MPI_ANY_SOURCE.
     pub any_source: c_int,
-    /// MPI_UNDEFINED.
     pub undefined: c_int,
     /// MPI_UNEQUAL; MPI_IDENT, MPI_CONGRUENT and MPI_SIMILAR come right before it.
     pub unequal: c_int,

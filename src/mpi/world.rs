@@ -1,11 +1,9 @@
-//! Which of the program's communicators count for the agreement, and the stream of each.
-//!
-//! All ranks must count the same calls. One thread makes the same ones everywhere, if they are on
-//! intra-communicators of all the world's ranks. Calls of several threads have the same order
-//! everywhere only if they are on one communicator. So where MPI lets several threads communicate,
-//! each communicator has a stream of its own; where it does not, all are one, and only the thread
-//! that initialised MPI counts: others call it all the same, in libraries. What was found out about
-//! a communicator is kept with it, as an attribute, which goes when it is freed.
+//! Which of the program's communicators count for the agreement, and the stream of each. All ranks
+//! must count the same calls, and those of several threads have the same order everywhere only if
+//! they are on one communicator. So where MPI lets several threads communicate, each communicator
+//! has a stream of its own; else all are one, and only the thread that initialised MPI counts:
+//! others call it all the same, in libraries. An attribute of the communicator keeps what was found
+//! out.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -25,9 +23,6 @@ use super::values::Handle;
 use super::{check, wait};
 
 /// Returns the rank of this process in the world. Local.
-///
-/// # Errors
-/// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn world_rank() -> Result<usize> {
     let mpi = library()?;
     let mut rank = 0;
@@ -39,9 +34,6 @@ pub fn world_rank() -> Result<usize> {
 
 /// Tells whether `own` is true on some rank of the world, and on all. In a call that all ranks
 /// make, and before there is a communicator of ours. Collective.
-///
-/// # Errors
-/// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn on_some_and_all(own: bool) -> Result<(bool, bool)> {
     let mpi = library()?;
     let words = [i64::from(own), i64::from(!own)];
@@ -62,9 +54,6 @@ pub fn on_some_and_all(own: bool) -> Result<(bool, bool)> {
 }
 
 /// Returns the number of ranks in the world. Local.
-///
-/// # Errors
-/// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn world_size() -> Result<usize> {
     let mpi = library()?;
     let mut size = 0;
@@ -163,9 +152,6 @@ pub struct Classifier {
 impl Classifier {
     /// Makes a classifier. To be called by the thread that has initialised MPI. `any_thread`: some
     /// rank may communicate with several threads (agreed among all ranks).
-    ///
-    /// # Errors
-    /// [`scr_core::error::Error::Comm`] when MPI refuses.
     pub fn new(world_size: usize, any_thread: bool) -> Result<Self> {
         INITIALISED_MPI.set(true);
         let mpi = library()?;
@@ -223,9 +209,6 @@ impl Classifier {
     /// Looks for a stream of the communicator `handle`, at a call of it that all ranks make: `seek`
     /// says which places this rank has when all are there, `place` takes what all have. Now and
     /// then only, since there may be none for long.
-    ///
-    /// # Errors
-    /// [`scr_core::error::Error::Comm`] when MPI refuses.
     pub fn place(
         &self,
         handle: usize,

@@ -1,8 +1,6 @@
 //! A process that a rank has started or forked sees the files that the rank sees: what its hooks
-//! ask goes to the rank, whose engine answers from a thread of its own
-//! (`src/core/session/handles/children.rs`). No engine, no MPI, nothing kept open: a socket for
-//! each question ([`crate::child::inquiry`]). When the rank has gone, or is stopped, the prefix is
-//! all there is.
+//! ask goes to the rank (`src/core/session/handles/children.rs`), by a socket for each question
+//! ([`crate::child::inquiry`]). When the rank has gone, or is stopped, the prefix is all there is.
 
 mod inquiry;
 

@@ -1,8 +1,6 @@
-//! The one pointer that says whether hooks have work to do.
-//!
-//! Invariant: [`active`] is `None` before MPI_Init has returned, and for good when the engine is
-//! missing, does not fit, or has nothing to do. Then every hook passes. In children of a rank it is
-//! the door to the rank ([`crate::child`]).
+//! The one pointer that says whether hooks have work to do. [`active`] is `None` before MPI_Init
+//! has returned, and for good when the engine is missing, does not fit, or has nothing to do. In
+//! children of a rank it is the door to the rank ([`crate::child`]).
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 

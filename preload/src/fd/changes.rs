@@ -1,8 +1,6 @@
-//! Calls that change a file of ours at this moment: it can be moved only when there is none.
-//!
-//! A call counts itself first and then looks whether its descriptor is lazy; who moves a file makes
-//! its descriptors lazy first and then looks at the count. So of two at the same time one sees the
-//! other: the call waits until the file has moved, or the move until the call has been made.
+//! Calls that change a file of ours at this moment: it can be moved only when there is none. A call
+//! counts itself, then looks whether its descriptor is lazy; who moves a file makes its descriptors
+//! lazy, then looks at the count. So of two at the same time one sees the other.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,6 @@
 //! A store that is full or fails is no reason to fail: the engine moves the file to the PFS, its
-//! new descriptor replaces the old one wherever that is open, and the call is made again.
-//!
-//! What cannot be made again gets its room beforehand ([`ensure`]).
+//! new descriptor replaces the old one, and the call is made again. What cannot be made again gets
+//! its room beforehand ([`ensure`]).
 
 use std::ffi::c_int;
 

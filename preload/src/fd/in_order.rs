@@ -1,13 +1,9 @@
 //! Files that are written from their start to their end through one descriptor: their checksum is
-//! taken while the data are in the processor's cache, so that nobody has to read them back.
-//!
-//! All that could change the file in any other way ends that for good ([`stop`]), and the engine
-//! reads the file as ever: a call on another place, a second descriptor that can write, dup, fork,
-//! mapping, truncation, a failure. So does whatever was not seen, if it has moved the descriptor's
-//! place or the file's end. No lock: a handler of a signal may write where it has interrupted a
-//! write. Of two threads that write at the same time the second one ends it for both.
-//!
-//! What ends it settles the file first, if it is written over old pages ([`reuse`]).
+//! taken while the data are in the processor's cache. All that could change the file in any other
+//! way ends that for good ([`stop`]), after it has settled the file ([`reuse`]), and the engine
+//! reads the file as ever. So does whatever was not seen, if it has moved the descriptor's place or
+//! the file's end. No lock: a handler of a signal may write where it has interrupted a write. Of
+//! two threads that write at the same time the second one ends it for both.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;

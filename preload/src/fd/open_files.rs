@@ -1,8 +1,6 @@
-//! Which descriptors and mappings hold which of the engine's tokens.
-//!
-//! Invariants: a token's holders are exactly its descriptors plus its shared mappings; the lock is
-//! taken only with the guard held and never while the engine is called. A bit per descriptor tells
-//! without lock that a descriptor is not ours, which is the answer for nearly all.
+//! Which descriptors and shared mappings hold which of the engine's tokens. The lock is taken only
+//! with the guard held and never while the engine is called. A bit per descriptor tells without
+//! lock that a descriptor is not ours, which is the answer for nearly all.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;

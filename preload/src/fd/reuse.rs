@@ -1,15 +1,9 @@
 //! A file that is written over the pages of one that its rank no longer needs, which costs half of
-//! what new pages cost on a RAM disk.
-//!
-//! The program's own open has made an empty file, the *stand-in*. Its descriptor is put on a file
-//! of the engine's with old content ([`begin`]), which is written from its start to its end as
-//! `in_order` follows it. Nobody else can see that file. [`settle`] cuts it behind what was
-//! written and gives it the name of the stand-in: before anything that could tell it from a new
-//! file, and so before anything that `in_order` does not follow. Until then other processes see
-//! the stand-in, an empty file.
-//!
-//! One file at a time: an open settles the one before. No lock and no allocation: a handler of a
-//! signal may be the one who settles. Where the stand-in is by then its descriptor tells.
+//! what new pages cost on a RAM disk. The descriptor of the empty file that the program's open has
+//! made, the *stand-in*, is put on a file of the engine's with old content ([`begin`]), which
+//! nobody else can see. [`settle`] cuts that behind what was written and gives it the name of the
+//! stand-in, before anything that could tell it from a new file. There is one such file at a time,
+//! and no lock and no allocation: a handler of a signal may be the one who settles.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{CStr, c_char, c_int, c_long};

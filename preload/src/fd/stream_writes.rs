@@ -1,19 +1,11 @@
-//! What stdio writes: libc's streams write by a function of libc's own that no hook sees, and what
-//! it could not write is lost with the stream's buffer. So a full store has to be seen there, and
-//! so has a file that is about to move: the stream waits with its write as write(2) does.
-//!
-//! All streams on files share two tables of functions in libc (`_IO_file_jumps`, and
-//! `_IO_wfile_jumps` for wide characters). Their entry for write(2) is replaced by ours, which
-//! calls libc's and, when that met a full store, has the file moved and lets libc's go on.
-//! Streams made with fopencookie(3) instead would not be the program's: no wide characters, no
-//! `fileno`.
-//!
-//! Nothing is assumed: the tables are changed only if their entries for read(2) and write(2) are
-//! the functions that libc exports as `_IO_file_read` and `_IO_file_write`. Otherwise, and where
-//! memory that was made read-only cannot be made writable again, streams stay as they are: what
-//! does not fit is an error for the program, and the checkpoint is invalid; and a file that a
-//! stream is on does not move while it is open. Done at the first
-//! stream that is tracked; a program that has none keeps its libc untouched.
+//! libc's streams write by a function of libc's own that no hook sees, and what it could not write
+//! is lost with the stream's buffer. So its entry in the two tables that all streams on files share
+//! (`_IO_file_jumps`, and `_IO_wfile_jumps` for wide characters) is replaced by ours: it waits for
+//! a file that moves, and has it moved when the store is full. Streams of fopencookie(3) would have
+//! no wide characters and no `fileno`. The tables change at the first stream that is tracked, and
+//! only if their entries are what libc exports as `_IO_file_read` and `_IO_file_write`, and the
+//! memory can be written. Otherwise a full store is an error for the program, and a file that a
+//! stream is on does not move while it is open.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Once;

@@ -1,8 +1,6 @@
 //! The end of a launcher whose launch has failed: `scr scavenge --after-launch` looks whether the
-//! nodes' caches have what the prefix has not, and says so, or saves it (SCR_SCAVENGE_ON_EXIT).
-//!
-//! Nothing of it touches the launcher: its exit status is settled, its output is not written to,
-//! and a command that does not answer is left behind.
+//! nodes' caches have what the prefix has not, and says so, or saves it. The launcher's status and
+//! output stay, and a command that does not answer is left behind.
 
 use std::ffi::c_void;
 use std::path::PathBuf;

@@ -1,8 +1,6 @@
-//! Our variables on a command line: `NAME=value` of all of them in one word.
-//!
-//! The word passes through launchers and remote shells of any kind unharmed: everything that is not
-//! a letter, a digit or one of `_./:=+@,-` is written as `%XX`, and NUL, which no value can
-//! contain, ends each variable.
+//! Our variables on a command line, in one word that passes unharmed through launchers and remote
+//! shells: what is not a letter, a digit or one of `_./:=+@,-` is written as `%XX`, and NUL ends
+//! each `NAME=value`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,9 +1,6 @@
 //! In a launcher (mpirun, mpiexec, srun, ...): sees to it that the ranks get the shim and our
-//! variables, on other nodes too, and gives the launch a number by which its ranks know each other.
-//!
-//! Runs in the constructor, before the launcher's main, while there is one thread. Where the
-//! command line has to change, the launcher is executed again with the new one: once, since the
-//! process number stays and stands in the environment.
+//! variables, on other nodes too, and gives the launch a number. Runs in the constructor. Where the
+//! command line has to change, the launcher is executed again, once: the process number stays.
 
 mod at_exit;
 mod carried;

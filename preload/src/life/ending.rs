@@ -1,7 +1,6 @@
-//! The end of the process: the engine is told, and what the program leaves open is closed.
-//!
-//! exit(3) runs our handlers on the thread that calls it. `_exit` runs none, and may be called by a
-//! signal handler: so [`crate::signal::stand_in`] does the work.
+//! The end of the process: the engine is told, and what the program leaves open is closed. `_exit`
+//! runs no handlers, and a signal handler may call it: so [`crate::signal::stand_in`] does the
+//! work.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,15 +1,8 @@
 //! From what the program wrote to the one name of a file: absolute, no `.`, `..`, `//`, and with
-//! the symlinks of its directory resolved.
-//!
-//! Most opens of a program concern files that are not ours. For those [`crate::path::memory`]
-//! decides without lock, allocation or system call: it knows which directories lie outside the
-//! prefix, which are their own canonical spelling, which files are no symlinks, and which names the
-//! engine does not want to hear of. A symlink or directory that the program makes or moves empties
-//! it ([`forget`]), and so does what others may have done to names: the end of a child, a
-//! collective.
-//!
-//! A symlink at the prefix or above it is resolved once. One below it may be pointed elsewhere at
-//! any time (`current -> step_20`), by this rank or another, so it is resolved at every use; but
+//! the symlinks of its directory resolved. Most names are not ours: for those
+//! [`crate::path::memory`] decides without lock, allocation or system call. What may change names
+//! empties it ([`forget`]). A symlink at the prefix or above it is resolved once. One below it may
+//! be pointed elsewhere at any time (`current -> step_20`), so it is resolved at every use; but
 //! what lies in a directory that the patterns name keeps that name if it is one ([`aliases`]).
 
 use std::ffi::{CStr, CString, c_int};

@@ -1,7 +1,5 @@
-//! Merged directory streams: what the PFS holds, plus cached names, minus hidden ones.
-//!
-//! A stream for which the engine has something to add or to hide is *merged*: its real entries come
-//! first, without the hidden ones, then the added ones. Other streams are not in the table, and
+//! Merged directory streams: the real entries come first, without the hidden ones, then the cached
+//! names. Streams to which the engine adds nothing and hides nothing are not in the table, and
 //! while that is empty a readdir costs one load.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,11 +1,8 @@
-//! What was found out about names, so that the next call on one need not ask again: 64-bit hashes
-//! in a fixed table, read and written without lock or allocation.
-//!
-//! A slot holds a hash with a tag in its lowest bits. The hash contains the generation of all
-//! names, so one increment forgets everything, and so does each turn that a rank of the node takes
-//! to change names. Whoever asks something about a name takes the key
-//! *before* asking: an answer that has become wrong meanwhile is remembered under a key that nobody
-//! will look for.
+//! What was found out about names: 64-bit hashes with tags in a fixed table, without lock or
+//! allocation. A hash contains the generation of all names, so one increment forgets everything,
+//! and so does each turn that a rank of the node takes to change names. Whoever asks something
+//! about a name takes the key *before* asking: an answer that has become wrong meanwhile is
+//! remembered under a key that nobody will look for.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,9 +1,8 @@
-//! The guard: the scope in which hooks do work of their own, whose calls pass all hooks.
-//!
-//! Invariants: a lock of the shim is taken only while the guard is held, and then the thread's
-//! signal handlers wait ([`crate::signal::handlers`]); one that does not, because it was set behind
-//! our back, passes through instead of waiting for its own thread. The engine is called only from
-//! [`work`], or with both marks of [`crate::base::thread`] set.
+//! The guard: the scope in which hooks do work of their own, whose calls pass all hooks. A lock of
+//! the shim is taken only while it is held, and then the thread's signal handlers wait
+//! ([`crate::signal::handlers`]); one that does not, because it was set behind our back, passes
+//! through. The engine is called only from [`work`], or with both marks of [`crate::base::thread`]
+//! set.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};

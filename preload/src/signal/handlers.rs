@@ -1,12 +1,9 @@
 //! Handlers of the program wait while their thread is in our own or the engine's work: they may
-//! write a checkpoint, or end the process, and what they would meet is half done and locked.
-//!
-//! In a rank, [`on_signal`] stands in the kernel in place of each of them. What comes at such a
-//! moment is sent once more, to the same thread, which does not take it before it leaves the work.
-//! (To block the signals beforehand would hand them to other threads, of MPI's for instance.) What
-//! comes while malloc or the loader is held waits, too: see [`crate::signal::postponed`]. What
-//! tells of the very instruction that is being run cannot wait: its handler runs at once, and what
-//! it asks of us is done on another thread if that gets hold of malloc, and else passes.
+//! write a checkpoint, or end the process. In a rank, [`on_signal`] stands in place of each of
+//! them, and sends the signal once more to the same thread. (To block it beforehand would hand it
+//! to another one.) What comes while malloc or the loader is held waits, too
+//! ([`crate::signal::postponed`]). What tells of the very instruction that is being run cannot
+//! wait: what its handler asks of us is done on another thread, or passes.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};

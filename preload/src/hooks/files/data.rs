@@ -1,8 +1,6 @@
 //! Calls that move data, hooked for their failures, and for the first change of a sealed copy.
-//!
 //! Success costs one load and three comparisons. When the store is full or fails, the file moves
-//! (`failing_store.rs`) and the call is made again, or goes on where it was cut short. Any other
-//! failure makes the dataset invalid.
+//! (`failing_store.rs`); any other failure makes the dataset invalid.
 
 use std::ffi::{c_int, c_ulong, c_void};
 

@@ -1,7 +1,6 @@
-//! A descriptor that could write and has only read so far: it is open on a sealed copy, and gets a
-//! copy of its own before its first change (docs/internals/handles.md). What a forked child or
-//! asynchronous I/O write passes no hook, so those are woken when the descriptor is handed over,
-//! and so are those that get a stream: its buffer is filled before it is written.
+//! A descriptor that could write and has only read so far is open on a sealed copy, and gets a copy
+//! of its own before its first change (docs/internals/handles.md). What passes no hook (a forked
+//! child, asynchronous I/O, streams, whose buffers are filled first) has it woken beforehand.
 
 use std::ffi::c_int;
 

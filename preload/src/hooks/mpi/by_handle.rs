@@ -1,9 +1,7 @@
-//! MPI functions that a program takes from a handle: Python's ctypes and cffi, Julia, plug-in
-//! hosts. A look-up in the handle of libmpi does not come by this library, so such a program gets
-//! ours here.
-//!
-//! All other look-ups go on as if nobody were in between: whose RTLD_NEXT or RTLD_DEFAULT it is,
-//! libc tells by the address to which the call returns, so dlsym is not called but jumped to.
+//! MPI functions that a program takes from a handle (ctypes, cffi, Julia, plug-in hosts): a look-up
+//! in the handle of libmpi does not come by this library, so such a program gets ours here. For all
+//! other look-ups dlsym is jumped to: libc tells by the return address whose RTLD_NEXT or
+//! RTLD_DEFAULT it is.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::num::NonZeroUsize;

@@ -1,9 +1,7 @@
-//! The MPI entry points that matter, each under its `MPI_` and its `PMPI_` name.
-//!
-//! `MPI_X` forwards to the next `MPI_X`, `PMPI_X` to the next `PMPI_X`, so that tools preloaded
-//! before or after us see what they would see without us. Arguments travel as register-wide
-//! integers: no MPI header, no data of libmpi, no difference between MPIs. Everything that
-//! MPI calls while a hooked call is under way has depth above zero and does not count.
+//! The MPI entry points that matter. `MPI_X` forwards to the next `MPI_X`, `PMPI_X` to the next
+//! `PMPI_X`, so that preloaded tools see what they would see without us. Arguments travel as
+//! register-wide integers: no MPI header, no difference between MPIs. What MPI calls while a hooked
+//! call is under way does not count.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};

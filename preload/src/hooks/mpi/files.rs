@@ -1,8 +1,6 @@
-//! MPI-IO: the collectives that it calls inside itself pass our hooks and must not count.
-//!
-//! Only the depth matters here, and the name of the file at its open: what else MPI-IO opens
-//! inside its calls is its own (locks, trials of them, shared file pointers beside the file). The
-//! arguments are register-wide integers as in [`super::calls`]; their number is all that differs.
+//! MPI-IO: what it calls and opens inside itself passes our hooks and must not count. So only the
+//! depth matters, and the name of the file at its open. As in [`super::calls`] arguments are
+//! register-wide integers.
 
 use super::calls::{Role, mpi};
 

@@ -1,8 +1,6 @@
-//! The functions of MPI 4 whose counts have 64 bits: the same calls under names with `_c`.
-//!
-//! Programs find out at run time whether their MPI has them (mpi4py does, by weak references), and
-//! find ours, whether it has or not. Where it has not, the call is made without the `_c` if an
-//! `int` holds its counts; so does mpi4py by itself.
+//! The functions of MPI 4 whose counts have 64 bits, with `_c` in their names. Programs such as
+//! mpi4py ask at run time whether their MPI has them, and find ours in any case. Where MPI has
+//! none, the call is made without the `_c` if an `int` holds its counts, as mpi4py would.
 
 use std::ffi::c_int;
 
