@@ -15,6 +15,8 @@ use scr_core::session::{Arrival, Door, Host, Required, Session, Surroundings};
 use scr_core::streams::STREAMS;
 use scr_core::system::{block_signals, exit_at_once, make_room};
 
+pub use crate::mpi::{refusal, version as mpi_version};
+
 use crate::mpi::{self, Classifier, Counts, MpiComm};
 
 /// Other communication of the program may be pending at a halt.
@@ -90,8 +92,7 @@ fn make_room_beside(host: Arc<dyn Host>) {
 }
 
 pub fn sync(comm: usize, kind: SyncKind) {
-    let Some(running) = RUNNING.get() else { return };
-    let Running { session, classifier } = running;
+    let Some(Running { session, classifier }) = RUNNING.get() else { return };
     mpi::take_freed().for_each(|stream| session.conference.close_stream(stream));
     let stream = match classifier.counts(comm) {
         Counts::No => None,
@@ -132,10 +133,8 @@ pub fn expect_others() {
 }
 
 fn finish() {
-    if let Some(session) = session() {
-        session.ending.finish();
-    }
     if let Some(running) = RUNNING.get() {
+        running.session.ending.finish();
         running.classifier.end();
     }
 }
@@ -208,14 +207,6 @@ pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
 
 pub fn is_mpi_running() -> bool {
     mpi::is_initialized() && !mpi::is_finalized()
-}
-
-pub fn refusal() -> Option<String> {
-    mpi::refusal()
-}
-
-pub fn mpi_version() -> String {
-    mpi::version()
 }
 
 /// Returns true for everybody before MPI runs.

@@ -49,7 +49,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Ends the text with a NUL. Safety: `place` is null or has SCR_MAX_FILENAME bytes that are valid
+    /// Ends the text with a NUL. Safety: `place` is null or has SCR_MAX_FILENAME bytes, valid
     /// until the buffer is filled.
     pub unsafe fn new(place: *mut c_char) -> Buffer {
         Buffer { place, size: FILENAME_MAX, is_padded: false }

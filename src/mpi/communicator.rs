@@ -171,6 +171,23 @@ impl MpiComm {
     }
 }
 
+/// Makes each word the largest that a rank of `comm` has.
+pub(super) fn all_max(mpi: &Library, words: &mut [i64], comm: Handle) -> Result<()> {
+    let own = words.to_vec();
+    // SAFETY: MPI is initialised; both buffers hold `words.len()` words and do not overlap.
+    let code = wait(|| unsafe {
+        (mpi.call.allreduce)(
+            own.as_ptr().cast::<c_void>(),
+            words.as_mut_ptr().cast::<c_void>(),
+            words.len() as c_int,
+            mpi.values.int64,
+            mpi.values.max,
+            comm,
+        )
+    });
+    check(code, "MPI_Allreduce")
+}
+
 /// So many travel with their length.
 const SHORT_BYTES: usize = 504;
 /// In larger groups nothing travels with its length: it takes a quarter of a MiB on each rank here.
@@ -289,19 +306,7 @@ impl Comm for MpiComm {
     }
 
     fn all_max(&self, words: &mut [i64]) -> Result<()> {
-        let own = words.to_vec();
-        // SAFETY: both buffers hold `words.len()` words and do not overlap.
-        let code = wait(|| unsafe {
-            (self.mpi.call.allreduce)(
-                own.as_ptr().cast::<c_void>(),
-                words.as_mut_ptr().cast::<c_void>(),
-                words.len() as c_int,
-                self.mpi.values.int64,
-                self.mpi.values.max,
-                self.raw,
-            )
-        });
-        check(code, "MPI_Allreduce")
+        all_max(self.mpi, words, self.raw)
     }
 
     fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()> {

@@ -59,9 +59,7 @@ impl Exchange {
         check(code, "MPI_Isend")?;
         Ok(one)
     }
-}
 
-impl Exchange {
     fn end(&mut self) -> Buffers {
         self.is_over = true;
         std::mem::take(&mut self.buffers)

@@ -16,7 +16,7 @@ use scr_core::session::Herald;
 use scr_core::streams::WORLD;
 use scr_core::system::thread_id;
 
-use super::communicator::address;
+use super::communicator::{address, all_max};
 use super::library::{Library, library};
 use super::lifecycle::attribute;
 use super::values::Handle;
@@ -36,20 +36,8 @@ pub fn world_rank() -> Result<usize> {
 /// make, and before there is a communicator of ours. Collective.
 pub fn on_some_and_all(own: bool) -> Result<(bool, bool)> {
     let mpi = library()?;
-    let words = [i64::from(own), i64::from(!own)];
-    let mut most = [0_i64; 2];
-    // SAFETY: both buffers hold two numbers and do not overlap; MPI is initialised.
-    let code = wait(|| unsafe {
-        (mpi.call.allreduce)(
-            words.as_ptr().cast(),
-            most.as_mut_ptr().cast(),
-            2,
-            mpi.values.int64,
-            mpi.values.max,
-            mpi.values.comm_world,
-        )
-    });
-    check(code, "MPI_Allreduce")?;
+    let mut most = [i64::from(own), i64::from(!own)];
+    all_max(mpi, &mut most, mpi.values.comm_world)?;
     Ok((most[0] != 0, most[1] == 0))
 }
 

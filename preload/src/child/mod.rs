@@ -6,15 +6,14 @@ mod inquiry;
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use scr_abi::wire::{FileStat, Question, Reply, Request};
-use scr_abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer, event, kind,
-};
+use scr_abi::{Engine, EntryFn, PATH_BYTES, PathAnswer, StatAnswer, event, kind};
 
 use crate::child::inquiry::InquiryFailure;
 use crate::engine::ask::Answer;
+use crate::engine::nothing::{NOTHING, idle};
 use crate::engine::{self, ActiveEngine};
 use crate::path::aliases::{self, Alias};
 use crate::path::memory;
@@ -129,83 +128,8 @@ pub(crate) fn opens(question: &mut crate::path::question::Question, flags: c_int
 }
 
 /// What a child has open is no business of the rank's: there are no tokens.
-static TABLE: Engine = Engine {
-    size: size_of::<Engine>(),
-    version: ABI_VERSION,
-    refusal: nowhere,
-    init,
-    prefix: nowhere,
-    sync,
-    idle,
-    note,
-    file_open,
-    open,
-    opened,
-    written,
-    reuse,
-    closed,
-    failed,
-    evacuate,
-    reserve,
-    lookup,
-    change,
-    unlink,
-    rename,
-    link,
-    rmdir,
-    list,
-    address: nowhere,
-    alias,
-    turns,
-};
-
-extern "C" fn init(_host: *const Host) -> c_int {
-    0
-}
-
-extern "C" fn nowhere() -> *const c_char {
-    std::ptr::null()
-}
-
-extern "C" fn turns() -> *const AtomicU64 {
-    std::ptr::null()
-}
-
-extern "C" fn alias(_index: usize, _place: *mut *const c_char) -> *const c_char {
-    std::ptr::null()
-}
-
-extern "C" fn sync(_comm: usize, _kind: c_int) {}
-
-extern "C" fn idle() -> Idle {
-    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0 }
-}
-
-extern "C" fn file_open(_comm: usize, _path: *const c_char) {}
-
-extern "C" fn opened(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
-    0
-}
-
-extern "C" fn written(_token: u64, _fd: c_int, _bytes: u64, _crc32: u32) {}
-
-extern "C" fn reuse(_token: u64, _fd: c_int) -> c_int {
-    -1
-}
-
-extern "C" fn closed(_token: u64) -> c_int {
-    0
-}
-
-extern "C" fn failed(_token: u64, _errno: c_int) {}
-
-extern "C" fn evacuate(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
-    -1
-}
-
-extern "C" fn reserve(_token: u64, _fd: c_int, _offset: u64, _bytes: u64) -> c_int {
-    0
-}
+static TABLE: Engine =
+    Engine { note, open, lookup, change, unlink, rename, link, rmdir, list, ..NOTHING };
 
 extern "C" fn note(what: c_int, path: *const c_char) {
     match what {
@@ -268,11 +192,10 @@ fn text(path: *const c_char) -> Vec<u8> {
     unsafe { CStr::from_ptr(path) }.to_bytes().to_vec()
 }
 
-/// The caller's verdict stands for "the real call".
 fn put(question: &Question, verdict: *mut PathAnswer) {
     let reply = ask_in_time(question);
-    // SAFETY: the hooks pass a verdict that is theirs alone, initialised but for its path; a path
-    // is written with its NUL if that fits.
+    // SAFETY: the hooks pass a verdict that is theirs alone, initialised but for its path: as it is
+    // it stands for "the real call".
     unsafe {
         match reply {
             Reply::Pass | Reply::Entries(_) => {}

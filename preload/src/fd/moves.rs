@@ -10,7 +10,7 @@ use crate::base::message::say;
 use crate::fd::changes::{self, Moment};
 use crate::fd::lazy::{WAKING, hold, put_in_place};
 use crate::fd::open_files::{self, Claim};
-use crate::{engine, fd::stream_writes, signal::guard};
+use crate::{engine, signal::guard};
 
 /// For calls that are under way on the file: the program, or the flush, waits.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -44,7 +44,6 @@ enum MoveReason {
 
 /// Moves all descriptors of `token`'s file; other threads that write wait meanwhile.
 fn move_file(table: &Engine, token: u64, why: MoveReason) -> bool {
-    stream_writes::watch();
     let Some(own) = hold(token) else { return false };
     let holders = open_files::holders_of_same_file(own).into_iter().map(|(token, _)| token);
     let tokens: Vec<u64> = [token].into_iter().chain(holders.filter(|one| *one != token)).collect();
@@ -83,7 +82,7 @@ fn writers(tokens: &[u64], why: MoveReason) -> Writers {
     // The program's standard streams may be on descriptors that it has put there.
     let waits = |(fd, has_stream): &(c_int, bool)| {
         let may_write = *has_stream || *fd <= libc::STDERR_FILENO;
-        open_files::may_be_lazy(*fd) && (!may_write || stream_writes::are_seen())
+        open_files::may_be_lazy(*fd) && (!may_write || open_files::streams_are_seen())
     };
     let numbers: Vec<c_int> = descriptors.iter().map(|(fd, _)| *fd).collect();
     let patience = if why == MoveReason::NeverQuiet { PATIENCE } else { PATIENCE_WHEN_REFUSED };

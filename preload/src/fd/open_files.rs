@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -14,6 +14,7 @@ use crate::fd::{in_order, reuse};
 const BITS: usize = 65_536;
 
 static HELD: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
+static STREAMS_SEEN: AtomicBool = AtomicBool::new(false);
 static LAZY: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
 static HELD_ABOVE: AtomicUsize = AtomicUsize::new(0);
 static MAPPINGS: AtomicUsize = AtomicUsize::new(0);
@@ -239,6 +240,15 @@ pub(crate) fn attach_stream(fd: c_int, stream: usize) {
 
 pub(crate) fn streams() -> Vec<(c_int, usize)> {
     TABLE.lock().streams.iter().map(|(&fd, &stream)| (fd, stream)).collect()
+}
+
+/// Says whether what streams write passes us (`stream_writes`).
+pub(crate) fn note_streams_seen(seen: bool) {
+    STREAMS_SEEN.store(seen, Ordering::Release);
+}
+
+pub(crate) fn streams_are_seen() -> bool {
+    STREAMS_SEEN.load(Ordering::Acquire)
 }
 
 /// Takes no lock: the parent's threads may have held it at the fork.

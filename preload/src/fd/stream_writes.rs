@@ -9,13 +9,13 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::FILE;
 
 use crate::base::real::page_bytes;
 use crate::fd::in_order::{self, WritePlace};
-use crate::{fd::changes, fd::failing_store, signal::guard};
+use crate::{fd::changes, fd::failing_store, fd::open_files, signal::guard};
 
 type Write = unsafe extern "C-unwind" fn(*mut FILE, *const c_void, isize) -> isize;
 
@@ -25,7 +25,6 @@ const WRITE: usize = 15;
 
 /// libc's function; 0 until the tables are changed.
 static ORIGINAL: AtomicUsize = AtomicUsize::new(0);
-static ALL_SEEN: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" {
     fn fileno_unlocked(stream: *mut FILE) -> c_int;
@@ -57,12 +56,15 @@ pub(crate) fn watch() {
                 seen += usize::from(is_ours);
             }
         }
-        ALL_SEEN.store(seen == tables.len(), Ordering::Release);
+        open_files::note_streams_seen(seen == tables.len());
     });
 }
 
-pub(crate) fn are_seen() -> bool {
-    ALL_SEEN.load(Ordering::Acquire)
+/// Watches if a stream of the program may be on `fd`, which the program has put there.
+pub(crate) fn watch_standard(fd: c_int) {
+    if fd <= libc::STDERR_FILENO && open_files::may_hold(fd) {
+        watch();
+    }
 }
 
 fn address(name: &CStr) -> Option<usize> {

@@ -85,6 +85,11 @@ pub(crate) unsafe fn below_prefix_to_make<T>(
     ask_below(active, &GivenName { dirfd, path, written: None, writes: false }, failed, job)
 }
 
+/// Tells whether the flags of a call of the `at` family let it follow a symlink.
+pub(crate) fn follows(flags: c_int) -> bool {
+    flags & libc::AT_SYMLINK_NOFOLLOW == 0
+}
+
 struct GivenName<'a> {
     dirfd: c_int,
     path: &'a [u8],

@@ -18,7 +18,7 @@ use crate::hooks::below::{below_prefix, below_prefix_for};
 use crate::hooks::family::interpose;
 use crate::hooks::files::unseen_mappings;
 use crate::path::question::Question;
-use crate::{engine, fd::identity, fd::in_order, fd::reuse, signal::guard};
+use crate::{engine, fd::identity, fd::in_order, fd::reuse, fd::stream_writes, signal::guard};
 
 type Open = unsafe extern "C-unwind" fn(*const c_char, c_int, ...) -> c_int;
 type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c_int;
@@ -38,23 +38,14 @@ interpose! {
 }
 
 unsafe fn open(real: Open, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
-    // SAFETY: the arguments are the program's, or a path of ours in their place.
-    unsafe {
-        open_any(AT_FDCWD, path, flags, mode, |to| match to {
-            Some(to) => real(to.as_ptr(), flags, mode),
-            None => real(path, flags, mode),
-        })
-    }
+    // SAFETY: the program's arguments, or an absolute path of ours in place of its own; here and
+    // below.
+    unsafe { open_any(AT_FDCWD, path, flags, mode, |path| real(path, flags, mode)) }
 }
 
 unsafe fn open_2(real: Open, path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: as in `open`; the fortified form has no mode.
-    unsafe {
-        open_any(AT_FDCWD, path, flags, 0, |to| match to {
-            Some(to) => real(to.as_ptr(), flags),
-            None => real(path, flags),
-        })
-    }
+    unsafe { open_any(AT_FDCWD, path, flags, 0, |path| real(path, flags)) }
 }
 
 unsafe fn openat(
@@ -65,46 +56,33 @@ unsafe fn openat(
     mode: mode_t,
 ) -> c_int {
     // SAFETY: as in `open`.
-    unsafe {
-        open_any(dirfd, path, flags, mode, |to| match to {
-            Some(to) => real(AT_FDCWD, to.as_ptr(), flags, mode),
-            None => real(dirfd, path, flags, mode),
-        })
-    }
+    unsafe { open_any(dirfd, path, flags, mode, |path| real(dirfd, path, flags, mode)) }
 }
 
 unsafe fn openat_2(real: OpenAt, dirfd: c_int, path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: as in `open_2`.
-    unsafe {
-        open_any(dirfd, path, flags, 0, |to| match to {
-            Some(to) => real(AT_FDCWD, to.as_ptr(), flags),
-            None => real(dirfd, path, flags),
-        })
-    }
+    unsafe { open_any(dirfd, path, flags, 0, |path| real(dirfd, path, flags)) }
 }
 
 unsafe fn creat(real: Creat, path: *const c_char, mode: mode_t) -> c_int {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
     // SAFETY: as in `open`.
-    unsafe {
-        open_any(AT_FDCWD, path, flags, mode, |to| match to {
-            Some(to) => real(to.as_ptr(), mode),
-            None => real(path, mode),
-        })
-    }
+    unsafe { open_any(AT_FDCWD, path, flags, mode, |path| real(path, mode)) }
 }
 
 /// Where the file was, where it has gone, the PFS.
 const ASKS_MAX: usize = 3;
 
-/// `call` makes the real call on another path, or on the program's.
+/// `real` makes the real call on a path.
 unsafe fn open_any(
     dirfd: c_int,
     path: *const c_char,
     flags: c_int,
     mode: mode_t,
-    call: impl Fn(Option<&CStr>) -> c_int,
+    real: impl Fn(*const c_char) -> c_int,
 ) -> c_int {
+    let own = path;
+    let call = |to: Option<&CStr>| real(to.map_or(own, CStr::as_ptr));
     if !concerns_files(flags) {
         // SAFETY: `path` is what the program gave for a C string.
         let done = unsafe { open_handle(dirfd, path, flags, &call) };
@@ -265,6 +243,7 @@ fn open_as_told<T>(
                 let claim = Claim { token, writable, lazy };
                 let stale = open_files::attach(*fd, claim);
                 report(table, stale);
+                stream_writes::watch_standard(*fd);
                 let begun = Moment::now();
                 let fits = (table.opened)(token, *fd, 0) == 0;
                 if !fits {

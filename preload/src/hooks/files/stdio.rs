@@ -73,7 +73,7 @@ unsafe fn fopen(real: Fopen, path: *const c_char, mode: *const c_char) -> *mut F
 fn attach_stream(fd: c_int, stream: *mut FILE) {
     open_files::attach_stream(fd, stream as usize);
     stream_writes::watch();
-    if !stream_writes::are_seen() {
+    if !open_files::streams_are_seen() {
         in_order::stop(fd);
     }
 }

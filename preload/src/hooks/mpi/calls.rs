@@ -25,27 +25,24 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 /// Exports one MPI function under both names. `before` runs when the program calls it, not when MPI
 /// calls itself; its arguments are an array of register-wide integers.
 macro_rules! mpi {
-    ($( ($name:literal, $c:ident, $p:ident, $($arg:ident)*) => $before:expr; )+) => {
+    ($( ($c:ident, $p:ident, $($arg:ident)*) => $before:expr; )+) => {
         $(
-            $crate::hooks::mpi::calls::mpi_one! {
-                concat!("MPI_", $name, "\0"), $c, $($arg)* => $before
-            }
-            $crate::hooks::mpi::calls::mpi_one! {
-                concat!("PMPI_", $name, "\0"), $p, $($arg)* => $before
-            }
+            $crate::hooks::mpi::calls::mpi_one! { $c ($($arg)*) => $before }
+            $crate::hooks::mpi::calls::mpi_one! { $p ($($arg)*) => $before }
         )+
     };
 }
 
 macro_rules! mpi_one {
-    ($symbol:expr, $name:ident, $($arg:ident)* => $before:expr) => {
+    ($name:ident ($($arg:ident)*) => $before:expr) => {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         unsafe extern "C-unwind" fn $name($($arg: usize),*) -> core::ffi::c_int {
+            const NAME: &str = concat!(stringify!($name), "\0");
             static SYMBOL: $crate::base::real::Symbol =
-                $crate::base::real::Symbol::new($crate::hooks::mpi::calls::c_string($symbol));
+                $crate::base::real::Symbol::new($crate::hooks::mpi::calls::c_string(NAME));
             let Some(address) = SYMBOL.next_or_private() else {
-                return $crate::hooks::mpi::calls::missing($symbol);
+                return $crate::hooks::mpi::calls::missing(NAME);
             };
             // SAFETY: the next definition of the function of this name takes these arguments, each
             // passed in a register or an 8-byte slot whatever its C type, and returns an int.
@@ -83,59 +80,52 @@ pub(super) enum Role {
 }
 
 mpi! {
-    ("Init", MPI_Init, PMPI_Init, argc argv) => Role::Init;
-    ("Init_thread", MPI_Init_thread, PMPI_Init_thread, argc argv required provided) => Role::Init;
-    ("Session_init", MPI_Session_init, PMPI_Session_init, info handler session) => Role::Session;
-    ("Comm_create_from_group", MPI_Comm_create_from_group, PMPI_Comm_create_from_group,
+    (MPI_Init, PMPI_Init, argc argv) => Role::Init;
+    (MPI_Init_thread, PMPI_Init_thread, argc argv required provided) => Role::Init;
+    (MPI_Session_init, PMPI_Session_init, info handler session) => Role::Session;
+    (MPI_Comm_create_from_group, PMPI_Comm_create_from_group,
         group tag info handler new) => Role::OfSession;
-    ("Finalize", MPI_Finalize, PMPI_Finalize,) => Role::Finalize;
+    (MPI_Finalize, PMPI_Finalize,) => Role::Finalize;
     // The other ranks are killed at whatever they do: nothing can be agreed on any more, and one
     // rank's part of a checkpoint, if published, would be in a restart's way. What is sealed stays.
-    ("Abort", MPI_Abort, PMPI_Abort, comm code) => Role::Depth;
-    ("Barrier", MPI_Barrier, PMPI_Barrier, comm) => Role::Sync(0, sync_kind::BARRIER);
-    ("Allreduce", MPI_Allreduce, PMPI_Allreduce, send receive count datatype op comm)
+    (MPI_Abort, PMPI_Abort, comm code) => Role::Depth;
+    (MPI_Barrier, PMPI_Barrier, comm) => Role::Sync(0, sync_kind::BARRIER);
+    (MPI_Allreduce, PMPI_Allreduce, send receive count datatype op comm)
         => Role::Sync(5, sync_kind::COLLECTIVE);
-    ("Alltoall", MPI_Alltoall, PMPI_Alltoall, send scount stype receive rcount rtype comm)
+    (MPI_Alltoall, PMPI_Alltoall, send scount stype receive rcount rtype comm)
         => Role::Sync(6, sync_kind::COLLECTIVE);
-    ("Alltoallv", MPI_Alltoallv, PMPI_Alltoallv,
-        send scounts sdispls stype receive rcounts rdispls rtype comm)
+    (MPI_Alltoallv, PMPI_Alltoallv, send scounts sdispls stype receive rcounts rdispls rtype comm)
         => Role::Sync(8, sync_kind::COLLECTIVE);
-    ("Alltoallw", MPI_Alltoallw, PMPI_Alltoallw,
-        send scounts sdispls stypes receive rcounts rdispls rtypes comm)
+    (MPI_Alltoallw, PMPI_Alltoallw, send scounts sdispls stypes receive rcounts rdispls rtypes comm)
         => Role::Sync(8, sync_kind::COLLECTIVE);
-    ("Allgather", MPI_Allgather, PMPI_Allgather, send scount stype receive rcount rtype comm)
+    (MPI_Allgather, PMPI_Allgather, send scount stype receive rcount rtype comm)
         => Role::Sync(6, sync_kind::COLLECTIVE);
-    ("Allgatherv", MPI_Allgatherv, PMPI_Allgatherv,
-        send scount stype receive rcounts displs rtype comm)
+    (MPI_Allgatherv, PMPI_Allgatherv, send scount stype receive rcounts displs rtype comm)
         => Role::Sync(7, sync_kind::COLLECTIVE);
-    ("Reduce_scatter", MPI_Reduce_scatter, PMPI_Reduce_scatter,
+    (MPI_Reduce_scatter, PMPI_Reduce_scatter,
         send receive counts datatype op comm) => Role::Sync(5, sync_kind::COLLECTIVE);
-    ("Reduce_scatter_block", MPI_Reduce_scatter_block, PMPI_Reduce_scatter_block,
+    (MPI_Reduce_scatter_block, PMPI_Reduce_scatter_block,
         send receive count datatype op comm) => Role::Sync(5, sync_kind::COLLECTIVE);
-    ("Comm_dup", MPI_Comm_dup, PMPI_Comm_dup, comm new)
+    (MPI_Comm_dup, PMPI_Comm_dup, comm new) => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    (MPI_Comm_dup_with_info, PMPI_Comm_dup_with_info, comm info new)
         => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Comm_dup_with_info", MPI_Comm_dup_with_info, PMPI_Comm_dup_with_info, comm info new)
+    (MPI_Comm_split, PMPI_Comm_split, comm color key new) => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    (MPI_Comm_split_type, PMPI_Comm_split_type, comm kind key info new)
         => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Comm_split", MPI_Comm_split, PMPI_Comm_split, comm color key new)
+    (MPI_Comm_create, PMPI_Comm_create, comm group new) => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    (MPI_Cart_create, PMPI_Cart_create, comm ndims dims periods reorder new)
         => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Comm_split_type", MPI_Comm_split_type, PMPI_Comm_split_type, comm kind key info new)
-        => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Comm_create", MPI_Comm_create, PMPI_Comm_create, comm group new)
-        => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Cart_create", MPI_Cart_create, PMPI_Cart_create, comm ndims dims periods reorder new)
-        => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Comm_spawn", MPI_Comm_spawn, PMPI_Comm_spawn,
-        command argv maxprocs info root comm intercomm errcodes)
+    (MPI_Comm_spawn, PMPI_Comm_spawn, command argv maxprocs info root comm intercomm errcodes)
         => Role::Note(event::DYNAMIC_PROCESSES);
-    ("Comm_spawn_multiple", MPI_Comm_spawn_multiple, PMPI_Comm_spawn_multiple,
+    (MPI_Comm_spawn_multiple, PMPI_Comm_spawn_multiple,
         count commands argvs maxprocs infos root comm intercomm errcodes)
         => Role::Note(event::DYNAMIC_PROCESSES);
-    ("Comm_connect", MPI_Comm_connect, PMPI_Comm_connect, port info root comm new)
+    (MPI_Comm_connect, PMPI_Comm_connect, port info root comm new)
         => Role::Note(event::DYNAMIC_PROCESSES);
-    ("Comm_accept", MPI_Comm_accept, PMPI_Comm_accept, port info root comm new)
+    (MPI_Comm_accept, PMPI_Comm_accept, port info root comm new)
         => Role::Note(event::DYNAMIC_PROCESSES);
-    ("Comm_join", MPI_Comm_join, PMPI_Comm_join, fd new) => Role::Note(event::DYNAMIC_PROCESSES);
-    ("Intercomm_merge", MPI_Intercomm_merge, PMPI_Intercomm_merge, intercomm high new)
+    (MPI_Comm_join, PMPI_Comm_join, fd new) => Role::Note(event::DYNAMIC_PROCESSES);
+    (MPI_Intercomm_merge, PMPI_Intercomm_merge, intercomm high new)
         => Role::Note(event::DYNAMIC_PROCESSES);
 }
 

@@ -11,20 +11,25 @@ use crate::base::lock::{GENERATIONS, Lock};
 use crate::engine::ask::Answer;
 use crate::fd::handle::Outcome;
 use crate::hooks::below::below_prefix;
-use crate::hooks::family::interpose;
+use crate::hooks::family::{interpose, made};
 use crate::path::question::Question;
 use crate::{child, engine, signal::guard};
 
 type AddOpen =
     unsafe extern "C-unwind" fn(*mut c_void, c_int, *const c_char, c_int, mode_t) -> c_int;
-type ByActions = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
 
 interpose! {
     plain [posix_spawn_file_actions_addopen](
         actions: *mut c_void, fd: c_int, path: *const c_char, flags: c_int, mode: mode_t
     ) -> c_int = AddOpen => add_open;
-    plain [posix_spawn_file_actions_init](actions: *mut c_void) -> c_int = ByActions => begin;
-    plain [posix_spawn_file_actions_destroy](actions: *mut c_void) -> c_int = ByActions => end;
+}
+
+made! {
+    plain [posix_spawn_file_actions_init, posix_spawn_file_actions_destroy]
+        (actions: *mut c_void) -> c_int = |real| {
+            forget(actions);
+            real(actions)
+        };
 }
 
 #[derive(Clone)]
@@ -71,18 +76,6 @@ unsafe fn add_open(
         let place = below_prefix(-1, AT_FDCWD, path, job);
         place.filter(|result| *result >= 0).unwrap_or_else(|| real(actions, fd, path, flags, mode))
     }
-}
-
-unsafe fn begin(real: ByActions, actions: *mut c_void) -> c_int {
-    forget(actions);
-    // SAFETY: the program's own call, here and below.
-    unsafe { real(actions) }
-}
-
-unsafe fn end(real: ByActions, actions: *mut c_void) -> c_int {
-    forget(actions);
-    // SAFETY: as in `begin`.
-    unsafe { real(actions) }
 }
 
 fn forget(actions: *mut c_void) {
