@@ -19,7 +19,7 @@ pub use crate::mpi::{refusal, version as mpi_version};
 
 use crate::mpi::{self, Classifier, Counts, MpiComm};
 
-/// Other communication of the program may be pending at a halt.
+/// Other communication of the program may be pending when the run halts.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
 struct Running {
@@ -28,7 +28,7 @@ struct Running {
 }
 
 static RUNNING: OnceLock<Running> = OnceLock::new();
-/// A message has said why.
+/// A message has said why this launch goes without us.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
 pub fn session() -> Option<&'static Session> {

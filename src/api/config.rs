@@ -14,10 +14,7 @@ use super::shared::{is_null, text_of};
 use crate::engine;
 
 /// Reads, sets or unsets the parameter that `config` names. Returns what was read, a copy that the
-/// caller frees, else NULL.
-///
-/// # Safety
-/// `config` is null or NUL-terminated.
+/// caller frees, else NULL. Safety: `config` is null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Config(config: *const c_char) -> *const c_char {
     // SAFETY: by this function's contract.
@@ -56,7 +53,7 @@ pub(super) fn answer(text: Result<Option<&str>>) -> Result<Option<String>> {
 }
 
 unsafe extern "C" {
-    /// `configf.c`.
+    /// It is in `configf.c`.
     fn scr_configf();
 }
 

@@ -88,7 +88,7 @@ pub fn together<A>(
     })
 }
 
-/// `fits`: the call was to come where the program is.
+/// The call was to come where the program is if it `fits`.
 fn of_call(fits: bool) -> Id {
     if fits { messages::CALL_FAILED } else { messages::CALL_NOT_NOW }
 }

@@ -14,7 +14,6 @@ use super::shared::{Buffer, is_null, text_of};
 const FLAG_CHECKPOINT: c_int = 1;
 const FLAG_OUTPUT: c_int = 2;
 
-/// Begins a checkpoint without a name.
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Start_checkpoint() -> c_int {
     let flags = Flags { checkpoint: true, output: false };
@@ -31,10 +30,8 @@ pub extern "C" fn SCR_Complete_checkpoint(valid: c_int) -> c_int {
     complete(Call::CompleteCheckpoint, valid)
 }
 
-/// Begins a dataset, called `name` if that is not null; `flags` say what it is for.
-///
-/// # Safety
-/// `name` is null or NUL-terminated.
+/// Begins a dataset, called `name` if that is not null; `flags` say what it is for. Safety: `name`
+/// is null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Start_output(name: *const c_char, flags: c_int) -> c_int {
     // SAFETY: by this function's contract.
@@ -88,10 +85,8 @@ fn flags_of(flags: c_int) -> Result<Flags> {
     Ok(Flags { checkpoint: is_set(FLAG_CHECKPOINT), output: is_set(FLAG_OUTPUT) })
 }
 
-/// Tells in `file` where the program is to access the file `name`.
-///
-/// # Safety
-/// `name` is null or NUL-terminated; `file` is null or has SCR_MAX_FILENAME bytes.
+/// Tells in `file` where the program is to access the file `name`. Safety: `name` is null or
+/// NUL-terminated; `file` is null or has SCR_MAX_FILENAME bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Route_file(name: *const c_char, file: *mut c_char) -> c_int {
     // SAFETY: by this function's contract.

@@ -47,7 +47,7 @@ impl MpiComm {
         }
     }
 
-    /// Errors are returned from now on. Safety: `raw` is valid and owned by the caller.
+    /// The communicator returns errors from now on. Safety: `raw` is valid and owned by the caller.
     unsafe fn adopt(mpi: &'static Library, raw: Handle) -> Result<Self> {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: `raw` is valid by this function's contract; the out-parameters are locals.
@@ -188,18 +188,19 @@ pub(super) fn all_max(mpi: &Library, words: &mut [i64], comm: Handle) -> Result<
     check(code, "MPI_Allreduce")
 }
 
-/// So many travel with their length.
+/// A message that is not longer travels with its length.
 const SHORT_BYTES: usize = 504;
 /// In larger groups nothing travels with its length: it takes a quarter of a MiB on each rank here.
 const SHORT_RANKS_MAX: usize = 512;
 
-/// Without gaps, and any bytes are valid.
+/// A block has no gaps, and any bytes are one.
 trait Block: Copy {}
 
 impl Block for u64 {}
 impl Block for Short {}
 
-/// All of a short message, which most are: one call takes half the time of two.
+/// The beginning of a message: all of a short one, which most are. One call takes half the time of
+/// two.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Short {
@@ -234,12 +235,11 @@ pub(super) fn address(bytes: &[u8]) -> *const c_void {
     if bytes.is_empty() { (&raw const NOTHING).cast() } else { bytes.as_ptr().cast() }
 }
 
-/// Both sides know the length.
 fn chunk_count(length: usize) -> usize {
     length.div_ceil(CHUNK_BYTES)
 }
 
-/// Empty past the end.
+/// The range past the end is empty.
 fn chunk_range(length: usize, index: usize) -> std::ops::Range<usize> {
     let start = (index * CHUNK_BYTES).min(length);
     start..(start + CHUNK_BYTES).min(length)

@@ -5,11 +5,11 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::values::Handle;
 
-/// For a handle, or several ([`super::values::Handles`]).
+/// A place for a handle, or several ([`super::values::Handles`]).
 type Place = *mut c_void;
 type Send = *const c_void;
 type Receive = *mut c_void;
-/// Or the word that none is wanted.
+/// A place for a status, or the word that none is wanted.
 type Status = *mut c_void;
 type OnCopy =
     unsafe extern "C" fn(Handle, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
@@ -20,8 +20,6 @@ type OnError = unsafe extern "C" fn(*mut c_void, *mut c_int);
 /// Declares the table. Handles are words; a function that takes one of 32 bits reads those alone.
 macro_rules! functions {
     ($( $field:ident = $name:literal($($argument:ty),*); )+) => {
-        /// The functions, by their `PMPI_` names: what the engine does for itself must not look
-        /// like the program's calls to profiling tools.
         pub(super) struct Functions {
             $( pub(super) $field: unsafe extern "C" fn($($argument),*) -> c_int, )+
         }

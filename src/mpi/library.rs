@@ -21,13 +21,12 @@ const VERSION_BYTES: usize = 8192;
 /// A function that every MPI has, and that neither the shim nor a profiling tool defines.
 const MARK: &CStr = c"PMPI_Comm_rank";
 
-/// It has been tried, and does what it is to do.
+/// An MPI that has been tried, and does what it is to do.
 pub(super) struct Library {
     pub(super) call: Functions,
     pub(super) values: Values,
 }
 
-/// Stays.
 static FOUND: OnceLock<std::result::Result<Library, String>> = OnceLock::new();
 
 /// Fails if no MPI has been initialised, or none that we can serve.
@@ -47,12 +46,10 @@ pub(super) fn library() -> Result<&'static Library> {
     }
 }
 
-/// Tells whether MPI_Init has completed, be it of an MPI that cannot be served.
 pub fn is_initialized() -> bool {
     library().is_ok() || FOUND.get().is_some()
 }
 
-/// Tells why the program's MPI, which has been initialised, cannot be served.
 pub fn refusal() -> Option<String> {
     let _ = library();
     FOUND.get()?.as_ref().err().cloned()
@@ -88,12 +85,11 @@ impl Object {
         seen.into_iter().chain(others)
     }
 
-    /// Its MPI works.
     fn in_use() -> Option<Object> {
         Object::all().find(|one| one.says(c"PMPI_Initialized") && !one.says(c"PMPI_Finalized"))
     }
 
-    /// `name` puts a flag into its only argument, at any time.
+    /// Calls the function `name`, which puts a flag into its only argument, at any time.
     fn says(&self, name: &CStr) -> bool {
         let Some(address) = find(self.functions, name) else { return false };
         let mut flag = 0;
@@ -144,7 +140,7 @@ impl Drop for Object {
     }
 }
 
-/// Null if there is none.
+/// The handle is null if there is no such object.
 fn open(name: *const c_char) -> *mut c_void {
     if name.is_null() {
         return std::ptr::null_mut();
@@ -174,7 +170,7 @@ unsafe fn version_by(get: GetVersion) -> String {
     }
 }
 
-/// "Open MPI v4.1.4" or "MPICH Version: 4.0.2" of what goes on for lines.
+/// Takes "Open MPI v4.1.4" or "MPICH Version: 4.0.2" of what goes on for lines.
 fn first_words(version: &str) -> String {
     let line = version.lines().next().unwrap_or_default();
     let words = line.split([',', '\t']).map(str::trim).filter(|word| !word.is_empty());

@@ -10,7 +10,6 @@ use super::library::{Library, library};
 use super::values::Handle;
 use super::{check, wait};
 
-/// Tells whether MPI_Finalize has completed.
 pub fn is_finalized() -> bool {
     let mut flag = 0;
     // SAFETY: may be called at any time; the out-parameter is a local.
@@ -37,7 +36,6 @@ pub fn finalize() {
     }
 }
 
-/// Tells whether this process was spawned by another MPI program.
 pub fn has_parent() -> bool {
     let Ok(mpi) = library() else { return false };
     let mut parent = mpi.values.handles(1, mpi.values.comm_null);

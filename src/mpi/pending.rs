@@ -11,7 +11,7 @@ use super::library::Library;
 use super::values::Handles;
 use super::{check, wait};
 
-/// The buffers belong to the requests until both are through.
+/// An exchange whose buffers belong to MPI until both requests are through.
 pub struct Exchange {
     mpi: &'static Library,
     requests: Handles,

@@ -60,10 +60,10 @@ fn communicators(mpi: &Library) -> Result<(), String> {
     Ok(())
 }
 
-/// Name, type and operation; two operands, and what comes out.
+/// A case has a name, a type and an operation; two operands, and what comes out.
 type Reduction = (&'static str, Handle, Handle, [i64; 3], [i64; 3], [i64; 3]);
 
-/// Behind the numbers is one that is to stay.
+/// The third number is behind those that are reduced, and is to stay.
 fn reductions(mpi: &Library) -> Result<(), String> {
     let (call, values) = (&mpi.call, &mpi.values);
     let cases: [Reduction; 3] = [

@@ -81,11 +81,9 @@ const STANDARD: Values = Values {
 };
 
 impl Values {
-    /// Tells the values of an MPI by what is defined in it: `function` looks for one of its
-    /// functions, `data` for data as the program sees them. `None`: of no family that we know.
-    ///
-    /// # Safety
-    /// What is found under the name of a function of MPI is that function.
+    /// Takes `function` to look for functions of an MPI, `data` for data as the program sees them.
+    /// `None`: the MPI is of no family that we know. Safety: what is found under the name of a
+    /// function of MPI is that function.
     pub unsafe fn of(
         function: impl Fn(&CStr) -> usize,
         data: impl Fn(&CStr) -> usize,
@@ -109,7 +107,6 @@ impl Values {
         if self.handle_bytes == 4 { word as u32 as i32 as usize } else { word }
     }
 
-    /// Returns the bits of such a word that count.
     pub fn mask(&self) -> usize {
         if self.handle_bytes == 4 { u32::MAX as usize } else { usize::MAX }
     }
@@ -119,12 +116,10 @@ impl Values {
         level >= self.thread_levels[2]
     }
 
-    /// Returns the word that no status is wanted.
     pub fn no_status(&self) -> *mut c_void {
         self.no_status as *mut c_void
     }
 
-    /// Makes places for `count` handles side by side, as MPI has them, with `handle` in each.
     pub fn handles(&self, count: usize, handle: Handle) -> Handles {
         let mut all = Handles { words: vec![0; count.max(1)], bytes: self.handle_bytes };
         (0..count).for_each(|at| all.put(at, handle));
@@ -173,21 +168,18 @@ fn open_mpi(data: impl Fn(&CStr) -> usize) -> Option<Values> {
     })
 }
 
-/// Handles side by side, as MPI reads and writes them.
 pub struct Handles {
     words: Vec<usize>,
     bytes: usize,
 }
 
 impl Handles {
-    /// Returns the place of the handle at `index`, and of those behind it.
     pub fn place(&mut self, index: usize) -> *mut c_void {
         assert!((index + 1) * self.bytes <= size_of_val(&self.words[..]), "a place of ours");
         // SAFETY: inside of the words.
         unsafe { self.words.as_mut_ptr().cast::<u8>().add(index * self.bytes).cast() }
     }
 
-    /// Returns the handle at `index`.
     pub fn get(&mut self, index: usize) -> Handle {
         let place = self.place(index);
         // SAFETY: a place for a handle of so many bytes, aligned for them.
@@ -216,17 +208,14 @@ impl Handles {
 pub struct Status([u8; 256]);
 
 impl Status {
-    /// Makes a place for one, with nothing of sense in it.
     pub fn new() -> Status {
         Status([0xee; 256])
     }
 
-    /// Returns the place, for MPI.
     pub fn place(&mut self) -> *mut c_void {
         self.0.as_mut_ptr().cast()
     }
 
-    /// Returns MPI_SOURCE.
     pub fn source(&self, values: &Values) -> c_int {
         let mut bytes = [0; size_of::<c_int>()];
         let from = values.source_offset;

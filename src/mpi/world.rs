@@ -22,7 +22,6 @@ use super::lifecycle::attribute;
 use super::values::Handle;
 use super::{check, wait};
 
-/// Returns the rank of this process in the world. Local.
 pub fn world_rank() -> Result<usize> {
     let mpi = library()?;
     let mut rank = 0;
@@ -41,7 +40,6 @@ pub fn on_some_and_all(own: bool) -> Result<(bool, bool)> {
     Ok((most[0] != 0, most[1] == 0))
 }
 
-/// Returns the number of ranks in the world. Local.
 pub fn world_size() -> Result<usize> {
     let mpi = library()?;
     let mut size = 0;
@@ -90,9 +88,7 @@ thread_local! {
     static INITIALISED_MPI: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls that count whatever happens, as a caller can tell them without MPI.
 pub struct Counted {
-    /// The handle of the world, as the program passes it.
     pub world: usize,
     /// The bits of it that count.
     pub mask: usize,
@@ -102,38 +98,34 @@ pub struct Counted {
 
 const NO_STREAM: usize = usize::MAX;
 
-/// Kept with a communicator of all ranks.
+/// What is known is kept with a communicator of all ranks.
 struct Known {
     foreign: bool,
-    /// While it had no stream.
+    /// Calls are counted while the communicator has no stream.
     calls: AtomicU64,
     stream: AtomicUsize,
 }
 
-/// As bits.
+/// A bit for each stream whose communicator was freed.
 static FREED: AtomicU64 = AtomicU64::new(0);
 
-/// Where a call counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
-    /// Nowhere.
     No,
-    /// Nowhere: on the world, but by another thread than the one that counts.
+    /// The call is on the world, but by another thread than the one that counts.
     NoThread,
-    /// In this stream.
     In(usize),
     /// Its communicator may have a stream: [`Classifier::place`].
     Unplaced,
 }
 
-/// Decides for each call whether it counts.
 pub struct Classifier {
     mpi: &'static Library,
     world_size: usize,
     any_thread: bool,
     merged: AtomicBool,
     key: c_int,
-    /// Nothing is asked of the key any more.
+    /// After the end nothing is asked of the key any more.
     ended: AtomicBool,
 }
 
@@ -148,7 +140,7 @@ impl Classifier {
         Ok(Classifier { mpi, world_size, any_thread, merged, key, ended })
     }
 
-    /// Gives the key back, in MPI_Finalize: no call counts from now on but those on the world.
+    /// Gives the key back: from MPI_Finalize on only calls on the world count.
     pub fn end(&self) {
         if !self.ended.swap(true, Ordering::SeqCst) {
             let mut key = self.key;
@@ -158,8 +150,6 @@ impl Classifier {
         }
     }
 
-    /// Communicators with ranks of other worlds may be there from now on: processes were or will be
-    /// added.
     pub fn expect_others(&self) {
         self.merged.store(true, Ordering::Relaxed);
     }
@@ -173,7 +163,6 @@ impl Classifier {
         Counted { world, mask, thread }
     }
 
-    /// Tells where a call of this thread on `handle` counts.
     pub fn counts(&self, handle: usize) -> Counts {
         let comm = self.mpi.values.handle(handle);
         let is_world = comm == self.mpi.values.comm_world;

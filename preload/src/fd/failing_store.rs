@@ -48,7 +48,6 @@ enum FailureMet {
     Moved,
     /// All that was to be made durable will be at the close.
     PutOff,
-    /// The engine has heard of the failure.
     Failed,
 }
 
@@ -128,7 +127,7 @@ pub(crate) fn ensure(fd: c_int, offset: i64, bytes: usize) {
     });
 }
 
-/// Most bytes that one call of write(2) takes on Linux.
+/// One call of write(2) takes at most so many bytes on Linux.
 const WRITE_MAX: usize = 0x7fff_f000;
 
 /// Counts bytes that were to be written here. A full store takes a part of a write and no error; a

@@ -6,7 +6,7 @@ use crate::engine::{self, ActiveEngine};
 use crate::{fd::reuse, signal::guard};
 
 pub(crate) enum Outcome<T> {
-    /// The real call with the program's own arguments.
+    /// The real call is made with the program's own arguments.
     Pass,
     Done(T),
     Fail(c_int),

@@ -10,7 +10,7 @@ use crate::base::lock::{GENERATIONS, Lock};
 use crate::fd::handle::{Outcome, handle};
 use crate::{engine, fd::in_order, fd::open_files, fd::reuse, signal::guard};
 
-/// Held while descriptors are replaced, so that of two threads that write one waits.
+/// A thread that replaces descriptors holds it, so of two threads that write one waits.
 pub(crate) static WAKING: Lock<()> = Lock::new([const { Mutex::new(()) }; GENERATIONS]);
 
 /// Replaces the descriptors of all tokens on `token`'s file: they are to see the change. Guard
@@ -47,7 +47,7 @@ pub(crate) fn wake_beyond(table: &Engine, fd: c_int) -> bool {
 }
 
 thread_local! {
-    /// Of a fork that is under way: descriptors that could not be replaced, and read-only ones that
+    /// While a fork is under way: descriptors that could not be replaced, and read-only ones that
     /// take their places in the child.
     static STAND_INS: Cell<Vec<(c_int, c_int)>> = const { Cell::new(Vec::new()) };
 }
@@ -85,7 +85,7 @@ pub(crate) fn in_child() {
     }
 }
 
-/// It shares the offset.
+/// The twin shares the offset.
 fn read_only_twin(fd: c_int) -> Option<c_int> {
     let path = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
     // SAFETY: the path is a C string, the rest are system calls on numbers.

@@ -12,7 +12,7 @@ use crate::fd::lazy::{WAKING, hold, put_in_place};
 use crate::fd::open_files::{self, Claim};
 use crate::{engine, signal::guard};
 
-/// For calls that are under way on the file: the program, or the flush, waits.
+/// A flush waits so long for calls that are under way on the file.
 const PATIENCE: Duration = Duration::from_millis(100);
 const PATIENCE_WHEN_REFUSED: Duration = Duration::from_secs(5);
 
@@ -36,7 +36,7 @@ pub(crate) fn evacuate(table: &Engine, claim: Claim, code: c_int, begun: Moment)
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MoveReason {
-    /// If anything may write to it unseen it moves another time, at the latest at its close.
+    /// If anything may write to the file unseen it moves another time, at the latest at its close.
     NeverQuiet,
     /// A call met this errno, or would: it moves now, or the program gets an error.
     Refused(c_int),
@@ -68,9 +68,9 @@ fn move_file(table: &Engine, token: u64, why: MoveReason) -> bool {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writers {
-    /// Those that are seen wait until the tokens are not lazy any more.
+    /// All writers are seen, and wait until the tokens are not lazy any more.
     Wait,
-    /// A stream whose writes are not seen, or a number so high that no hook could tell.
+    /// There is a stream whose writes are not seen, or a number so high that no hook could tell.
     MayWrite,
     Write,
     /// What is written through a mapping to the old file would be lost.
@@ -99,7 +99,7 @@ fn writers(tokens: &[u64], why: MoveReason) -> Writers {
     }
 }
 
-/// False if not even the first of `tokens`, which share the file of `old`, could move.
+/// Returns false if not even the first of `tokens`, which share the file of `old`, could move.
 fn move_held(
     table: &Engine,
     old: c_int,
@@ -156,7 +156,7 @@ fn replace_in_use(token: u64, own: c_int, new: c_int) {
     }
 }
 
-/// Size and time of the last change.
+/// Returns size and time of the last change.
 fn stamp(fd: c_int) -> Option<(i64, i64, i64)> {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fstat writes the structure when it returns 0.

@@ -46,7 +46,7 @@ struct DescriptorTable {
     descriptors: BTreeMap<c_int, Claim>,
     mappings: BTreeMap<usize, Mapping>,
     holders: BTreeMap<u64, usize>,
-    /// By address.
+    /// The stream on a descriptor is known by its address.
     streams: BTreeMap<c_int, usize>,
 }
 

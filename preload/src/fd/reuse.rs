@@ -18,31 +18,31 @@ use crate::base::real::page_bytes;
 use crate::fd::course::{self, WriteCourse};
 use crate::signal::guard;
 
-/// On the file that is not settled; -1: there is none.
+/// The descriptor on the file that is not settled; -1: there is none.
 static FD: AtomicI32 = AtomicI32::new(-1);
 static STAND_IN: AtomicI32 = AtomicI32::new(-1);
 static TOKEN: AtomicU64 = AtomicU64::new(0);
 static DEVICE: AtomicU64 = AtomicU64::new(0);
 static INODE: AtomicU64 = AtomicU64::new(0);
-/// When it was taken.
+/// The length that the file had when it was taken.
 static OLD_BYTES: AtomicU64 = AtomicU64::new(0);
-/// A thread that is writing to it.
+/// A thread that is writing to the file.
 static WRITER: AtomicUsize = AtomicUsize::new(0);
-/// Held by the thread that settles, and by one that begins.
+/// The thread that settles, or begins, holds it.
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// A token whose file is not what the program has written, 0: none.
+/// The token whose file is not what the program has written, 0: none.
 static FAILED: AtomicU64 = AtomicU64::new(0);
-/// Files, one after the other, that gave most of their old pages back.
+/// So many files, one after the other, gave most of their old pages back.
 static IN_VAIN: AtomicU32 = AtomicU32::new(0);
 
-/// After so many, no more is tried.
+/// After so many files in vain, no more is tried.
 const IN_VAIN_MAX: u32 = 2;
 /// A thread that never returns from a write (it was cancelled there) is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 const INTERVAL_NANOSECONDS: c_long = 100_000;
 /// The stand-in gets a number from here on, so that the program's numbers are what they would be.
 const NUMBERS: [c_int; 2] = [900, 200];
-/// Beside writing.
+/// An open may ask for these beside writing.
 const PLAIN_FLAGS: c_int = libc::O_WRONLY
     | libc::O_CREAT
     | libc::O_EXCL
@@ -57,9 +57,9 @@ struct PathBuffer(UnsafeCell<[u8; PATH_BYTES]>);
 // SAFETY: used by the one thread that has BUSY.
 unsafe impl Sync for PathBuffer {}
 
-/// Of the file.
+/// The name of the file.
 static PLACE: PathBuffer = PathBuffer(UnsafeCell::new([0; PATH_BYTES]));
-/// Of the stand-in, while the file is settled.
+/// The name of the stand-in, while the file is settled.
 static TARGET: PathBuffer = PathBuffer(UnsafeCell::new([0; PATH_BYTES]));
 
 thread_local! {
@@ -116,7 +116,7 @@ pub(crate) fn note_written(fd: c_int) {
     }
 }
 
-/// It cannot wait for itself.
+/// A thread that writes cannot wait for itself.
 fn is_writer() -> bool {
     WRITER.load(Ordering::Acquire) == myself()
 }
@@ -168,7 +168,7 @@ pub(crate) fn begin(token: u64, fd: c_int, new: c_int, put: impl FnOnce()) {
     }
 }
 
-/// [`BUSY`] is held. What is not put there the engine removes in its time.
+/// What is not put there the engine removes in its time. [`BUSY`] is held.
 fn put_on(fd: c_int, new: c_int, token: u64, put: impl FnOnce()) {
     let Some(found) = status(new) else { return };
     let copy = |from: &c_int| {
