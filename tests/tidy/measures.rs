@@ -37,7 +37,6 @@ const TODAY: &[(&str, usize)] = &[
     ("flags of RunDataset", 5),
     ("names of several types", 24),
     ("parameters that are tuples", 22),
-    ("preload/src/fd, circle of files", 3),
     ("src/core/cache, circle of files", 2),
     ("src/core/session, circle of files", 3),
 ];
