@@ -144,6 +144,14 @@ impl FileContent {
 }
 
 impl FileMeta {
+    /// Describes a copy of the file: of a part, one that has its bytes and no others.
+    #[must_use]
+    pub fn as_copy(&self) -> Self {
+        let mut copy = self.clone();
+        copy.part.iter_mut().for_each(|part| part.live = false);
+        copy
+    }
+
     /// Gives the pieces of the whole file that `count` bytes of this one from `at` on are.
     #[must_use]
     pub fn places(&self, at: u64, count: u64) -> Vec<Extent> {

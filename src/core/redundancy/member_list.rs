@@ -35,7 +35,8 @@ impl MemberList {
         MemberList {
             world_rank: set.world_ranks[me],
             host: set.hosts.get(me).cloned().unwrap_or_default(),
-            files: data.files.clone(),
+            // What others keep, and bring back, are files of their own.
+            files: data.files.iter().map(FileMeta::as_copy).collect(),
             record: data.record.clone(),
         }
     }
