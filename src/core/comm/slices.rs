@@ -13,10 +13,8 @@ use crate::error::{Error, Result};
 /// mostly over within this time; to come by once more for that would double the visits.
 const MOMENT: Duration = Duration::from_micros(400);
 
-/// Where the one exchange is.
 enum AtTheDesk {
     Free,
-    /// The thread has asked for it.
     Asked {
         buffers: Buffers,
         to: usize,
@@ -28,15 +26,12 @@ enum AtTheDesk {
     Closed,
 }
 
-/// What the two threads of a rank have in common.
 pub struct Slices {
     desk: Mutex<AtTheDesk>,
     changed: Condvar,
 }
 
 impl Slices {
-    /// Makes a desk with nothing on it.
-    #[must_use]
     pub fn new() -> Self {
         Slices { desk: Mutex::new(AtTheDesk::Free), changed: Condvar::new() }
     }
@@ -75,12 +70,6 @@ impl Slices {
     pub fn close(&self) {
         *self.desk() = AtTheDesk::Closed;
         self.changed.notify_all();
-    }
-}
-
-impl Default for Slices {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -150,12 +150,10 @@ impl Surroundings {
         }
     }
 
-    /// Returns the working directory; the relative one if it cannot be found.
     pub(crate) fn here(&self) -> PathBuf {
         self.working_directory.as_ref().cloned().unwrap_or_default()
     }
 
-    /// Returns the environment as text, and what is wrong with it.
     pub(crate) fn environment(&self) -> (Environment, Vec<crate::error::Error>) {
         read_environment(self.variables.iter().cloned())
     }

@@ -19,7 +19,6 @@ use crate::transfer::has_datasets;
 /// as one of them has ended.
 const TELL: Duration = Duration::from_secs(2);
 
-/// Name of the setting.
 const NAME: &str = "SCR_RESTART_REQUIRED";
 
 /// What is to become of a run that SCR cannot take part in.
@@ -93,9 +92,7 @@ impl Required {
         );
         self.host.end_at_once(1)
     }
-}
 
-impl Required {
     /// For who looks afterwards; makes no directory, and nothing rests on it.
     fn record(&self, why: &str) {
         let state = self.prefix.join(STATE_FOLDER);

@@ -21,10 +21,8 @@ use crate::system::begin_writeback;
 /// Open files of one logical file; the program's own limit is not ours to use up.
 const OPEN_FILES_MAX: usize = 32;
 
-/// One of the files.
 struct MemberFile {
     path: PathBuf,
-    /// Its index in the member's list.
     index: usize,
     /// Where it begins in the concatenation, in bytes.
     start: u64,
@@ -33,7 +31,6 @@ struct MemberFile {
     crc32: RunningCrc,
 }
 
-/// The concatenation of a member's cached files.
 pub(super) struct LogicalFile {
     /// In order of `start`.
     parts: Vec<MemberFile>,
@@ -46,10 +43,7 @@ pub(super) struct LogicalFile {
 }
 
 impl LogicalFile {
-    /// Opens `files` of `dir` for reading.
-    ///
-    /// # Errors
-    /// If one is not there, or its size is not the recorded one.
+    /// Opens `files` of `dir`, each of which has to have its recorded size.
     pub fn open(dir: &Path, files: &[FileMeta]) -> Result<Self> {
         let logical = Self::over(files, false, |_, file| join_relative(dir, &file.name))?;
         for part in &logical.parts {
@@ -66,9 +60,6 @@ impl LogicalFile {
     /// Creates an empty file of the recorded size for each of `files`, at the path that `place`
     /// gives for it; directories on the way, too. What is there already is replaced. Of `spares`,
     /// if given, files are made that hold old content until they are written.
-    ///
-    /// # Errors
-    /// If one cannot be created.
     pub fn create(
         files: &[FileMeta],
         spares: Option<&Spares>,
@@ -98,14 +89,13 @@ impl LogicalFile {
         let (mut parts, mut total) = (Vec::new(), 0_u64);
         for (index, file) in files.iter().enumerate().filter(|(_, file)| !file.on_prefix) {
             let path = place(index, file)?;
-            let crc32 = RunningCrc::default();
             parts.push(MemberFile {
                 path,
                 index,
                 start: total,
                 size: file.size,
                 file: None,
-                crc32,
+                crc32: RunningCrc::default(),
             });
             // Sizes may come from a damaged record.
             total = total.checked_add(file.size).ok_or_else(|| {
@@ -115,15 +105,11 @@ impl LogicalFile {
         Ok(LogicalFile { parts, listed: files.len(), total, open: VecDeque::new(), writable })
     }
 
-    /// Returns the bytes of all files together.
     pub fn total(&self) -> u64 {
         self.total
     }
 
     /// Fills `buffer` from `offset` on; what lies after the end is zero.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or has become shorter.
     pub fn read_padded(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while let Some((part, at, bytes)) = self.piece(offset + done as u64, buffer.len() - done) {
@@ -141,9 +127,6 @@ impl LogicalFile {
     }
 
     /// Writes `bytes` at `offset`; what lies after the end is padding and is dropped.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
     pub fn write_padded(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let mut done = 0;
         while let Some((part, at, count)) = self.piece(offset + done as u64, bytes.len() - done) {
@@ -171,9 +154,6 @@ impl LogicalFile {
     }
 
     /// Reads what has not passed, so that every file has its CRC32.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or has become shorter.
     pub fn read_rest(&mut self) -> Result<()> {
         for part in 0..self.parts.len() {
             self.with_part(part, |part, file| {
@@ -187,10 +167,6 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// Makes content and names of files that were written durable.
-    ///
-    /// # Errors
-    /// If an fsync fails.
     pub fn sync(&mut self) -> Result<()> {
         let mut dirs = BTreeSet::new();
         for part in 0..self.parts.len() {

@@ -82,9 +82,6 @@ pub trait Scheme: Send + Sync {
     ///
     /// Each member gets its own outcome, and the set is protected only if all have `Ok`: those who
     /// seal agree on that anyway, together with what else can fail.
-    ///
-    /// # Errors
-    /// If files cannot be read or written, or a data file is not what its record says.
     fn encode(&self, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection>;
     /// Whether a rebuild compares what it reads with the recorded checksums, and reads the rest,
     /// for survivors that were not looked at before.
@@ -93,15 +90,12 @@ pub trait Scheme: Send + Sync {
     }
     /// Restores files, record and redundancy files of the members that lost theirs. Parts whose id
     /// or epoch is not the survivor's count as lost. All members get `Ok` or all get `Err`.
-    ///
-    /// # Errors
     /// `Err(Error::Unrecoverable)` on all members when the losses exceed the scheme. An error, with
     /// nothing changed, when a survivor that was not looked at before is not what its record says.
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)>;
 }
 
 impl Survivor {
-    /// Returns the data, unless it belongs to another seal.
     pub(super) fn valid_data(&self) -> Option<&MemberData> {
         self.data.as_ref().filter(|data| data.id == self.id && data.epoch == self.epoch)
     }

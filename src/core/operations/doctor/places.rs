@@ -161,7 +161,7 @@ pub fn look_at_stores(settings: &Settings, environment: &Environment) -> Vec<Fin
 /// As a rank does, but makes nothing.
 fn secure(base: &Path, user: Option<&str>) -> Result<()> {
     let below: Vec<&str> = user.into_iter().filter(|user| base.join(user).exists()).collect();
-    secure_dir(base, &below).map(drop)
+    secure_dir(base, &below)
 }
 
 fn look_at_room(wanted: &Wanted) -> Option<Finding> {

@@ -18,7 +18,6 @@ pub fn boot_id() -> Option<String> {
     BOOT.get_or_init(read).clone()
 }
 
-/// Longest host name that is read; Linux allows 64 bytes.
 const NAME_BYTES_MAX: usize = 256;
 
 /// Returns this node's host name; `localhost` if it has none.
@@ -47,14 +46,12 @@ pub fn user_id() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Returns the effective group id.
 #[must_use]
 pub fn group_id() -> u32 {
     // SAFETY: getegid has no arguments and cannot fail.
     unsafe { libc::getegid() }
 }
 
-/// Returns the name of the effective user; `uid<number>` if the system does not know it.
 #[must_use]
 pub fn user_name() -> String {
     name_of_user(user_id())

@@ -9,9 +9,6 @@ use crate::system::errno::check;
 
 /// Returns the user and the process at the other end; no process (0) if it is in a space of its
 /// own.
-///
-/// # Errors
-/// The kernel does not tell.
 pub fn peer(stream: &UnixStream) -> io::Result<(u32, i32)> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
