@@ -40,8 +40,7 @@ impl Slices {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries on what the thread has asked for, over `comm`; waits for the other side a moment,
-    /// and no longer.
+    /// Carries on what the thread has asked for; waits for the other side a moment, and no longer.
     pub fn advance(&self, comm: &dyn Comm) {
         let mut desk = self.desk();
         if let AtTheDesk::Asked { buffers, to, from } = &mut *desk {
@@ -80,8 +79,7 @@ impl Link for Slices {
         Ok(())
     }
 
-    /// No byte is copied: the memory for copies of a MiB comes page by page, on the core of the
-    /// program.
+    /// No byte is copied: memory for copies of a MiB comes page by page.
     fn carry(&self, buffers: Buffers, to: usize, from: usize) -> Result<Buffers> {
         let mut desk = self.desk();
         if !matches!(*desk, AtTheDesk::Free) {

@@ -9,8 +9,7 @@ const MESSAGE_BYTES_MAX: u64 = 4 << 30;
 
 const LENGTH_BYTES: usize = size_of::<u64>();
 
-/// Bytes of a message that travel with its length: most messages are shorter, and an exchange takes
-/// as long with them.
+/// Bytes of a message that travel with its length: most messages are shorter.
 const BEGIN_BYTES: usize = 2048 - LENGTH_BYTES;
 
 pub fn broadcast(comm: &dyn Comm, word: u64, root: usize) -> Result<u64> {

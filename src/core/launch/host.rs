@@ -69,8 +69,7 @@ pub trait Host: Send + Sync {
     /// is possible. It calls `Names::evacuate`, too.
     fn move_out(&self, _token: u64) {}
 
-    /// The process is this rank's alone: what it may use of the machine, and has used, is the
-    /// rank's.
+    /// The process is this rank's alone: what it may use of the machine is the rank's.
     fn owns_process(&self) -> bool {
         false
     }

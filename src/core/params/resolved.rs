@@ -119,8 +119,7 @@ impl Settings {
         self.setting(name).map_or(Source::Default, |setting| setting.origin.source)
     }
 
-    /// Tells whether the user or the program set the parameter called `name`, not the system's
-    /// file.
+    /// Tells whether the user or the program set the parameter, not the system's file.
     #[must_use]
     pub fn is_asked_for(&self, name: &str) -> bool {
         !matches!(self.source(name), Source::Default | Source::SystemFile)
@@ -132,8 +131,7 @@ impl Settings {
         self.source(name) != Source::Default
     }
 
-    /// Gives one parameter a value, as [`Source::Program`] does, whatever the old value's source
-    /// was.
+    /// Gives one parameter a value, as [`Source::Program`] does.
     pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
         let place = Source::Program.name().to_string();
         let Some(named) = find(name) else {

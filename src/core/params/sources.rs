@@ -132,8 +132,7 @@ impl Loader<'_> {
         }
     }
 
-    /// The user's file: the one that `SCR_CONF_FILE` names, which has to exist, else the one that
-    /// the prefix has.
+    /// The file that `SCR_CONF_FILE` names, which has to exist, else the one that the prefix has.
     fn user_file(&mut self) {
         if let Some(Value::Path(path)) = self.strongest("SCR_CONF_FILE").cloned() {
             self.user_file = format!("the config file is {} (SCR_CONF_FILE)", path.display());

@@ -51,8 +51,7 @@ impl<'a, T> Ahead<'a, T> {
         Ok(())
     }
 
-    /// Waits for the one that was begun first. The buffer with what it has brought is to be given
-    /// back.
+    /// Waits for the one that was begun first. Its buffer is to be given back.
     pub fn end_oldest(&mut self) -> Result<(T, Vec<u8>)> {
         let none = || Error::Comm("a piece is awaited that nobody sends".into());
         let (mut pending, what) = self.under_way.pop_front().ok_or_else(none)?;

@@ -143,8 +143,7 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// Returns the CRC32 of each file of the list by what has passed; `None` for those on the
-    /// prefix and those that have not passed completely.
+    /// Returns the CRC32 of each file of the list; `None` if it has not passed completely.
     pub fn crcs(&self) -> Vec<Option<u32>> {
         let mut crcs = vec![None; self.listed];
         for part in &self.parts {
@@ -178,8 +177,7 @@ impl LogicalFile {
         dirs.iter().try_for_each(|dir| sync_dir(dir))
     }
 
-    /// The longest piece from `offset` on that lies in one file: which part, where in it, how many
-    /// bytes of at most `bytes_max`. `None` past the end.
+    /// The longest piece from `offset` on that lies in one file: part, place, bytes.
     fn piece(&self, offset: u64, bytes_max: usize) -> Option<(usize, u64, usize)> {
         if bytes_max == 0 || offset >= self.total {
             return None;

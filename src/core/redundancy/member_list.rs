@@ -60,8 +60,7 @@ impl MemberList {
         tree
     }
 
-    /// Reads what [`MemberList::to_tree`] makes; `None` if something is missing or malformed, or a
-    /// name leads out of the dataset directory.
+    /// Reads what [`MemberList::to_tree`] makes; `None` if a name leads out of the directory.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
         let count: usize = tree.parse("FILES")?;

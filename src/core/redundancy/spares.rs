@@ -50,8 +50,7 @@ impl Spares {
         name.starts_with(FOLDER_PREFIX)
     }
 
-    /// Takes the large ones of `files` out of `dataset`, which is about to be
-    /// removed. What was kept before goes.
+    /// Takes the large ones of `files` out of `dataset`. What was kept before goes.
     pub fn keep(&self, dataset: &Path, files: &[FileMeta]) -> Result<()> {
         self.clear()?;
         let mut large: Vec<_> = files.iter().filter(|file| file.size >= Self::BYTES_MIN).collect();
@@ -117,8 +116,7 @@ impl Spares {
         name.into()
     }
 
-    /// Gives the room back of those that are left, and of one that was lent: the program writes no
-    /// more.
+    /// Gives back the room of all, also of one that was lent: the program writes no more.
     pub fn end(&self) -> Result<()> {
         self.clear().and(remove_tree(&self.lent()))
     }

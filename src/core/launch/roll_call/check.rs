@@ -139,8 +139,7 @@ impl Launch {
         ))
     }
 
-    /// Leaves the launch, since this rank has read "stop". Whoever is the last one removes the
-    /// traces.
+    /// Leaves the launch. Whoever is the last one removes the traces.
     pub(crate) fn leave(&self, alone: bool) {
         let shared = self.shared();
         let count = |dir: &Path, start| entries(dir, start).map_or(0, |names| names.len());
@@ -165,8 +164,7 @@ impl Launch {
         let _ = fs::remove_dir(self.prefix_state.join("launch"));
     }
 
-    /// Removes the traces. To be called after the first collective: then every rank has read the
-    /// verdict.
+    /// Removes the traces. To be called after the first collective: all have read the verdict.
     pub fn clean_up(&self) {
         if let Some(local) = self.local() {
             let _ = fs::remove_dir_all(local);

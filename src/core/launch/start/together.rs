@@ -106,8 +106,7 @@ impl Preparation {
         Ok(leases)
     }
 
-    /// The locks on the prefix and on this node; and what is in the way if another live launch has
-    /// one.
+    /// The locks on the prefix and on this node; and what is in the way of them.
     fn take_leases(&self, leads_node: bool) -> (Vec<Lease>, Option<Error>) {
         let holder =
             format!("host {}, process {}, {}", self.node_name, self.process, unix_seconds());

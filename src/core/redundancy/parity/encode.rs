@@ -71,8 +71,7 @@ fn works(shape: Shape) -> Result<Vec<SlotWork>> {
     works.ok_or_else(|| Error::Defect("parity cannot be computed".into()))
 }
 
-/// Builds the header; the left neighbours' lists come from there, ours goes to the right. The inner
-/// error is this member's: a list that cannot be read.
+/// The inner error is this member's: a list of a left neighbour that cannot be read.
 fn exchange_header(
     ring: &Ring,
     code: Code,

@@ -18,8 +18,7 @@ pub const MEMBERS_MAX: usize = 256;
 
 const POLYNOMIAL: u16 = 0x11d;
 
-/// Powers of the generator, twice over so that sums of two logarithms need no reduction; and
-/// logarithms.
+/// Powers of the generator, twice over so that sums of two logarithms need no reduction.
 struct Tables {
     exp: [u8; 510],
     log: [u8; 256],

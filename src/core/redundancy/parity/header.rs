@@ -176,8 +176,7 @@ impl ParityHeader {
         })
     }
 
-    /// Reads the header of a parity file; gives its size in bytes, too. All chunks are there in
-    /// full.
+    /// Reads the header of a parity file, all of whose chunks are there; gives its bytes, too.
     pub fn read(path: &Path) -> Result<(Self, u64)> {
         let mut file = File::open(path).map_err(|error| Error::io("cannot open", path, error))?;
         let length = file.metadata().map_err(|error| Error::io("cannot read", path, error))?.len();

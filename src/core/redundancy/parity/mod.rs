@@ -33,8 +33,7 @@ use crate::error::Result;
 pub use code::Code;
 pub use header::ParityHeader;
 
-/// XOR, with which any one member of a set may be lost; or RS: any members, up to
-/// [`RedundancySet::failures`].
+/// XOR: any one member may be lost; RS: any members, up to [`RedundancySet::failures`].
 pub(super) struct ParityScheme(pub Code);
 
 impl Scheme for ParityScheme {

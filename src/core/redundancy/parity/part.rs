@@ -142,8 +142,7 @@ impl ChunkReader {
         Ok(())
     }
 
-    /// Compares the file, which lies below `dir`, with its recorded checksum; reads what has not
-    /// passed.
+    /// Compares the file, which lies below `dir`, with its recorded checksum.
     pub fn compare(&mut self, dir: &Path) -> Result<()> {
         let (file, path, size) = (&self.file, &self.path, self.recorded.size);
         self.crc32.complete(size, |at, into| {

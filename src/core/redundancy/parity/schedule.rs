@@ -40,8 +40,7 @@ struct PieceTransfer {
     item: Item,
 }
 
-/// Chooses workers: in each slot the first of `candidates` with the least work so far. `None` if
-/// there are none.
+/// Chooses the first of `candidates` with the least work so far. `None` if there are none.
 pub fn choose_worker(candidates: &[usize], busy: &mut [usize]) -> Option<usize> {
     let worker = candidates.iter().copied().min_by_key(|member| busy[*member])?;
     busy[worker] += 1;

@@ -72,8 +72,7 @@ impl Shape {
         (slot - before) as u64
     }
 
-    /// Returns the chunk size with which the chunks hold `largest` bytes (manual 1.1, section
-    /// 7.3.1).
+    /// Returns the chunk size with which the chunks hold `largest` bytes.
     pub fn chunk_bytes(&self, largest: u64) -> u64 {
         largest.div_ceil(self.data() as u64)
     }

@@ -93,8 +93,7 @@ impl Manifest {
     }
 }
 
-/// Finds those of `files` that are copies of the files of the member at this world rank, and their
-/// manifest.
+/// Finds those of `files` that are copies of one member's files, and their manifest.
 pub(super) fn of_owner(files: &[FileMeta], world_rank: usize) -> Vec<FileMeta> {
     let (below, manifest) = (format!("{}/", directory(world_rank)), manifest_name(world_rank));
     let is_of = |file: &&FileMeta| file.name == manifest || file.name.starts_with(&below);
@@ -168,8 +167,7 @@ pub(super) fn copy_right(
     Ok((data, CopiedRight { files: files.transpose()?, file_crcs }))
 }
 
-/// Compares what has arrived with its owner's checksums and makes it durable. From then on it
-/// counts.
+/// Makes what has arrived durable if it is right. From then on it counts.
 fn keep(
     ring: &Ring,
     data: &MemberData,

@@ -95,8 +95,7 @@ fn check(ring: &Ring, id: u64, losses: &Losses) -> Result<()> {
     Err(Error::Unrecoverable(what))
 }
 
-/// Sends the copies back to the left neighbours at `distance` that lost their files. Gives this
-/// member's data.
+/// Sends the copies back to the left neighbours at `distance`. Gives this member's data.
 fn restore_left(
     ring: &Ring,
     distance: usize,

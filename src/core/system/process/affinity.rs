@@ -97,8 +97,7 @@ pub fn processor_time(of_thread: bool) -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// Returns how long the calling thread was ready to run and had no processor; 0 where the kernel
-/// does not tell.
+/// Returns how long the calling thread was ready to run and had no processor; 0 if unknown.
 #[must_use]
 pub fn waited_for_processor() -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

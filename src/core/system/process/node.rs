@@ -6,8 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::system::errno::check;
 
-/// Returns the identity of the node's present boot: random, another one after each start. `None` if
-/// the system does not tell.
+/// Returns the identity of the node's present boot; `None` if the system does not tell.
 #[must_use]
 pub fn boot_id() -> Option<String> {
     static BOOT: OnceLock<Option<String>> = OnceLock::new();
@@ -137,8 +136,7 @@ pub fn exit_at_once(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Blocks all signals in the calling thread: our helper threads must not run the program's
-/// handlers.
+/// Blocks all signals in the calling thread: our threads must not run the program's handlers.
 pub fn block_signals() {
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: sigfillset fills the set before pthread_sigmask reads it; the old mask is not asked

@@ -58,8 +58,7 @@ pub enum Telling {
 }
 
 impl SharedLog {
-    /// Makes the file with its room taken, so that no write to the memory can find its file system
-    /// full.
+    /// Makes the file with its room taken: no write to the memory finds its file system full.
     pub fn create(path: &Path) -> io::Result<()> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;

@@ -34,8 +34,7 @@ pub fn clear_acl(file: &File) {
     unsafe { libc::fremovexattr(file.as_raw_fd(), name.as_ptr()) };
 }
 
-/// Makes the default ACL of the directory `to` that of the directory `from`. Returns at once where
-/// neither has one.
+/// Makes the default ACL of the directory `to` that of the directory `from`.
 pub fn copy_default_acl(from: &Path, to: &Path) -> io::Result<()> {
     let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
     let (from, to) = (path(from)?, path(to)?);

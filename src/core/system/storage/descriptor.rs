@@ -23,8 +23,7 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Tells whether another open file description has the exclusive lock (flock) of a file, which only
-/// has to be open for reading.
+/// Tells whether another open file description has the exclusive lock (flock) of a file.
 pub fn is_locked(file: &File) -> io::Result<bool> {
     // SAFETY: flock takes no pointer, and the descriptor is open as long as `file` lives.
     match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) }) {

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use super::space::{Space, space};
 use crate::error::Result;
 
-/// Returns the bytes of memory that can be used without swapping (MemAvailable); `None` if the
-/// kernel does not tell.
+/// Returns the bytes that can be used without swapping; `None` if the kernel does not tell.
 #[must_use]
 pub fn memory_available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;

@@ -11,10 +11,7 @@ use crate::system::allow_size;
 use crate::system::errno::check;
 
 /// Reserves room for bytes `offset .. offset + bytes` of an open file; its size stays as it is.
-///
-/// # Errors
-/// `StorageFull` or `QuotaExceeded` if there is no room, `Unsupported` where the file system
-/// cannot reserve.
+/// The error is `Unsupported` where the file system cannot reserve.
 pub fn reserve(fd: RawFd, offset: u64, bytes: u64) -> io::Result<()> {
     let number = |value: u64| libc::off_t::try_from(value).map_err(|_| io::ErrorKind::StorageFull);
     let (start, length) = (number(offset)?, number(bytes)?);
