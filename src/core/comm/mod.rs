@@ -5,14 +5,14 @@
 //! beside the program's has sockets of its own ([`sockets`]), or has its messages carried by the
 //! program's thread, a piece at a time ([`slices`]).
 
-pub mod mesh;
-pub mod ranks;
-pub mod slices;
-pub mod sockets;
+pub(crate) mod mesh;
+pub(crate) mod ranks;
+pub(crate) mod slices;
+pub(crate) mod sockets;
 pub mod solo;
 pub mod threads;
 pub mod trees;
-pub mod words;
+pub(crate) mod words;
 
 use crate::error::Result;
 

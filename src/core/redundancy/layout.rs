@@ -21,7 +21,6 @@ use crate::system::begin_writeback;
 /// Open files of one logical file; the program's own limit is not ours to use up.
 const OPEN_FILES_MAX: usize = 32;
 
-/// One of the files.
 struct MemberFile {
     content: FileContent,
     /// Its index in the member's list.
@@ -32,7 +31,6 @@ struct MemberFile {
     crc32: RunningCrc,
 }
 
-/// The concatenation of a member's cached files.
 pub(super) struct LogicalFile {
     /// In order of `start`.
     parts: Vec<MemberFile>,
@@ -45,10 +43,7 @@ pub(super) struct LogicalFile {
 }
 
 impl LogicalFile {
-    /// Opens `files` of `dir` for reading.
-    ///
-    /// # Errors
-    /// If one is not there, or its size is not the recorded one.
+    /// Opens `files` of `dir`, each of which has to have its recorded size.
     pub fn open(dir: &Path, files: &[FileMeta]) -> Result<Self> {
         Self::over(files, false, |_, file| {
             let content = FileContent::of(dir, file)?;
@@ -60,9 +55,6 @@ impl LogicalFile {
     /// Creates an empty file of the recorded size for each of `files`, at the path that `place`
     /// gives for it; directories on the way, too. What is there already is replaced. Of `spares`,
     /// if given, files are made that hold old content until they are written.
-    ///
-    /// # Errors
-    /// If one cannot be created.
     pub fn create(
         files: &[FileMeta],
         spares: Option<&Spares>,
@@ -104,15 +96,11 @@ impl LogicalFile {
         Ok(LogicalFile { parts, listed: files.len(), total, open: VecDeque::new(), writable })
     }
 
-    /// Returns the bytes of all files together.
     pub fn total(&self) -> u64 {
         self.total
     }
 
     /// Fills `buffer` from `offset` on; what lies after the end is zero.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or has become shorter.
     pub fn read_padded(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while let Some((part, at, bytes)) = self.piece(offset + done as u64, buffer.len() - done) {
@@ -130,9 +118,6 @@ impl LogicalFile {
     }
 
     /// Writes `bytes` at `offset`; what lies after the end is padding and is dropped.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
     pub fn write_padded(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let mut done = 0;
         while let Some((part, at, count)) = self.piece(offset + done as u64, bytes.len() - done) {
@@ -149,8 +134,7 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// Returns the CRC32 of each file of the list by what has passed; `None` for those on the
-    /// prefix and those that have not passed completely.
+    /// Returns the CRC32 of each file of the list; `None` if it has not passed completely.
     pub fn crcs(&self) -> Vec<Option<u32>> {
         let mut crcs = vec![None; self.listed];
         for part in &self.parts {
@@ -160,9 +144,6 @@ impl LogicalFile {
     }
 
     /// Reads what has not passed, so that every file has its CRC32.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or has become shorter.
     pub fn read_rest(&mut self) -> Result<()> {
         for part in 0..self.parts.len() {
             self.with_part(part, |part, file| {
@@ -177,10 +158,6 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// Makes content and names of files that were written durable.
-    ///
-    /// # Errors
-    /// If an fsync fails.
     pub fn sync(&mut self) -> Result<()> {
         let mut dirs = BTreeSet::new();
         for part in 0..self.parts.len() {
@@ -193,8 +170,7 @@ impl LogicalFile {
         dirs.iter().try_for_each(|dir| sync_dir(dir))
     }
 
-    /// The longest piece from `offset` on that lies in one file: which part, where in it, how many
-    /// bytes of at most `bytes_max`. `None` past the end.
+    /// The longest piece from `offset` on that lies in one file: part, place, bytes.
     fn piece(&self, offset: u64, bytes_max: usize) -> Option<(usize, u64, usize)> {
         if bytes_max == 0 || offset >= self.total {
             return None;

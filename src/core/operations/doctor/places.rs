@@ -155,7 +155,7 @@ pub fn look_at_stores(settings: &Settings, environment: &Environment) -> Vec<Fin
 /// Makes nothing, other than a rank.
 fn secure(base: &Path, user: Option<&str>) -> Result<()> {
     let below: Vec<&str> = user.into_iter().filter(|user| base.join(user).exists()).collect();
-    secure_dir(base, &below).map(drop)
+    secure_dir(base, &below)
 }
 
 fn look_at_room(wanted: &Wanted) -> Option<Finding> {
