@@ -116,8 +116,8 @@ unsafe fn text_of<'a>(text: Text, length: Length, what: &str) -> Result<Option<&
     std::str::from_utf8(bytes).map(Some).map_err(unreadable)
 }
 
-/// 0, which says neither valid nor a kind of dataset, if the program gives none. Safety: `number`
-/// is null or valid for a read.
+/// The number is 0, which says neither valid nor a kind of dataset, if the program gives none.
+/// Safety: `number` is null or valid for a read.
 unsafe fn number_of(number: Integer) -> c_int {
     // SAFETY: by this function's contract.
     if number.is_null() { 0 } else { unsafe { *number } }

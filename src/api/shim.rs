@@ -48,7 +48,6 @@ static TABLE: Engine = Engine {
     turns,
 };
 
-/// Gives the shim the functions of the engine: the door, whose name is [`scr_abi::ENTRY`].
 #[unsafe(no_mangle)]
 pub extern "C" fn scr_engine_table() -> *const Engine {
     &raw const TABLE
@@ -56,7 +55,7 @@ pub extern "C" fn scr_engine_table() -> *const Engine {
 
 static PREFIX: OnceLock<CString> = OnceLock::new();
 
-/// A panic ends routing.
+/// A panic ends routing, and yields `fallback`.
 fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         if let Some(session) = engine::session() {
@@ -71,7 +70,8 @@ fn with_session<T>(fallback: T, body: impl FnOnce(&'static Session) -> T) -> T {
     guarded(fallback, || body(session))
 }
 
-/// Empty when null. Safety: `text` is null or NUL-terminated and lives until the result is dropped.
+/// A null text is an empty path. Safety: `text` is null or NUL-terminated and lives until the
+/// result is dropped.
 unsafe fn path_of<'a>(text: *const c_char) -> &'a Path {
     if text.is_null() {
         return Path::new("");

@@ -10,7 +10,7 @@ pub(crate) const GENERATIONS: usize = 16;
 
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
 
-/// Made of `[const { Mutex::new(...) }; GENERATIONS]`.
+/// The locks are `[const { Mutex::new(...) }; GENERATIONS]`.
 pub(crate) struct Lock<T>([Mutex<T>; GENERATIONS]);
 
 impl<T> Lock<T> {

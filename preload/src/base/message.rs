@@ -14,7 +14,6 @@ pub(crate) fn complain(id: Id, text: &str) {
     }
 }
 
-/// Reads this process's rank from what its launcher tells.
 pub(crate) fn rank() -> Option<String> {
     RANK_VARIABLES.iter().find_map(|name| std::env::var(name).ok())
 }

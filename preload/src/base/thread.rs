@@ -11,7 +11,7 @@ use libc::sigset_t;
 
 pub(crate) const SIGNALS: usize = 65;
 
-/// In one place, since an MPI call that has nothing to do pays for finding it.
+/// The marks are in one place, since an MPI call that has nothing to do pays for finding them.
 struct Marks {
     inside: Cell<u32>,
     mpi_depth: Cell<u32>,

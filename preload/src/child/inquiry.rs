@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use scr_abi::wire;
 
-/// Longer than a rank waits for a file of another node of which nothing comes.
+/// A rank does not wait as long for a file of another node of which nothing comes.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 const LOOK: Duration = Duration::from_millis(200);
@@ -84,7 +84,7 @@ fn connect(address: &[u8], deadline: Instant) -> Result<UnixStream, InquiryFailu
     }
 }
 
-/// Only if it is this user's.
+/// The process is told only if it is this user's.
 fn peer(stream: &UnixStream) -> Option<libc::pid_t> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -179,7 +179,7 @@ impl Read for Connection {
     }
 }
 
-/// Stopped by a signal or a tracer, or dead. What cannot be seen is not.
+/// A process is stopped by a signal or a tracer, or dead. One that cannot be seen is not.
 fn is_stopped(process: libc::pid_t) -> bool {
     let stat = std::fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name before it may hold anything, but what follows holds no parenthesis.

@@ -25,7 +25,6 @@ pub(crate) const VARIABLE: &str = "SCR_SHIM_RANK";
 struct ParentRank {
     address: Vec<u8>,
     variable: CString,
-    /// How children of this process ask.
     active: ActiveEngine,
 }
 

@@ -13,7 +13,7 @@ use scr_abi::messages::{self, Id};
 
 use crate::base::message::{complain, rank};
 
-/// Random: the launcher gives it, the engine's launch check reads it.
+/// The launcher gives the random number, and the engine's launch check reads it.
 pub(crate) const NONCE: &str = "SCR_LAUNCH_NONCE";
 
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -50,7 +50,7 @@ fn end_where_required(why: &str) {
     unsafe { libc::_exit(1) }
 }
 
-/// 0: no process.
+/// The process that has begun a session; 0: none.
 static SESSION_OF: AtomicU32 = AtomicU32::new(0);
 
 /// Leaves it to `at_the_end`, which calls [`tell_of_session`]: MPI_Init may still come, since a
@@ -89,7 +89,7 @@ fn is_restart_required() -> bool {
     std::env::var(REQUIRED).is_ok_and(|value| !matches!(value.trim(), "" | "0"))
 }
 
-/// On the prefix, or only in a cache.
+/// The traces may be on the prefix, or only in a cache.
 fn has_traces(prefix: &Path) -> bool {
     ["index.scr", "flush.scr"].iter().any(|name| prefix.join(".scr").join(name).exists())
 }
@@ -110,7 +110,7 @@ fn leave_note(why: &str) -> bool {
     file.is_ok_and(|mut file| file.write_all(line.as_bytes()).is_ok())
 }
 
-/// As far as can be known without reading the settings.
+/// The settings are not read, so the place is as far as can be known without them.
 fn meeting_place() -> Option<PathBuf> {
     let nonce = std::env::var_os(NONCE)?;
     Some(prefix()?.join(".scr").join("launch").join(nonce))

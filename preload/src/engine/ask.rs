@@ -6,9 +6,9 @@ use std::mem::MaybeUninit;
 use scr_abi::{PathAnswer, StatAnswer, kind};
 
 pub(crate) enum Answer {
-    /// Not ours: the real call.
+    /// The name is not ours: the real call is made.
     Pass,
-    /// The real call on this file.
+    /// The real call is made on this file.
     Redirect(CString),
     Fail(c_int),
     Done,

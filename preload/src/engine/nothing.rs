@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use scr_abi::{ABI_VERSION, Engine, EntryFn, Host, Idle, PathAnswer};
 
-/// For tables of which some functions do something.
+/// A table of which some functions do something begins with this one.
 pub(crate) const NOTHING: Engine = Engine {
     size: size_of::<Engine>(),
     version: ABI_VERSION,

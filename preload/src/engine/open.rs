@@ -17,7 +17,7 @@ fn unusable(why: String) -> Unusable {
     (messages::ENGINE_UNUSABLE, why)
 }
 
-/// Symlinks and relative parts are resolved.
+/// Resolves symlinks and relative parts.
 pub(crate) fn library_path() -> PathBuf {
     let name = object_info(real::own_address()).map_or(PathBuf::new(), |info| {
         // SAFETY: the loader's name of a loaded object is a C string that stays.

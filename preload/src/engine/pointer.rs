@@ -8,10 +8,10 @@ use scr_abi::{Engine, Idle};
 
 pub(crate) struct ActiveEngine {
     pub table: Engine,
-    /// Canonical.
+    /// The name is canonical.
     pub prefix: Vec<u8>,
     pub idle: Idle,
-    /// Else it is that of the rank that started this process.
+    /// Otherwise the engine is that of the rank that started this process.
     pub own: bool,
 }
 

@@ -37,7 +37,7 @@ struct Watch {
     lines: AtomicU64,
     tokens: AtomicU64,
     syncs: AtomicU64,
-    /// By token.
+    /// The names of open files, by token.
     open: Mutex<HashMap<u64, Vec<u8>>>,
 }
 
@@ -174,7 +174,7 @@ extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut 
     unsafe { (*verdict).token = token };
 }
 
-/// In nanoseconds.
+/// The time is in nanoseconds.
 fn changed(about: Metadata) -> i64 {
     about.mtime().saturating_mul(1_000_000_000).saturating_add(about.mtime_nsec())
 }

@@ -85,7 +85,6 @@ pub(crate) unsafe fn below_prefix_to_make<T>(
     ask_below(active, &GivenName { dirfd, path, written: None, writes: false }, failed, job)
 }
 
-/// Tells whether the flags of a call of the `at` family let it follow a symlink.
 pub(crate) fn follows(flags: c_int) -> bool {
     flags & libc::AT_SYMLINK_NOFOLLOW == 0
 }
@@ -93,7 +92,7 @@ pub(crate) fn follows(flags: c_int) -> bool {
 struct GivenName<'a> {
     dirfd: c_int,
     path: &'a [u8],
-    /// Where is remembered what was found out of the name, if that may be.
+    /// What was found out of the name is remembered here, if that may be.
     written: Option<NameKey>,
     writes: bool,
 }
@@ -110,7 +109,6 @@ unsafe fn to_be_asked<'a>(path: *const c_char) -> Option<(&'static ActiveEngine,
     Some((active, unsafe { CStr::from_ptr(path) }.to_bytes()))
 }
 
-/// Whatever that file is called.
 fn leads_to_descriptor(path: &[u8]) -> bool {
     path.is_empty() || path.starts_with(b"/proc/") || path.starts_with(b"/dev/fd/")
 }

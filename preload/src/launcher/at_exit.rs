@@ -10,20 +10,20 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::{engine, signal::guard};
 
-/// Set by `scr run`, which sees to what its launches leave.
+/// `scr run`, which sees to what its launches leave, sets it.
 const SEEN_TO: &str = "SCR_LAUNCH_RUN";
 /// The command asks to be run again, for as long as it takes.
 const WANTED: i32 = 3;
 const LOOK_MAX: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(5);
 
-/// Seconds since 1970.
+/// The time is in seconds since 1970.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 /// Children that the launcher forks have the same handlers.
 static PROCESS: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" {
-    /// Of glibc: unlike atexit it tells the status.
+    /// Unlike atexit, this function of glibc tells the status.
     fn on_exit(
         function: extern "C" fn(libc::c_int, *mut c_void),
         argument: *mut c_void,
@@ -87,7 +87,6 @@ fn wait(mut child: Child, limit: Duration) -> Option<i32> {
     }
 }
 
-/// It was installed with this library.
 fn program() -> Option<PathBuf> {
     let path = engine::open::library_path().parent()?.parent()?.join("bin/scr");
     path.exists().then_some(path)

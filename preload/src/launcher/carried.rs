@@ -21,7 +21,6 @@ pub(crate) fn encode(variables: &[(OsString, OsString)]) -> String {
     word
 }
 
-/// Leaves out what is malformed.
 pub(crate) fn decode(word: &OsStr) -> Vec<(OsString, OsString)> {
     let mut bytes = Vec::new();
     let mut rest = word.as_bytes();

@@ -6,9 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::words::{option, preload_entry, preload_with};
 
-/// The variable that limits the environment where no option does.
 pub(super) const LIMIT: &str = "HYDRA_ENV";
-/// The last one may hide such an option in a file.
+/// A `configfile` may hide such an option.
 const LIMITS: [&[u8]; 5] = [b"genvnone", b"envnone", b"genvlist", b"envlist", b"configfile"];
 
 /// Gives `variables` one by one if options or `limit` (the value of [`LIMIT`]) hold them back, and

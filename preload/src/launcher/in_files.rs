@@ -9,23 +9,20 @@ use std::path::{Path, PathBuf};
 use super::words::option;
 
 pub(super) struct ParameterFiles {
-    /// It begins the variables that set parameters.
     variable: &'static str,
     /// Parameters with lists of files, separated by commas, which take the place of the usual ones.
     /// The second, an old name, counts if nobody uses the first.
     lists: &'static [&'static str],
     /// A list of files that come first, also by an option of its own.
     tune: Option<&'static str>,
-    /// Below the user's home directory.
     users: &'static [&'static str],
     systems: &'static [&'static str],
     /// Nobody can change parameters of this one.
     fixed: Option<&'static str>,
-    /// Where a distribution puts the system's.
     place: &'static str,
 }
 
-/// Of Open MPI itself, and of its launchers up to version 4.
+/// These are of Open MPI itself, and of its launchers up to version 4.
 pub(super) const OPEN_MPI: ParameterFiles = ParameterFiles {
     variable: "OMPI_MCA_",
     lists: &["mca_base_param_files", "mca_param_files"],
@@ -35,7 +32,7 @@ pub(super) const OPEN_MPI: ParameterFiles = ParameterFiles {
     fixed: Some("openmpi-mca-params-override.conf"),
     place: "/etc/openmpi",
 };
-/// Of the launchers of version 5, which take the parameters of their PMIx for theirs.
+/// The launchers of version 5 take the parameters of their PMIx for theirs.
 pub(super) const PRRTE: ParameterFiles = ParameterFiles {
     variable: "PMIX_MCA_",
     lists: &["mca_base_param_files"],
@@ -46,7 +43,7 @@ pub(super) const PRRTE: ParameterFiles = ParameterFiles {
     place: "/etc/prte",
 };
 
-/// In the place of the parameter files: no file at all is read.
+/// Given in the place of the parameter files, it means that no file at all is read.
 const NO_FILES: &str = "none";
 
 pub(super) enum FileSetting {
@@ -56,7 +53,6 @@ pub(super) enum FileSetting {
     Fixed,
 }
 
-/// Takes the first file that names the parameter.
 pub(super) fn value(parameter: &str, arguments: &[OsString], kind: &ParameterFiles) -> FileSetting {
     let listed = kind.lists.iter().find_map(|list| named(list, arguments, kind));
     if listed.as_ref().is_some_and(|names| names == NO_FILES) {
@@ -108,7 +104,7 @@ fn in_system_places(name: &str, kind: &ParameterFiles) -> Option<PathBuf> {
     places.iter().map(|place| place.join(name)).find(|file| file.exists())
 }
 
-/// Beside its `bin`, or where a distribution puts them.
+/// The places are beside the program's `bin`, and where a distribution puts them.
 fn system_places(kind: &ParameterFiles) -> Vec<PathBuf> {
     let program = std::fs::read_link("/proc/self/exe").unwrap_or_default();
     let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));

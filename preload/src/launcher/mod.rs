@@ -42,7 +42,6 @@ const LAUNCHERS: [&str; 12] = [
     "prterun",
 ];
 
-/// Runs once, in the constructor of the library.
 pub(crate) fn prepare() {
     unpack();
     if std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0") || !is_launcher() {
@@ -161,7 +160,6 @@ fn warn_of_static(arguments: &[OsString]) {
     }
 }
 
-/// Returns the command line if that has to change.
 fn carry(preload: OsString, library: OsString, arguments: &[OsString]) -> Option<Vec<OsString>> {
     let ours: Vec<(OsString, OsString)> = std::env::vars_os()
         .filter(|(name, _)| {

@@ -15,14 +15,14 @@ pub(super) struct ParameterNames {
     /// The launcher is linked with it.
     library: &'static [u8],
     daemon: &'static str,
-    /// Behind `--mca` and its like, and in files.
+    /// This name stands behind `--mca` and its like, and in files.
     parameter: &'static str,
     variable: &'static str,
     setting: &'static [&'static [u8]],
     files: ParameterFiles,
 }
 
-/// Open MPI 3 and 4.
+/// These are the names of Open MPI 3 and 4.
 const ORTE: ParameterNames = ParameterNames {
     library: b"libopen-rte",
     daemon: "orted",
@@ -31,7 +31,7 @@ const ORTE: ParameterNames = ParameterNames {
     setting: &[b"mca", b"gmca"],
     files: in_files::OPEN_MPI,
 };
-/// Open MPI 5, whose mpirun becomes PRRTE's prterun.
+/// Open MPI 5's mpirun becomes PRRTE's prterun.
 const PRRTE: ParameterNames = ParameterNames {
     library: b"libprrte",
     daemon: "prted",
@@ -41,7 +41,7 @@ const PRRTE: ParameterNames = ParameterNames {
     files: in_files::PRRTE,
 };
 
-/// Of all versions; the ranks get the variables on its list.
+/// All versions give the ranks the variables on this list.
 const LIST: &str = "OMPI_MCA_mca_base_env_list";
 const LIST_PARAMETER: &str = "mca_base_env_list";
 
@@ -58,14 +58,12 @@ impl ParameterNames {
 
 pub(super) struct RankEnvironment {
     pub names: &'static ParameterNames,
-    /// We are in it, by our absolute path.
     pub preload: OsString,
     pub library: OsString,
     pub variables: Vec<(OsString, OsString)>,
 }
 
 impl RankEnvironment {
-    /// Returns the command line if that has to change.
     pub(super) fn carry(&self, arguments: &[OsString]) -> Option<Vec<OsString>> {
         let said = |variable: &str, parameter: &str, files: &ParameterFiles| match in_files::value(
             parameter, arguments, files,
@@ -96,7 +94,6 @@ impl RankEnvironment {
         OsString::from_vec(command)
     }
 
-    /// Adds us to an LD_PRELOAD on the list.
     fn list(&self, list: &OsStr) -> OsString {
         let entries = list.as_bytes().split(|&byte| byte == b';');
         let changed: Vec<OsString> = entries

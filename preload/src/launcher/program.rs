@@ -7,9 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Enough for the ELF header and the program headers of any usual file.
 const HEAD_BYTES: u64 = 8192;
-/// Program header of "a dynamic loader comes first".
+/// This program header means that a dynamic loader comes first.
 const PT_INTERP: u32 = 3;
 
 /// Looks at the first word of each part (parts end at `:`) that is an executable: option values
@@ -52,7 +51,7 @@ fn is_static(path: &Path) -> bool {
         .is_ok_and(|_| lacks_interpreter(&head))
 }
 
-/// For native 64-bit ELF executables. What we cannot read is not static.
+/// Only native 64-bit ELF executables are read. What we cannot read is not static.
 fn lacks_interpreter(head: &[u8]) -> bool {
     let short = |at: usize| head.get(at..at + 2).map(|raw| u16::from_ne_bytes([raw[0], raw[1]]));
     let word = |at: usize| {

@@ -6,7 +6,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::words::preload_entry;
 
-/// The variable that limits the environment where no option does.
 pub(super) const LIMIT: &str = "SLURM_EXPORT_ENV";
 const OPTION: &[u8] = b"--export";
 

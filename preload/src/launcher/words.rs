@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// Gives the library its absolute path.
 pub(super) fn preload_with(value: &OsStr, library: &OsStr) -> OsString {
     let own_name = Path::new(library).file_name();
     let mut entries: Vec<&[u8]> = Vec::new();
@@ -24,14 +23,12 @@ pub(super) fn preload_with(value: &OsStr, library: &OsStr) -> OsString {
     OsString::from_vec(entries.join(&b':'))
 }
 
-/// Makes a word of a command line.
 pub(super) fn preload_entry(value: &[u8], library: &OsStr) -> OsString {
     let mut entry = OsString::from("LD_PRELOAD=");
     entry.push(preload_with(OsStr::from_bytes(value), library));
     entry
 }
 
-/// Takes one dash or two, as all launchers do.
 pub(super) fn option(word: &OsStr) -> Option<&[u8]> {
     let name = word.as_bytes().strip_prefix(b"-")?;
     Some(name.strip_prefix(b"-").unwrap_or(name))

@@ -8,9 +8,9 @@ use crate::path::text::below;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Alias {
-    /// The link, absolute and canonical but for itself.
+    /// The link is absolute, and canonical but for itself.
     pub name: Vec<u8>,
-    /// Where it leads, canonical.
+    /// The link leads to this canonical name.
     pub place: Vec<u8>,
 }
 
@@ -26,7 +26,6 @@ pub(crate) fn all() -> &'static [Alias] {
     unsafe { ALIASES.load(Ordering::Acquire).as_ref() }.map_or(&[], Vec::as_slice)
 }
 
-/// Takes a physical name.
 pub(crate) fn named(real: Vec<u8>) -> Vec<u8> {
     let around = all().iter().filter(|alias| below(&alias.place, &real));
     match around.max_by_key(|alias| alias.place.len()) {

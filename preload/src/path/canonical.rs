@@ -49,12 +49,11 @@ pub(crate) fn locate(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Option<CString
 
 #[derive(Default)]
 pub(crate) struct Located {
-    /// See [`locate`].
     pub name: Option<CString>,
     /// The name as written, lexically normal, if that lies below the prefix and a symlink in it
     /// leads elsewhere.
     pub misled: Option<Vec<u8>>,
-    /// Of the name; canonical.
+    /// The file system does not have this directory of the name (canonical).
     pub missing: Option<CString>,
 }
 
@@ -94,7 +93,7 @@ pub(crate) fn locate_whole(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Located 
     Located { name: text(name), misled: is_misled.then_some(plain), missing: text(missing) }
 }
 
-/// `whole` is `plain` when lexically normal.
+/// The `whole` name is `plain` when lexically normal.
 fn resolved(prefix: &[u8], whole: &[u8], plain: &[u8]) -> Option<Resolved> {
     if plain == prefix {
         return Some(Resolved::at(plain.to_vec()));

@@ -13,9 +13,10 @@ const BYTES: usize = libc::PATH_MAX as usize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameIs {
-    /// Below the prefix, or it cannot be told here.
+    /// The name leads below the prefix, or it cannot be told here.
     MayBeBelow,
-    /// `stays`: until something is forgotten ([`crate::path::memory`]).
+    /// The name leads elsewhere. If it `stays`, until something is forgotten
+    /// ([`crate::path::memory`]).
     Elsewhere { stays: bool },
 }
 
@@ -33,7 +34,7 @@ impl FixedPath {
         &self.bytes[..self.length]
     }
 
-    /// `None`: there is no room for it and a NUL.
+    /// Returns `None` if there is no room for it and a NUL.
     fn push(&mut self, more: &[u8]) -> Option<()> {
         let end = self.length + more.len();
         self.bytes.get_mut(self.length..end).filter(|_| end < BYTES)?.copy_from_slice(more);
@@ -41,7 +42,7 @@ impl FixedPath {
         Some(())
     }
 
-    /// By a call that writes a C string of at most so many bytes, or says that it failed.
+    /// The call writes a C string of at most so many bytes, or says that it failed.
     fn fill(&mut self, call: impl FnOnce(*mut c_char, usize) -> bool) -> Option<()> {
         let done = call(self.bytes.as_mut_ptr().cast(), BYTES);
         self.length = CStr::from_bytes_until_nul(&self.bytes).ok().filter(|_| done)?.count_bytes();

@@ -17,9 +17,9 @@ use crate::{path::canonical, signal::guard};
 pub(crate) const ADDED: c_long = c_long::MIN;
 
 pub(crate) struct MergedListing {
-    /// They do not come from the file system's listing.
+    /// These names do not come from the file system's listing.
     pub hidden: BTreeSet<Vec<u8>>,
-    /// With their types and numbers.
+    /// Names, with their types and numbers.
     pub added: Vec<(CString, u8, u64)>,
     /// The real entries are still being read while it is `None`.
     pub next: Option<usize>,
@@ -121,7 +121,7 @@ pub(crate) fn with_merged<T>(
 }
 
 pub(crate) enum ListingStage {
-    /// Among the file system's own entries.
+    /// The file system's own entries are being read.
     Real,
     Added(*mut dirent),
     End,

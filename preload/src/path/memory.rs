@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::turns;
 
-/// A power of two.
+/// The number is a power of two.
 const SLOTS: usize = 8192;
 const TAG_BITS: u64 = 7;
 
@@ -20,9 +20,9 @@ static WORKING_DIRECTORY: AtomicU64 = AtomicU64::new(1);
 /// The same text can be known in each way.
 #[derive(Clone, Copy)]
 pub(crate) enum NameKind {
-    /// A directory's lexically normal name.
+    /// It is a directory's lexically normal name.
     Directory = 1,
-    /// A file's canonical name.
+    /// It is a file's canonical name.
     File = 2,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum NameFact {
     Below,
 }
 
-/// At the generation of its making.
+/// A key belongs to the generation of its making.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NameKey(u64);
 
@@ -107,7 +107,7 @@ pub(crate) fn forget_relative() {
     WORKING_DIRECTORY.fetch_add(2, Ordering::SeqCst);
 }
 
-/// Tag bits are clear.
+/// The tag bits of the result are clear.
 #[inline]
 fn fingerprint(name: &[u8], salt: u64) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -10,7 +10,7 @@ use crate::path::disk;
 use crate::path::memory::{NameFact, NameKey};
 use crate::path::text;
 
-/// As many as the kernel follows.
+/// The kernel follows as many.
 const LINKS_MAX: usize = 40;
 
 pub(crate) struct Question {

@@ -16,7 +16,7 @@ static SPELLINGS: Lock<Vec<Vec<u8>>> = Lock::new([const { Mutex::new(Vec::new())
 
 pub(crate) struct Resolved {
     pub name: Vec<u8>,
-    /// A directory in the name that the file system does not have.
+    /// The file system does not have this directory of the name.
     pub missing: Option<Vec<u8>>,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn spelled_otherwise(prefix: &[u8], directory: &[u8]) -> Option<Vec<u
     known.then_some(plain)
 }
 
-/// Only if the symlinks in what stands for the prefix lie outside of it.
+/// A spelling is only noted if the symlinks in what stands for the prefix lie outside of it.
 fn note_spelling(prefix: &[u8], directory: &[u8], tail: &[u8]) {
     let Some(head) = directory.strip_suffix(tail) else { return };
     let Some(slash) = head.iter().rposition(|&byte| byte == b'/') else { return };

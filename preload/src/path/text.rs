@@ -2,13 +2,11 @@
 
 use std::ffi::{CStr, CString};
 
-/// Compares canonical paths.
 pub(crate) fn below(prefix: &[u8], path: &[u8]) -> bool {
     path.starts_with(prefix)
         && (path.len() == prefix.len() || prefix == b"/" || path[prefix.len()] == b'/')
 }
 
-/// Looks at a path as written.
 pub(crate) fn means_directory(path: &[u8]) -> bool {
     path.ends_with(b"/") || path.ends_with(b"/.")
 }

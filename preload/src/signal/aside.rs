@@ -10,7 +10,8 @@ use libc::siginfo_t;
 use crate::base::thread::SIGNALS;
 
 pub(super) struct PostponedSignal {
-    /// Its thread's number, negative when the signal has been sent once more; or what follows.
+    /// The number of the signal's thread, negative when it has been sent once more; or what
+    /// follows.
     pub thread: AtomicI32,
     /// The kernel does not let one thread send this to another.
     pub info: UnsafeCell<MaybeUninit<siginfo_t>>,

@@ -19,7 +19,6 @@ use crate::base::real::Symbol;
 use crate::base::thread::{self, SIGNALS, set_of};
 use crate::{engine, signal::postponed, signal::stand_in};
 
-/// By signal.
 static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 static FLAGS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 
@@ -30,7 +29,7 @@ thread_local! {
     static UNSAFE_CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// They tell of the very instruction that is being run, and cannot wait.
+/// These tell of the very instruction that is being run, and cannot wait.
 const AT_ONCE: [c_int; 7] = [
     libc::SIGABRT,
     libc::SIGBUS,
@@ -133,7 +132,6 @@ extern "C-unwind" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mu
     drop((run, crash));
 }
 
-/// Runs `job` as our work; a signal handler has it done on another thread.
 pub(crate) fn run<T>(job: impl FnOnce() -> T) -> Option<T> {
     match (CRASHES.get() != 0 && in_own_rank(), in_handler()) {
         (false, false) => Some(job()),

@@ -106,7 +106,7 @@ unsafe fn may_hold_locks(context: *const ucontext_t, number: c_int) -> bool {
 
 struct Interrupted {
     at: usize,
-    /// Only if that instruction follows a system call.
+    /// This is only meant if that instruction follows a system call.
     result: i64,
     /// The first four arguments of that call; `None` where the result has taken the place of one.
     arguments: [Option<u64>; 4],

@@ -14,7 +14,7 @@ use crate::base::thread;
 use crate::signal::aside;
 
 static STAND_IN: OnceLock<Thread> = OnceLock::new();
-/// Its processor time.
+/// The clock of the thread's processor time.
 static CLOCK: AtomicI32 = AtomicI32::new(0);
 /// The job's number times [`STAGES`], and how far the job is.
 static STAGE: AtomicU32 = AtomicU32::new(IDLE);
@@ -30,9 +30,9 @@ const STAGES: u32 = 8;
 
 /// How long to wait while the stand-in uses no processor time: it has met a lock, or a slow disk.
 struct Patience {
-    /// For another thread's job to be done.
+    /// Another thread's job must be done before.
     turn: Duration,
-    /// For malloc and the loader to be let go.
+    /// malloc and the loader must be let go before.
     begin: Duration,
     end: Duration,
 }
@@ -109,7 +109,6 @@ fn lend_with<T>(asked: u32, patience: &Patience, job: impl FnOnce() -> T) -> Opt
     result
 }
 
-/// Returns the number of the new job.
 fn take_turn(patience: Duration) -> Option<u32> {
     let since = Instant::now();
     loop {

@@ -151,7 +151,6 @@ unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_in
     }
 }
 
-/// `call` makes the copy.
 fn copied(from: c_int, call: impl Fn() -> c_int) -> c_int {
     if !open_files::may_hold(from) {
         return fresh(call());
@@ -175,7 +174,7 @@ fn copied(from: c_int, call: impl Fn() -> c_int) -> c_int {
     done.unwrap_or_else(call)
 }
 
-/// Whatever `to` was is closed by the call.
+/// The call closes whatever `to` was.
 fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
     if from == to || !(open_files::may_hold(from) || open_files::may_hold(to)) {
         return call();
@@ -199,7 +198,7 @@ fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
     done.unwrap_or_else(call)
 }
 
-/// Must follow the real call at once.
+/// It must follow the real call at once.
 fn checked(result: c_int) -> Result<c_int, c_int> {
     if result < 0 { Err(guard::errno()) } else { Ok(result) }
 }

@@ -128,7 +128,6 @@ unsafe fn written(
     done
 }
 
-/// As [`written`], for a vector.
 #[inline]
 unsafe fn parts_written(
     fd: c_int,
@@ -181,7 +180,6 @@ unsafe fn go_on(
     done
 }
 
-/// Long lists are shortened to what an int counts.
 fn few(parts: &[iovec]) -> c_int {
     c_int::try_from(parts.len()).unwrap_or(c_int::MAX)
 }
@@ -263,7 +261,6 @@ fn synced(fd: c_int, call: impl Fn() -> c_int) -> c_int {
     if result == -1 { sync_again(fd, begun, call) } else { result }
 }
 
-/// For a call that returns its error instead of setting errno.
 fn allocated(fd: c_int, call: impl Fn() -> c_int) -> c_int {
     let mut tries = 0..changes::MOVES_MAX;
     loop {

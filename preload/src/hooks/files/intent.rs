@@ -14,7 +14,6 @@ pub(super) fn may_change(fd: c_int) -> bool {
     may_be_changed(fd)
 }
 
-/// Prepares changes that will be seen.
 #[inline]
 pub(super) fn may_be_changed(fd: c_int) -> bool {
     !open_files::is_lazy(fd) || changes::wake(fd).unwrap_or(true)

@@ -70,10 +70,9 @@ unsafe fn creat(real: Creat, path: *const c_char, mode: mode_t) -> c_int {
     unsafe { open_any(AT_FDCWD, path, flags, mode, |path| real(path, mode)) }
 }
 
-/// Where the file was, where it has gone, the PFS.
+/// The file is asked for where it was, where it has gone, and on the PFS.
 const ASKS_MAX: usize = 3;
 
-/// `real` makes the real call on a path.
 unsafe fn open_any(
     dirfd: c_int,
     path: *const c_char,
@@ -206,7 +205,7 @@ fn write_over(table: &scr_abi::Engine, fd: c_int, flags: c_int) {
     }
 }
 
-/// The first part says whether the engine has another answer by now.
+/// The first part of the result says whether the engine has another answer by now.
 fn open_as_told<T>(
     question: &mut Question,
     flags: c_int,

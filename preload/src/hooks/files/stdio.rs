@@ -36,7 +36,7 @@ interpose! {
     cancellable [fclose, _IO_fclose](stream: *mut FILE) -> c_int = Fclose => fclose;
 }
 
-/// Before the umask.
+/// The umask is applied to these permissions.
 const MODE: libc::mode_t = 0o666;
 
 /// Reads the mode as glibc does.
@@ -69,7 +69,6 @@ unsafe fn fopen(real: Fopen, path: *const c_char, mode: *const c_char) -> *mut F
     }
 }
 
-/// Guard held.
 fn attach_stream(fd: c_int, stream: *mut FILE) {
     open_files::attach_stream(fd, stream as usize);
     stream_writes::watch();
@@ -78,7 +77,6 @@ fn attach_stream(fd: c_int, stream: *mut FILE) {
     }
 }
 
-/// The stream is not tracked; see [`fresh`].
 unsafe fn fresh_stream(stream: *mut FILE) -> *mut FILE {
     if !stream.is_null() && engine::active().is_some() {
         // SAFETY: an open stream.

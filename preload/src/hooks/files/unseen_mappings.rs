@@ -71,7 +71,6 @@ pub(super) fn claim_before_close(table: &Engine, fd: c_int) {
     }
 }
 
-/// Gives up the tokens of mappings that are no more. Guard held.
 pub(in crate::hooks) fn sweep(table: &Engine) {
     if !HIDDEN.load(Ordering::Relaxed) || CLAIMED.lock().is_empty() {
         return;
@@ -110,7 +109,7 @@ fn shared_regions() -> Vec<Region> {
     maps.lines().filter_map(shared_region).collect()
 }
 
-/// `start-end rwxs offset major:minor inode path`.
+/// A line is `start-end rwxs offset major:minor inode path`.
 fn shared_region(line: &str) -> Option<Region> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;

@@ -20,10 +20,10 @@ unsafe extern "C" {
 /// Versions under which libc, or libdl before it, has dlsym; the older ones stay.
 const VERSIONS: [&CStr; 3] = [c"GLIBC_2.34", c"GLIBC_2.2.5", c"GLIBC_2.17"];
 
-/// In two registers.
+/// The structure is returned in two registers.
 #[repr(C)]
 struct Way {
-    /// 0: the next one is to say.
+    /// 0 means that the next one is to say.
     found: usize,
     next: usize,
 }
@@ -111,7 +111,7 @@ fn own_function(name: &CStr) -> Option<NonZeroUsize> {
     (found.dli_fbase == own.dli_fbase).then_some(NonZeroUsize::new(address)?)
 }
 
-/// libc's, or that of a tool.
+/// The next one is libc's, or that of a tool.
 fn next_dlsym() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let known = NEXT.load(Ordering::Relaxed);

@@ -17,7 +17,7 @@ use crate::{
     path::memory, signal::handlers,
 };
 
-/// Of MPICH; merely nonzero elsewhere.
+/// This is MPICH's value; elsewhere it is merely nonzero.
 const ERR_OTHER: c_int = 15;
 
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -64,18 +64,17 @@ macro_rules! mpi_one {
 pub(super) use {mpi, mpi_one};
 
 pub(super) enum Role {
-    /// MPI_Init, MPI_Init_thread.
     Init,
     Session,
     OfSession,
     Finalize,
-    /// Synchronises a communicator, which is this argument.
+    /// The call synchronises a communicator, which is this argument.
     Sync(usize, c_int),
     Note(c_int),
-    /// Which arguments are the communicator and the name.
+    /// These arguments are the communicator and the name.
     FileOpen(usize, usize),
     File,
-    /// Any other call: what MPI calls inside does not count.
+    /// What MPI calls inside of any other call does not count.
     Depth,
 }
 
@@ -200,7 +199,6 @@ fn note(what: c_int, path: Option<&CStr>) {
     }
 }
 
-/// Returns the canonical name, if that lies below the prefix.
 fn note_file_open(comm: usize, name: usize) -> Option<CString> {
     let active = engine::active()?;
     let name = name as *const c_char;

@@ -9,16 +9,16 @@ use scr_abi::sync_kind;
 use super::calls::Role;
 use crate::base::real::Symbol;
 
-/// MPI_ERR_COUNT, the same in all MPIs without these functions.
+/// All MPIs without these functions have this value.
 const ERR_COUNT: c_int = 2;
 
 struct Counts {
     numbers: &'static [usize],
-    /// Lists with a number for each rank.
+    /// These have a number for each rank.
     lists: &'static [usize],
-    /// Those of them that mean nothing if the first argument is MPI_IN_PLACE.
+    /// These mean nothing if the first argument is MPI_IN_PLACE.
     of_sent: &'static [usize],
-    /// On an inter-communicator.
+    /// On an inter-communicator the lists have a number for each rank of the other group.
     of_others: bool,
 }
 
@@ -30,7 +30,6 @@ const ALL_TO_ALL: Counts =
     Counts { numbers: &[], lists: &[1, 2, 5, 6], of_sent: &[1, 2], of_others: true };
 const SCATTERED: Counts = Counts { numbers: &[], lists: &[2], of_sent: &[], of_others: false };
 
-/// Exports functions under both names, as [`super::calls::mpi`] does.
 macro_rules! large {
     ($( ($name:literal, $c:ident, $p:ident, $counts:expr, $($arg:ident)*) => $before:expr; )+) => {
         $(
@@ -178,7 +177,6 @@ fn narrow(arguments: &mut [usize], counts: &Counts) -> Option<Vec<Vec<c_int>>> {
 
 type Ask = unsafe extern "C" fn(usize, *mut c_int) -> c_int;
 
-/// Of the other group, if there are two and that is wanted.
 fn ranks_of(comm: usize, of_others: bool) -> Option<usize> {
     static IS_INTER: Symbol = Symbol::new(c"PMPI_Comm_test_inter");
     static OWN: Symbol = Symbol::new(c"PMPI_Comm_size");

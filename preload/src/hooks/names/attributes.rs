@@ -76,7 +76,6 @@ unsafe fn change(
     unsafe { below_prefix(-1, dirfd, path, job) }
 }
 
-/// The engine is told afterwards of mode, owner and times.
 unsafe fn attributes(
     dirfd: c_int,
     path: *const c_char,

@@ -204,7 +204,6 @@ unsafe fn seekdir(real: Seekdir, stream: *mut DIR, position: c_long) {
     }
 }
 
-/// Merged directories only; others are left to the real call.
 unsafe fn scandir(
     real: Scandir,
     path: *const c_char,

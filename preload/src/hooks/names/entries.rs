@@ -64,7 +64,7 @@ unsafe fn remove_below(
     unsafe { if is_dots(path) { None } else { below_prefix_anew(-1, dirfd, path, job) } }
 }
 
-/// Its `S_IFMT` bits, 0 for nothing.
+/// Returns the `S_IFMT` bits, 0 for nothing.
 fn kind_of(path: &CStr) -> libc::mode_t {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: lstat writes the structure when it returns 0; the guard is held.

@@ -27,7 +27,6 @@ rerouted! {
     });
 }
 
-/// `None`: the real call on the program's own name.
 unsafe fn where_it_lies<T: PartialEq + From<i8>>(
     dirfd: c_int,
     path: *const c_char,

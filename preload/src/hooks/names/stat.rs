@@ -45,9 +45,7 @@ rerouted! {
         });
 }
 
-/// For an answer without a file.
 const BLOCK_BYTES: i64 = 4096;
-/// Of `st_blocks`.
 const SECTOR_BYTES: u64 = 512;
 
 unsafe fn stat_any<T: Known>(
@@ -71,7 +69,6 @@ unsafe fn stat_any<T: Known>(
     unsafe { below_prefix(-1, dirfd, path, job) }
 }
 
-/// What an answer without a file is put into.
 trait Known {
     unsafe fn fill(buffer: *mut Self, known: &StatAnswer);
 }
@@ -145,7 +142,7 @@ unsafe fn access_any(
     unsafe { below_prefix(-1, dirfd, path, job) }
 }
 
-/// By permission bits, for a file that is not here to ask.
+/// The file is not here to ask, so the permission bits tell.
 fn permits(known: &StatAnswer, mode: c_int) -> bool {
     // SAFETY: neither has preconditions.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };

@@ -115,7 +115,7 @@ unsafe fn walk(
 struct Walk<F> {
     flags: c_int,
     visit: F,
-    /// With FTW_MOUNT.
+    /// The device is only compared with FTW_MOUNT.
     device: Option<u64>,
     /// Where symlinks are followed, each directory is visited once.
     seen: BTreeSet<(u64, u64)>,
@@ -222,7 +222,6 @@ impl<F: FnMut(&CStr, &libc::stat, c_int, Position) -> c_int> Walk<F> {
     }
 }
 
-/// Fails with an errno.
 fn names_in(directory: &CStr) -> Result<Vec<Vec<u8>>, c_int> {
     let mut names = Vec::new();
     // SAFETY: the exported functions; an entry is used before the next is read.

@@ -56,7 +56,7 @@ fn ended(result: c_int) -> c_int {
     result
 }
 
-/// The same for a call that gives a child's number, or 0 while there is none.
+/// Serves a call that gives a child's number, or 0 while there is none.
 fn reaped(result: pid_t) -> pid_t {
     if result == 0 { result } else { ended(result) }
 }

@@ -34,7 +34,7 @@ made! {
 
 #[derive(Clone)]
 struct Write {
-    /// Of the program's list of actions.
+    /// The address of the program's list of actions.
     actions: usize,
     path: CString,
     flags: c_int,

@@ -63,7 +63,7 @@ fn place_of(path: &CStr) -> Option<CString> {
     .flatten()
 }
 
-/// Without the memory of the working directory: a vfork child may have another one.
+/// The memory of the working directory is not used: a vfork child may have another one.
 fn absolute(path: &CStr) -> Option<CString> {
     if path.to_bytes().starts_with(b"/") {
         return Some(path.to_owned());
@@ -79,7 +79,7 @@ fn absolute(path: &CStr) -> Option<CString> {
     CString::new([here.to_bytes(), b"/", path.to_bytes()].concat()).ok()
 }
 
-/// False on a file system that is mounted without leave to run programs, as some have /dev/shm.
+/// A file system may be mounted without leave to run programs, as some have /dev/shm.
 fn may_run(place: &CStr) -> bool {
     let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
     // SAFETY: statvfs writes the structure when it returns 0.
