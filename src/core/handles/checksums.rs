@@ -57,7 +57,7 @@ impl Checksums {
         self.taken.remove(&id(found));
     }
 
-    /// `None`: the file has to be read.
+    /// Returns `None` if the file has to be read.
     pub fn take(&mut self, name: &str, path: &Path) -> Option<FileMeta> {
         if self.taken.is_empty() {
             return None;

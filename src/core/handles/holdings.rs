@@ -95,7 +95,8 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Never 0; with [`TOKEN_LAZY`] in it if the descriptor must not change its file yet.
+    /// Returns a token that is never 0, with [`TOKEN_LAZY`] if the descriptor must not change its
+    /// file yet.
     pub fn issue(&mut self, tracked: Tracked) -> u64 {
         self.next += 1;
         let lazy = matches!(tracked.way, LiesAt::Lazy { .. });
@@ -197,7 +198,7 @@ impl Tokens {
         self.named(from).for_each(|one| (one.name, one.key) = (to.to_string(), key.clone()));
     }
 
-    /// The file lies at `way` from now on, or will when it is closed.
+    /// Renames a file that lies at `way` from now on, or will when it is closed.
     pub fn rename_as(&mut self, from: &str, to: &str, key: &DatasetKey, way: &LiesAt) {
         self.named(from).for_each(|one| one.way = way.clone());
         self.rename(from, to, key);

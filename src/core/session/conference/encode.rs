@@ -51,7 +51,7 @@ impl Conference {
         all.values().any(|one| one.ways.slices.is_some())
     }
 
-    /// The same on all ranks at a sync point.
+    /// Returns the same on all ranks at a sync point.
     pub fn is_encoding(&self) -> bool {
         self.node.state().machine.encodes()
     }
@@ -70,15 +70,13 @@ impl Conference {
         match started {
             Err(error @ Error::Comm(_)) => Err(error),
             Err(error) => {
-                if self.site.rank == 0 {
-                    log::warn_once(
-                        messages::NOT_ASIDE,
-                        format_args!(
-                            "checkpoints cannot be encoded beside the program, which waits for it \
+                self.rank.tell_once(
+                    messages::NOT_ASIDE,
+                    format_args!(
+                        "checkpoints cannot be encoded beside the program, which waits for it \
                              instead (SCR_SEAL): {error}"
-                        ),
-                    );
-                }
+                    ),
+                );
                 Ok(Outcome::Failed)
             }
             Ok((job, ways)) => {
@@ -154,12 +152,10 @@ impl Conference {
         let Some(one) = under_way else { return Ok((self.ask(links, plan)?, None)) };
         let (waits, begun) = (one.encoder.ended().is_none(), one.begun);
         let (asked, encoded) = self.await_encoder(one);
-        if self.site.rank == 0 {
-            let (title, seconds) = (self.rank.title(&plan.key), begun.elapsed().as_secs_f64());
-            let waited = if waits { ", the end of it with the program waiting" } else { "" };
-            let text = format!("{title} was encoded beside the program for {seconds:.3} s{waited}");
-            log::message(1, text);
-        }
+        let (title, seconds) = (self.rank.title(&plan.key), begun.elapsed().as_secs_f64());
+        let waited = if waits { ", the end of it with the program waiting" } else { "" };
+        let text = format!("{title} was encoded beside the program for {seconds:.3} s{waited}");
+        self.rank.mention(text);
         Ok((asked, Some(encoded)))
     }
 

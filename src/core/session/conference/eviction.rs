@@ -12,7 +12,7 @@ use crate::params::keys;
 use crate::session::{conference::Conference, node::State};
 
 impl Conference {
-    /// Collective over the node.
+    /// Removes the dataset. Collective over the node.
     pub(crate) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         self.flush.stop_background(id);
         self.report.write_given_up(key);

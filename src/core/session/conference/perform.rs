@@ -19,7 +19,7 @@ use crate::system::{Planted, monotonic_ms, planted};
 use crate::transfer::flush_sync;
 
 impl Conference {
-    /// The outcome is equal on all ranks where the step communicates.
+    /// Returns what is equal on all ranks where the step communicates.
     pub(crate) fn perform(&self, links: &Links, step: &Step) -> Result<Outcome> {
         match step {
             Step::Adopt { from, into, files, begin, revoke } => {
@@ -65,10 +65,8 @@ impl Conference {
                 show_sealed(&mut state, &plan.key, &prepared);
                 lock(&self.troubles).by_key.remove(&plan.key);
                 drop(state);
-                if self.site.rank == 0 {
-                    let title = self.rank.title(&plan.key);
-                    log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
-                }
+                let title = self.rank.title(&plan.key);
+                self.rank.mention(format_args!("{title} is sealed as dataset {}", plan.id));
                 let own = prepared.files.iter().filter(|file| !file.on_prefix);
                 self.rank.tally.sealed.note(own.map(|file| file.size).sum(), prepared.own_time);
                 let (files, bytes) = prepared.catalog.size();
@@ -219,15 +217,13 @@ impl Conference {
     ) -> Result<()> {
         let parted = self.find_parted(links, key)?.filter(|why| why != reason);
         let reason = parted.map_or(reason.to_string(), |why| format!("{reason}; {why}"));
-        if self.site.rank == 0 {
-            log::warn(
-                messages::CHECKPOINT_INVALID,
-                format_args!(
-                    "rank {rank}: {reason}: {} is not valid and is given up",
-                    self.rank.title(key)
-                ),
-            );
-        }
+        self.rank.tell(
+            messages::CHECKPOINT_INVALID,
+            format_args!(
+                "rank {rank}: {reason}: {} is not valid and is given up",
+                self.rank.title(key)
+            ),
+        );
         let note = format!("rank {rank}: {reason}");
         self.rank.dataset_event("DROPPED", key, 0, |event| event.note(note));
         self.report.write_given_up(key);

@@ -8,7 +8,7 @@ use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::launch::site::Links;
-use crate::log::{self, messages};
+use crate::log::messages;
 use crate::machine::{Next, Report, Step, SyncKind};
 use crate::namespace as ns;
 use crate::session::rank::Milestone;
@@ -66,7 +66,7 @@ impl Conference {
         }
     }
 
-    /// So many collectives and barriers on the world need no call of [`Conference::sync`].
+    /// Counts the collectives and barriers on the world that need no call of [`Conference::sync`].
     pub fn idle_points(&self) -> &AtomicU32 {
         self.node.idle.left()
     }
@@ -146,14 +146,13 @@ impl Conference {
     fn tell_stray(&self) {
         let state = self.node.state();
         let Some((series, name)) = state.machine.stray() else { return };
-        log::warn_once(
+        self.rank.complain(
             messages::STRAY,
             format_args!(
-                "rank {}: {name} matches {}, of which the program has written no checkpoint with \
+                "{name} matches {}, of which the program has written no checkpoint with \
                  an {{id}} yet, while those of other patterns are complete: it stays in the cache \
                  until then, and a crash loses it. List it beside the files that it belongs to",
-                self.site.rank,
-                self.rank.series.series()[series].parameter,
+                self.rank.series.series()[series].parameter
             ),
         );
     }
@@ -208,11 +207,10 @@ impl Conference {
         drop(state);
         // Before the program's own collective: what it writes afterwards goes straight to the PFS.
         self.unsealed.publish_overdue();
-        log::warn_once(
+        self.rank.complain(
             messages::AGREEMENTS_ENDED,
             format_args!(
-                "rank {}: {error}; no further checkpoint is cached, files go straight to {}",
-                self.site.rank,
+                "{error}; no further checkpoint is cached, files go straight to {}",
                 self.site.prefix.display()
             ),
         );

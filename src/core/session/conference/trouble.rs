@@ -19,16 +19,14 @@ impl Conference {
             true => text,
             false => format!("rank {}: {text}", self.site.rank),
         };
-        if self.site.rank == 0 {
-            log::message(1, format_args!("{}: {text}", self.rank.title(key)));
-        }
+        self.rank.mention(format_args!("{}: {text}", self.rank.title(key)));
         let mut troubles = lock(&self.troubles);
         troubles.by_key.insert(key.clone(), text.clone());
         troubles.last.clone_from(&text);
         text
     }
 
-    /// A seal that has failed may have come to the rename of the directory.
+    /// Heeds that a seal that has failed may have come to the rename of the directory.
     pub(crate) fn find_directory(&self, plan: &SealPlan) {
         let mut state = self.node.state();
         let dir = self.site.layout.dataset_dir(&self.stores.store_for(&state, &plan.key), plan.id);
@@ -98,7 +96,7 @@ impl Conference {
         );
     }
 
-    /// The dataset cannot be sealed on the PFS either: it is no dataset any more.
+    /// Drops a dataset that cannot be sealed on the PFS either.
     pub(crate) fn give_up(&self, key: &DatasetKey) {
         self.tell_trouble(key, "its files are there, but not in its index");
         self.rank.dataset_event("DROPPED", key, 0, |event| event.note("it cannot be sealed"));
@@ -122,17 +120,15 @@ impl Conference {
         }
     }
 
-    /// A sealed checkpoint stays sealed where a node cannot note that it is complete: it goes to
-    /// the PFS as well, whatever its turn.
+    /// Leaves a checkpoint sealed where a node cannot note that it is complete: it goes to
+    /// the PFS as well.
     pub(crate) fn heed_unmarked(&self, key: &DatasetKey, marked: Result<()>) -> Result<()> {
         match marked {
             Err(error) if !matches!(error, Error::Comm(_)) => {
                 let cause = self.note_trouble(key, &error);
-                if self.site.rank == 0 {
-                    let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
-                    let text = format!("{cause}; {title} is complete, and goes to {prefix}, too");
-                    log::warn_once(messages::NOT_MARKED, text);
-                }
+                let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
+                let text = format!("{cause}; {title} is complete, and goes to {prefix}, too");
+                self.rank.tell_once(messages::NOT_MARKED, text);
                 self.node.state().machine.lacks_marker(key);
                 Ok(())
             }
@@ -140,7 +136,7 @@ impl Conference {
         }
     }
 
-    /// After a conference.
+    /// Stops the use of the cache, after a conference.
     pub(crate) fn heed_fall_back(&self) {
         let state = self.node.state();
         let (fallen_back, cause) =
@@ -149,16 +145,14 @@ impl Conference {
         if !fallen_back || !self.stores.stop_routing(&cause) || cause.is_empty() {
             return;
         }
-        if self.site.rank == 0 {
-            let prefix = self.site.prefix.display();
-            log::warn_once(
-                messages::CACHE_GIVEN_UP,
-                format_args!(
-                    "several checkpoints in a row could not be completed in the cache, the last \
+        let prefix = self.site.prefix.display();
+        self.rank.tell_once(
+            messages::CACHE_GIVEN_UP,
+            format_args!(
+                "several checkpoints in a row could not be completed in the cache, the last \
                      one since {cause}. From now on all ranks write straight to {prefix}; when \
                      that storage works again, a new launch uses the cache"
-                ),
-            );
-        }
+            ),
+        );
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::comm::ranks::ranks_phrase;
 use crate::error::Result;
 use crate::handles::Base;
-use crate::log::{self, messages};
+use crate::log::messages;
 use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
 use crate::namespace::{Place, WriteClaim, WriteStart};
 use crate::session::{contents::Contents, node::State};
@@ -137,10 +137,7 @@ impl Contents {
             state.machine.failed(&placed.key, &why, now);
         }
         if placed.is_none() || self.rank.is_ended() {
-            log::warn_once(
-                messages::SEVERAL_WRITERS,
-                format_args!("rank {}: {why}", self.site.rank),
-            );
+            self.rank.complain(messages::SEVERAL_WRITERS, &why);
         }
     }
 

@@ -40,7 +40,7 @@ impl Contents {
             && has_writers(from).map_err(unknown)? == Some(false))
     }
 
-    /// `reason`: why the PFS has the file, if it has.
+    /// Counts with the `reason` why the PFS has the file, if it has.
     pub(crate) fn count_named(&self, reason: Option<Reason>, to: &str, bytes: u64) {
         self.rank.tally.one(if reason.is_some() { Count::OnPrefix } else { Count::Cached });
         if let Some(reason) = reason {

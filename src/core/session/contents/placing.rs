@@ -39,12 +39,11 @@ impl Contents {
     }
 
     pub(crate) fn refuse_evicted(&self, name: &str) -> Answer {
-        log::warn_once(
+        self.rank.complain(
             messages::EVICTED_NAME,
             format_args!(
-                "rank {}: {name} belonged to a checkpoint that was not due for a flush and has \
-                 left the cache; it cannot be opened (without SCR_FLUSH it would be kept)",
-                self.site.rank
+                "{name} belonged to a checkpoint that was not due for a flush and has \
+                 left the cache; it cannot be opened (without SCR_FLUSH it would be kept)"
             ),
         );
         Answer::Fail(libc::ENOENT)

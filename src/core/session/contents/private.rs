@@ -87,7 +87,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Open descriptors go along.
+    /// Takes open descriptors along.
     pub(crate) fn place_private(
         &self,
         state: &mut State,
@@ -135,8 +135,7 @@ impl Contents {
         Ok(folder.join(name))
     }
 
-    /// After the last close a file that, as far as is known, will not be renamed any more goes to
-    /// the PFS at once.
+    /// Publishes after the last close a file that, as far as is known, will not be renamed.
     pub(crate) fn closed_private(&self, state: &mut State, name: &str) {
         let waits = !self.rank.is_ended() && self.final_file(state, name).is_some();
         if !waits && state.own.tokens.count(name) == 0 {

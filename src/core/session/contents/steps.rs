@@ -137,7 +137,7 @@ impl Contents {
         gone
     }
 
-    /// A death before the ranks confer would bring back what was deleted since the last time.
+    /// Notes what a death before the ranks confer would bring back.
     pub(crate) fn note_thrown_away(&self) {
         if self.node.state().view.take_thrown_away() {
             self.note_gone_of_older();

@@ -31,7 +31,7 @@ impl Ending {
         }
     }
 
-    /// The run may end here; see `Conference::sync`.
+    /// Ends the run here if it is to; see `Conference::sync`.
     pub fn sync(&self, stream: usize, kind: SyncKind) {
         if self.conference.sync(stream, kind)
             && let Some(links) = self.rank.links()

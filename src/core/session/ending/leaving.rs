@@ -16,7 +16,7 @@ use crate::transfer::{Background, announce_background};
 const FLUSH_WAIT: Duration = Duration::from_secs(60);
 
 impl Ending {
-    /// The process ends without MPI_Finalize, so far: what is closed and nowhere else goes to the
+    /// Begins an end without MPI_Finalize: what is closed and nowhere else goes to the
     /// PFS, now and at every close from here on.
     pub(crate) fn exit(&self) {
         if self.rank.is_child() || self.rank.is_ended() || self.rank.reach(Milestone::Exiting) {
@@ -27,7 +27,7 @@ impl Ending {
         self.unsealed.publish_overdue();
     }
 
-    /// The process has closed its last file: it goes as soon as the others may, too.
+    /// Ends a process that has closed its last file: it goes as soon as the others may, too.
     pub(crate) fn leave(&self) {
         if self.rank.is_child() || self.rank.is_ended() || !self.rank.is_exiting() {
             return;
@@ -108,12 +108,11 @@ impl Ending {
     }
 
     fn tell_unsaved(&self, key: &DatasetKey, error: &crate::error::Error) {
-        log::warn_once(
+        self.rank.complain(
             messages::NOT_SAVED,
             format_args!(
-                "rank {}: {error}: {} could not be written to {} at the end of the process, which \
+                "{error}: {} could not be written to {} at the end of the process, which \
                  has not called MPI_Finalize. It is in the cache",
-                self.site.rank,
                 self.rank.title(key),
                 self.site.prefix.display()
             ),

@@ -24,7 +24,7 @@ const WAIT: Duration = Duration::from_millis(2);
 const LOOKS: usize = 50;
 
 impl Flusher {
-    /// `why` is the reason if the flush of dataset `id` failed. Whoever sees its end first says it.
+    /// Logs the end, with `why` if it has failed. Whoever sees it first says it.
     pub(crate) fn flush_ended(&self, id: u64, why: Option<&str>) {
         let begun = self.rank.flushes_begun().remove(&id);
         let Some((key, begun)) = begun else { return };
@@ -44,7 +44,7 @@ impl Flusher {
         Some((catalog.entries.len() as u64, catalog.bytes()))
     }
 
-    /// The dataset's files are about to go.
+    /// Stops flushes of a dataset whose files are about to go.
     pub(crate) fn stop_background(&self, id: u64) {
         let flush = self.flushes().remove(&id);
         if let Some(flush) = flush {
@@ -99,10 +99,7 @@ impl Flusher {
         if let Some((id, background)) = running
             && let Err(error) = background.finish()
         {
-            log::warn_once(
-                messages::FLUSH_DELAYED,
-                format_args!("rank {}: dataset {id}: {error}", self.site.rank),
-            );
+            self.rank.complain(messages::FLUSH_DELAYED, format_args!("dataset {id}: {error}"));
         }
         links.world.barrier()?;
         self.tell_published();
@@ -223,8 +220,8 @@ impl Flusher {
         Ok(())
     }
 
-    /// If no rank has a file that belongs on the prefix, the index must not say that the prefix has
-    /// the dataset. Collective.
+    /// Tells whether any rank has a file that belongs on the prefix; else the index must not say
+    /// that the prefix has the dataset. Collective.
     pub(crate) fn has_to_flush(
         &self,
         links: &Links,
@@ -264,7 +261,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Threads publish no file that the program has deleted, or that the prefix has newer.
+    /// Refuses files that the program has deleted, or that the prefix has newer.
     pub(crate) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
         let (state, of) = (self.node.state.clone(), key.clone());
         Box::new(move |name, publish| state.publish(&of, name, publish))

@@ -17,7 +17,7 @@ use crate::session::flush::Flusher;
 use crate::transfer::record_places;
 
 impl Flusher {
-    /// For rank 0; local.
+    /// Brings the flush file up to date, on rank 0. Local.
     pub(crate) fn record_places(&self) {
         if self.site.rank != 0 {
             return;

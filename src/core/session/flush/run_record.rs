@@ -15,7 +15,7 @@ use crate::session::flush::Flusher;
 use crate::system::unix_seconds;
 
 impl Flusher {
-    /// For rank 0. Local.
+    /// Begins the record, on rank 0. Local.
     pub(crate) fn begin_run(&self, hosts: &[String]) {
         if self.site.rank != 0 {
             return;
@@ -75,7 +75,7 @@ impl Flusher {
         });
     }
 
-    /// `how` is `END` or `EXIT`. Local.
+    /// Writes `END` or `EXIT` into the record. Local.
     pub(crate) fn end_run(&self, how: &str) {
         let end = RunEnd { how: how.to_owned(), time: unix_seconds() };
         self.rank.events.run.change(|record| record.end = Some(end));

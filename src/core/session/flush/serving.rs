@@ -55,7 +55,7 @@ impl Flusher {
         }
     }
 
-    /// Pointer files come when the other ranks have had the time to write theirs.
+    /// Leaves pointer files until the other ranks have had the time to write theirs.
     pub(crate) fn publish_wanted(&self, key: &DatasetKey, served: &mut Served) {
         let asked = served.asked.entry(key.clone()).or_insert_with(Instant::now);
         let pointers = asked.elapsed() >= LOOK * 2;
@@ -116,10 +116,7 @@ impl Flusher {
             return Ok(()); // the next look
         }
         if let Some((of, Err(error))) = running.take().map(|(of, ended)| (of, ended.finish())) {
-            log::warn_once(
-                messages::REQUEST_FAILED,
-                format_args!("rank {}: dataset {of}: {error}", self.site.rank),
-            );
+            self.rank.complain(messages::REQUEST_FAILED, format_args!("dataset {of}: {error}"));
         }
         *running = Some((id, self.begin_background(record, &key)?));
         begun.insert(seal);

@@ -20,7 +20,7 @@ pub(crate) struct Halt {
 }
 
 impl Halt {
-    /// For rank 0.
+    /// Asks for the halt if one is due after a checkpoint. For rank 0.
     pub(crate) fn check(&self, is_checkpoint: bool) {
         if self.site.rank != 0 || self.rank.is_finishing() {
             return;
@@ -36,7 +36,7 @@ impl Halt {
         }
     }
 
-    /// The same on all ranks, or on rank 0.
+    /// Asks on all ranks, or on rank 0.
     pub(crate) fn ask(&self, reason: String) {
         *self.conditions.reason() = Some(reason);
         if self.site.rank == 0 {

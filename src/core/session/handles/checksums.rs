@@ -8,8 +8,8 @@ use crate::session::handles::Handles;
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// What was written through the token's descriptors are all `bytes` of its file, in order, with
-    /// this CRC32. `fd` is open on it and about to be closed.
+    /// Takes the checksum of all `bytes` of the token's file, which were written in order.
+    /// `fd` is open on it and about to be closed.
     pub fn written(&self, token: u64, fd: i32, bytes: u64, crc32: u32) {
         let Some(found) = look(fd) else { return };
         let mut state = self.node.state_to_look();
@@ -19,7 +19,7 @@ impl Handles {
         state.own.checksums.put(&name, &found, bytes, crc32);
     }
 
-    /// The file at `fd` may be changed.
+    /// Forgets the checksum of a file that may be changed.
     pub(crate) fn forget_checksum(&self, fd: i32) {
         let known = !self.node.state_to_look().own.checksums.is_empty();
         if let Some(found) = Some(fd).filter(|_| known).and_then(look) {
@@ -27,7 +27,7 @@ impl Handles {
         }
     }
 
-    /// A write, truncate, fsync or close has failed.
+    /// Notes that a write, truncate, fsync or close has failed.
     pub fn failed(&self, token: u64, errno: i32) {
         let mut state = self.node.state_to_look();
         let Some(tracked) = state.own.tokens.get(token).cloned() else { return };

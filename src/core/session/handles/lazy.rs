@@ -10,7 +10,7 @@ use crate::session::{contents::co_writers::CopyChange, handles::Handles, node::S
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// A change behind our back becomes a version of its own; the sealed one fails its checksum
+    /// Makes a change behind our back a version of its own; the sealed one fails its checksum
     /// from now on.
     pub(crate) fn closed_lazy(&self, state: &mut State, tracked: &Tracked) {
         let LiesAt::Lazy { stamp: before, kept } = &tracked.way else { return };

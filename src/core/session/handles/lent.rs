@@ -29,7 +29,7 @@ impl State {
 }
 
 impl Handles {
-    /// The process `child` opens the file of `token`, too. After the end nothing waits for it.
+    /// Lets the process `child` open the file of `token`, too. After the end nothing waits for it.
     pub(crate) fn lend(&self, state: &mut State, token: u64, child: i32) {
         let Some(twin) = state.own.tokens.get(token).filter(|_| !self.rank.is_ended()).cloned()
         else {
@@ -65,7 +65,7 @@ impl Handles {
         }
     }
 
-    /// The engine has ended: what children still write counts as it is.
+    /// Settles what children still write, as it is: the engine has ended.
     pub(crate) fn end_all_lent(&self) {
         let lent = std::mem::take(&mut *lock(&self.lent));
         for lent_one in lent {

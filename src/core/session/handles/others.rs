@@ -15,7 +15,7 @@ use crate::session::{
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// Another rank has written `file` into the cached dataset `of`. `None`: it has changed
+    /// Opens `file`, which another rank has written into the dataset `of`. `None`: it has changed
     /// meanwhile.
     pub(crate) fn open_of_another<'a>(
         &'a self,

@@ -22,7 +22,7 @@ use crate::session::{
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// The sealed file stays until it is known whether the program changes it.
+    /// Leaves the sealed file until it is known whether the program changes it.
     pub(crate) fn copy_up(
         &self,
         state: &mut State,
@@ -44,7 +44,7 @@ impl Handles {
         }
     }
 
-    /// Only this rank sees the copy; it lies on the PFS if the store cannot have it.
+    /// Makes a copy that only this rank sees; it lies on the PFS if the store cannot have it.
     pub(crate) fn private_copy(
         &self,
         state: &mut State,
@@ -63,7 +63,7 @@ impl Handles {
         ns::copy_into(&self.site.fallback_dir(), &number, origin)
     }
 
-    /// Unchanged the copy is thrown away.
+    /// Throws the copy away if it is unchanged.
     pub(crate) fn settle_shadow(&self, state: &mut State, tracked: &Tracked) {
         let LiesAt::Shadow { copy, origin, base } = &tracked.way else { return };
         let changed = !same_content(copy, origin);
@@ -81,7 +81,7 @@ impl Handles {
         self.let_go(state, Some(origin));
         if let Err(error) = outcome {
             let text = format!("the change of {} could not be kept: {error}", tracked.name);
-            log::warn_once(messages::CHANGE_LOST, format_args!("rank {}: {text}", self.site.rank));
+            self.rank.complain(messages::CHANGE_LOST, &text);
             state.machine.failed(&tracked.key, &text, monotonic_ms());
         }
         state.mates.co_writers.remove(&tracked.name);
@@ -185,7 +185,7 @@ impl Handles {
         kept
     }
 
-    /// A change that cannot be kept is told here if it has no dataset.
+    /// Tells of a change that cannot be kept, if it has no dataset.
     pub(crate) fn publish_copy(
         &self,
         state: &mut State,
@@ -253,7 +253,7 @@ impl Handles {
         true
     }
 
-    /// The files have lost their name: no change of them counts any more.
+    /// Forgets copies whose files have lost their name: no change of them counts any more.
     pub(crate) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
         for token in tokens {
             let way = state.own.tokens.take(*token).map(|tracked| tracked.way);
@@ -296,7 +296,7 @@ impl Handles {
             && matches!(place(), Place::Evicted(_) | Place::Prefix)
     }
 
-    /// The file left the cache while it was open: its change goes to the PFS, and into no dataset,
+    /// Publishes the change of a file that left the cache while it was open, into no dataset,
     /// which would be newer than all others.
     pub(crate) fn publish_evicted(&self, state: &mut State, name: &str, copy: &Path) -> Result<()> {
         let target = self.site.on_prefix(name);

@@ -132,12 +132,9 @@ impl Session {
         };
         let name = "scr-helper".to_string();
         if let Err(error) = std::thread::Builder::new().name(name).spawn(body) {
-            log::warn_once(
+            self.rank.complain(
                 messages::NO_THREAD,
-                format_args!(
-                    "rank {}: no helper thread ({error}); files wait for a collective call",
-                    self.rank.site.rank
-                ),
+                format_args!("no helper thread ({error}); files wait for a collective call"),
             );
         }
     }

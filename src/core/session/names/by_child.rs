@@ -29,7 +29,7 @@ impl Names {
         }
     }
 
-    /// A child may compare the answer with what fstat says of the descriptor that it opens then:
+    /// Lets a child compare the answer with what fstat says of the descriptor that it opens then:
     /// cp(1) copies nothing where they differ. So it waits for a file of another node as an open.
     pub(crate) fn stat_by_child(&self, path: &Path) -> Answer {
         let answer = self.lookup(path);
@@ -139,7 +139,7 @@ impl Names {
         ns::make_empty(&self.site.on_prefix(name), mode, &attributes)
     }
 
-    /// The file is being written, but not by this rank: it is opened as if by this rank.
+    /// Opens a file that is being written, but not by this rank, as if by this rank.
     pub(crate) fn open_lent(&self, path: &Path, flags: i32, child: i32) -> Answer {
         let answer = self.open_as(path, flags, Manner::Changing);
         match answer {

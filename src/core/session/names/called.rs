@@ -31,7 +31,7 @@ impl Names {
         done.map_or_else(|error| Answer::Fail(error.errno()), |()| Answer::PASS)
     }
 
-    /// `None`: no call has named the file.
+    /// Returns `None` if no call has named the file.
     pub(crate) fn unlink_called(
         &self,
         state: &mut State,
@@ -85,7 +85,7 @@ impl Names {
         self.leave_called(state, name)
     }
 
-    /// For this run, its other ranks, and those that follow.
+    /// Leaves `name` to the PFS for this run, its other ranks, and those that follow.
     pub(crate) fn leave_called(&self, state: &mut State, name: &str) -> Result<()> {
         self.contents.leave_to_prefix(state, name)?;
         state.view.leave_alone(name);

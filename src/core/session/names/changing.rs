@@ -91,7 +91,7 @@ impl Names {
         }
     }
 
-    /// Either name may lie outside the prefix.
+    /// Renames where either name may lie outside the prefix.
     pub fn rename(&self, from: &Path, to: &Path) -> Answer {
         let names = ns::OldAndNew { from: self.rank.name_of(from), to: self.rank.name_of(to) };
         if self.rank.is_child()
@@ -358,7 +358,7 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// A directory that files keep which wait for their deletion goes with the last of them.
+    /// Removes a directory with the last of the files that wait for their deletion.
     pub fn rmdir(&self, path: &Path) -> Answer {
         let Some(name) = self.rank.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {

@@ -6,8 +6,8 @@ use crate::patterns::Template;
 use crate::session::{names::Names, node::State};
 
 impl Names {
-    /// If a rename shows how the program names its checkpoints until they are complete, all ranks
-    /// hear of it at the next agreement.
+    /// Learns from a rename how the program names its checkpoints until they are complete. All
+    /// ranks hear of it at the next agreement.
     pub(crate) fn notice_directory(&self, state: &mut State, dir: &str, last: &str) {
         let follows = |template: &Template| template.final_name(dir).as_deref() == Some(last);
         let Some(template) = Template::learn(dir, last).filter(follows) else { return };

@@ -43,7 +43,7 @@ impl Names {
                     }
                     Some(one) => {
                         let what = format!("{} cannot be moved out of the cache", one.name);
-                        self.rank.complain(messages::NOT_MOVED, &format_args!("{what}: {error}"));
+                        self.rank.complain(messages::NOT_MOVED, format_args!("{what}: {error}"));
                     }
                     None => self.rank.complain(messages::NOT_MOVED, &error),
                 }
@@ -52,7 +52,7 @@ impl Names {
         }
     }
 
-    /// The first change through `fd` is about to be made. `None`: `token` is no reader of a sealed
+    /// Opens the file for the first change through `fd`. `None`: `token` is no reader of a sealed
     /// copy.
     pub(crate) fn wake_lazy(&self, token: u64, fd: i32) -> Result<Option<File>> {
         let name = {
@@ -96,8 +96,8 @@ impl Names {
         }
     }
 
-    /// Only its descriptors lead to the file. If its dataset has left the cache, the change goes to
-    /// the PFS; if the file was deleted, nowhere.
+    /// Opens a file that only its descriptors lead to. If its dataset has left the cache, the
+    /// change goes to the PFS; if the file was deleted, nowhere.
     pub(crate) fn wake_alone(
         &self,
         state: &mut State,

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::moving::move_on_prefix;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
 use crate::log::messages;
@@ -70,7 +71,7 @@ impl Names {
         }
     }
 
-    /// Something that is no regular file is about to be made at `path`: what the program has
+    /// Clears `path` for something that is no regular file: what the program has
     /// deleted there gives way. The datasets that have it go without it.
     pub(crate) fn give_way(&self, path: &Path) {
         let Some(name) = self.rank.name_of(path) else { return };
@@ -113,7 +114,7 @@ impl Names {
         }
     }
 
-    /// The cached files of the directory are on the PFS before it moves.
+    /// Publishes the cached files of the directory before it moves.
     pub(crate) fn rename_dir(&self, name: &str, from: &Path, to: &Path) -> Answer {
         self.handles
             .wake(|one| one.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
@@ -287,13 +288,4 @@ impl Names {
         new.into_iter().for_each(|new| self.enter_from_prefix(state, new, Reason::DirectoryMoved));
         done.map_err(|error| Error::Refused(format!("{old}, which has moved: {error}")))
     }
-}
-
-/// What a thread has staged in the directory does not go along: nobody would look for it there.
-/// `Err` is what rename(2) says.
-pub(super) fn move_on_prefix(from: &Path, to: &Path) -> std::result::Result<(), i32> {
-    std::fs::rename(from, to).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
-    // Now: before, a thread could stage something there again.
-    remove_staged_below(to);
-    Ok(())
 }

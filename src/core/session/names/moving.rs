@@ -9,7 +9,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::links::move_on_prefix;
 use crate::cache::RebuildReport;
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
@@ -29,7 +28,7 @@ use crate::session::{
     rank::known::file_ref,
 };
 use crate::system::monotonic_ms;
-use crate::transfer::is_published;
+use crate::transfer::{is_published, remove_staged_below};
 
 /// Begins the names of the files, in the state folder, in which each rank notes its renames.
 const NOTE: &str = "moved.";
@@ -173,8 +172,8 @@ impl Names {
         tree.write_file(self.site.state_dir().join(format!("{NOTE}{}", self.site.rank)))
     }
 
-    /// After the first step of an agreement: all ranks have heard and done what was told at the one
-    /// before, and nothing of it has to be taken back.
+    /// Settles, after the first step of an agreement, what was told at the one before: all ranks
+    /// have heard and done it, and nothing of it has to be taken back.
     pub(crate) fn settle_noted(&self) {
         let mut state = self.node.state();
         let told = std::mem::take(&mut state.moves.told);
@@ -230,7 +229,7 @@ impl Names {
         }
     }
 
-    /// Nothing is in the cache any more that this rank has renamed.
+    /// Removes the note: nothing is in the cache any more that this rank has renamed.
     pub(crate) fn forget_moved(&self) {
         if self.node.state().moves.made > 0 {
             let note = self.site.state_dir().join(format!("{NOTE}{}", self.site.rank));
@@ -238,7 +237,7 @@ impl Names {
         }
     }
 
-    /// `false`: the PFS cannot have what the program sees under `name`.
+    /// Returns `false` if the PFS cannot have what the program sees under `name`.
     pub(crate) fn put_on_prefix(
         &self,
         state: &mut State,
@@ -283,4 +282,13 @@ impl Names {
             }
         }
     }
+}
+
+/// Renames a directory without what a thread has staged there: nobody would look for it.
+/// `Err` is what rename(2) says.
+pub(super) fn move_on_prefix(from: &Path, to: &Path) -> std::result::Result<(), i32> {
+    std::fs::rename(from, to).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+    // Now: before, a thread could stage something there again.
+    remove_staged_below(to);
+    Ok(())
 }

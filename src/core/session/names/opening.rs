@@ -42,25 +42,6 @@ impl Names {
         self.open_for_writing(name, &matched, intent, manner)
     }
 
-    pub(crate) fn open_for_reading(&self, name: &str) -> Answer {
-        let mut state = self.node.state_to_look_at(&[name]);
-        if let Some(copy) = state.own.tokens.shadow_of(name) {
-            return Answer::at(copy.clone());
-        }
-        let place = state.view.place(name);
-        self.contents.note_read(&mut state, name, &place);
-        match place {
-            Place::Prefix => Answer::PASS,
-            Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
-            Place::Deleted => Answer::Fail(libc::ENOENT),
-            Place::Elsewhere(key, remote) => {
-                drop(state);
-                self.updates.wait_for_remote(name, &key, &remote)
-            }
-            Place::Evicted(_) => self.contents.refuse_evicted(name),
-        }
-    }
-
     pub(crate) fn open_for_writing(
         &self,
         name: &str,

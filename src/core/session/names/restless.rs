@@ -80,7 +80,8 @@ impl Names {
         self.rank.series.match_path(name).is_some_and(|matched| self.rank.silenced.has(&matched))
     }
 
-    /// The PFS has all that an earlier launch has found, unless that launch ended before.
+    /// Leaves to the PFS what an earlier launch has found; it has all, unless that launch ended
+    /// before.
     pub(crate) fn silence_restored(&self) {
         let mut state = self.node.state();
         let known = self.names_by_template(&state);
@@ -159,7 +160,7 @@ impl Names {
         self.site.host.names_changed();
     }
 
-    /// One message, on rank 0, for files that are called alike.
+    /// Tells, on rank 0, of files that are called alike, in one message.
     pub(crate) fn tell_restless(&self, restless: &[Restless]) {
         let Some(first) = restless.first().filter(|_| self.site.rank == 0) else { return };
         let more = match restless.len() {

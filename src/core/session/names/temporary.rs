@@ -157,8 +157,8 @@ impl Names {
         Ok(())
     }
 
-    /// A name of ours has left its dataset with its private file, and what older datasets or the
-    /// PFS have under it is not to be seen again.
+    /// Takes a name of ours out of its dataset, and hides what older datasets or the PFS have under
+    /// it.
     pub(crate) fn leave_private(&self, state: &mut State, name: &str) -> Result<()> {
         state.view.take_private(name);
         let Some(file) = self.rank.file_ref(name) else { return Ok(()) };

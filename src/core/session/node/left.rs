@@ -6,7 +6,7 @@ use crate::machine::DatasetKey;
 use crate::session::node::{Node, State};
 
 impl Node {
-    /// The prefix has the last word on `name`: datasets of calls that have it note that. If they
+    /// Gives the prefix the last word on `name`: datasets of calls that have it note that. If they
     /// cannot, a crash undoes what the program has done.
     pub(crate) fn note_left(&self, state: &State, name: &str) {
         let series = self.rank.series.series();

@@ -10,13 +10,13 @@ use crate::session::node::{Node, State};
 use crate::system::monotonic_ms;
 
 impl Node {
-    /// `rank`, of this node, has just renamed a directory.
+    /// Takes the rename that `rank`, of this node, has just done.
     pub(crate) fn see_move(&self, state: &mut State, rank: usize, one: &Move) {
         state.moves.heard.insert((rank, one.number));
         self.take_move(state, one);
     }
 
-    /// `rank` tells of a rename before the agreement; unless that was seen already.
+    /// Takes a rename that `rank` tells of before the agreement, unless that was seen already.
     pub(crate) fn hear_of_move(&self, state: &mut State, rank: usize, one: &Move) {
         if !state.moves.heard.remove(&(rank, one.number)) {
             self.take_move(state, one);
@@ -101,7 +101,7 @@ impl Node {
     }
 }
 
-/// As far as this rank knows.
+/// Tells what this rank knows.
 pub(crate) fn is_open(state: &State, key: &DatasetKey) -> bool {
     let mut known = state.machine.datasets(key.series).iter();
     let shared = known.find(|known| known.key == *key);
@@ -109,7 +109,7 @@ pub(crate) fn is_open(state: &State, key: &DatasetKey) -> bool {
         && shared.is_none_or(|shared| shared.state == DatasetState::Open)
 }
 
-/// Another rank of the node may have done so.
+/// Renames the directory here; another rank of the node may have done so.
 pub(crate) fn move_in_cache(state: &State, one: &Move) -> Result<()> {
     let layers = state.view.layers().iter().filter(|layer| is_open(state, &layer.key));
     for layer in layers {

@@ -90,6 +90,8 @@ impl Node {
     }
 
     /// This rank is about to write a file. `false`: it has not heard all, and nobody was told.
+    /// Tells that a file is about to be written. `false`: this rank has not heard all, and nobody
+    /// was told.
     pub(crate) fn claim(&self, claim: &WriteClaim) -> bool {
         let told = Notice::Claimed(claim.clone());
         self.rank.is_child() || self.neighbours.announce(&told, self.site.rank)
@@ -168,7 +170,7 @@ impl Node {
         state.view.hear(rank, told);
     }
 
-    /// See [`Neighbours::meet`].
+    /// Opens the log; see [`Neighbours::meet`].
     pub(crate) fn meet_neighbours(&self) -> Result<()> {
         self.rank.links().map_or(Ok(()), |links| {
             let dir = &self.site.layout.control_dir;
@@ -191,7 +193,7 @@ impl Node {
         self.state_when(|_, publishing| publishing.is_over())
     }
 
-    /// For who neither changes names nor looks where they lead: nobody waits.
+    /// Locks the state for who neither changes names nor looks where they lead: nobody waits.
     pub(crate) fn state_to_look(&self) -> Locked<'_> {
         self.state_when(|_, _| true)
     }

@@ -65,7 +65,7 @@ impl RankFiles {
 }
 
 impl State {
-    /// `name` is seen in the dataset or, with `on_prefix`, on the PFS.
+    /// Enters `name`, which is seen in the dataset or, with `on_prefix`, on the PFS.
     pub fn enter_file(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
         self.own.holdings.entry(key.clone()).or_default().files.insert(name.to_string());
         self.view.enter(key, name, on_prefix);
@@ -91,14 +91,14 @@ impl State {
         (!self.own.has(key, name) && !self.view.is_absent(name)).then(|| key.clone())
     }
 
-    /// The program deletes `file`, which is seen at `place`.
+    /// Notes that the program deletes `file`, which is seen at `place`.
     pub fn deleted_at(&mut self, file: &FileRef, place: &ns::Place) -> Deletion {
         let left = *place == ns::Place::Prefix && self.machine.is_left_behind(file);
         let told = self.machine.deleted(file, monotonic_ms());
         if left { Deletion::Now } else { told }
     }
 
-    /// Another rank or a child may write the file.
+    /// Notes that another rank or a child may write the file.
     pub fn doubt(&mut self, name: &str) {
         let held = self.own.holdings.values().any(|holding| holding.files.contains(name));
         let open = self.own.tokens.doubt(name);
@@ -107,20 +107,20 @@ impl State {
         }
     }
 
-    /// The file stays in its dataset.
+    /// Notes that the prefix has the file, which stays in its dataset.
     pub fn now_on_prefix(&mut self, key: &DatasetKey, name: &str, reason: Reason) {
         self.machine.moved_to_prefix(key, name, reason);
         self.enter_file(key, name, true);
     }
 
-    /// `rank` writes a file of which this one may have a private copy.
+    /// Notes that `rank` writes a file of which this one may have a private copy.
     pub fn note_co_writer(&mut self, name: &str, rank: usize) {
         if self.own.tokens.shadow_of(name).is_some() {
             self.mates.co_writers.insert(name.to_string(), Some(rank));
         }
     }
 
-    /// Nobody knows any more what the others do.
+    /// Notes that nobody knows any more what the others do.
     pub fn note_all_co_writers(&mut self) {
         for name in self.own.tokens.shadow_names() {
             self.mates.co_writers.entry(name).or_default();

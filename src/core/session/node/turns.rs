@@ -22,12 +22,12 @@ impl Node {
         self.neighbours.turns()
     }
 
-    /// For who looks where `names` lead, and changes none.
+    /// Locks the state for who looks where `names` lead, and changes none.
     pub(crate) fn state_to_look_at(&self, names: &[&str]) -> Locked<'_> {
         self.state_beside(names, |_| true)
     }
 
-    /// For who changes `names` only, and no more of them than others may see at any time.
+    /// Locks the state for who changes `names` only, and no more of them than others may see.
     pub(crate) fn state_to_change(&self, names: &[&str]) -> Locked<'_> {
         self.state_beside(names, |publishing| !publishing.meets(names))
     }

@@ -72,7 +72,7 @@ impl Inspector {
         }
     }
 
-    /// Of the cache, or the one that is read on the prefix.
+    /// Returns that of the cache, or the one that is read on the prefix.
     pub(crate) fn newest<'a>(
         &self,
         report: &'a RebuildReport,

@@ -21,7 +21,8 @@ pub(crate) enum Fetching {
 }
 
 impl Inspector {
-    /// `None`: the settings want the checkpoint to stay where it is. The same on all ranks.
+    /// Returns `None` if the settings want the checkpoint to stay where it is. The same on all
+    /// ranks.
     pub(crate) fn fetched_as(&self, one: &IndexedDataset) -> Option<&RedundancyDesc> {
         let settings = &self.site.settings;
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
@@ -70,7 +71,7 @@ impl Inspector {
         }
     }
 
-    /// An index that cannot be changed is told of and stops nobody.
+    /// Tells of an index that cannot be changed, which stops nobody.
     pub(crate) fn note_fetch(&self, note: impl FnOnce(&Path, u64) -> Result<()>, id: u64) {
         if self.site.rank == 0
             && let Err(error) = note(&self.site.prefix, id)

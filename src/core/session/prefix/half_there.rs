@@ -14,7 +14,7 @@ use crate::restart::index::Index;
 use crate::session::prefix::Inspector;
 
 impl Inspector {
-    /// Collective.
+    /// Hides them. Collective.
     pub(crate) fn hide_halves(
         &self,
         links: &Links,

@@ -55,7 +55,7 @@ impl Inspector {
         Ok(())
     }
 
-    /// Collective: rank 0 looks at the directories, so that all see the same.
+    /// Lets rank 0 look at the directories, so that all see the same. Collective.
     pub(crate) fn hide(
         &self,
         links: &Links,

@@ -36,8 +36,8 @@ impl Inspector {
         });
     }
 
-    /// Who `restarts` from a checkpoint that could not be verified in full is told, others only if
-    /// they want to know.
+    /// Tells who `restarts` from a checkpoint that could not be verified in full, and others only
+    /// if they want to know.
     pub(crate) fn tell_unverified(&self, one: &IndexedDataset, found: &Verified, restarts: bool) {
         if found.fault.is_some() {
             return; // It is not offered.
@@ -61,7 +61,7 @@ impl Inspector {
         }
     }
 
-    /// With `fetches` the checkpoint is in the cache then, if it can be. Collective.
+    /// Fetches the checkpoint with `fetches`, if that can be. Collective.
     pub(crate) fn look_at(
         &self,
         links: &Links,

@@ -34,7 +34,7 @@ impl Inspector {
         Ok(())
     }
 
-    /// `None`: `one` is no such checkpoint. Collective.
+    /// Returns `None` if `one` is no such checkpoint. Collective.
     pub(crate) fn look_at_spoiled(
         &self,
         links: &Links,

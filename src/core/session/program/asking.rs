@@ -8,7 +8,7 @@ use crate::params::keys;
 use crate::session::program::Program;
 
 impl Program {
-    /// By the settings; always, if they say nothing of it. Collective.
+    /// Decides by the settings; always says yes if they say nothing of it. Collective.
     pub fn is_checkpoint_due(&self) -> Result<bool> {
         let settings = &self.site.settings;
         let limits = NeedLimits {
@@ -20,7 +20,7 @@ impl Program {
         Ok(due || limits == NeedLimits::default())
     }
 
-    /// Collective.
+    /// Tells whether a halt condition holds. Collective.
     pub fn should_exit(&self) -> Result<bool> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {

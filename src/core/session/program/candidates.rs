@@ -5,7 +5,7 @@ use super::KnownCheckpoint;
 use super::consent::no_communication;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
-use crate::log::{self, messages};
+use crate::log::messages;
 use crate::machine::{DatasetState, Outcome, SharedDataset, Step};
 use crate::namespace as ns;
 use crate::restart::candidates::{self as restart, Begin};
@@ -96,7 +96,7 @@ impl Program {
         Ok(found.fault.is_none() && !found.gone)
     }
 
-    /// The program could not restart from it: an older one is offered from now on.
+    /// Refuses what the program could not restart from: an older one is offered from now on.
     pub(super) fn refuse(&self, one: &KnownCheckpoint) {
         self.progress().refused.insert(one.id);
         if let Some(key) = &one.cached {
@@ -113,7 +113,7 @@ impl Program {
         self.flush.record_places();
     }
 
-    /// The program begins with `name`: nothing newer is offered, and what it writes follows from
+    /// Begins with `name`: nothing newer is offered, and what the program writes follows from
     /// it. Collective, with equal arguments. Fails if there is no such checkpoint.
     pub fn choose_current(&self, name: &str) -> Result<()> {
         let links = self.rank.links().ok_or_else(no_communication)?;
@@ -190,10 +190,8 @@ impl Program {
             self.conference.evict(links, key, id)?;
             self.node.state().machine.done(&Step::Evict { key: key.clone(), id }, Outcome::Done);
         }
-        if self.site.rank == 0 {
-            let what = if files { "deleted" } else { "dropped" };
-            log::message(1, format_args!("{} (dataset {}) is {what}", one.name, one.id));
-        }
+        let what = if files { "deleted" } else { "dropped" };
+        self.rank.mention(format_args!("{} (dataset {}) is {what}", one.name, one.id));
         Ok(())
     }
 }

@@ -104,7 +104,7 @@ impl Program {
         lock(&self.progress)
     }
 
-    /// The program has called SCR_Init; `late` are its settings, if the session was there before.
+    /// Answers SCR_Init; `late` are the program's settings, if the session was there before.
     pub fn use_by_program(&self, late: Option<&[String]>) {
         self.rank.calls.in_use.store(true, Ordering::Relaxed);
         self.report.unmatched.matches();
@@ -118,7 +118,7 @@ impl Program {
         }
     }
 
-    /// The program has called SCR_Finalize. A session of the shim goes on to MPI_Finalize.
+    /// Answers SCR_Finalize. A session of the shim goes on to MPI_Finalize.
     pub fn finish_program(&self) {
         if self.rank.calls.starts.load(Ordering::Relaxed) {
             self.ending.finish();

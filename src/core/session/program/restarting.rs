@@ -8,14 +8,13 @@ use super::consent::no_communication;
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
-use crate::log;
 use crate::machine::DatasetKey;
 use crate::namespace as ns;
 use crate::session::program::Program;
 use crate::transfer::{files_on_prefix, note_attempt, note_success};
 
 impl Program {
-    /// The program is about to read the checkpoint that it was offered. Returns its name.
+    /// Begins to read the checkpoint that was offered. Returns its name.
     /// Collective.
     pub fn start_restart(&self) -> Result<String> {
         let links = self.rank.links().ok_or_else(no_communication)?;
@@ -96,7 +95,7 @@ impl Program {
         )))
     }
 
-    /// The program has read the checkpoint, on this rank without an error or not. Collective; fails
+    /// Takes the word that this rank has read the checkpoint, or could not. Collective; fails
     /// on all ranks if one could not read it.
     pub fn complete_restart(&self, valid: bool) -> Result<()> {
         let links = self.rank.links().ok_or_else(no_communication)?;
@@ -120,9 +119,7 @@ impl Program {
             if candidate.on_prefix {
                 self.prefix.note_fetch(note_success, candidate.id);
             }
-            if self.site.rank == 0 {
-                log::message(1, format_args!("the run goes on from {name}"));
-            }
+            self.rank.mention(format_args!("the run goes on from {name}"));
             Ok(())
         })
     }

@@ -14,7 +14,7 @@ use crate::session::{node::State, program::Program};
 use crate::system::monotonic_ms;
 
 impl Program {
-    /// Without a name the dataset gets one from its number. Collective, with equal arguments.
+    /// Names the dataset by its number if it has no `name`. Collective, with equal arguments.
     pub fn start_dataset(&self, name: Option<&str>, flags: Flags) -> Result<()> {
         let name = name.map(ns::dataset_name).transpose()?;
         self.site.host.inside(|| {
@@ -100,7 +100,7 @@ impl Program {
         ns::make_parents(&layer.dir, name)
     }
 
-    /// The program has written the dataset, on this rank without an error or not. `false`: it is
+    /// Takes the word that this rank has written the dataset, or could not. `false`: it is
     /// not valid on some rank, or could not be sealed; a message has said why. Collective.
     pub fn complete_dataset(&self, valid: bool) -> Result<bool> {
         self.site.host.inside(|| {

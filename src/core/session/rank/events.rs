@@ -74,7 +74,7 @@ impl Rank {
         }
     }
 
-    /// `more` adds what else there is to say.
+    /// Lets `more` add what else there is to say.
     pub(crate) fn dataset_event(
         &self,
         what: &'static str,
@@ -94,7 +94,7 @@ impl Rank {
         deletions(left, OUTSIDE_WINDOW).for_each(|one| self.event(|| one));
     }
 
-    /// A rank of another node has opened a file of the dataset, so that the prefix has it.
+    /// Logs that the prefix has a dataset since a rank of another node has opened a file of it.
     pub(crate) fn log_wanted(&self, id: u64) {
         self.event(|| {
             let record = self.site.filemap.get_id(id);
@@ -107,7 +107,8 @@ impl Rank {
         lock(&self.events.flushes)
     }
 
-    /// What went straight to the prefix on all ranks; the run record has it in a place of its own.
+    /// Logs what went straight to the prefix on all ranks; the run record has a place of its own
+    /// for it.
     pub(crate) fn log_passed(&self, passed: &BTreeMap<String, RunPassed>) {
         let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
         for (reason, one) in passed {
@@ -126,7 +127,7 @@ impl Rank {
         pace_events(&before).into_iter().for_each(|event| log.tell(Event { time, ..event }));
     }
 
-    /// All events are written, or the log is left behind.
+    /// Writes all events, or leaves the log behind.
     pub(crate) fn end_log(&self, what: &'static str) {
         let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
         let paces = self.events.run.seen(pace_events).unwrap_or_default();

@@ -42,7 +42,7 @@ impl Rank {
         }
     }
 
-    /// `None`: the patterns do not have the series any more.
+    /// Returns `None` if the patterns do not have the series any more.
     pub(crate) fn machine_key(&self, key: &records::DatasetKey) -> Option<DatasetKey> {
         let series = self.series.series_index(&key.series)?;
         Some(DatasetKey::new(series, key.id.clone(), key.generation))
@@ -60,7 +60,8 @@ impl Rank {
         self.match_name(name).map(|matched| file_ref(name, &matched))
     }
 
-    /// In each series that may have a file of that name: that of its pattern, or those of calls.
+    /// Looks in each series that may have a file of that name: that of its pattern, or those of
+    /// calls.
     pub(crate) fn file_refs(&self, name: &str) -> Vec<FileRef> {
         if let Some(matched) = self.file_ref(name) {
             return vec![matched];
@@ -70,8 +71,8 @@ impl Rank {
         of_calls.map(|(series, _)| unmatched_ref(series, name)).collect()
     }
 
-    /// Where the PFS is to have the file when no agreement comes: one that waits in a directory
-    /// that another rank has renamed belongs where that is now.
+    /// Returns where the PFS is to have the file when no agreement comes: one that waits in a
+    /// directory that another rank has renamed belongs where that is now.
     pub(crate) fn on_prefix_now(&self, name: &str) -> PathBuf {
         let path = self.site.on_prefix(name);
         match self.directories.waiting(&self.series, name) {
@@ -91,6 +92,10 @@ impl Rank {
         links.world.all_max(&mut word)?;
         Ok(Outcome::from_word(word[0]))
     }
+
+    pub(crate) fn title(&self, key: &DatasetKey) -> String {
+        self.record_key(key).title()
+    }
 }
 
 pub(crate) fn file_ref(name: &str, matched: &Match) -> FileRef {
@@ -103,7 +108,7 @@ pub(crate) fn file_ref(name: &str, matched: &Match) -> FileRef {
     }
 }
 
-/// No pattern matches `name`, or not yet.
+/// Makes a file that no pattern matches, or not yet.
 pub(crate) fn unmatched_ref(series: usize, name: &str) -> FileRef {
     let (name, masked) = (name.to_string(), String::new());
     FileRef { series, id: None, name, masked, temporary: false }

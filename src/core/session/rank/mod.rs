@@ -8,13 +8,12 @@ mod stage;
 mod words;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 pub(crate) use guard::lock;
 pub(crate) use stage::Milestone;
-
-use stage::Milestones;
 
 use crate::account::calls::Calls;
 use crate::account::run_book::RunBook;
@@ -48,7 +47,8 @@ pub struct Rank {
     pub(super) silenced: SilencedFiles,
     pub(super) directories: Directories,
     pub(super) calls: Calls,
-    pub(super) milestones: Milestones,
+    /// Which [`Milestone`]s have come about, as bits.
+    pub(super) milestones: AtomicU8,
 }
 
 #[cfg(test)]

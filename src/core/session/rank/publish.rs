@@ -26,7 +26,7 @@ impl Rank {
         Ok(())
     }
 
-    /// Those who wait for the file see it grow (`transfer::Awaited`).
+    /// Lets those who wait for the file see it grow (`transfer::Awaited`).
     pub(crate) fn publish_awaited(&self, source: &Path, target: &Path) -> Result<()> {
         let bytes = size_at(source);
         publish_unsealed(&self.site.prefix, source, target)?;
@@ -34,7 +34,7 @@ impl Rank {
         Ok(())
     }
 
-    /// The file gets its name when others of the node let it, if they do. Returns whether it has
+    /// Gives the file its name when others of the node let it, if they do. Returns whether it has
     /// it.
     pub(crate) fn publish_in_turn(
         &self,
@@ -77,7 +77,7 @@ impl Rank {
     }
 }
 
-/// 0: there is no such file.
+/// Returns 0 if there is no such file.
 pub(crate) fn size_at(path: &Path) -> u64 {
     path.metadata().map_or(0, |found| found.len())
 }

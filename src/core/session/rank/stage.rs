@@ -1,6 +1,6 @@
 //! How far a rank has come: it uses the cache, ends, has ended, or is not the rank at all.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::session::rank::Rank;
 
@@ -17,8 +17,6 @@ pub(crate) enum Milestone {
     Finishing = 8,
     Ended = 16,
 }
-
-pub(super) type Milestones = AtomicU8;
 
 impl Rank {
     /// Returns whether it had come about before.

@@ -6,7 +6,7 @@ use crate::launch::site::Links;
 use crate::session::report::Reporter;
 
 impl Reporter {
-    /// Each node's ranks tell its leader, and the leaders one another: a few hundred bytes for each
+    /// Gathers from each node's ranks, and then from the leaders: a few hundred bytes for each
     /// node that has any. Collective.
     pub(crate) fn gather_passed(&self, links: &Links) -> Result<()> {
         let of_node = merge(&links.node.all_gather(&encode(&self.rank.tally.passed_here()))?);

@@ -48,7 +48,7 @@ impl Reporter {
         }
     }
 
-    /// The dataset is not being written any more, sealed or not.
+    /// Notes that the dataset is not being written any more, sealed or not.
     pub(crate) fn write_given_up(&self, key: &DatasetKey) {
         let mut known = lock(&self.phases);
         let was_last = known.writes.remove(key).is_some() && known.writes.is_empty();
@@ -58,7 +58,7 @@ impl Reporter {
         }
     }
 
-    /// The program's own work begins.
+    /// Notes that the program's own work begins.
     pub(crate) fn started(&self, begin: Instant) {
         self.rank.tally.time(Count::StartNs, begin);
         self.rank.event(|| Event::new("STARTED").seconds(begin.elapsed().as_secs_f64()));

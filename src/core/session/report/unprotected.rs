@@ -19,7 +19,7 @@ impl Reporter {
         }
     }
 
-    /// Files whose names are no text stay on the PFS.
+    /// Tells of a name that is no text: such files stay on the PFS.
     pub(crate) fn tell_unnameable(&self, path: &Path) {
         let Ok(name) = path.strip_prefix(&self.site.prefix) else { return };
         let matched = self.rank.series.match_path(&name.to_string_lossy());
@@ -44,7 +44,7 @@ impl Reporter {
         }
     }
 
-    /// Collective.
+    /// Tells by one rank. Collective.
     pub(crate) fn tell_unprotected(&self, links: &Links) -> Result<()> {
         let names = self.unmatched.names();
         let own = match self.unmatched.is_matched() {

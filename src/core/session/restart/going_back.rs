@@ -19,13 +19,13 @@ use crate::session::{prefix::hiding::Hidden, rank::lock, restart::Restorer};
 use crate::transfer::{forget_datasets, note_turn};
 
 impl Restorer {
-    /// An earlier start has left the dataset for an older one, and the user does not choose anew.
+    /// Tells whether an earlier start has left the dataset, and the user does not choose anew.
     pub(crate) fn is_left(&self, index: &Index, id: u64) -> bool {
         let chooses = self.site.settings.get_optional(keys::CURRENT).is_some();
         !chooses && index.turn.is_some_and(|turn| turn.leaves(id))
     }
 
-    /// Files that were kept of the chosen one have their names again. Collective.
+    /// Gives files that were kept of the chosen one their names again. Collective.
     pub(crate) fn choose(
         &self,
         links: &Links,
@@ -81,7 +81,7 @@ impl Restorer {
         }
     }
 
-    /// What is of a course that the run has left goes once a newer one is confirmed.
+    /// Withholds what is of a course that the run has left; it goes once a newer one is confirmed.
     pub(crate) fn withhold_left(
         &self,
         restart: &mut Restart,
@@ -100,7 +100,7 @@ impl Restorer {
         }
     }
 
-    /// What the program has refused in an earlier run, unless the user chooses it now, goes once a
+    /// Withholds what the program has refused before and the user does not choose; it goes once a
     /// newer one is confirmed.
     pub(crate) fn withhold_refused(
         &self,

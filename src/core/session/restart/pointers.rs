@@ -13,7 +13,7 @@ use crate::session::restart::Restorer;
 const POINTER_BYTES_MAX: u64 = 64 << 10;
 
 impl Restorer {
-    /// In the newest checkpoint that has them, the prefix has the last word on edited pointers.
+    /// Gives the prefix the last word on edited pointers, in the newest checkpoint that has them.
     pub(crate) fn heed_pointers(&self, report: &mut RebuildReport, known: &Index) {
         let mut left = Vec::new();
         for (at, one) in report.offered.iter().enumerate() {

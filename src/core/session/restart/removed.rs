@@ -49,7 +49,7 @@ impl Restorer {
         rejected
     }
 
-    /// The user begins with `chosen` after all.
+    /// Forgets the removal, as the user begins with `chosen` after all.
     pub(crate) fn forget_removal(&self, index: &mut Index, chosen: u64) {
         let left: Vec<usize> = index
             .removed

@@ -16,10 +16,10 @@ use crate::restart::index::{Index, IndexedDataset};
 use crate::restart::thrown::{LastWords, still_there};
 use crate::session::{rank::lock, restart::Restorer};
 use crate::system::monotonic_ms;
-use crate::transfer::{JournalReport, about};
+use crate::transfer::JournalReport;
 
 impl Restorer {
-    /// Collective.
+    /// Brings the datasets into view. Collective.
     pub(crate) fn offer(
         &self,
         report: &mut RebuildReport,
@@ -204,30 +204,6 @@ impl Restorer {
             }
             Ok(()) => Ok(()),
         }
-    }
-
-    /// Returns the number of each offered dataset in its series, whether it is output, and whether
-    /// the prefix has the last word on files of it. Collective.
-    pub(crate) fn numbers(
-        &self,
-        links: &Links,
-        report: &RebuildReport,
-    ) -> Result<Vec<(u64, bool, bool)>> {
-        let own = |offered: &Offered| {
-            let record = self.site.filemap.get_id(offered.id);
-            let tag = |name: &str| {
-                let tags = record.as_ref().map(|record| &record.tags);
-                tags.and_then(|tags| tags.get(name)?.parse::<i64>().ok()).unwrap_or(0)
-            };
-            let left = i64::from(!(offered.left.is_empty() && offered.gone.is_empty()));
-            [tag(about::TAG_CHECKPOINT), tag(about::TAG_OUTPUT), left]
-        };
-        let mut words: Vec<i64> = report.offered.iter().flat_map(own).collect();
-        if !words.is_empty() {
-            links.world.all_max(&mut words)?;
-        }
-        let told = |words: &[i64]| (words[0].max(0) as u64, words[1] > 0, words[2] > 0);
-        Ok(words.chunks(3).map(told).collect())
     }
 
     fn own_part(

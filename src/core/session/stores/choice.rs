@@ -13,7 +13,7 @@ impl Stores {
         self.site.descriptor(output, number)
     }
 
-    /// Where the first file on this rank went, else by the number.
+    /// Returns where the first file on this rank went, else the store by the number.
     pub(crate) fn store_for(&self, state: &State, key: &DatasetKey) -> String {
         let begun = state.own.holdings.get(key).filter(|holding| !holding.store.is_empty());
         begun.map_or_else(
@@ -26,7 +26,7 @@ impl Stores {
         self.descriptor(series, number).base.display().to_string()
     }
 
-    /// Of a store whose capacity the user has given.
+    /// Counts bytes of a store whose capacity the user has given.
     pub(crate) fn capacity_left(&self, state: &State, store: &Store) -> u64 {
         let Some(capacity) = self.capacity_of(store) else { return u64::MAX };
         let holdings = state.own.holdings.iter().filter(|(_, holding)| holding.store == store.name);
@@ -35,21 +35,21 @@ impl Stores {
         capacity.saturating_sub(used.sum())
     }
 
-    /// This rank's share of what the user says that a store has.
+    /// Returns this rank's share of what the user says that a store has.
     pub(crate) fn capacity_of(&self, store: &Store) -> Option<u64> {
         let mut described = self.site.descriptors.stores.iter();
         let described = described.find(|one| one.base.as_os_str() == store.name.as_str());
         Some(described?.capacity_bytes? / self.sharers(store))
     }
 
-    /// As many ranks for each live launch of the job; at least 1.
+    /// Counts as many ranks for each live launch of the job; at least 1.
     pub(crate) fn sharers(&self, store: &Store) -> u64 {
         let index = self.site.layout.store_index(&store.name);
         let ranks = self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node);
         ranks.max(1).saturating_mul(self.launches.alive(&self.site.layout.control_dir))
     }
 
-    /// What takes a promise back is durable when this returns.
+    /// Makes durable what takes a promise back.
     pub(crate) fn record_begin(
         &self,
         state: &mut State,

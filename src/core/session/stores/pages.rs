@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::IntoRawFd as _;
 
-use super::room::in_memory;
 use crate::cache::Store;
 use crate::handles::open_in_place_of;
 use crate::handles::{LiesAt, Tracked};
 use crate::machine::DatasetKey;
 use crate::params::keys;
+use crate::redundancy::Spares;
 use crate::session::{node::State, rank::lock, stores::Stores};
-use crate::system::has_kernel_queues;
+use crate::system::{has_kernel_queues, space};
 
 /// Smaller files gain nothing.
 const BYTES_MIN: u64 = 8 << 20;
@@ -107,4 +107,12 @@ impl Stores {
     pub(crate) fn end_spares(&self, store: &Store) {
         self.rank.mention_if_failed(self.spares(store).end());
     }
+
+    pub(super) fn spares(&self, store: &Store) -> Spares {
+        Spares::beside(&store.cache_dir.join("x"), self.site.rank)
+    }
+}
+
+fn in_memory(store: &Store) -> bool {
+    space(&store.cache_dir).is_ok_and(|space| space.in_memory)
 }

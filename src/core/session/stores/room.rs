@@ -32,7 +32,7 @@ struct RoomLeft {
 }
 
 impl Stores {
-    /// `None`: the store cannot take a file that is as large as it was last time.
+    /// Returns `None` if the store cannot take a file that is as large as it was last time.
     pub(crate) fn has_room(&self, state: &State, file: &FileRef) -> Option<Room> {
         if !self.rank.is_routing() && !state.machine.goes_with_cached(file) {
             return None;
@@ -149,10 +149,6 @@ impl Stores {
         self.rank.mention_if_failed(done);
     }
 
-    pub(super) fn spares(&self, store: &Store) -> Spares {
-        Spares::beside(&store.cache_dir.join("x"), self.site.rank)
-    }
-
     /// Reserves what the open file is expected to take, if it is to be. `false`: there is no room
     /// after all, or another rank has taken the file to the PFS meanwhile.
     pub(crate) fn set_aside(&self, token: u64, fd: i32) -> bool {
@@ -167,8 +163,7 @@ impl Stores {
         !room.wanted || self.reserve_now(token, fd, 0, room.expected)
     }
 
-    /// For bytes that the program will write in a way that cannot be made again elsewhere. `false`:
-    /// the store has no room for them.
+    /// Reserves room for a write that cannot be made again elsewhere. `false`: there is none.
     pub fn reserve(&self, token: u64, fd: i32, offset: u64, bytes: u64) -> bool {
         let in_store =
             |one: &&Tracked| self.is_in_store(one) && !matches!(one.way, LiesAt::Lazy { .. });
@@ -208,7 +203,7 @@ impl Stores {
         true
     }
 
-    /// With the last descriptor, what is reserved beyond the file's end goes back to the store.
+    /// Gives back, with the last descriptor, what is reserved beyond the file's end.
     pub(crate) fn give_back(&self, state: &mut State, tracked: &Tracked) {
         let reserved = tracked.room.reserved;
         if reserved == 0 {
@@ -230,7 +225,7 @@ impl Stores {
         }
     }
 
-    /// Before a seal: a child still had the file at its close.
+    /// Gives back, before a seal, what a child still held at the close.
     pub(crate) fn give_back_late(&self, key: &DatasetKey) {
         let state = self.node.state();
         let ready = lock(&self.late).extract_if(.., |(of, _)| of == key).collect::<Vec<_>>();
@@ -240,10 +235,6 @@ impl Stores {
             }
         }
     }
-}
-
-pub(super) fn in_memory(store: &Store) -> bool {
-    space(&store.cache_dir).is_ok_and(|space| space.in_memory)
 }
 
 /// What cannot be given back is only room: the file is as it should be.

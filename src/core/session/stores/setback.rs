@@ -20,8 +20,8 @@ fn reason(name: &str, errno: i32) -> String {
 }
 
 impl Stores {
-    /// By one rank, once. Collective only if files are on the PFS, which all ranks see in the
-    /// catalog.
+    /// Lets one rank tell, once. Collective only if files are on the PFS, which all ranks see in
+    /// the catalog.
     pub(crate) fn tell_setback(
         &self,
         links: &Links,
@@ -82,8 +82,8 @@ impl Stores {
         self.setbacks.met(setback);
     }
 
-    /// `false`: the file must not go to the cache. A rank that cannot write records goes straight
-    /// to the PFS, with this file first; the dataset is as good with it there.
+    /// Returns `false` if the file must not go to the cache. A rank that cannot write records goes
+    /// straight to the PFS, with this file first; the dataset is as good with it there.
     pub(crate) fn begin_in_cache(&self, state: &mut State, placed: &Placed, name: &str) -> bool {
         let begun = self.record_begin(state, &placed.key, placed.begin, placed.revoke);
         let Err(error) = begun else { return !placed.is_on_prefix() };
@@ -97,7 +97,7 @@ impl Stores {
         false
     }
 
-    /// `put` gets the file's place in the cache. `false`: the file is to be on the PFS.
+    /// Calls `put` with the file's place in the cache. `false`: the file is to be on the PFS.
     pub(crate) fn put_in_cache(
         &self,
         state: &mut State,
@@ -117,8 +117,8 @@ impl Stores {
         false
     }
 
-    /// The real open has failed with `errno`. `true`: the file has another place now, and the
-    /// program's open is to be asked for once more.
+    /// Heeds that the real open has failed with `errno`. `true`: the file has another place now,
+    /// and the program's open is to be asked for once more.
     pub(crate) fn not_opened(&self, token: u64, errno: i32) -> bool {
         let mut state = self.node.state();
         let Some(tracked) = state.own.tokens.take(token) else { return false };
@@ -171,7 +171,7 @@ impl Stores {
         }
     }
 
-    /// The PFS will refuse to make `file`, and the dataset lacks it. A directory that is missing is
+    /// Notes that the PFS will refuse to make `file`. A directory that is missing is
     /// not its last word, and what is no file is none of the dataset.
     pub(crate) fn note_refusal(&self, state: &mut State, file: &FileRef, wish: Intent) {
         let path = self.site.on_prefix(&file.name);
@@ -186,7 +186,7 @@ impl Stores {
         }
     }
 
-    /// A cached file could not be opened to be read: if the PFS has the same, it is read there.
+    /// Reads on the PFS what cannot be opened in the cache, if that is the same.
     pub(crate) fn unreadable(&self, path: &Path) {
         let Some(name) = self.rank.name_of(path) else { return };
         let mut state = self.node.state();
@@ -197,13 +197,13 @@ impl Stores {
         }
     }
 
-    /// New files go to the PFS from now on, those of all ranks from the next agreement on; what is
-    /// cached stays readable, agreements go on.
+    /// Sends new files to the PFS from now on, those of all ranks from the next agreement on; what
+    /// is cached stays readable, agreements go on.
     pub fn give_up_routing(&self, reason: &str) {
         self.fall_back(&mut self.node.state(), reason);
     }
 
-    /// As [`Self::give_up_routing`].
+    /// Does what [`Self::give_up_routing`] does.
     pub(crate) fn fall_back(&self, state: &mut State, reason: &str) {
         if self.stop_routing(reason) {
             let (site, prefix) = (&self.site, self.site.prefix.display());
@@ -219,7 +219,7 @@ impl Stores {
         state.machine.fall_back();
     }
 
-    /// `false`: it had stopped before.
+    /// Returns `false` if it had stopped before.
     pub(crate) fn stop_routing(&self, reason: &str) -> bool {
         let stops = !self.rank.reach(Milestone::OutOfCache);
         if stops {

@@ -111,8 +111,8 @@ impl Stores {
         Ok(target)
     }
 
-    /// The file is not sure to be durable where it is: it goes to the PFS at its close. `false`: it
-    /// is not in the cache.
+    /// Distrusts a file that is not sure to be durable: it goes to the PFS at its close. `false`:
+    /// it is not in the cache.
     pub(crate) fn distrust(&self, token: u64) -> bool {
         let mut state = self.node.state();
         let Some(one) = state.own.tokens.get_mut(token) else { return false };
@@ -121,8 +121,8 @@ impl Stores {
         in_cache
     }
 
-    /// With the last descriptor the file goes to the PFS. `false`: it could not, and its dataset is
-    /// invalid.
+    /// Sends the file to the PFS with its last descriptor. `false`: it could not, and its dataset
+    /// is invalid.
     pub(crate) fn leave_distrusted(&self, state: &mut State, tracked: &mut Tracked) -> bool {
         if let Some(twin) = state.own.tokens.twin(tracked) {
             twin.distrusted = true;

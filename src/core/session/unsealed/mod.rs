@@ -32,13 +32,13 @@ impl Unsealed {
         }
     }
 
-    /// Files that may name a checkpoint are written only if `pointers`. Returns those that are
-    /// left.
+    /// Writes files that may name a checkpoint only if `pointers`. Returns those that
+    /// are left.
     pub(crate) fn publish_closed(&self, pointers: bool) -> Vec<Overdue> {
         self.publish_before(None, pointers)
     }
 
-    /// The program begins the second checkpoint after it with `file`.
+    /// Publishes it before the program begins the second checkpoint after it with `file`.
     pub(crate) fn publish_outrun(&self, file: &FileRef) {
         if self.node.state_to_look().machine.outruns(file) {
             self.publish_before(Some(file.series), true);
@@ -93,7 +93,7 @@ impl Unsealed {
         self.passed_by.store(true, Ordering::Relaxed);
     }
 
-    /// `false`: it cannot be written.
+    /// Returns `false` if it cannot be written.
     pub(crate) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
         let layer = self.node.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
         let Some(source) = layer.filter(|source| source.exists()) else { return true };

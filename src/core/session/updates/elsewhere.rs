@@ -15,7 +15,7 @@ use crate::records::{self, FileMeta, files_from_list, files_to_list};
 use crate::session::{node::State, updates::Updates};
 
 impl Updates {
-    /// If it is time for it. Collective.
+    /// Tells them if it is time for it. Collective.
     pub(crate) fn tell_names(&self, links: &Links, before_conference: bool) -> Result<()> {
         let mut state = self.node.state();
         if !state.machine.tells_names(before_conference) {
@@ -26,8 +26,8 @@ impl Updates {
         self.exchange(links, &own)
     }
 
-    /// At the end no agreement comes before the conference, which must know what directories are
-    /// called. Collective.
+    /// Tells the conference at the end what directories are called: no agreement comes before.
+    /// Collective.
     pub(crate) fn tell_moves(&self, links: &Links) -> Result<()> {
         let mut state = self.node.state();
         let untold = !state.moves.untold.is_empty() || !state.moves.learned.is_empty();

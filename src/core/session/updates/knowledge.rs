@@ -48,7 +48,7 @@ impl Updates {
         }
     }
 
-    /// Rank 0 keeps it. Collective.
+    /// Lets rank 0 keep it. Collective.
     pub(crate) fn store_knowledge(&self, links: &Links) -> Result<()> {
         let known: Vec<Knowledge> = {
             let state = self.node.state();

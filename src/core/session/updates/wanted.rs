@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::files::{create_dirs, remove_tree};
-use crate::log::{self, messages};
+use crate::log::messages;
 use crate::machine::DatasetKey;
 use crate::namespace::{Answer, Place, Remote};
 use crate::session::updates::Updates;
@@ -24,7 +24,7 @@ impl Updates {
         self.site.state_dir().join("wanted")
     }
 
-    /// Where the node's first rank notes for the others what it has found.
+    /// Returns where the node's first rank notes for the others what it has found.
     pub(crate) fn wanted_here(&self) -> PathBuf {
         self.site.layout.control_dir.join("wanted")
     }
@@ -65,13 +65,12 @@ impl Updates {
             Waited::Answered => "what its node had to write there does not contain it".to_string(),
             _ => format!("nothing has come for {} s", REMOTE_DEADLINE.as_secs()),
         };
-        log::warn_once(
+        self.rank.complain(
             messages::REMOTE_NOT_COME,
             format_args!(
-                "rank {}: {name} lies on the node of rank {} and has not reached {}: {why}",
-                self.site.rank,
+                "{name} lies on the node of rank {} and has not reached {}: {why}",
                 remote.owner,
-                self.site.prefix.display(),
+                self.site.prefix.display()
             ),
         );
         Answer::Fail(libc::ENOENT)
@@ -105,14 +104,14 @@ impl Updates {
         }
     }
 
-    /// For rank 0.
+    /// Removes the request on rank 0.
     pub(crate) fn settle_wanted(&self, id: u64) {
         // One that stays is looked at again by nobody who has served it.
         let _ = remove_tree(&self.wanted_folder().join(id.to_string()));
         let _ = std::fs::remove_dir(self.wanted_folder());
     }
 
-    /// Of an earlier launch.
+    /// Removes the requests of an earlier launch.
     pub(crate) fn sweep_wanted(&self) {
         if self.site.rank == 0 {
             let _ = remove_tree(&self.wanted_folder());
