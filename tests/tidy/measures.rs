@@ -36,7 +36,7 @@ const TODAY: &[(&str, usize)] = &[
     ("flags of OnPrefix", 6),
     ("flags of RunDataset", 5),
     ("names of several types", 24),
-    ("parameters that are tuples", 22),
+    ("parameters that are tuples", 21),
     ("preload/src/fd, circle of files", 3),
     ("src/core/cache, circle of files", 2),
     ("src/core/session, circle of files", 3),

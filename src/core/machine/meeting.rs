@@ -28,8 +28,7 @@ impl Machine {
             scarce: self.scarce,
             aside: self.encodings.able,
             series: self.series_reports(),
-            datasets: Vec::new(),
-            sealed: Vec::new(),
+            ..Report::default()
         };
         for (index, series) in self.facts.series.iter().enumerate() {
             for (at, dataset) in series.datasets.iter().enumerate() {
@@ -112,7 +111,7 @@ impl Machine {
         }
     }
 
-    /// The newest dataset that has files of the same names from this rank.
+    /// The newest other dataset that has files of the same names from this rank.
     fn before(&self, floating: &LocalDataset) -> Option<DatasetKey> {
         let mut datasets = self.facts.series[floating.key.series].datasets.iter().rev();
         let newest = datasets.find(|dataset| {
@@ -154,11 +153,11 @@ impl Machine {
         news.is_any().then_some(SealedReport { id: shared.id, news })
     }
 
-    /// Takes all ranks' reports (in rank order), the same on all ranks. `false`: the ranks differ
-    /// in what must be equal; agreements have ended on all of them.
+    /// Takes all ranks' reports, in rank order. `false`: the ranks differ in what must be equal, so
+    /// agreements have ended on all of them.
     pub fn confer(&mut self, reports: &[Report]) -> bool {
         let digest = self.digest();
-        if reports.len() != self.facts.config.world_size()
+        if reports.len() != self.facts.config.nodes.len()
             || reports.iter().any(|report| {
                 report.digest != digest || report.series.len() != self.facts.config.series.len()
             })

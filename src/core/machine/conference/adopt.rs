@@ -18,8 +18,8 @@ pub fn adopt(facts: &RunFacts, index: usize, conference: &mut Conference) -> Opt
     Some(move_files(facts, from, into, &floating, conference))
 }
 
-/// Takes back what was written to the next generation because of a vote that came to nothing, once
-/// it is closed; until then the dataset is not complete.
+/// Takes back what was written to the next generation because of a vote that failed. Until it is
+/// closed the dataset is not complete.
 pub fn take_back(facts: &RunFacts, index: usize, conference: &mut Conference) -> Option<Step> {
     while let Some(into) = conference.returning.keys().find(|key| key.series == index).cloned() {
         let stray = conference.returning.remove(&into).unwrap_or_default();
@@ -57,7 +57,6 @@ fn move_files(
     Step::Adopt { from, into, files, begin, revoke }
 }
 
-/// Notes that the files of `from` belong to `into` from now on.
 pub fn adopted(facts: &mut RunFacts, from: &DatasetKey, into: &DatasetKey) {
     let local = &mut facts.series[from.series];
     let Some(at) = local.datasets.iter().position(|dataset| dataset.key == *from) else {

@@ -5,8 +5,8 @@ use super::file::OnPfs;
 use crate::machine::terms::DatasetKey;
 
 impl RunFacts {
-    /// Tells whether the PFS holds a newer content of the file from this rank, or a thread brings
-    /// it: what `key` holds must not replace it.
+    /// Tells whether the PFS holds newer content of the file from this rank, or a thread brings it:
+    /// what `key` holds must not replace it.
     pub fn has_newer_on_prefix(&self, key: &DatasetKey, name: &str) -> bool {
         self.has_newer(key, name, OnPfs::Coming)
     }
@@ -21,9 +21,9 @@ impl RunFacts {
         })
     }
 
-    /// Tells whether, without ids, the program has moved the file away, or deleted it, and made the
-    /// name again for a later checkpoint. On the PFS this one is to have it, or none: the rest of
-    /// its files are none that the program ever saw together with what may be there.
+    /// Tells whether, without ids, the program has made the name again for a later checkpoint. The
+    /// PFS is to have that one: the program never saw the rest of its files together with what may
+    /// be there.
     pub fn is_remade(&self, key: &DatasetKey, name: &str) -> bool {
         let datasets = self.series[key.series].datasets.iter();
         let mut newer = datasets.skip_while(|dataset| dataset.key != *key).skip(1);

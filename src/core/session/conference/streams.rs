@@ -18,17 +18,17 @@ impl Conference {
     /// Says which places this rank has for one more stream, as bits: at a call of its communicator
     /// at which all ranks are there. [`Conference::place_stream`] must follow.
     pub fn seek_stream(&self) -> u64 {
-        self.site.host.inside(|| self.node.state().machine.seek_stream())
+        self.site.host.inside(|| self.node.state().machine.streams().seek())
     }
 
     /// Gives the communicator the first of the places that all ranks have.
     pub fn place_stream(&self, on_all: u64) -> Option<usize> {
-        self.site.host.inside(|| self.node.state().machine.place_stream(on_all, monotonic_ms()))
+        self.site.host.inside(|| self.node.state().machine.streams().place(on_all, monotonic_ms()))
     }
 
     /// Notes that the program has freed the communicator of a stream.
     pub fn close_stream(&self, stream: usize) {
-        self.site.host.inside(|| self.node.state().machine.close_stream(stream));
+        self.site.host.inside(|| self.node.state().machine.streams().close(stream));
     }
 
     /// Takes this rank's turn for a call that all ranks make, with what other threads agree on
@@ -42,19 +42,19 @@ impl Conference {
             let Some(comm) = comm else { return Ok(()) };
             loop {
                 comm.barrier()?;
-                let mut words = [i64::from(!self.node.state().machine.take_turn())];
+                let mut words = [i64::from(!self.node.state().machine.streams().take_turn())];
                 comm.all_max(&mut words)?;
                 if words[0] == 0 {
                     return Ok(());
                 }
-                self.node.state().machine.end_turn(CALLS);
+                self.node.state().machine.streams().end_turn(CALLS);
             }
         })
     }
 
     /// Gives the turn back that [`Conference::take_turn`] has taken.
     pub fn give_turn(&self) {
-        self.site.host.inside(|| self.node.state().machine.end_turn(CALLS));
+        self.site.host.inside(|| self.node.state().machine.streams().end_turn(CALLS));
     }
 
     /// Returns the stream of such calls.
