@@ -24,7 +24,6 @@ impl Machine {
         (carries != Carries::Nothing).then(|| self.words(WORLD))
     }
 
-    /// Counts so many sync points of MPI_COMM_WORLD, which `Machine::idle_points` has granted.
     pub fn passed(&mut self, points: u64) {
         self.facts.agreement.count += points;
         self.facts.agreement.streams.passed(WORLD, points);

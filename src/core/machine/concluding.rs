@@ -144,17 +144,16 @@ impl Machine {
             }
         }
         shared.seals.count += 1;
-        shared.failing.tries = 0;
-        if !shared.failing.spilled {
-            self.facts.shared.spills = 0;
-        }
-        let Some(shared) = self.facts.shared.find_mut(key) else { return };
         shared.seals.fresh = true;
+        shared.failing.tries = 0;
         shared.flushed = false;
         shared.restored = false;
         shared.on_prefix = plan.on_prefix;
         shared.state = DatasetState::Provisional;
         let amended = shared.seals.count > 1;
+        if !shared.failing.spilled {
+            self.facts.shared.spills = 0;
+        }
         let series = &mut self.facts.shared.series[key.series];
         series.next_number = series.next_number.max(plan.number + 1);
         if amended {
@@ -163,8 +162,7 @@ impl Machine {
             series.clean_seals = 0;
         }
         // Who writes files of these kinds has been seen.
-        let own = self.facts.own(key).into_iter();
-        let kinds = own.flat_map(|own| own.files.values()).map(|file| file.named.kind);
+        let kinds = self.facts.files_of(key).map(|(_, file)| file.named.kind);
         self.watch.learn_kinds(key.series, kinds);
         if plan.confirmed {
             self.confirmed(key);

@@ -3,7 +3,7 @@
 //! once it is complete on all.
 
 use super::parts::Machine;
-use super::state::{DatasetState, Explicit, OnPfs, Phase, Standing};
+use super::state::{DatasetState, Explicit, OnPfs, Phase, Status};
 use super::terms::{DatasetKey, FileRef, Placed, Reason};
 
 impl Machine {
@@ -31,7 +31,6 @@ impl Machine {
         key
     }
 
-    /// Adds `file`, which the program will write, to `key`, which it has begun.
     pub fn add_explicit(
         &mut self,
         file: &FileRef,
@@ -62,7 +61,7 @@ impl Machine {
     /// Drops what the program could not restart from, or wants no more: it leaves the cache when a
     /// newer one is complete. All ranks call this alike, outside of conferences.
     pub fn reject(&mut self, key: &DatasetKey) {
-        if matches!(self.facts.status(key), Standing::Open) {
+        if matches!(self.facts.status(key), Status::Open) {
             return;
         }
         if let Some(dataset) = self.facts.shared.find_mut(key) {

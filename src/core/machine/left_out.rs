@@ -1,7 +1,7 @@
 //! What a flush leaves out, and what it takes along of older datasets.
 
 use super::parts::Machine;
-use super::state::{Deleted, LocalFile, OnPfs, SharedDataset, Standing};
+use super::state::{Deleted, LocalFile, OnPfs, SharedDataset, Status};
 use super::terms::DatasetKey;
 
 impl Machine {
@@ -32,7 +32,7 @@ impl Machine {
         let end = datasets.iter().position(|dataset| dataset.key == *head);
         let until = &datasets[..end.map_or(datasets.len(), |end| end + 1)];
         let counts =
-            |key: &DatasetKey| along.contains(key) || self.facts.status(key) == Standing::Confirmed;
+            |key: &DatasetKey| along.contains(key) || self.facts.status(key) == Status::Confirmed;
         let names = |key: &DatasetKey| {
             let from = until.iter().skip_while(|dataset| dataset.key != *key);
             let newer = from.clone().skip(1).filter(|newer| counts(&newer.key));
@@ -66,9 +66,8 @@ impl Machine {
     /// The dataset is flushed only for what nothing newer has, and a newer confirmed one has this,
     /// or at the end any newer one a pointer file: that comes to the PFS in any case.
     fn is_replaced(&self, key: &DatasetKey, name: &str) -> bool {
-        let datasets = &self.facts.series[key.series].datasets;
-        let newer = datasets.iter().skip_while(|dataset| dataset.key != *key).skip(1);
-        let mut newer = newer.filter(|newer| self.facts.status(&newer.key) == Standing::Confirmed);
+        let newer = self.facts.series[key.series].newer(key);
+        let mut newer = newer.filter(|newer| self.facts.status(&newer.key) == Status::Confirmed);
         let has_id = self.facts.config.series[key.series].has_id;
         let partial = |shared: &SharedDataset| {
             shared.is_second_rate() || (has_id && shared.told.deleted_from)

@@ -8,7 +8,7 @@ use super::conference::votes::{Conference, Vote};
 use super::matters::others::{self, Overheard};
 use super::matters::{lacking, trust};
 use super::parts::Machine;
-use super::state::{DatasetState, Deleted, LocalDataset, LocalFile, Standing};
+use super::state::{DatasetState, Deleted, LocalDataset, LocalFile, Status};
 use super::terms::{
     DatasetKey, DatasetReport, ProgramWord, Report, SealedNews, SealedReport, SeriesReport,
     SetReport, set_hash,
@@ -33,10 +33,10 @@ impl Machine {
         for (index, series) in self.facts.series.iter().enumerate() {
             for (at, dataset) in series.datasets.iter().enumerate() {
                 let status = self.facts.status(&dataset.key);
-                if matches!(status, Standing::Open | Standing::Provisional) {
+                if matches!(status, Status::Open | Status::Provisional) {
                     report.datasets.push(self.dataset_report(index, at));
                 }
-                if status != Standing::Open {
+                if status != Status::Open {
                     report.sealed.extend(self.sealed_report(index, at));
                 }
             }
@@ -87,7 +87,7 @@ impl Machine {
             encoding: self.encodings.report(dataset),
             begun: dataset.begun,
             order: dataset.order,
-            sealed: self.facts.status(&dataset.key) == Standing::Provisional,
+            sealed: self.facts.status(&dataset.key) == Status::Provisional,
             set: SetReport {
                 complete: self.facts.looks_complete(dataset),
                 covers: trust::covers_last(&self.facts, dataset),
@@ -127,7 +127,7 @@ impl Machine {
         let shared = self.facts.shared.find(&dataset.key)?;
         let newer = |same_group: bool| {
             datasets[at + 1..].iter().filter(move |newer| {
-                self.facts.status(&newer.key) == Standing::Confirmed
+                self.facts.status(&newer.key) == Status::Confirmed
                     && (!same_group || newer.key.same_group(&dataset.key))
             })
         };

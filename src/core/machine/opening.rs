@@ -2,7 +2,7 @@
 
 use super::matters::unsealed::set_published;
 use super::parts::Machine;
-use super::state::{LocalDataset, LocalFile, OnPfs, Phase, Routing, Standing};
+use super::state::{LocalDataset, LocalFile, OnPfs, Phase, Routing, Status};
 use super::terms::{
     DatasetKey, FileRef, Intent, LeftAlone, Overdue, Placed, Placement, Reason, Why, name_hash,
 };
@@ -27,12 +27,12 @@ impl Machine {
             return Placement::Dataset(placed);
         }
         match self.facts.holder(file) {
-            Some((key, Standing::Open)) if !self.facts.is_changed_again(&key, file, intent) => {
+            Some((key, Status::Open)) if !self.facts.is_changed_again(&key, file, intent) => {
                 Placement::Dataset(self.put(file, key, None))
             }
             Some((key, status))
                 if !self.facts.file_is_on_prefix(&key, &file.name)
-                    || (status != Standing::Open && self.stays_on_prefix(file).is_none()) =>
+                    || (status != Status::Open && self.stays_on_prefix(file).is_none()) =>
             {
                 Placement::CopyUp { from: key }
             }
@@ -88,7 +88,6 @@ impl Machine {
         }
     }
 
-    /// Notes that the last writer has closed a file, which has `bytes` bytes.
     pub fn write_closed(&mut self, key: &DatasetKey, name: &str, bytes: u64, now_ms: u64) {
         self.facts.tick(now_ms);
         let count = self.facts.agreement.count;
@@ -224,7 +223,6 @@ impl Machine {
         !facts.shared.fallen_back || own.is_some_and(cached)
     }
 
-    /// Notes that the PFS has the file under its own name.
     pub fn moved_to_prefix(&mut self, key: &DatasetKey, name: &str, reason: Reason) {
         self.set_on_prefix(key, name, Some(reason));
     }

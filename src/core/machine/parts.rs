@@ -6,14 +6,13 @@ use super::conference::doubts::Doubt;
 use super::conference::votes::Conference;
 use super::matters::{
     Deletions, Encodings, Keeping, Lacking, Logs, NameWatch, NamesToTell, Others, Overheard,
-    Rotations, Trust, Unsealed,
+    Rotations, Trust, UnsealedFiles,
 };
 use super::state::{
     DatasetState, LocalDataset, LocalFile, NameFacts, Phase, RunFacts, SharedDataset,
 };
 use super::terms::{DatasetKey, Knowledge, MachineConfig, Reason, RestoredFiles, Resumed};
 
-/// See [`crate::machine`].
 #[derive(Debug, Clone)]
 pub struct Machine {
     pub(super) facts: RunFacts,
@@ -26,7 +25,7 @@ pub struct Machine {
     pub(super) rotations: Rotations,
     pub(super) telling: NamesToTell,
     pub(super) trust: Trust,
-    pub(super) unsealed: Unsealed,
+    pub(super) unsealed: UnsealedFiles,
     pub(super) watch: NameWatch,
     pub(super) doubts: Vec<Doubt>,
     pub(super) conference: Option<Conference>,
@@ -40,7 +39,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Makes a machine that has seen nothing; series without `knowledge` have the default.
     pub fn new(config: MachineConfig, knowledge: &[Knowledge], now_ms: u64) -> Self {
         let count = config.series.len();
         Machine {
@@ -53,7 +51,7 @@ impl Machine {
             rotations: Rotations::new(count),
             telling: NamesToTell::default(),
             trust: Trust::default(),
-            unsealed: Unsealed::new(count),
+            unsealed: UnsealedFiles::new(count),
             watch: NameWatch::new(&config, knowledge),
             doubts: vec![Doubt::default(); count],
             conference: None,
@@ -172,7 +170,6 @@ impl Machine {
         self.scarce = scarce;
     }
 
-    /// Tells whether the new files of all ranks go to the PFS.
     pub fn has_fallen_back(&self) -> bool {
         self.facts.shared.fallen_back
     }
@@ -190,7 +187,6 @@ impl Machine {
         self.facts.exiting = true;
     }
 
-    /// Notes that the end's conference is over; nothing is routed any more.
     pub fn end(&mut self) {
         self.facts.ended = true;
     }
@@ -200,22 +196,18 @@ impl Machine {
         std::mem::take(&mut self.heard)
     }
 
-    /// Notes that the events that follow come from this thread of the program.
     pub fn called_by(&mut self, thread: u64) {
         self.facts.caller = thread;
     }
 
-    /// Says whether this rank can encode beside the program from now on.
     pub fn set_aside(&mut self, able: bool) {
         self.encodings.able = able;
     }
 
-    /// Notes that this rank's part of what `Step::Encode` has begun is over.
     pub fn encoded(&mut self, key: &DatasetKey, well: bool) {
         self.encodings.encoded(key, well);
     }
 
-    /// Returns what this rank is to store of the series.
     pub fn knowledge(&self, series: usize) -> Knowledge {
         let (shared, local) = (&self.facts.shared.series[series], &self.facts.series[series]);
         let mut knowledge = Knowledge {

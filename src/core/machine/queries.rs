@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts::Machine;
-use super::state::{
-    DatasetState, LocalFile, Phase, Routing, SharedDataset, SharedSeries, Standing,
-};
+use super::state::{DatasetState, LocalFile, Phase, Routing, SharedDataset, SharedSeries, Status};
 use super::terms::{DatasetKey, FileRef, Overdue, Reason, SealFile, Why, name_hash};
 
 /// So many complete checkpoints of another series say that a file which floats is not just early.
@@ -22,7 +20,6 @@ impl Machine {
         &self.facts.shared.series[series].datasets
     }
 
-    /// Tells where the files of the series go.
     pub fn routing(&self, series: usize) -> Routing {
         self.facts.shared.series[series].routing
     }
@@ -37,20 +34,17 @@ impl Machine {
     }
 
     pub(crate) fn is_in_progress(&self, key: &DatasetKey) -> bool {
-        self.facts.status(key) == Standing::Open
+        self.facts.status(key) == Status::Open
     }
 
-    /// Tells what became of a dataset; `None` if it has gone, or never was.
     pub fn state_of(&self, key: &DatasetKey) -> Option<DatasetState> {
         self.facts.shared.find(key).map(|dataset| dataset.state)
     }
 
-    /// Tells whether the program calls the dataset output.
     pub fn is_output(&self, key: &DatasetKey) -> bool {
         self.facts.shared.find(key).is_some_and(|dataset| dataset.word.output)
     }
 
-    /// Returns the number that the next dataset gets.
     pub fn next_id(&self) -> u64 {
         self.facts.shared.next_id
     }
@@ -123,10 +117,8 @@ impl Machine {
         Some(file.on_prefix.is_some() && !file.keeps_copy)
     }
 
-    /// Tells whether this rank's newest content of some file of the dataset is in the cache.
     pub fn has_cached(&self, key: &DatasetKey) -> bool {
-        let own = self.facts.own(key);
-        own.is_some_and(|own| own.files.values().any(|file| file.on_prefix.is_none()))
+        self.facts.files_of(key).any(|(_, file)| file.on_prefix.is_none())
     }
 
     /// Tells whether this file of a [`Step::Spill`](super::Step::Spill) is still to be written: a
@@ -136,7 +128,6 @@ impl Machine {
         file.is_some_and(|file| file.open == 0 && file.on_prefix.is_none() && !file.is_deleted())
     }
 
-    /// Finds the names that ranks of different nodes have in their caches, with those ranks.
     pub(crate) fn parted<'a>(&self, names: &[Vec<&'a str>]) -> BTreeMap<&'a str, Vec<usize>> {
         let mut ranks: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (rank, name) in
@@ -245,7 +236,6 @@ impl Machine {
         !facts.agreement.disabled && now_ms.saturating_sub(agreed_ms) >= facts.config.unsealed_ms
     }
 
-    /// Returns the templates, with their series, that this rank has still to leave alone.
     pub fn restless_ahead(&self) -> Vec<(usize, u64)> {
         self.logs.restless_ahead()
     }

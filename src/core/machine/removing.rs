@@ -2,7 +2,7 @@
 
 use super::matters::deletions::{Tombstone, deletes_too_early};
 use super::parts::Machine;
-use super::state::{Deleted, LocalDataset, LocalFile, Phase, Standing};
+use super::state::{Deleted, LocalDataset, LocalFile, Phase, Status};
 use super::terms::{DatasetKey, Deletion, FileRef, Gone};
 
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +94,7 @@ impl Machine {
     ) {
         let dataset = &self.facts.series[file.series].datasets[at];
         let (key, status) = (dataset.key.clone(), self.facts.status(&dataset.key));
-        let (open, complete) = (status == Standing::Open, self.facts.is_complete(dataset));
+        let (open, complete) = (status == Status::Open, self.facts.is_complete(dataset));
         let kept = open && self.facts.is_kept_of(file, at, into);
         let goes_on = into.is_some_and(|into| self.facts.goes_on(file, &key, into));
         // If no agreement comes, the PFS is to see it before it goes.

@@ -2,7 +2,7 @@
 
 use super::parts::Machine;
 use super::removing::Removal;
-use super::state::{LocalDataset, NameFacts, Standing};
+use super::state::{LocalDataset, NameFacts, Status};
 use super::terms::{DatasetKey, FileRef, LeftBehind, Placement, Reason, Renamed, Why};
 
 impl Machine {
@@ -86,7 +86,7 @@ impl Machine {
         now_ms: u64,
     ) -> Option<bool> {
         self.facts.tick(now_ms);
-        if self.facts.status(key) != Standing::Open {
+        if self.facts.status(key) != Status::Open {
             return None;
         }
         let clock_ms = self.facts.clock_ms;
@@ -122,7 +122,7 @@ impl Machine {
         for (index, series) in self.facts.series.iter().enumerate() {
             for (at, dataset) in series.datasets.iter().enumerate() {
                 let waiting = dataset.files.iter().filter(|(_, file)| file.is_waiting());
-                if self.facts.status(&dataset.key) != Standing::Open || !self.is_over(index, at) {
+                if self.facts.status(&dataset.key) != Status::Open || !self.is_over(index, at) {
                     continue;
                 }
                 found.extend(waiting.map(|(name, file)| LeftBehind {
@@ -146,7 +146,6 @@ impl Machine {
             || known.is_some_and(|known| self.facts.is_followed(series, known))
     }
 
-    /// Takes the file, which the PFS has, out of its dataset.
     pub fn withdrawn(&mut self, key: &DatasetKey, name: &str) {
         let clock_ms = self.facts.clock_ms;
         if let Some(dataset) = self.facts.own_mut(key)

@@ -2,7 +2,7 @@
 
 use super::matters::others::Contested;
 use super::parts::Machine;
-use super::state::{Deleted, Phase, Standing};
+use super::state::{Deleted, Phase, Status};
 use super::terms::{
     DatasetKey, FileRef, Intent, Placement, Reason, UnsafeName, Why, Withdrawn, name_hash,
 };
@@ -44,7 +44,7 @@ impl Machine {
         self.deletions.revive(file.series, &file.name);
         let datasets = self.facts.series[file.series].datasets.iter();
         let sealed: Vec<bool> =
-            datasets.map(|dataset| self.facts.status(&dataset.key) != Standing::Open).collect();
+            datasets.map(|dataset| self.facts.status(&dataset.key) != Status::Open).collect();
         let datasets = self.facts.series[file.series].datasets.iter_mut();
         let mut withdrawn = Vec::new();
         for (dataset, sealed) in datasets.zip(sealed) {
@@ -70,7 +70,7 @@ impl Machine {
     /// Takes a change of a file that another rank of this node has put into a dataset in progress.
     /// That rank answers for it; here it is known while it is open.
     pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
-        if self.facts.is_passive() || self.facts.status(of) != Standing::Open {
+        if self.facts.is_passive() || self.facts.status(of) != Status::Open {
             return self.take_over(file, of, Intent::UPDATE, now_ms);
         }
         self.facts.tick(now_ms);
@@ -84,7 +84,6 @@ impl Machine {
         Placement::Dataset(placed)
     }
 
-    /// Notes that a child of this rank has an open file open, too: one more close will come.
     pub fn lent(&mut self, of: &DatasetKey, name: &str) {
         let file = self.facts.file_mut(of, name);
         if let Some(file) = file.filter(|file| file.open > 0) {

@@ -47,9 +47,7 @@ fn move_files(
         vote.on_prefix += stray.on_prefix;
     }
     let local = &facts.series[into.series];
-    let own = local.find(&from);
-    let kept = own.into_iter().flat_map(|own| &own.files);
-    let files: Vec<String> = kept.map(|(name, _)| name.clone()).collect();
+    let files: Vec<String> = facts.files_of(&from).map(|(name, _)| name.clone()).collect();
     let has_files = !files.is_empty();
     let target = local.find(&into);
     let begin = has_files && target.is_none_or(|target| !target.begun);

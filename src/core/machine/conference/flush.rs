@@ -6,7 +6,7 @@ use crate::machine::matters::deletions::Deletions;
 use crate::machine::state::{DatasetState, Phase, RunFacts, SharedDataset};
 use crate::machine::terms::{DatasetKey, Step};
 
-/// Deletions become real, and at the end `last` of all, when what is newer is written.
+/// Makes deletions real; at the end `last` of all, when what is newer is written.
 pub fn publish(
     facts: &RunFacts,
     deletions: &Deletions,
@@ -146,8 +146,7 @@ pub fn spill(facts: &RunFacts, index: usize, conference: &mut Conference) -> Opt
     if !conference.spill_tried.insert(tried) {
         return None;
     }
-    let own = facts.series[index].find(&key);
-    let files = own.into_iter().flat_map(|own| &own.files);
+    let files = facts.files_of(&key);
     let files =
         files.filter(|(_, file)| file.open == 0 && file.on_prefix.is_none() && !file.is_deleted());
     let names = files.map(|(name, _)| name);

@@ -12,7 +12,6 @@ pub struct Sealing<'a> {
     pub trust: &'a mut Trust,
 }
 
-/// Finds the next seal of a series, or what becomes of a dataset that cannot have one.
 pub fn seal_or_drop(
     parts: &mut Sealing<'_>,
     index: usize,
@@ -52,7 +51,8 @@ pub fn seal_or_drop(
                 conference.tried.insert(key.clone());
                 return Some(Step::GiveUp { key });
             }
-            if vote.files > 0 && !fails && may_seal(&vote, conference) {
+            let may_seal = vote.readiness > Readiness::Writes || conference.ending || vote.followed;
+            if vote.files > 0 && !fails && may_seal {
                 let plan = seal(parts, index, at, &vote, conference);
                 return Some(aside_if_it_pays(parts, at, plan, &vote, conference));
             }
@@ -65,10 +65,6 @@ pub fn seal_or_drop(
         }
     }
     None
-}
-
-fn may_seal(vote: &Vote, conference: &Conference) -> bool {
-    vote.readiness > Readiness::Writes || conference.ending || vote.followed
 }
 
 fn is_over(facts: &RunFacts, vote: &Vote, conference: &Conference) -> bool {

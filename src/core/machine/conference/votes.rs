@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::terms::{DatasetKey, DatasetReport, EncodingReport, Report};
 
-/// What all ranks together say of a dataset in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Vote {
     pub open: u32,
@@ -15,7 +14,6 @@ pub struct Vote {
     pub followed: bool,
     /// On some rank; see `ProgramWord`.
     pub abandoned: bool,
-    /// Milliseconds since the first rank began it.
     pub since_begun_ms: u64,
     /// The most bytes in cache on any rank.
     pub bytes: u64,
@@ -46,7 +44,6 @@ pub struct Stray {
     pub on_prefix: u32,
 }
 
-/// A conference in progress; equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conference {
     pub votes: BTreeMap<DatasetKey, Vote>,

@@ -6,16 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::state::{Deleted, LocalDataset, RunFacts, Standing};
+use crate::machine::state::{Deleted, LocalDataset, RunFacts, Status};
 use crate::machine::terms::{DatasetKey, FileRef, Gone, SeriesReport};
 
-/// A deletion by the program that is not real yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tombstone {
     pub name: String,
     /// It becomes real when a dataset with an id above this one is confirmed.
     pub above: u64,
-    /// The newest dataset that has the file; the confirmed one must be newer.
     pub holder: Option<DatasetKey>,
     /// When no agreement was in sight, and the newer dataset not known to be on the PFS.
     pub early_ms: Option<u64>,
@@ -100,7 +98,7 @@ impl Deletions {
     pub fn passed(&self, facts: &RunFacts, index: usize, ending: bool) -> Vec<String> {
         let newest = facts.shared.newest_confirmed(index);
         let is_past = |holder: &DatasetKey| {
-            facts.id_of(holder) < newest && facts.status(holder) != Standing::Open
+            facts.id_of(holder) < newest && facts.status(holder) != Status::Open
         };
         let passed = self.series[index].tombstones.iter().filter(|tombstone| {
             ending || (tombstone.above < newest && tombstone.holder.as_ref().is_none_or(is_past))

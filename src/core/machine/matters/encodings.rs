@@ -11,7 +11,6 @@ use crate::machine::terms::{DatasetKey, EncodingReport, Outcome, SealPlan};
 /// After so many failures in a row no further encoding is tried.
 const FAILURES_MAX: u32 = 2;
 
-/// An encoding as all ranks know it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PlannedSeal {
     pub plan: SealPlan,
@@ -27,7 +26,6 @@ struct OwnPart {
     changes: Option<u64>,
 }
 
-/// How far all ranks together are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     Nothing,
@@ -45,7 +43,6 @@ const IS_WAITED_FOR: i64 = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SharedEncodings {
     planned: BTreeMap<DatasetKey, PlannedSeal>,
-    /// Failures in a row.
     failed: u32,
 }
 
@@ -131,7 +128,6 @@ impl Encodings {
         }
     }
 
-    /// Tells whether there was one.
     pub fn end_encoding(&mut self, key: &DatasetKey) -> bool {
         self.own.remove(key);
         self.shared.planned.remove(key).is_some()

@@ -2,7 +2,7 @@
 //! so a checkpoint waits in the cache for as long as this program was seen to take. What stays
 //! longer is kept by the program, and flushed in the background before its place is needed.
 
-use crate::machine::state::{DatasetState, RunFacts, Standing};
+use crate::machine::state::{DatasetState, RunFacts, Status};
 use crate::machine::terms::{DatasetKey, FileRef, Habit, Knowledge, RecentIds, Resumed};
 
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl Keeping {
         let Some(id) = &file.id else { return };
         let newest = facts.newest(file.series, id);
         let same = into.zip(newest.as_ref()).is_some_and(|(into, newest)| into.same_group(newest));
-        let unfinished = newest.is_some_and(|newest| facts.status(&newest) == Standing::Open);
+        let unfinished = newest.is_some_and(|newest| facts.status(&newest) == Status::Open);
         if same || unfinished || facts.ending {
             return;
         }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::{DatasetState, LocalDataset, RunFacts, Standing};
+use crate::machine::state::{DatasetState, LocalDataset, RunFacts, Status};
 use crate::machine::terms::{DatasetKey, DatasetReport, Report};
 
 /// Tells whether this rank has fewer files of some kind at `at` than in the newest complete dataset
@@ -20,7 +20,7 @@ pub fn lacks(facts: &RunFacts, series: usize, at: usize) -> bool {
         one.key == *key || (joins && one.key.same_group(key))
     };
     let older = datasets[..at].iter().rev().filter(|one| !same(one, &own.key));
-    let mut complete = older.filter(|one| facts.status(&one.key) == Standing::Confirmed);
+    let mut complete = older.filter(|one| facts.status(&one.key) == Status::Confirmed);
     let Some(before) = complete.next() else { return false };
     let kinds = |key: &DatasetKey| {
         let parts = datasets[..=at].iter().filter(|one| same(one, key));

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::{LocalDataset, RunFacts, Standing};
+use crate::machine::state::{LocalDataset, RunFacts, Status};
 use crate::machine::terms::{DatasetKey, FileRef, Intent, Knowledge, LeftAlone, Report, name_hash};
 
 /// Checkpoints that begin while a file stays open.
@@ -25,18 +25,14 @@ const APPENDS_MAX_WITHOUT_ID: u32 = 2;
 pub struct Restless {
     pub series: usize,
     pub name: String,
-    /// [`name_hash`] of it with the id masked.
     pub template: u64,
 }
 
-/// How often a file was appended to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Appends {
     /// Its size when it was opened to be changed; `None` if it is not, or was unknown.
     pub size: Option<u64>,
-    /// Checkpoints that had begun at the last append.
     pub begun: u64,
-    /// Sync points passed at the last append.
     pub last: u64,
     /// Appends since then, each after another sync point.
     pub times: u32,
@@ -51,7 +47,6 @@ struct SeriesLogs {
     /// Templates that this rank leaves alone.
     silenced: BTreeSet<u64>,
     appends: BTreeMap<String, Appends>,
-    /// Names and templates found since the last report.
     news: Vec<(String, u64)>,
 }
 
@@ -143,7 +138,7 @@ impl Logs {
     pub fn find_open_over(&mut self, facts: &mut RunFacts) {
         let mut found = Vec::new();
         for (index, series) in facts.series.iter().enumerate() {
-            let open = |dataset: &&LocalDataset| facts.status(&dataset.key) == Standing::Open;
+            let open = |dataset: &&LocalDataset| facts.status(&dataset.key) == Status::Open;
             for (name, file) in series.datasets.iter().filter(open).flat_map(|one| &one.files) {
                 if file.open > 0 && series.begun - file.open_since >= OPEN_OVER {
                     found.push((index, name.clone(), file.named.masked));
@@ -192,7 +187,7 @@ impl Logs {
     ) -> Vec<LeftAlone> {
         let open: Vec<DatasetKey> = {
             let open = facts.series[series].datasets.iter();
-            let open = open.filter(|dataset| facts.status(&dataset.key) == Standing::Open);
+            let open = open.filter(|dataset| facts.status(&dataset.key) == Status::Open);
             open.map(|dataset| dataset.key.clone()).collect()
         };
         let local = &mut facts.series[series];

@@ -134,7 +134,6 @@ impl Others {
         facts.agreement.changed(2);
     }
 
-    /// Tells the rank that has deleted the file that this one writes it again.
     pub fn tell_revived(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let series = &mut self.series[file.series];
         if series.deleted_elsewhere.remove(&file.name) {

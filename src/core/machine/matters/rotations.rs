@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::state::{LocalDataset, LocalFile, RunFacts, Standing};
+use crate::machine::state::{LocalDataset, LocalFile, RunFacts, Status};
 use crate::machine::terms::{DatasetKey, FileRef, name_hash};
 use crate::patterns::Template;
 
@@ -48,7 +48,7 @@ impl Rotations {
         };
         let over = || match facts.is_full(key) {
             Some(full) => full,
-            None => status == Standing::Provisional && !loses_decoration(from, to),
+            None => status == Status::Provisional && !loses_decoration(from, to),
         };
         facts.written_before(key, from) && over()
     }

@@ -7,16 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::{DatasetState, LocalDataset, RunFacts, SharedDataset, Standing};
+use crate::machine::state::{DatasetState, LocalDataset, RunFacts, SharedDataset, Status};
 use crate::machine::terms::{DatasetKey, Report, Step};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct LastSeal {
-    /// Milliseconds from its first open.
     took_ms: u64,
-    /// It has all names of those before it.
     covers: bool,
-    /// It was left alone for longer since.
     trusted: bool,
 }
 
@@ -95,7 +92,7 @@ pub fn covers_last(facts: &RunFacts, dataset: &LocalDataset) -> bool {
     let series = dataset.key.series;
     let datasets = facts.series[series].datasets.iter();
     let older = datasets.take_while(|other| other.key != dataset.key);
-    let older = older.filter(|other| facts.status(&other.key) != Standing::Dropped);
+    let older = older.filter(|other| facts.status(&other.key) != Status::Dropped);
     let names: BTreeSet<u64> = older.flat_map(LocalDataset::names).collect();
     let own = dataset.names();
     names.is_empty() || (!facts.shared.series[series].rewrites && names.is_subset(&own))

@@ -24,13 +24,13 @@ struct WaitingFiles {
 }
 
 #[derive(Debug, Clone)]
-pub struct Unsealed {
+pub struct UnsealedFiles {
     series: Vec<WaitingFiles>,
 }
 
-impl Unsealed {
+impl UnsealedFiles {
     pub fn new(series: usize) -> Self {
-        Unsealed { series: vec![WaitingFiles::default(); series] }
+        UnsealedFiles { series: vec![WaitingFiles::default(); series] }
     }
 
     pub fn agreed(&mut self) {
@@ -169,7 +169,7 @@ mod tests {
             (2 * WAIT_MS, &["s1", "latest"]),
         ];
         for (now_ms, expected) in rows {
-            let (mut facts, mut unsealed) = (facts(true), Unsealed::new(1));
+            let (mut facts, mut unsealed) = (facts(true), UnsealedFiles::new(1));
             let key = DatasetKey::new(0, "1", 0);
             for one in [file("", "latest"), file("1", "s1")] {
                 write(&mut facts, &key, &one, 0);
@@ -179,7 +179,7 @@ mod tests {
             let names: Vec<_> = overdue.iter().map(|one| one.file.as_str()).collect();
             assert_eq!(names, expected, "{now_ms}");
             let out =
-                |unsealed: &Unsealed| unsealed.is_out_of_reach(&facts, &file("2", "s2"), &key);
+                |unsealed: &UnsealedFiles| unsealed.is_out_of_reach(&facts, &file("2", "s2"), &key);
             assert_eq!(out(&unsealed), !expected.is_empty(), "new files go to the PFS");
             unsealed.agreed();
             assert!(!out(&unsealed));
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_is_written_anew_all_the_time_waits_since_its_first_close() {
-        let (mut facts, mut unsealed) = (facts(true), Unsealed::new(1));
+        let (mut facts, mut unsealed) = (facts(true), UnsealedFiles::new(1));
         let (key, one) = (DatasetKey::new(0, "1", 0), file("1", "s1"));
         for now_ms in [0, WAIT_MS - 1] {
             write(&mut facts, &key, &one, now_ms);

@@ -10,7 +10,6 @@ use crate::machine::terms::{
     kind_hash, name_hash,
 };
 
-/// What all ranks know of the names ([`name_hash`]es) of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SharedNames {
     pub stay: BTreeMap<u64, Why>,
@@ -30,7 +29,6 @@ struct OwnNames {
     kinds: BTreeSet<u64>,
     /// The file of this rank for which no file of the series is cached.
     marked: Option<String>,
-    /// For the next report.
     news: SeriesReport,
 }
 

@@ -6,7 +6,7 @@ use super::file::{Deleted, LocalFile, NameFacts, OnPfs};
 use crate::machine::terms::{DatasetKey, FileRef, Reason, set_hash};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Status {
     Open,
     Provisional,
     Confirmed,
@@ -45,13 +45,11 @@ pub struct LocalDataset {
     /// Counts what this rank has begun, of all series; 0: not begun in this launch.
     pub order: u64,
     pub phase: Phase,
-    /// The durable record says Prepared.
     pub prepared: bool,
     /// The sync point of its last seal in this launch.
     pub sealed_at: Option<u64>,
     /// Counts changes by the program: what was encoded before the last is of no use.
     pub changes: u64,
-    /// Written to since the last report.
     pub touched: bool,
     pub touched_ms: u64,
     /// When the program last did something to a file of it.
@@ -61,14 +59,11 @@ pub struct LocalDataset {
     /// Files that could not be opened for writing, not even on the PFS, and why. An open that
     /// succeeds after all makes good for it.
     pub refused: BTreeMap<String, String>,
-    /// See `DatasetReport::replaced`.
     pub replaced: Vec<(String, u64)>,
     /// Files that the program deleted for real after a sync point, and did not write again: what is
     /// left may be an unfinished checkpoint that it gave up.
     pub abandoned: BTreeSet<String>,
-    /// See `DatasetReport::returns`.
     pub returns: bool,
-    /// The program says when it begins and when it is complete.
     pub explicit: Option<Explicit>,
 }
 

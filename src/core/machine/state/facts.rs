@@ -1,25 +1,22 @@
 //! All that one rank knows of the run, with the questions that everyone asks.
 
 use super::agreement::Agreement;
-use super::dataset::{LocalDataset, Phase, Standing};
+use super::dataset::{LocalDataset, Phase, Status};
 use super::file::{Begun, LocalFile};
 use super::series::LocalSeries;
-use super::shared::{DatasetState, SharedDataset, SharedState};
+use super::shared::{DatasetState, SharedDataset, SharedFacts};
 use crate::machine::terms::{DatasetKey, FileRef, Knowledge, MachineConfig, SealFile};
 
 /// `shared` is equal on all ranks.
 #[derive(Debug, Clone)]
 pub struct RunFacts {
     pub config: MachineConfig,
-    pub shared: SharedState,
+    pub shared: SharedFacts,
     pub series: Vec<LocalSeries>,
     pub agreement: Agreement,
-    /// The latest time that any event gave.
     pub clock_ms: u64,
-    /// This rank cannot use the cache any more, and tells the others.
     pub falls_back: bool,
     pub ending: bool,
-    /// The process ends, perhaps without a conference.
     pub exiting: bool,
     pub ended: bool,
     pub begins: u64,
@@ -39,7 +36,7 @@ impl RunFacts {
             }
         });
         RunFacts {
-            shared: SharedState::new(&config, knowledge),
+            shared: SharedFacts::new(&config, knowledge),
             series: series.collect(),
             agreement: Agreement::new(now_ms),
             clock_ms: now_ms,
@@ -73,8 +70,8 @@ impl RunFacts {
     }
 
     pub fn cached_bytes(&self, key: &DatasetKey) -> u64 {
-        let files = self.own(key).into_iter().flat_map(|one| &one.files);
-        files.filter(|(_, file)| file.on_prefix.is_none()).map(|(_, file)| file.bytes).sum()
+        let cached = self.files_of(key).filter(|(_, file)| file.on_prefix.is_none());
+        cached.map(|(_, file)| file.bytes).sum()
     }
 
     pub fn own(&self, key: &DatasetKey) -> Option<&LocalDataset> {
@@ -89,21 +86,25 @@ impl RunFacts {
         self.own(key)?.files.get(name)
     }
 
+    pub fn files_of(&self, key: &DatasetKey) -> impl Iterator<Item = (&String, &LocalFile)> {
+        self.own(key).into_iter().flat_map(|own| &own.files)
+    }
+
     pub fn file_mut(&mut self, key: &DatasetKey, name: &str) -> Option<&mut LocalFile> {
         self.own_mut(key)?.files.get_mut(name)
     }
 
     /// Tells how far the dataset is, as this rank must treat it.
-    pub fn status(&self, key: &DatasetKey) -> Standing {
+    pub fn status(&self, key: &DatasetKey) -> Status {
         let local = self.own(key).map(|dataset| dataset.phase);
         let shared = self.shared.find(key).map(|dataset| dataset.state);
         match (local, shared) {
-            (Some(Phase::Dropped), _) | (_, Some(DatasetState::Dropped)) => Standing::Dropped,
+            (Some(Phase::Dropped), _) | (_, Some(DatasetState::Dropped)) => Status::Dropped,
             (Some(Phase::Locked | Phase::Voted { confirms: true }), _)
-            | (_, Some(DatasetState::Confirmed)) => Standing::Confirmed,
-            (Some(Phase::Voted { .. }), _) => Standing::Provisional,
-            (Some(Phase::Sealed), Some(DatasetState::Provisional)) => Standing::Provisional,
-            _ => Standing::Open,
+            | (_, Some(DatasetState::Confirmed)) => Status::Confirmed,
+            (Some(Phase::Voted { .. }), _) => Status::Provisional,
+            (Some(Phase::Sealed), Some(DatasetState::Provisional)) => Status::Provisional,
+            _ => Status::Open,
         }
     }
 
@@ -115,7 +116,7 @@ impl RunFacts {
     }
 
     /// Finds the newest dataset on this rank in which the program sees `file`, with its status.
-    pub fn holder(&self, file: &FileRef) -> Option<(DatasetKey, Standing)> {
+    pub fn holder(&self, file: &FileRef) -> Option<(DatasetKey, Status)> {
         let datasets = self.series[file.series].datasets.iter().rev();
         let mut holders = datasets.filter(|dataset| dataset.holds(&file.name));
         holders.next().map(|dataset| (dataset.key.clone(), self.status(&dataset.key)))
@@ -137,7 +138,6 @@ impl RunFacts {
         held.is_some_and(|file| file.is_past(self.agreement.count))
     }
 
-    /// Returns the newest dataset, if it can still take files without id.
     pub fn newest_taker(&self, series: usize) -> Option<&DatasetKey> {
         let newest = self.shared.series[series].datasets.last()?;
         let takes = match newest.state {
@@ -160,7 +160,6 @@ impl RunFacts {
         self.series[key.series].entry(key, clock_ms)
     }
 
-    /// Tells whether a later dataset of the series has begun in this launch.
     pub fn is_followed(&self, index: usize, at: usize) -> bool {
         let mut later = self.shared.series[index].datasets[at + 1..].iter();
         later.any(|later| later.state != DatasetState::Dropped && !later.restored)
@@ -187,14 +186,14 @@ impl RunFacts {
     pub fn in_progress(&self) -> impl Iterator<Item = &LocalDataset> {
         let all = self.series.iter().flat_map(|series| series.datasets.iter());
         all.filter(|dataset| {
-            !self.is_floating(&dataset.key) && self.status(&dataset.key) == Standing::Open
+            !self.is_floating(&dataset.key) && self.status(&dataset.key) == Status::Open
         })
     }
 
     /// Returns the datasets that are open on this rank, with floating ones.
     pub fn in_progress_here(&self) -> impl Iterator<Item = &LocalDataset> {
         let all = self.series.iter().flat_map(|series| series.datasets.iter());
-        all.filter(|dataset| dataset.begun && self.status(&dataset.key) == Standing::Open)
+        all.filter(|dataset| dataset.begun && self.status(&dataset.key) == Status::Open)
     }
 
     pub fn is_on_one_node(&self) -> bool {
@@ -211,8 +210,8 @@ impl RunFacts {
         rule.places.sizes.get(store).copied().unwrap_or(rule.cache_size).max(1)
     }
 
-    /// Tells whether every place in the store of the series' next dataset is taken by one that waits
-    /// for its flush.
+    /// Tells whether datasets that wait for their flush take every place in the store of the
+    /// series' next dataset.
     pub fn is_overfull(&self, series: usize) -> bool {
         let store = self.store_of(series, self.shared.series[series].next_number);
         let waiting = self.shared.series[series].datasets.iter().filter(|dataset| {
@@ -240,8 +239,7 @@ impl RunFacts {
     }
 
     pub fn seal_files(&self, key: &DatasetKey) -> Vec<SealFile> {
-        let own = self.own(key).into_iter();
-        own.flat_map(|own| &own.files)
+        self.files_of(key)
             .map(|(name, file)| SealFile {
                 name: name.clone(),
                 bytes: file.bytes,
@@ -252,16 +250,13 @@ impl RunFacts {
 
     /// Tells whether this rank has begun a later dataset of the series, which is in progress.
     pub fn has_successor(&self, key: &DatasetKey) -> bool {
-        let datasets = self.series[key.series].datasets.iter();
-        let mut later = datasets.skip_while(|dataset| dataset.key != *key).skip(1);
-        later.any(|later| {
+        self.series[key.series].newer(key).any(|later| {
             later.is_successor()
                 && !self.is_floating(&later.key)
-                && self.status(&later.key) == Standing::Open
+                && self.status(&later.key) == Status::Open
         })
     }
 
-    /// Tells whether files of the series are in the cache, perhaps of other ranks.
     pub fn keeps_any(&self, series: usize) -> bool {
         let series = &self.shared.series[series];
         let sealed = |one: &SharedDataset| one.id > 0 && !one.on_prefix;
@@ -279,7 +274,7 @@ impl RunFacts {
     }
 
     pub fn open_count(&self, file: &FileRef) -> u32 {
-        let Some((key, Standing::Open)) = self.holder(file) else { return 0 };
+        let Some((key, Status::Open)) = self.holder(file) else { return 0 };
         self.file(&key, &file.name).map_or(0, |file| file.open)
     }
 

@@ -54,7 +54,6 @@ impl NameFacts {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LocalFile {
     pub named: NameFacts,
-    /// Opens for writing that are not closed.
     pub open: u32,
     /// Checkpoints of the series that had begun when it was opened.
     pub open_since: u64,
@@ -65,7 +64,6 @@ pub struct LocalFile {
     pub deleted: Deleted,
     /// It was moved on the PFS: nothing of it is to come back under this name.
     pub moved: bool,
-    /// Size at the last close.
     pub bytes: u64,
     pub closed_ms: u64,
     /// The first sync point after the last close; `None` before the first close.
@@ -74,7 +72,6 @@ pub struct LocalFile {
     pub published: OnPfs,
     /// Another rank of the node has deleted it since it was written.
     pub outlived: bool,
-    /// Another rank of the node answers for it.
     pub joined: bool,
     pub begun: Begun,
 }

@@ -12,8 +12,7 @@ impl RunFacts {
     }
 
     pub fn has_newer(&self, key: &DatasetKey, name: &str, least: OnPfs) -> bool {
-        let datasets = &self.series[key.series].datasets;
-        let newer = datasets.iter().skip_while(|dataset| dataset.key != *key).skip(1);
+        let newer = self.series[key.series].newer(key);
         let mut newer = newer.filter_map(|newer| Some((newer, newer.files.get(name)?)));
         newer.any(|(newer, file)| {
             let flushed = self.shared.find(&newer.key).is_some_and(|shared| shared.flushed);
@@ -25,17 +24,14 @@ impl RunFacts {
     /// PFS is to have that one: the program never saw the rest of its files together with what may
     /// be there.
     pub fn is_remade(&self, key: &DatasetKey, name: &str) -> bool {
-        let datasets = self.series[key.series].datasets.iter();
-        let mut newer = datasets.skip_while(|dataset| dataset.key != *key).skip(1);
+        let mut newer = self.series[key.series].newer(key);
         !self.config.series[key.series].has_id && newer.any(|newer| newer.holds(name))
     }
 
     /// Tells whether a newer dataset has the pointer file, too: that one has the last word.
     pub fn is_older_pointer(&self, key: &DatasetKey, name: &str) -> bool {
-        let datasets = &self.series[key.series].datasets;
-        let mut newer = datasets.iter().skip_while(|dataset| dataset.key != *key);
-        let bare =
-            newer.next().and_then(|own| own.files.get(name)).is_some_and(|file| file.named.bare);
+        let mut newer = self.series[key.series].newer(key);
+        let bare = self.file(key, name).is_some_and(|file| file.named.bare);
         bare && self.config.series[key.series].has_id
             && newer.any(|newer| newer.files.get(name).is_some_and(|file| file.open == 0))
     }

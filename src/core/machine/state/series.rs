@@ -11,7 +11,6 @@ use crate::machine::terms::DatasetKey;
 pub struct LocalSeries {
     /// [`set_hash`](crate::machine::set_hash) of the last confirmed dataset's names here.
     pub known: Option<u64>,
-    /// In order of their begin.
     pub datasets: Vec<LocalDataset>,
     pub last_begin_ms: Option<u64>,
     /// Between the last two begins; 0 if there was none since the last report.
@@ -30,6 +29,11 @@ pub struct LocalSeries {
 impl LocalSeries {
     pub fn find(&self, key: &DatasetKey) -> Option<&LocalDataset> {
         self.datasets.iter().find(|dataset| dataset.key == *key)
+    }
+
+    /// Returns this rank's datasets after that of `key`.
+    pub fn newer(&self, key: &DatasetKey) -> impl Iterator<Item = &LocalDataset> {
+        self.datasets.iter().skip_while(move |dataset| dataset.key != *key).skip(1)
     }
 
     pub fn find_mut(&mut self, key: &DatasetKey) -> Option<&mut LocalDataset> {

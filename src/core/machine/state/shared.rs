@@ -39,7 +39,6 @@ pub enum DatasetState {
     Open,
     /// Sealed, not known to be complete.
     Provisional,
-    /// Sealed and complete.
     Confirmed,
     /// Invalid, or rejected at the restart.
     Dropped,
@@ -117,15 +116,13 @@ pub struct SharedSeries {
     pub next_number: u64,
     /// Files are written again inside one checkpoint: a full set does not tell that it is complete.
     pub rewrites: bool,
-    /// Oldest first.
     pub datasets: Vec<SharedDataset>,
     /// The knowledge has changed and is to be stored.
     pub learned: bool,
 }
 
-/// What all ranks share, except what belongs to one matter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct SharedState {
+pub struct SharedFacts {
     pub series: Vec<SharedSeries>,
     pub next_id: u64,
     pub turns: u64,
@@ -133,11 +130,10 @@ pub struct SharedState {
     pub seals_tried: u64,
     /// Datasets in a row that could not be sealed in the cache.
     pub spills: u32,
-    /// A rank cannot use the cache any more: the files of all ranks go to the PFS.
     pub fallen_back: bool,
 }
 
-impl SharedState {
+impl SharedFacts {
     pub fn new(config: &MachineConfig, knowledge: &[Knowledge]) -> Self {
         let series = config.series.iter().enumerate().map(|(index, series)| {
             let none = Knowledge::default();
@@ -158,7 +154,7 @@ impl SharedState {
                 learned: false,
             }
         });
-        SharedState { series: series.collect(), next_id: 1, ..SharedState::default() }
+        SharedFacts { series: series.collect(), next_id: 1, ..SharedFacts::default() }
     }
 
     pub fn note_spill(&mut self) {

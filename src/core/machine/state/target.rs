@@ -1,6 +1,6 @@
 //! Which dataset a write belongs to.
 
-use super::dataset::{Phase, Standing};
+use super::dataset::{Phase, Status};
 use super::facts::RunFacts;
 use super::file::{Begun, LocalFile};
 use super::shared::Routing;
@@ -24,9 +24,9 @@ impl RunFacts {
             return next; // what the restart found stays as it was, and older than what follows
         }
         match self.status(&newest) {
-            Standing::Open | Standing::Provisional if again => next,
-            Standing::Open | Standing::Provisional => newest,
-            Standing::Confirmed | Standing::Dropped => next,
+            Status::Open | Status::Provisional if again => next,
+            Status::Open | Status::Provisional => newest,
+            Status::Confirmed | Status::Dropped => next,
         }
     }
 
@@ -39,14 +39,14 @@ impl RunFacts {
         let in_progress = |begun: bool| {
             let mut newest = local.datasets.iter().rev().filter(move |dataset| {
                 let floating = dataset.key.id.is_empty();
-                !floating && dataset.begun >= begun && self.status(&dataset.key) == Standing::Open
+                !floating && dataset.begun >= begun && self.status(&dataset.key) == Status::Open
             });
             newest.next().map(|dataset| dataset.key.clone())
         };
         let free = |key: &DatasetKey| !self.written_before(key, file) || self.goes_on_now(key);
         let provisional = || {
             let newest = self.shared.series[series].datasets.last()?;
-            let ours = !newest.restored && self.status(&newest.key) == Standing::Provisional;
+            let ours = !newest.restored && self.status(&newest.key) == Status::Provisional;
             ours.then(|| newest.key.clone())
         };
         let floating = || {
@@ -78,10 +78,10 @@ impl RunFacts {
     pub fn goes_with_next(&self, file: &FileRef) -> bool {
         let next = self.target(file);
         let begun = self.series[file.series].find(&next).is_some_and(|dataset| dataset.begun);
-        begun && !self.is_floating(&next) && self.status(&next) == Standing::Open
+        begun && !self.is_floating(&next) && self.status(&next) == Status::Open
     }
 
-    /// Tells whether without ids, the program changes a file of its last checkpoint in place, and
+    /// Tells whether, without ids, the program changes a file of its last checkpoint in place, and
     /// so begins the next one. While learning that is not sure of a file that was made anew, or is
     /// only appended to: it may be the rest of the checkpoint, which the next open tells. See
     /// `expect_append`.

@@ -77,15 +77,12 @@ pub struct Renamed {
     pub to: Placement,
 }
 
-/// A file has left a dataset in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withdrawn {
     pub key: DatasetKey,
-    /// Its durable record has to be revoked.
     pub revoke: bool,
 }
 
-/// Files that have left a dataset in progress on this rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftAlone {
     pub key: DatasetKey,

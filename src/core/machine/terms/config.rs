@@ -46,7 +46,6 @@ pub struct SeriesConfig {
 }
 
 impl SeriesConfig {
-    /// Makes a checkpoint series with the defaults.
     pub fn new(name: impl Into<String>, has_id: bool) -> Self {
         SeriesConfig {
             name: name.into(),
@@ -85,7 +84,6 @@ impl SeriesConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineConfig {
     pub rank: usize,
-    /// Index of each rank's node.
     pub nodes: Vec<usize>,
     /// Checkpoint series first.
     pub series: Vec<SeriesConfig>,
@@ -130,7 +128,6 @@ pub const BUSY_MS: u64 = 200;
 pub const BUSY_SYNC_POINTS_MAX: u64 = 8;
 /// The settle time doubles up to this when the series' interval is not known yet.
 pub const SETTLE_MS_MAX: u64 = 5_000;
-/// Clean seals after which the settle time halves.
 pub const CLEAN_SEALS: u32 = 10;
 
 /// Stores in turn, as the CKPT and STORE lines have them; without rules all goes to store 0.

@@ -2,13 +2,11 @@
 
 use std::collections::VecDeque;
 
-/// The habit of a series; equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Habit {
     /// The most newer checkpoints that there were when the program gave one up; `None`: it was not
     /// seen to.
     pub distance: Option<u64>,
-    /// Checkpoints in a row that outlived their wait.
     pub outlived: u64,
 }
 
@@ -65,7 +63,6 @@ impl RecentIds {
         replaced
     }
 
-    /// Counts the checkpoints that are newer than that of this id.
     pub fn distance(&self, id: &str) -> Option<u64> {
         let newer = self.ids.iter().rev().position(|known| known == id);
         newer.map(|newer| newer as u64)

@@ -33,7 +33,6 @@ impl DatasetKey {
     }
 }
 
-/// A file of the program that matched a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRef {
     pub series: usize,

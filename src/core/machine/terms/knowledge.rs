@@ -14,7 +14,6 @@ pub struct Knowledge {
     pub files: Option<u64>,
     /// 0: the configured one.
     pub settle_ms: u64,
-    /// Datasets that were sealed just once, in a row.
     pub clean_seals: u32,
     /// Longest time between the first files of two successive datasets; 0: unknown.
     pub interval_ms: u64,

@@ -3,12 +3,10 @@
 use super::keys::DatasetKey;
 use super::reason::Why;
 
-/// One rank's part of a conference.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// Fresh random bits; rank 0's become the epochs of the seals.
     pub entropy: u64,
-    /// Of what must be equal on all ranks.
     pub digest: u64,
     /// Reason code; 0 for none.
     pub halt: i64,
@@ -23,7 +21,6 @@ pub struct Report {
     pub series: Vec<SeriesReport>,
     /// In progress on this rank or known to be, and provisional ones; oldest first.
     pub datasets: Vec<DatasetReport>,
-    /// Only those with something to say.
     pub sealed: Vec<SealedReport>,
 }
 
@@ -69,9 +66,7 @@ pub struct SeriesReport {
 /// A name whose new files stay on the PFS.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UnsafeName {
-    /// [`name_hash`](super::name_hash) of it with the id masked.
     pub name: u64,
-    /// It has no id.
     pub bare: bool,
     pub why: Why,
 }
@@ -80,9 +75,7 @@ pub struct UnsafeName {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DatasetReport {
     pub key: DatasetKey,
-    /// Files open for writing.
     pub open: u32,
-    /// Files in it on this rank.
     pub files: u32,
     /// Of `files`, those on the PFS.
     pub on_prefix: u32,
@@ -101,7 +94,6 @@ pub struct DatasetReport {
     pub since_begun_ms: u64,
     /// This rank has begun a later dataset of the series.
     pub followed: bool,
-    /// Why it is invalid.
     pub invalid: Option<String>,
     /// Files that a private copy of this rank has replaced on the PFS since the last conference,
     /// with the sync points passed then.
@@ -129,7 +121,6 @@ impl SealedNews {
     }
 }
 
-/// What a rank's files of a dataset are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetReport {
     /// They are the known ones.
@@ -155,7 +146,6 @@ pub struct ProgramWord {
 pub struct EncodingReport {
     pub encoded: bool,
     pub failed: bool,
-    /// The dataset has changed since it began.
     pub spoiled: bool,
 }
 

@@ -8,16 +8,12 @@ use super::keys::DatasetKey;
 pub struct Offer {
     pub key: DatasetKey,
     pub id: u64,
-    /// Its number in its series.
     pub number: u64,
-    /// All its parts must carry it.
     pub epoch: u64,
     /// Known to be complete.
     pub confirmed: bool,
     pub output: bool,
-    /// On the PFS only.
     pub on_prefix: bool,
-    /// On the PFS too.
     pub flushed: bool,
 }
 
@@ -32,7 +28,6 @@ pub struct Rejected {
 /// Equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RestartDecision {
-    /// Lowest id first.
     pub offered: Vec<Offer>,
     /// Their cached parts do not count: hidden, and removed only after a newer one is confirmed.
     pub rejected: Vec<Rejected>,
@@ -49,7 +44,6 @@ pub struct RestoredFiles {
     pub left: BTreeSet<String>,
 }
 
-/// What a restart hands to the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resumed {
     pub decision: RestartDecision,

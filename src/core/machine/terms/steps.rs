@@ -87,7 +87,6 @@ pub struct SealPlan {
     pub number: u64,
     /// Written into every record and redundancy file of this seal.
     pub epoch: u64,
-    /// It is confirmed the moment it is sealed.
     pub confirmed: bool,
     /// Sealed before and amended since: the directory is already named by `id`.
     pub resealed: bool,
@@ -95,7 +94,6 @@ pub struct SealPlan {
     pub on_prefix: bool,
 }
 
-/// What the all-reduced words of an agreement ask for; equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     Continue,
@@ -103,7 +101,6 @@ pub enum Next {
     Confer,
     /// Some rank does something else at this moment: nothing was agreed on.
     Postponed,
-    /// Some rank takes no part in agreements any more: none ever again.
     Ended,
     /// The ranks do not pass the same sync points: no agreement ever again on any rank. These are
     /// the largest and the smallest count.
@@ -119,7 +116,6 @@ pub enum Outcome {
     Done,
     /// The program touched the dataset meanwhile: it is tried again later.
     Touched,
-    /// An error of ours.
     Failed,
 }
 
@@ -141,7 +137,6 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealFile {
     pub name: String,
-    /// At the last close.
     pub bytes: u64,
     /// It lies on the PFS: recorded, not protected.
     pub on_prefix: bool,

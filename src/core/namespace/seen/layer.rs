@@ -12,7 +12,6 @@ use crate::records::FileMeta;
 /// A file on another node, as the catalog of its dataset tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remote {
-    /// World rank that wrote it.
     pub owner: usize,
     pub meta: FileMeta,
 }
@@ -47,7 +46,6 @@ pub struct Layer {
     /// It failed verification, or is newer than what the user chose: nothing of it is shown.
     pub hidden: bool,
     catalog: Option<NodeCatalog>,
-    /// What has been heard since the seal.
     remote: BTreeMap<String, Option<Remote>>,
     on_prefix: BTreeMap<String, bool>,
 }

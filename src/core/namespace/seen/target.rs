@@ -24,10 +24,8 @@ pub enum OnPrefix {
 }
 
 pub struct FoundTarget {
-    /// Where it is seen.
     pub place: Place,
     pub on_prefix: OnPrefix,
-    /// The program sees a file.
     pub exists: bool,
 }
 

@@ -18,10 +18,8 @@ use crate::namespace::told::notices::Notice;
 #[derive(Debug, Default)]
 pub struct View {
     pub(super) prefix: PathBuf,
-    /// Oldest first.
     pub(super) layers: Vec<Layer>,
     pub(super) deleted: BTreeSet<String>,
-    /// Files under temporary names, seen by this rank only.
     private: BTreeMap<String, PathBuf>,
     /// Directories that the program removed, kept by files that wait for their real deletion.
     pub(super) gone: BTreeSet<String>,
@@ -192,7 +190,6 @@ impl View {
         names
     }
 
-    /// Leaves `name` to the PFS from now on, or to a private file.
     pub fn leave_alone(&mut self, name: &str) {
         self.left_alone.insert(name.to_string());
     }

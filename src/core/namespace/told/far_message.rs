@@ -68,7 +68,6 @@ impl FarMessage {
         tree.set_flag("LANDED", one.landed);
     }
 
-    /// Adds a template that was learned from renames.
     pub fn learned(&mut self, series: usize, template: &str) {
         self.0.child_mut("LEARNED").child_mut(series).child_mut(template);
     }

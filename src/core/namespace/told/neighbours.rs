@@ -17,7 +17,6 @@ const FILE: &str = "names";
 #[derive(Default)]
 pub struct Neighbours {
     pub(crate) log: OnceLock<SharedLog>,
-    /// Empty where this rank is alone on its node.
     ranks: OnceLock<Vec<usize>>,
     /// Heard up to here. Changed with the state locked.
     pub(crate) place: AtomicU64,
@@ -105,7 +104,6 @@ pub struct Claimed {
     pub claim: WriteClaim,
     /// It counts as done here: what the rank will say is known.
     pub honoured: bool,
-    /// The rank has said something.
     pub heard: bool,
 }
 

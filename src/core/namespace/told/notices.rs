@@ -48,7 +48,6 @@ pub enum Notice {
     Settled(String),
     /// A file is there (again).
     Made(String),
-    /// The PFS has the newest content of a file.
     OnPrefix(String),
     /// A directory is removed, and waits for the deletion of what is in it.
     DirGone(String),
