@@ -11,7 +11,7 @@
 //! | L3 | [`records`], [`descriptors`], [`events`], [`machine`] |
 //! | L4 | [`redundancy`] |
 //! | L5 | [`cache`], [`transfer`] |
-//! | L6, in this order | [`namespace`], [`handles`], [`account`], [`launch`], [`restart`] |
+//! | L6, in this order | `namespace`, [`handles`], [`account`], [`launch`], [`restart`] |
 //! | L7 | [`session`], [`operations`] |
 
 #![deny(unsafe_code)]
@@ -28,7 +28,7 @@ pub mod kvtree;
 pub mod launch;
 pub mod log;
 pub mod machine;
-pub mod namespace;
+mod namespace;
 pub mod operations;
 pub mod params;
 pub mod parts;

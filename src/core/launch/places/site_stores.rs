@@ -17,7 +17,7 @@ impl Site {
     pub fn places(&self, output: bool) -> StoreTurns {
         let sizes = self.descriptors.stores.iter();
         let sizes = sizes.map(|store| usize::try_from(store.count).unwrap_or(usize::MAX));
-        StoreTurns::new(self.descriptors.intervals(output), sizes.collect())
+        StoreTurns { rules: self.descriptors.intervals(output), sizes: sizes.collect() }
     }
 
     /// Tells in sentences which stores are shared otherwise than the settings say.

@@ -18,16 +18,16 @@ impl Conference {
     /// Returns the places that this rank has for one more stream, as bits. All ranks call it, and
     /// [`Conference::place_stream`] after it.
     pub fn seek_stream(&self) -> u64 {
-        self.site.host.inside(|| self.node.state().machine.seek_stream())
+        self.site.host.inside(|| self.node.state().machine.streams().seek())
     }
 
     /// Gives the communicator the first of the places that all ranks have.
     pub fn place_stream(&self, on_all: u64) -> Option<usize> {
-        self.site.host.inside(|| self.node.state().machine.place_stream(on_all, monotonic_ms()))
+        self.site.host.inside(|| self.node.state().machine.streams().place(on_all, monotonic_ms()))
     }
 
     pub fn close_stream(&self, stream: usize) {
-        self.site.host.inside(|| self.node.state().machine.close_stream(stream));
+        self.site.host.inside(|| self.node.state().machine.streams().close(stream));
     }
 
     /// Takes this rank's turn for a call that all ranks make, with what other threads agree on
@@ -38,17 +38,17 @@ impl Conference {
             let Some(comm) = comm else { return Ok(()) };
             loop {
                 comm.barrier()?;
-                let taken = self.node.state().machine.take_turn();
+                let taken = self.node.state().machine.streams().take_turn();
                 if !any(comm.as_ref(), !taken)? {
                     return Ok(());
                 }
-                self.node.state().machine.end_turn(CALLS);
+                self.node.state().machine.streams().end_turn(CALLS);
             }
         })
     }
 
     pub fn give_turn(&self) {
-        self.site.host.inside(|| self.node.state().machine.end_turn(CALLS));
+        self.site.host.inside(|| self.node.state().machine.streams().end_turn(CALLS));
     }
 
     pub(crate) fn calls(&self) -> usize {

@@ -30,7 +30,7 @@ impl Conference {
             state.view.take_far_news(); // there is no other node
         }
         self.note_encoded(&mut state);
-        let had_turn = state.machine.has_turn(stream);
+        let had_turn = state.machine.streams().has_turn(stream);
         let agreement = state.machine.pass(stream, kind, monotonic_ms());
         self.grant_idle(&state, stream, carries);
         let deletes = state.view.take_thrown_away();
@@ -53,7 +53,7 @@ impl Conference {
         }
         let mut state = self.node.state();
         if !had_turn {
-            state.machine.end_turn(stream);
+            state.machine.streams().end_turn(stream);
         }
         self.grant_idle(&state, stream, carries);
         agreed.unwrap_or(false)

@@ -89,7 +89,6 @@ impl Node {
         rank == self.site.rank || self.neighbours.ranks().contains(&rank)
     }
 
-    /// This rank is about to write a file. `false`: it has not heard all, and nobody was told.
     /// Tells that a file is about to be written. `false`: this rank has not heard all, and nobody
     /// was told.
     pub(crate) fn claim(&self, claim: &WriteClaim) -> bool {

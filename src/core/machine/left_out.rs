@@ -1,29 +1,28 @@
 //! What a flush leaves out, and what it takes along of older datasets.
 
-use crate::machine::matters::logs::Logs;
-use crate::machine::state::{Deleted, LocalFile, OnPfs, RunFacts, SharedDataset, Standing};
-use crate::machine::terms::DatasetKey;
+use super::parts::Machine;
+use super::state::{Deleted, LocalFile, OnPfs, SharedDataset, Status};
+use super::terms::DatasetKey;
 
-/// Judges what a flush writes.
-pub struct LeftOut<'a> {
-    pub facts: &'a RunFacts,
-    pub logs: &'a Logs,
-}
-
-impl LeftOut<'_> {
-    /// Does what `Machine::is_left_out` does.
+impl Machine {
+    /// Tells whether a flush of the dataset must not write this file of ours: its deletion is real,
+    /// or the PFS has it under another name or with newer content of this rank, or it is never
+    /// quiet.
     pub fn is_left_out(&self, key: &DatasetKey, name: &str) -> bool {
         self.is_withdrawn(key, name) || self.is_replaced(key, name)
     }
 
-    /// Does what `Machine::is_left_out_now` does.
+    /// Does what [`Machine::is_left_out`] does, for a thread that has its turn to give the file its
+    /// name. Flushes that have begun since do not keep it back: other ranks' threads may have named
+    /// their files, and the PFS would have a part of this flush.
     pub fn is_left_out_now(&self, key: &DatasetKey, name: &str) -> bool {
         self.is_gone(key, name)
             || self.facts.has_newer(key, name, OnPfs::There)
             || self.is_replaced(key, name)
     }
 
-    /// Does what `Machine::files_along` does.
+    /// Finds this rank's files of `along` that a flush of `head` publishes with its own: those of
+    /// which no complete dataset up to it has newer content.
     pub fn files_along(
         &self,
         along: &[DatasetKey],
@@ -33,7 +32,7 @@ impl LeftOut<'_> {
         let end = datasets.iter().position(|dataset| dataset.key == *head);
         let until = &datasets[..end.map_or(datasets.len(), |end| end + 1)];
         let counts =
-            |key: &DatasetKey| along.contains(key) || self.facts.status(key) == Standing::Confirmed;
+            |key: &DatasetKey| along.contains(key) || self.facts.status(key) == Status::Confirmed;
         let names = |key: &DatasetKey| {
             let from = until.iter().skip_while(|dataset| dataset.key != *key);
             let newer = from.clone().skip(1).filter(|newer| counts(&newer.key));
@@ -64,13 +63,11 @@ impl LeftOut<'_> {
         moved || silenced || real
     }
 
-    /// The dataset is flushed only for what nothing newer has, since it is not complete (any more),
-    /// and a newer confirmed one has this, or at the end any newer one a pointer file: that comes
-    /// to the PFS in any case, and what the older one names is not whole.
+    /// The dataset is flushed only for what nothing newer has, and a newer confirmed one has this,
+    /// or at the end any newer one a pointer file: that comes to the PFS in any case.
     fn is_replaced(&self, key: &DatasetKey, name: &str) -> bool {
-        let datasets = &self.facts.series[key.series].datasets;
-        let newer = datasets.iter().skip_while(|dataset| dataset.key != *key).skip(1);
-        let mut newer = newer.filter(|newer| self.facts.status(&newer.key) == Standing::Confirmed);
+        let newer = self.facts.series[key.series].newer(key);
+        let mut newer = newer.filter(|newer| self.facts.status(&newer.key) == Status::Confirmed);
         let has_id = self.facts.config.series[key.series].has_id;
         let partial = |shared: &SharedDataset| {
             shared.is_second_rate() || (has_id && shared.told.deleted_from)
