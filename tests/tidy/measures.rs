@@ -35,7 +35,7 @@ const TODAY: &[(&str, usize)] = &[
     ("flags of LookResult", 5),
     ("flags of OnPrefix", 6),
     ("flags of RunDataset", 5),
-    ("names of several types", 24),
+    ("names of several types", 19),
     ("parameters that are tuples", 22),
     ("src/core/cache, circle of files", 2),
 ];

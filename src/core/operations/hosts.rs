@@ -71,7 +71,6 @@ impl HostList {
     }
 }
 
-/// A name with a number between two texts; `width` counts if the number has leading zeros.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct NumberedName {
     before: String,
@@ -80,7 +79,6 @@ struct NumberedName {
 }
 
 impl NumberedName {
-    /// The compressed form of hosts that differ in the number only; `numbers` are sorted.
     fn with(&self, numbers: &[u64]) -> String {
         let NumberedName { before, behind, width } = self;
         if let [number] = numbers {

@@ -102,7 +102,6 @@ impl Listing {
         Ok(listing)
     }
 
-    /// The ids are those of datasets that the prefix has.
     fn add_prefix(&mut self) -> Result<BTreeSet<u64>> {
         let prefix = &self.places.prefix;
         let mut ids = BTreeSet::new();
@@ -168,10 +167,8 @@ impl Listing {
                 let part = state.parts.iter().find(|part| of_it(&part.claim))?;
                 Some(FilePlace::Node(node.clone(), part.dir.clone()))
             });
-            let place = match entry.meta.on_prefix {
-                true => FilePlace::Prefix,
-                false => cached.unwrap_or(FilePlace::Nowhere),
-            };
+            let on_prefix = entry.meta.on_prefix.then_some(FilePlace::Prefix);
+            let place = on_prefix.or(cached).unwrap_or(FilePlace::Nowhere);
             self.files.push(Listed {
                 meta: entry.meta,
                 rank: Some(entry.rank),

@@ -50,7 +50,6 @@ pub fn answer(question: &Question, places: &JobPlaces, node: &str) -> Result<KvT
     }
 }
 
-/// Returns the numbers of files that could not be copied, and why.
 fn bring(places: &JobPlaces, folder: &Path, node: &str) -> Result<KvTree> {
     let path = folder.join(WANTED);
     let list = KvTree::read_file(&path)?;

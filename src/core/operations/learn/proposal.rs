@@ -77,11 +77,16 @@ impl Proposal {
     pub fn config(&self) -> String {
         let mut text = String::new();
         for (at, series) in self.series.iter().enumerate() {
-            let name = parameter(at);
-            let all: Vec<&str> = series.patterns.iter().map(|one| one.text.as_str()).collect();
-            text += &format!("{name}={}\n", all.join(", "));
+            text += &format!("{}={}\n", parameter(at), series.list());
         }
         text
+    }
+}
+
+impl ProposedSeries {
+    fn list(&self) -> String {
+        let all: Vec<&str> = self.patterns.iter().map(|one| one.text.as_str()).collect();
+        all.join(", ")
     }
 }
 
@@ -230,9 +235,7 @@ fn add_generations(files: &[Written], groups: &mut Vec<Group>, shape: NameShape)
     let written = generations(files, &shape);
     match groups.iter_mut().find(|group| together(&written, &group.begun)) {
         Some(group) => group.shapes.push(shape),
-        None => {
-            groups.push(Group { shapes: vec![shape], begun: written, ..Group::default() });
-        }
+        None => groups.push(Group { shapes: vec![shape], begun: written, ..Group::default() }),
     }
 }
 
@@ -251,14 +254,9 @@ fn join_below(files: &[Written], group: &mut Group) {
     let heads: BTreeSet<String> = group.shapes.iter().filter_map(|one| head(group, one)).collect();
     for head in heads {
         let below = |one: &NameShape| one.pattern.starts_with(&format!("{head}/"));
-        let count = group.shapes.iter().filter(|one| below(one)).count();
-        let own: BTreeSet<usize> = group
-            .shapes
-            .iter()
-            .filter(|one| below(one))
-            .flat_map(|one| &one.files)
-            .map(|(at, _)| *at)
-            .collect();
+        let inside = || group.shapes.iter().filter(|one| below(one));
+        let count = inside().count();
+        let own: BTreeSet<usize> = inside().flat_map(|one| &one.files).map(|(at, _)| *at).collect();
         let joined = format!("{head}/**");
         let foreign = |set: &SeriesSet| {
             let mut others = (0..files.len()).filter(|at| !own.contains(at));
@@ -345,14 +343,7 @@ fn compiled(patterns: &[String]) -> Option<SeriesSet> {
 
 /// Matches the examples as a run would, and notes names that another series takes.
 fn try_out(proposal: &mut Proposal) {
-    let lists: Vec<String> = proposal
-        .series
-        .iter()
-        .map(|one| {
-            let all: Vec<&str> = one.patterns.iter().map(|one| one.text.as_str()).collect();
-            all.join(", ")
-        })
-        .collect();
+    let lists: Vec<String> = proposal.series.iter().map(ProposedSeries::list).collect();
     let Some(set) = compiled(&lists) else { return };
     for (at, series) in proposal.series.iter_mut().enumerate() {
         for pattern in &series.patterns {

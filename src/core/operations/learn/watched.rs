@@ -92,11 +92,8 @@ pub(super) fn of_texts(texts: &[String]) -> Option<Watched> {
     let mut watched = Watched::default();
     for (at, text) in texts.iter().enumerate() {
         let Some((head, body)) = text.split_once('\n') else { continue };
-        let Some((rank, prefix)) =
-            head.strip_prefix("watch 1 ").and_then(|rest| rest.split_once(' '))
-        else {
-            continue;
-        };
+        let named = head.strip_prefix("watch 1 ").and_then(|rest| rest.split_once(' '));
+        let Some((rank, prefix)) = named else { continue };
         watched.prefix = PathBuf::from(unescaped(prefix));
         watched.ranks += 1;
         let rank = rank.parse().unwrap_or(at);
@@ -137,7 +134,6 @@ fn unescaped(text: &str) -> String {
 struct Story {
     prefix: PathBuf,
     files: Vec<Written>,
-    /// The writing that a name stands for now.
     named: BTreeMap<String, usize>,
     /// Names that MPI-IO opens, on several ranks perhaps.
     shared: BTreeSet<String>,
@@ -152,14 +148,12 @@ impl Story {
             "close" => self.closed(line),
             "mpi" => self.shared.extend(self.name(&line.rest)),
             "unlink" => {
-                if let Some(name) = self.name(&line.rest) {
-                    self.remove(&name, line.time);
-                }
+                let name = self.name(&line.rest);
+                name.into_iter().for_each(|name| self.remove(&name, line.time));
             }
             "rename" => {
-                if let Some((from, to)) = line.rest.split_once('\t') {
-                    self.renamed(from, to, line.time);
-                }
+                let names = line.rest.split_once('\t');
+                names.into_iter().for_each(|(from, to)| self.renamed(from, to, line.time));
             }
             "link" => self.linked(line),
             _ => {}
@@ -243,12 +237,8 @@ impl Story {
         let (from, to) = (self.name(from), self.name(to));
         let Some(from) = from else { return };
         let below = format!("{from}/");
-        let moved: Vec<String> = self
-            .named
-            .keys()
-            .filter(|name| **name == from || name.starts_with(&below))
-            .cloned()
-            .collect();
+        let is_moved = |name: &&String| **name == from || name.starts_with(&below);
+        let moved: Vec<String> = self.named.keys().filter(is_moved).cloned().collect();
         for name in moved {
             let Some(to) = &to else {
                 self.remove(&name, time);

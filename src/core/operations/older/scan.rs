@@ -2,7 +2,6 @@
 //! filemaps tell how many files a rank has, sidecars what each should be.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -198,10 +197,7 @@ impl Sidecar {
     fn read(path: &Path) -> Option<Self> {
         let tree = KvTree::read_file(path).ok()??;
         Some(Sidecar {
-            name: Path::new(tree.get_value("FILE")?)
-                .file_name()
-                .and_then(OsStr::to_str)?
-                .to_owned(),
+            name: Path::new(tree.get_value("FILE")?).file_name()?.to_str()?.to_owned(),
             is_redundancy: tree.get_value("TYPE") == Some("XOR"),
             complete: tree.get_value("COMPLETE") == Some("1"),
             size: tree.get_u64("SIZE")?,

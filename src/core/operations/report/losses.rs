@@ -52,7 +52,6 @@ fn failure(runs: &[RunStory], at: usize, run: &RunStory) -> Failure {
     }
 }
 
-/// Seconds of running time between two times.
 fn worked(runs: &[RunStory], from: u64, to: u64) -> u64 {
     let of = |run: &RunStory| run.seen.min(to).saturating_sub(run.started.max(from));
     runs.iter().map(of).sum()

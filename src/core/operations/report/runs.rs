@@ -119,7 +119,6 @@ impl RunStory {
     }
 }
 
-/// Returns the launches that a log tells of; each begins with its START.
 pub(super) fn stories(events: &[Logged]) -> Vec<RunStory> {
     let mut runs: Vec<RunStory> = Vec::new();
     for event in events {

@@ -109,7 +109,6 @@ pub fn read_status(prefix: &Path) -> PrefixStatus {
     status
 }
 
-/// An error goes to `unreadable`.
 fn kept<T>(read: Result<T>, unreadable: &mut Vec<Unread>) -> Option<T> {
     let note = |error: Error| unreadable.push(Unread { id: error.id(), text: error.to_string() });
     read.map_err(note).ok()
@@ -153,7 +152,6 @@ fn begun(holder: &str) -> Option<u64> {
     holder.rsplit(", ").next()?.parse().ok()
 }
 
-/// The current dataset, else the newest checkpoint.
 fn goes_on_from(index: &PrefixIndex) -> Option<IndexEntry> {
     let usable = |entry: &&IndexEntry| {
         let is_output =

@@ -239,7 +239,6 @@ fn is_of_pals(told: &str) -> bool {
         && words.next().is_some_and(|word| word.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// The value is in the same word in `--host=a` and `-n4`.
 fn option(word: &str, names: &[&str]) -> Option<(String, Option<String>)> {
     let bare = word.strip_prefix('-')?;
     let bare = bare.strip_prefix('-').unwrap_or(bare);

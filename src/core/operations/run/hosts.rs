@@ -45,14 +45,11 @@ pub(super) fn repeated(text: &str) -> Option<Vec<usize>> {
     let mut counts = Vec::new();
     for part in text.split(',') {
         let (count, times) = match part.split_once("(x") {
-            Some((count, rest)) => (count, rest.strip_suffix(')')?.parse().ok()?),
+            Some((count, rest)) => (count, rest.strip_suffix(')')?.parse::<usize>().ok()?),
             None => (part, 1),
         };
         // No cluster has more nodes; a number that is wrong is no reason to fill the memory.
-        counts.extend(std::iter::repeat_n(
-            count.parse::<usize>().ok()?,
-            std::cmp::min(times, 1 << 20),
-        ));
+        counts.extend(std::iter::repeat_n(count.parse::<usize>().ok()?, times.min(1 << 20)));
     }
     Some(counts)
 }

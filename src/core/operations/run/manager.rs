@@ -36,8 +36,8 @@ impl Shell {
         Shell { words, line: true }
     }
 
-    fn starter(words: &[&str]) -> Shell {
-        Shell { words: words.iter().map(|&word| word.to_owned()).collect(), line: false }
+    fn starter(words: &str) -> Shell {
+        Shell { words: words.split(' ').map(str::to_owned).collect(), line: false }
     }
 
     /// Makes the command line that runs `words` on `host`.
@@ -156,11 +156,9 @@ impl Manager for Slurm {
         let names = HostList::expand(list)?;
         let tasks = of(["SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"]);
         let slots = tasks.and_then(|text| repeated(text)).unwrap_or_default();
-        let host = |(at, name): (usize, &String)| RunHost {
-            name: name.clone(),
-            slots: slots.get(at).copied(),
-        };
-        Ok(names.hosts().iter().enumerate().map(host).collect())
+        let slots = slots.into_iter().map(Some).chain(std::iter::repeat(None));
+        let hosts = names.hosts().iter().cloned().zip(slots);
+        Ok(hosts.map(|(name, slots)| RunHost { name, slots }).collect())
     }
 
     fn end_time(&self, commands: &dyn Commands, _now: u64) -> Option<u64> {
@@ -179,18 +177,9 @@ impl Manager for Slurm {
     }
 
     fn shell(&self) -> Option<Shell> {
-        Some(Shell::starter(&[
-            "srun",
-            "--overlap",
-            // `sbatch --export=NONE` would keep even PATH from it.
-            "--export=ALL",
-            "--mpi=none",
-            "--quiet",
-            "-N1",
-            "-n1",
-            "-w",
-            "{host}",
-        ]))
+        // `sbatch --export=NONE` would keep even PATH from it, without `--export=ALL`.
+        let words = "srun --overlap --export=ALL --mpi=none --quiet -N1 -n1 -w {host}";
+        Some(Shell::starter(words))
     }
 }
 
@@ -220,7 +209,7 @@ impl Manager for Flux {
     }
 
     fn shell(&self) -> Option<Shell> {
-        Some(Shell::starter(&["flux", "run", "-N1", "-n1", "--requires=host:{host}"]))
+        Some(Shell::starter("flux run -N1 -n1 --requires=host:{host}"))
     }
 }
 
@@ -304,7 +293,7 @@ impl Manager for Lsf {
     }
 
     fn shell(&self) -> Option<Shell> {
-        Some(Shell::starter(&["blaunch", "-no-shell"]))
+        Some(Shell::starter("blaunch -no-shell"))
     }
 }
 

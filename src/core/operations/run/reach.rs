@@ -106,10 +106,8 @@ impl Reach<'_> {
         all.insert("SCR_PREFIX".into(), places.prefix.display().to_string());
         all.insert("SCR_JOB_ID".into(), places.address.job.clone());
         all.insert("SCR_USER_NAME".into(), places.address.user.clone());
-        all.insert(
-            "SCR_CNTL_BASE".into(),
-            self.settings.get(keys::CNTL_BASE).display().to_string(),
-        );
+        let control = self.settings.get(keys::CNTL_BASE);
+        all.insert("SCR_CNTL_BASE".into(), control.display().to_string());
         if let Some(path) = self.environment.get("SCR_CONF_FILE").filter(|path| !path.is_empty()) {
             let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
             all.insert("SCR_CONF_FILE".into(), absolute.display().to_string());

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::ledger::Ledger;
 use super::sync_flush::{decided, finish_journal, give_up};
 use super::throttle::Throttle;
-use super::work::Work;
+use super::work::LimitedWork;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, FileLock, join_relative};
@@ -103,7 +103,7 @@ pub fn stage_node(
             };
             let Some(files) = node.own_files(&part, &known)? else { continue };
             let _turn = node.wait_for_turn(index, parts.len())?;
-            let work = Work::begin(Throttle::new(rate, known.percent));
+            let work = LimitedWork::begin(Throttle::new(rate, known.percent));
             match node.copy(&part, files, work) {
                 Ok(count) => staged.files += count,
                 Err(_) if node.is_stopped() => {
@@ -172,7 +172,12 @@ impl Node<'_> {
         Ok(None)
     }
 
-    fn copy(&mut self, part: &Catalog, files: Vec<OnItsWay<'_>>, mut work: Work) -> Result<u64> {
+    fn copy(
+        &mut self,
+        part: &Catalog,
+        files: Vec<OnItsWay<'_>>,
+        mut work: LimitedWork,
+    ) -> Result<u64> {
         let mut ledger = Ledger::new(self.path);
         let copied = self.copy_files(part, files, &mut work, &mut ledger);
         // Stopped, too: whoever is next goes on from there.
@@ -184,7 +189,7 @@ impl Node<'_> {
         &mut self,
         part: &Catalog,
         files: Vec<OnItsWay<'_>>,
-        work: &mut Work,
+        work: &mut LimitedWork,
         ledger: &mut Ledger<'_>,
     ) -> Result<u64> {
         let (mut count, mut stager) = (0, Stager::default());

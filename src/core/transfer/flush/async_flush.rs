@@ -25,7 +25,7 @@ use super::polling;
 use super::sync_flush::{Announced, announce_flush, keep_window};
 use super::throttle::Throttle;
 use super::turns::{self, Turn};
-use super::work::Work;
+use super::work::LimitedWork;
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, Ctx};
 use crate::error::{Error, Result};
@@ -60,18 +60,18 @@ pub enum Advance {
     Failed(String),
 }
 
-pub struct Under(Arc<Job>);
+pub struct Under(Arc<FlushJob>);
 
 /// A flush that is under way; one on each rank.
 pub struct AsyncFlush {
-    job: Arc<Job>,
+    job: Arc<FlushJob>,
     thread: Option<JoinHandle<()>>,
     outcome: Option<Advance>,
     /// What has left the prefix for it (`SCR_PREFIX_SIZE`); known to rank 0.
     pub left: Left,
 }
 
-struct Job {
+struct FlushJob {
     rank: usize,
     record: DatasetRecord,
     dir: PathBuf,
@@ -116,7 +116,7 @@ impl AsyncFlush {
         let nodes = ctx.world.size() / ctx.node.size().max(1);
         let dir = ctx.layout.data_dir(&record);
         let (writers, node_files) = node_files(ctx, &part, &dir)?;
-        let job = Arc::new(Job {
+        let job = Arc::new(FlushJob {
             rank: ctx.world.rank(),
             dir,
             leads: ctx.is_node_leader().then(|| ctx.world.rank()),
@@ -228,7 +228,7 @@ impl AsyncFlush {
     }
 }
 
-impl Job {
+impl FlushJob {
     fn own_files(&self) -> impl Iterator<Item = &FileMeta> {
         self.record.files.iter().filter(|file| !file.on_prefix)
     }
@@ -246,7 +246,7 @@ impl Job {
         ledger::leave(&self.transfer_file, &self.node_files)
     }
 
-    fn run(&self, before: Option<&Job>, publish_if: &PublishIf) {
+    fn run(&self, before: Option<&FlushJob>, publish_if: &PublishIf) {
         // Rank 0 hears of it by the journal and tells it, unless that is what fails.
         if let Err(error) = self.take_part(before, publish_if)
             && !self.stopped()
@@ -260,7 +260,7 @@ impl Job {
         }
     }
 
-    fn take_part(&self, before: Option<&Job>, publish_if: &PublishIf) -> Result<()> {
+    fn take_part(&self, before: Option<&FlushJob>, publish_if: &PublishIf) -> Result<()> {
         let turn = || Ok(before.is_none_or(|before| before.is_over()));
         if !self.wait(self.options.pause, turn)? {
             return Ok(());
@@ -344,7 +344,7 @@ impl Job {
 
     fn stage_files(&self, ledger: &mut Ledger<'_>) -> Result<()> {
         let rate = self.options.bytes_per_second as f64 * self.turn.share;
-        let mut work = Work::begin(Throttle::new(rate, self.options.percent));
+        let mut work = LimitedWork::begin(Throttle::new(rate, self.options.percent));
         let is_limited = || Ok(!self.stopped() && !self.hurry.load(Ordering::Relaxed));
         let known = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
         let mut stager = Stager::default();

@@ -155,7 +155,6 @@ fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64
     first_error.map_or(marked, Err).map(|()| copied)
 }
 
-/// Waits until no more ranks than the width are at work.
 fn wait_for_turn(job: &BackgroundJob, wish: &Wish) {
     let Some(before) = job.rank.checked_sub(job.width) else { return };
     let folder = marks_folder(&job.prefix, job.record.dataset_id);

@@ -53,7 +53,7 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// What an earlier launch has written of the files counts.
+/// Enters files; what an earlier launch has written of them counts.
 pub(super) fn enter(path: &Path, options: &Options, files: &[Way]) -> Result<()> {
     if files.is_empty() {
         return Ok(());

@@ -156,7 +156,7 @@ pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
     })
 }
 
-/// Collective.
+/// Writes what the node stages into the journal. Collective.
 pub(super) fn announce_part(
     ctx: &Ctx,
     journal: &Journal,
@@ -167,7 +167,7 @@ pub(super) fn announce_part(
     agree(ctx.world, if ctx.is_node_leader() { write() } else { Ok(()) })
 }
 
-/// The files of one rank.
+/// Lists the files of one rank.
 pub(super) fn part_of(rank: usize, record: &DatasetRecord) -> Catalog {
     let entries = record.files.iter().cloned().map(|meta| CatalogEntry { rank, meta }).collect();
     Catalog { id: record.dataset_id, epoch: record.epoch, key: record.key.clone(), entries }
@@ -302,8 +302,8 @@ pub fn roll_back(ctx: &Ctx, id: u64) -> Result<()> {
     agree(ctx.world, if ctx.world.rank() == 0 { journal.remove() } else { Ok(()) })
 }
 
-/// A flush is completed if it is committed or staged everywhere; not if a newer one has taken its
-/// names meanwhile, or the program has written them anew. `keep` as in [`announce`].
+/// Decides whether a flush is completed: one that is committed or staged everywhere, unless a newer
+/// one has taken its names or the program has written them anew. `keep` as in [`announce`].
 pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Option<Decided>> {
     let committed = journal.committed()?;
     let is_committed = committed.is_some();

@@ -19,7 +19,7 @@ struct Load {
     bytes: u64,
 }
 
-/// `bytes` is what this rank has to copy. Collective.
+/// Finds this rank's place; `bytes` is what it has to copy. Collective.
 pub(super) fn gather(ctx: &Ctx, bytes: u64) -> Result<Turn> {
     let leader = words::broadcast(ctx.node, ctx.world.rank() as u64, 0)?;
     let all = words::all_gather(ctx.world, [leader, bytes])?.into_iter();

@@ -1,4 +1,4 @@
-//! Work within limits: what a thread has worked is its time less what it has waited for a
+//! LimitedWork within limits: what a thread has worked is its time less what it has waited for a
 //! processor, which on a busy machine is most of it.
 
 use std::time::{Duration, Instant};
@@ -9,15 +9,15 @@ use crate::system::waited_for_processor;
 
 const SHORT: Duration = Duration::from_millis(1);
 
-pub(super) struct Work {
+pub(super) struct LimitedWork {
     throttle: Throttle,
     begun: Instant,
     lap: Lap,
 }
 
-impl Work {
-    pub fn begin(throttle: Throttle) -> Work {
-        Work { throttle, begun: Instant::now(), lap: Lap::begin() }
+impl LimitedWork {
+    pub fn begin(throttle: Throttle) -> LimitedWork {
+        LimitedWork { throttle, begun: Instant::now(), lap: Lap::begin() }
     }
 
     pub fn piece(&self, most: usize) -> usize {
@@ -48,7 +48,6 @@ impl Work {
 
 struct Lap {
     begun: Instant,
-    /// What the thread had waited at or before the begin.
     waited: Duration,
 }
 

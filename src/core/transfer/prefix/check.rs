@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::findings::{Findings, Verdict, length_of, wrong};
+use super::findings::{Findings, PrefixVerdict, length_of, wrong};
 use super::index::{enter, enter_replaced};
 use super::others::of_newer;
 use super::paths::{DROPPED_NAME, change_index, copy_place, folder};
@@ -53,11 +53,11 @@ pub fn check_files(prefix: &Path, entry: &IndexEntry, contents: bool) -> Checked
     if verdict.fault.is_none() {
         faults.clear();
     }
-    let Verdict { gone, remark, unchecked, .. } = verdict;
+    let PrefixVerdict { gone, remark, unchecked, .. } = verdict;
     Checked { faults, gone, remark, unchecked: unchecked.files }
 }
 
-fn look(prefix: &Path, summary: &Summary, contents: bool) -> (Verdict, Vec<String>) {
+fn look(prefix: &Path, summary: &Summary, contents: bool) -> (PrefixVerdict, Vec<String>) {
     let files: Vec<&FileMeta> = summary.files.values().flatten().collect();
     let look = |at: usize| {
         let mut found = Findings::default();
@@ -81,8 +81,6 @@ fn check_kept(prefix: &Path, summary: &Summary, contents: bool) -> Vec<String> {
     in_lanes((LANES, &|| {}), files.len(), &look).into_iter().flatten().collect()
 }
 
-/// Enters dataset `id`, whose summary is on the prefix, into the index; `None` if it is there and
-/// nothing is to be changed.
 pub fn enter_again(prefix: &Path, id: u64) -> Result<Option<IndexEntry>> {
     let dir = folder(prefix, id);
     let (summary, dropped) = (dir.join(SUMMARY_NAME), dir.join(DROPPED_NAME));

@@ -35,7 +35,7 @@ pub(super) struct Findings {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct PrefixVerdict {
     pub fault: Option<String>,
     pub gone: bool,
     pub anew: bool,
@@ -157,7 +157,7 @@ impl Findings {
     }
 
     /// Decides what follows for a dataset of `files` files, of which newer ones have `others`.
-    pub fn judge(self, files: usize, others: &BTreeSet<String>) -> Verdict {
+    pub fn judge(self, files: usize, others: &BTreeSet<String>) -> PrefixVerdict {
         let Findings { odd, unchecked } = self;
         let (rewritten, odd): (Vec<Odd>, Vec<Odd>) = odd.into_iter().partition(|one| one.rewritten);
         let (theirs, odd): (Vec<Odd>, Vec<Odd>) = odd
@@ -178,7 +178,7 @@ impl Findings {
             _ => left_half.map(|wrong| format!("{wrong}; it was written to since")),
         };
         let fault = wrong.filter(|_| !gone);
-        Verdict { fault, gone, anew, remark, unchecked, cut_short }
+        PrefixVerdict { fault, gone, anew, remark, unchecked, cut_short }
     }
 
     pub fn to_tree(&self) -> KvTree {
@@ -247,7 +247,7 @@ impl Unchecked {
     }
 }
 
-impl Verdict {
+impl PrefixVerdict {
     pub fn to_tree(&self) -> KvTree {
         let mut tree = self.unchecked.to_tree();
         for (key, text) in [("FAULT", &self.fault), ("REMARK", &self.remark)] {
@@ -261,8 +261,8 @@ impl Verdict {
         tree
     }
 
-    pub fn from_tree(tree: &KvTree) -> Verdict {
-        Verdict {
+    pub fn from_tree(tree: &KvTree) -> PrefixVerdict {
+        PrefixVerdict {
             fault: tree.get_value("FAULT").map(str::to_owned),
             gone: tree.get_flag("GONE"),
             anew: tree.get_flag("ANEW"),
@@ -324,12 +324,12 @@ mod tests {
     }
 
     /// Of a dataset of two files; what is said travels.
-    fn judged(odd: Vec<Odd>, others: &[&str]) -> Verdict {
+    fn judged(odd: Vec<Odd>, others: &[&str]) -> PrefixVerdict {
         let found = Findings { odd, unchecked: Unchecked::default() };
         let found = Findings::from_tree(&found.to_tree());
         let others = others.iter().map(|name| (*name).to_owned()).collect();
         let verdict = found.judge(2, &others);
-        assert_eq!(Verdict::from_tree(&verdict.to_tree()), verdict);
+        assert_eq!(PrefixVerdict::from_tree(&verdict.to_tree()), verdict);
         verdict
     }
 
@@ -360,9 +360,9 @@ mod tests {
 
     #[test]
     fn what_others_have_written_does_not_count_and_what_was_left_half_is_told() {
-        assert_eq!(judged(vec![odd("a", Some(3), true)], &["a"]), Verdict::default());
+        assert_eq!(judged(vec![odd("a", Some(3), true)], &["a"]), PrefixVerdict::default());
         let pointer = Odd { is_pointer: true, ..odd("a", Some(3), true) };
-        assert_eq!(judged(vec![pointer], &[]), Verdict::default());
+        assert_eq!(judged(vec![pointer], &[]), PrefixVerdict::default());
         let half = Odd { rewritten: true, ..odd("a", Some(3), true) };
         let half = judged(vec![half], &[]);
         assert_eq!((half.gone, half.fault), (false, None));

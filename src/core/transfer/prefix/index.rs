@@ -61,7 +61,6 @@ pub(crate) fn record_flushed(
     })
 }
 
-/// Enters a dataset of which not everything could be saved, for people to see.
 pub fn record_incomplete(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
     let dataset = Dataset { id, name: key.name(), key: key.clone(), ..Dataset::default() };
     let (dir, dataset) = (folder_name(id), Some(dataset));
@@ -160,8 +159,7 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
     replace_older(index, dataset);
     let dir = folder_name(dataset.id);
     let before = index.by_id(dataset.id).cloned().unwrap_or_default();
-    // Failures of an earlier copy say nothing about this one; a dataset that the program has refused
-    // is refused wherever it is read.
+    // Failures of an earlier copy say nothing about this one; a refusal by the program does.
     index.insert(IndexEntry {
         id: dataset.id,
         dir: dir.clone(),
@@ -223,7 +221,6 @@ pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
     Ok(index.newest_first().map(describe).collect())
 }
 
-/// Notes in the index that a launch is about to restart from dataset `id`.
 pub fn note_attempt(prefix: &Path, id: u64) -> Result<()> {
     change_index(prefix, |index| {
         if let Some(entry) = index.by_id_mut(id) {

@@ -73,7 +73,6 @@ pub fn is_marked_removed(prefix: &Path, series: &str, id: &str) -> bool {
     !matches!(mark(prefix, series, id).try_exists(), Ok(false))
 }
 
-/// Takes away the marks of all but the `known` series and ids.
 pub fn sweep_marks<'a>(prefix: &Path, known: impl Iterator<Item = (&'a str, &'a str)>) {
     let folder = marks(prefix);
     let known: Vec<PathBuf> = known.map(|(series, id)| mark(prefix, series, id)).collect();
@@ -90,7 +89,6 @@ pub fn note_removal(prefix: &Path, series: &str, left: Option<CourseTurn>) -> Re
     })
 }
 
-/// Returns what [`note_removal`] has noted, by series.
 pub fn removals(prefix: &Path) -> Result<Vec<(String, CourseTurn)>> {
     Ok(read_index(prefix)?.removed.into_iter().collect())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::findings::{Findings, Unchecked, Verdict};
+use super::findings::{Findings, PrefixVerdict, Unchecked};
 use super::index::note_failure;
 use super::others::of_newer;
 use super::paths::{folder, read_index};
@@ -74,7 +74,6 @@ pub fn verify_outdated(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
     verify(ctx, id, check, |_| true)
 }
 
-/// Without ids, files of which `may_change` says so may have changed.
 fn verify(
     ctx: &Ctx,
     id: u64,
@@ -103,7 +102,7 @@ fn verify(
     if verdict.fault.is_some() {
         note_fault(ctx, id)?;
     }
-    let Verdict { fault, gone, anew, remark, unchecked, .. } = verdict;
+    let PrefixVerdict { fault, gone, anew, remark, unchecked, .. } = verdict;
     Ok(Verified { names, fault, gone, anew, remark, unchecked })
 }
 
@@ -118,7 +117,7 @@ fn compare(
     summary: &Summary,
     contents: bool,
     may_change: &dyn Fn(&FileMeta) -> bool,
-) -> Result<Verdict> {
+) -> Result<PrefixVerdict> {
     let own = Findings::of_share(ctx, summary, contents, may_change);
     let report = (own != Findings::default()).then(|| (0, own.to_tree().encode()));
     let mut all = Findings::default();
@@ -131,7 +130,7 @@ fn compare(
         let files = summary.files.values().map(Vec::len).sum();
         answer = all.judge(files, &others).to_tree();
     }
-    Ok(Verdict::from_tree(&trees::from_root(ctx.world, &answer, 0)?))
+    Ok(PrefixVerdict::from_tree(&trees::from_root(ctx.world, &answer, 0)?))
 }
 
 /// Returns the names of the files of dataset `id`; none without a readable summary. Collective.

@@ -105,7 +105,6 @@ pub fn delete_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left>
     Ok(found)
 }
 
-/// A newer dataset has taken the names of one without an id.
 fn is_overwritten(entry: &IndexEntry) -> bool {
     entry.replaced_by.is_some() && named(entry).1.id.is_empty()
 }

@@ -154,7 +154,6 @@ impl Journal {
         names.iter().try_for_each(|name| remove_tree(&self.dir().join(name)))
     }
 
-    /// Revokes commit and plan: what is staged is to go.
     pub fn revoke(&self) -> Result<()> {
         [COMMIT, PLAN].iter().try_for_each(|name| remove_tree(&self.dir().join(name)))?;
         sync_dir(&self.dir())
@@ -173,7 +172,6 @@ impl Journal {
         self.about(PLAN)
     }
 
-    /// Reads the plan, if all files are staged: only the commit was missing.
     pub fn staged_plan(&self) -> Result<Option<About>> {
         let parts = self.parts()?.len();
         let staged = parts > 0 && self.count(Mark::Staged)? == parts;

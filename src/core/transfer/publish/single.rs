@@ -21,21 +21,21 @@ fn notes_folder(prefix: &Path) -> PathBuf {
     own_folder(prefix).join("staged")
 }
 
-struct Note(PathBuf);
+struct StagedNote(PathBuf);
 
-impl Note {
+impl StagedNote {
     /// Leaves a note; without one the file goes to the prefix all the same.
-    pub fn leave(prefix: &Path, target: &Path, epoch: u64) -> Option<Note> {
+    pub fn leave(prefix: &Path, target: &Path, epoch: u64) -> Option<StagedNote> {
         let staged = staged_path(target, epoch).ok()?;
         let path = staged.as_os_str().as_bytes();
         let note = notes_folder(prefix).join(format!("{}-{:08x}", epoch_text(epoch), crc32(path)));
         create_dirs(&notes_folder(prefix), OWN_MODE).ok()?;
         write_ours(&note, path).ok()?;
-        Some(Note(note))
+        Some(StagedNote(note))
     }
 }
 
-impl Drop for Note {
+impl Drop for StagedNote {
     fn drop(&mut self) {
         // A note of a file that is not there any more is harmless.
         let _ = fs::remove_file(&self.0);
@@ -88,7 +88,7 @@ pub(crate) fn publish_as(
     how: CopyOptions<'_>,
     publish_if: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<bool>,
 ) -> Result<(FileMeta, bool)> {
-    let _note = Note::leave(prefix, target, epoch);
+    let _note = StagedNote::leave(prefix, target, epoch);
     let meta = stage(source, target, epoch, expected, how)?;
     crate::system::test_pause("file.staged");
     let mut dir = None;
@@ -173,7 +173,7 @@ mod tests {
         publish_file(dir.path(), &source, &target).unwrap();
         assert_eq!(names_in(&notes_folder(dir.path())).unwrap().len(), 0);
         // The note is left as a kill would leave it: neither renamed nor dropped.
-        std::mem::forget(Note::leave(dir.path(), &target, 9));
+        std::mem::forget(StagedNote::leave(dir.path(), &target, 9));
         let staged = staged_path(&target, 9).unwrap();
         fs::write(&staged, "half").unwrap();
         fs::write(notes_folder(dir.path()).join("damaged"), target.as_os_str().as_bytes()).unwrap();

@@ -64,7 +64,6 @@ pub(crate) fn stage(
     Ok(meta)
 }
 
-/// The directory is there; the file is not durable yet.
 fn stage_unsynced(
     source: &Path,
     target: &Path,
@@ -92,7 +91,6 @@ pub(crate) struct Stager {
 }
 
 impl Stager {
-    /// Does what [`stage`] does; a small file may not be durable before [`Stager::finish`].
     pub fn stage(
         &mut self,
         source: &Path,

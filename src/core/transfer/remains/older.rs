@@ -17,21 +17,19 @@ use crate::transfer::OnlyRebuild;
 use crate::transfer::prefix::index::record_flushed;
 use crate::transfer::prefix::paths::{folder, index_path};
 
-/// What threads that stand for ranks send at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
 const LANES: usize = 8;
 
-type Placed = Vec<(FileMeta, PathBuf)>;
+type PlacedFiles = Vec<(FileMeta, PathBuf)>;
 
 #[derive(Debug, Clone)]
 pub struct Restored {
     pub rank: usize,
-    pub files: Placed,
-    pub redundancy: Placed,
+    pub files: PlacedFiles,
+    pub redundancy: PlacedFiles,
 }
 
-/// Rebuilds what is lost below `work`. The inner error says why that is not possible.
 pub fn restore_flat(
     work: &Path,
     flat: &Flat,
