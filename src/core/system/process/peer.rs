@@ -37,7 +37,7 @@ pub fn raise(fd: OwnedFd) -> OwnedFd {
     }
 }
 
-/// Lets the kernel make its table of this process's descriptors as large as [`raise`] needs it: in
+/// Lets the kernel make its table of this process's descriptors as large as `raise` needs it: in
 /// a process with threads that takes 10 ms and more, for which only who needs the room waits.
 pub fn make_room() {
     if let Ok((one, _)) = UnixStream::pair() {
