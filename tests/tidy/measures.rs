@@ -35,8 +35,8 @@ const TODAY: &[(&str, usize)] = &[
     ("flags of LookResult", 5),
     ("flags of OnPrefix", 6),
     ("flags of RunDataset", 5),
-    ("names of several types", 19),
-    ("parameters that are tuples", 22),
+    ("names of several types", 14),
+    ("parameters that are tuples", 18),
     ("src/core/cache, circle of files", 2),
 ];
 
