@@ -31,14 +31,11 @@ const FLAGS_MAX: usize = 4;
 const AIMS: [(&str, usize); 2] = [("fields of State", 5), ("files with methods of Session", 8)];
 
 const TODAY: &[(&str, usize)] = &[
-    ("flags of Claim", 7),
-    ("flags of LookResult", 5),
     ("flags of OnPrefix", 6),
     ("flags of RunDataset", 5),
-    ("names of several types", 24),
-    ("parameters that are tuples", 22),
+    ("names of several types", 11),
+    ("parameters that are tuples", 17),
     ("preload/src/fd, circle of files", 3),
-    ("src/core/cache, circle of files", 2),
     ("src/core/session, circle of files", 3),
 ];
 

@@ -324,7 +324,9 @@ impl Run<'_> {
             }
             if let Some(reason) = spoiled_in(ctx.prefix, records) {
                 let key = key.clone();
-                found.withheld.push(Withheld::spoiled(*id, key, reason));
+                let spoiled =
+                    Withheld { id: *id, key, reason, spoiled: true, ..Withheld::default() };
+                found.withheld.push(spoiled);
                 continue;
             }
             let there = listed.iter().map(|one| (one.id, &one.key));
