@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use indicatif::HumanBytes;
 use scr_core::error::{Error, Result};
 use scr_core::operations::{
-    Caches, Condition, Depth, Health, Prospect, Repair, Trouble, VerifiedDataset, VerifiedPrefix,
-    VerifyCaches, find_dataset, verify_prefix,
+    Caches, Condition, DamagedFile, Depth, Health, Prospect, Repair, VerifiedDataset,
+    VerifiedPrefix, VerifyCaches, find_dataset, verify_prefix,
 };
 use scr_core::params::keys;
 use serde_json::{Value, json};
@@ -241,8 +241,8 @@ fn health_in_words(one: &Health, found: &Caches) -> String {
     }
 }
 
-fn trouble_in_words(one: &Trouble) -> String {
-    let Trouble { rank, node, fault, set, losses, survives, .. } = one;
+fn trouble_in_words(one: &DamagedFile) -> String {
+    let DamagedFile { rank, node, fault, set, losses, survives, .. } = one;
     let of = if fault.redundancy { "redundancy file " } else { "" };
     let set = match set.len() {
         0 | 1 => "nothing protects it".to_owned(),
@@ -317,7 +317,7 @@ fn caches_in_json(found: &Caches) -> Value {
     })
 }
 
-fn trouble_in_json(one: &Trouble) -> Value {
+fn trouble_in_json(one: &DamagedFile) -> Value {
     json!({
         "node": one.node,
         "rank": one.rank,

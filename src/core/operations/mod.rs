@@ -18,7 +18,9 @@ pub mod run;
 mod transfers;
 mod verify;
 
-pub use crate::cache::{Damage, Depth, Fault, Health, Judged, Left, Prospect, Put, Trouble};
+pub use crate::cache::{
+    Damage, DamagedFile, Depth, Fault, Health, Judged, NotMended, Prospect, Put,
+};
 pub use crate::launch::JobPlaces;
 pub use add::{add_dataset, has_summary};
 pub use caches::{

@@ -313,7 +313,7 @@ impl From<'_> {
             set,
             descriptor,
         };
-        let prepared = prepare(ctx, request, &|action| action().map(|()| true))?;
+        let prepared = prepare(ctx, request, None, &|action| action().map(|()| true))?;
         commit(ctx, &prepared, true)?;
         Ok(Offered {
             id: dataset.id,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scr_core::cache::Claim;
+use scr_core::cache::{Claim, Marks};
 use scr_core::machine::{DatasetKey, Knowledge};
 use scr_core::records;
 
@@ -236,9 +236,11 @@ impl Cluster {
             owner,
             holder: owner,
             prepared: record.prepared && record.id != 0,
-            confirmed: marked(&self.nodes[node].confirmed),
-            offered: marked(&self.nodes[node].offered),
-            trusted: marked(&self.nodes[node].trusted),
+            marks: Marks {
+                confirmed: marked(&self.nodes[node].confirmed),
+                offered: marked(&self.nodes[node].offered),
+                trusted: marked(&self.nodes[node].trusted),
+            },
             present: true,
             intact: true,
             encodings: Vec::new(),

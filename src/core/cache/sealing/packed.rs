@@ -13,11 +13,18 @@
 use std::collections::BTreeMap;
 
 use crate::bytes::{Reader, Writer};
-use crate::cache::CatalogEntry;
 use crate::files::is_safe_relative;
 use crate::records::{FileMeta, FilePart};
 
-/// Writes a list.
+/// A file of a dataset, and the world rank that wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogEntry {
+    /// World rank that wrote it.
+    pub rank: usize,
+    /// Path, size, checksum, times.
+    pub meta: FileMeta,
+}
+
 #[derive(Default)]
 pub(super) struct Packer {
     out: Writer,
@@ -26,7 +33,6 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    /// Writes the next entry.
     pub fn put(&mut self, rank: usize, meta: &FileMeta) {
         let has_attributes = !meta.attributes.is_empty();
         let flags = [meta.crc32.is_some(), meta.on_prefix, has_attributes, meta.part.is_some()];
@@ -57,20 +63,18 @@ impl Packer {
         }
     }
 
-    /// Begins a list of its own with the next entry. Returns the byte at which it begins.
+    /// Begins a list with the next entry, and returns the byte at which it begins.
     pub fn begin(&mut self) -> usize {
         self.name.clear();
         self.numbers = [0; 4];
         self.out.len()
     }
 
-    /// Returns the bytes of the lists.
     pub fn bytes(mut self) -> Vec<u8> {
         self.out.take()
     }
 }
 
-/// Reads one list, entry by entry, without making any that is not asked for.
 pub(super) struct Unpacker<'a> {
     from: Reader<'a>,
     name: Vec<u8>,
@@ -84,7 +88,6 @@ pub(super) struct Unpacker<'a> {
 }
 
 impl<'a> Unpacker<'a> {
-    /// Makes a reader that stands before the first entry of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Unpacker {
             from: Reader::new(bytes),
@@ -98,7 +101,7 @@ impl<'a> Unpacker<'a> {
         }
     }
 
-    /// Goes to the next entry. `None`: there is none, or it is malformed, and bytes are left.
+    /// Goes to the next entry; `None` if there is none, or it is malformed, and bytes are left.
     pub fn step(&mut self) -> Option<()> {
         let mut from = self.from;
         let [has_crc32, on_prefix, has_attributes, is_part] = from.flags()?;
@@ -128,17 +131,15 @@ impl<'a> Unpacker<'a> {
         Some(())
     }
 
-    /// Tells whether all has been read.
     pub fn is_done(&self) -> bool {
         self.from.is_done()
     }
 
-    /// Returns the name of this entry.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// Makes the entry; `None` if it is malformed.
+    /// Returns `None` if the entry is malformed.
     pub fn entry(&self) -> Option<CatalogEntry> {
         let [rank, size, mode, seconds] = self.numbers;
         let text = |bytes: &[u8]| Some(std::str::from_utf8(bytes).ok()?.to_string());
@@ -166,15 +167,14 @@ impl<'a> Unpacker<'a> {
     }
 }
 
-/// Packs the files of one rank as a list.
 pub(super) fn pack(rank: usize, files: &[FileMeta]) -> Vec<u8> {
     let mut packer = Packer::default();
     files.iter().for_each(|meta| packer.put(rank, meta));
     packer.bytes()
 }
 
-/// Reads all entries of a list that another rank has sent. `None` if one is malformed, or has a
-/// name that could lie outside the dataset's directory: names are joined to paths.
+/// Reads a list that another rank has sent; `None` if an entry is malformed, or has a name that
+/// could lie outside the dataset's directory, since names are joined to paths.
 pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<CatalogEntry>> {
     let mut unpacker = Unpacker::new(bytes);
     let mut entries = Vec::new();
@@ -184,14 +184,12 @@ pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<CatalogEntry>> {
     unpacker.is_done().then_some(entries)
 }
 
-/// Joins several lists to one message.
 pub(super) fn join_lists(lists: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Writer::new();
     lists.iter().for_each(|list| _ = out.packed_counted(list));
     out.take()
 }
 
-/// Splits a message of [`join_lists`] into its lists; `None` if it is malformed.
 pub(super) fn split_lists(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let mut from = Reader::new(bytes);
     let mut lists = Vec::new();
@@ -201,7 +199,6 @@ pub(super) fn split_lists(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     Some(lists)
 }
 
-/// Small numbers of either sign as small ones.
 fn zigzag(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)) as u64
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ask::{ask_nodes, parsed};
 use super::exchange::Exchange;
 use super::question::Question;
-use crate::cache::{Depth, Health, Judged, Left, Mended, NodeState, Prospect, Put, judge};
+use crate::cache::{Depth, Health, Judged, Mended, NodeState, NotMended, Prospect, Put, judge};
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
 use crate::operations::prefix::{alone_on_prefix, state_dir};
@@ -34,7 +34,7 @@ pub enum Repair {
     /// A file is right now: dataset, node, file.
     Put(u64, String, Put),
     /// It is not right, for this reason.
-    Left(u64, String, Left),
+    Left(u64, String, NotMended),
     /// A dataset could not be rebuilt, or a node could not take part; why.
     Failed(u64, String),
 }

@@ -130,9 +130,9 @@ impl Conference {
             }
             Ok(quiet)
         };
-        let prepared = cache::prepare_encoded(&ctx, asked.request(plan), encoded, &if_untouched)?;
+        let prepared = cache::prepare(&ctx, asked.request(plan), encoded, &if_untouched)?;
         if let Err(error) = self.check_writers(&plan.key, &prepared.catalog) {
-            let _ = cache::void(&ctx, &key);
+            let _ = ctx.filemap.revoke(&key);
             return Err(error);
         }
         self.commit(&ctx, plan, prepared)

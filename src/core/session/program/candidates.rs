@@ -71,7 +71,7 @@ impl Program {
             (progress.refused.clone(), progress.begin.unwrap_or(Begin::ANYWHERE))
         };
         let all = all.into_iter().filter(|one| !refused.contains(&one.id));
-        let course = begin.course(all, |one| restart::RestartCandidate {
+        let course = begin.course(all, |one| restart::Candidate {
             id: one.id,
             is_cached: one.cached.is_some(),
             is_left: false,

@@ -11,7 +11,9 @@ use crate::machine::Rejected;
 use crate::params::keys;
 use crate::restart::index::{Index, IndexedDataset};
 use crate::restart::plan::{Cached, Restart, Wishes};
-use crate::restart::verdict::{Current, Fate, HiddenBecause, LookResult, LookedFor, StartPlan};
+use crate::restart::verdict::{
+    Current, Fate, FilesFound, HiddenBecause, LookResult, LookedFor, StartPlan,
+};
 use crate::session::{
     prefix::{abandoned::InPlace, hiding::Hidden},
     restart::Restorer,
@@ -124,7 +126,11 @@ impl Restorer {
         };
         let (begin, depth) = (Instant::now(), LookedFor::Candidate { restarts });
         let Some(one) = listed(restart, id) else {
-            restart.learn(id, depth, LookResult { gone: true, ..LookResult::default() });
+            restart.learn(
+                id,
+                depth,
+                LookResult { files: FilesFound::Gone, ..LookResult::default() },
+            );
             return Ok(Verified::default());
         };
         let found = self.prefix.look_at(links, &one, restarts, is_fetch, report)?;
@@ -277,8 +283,7 @@ fn look_of(found: &Verified, id: u64, depth: LookedFor, report: &RebuildReport) 
         depth == LookedFor::ToStay && found.names.iter().any(|name| cached.has(name))
     });
     LookResult {
-        fault: found.fault.is_some(),
-        gone: found.gone,
+        files: FilesFound::of(found.fault.is_some(), found.gone),
         anew: found.anew,
         has_names: !found.names.is_empty(),
         fetched: report.offered.iter().any(|one| one.id == id && one.fetched),

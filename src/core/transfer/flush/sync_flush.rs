@@ -68,8 +68,8 @@ pub fn flush_with(
         return Err(error);
     }
     test_pause("flush.staged");
-    let files = (id, record.epoch, &record.key);
-    let whole = Catalog::gather_on_leaders(ctx, files, &record.files);
+    let files = Some(&record.files[..]);
+    let whole = Catalog::gather_on_leaders(ctx, id, record.epoch, &record.key, files);
     // Rank 0, which leads its node, writes index and summary.
     let entries = agree(ctx.world, whole)?.map_or_else(Vec::new, |whole| whole.entries);
     let parts = (&own, &entries[..]);

@@ -297,7 +297,10 @@ impl Run<'_> {
                 continue;
             }
             if let Some(reason) = spoiled_in(ctx.prefix, records) {
-                found.withheld.push(Withheld::spoiled(*id, key.clone(), reason));
+                let key = key.clone();
+                let spoiled =
+                    Withheld { id: *id, key, reason, spoiled: true, ..Withheld::default() };
+                found.withheld.push(spoiled);
                 continue;
             }
             let there = listed.iter().map(|one| (one.id, &one.key));
