@@ -134,7 +134,9 @@ mod tests {
         };
         bad(&|tree| tree.set_value("FILES", 13));
         bad(&|tree| tree.set_value("FILES", u64::MAX));
-        bad(&|tree| { tree.set("RANK", KvTree::new()); });
+        bad(&|tree| {
+            tree.set("RANK", KvTree::new());
+        });
         bad(&set("FILE", "../../etc/passwd"));
         bad(&set("SIZE", "18446744073709551615"));
     }
