@@ -84,7 +84,7 @@ unsafe fn open_any(
     let call = |to: Option<&CStr>| real(to.map_or(own, CStr::as_ptr));
     if !concerns_files(flags) {
         // SAFETY: `path` is what the program gave for a C string.
-        let done = unsafe { open_handle(dirfd, path, flags, &call) };
+        let done = unsafe { open_handle(dirfd, path, flags, call) };
         return fresh(done.unwrap_or_else(|| call(None)));
     }
     let mode = if flags & libc::O_CREAT == 0 { 0 } else { mode };
