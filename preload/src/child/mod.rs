@@ -149,6 +149,7 @@ static TABLE: Engine = Engine {
     idle,
     note,
     file_open,
+    file_opened,
     open,
     opened,
     written,
@@ -191,7 +192,13 @@ extern "C" fn idle() -> Idle {
     Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0 }
 }
 
-extern "C" fn file_open(_comm: usize, _path: *const c_char) {}
+extern "C" fn file_open(_comm: usize, _path: *const c_char) -> *const c_char {
+    std::ptr::null()
+}
+
+extern "C" fn file_opened(_comm: usize, _opened: c_int) -> c_int {
+    0
+}
 
 extern "C" fn opened(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
     0

@@ -77,6 +77,7 @@ pub(crate) fn table() -> Option<Engine> {
         idle,
         note,
         file_open,
+        file_opened,
         open,
         opened,
         written,
@@ -186,8 +187,13 @@ extern "C" fn note(what: c_int, _path: *const c_char) {
     }
 }
 
-extern "C" fn file_open(_comm: usize, path: *const c_char) {
+extern "C" fn file_open(_comm: usize, path: *const c_char) -> *const c_char {
     tell(format_args!("mpi {}", escaped(&name_of(path))));
+    std::ptr::null()
+}
+
+extern "C" fn file_opened(_comm: usize, _opened: c_int) -> c_int {
+    0
 }
 
 /// The caller has zeroed all but the path: that is [`kind::PASS`].

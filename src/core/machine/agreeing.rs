@@ -3,7 +3,7 @@
 //! Words reduced by maximum: those of the stream ([`Streams::begin`]), then the machine's: sync
 //! points passed, milliseconds since the last agreement, datasets in progress and names to be told,
 //! busy, invalid, halt, changed since the last conference, how far what is encoded beside the
-//! program is. Which sync points carry them is the account of [`crate::streams`].
+//! program is, whether a file is open. Which sync points carry them is the account of [`crate::streams`].
 //!
 //! [`Streams::begin`]: crate::streams::Streams::begin
 
@@ -49,6 +49,19 @@ impl Machine {
     pub fn idle_points(&self) -> u32 {
         let idle = !self.facts.agreement.disabled && !self.facts.ended;
         if idle { self.facts.agreement.streams.idle(WORLD).try_into().unwrap_or(0) } else { 0 }
+    }
+
+    /// Notes that all ranks have tried to open a file together, this one with that outcome: the
+    /// agreement that follows tells [`Machine::is_opened_by_all`].
+    pub fn note_opening(&mut self, opened: bool) {
+        self.facts.agreement.opening = if opened { 1 } else { 2 };
+        self.facts.agreement.opened_by_all = false;
+    }
+
+    /// Tells whether all ranks have it open, and have agreed on that.
+    #[must_use]
+    pub fn is_opened_by_all(&self) -> bool {
+        self.facts.agreement.opened_by_all
     }
 
     /// Notes that a communicator is to have a stream: see `Streams::seek`.
@@ -102,7 +115,8 @@ impl Machine {
 
     /// What the words ask for: all ranks have their turn.
     fn decided(&mut self, stream: usize, stream_ms: u64, own: [i64; OWN]) -> Next {
-        let [count, elapsed_ms, in_progress, busy, invalid, halt, changed, encoding] = own;
+        let [count, elapsed_ms, in_progress, busy, invalid, halt, changed, encoding, opening] = own;
+        self.facts.agreement.opened_by_all = opening == 1;
         self.facts.agreement.count =
             self.facts.agreement.count.max(u64::try_from(count).unwrap_or(0));
         self.facts.agreement.asked_ms = self.facts.agreement.asks_ms;
@@ -174,6 +188,7 @@ impl Machine {
             self.halt,
             i64::from(self.facts.agreement.changed),
             self.encodings.encoding_word(&self.facts),
+            std::mem::take(&mut self.facts.agreement.opening),
         ]
     }
 }

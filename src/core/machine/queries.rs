@@ -55,6 +55,12 @@ impl Machine {
         reasons::goes_with_cached(&self.facts, file)
     }
 
+    /// Tells whether a new file of that name would lie in the cache.
+    #[must_use]
+    pub fn caches(&self, file: &FileRef) -> bool {
+        !self.facts.is_passive() && self.reasons().stays_on_prefix(file).is_none()
+    }
+
     /// Tells what became of a dataset; `None` if it has gone, or never was.
     #[must_use]
     pub fn state_of(&self, key: &DatasetKey) -> Option<DatasetState> {

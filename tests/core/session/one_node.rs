@@ -138,3 +138,17 @@ fn what_ranks_of_a_node_write_is_learned_and_what_ranks_of_two_write_stays_on_th
         assert!(lost.is_empty(), "{lost:?}");
     }
 }
+
+#[test]
+fn the_first_checkpoint_of_the_next_launch_is_known_to_be_complete() {
+    let cluster = place(&["SCR_LEARN=1", "SCR_FLUSH=0"]);
+    cluster.run(HOSTS, |rank| (1..=3).for_each(|step| write(rank, step, Way::Lower)));
+    let next = cluster.run(HOSTS, |rank| {
+        write(rank, 4, Way::Lower);
+        rank.session().node.newest_complete(0)
+    });
+    for newest in &next.results {
+        let step = newest.as_ref().unwrap().as_ref().map(|(_, step)| step.as_str());
+        assert_eq!(step, Some("4"), "{:?}", next.told);
+    }
+}

@@ -5,17 +5,19 @@
 //! integers: no MPI header, no data of libmpi, no difference between MPIs. Everything that
 //! MPI calls while a hooked call is under way has depth above zero and does not count.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use scr_abi::{event, messages, sync_kind};
+use scr_abi::{Engine, event, messages, sync_kind};
 
-use crate::base::thread::{Caller, MpiDepth, MpiFiles};
+use crate::base::thread::{Caller, MpiDepth, MpiFiles, Named};
+use crate::engine::{self, ActiveEngine, absence};
 use crate::fd::reuse;
 use crate::hooks::files::unseen_mappings;
+use crate::hooks::mpi::opened::{self, Opening};
 use crate::signal::guard;
 use crate::{
-    base::message, engine, engine::absence, life::ending, life::start, path::canonical,
+    base::message, life::ending, life::start, path::canonical,
     path::memory, signal::handlers,
 };
 
@@ -82,8 +84,13 @@ pub(super) enum Role {
     Sync(usize, c_int),
     /// Worth a note to the engine.
     Note(c_int),
-    /// MPI_File_open; which arguments are the communicator and the name.
-    FileOpen(usize, usize),
+    /// MPI_File_open: the arguments are the communicator, the name, mode, info, and a place for the
+    /// handle.
+    FileOpen,
+    /// A blocking collective call on a file's handle, the first argument.
+    FileSync,
+    /// MPI_File_close: the argument is where the handle is.
+    FileClose,
     /// Any other call of MPI-IO.
     File,
     /// Only its depth matters.
@@ -168,8 +175,8 @@ pub(super) fn missing(symbol: &str) -> c_int {
 pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_int) -> c_int {
     let Some(caller) = Caller::of_mpi() else { return call() };
     reuse::settle(); // other ranks may hear of the file by this call
-    let synchronises = matches!(role, Role::Sync(..));
-    let mut of_mpi_io = None;
+    let mut synchronises = matches!(role, Role::Sync(..));
+    let (mut of_mpi_io, mut opening) = (None, None);
     match role {
         Role::Init => return initialise(call),
         Role::Session => return begin_session(call),
@@ -178,16 +185,30 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
         _ if engine::active().is_none() => return call(),
         Role::Sync(comm, kind) => synchronise(arguments[comm], kind),
         Role::Note(what) => note(what, None),
-        Role::FileOpen(comm, name) => {
-            let path = note_file_open(arguments[comm], arguments[name]);
-            of_mpi_io = Some(MpiFiles::other_than(path.as_deref()));
+        Role::FileOpen => {
+            let named = note_file_open(arguments[0], arguments[1]);
+            of_mpi_io = Some(MpiFiles::other_than(named));
+            opening = Some(Opening { comm: arguments[0], place: arguments[4] });
         }
-        Role::File => of_mpi_io = Some(MpiFiles::other_than(None)),
+        Role::FileSync | Role::FileClose | Role::File => {
+            synchronises = match role {
+                Role::FileSync => opened::is_of_all(arguments[0]),
+                Role::FileClose => opened::closes(arguments[0]),
+                _ => false,
+            };
+            if synchronises {
+                synchronise_all();
+            }
+            of_mpi_io = Some(MpiFiles::other_than(None));
+        }
         Role::Depth => {}
     }
-    let _depth = caller.enter();
+    let depth = caller.enter();
     let result = call();
-    drop(of_mpi_io);
+    drop((of_mpi_io, depth));
+    if let Some(opening) = opening {
+        opening.end(result);
+    }
     if synchronises {
         memory::forget(); // what other ranks did to names before their call counts from here on
     }
@@ -196,20 +217,33 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
 
 fn synchronise(comm: usize, kind: c_int) {
     let Some(active) = engine::active() else { return };
-    if kind != sync_kind::CONSTRUCTOR && active.passes(comm) {
-        return;
+    if kind == sync_kind::CONSTRUCTOR || !active.passes(comm) {
+        agree(active, |table| (table.sync)(comm, kind));
     }
+}
+
+/// A blocking collective call of all ranks on something of theirs is about to be made.
+fn synchronise_all() {
+    if let Some(active) = engine::active() {
+        synchronise(active.idle.world, sync_kind::BARRIER);
+    }
+}
+
+/// Has the engine do what waits for other ranks; `None`: the thread is inside our own work.
+pub(super) fn agree<T>(active: &ActiveEngine, work: impl FnOnce(&Engine) -> T) -> Option<T> {
     handlers::in_no_handler();
     let _depth = MpiDepth::enter();
     // Not `guard::work`: an agreement waits for other ranks, and MPI may have to be cancelled.
-    if !guard::inside() {
-        let saved = guard::errno();
-        guard::enter_thread();
-        unseen_mappings::sweep(&active.table);
-        (active.table.sync)(comm, kind);
-        // Dropping the depth restores both marks.
-        guard::set_errno(saved);
+    if guard::inside() {
+        return None;
     }
+    let saved = guard::errno();
+    guard::enter_thread();
+    unseen_mappings::sweep(&active.table);
+    let result = work(&active.table);
+    // Dropping the depth restores both marks.
+    guard::set_errno(saved);
+    Some(result)
 }
 
 fn note(what: c_int, path: Option<&CStr>) {
@@ -220,8 +254,8 @@ fn note(what: c_int, path: Option<&CStr>) {
     }
 }
 
-/// Returns the canonical name of what MPI-IO is about to open, if it lies below the prefix.
-fn note_file_open(comm: usize, name: usize) -> Option<CString> {
+/// Tells the engine what MPI-IO is about to open, if it lies below the prefix.
+fn note_file_open(comm: usize, name: usize) -> Option<Named> {
     let active = engine::active()?;
     let name = name as *const c_char;
     if name.is_null() {
@@ -236,8 +270,10 @@ fn note_file_open(comm: usize, name: usize) -> Option<CString> {
         find(name).or_else(|| find(bare))
     })??;
     let _depth = MpiDepth::enter();
-    let _: Option<()> = guard::work(|| (active.table.file_open)(comm, path.as_ptr()));
-    Some(path)
+    let store = guard::work(|| (active.table.file_open)(comm, path.as_ptr()));
+    let store = store.filter(|store| !store.is_null());
+    // SAFETY: a C string of the engine, which stays.
+    Some(Named::new(&path, store.map(|store| unsafe { CStr::from_ptr(store) })))
 }
 
 /// The real MPI_Init, then the engine.

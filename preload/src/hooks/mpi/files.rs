@@ -7,9 +7,9 @@
 use super::calls::{Role, mpi};
 
 mpi! {
-    ("File_open", MPI_File_open, PMPI_File_open, comm name amode info file) => Role::FileOpen(0, 1);
-    ("File_close", MPI_File_close, PMPI_File_close, file) => Role::File;
-    ("File_sync", MPI_File_sync, PMPI_File_sync, file) => Role::File;
+    ("File_open", MPI_File_open, PMPI_File_open, comm name amode info file) => Role::FileOpen;
+    ("File_close", MPI_File_close, PMPI_File_close, file) => Role::FileClose;
+    ("File_sync", MPI_File_sync, PMPI_File_sync, file) => Role::FileSync;
     ("File_delete", MPI_File_delete, PMPI_File_delete, file a) => Role::File;
     ("File_get_atomicity", MPI_File_get_atomicity, PMPI_File_get_atomicity, file a) => Role::File;
     ("File_get_info", MPI_File_get_info, PMPI_File_get_info, file a) => Role::File;
@@ -18,10 +18,10 @@ mpi! {
         file a)
         => Role::File;
     ("File_get_size", MPI_File_get_size, PMPI_File_get_size, file a) => Role::File;
-    ("File_preallocate", MPI_File_preallocate, PMPI_File_preallocate, file a) => Role::File;
-    ("File_set_atomicity", MPI_File_set_atomicity, PMPI_File_set_atomicity, file a) => Role::File;
+    ("File_preallocate", MPI_File_preallocate, PMPI_File_preallocate, file a) => Role::FileSync;
+    ("File_set_atomicity", MPI_File_set_atomicity, PMPI_File_set_atomicity, file a) => Role::FileSync;
     ("File_set_info", MPI_File_set_info, PMPI_File_set_info, file a) => Role::File;
-    ("File_set_size", MPI_File_set_size, PMPI_File_set_size, file a) => Role::File;
+    ("File_set_size", MPI_File_set_size, PMPI_File_set_size, file a) => Role::FileSync;
     ("File_read_all_end", MPI_File_read_all_end, PMPI_File_read_all_end, file a b) => Role::File;
     ("File_read_at_all_end", MPI_File_read_at_all_end, PMPI_File_read_at_all_end, file a b)
         => Role::File;
@@ -55,20 +55,20 @@ mpi! {
     ("File_iwrite_shared", MPI_File_iwrite_shared, PMPI_File_iwrite_shared, file a b c d)
         => Role::File;
     ("File_read", MPI_File_read, PMPI_File_read, file a b c d) => Role::File;
-    ("File_read_all", MPI_File_read_all, PMPI_File_read_all, file a b c d) => Role::File;
+    ("File_read_all", MPI_File_read_all, PMPI_File_read_all, file a b c d) => Role::FileSync;
     ("File_read_at_all_begin", MPI_File_read_at_all_begin, PMPI_File_read_at_all_begin,
         file a b c d)
         => Role::File;
     ("File_read_ordered", MPI_File_read_ordered, PMPI_File_read_ordered, file a b c d)
-        => Role::File;
+        => Role::FileSync;
     ("File_read_shared", MPI_File_read_shared, PMPI_File_read_shared, file a b c d) => Role::File;
     ("File_write", MPI_File_write, PMPI_File_write, file a b c d) => Role::File;
-    ("File_write_all", MPI_File_write_all, PMPI_File_write_all, file a b c d) => Role::File;
+    ("File_write_all", MPI_File_write_all, PMPI_File_write_all, file a b c d) => Role::FileSync;
     ("File_write_at_all_begin", MPI_File_write_at_all_begin, PMPI_File_write_at_all_begin,
         file a b c d)
         => Role::File;
     ("File_write_ordered", MPI_File_write_ordered, PMPI_File_write_ordered, file a b c d)
-        => Role::File;
+        => Role::FileSync;
     ("File_write_shared", MPI_File_write_shared, PMPI_File_write_shared, file a b c d)
         => Role::File;
     ("File_iread_at", MPI_File_iread_at, PMPI_File_iread_at, file a b c d e) => Role::File;
@@ -79,9 +79,9 @@ mpi! {
         => Role::File;
     ("File_read_at", MPI_File_read_at, PMPI_File_read_at, file a b c d e) => Role::File;
     ("File_read_at_all", MPI_File_read_at_all, PMPI_File_read_at_all, file a b c d e)
-        => Role::File;
-    ("File_set_view", MPI_File_set_view, PMPI_File_set_view, file a b c d e) => Role::File;
+        => Role::FileSync;
+    ("File_set_view", MPI_File_set_view, PMPI_File_set_view, file a b c d e) => Role::FileSync;
     ("File_write_at", MPI_File_write_at, PMPI_File_write_at, file a b c d e) => Role::File;
     ("File_write_at_all", MPI_File_write_at_all, PMPI_File_write_at_all, file a b c d e)
-        => Role::File;
+        => Role::FileSync;
 }
