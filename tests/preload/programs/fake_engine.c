@@ -127,7 +127,7 @@ static int file_opened(size_t comm, int opened)
 {
     (void)comm;
     say("file_opened", 0, opened);
-    return getenv("FAKE_ALL_OPEN") != NULL;
+    return opened && getenv("FAKE_ALL_OPEN");
 }
 static void note(int event, const char *path) { say("note", path, event); }
 
@@ -308,8 +308,8 @@ static const char *alias(size_t index, const char **place)
 static const uint64_t *turns(void) { return NULL; }
 
 static const struct engine table = {
-    sizeof table, 17, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened, open_, opened,
-    written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_, rename_, link_,
+    sizeof table, 17, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened, open_,
+    opened, written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_, rename_, link_,
     rmdir_, list, address, alias, turns,
 };
 
