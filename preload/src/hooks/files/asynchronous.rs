@@ -51,10 +51,8 @@ unsafe fn lio_listio(
     unsafe { real(mode, blocks, count, event) }
 }
 
-/// Makes sure that the file may change and that there is room; false: it may not, errno is set.
-///
-/// # Safety
-/// `block` is a valid control block.
+/// The file must be allowed to change, and have room. False: errno is set. Safety: `block` is a
+/// valid control block.
 unsafe fn prepare(block: *const aiocb) -> bool {
     // SAFETY: the caller's promise.
     let (fd, offset, bytes) =
@@ -66,7 +64,7 @@ unsafe fn prepare(block: *const aiocb) -> bool {
     true
 }
 
-/// Their results: what failed all the same makes the dataset invalid.
+/// What failed all the same makes the dataset invalid.
 unsafe fn aio_error(real: AioError, block: *const c_void) -> c_int {
     // SAFETY: the program's own call; a control block begins with its descriptor.
     let (code, fd) = unsafe { (real(block), *block.cast::<c_int>()) };

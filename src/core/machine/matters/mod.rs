@@ -37,5 +37,5 @@ pub use others::{Others, Overheard};
 pub use rotations::Rotations;
 pub use telling::NamesToTell;
 pub use trust::Trust;
-pub use unsealed::Unsealed;
+pub use unsealed::UnsealedFiles;
 pub use watch::NameWatch;

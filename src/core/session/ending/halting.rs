@@ -32,7 +32,7 @@ impl Ending {
         }
     }
 
-    /// Agrees with the other ranks if that is due, see `Conference::sync`. The run may end here.
+    /// Ends the run here if it is to; see `Conference::sync`.
     pub fn sync(&self, stream: usize, kind: SyncKind) {
         if self.conference.sync(stream, kind)
             && let Some(links) = self.rank.links()
@@ -53,7 +53,7 @@ impl Ending {
         self.node.state().machine.is_opened_by_all()
     }
 
-    /// Ends the launch, on every rank: all is sealed and flushed. Collective.
+    /// All is sealed and flushed. Collective.
     fn end_here(&self, links: &Links) -> Result<()> {
         links.world.barrier()?;
         self.finish();
