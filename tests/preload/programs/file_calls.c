@@ -1,5 +1,5 @@
 /* Every blocking collective call on a file once; then calls that are none, and a file of one rank
- * after the first is closed. */
+ * after the first is closed. With an argument: but for iwrite_all, which Open MPI's ROMIO lacks. */
 #include <mpi.h>
 
 #define ALL(call) MPI_File_##call
@@ -26,8 +26,10 @@ int main(int argc, char **argv)
     /* None of these is to count. */
     ALL(write_all_begin)(f, a, 1, MPI_INT);
     ALL(write_all_end)(f, a, MPI_STATUS_IGNORE);
-    ALL(iwrite_all)(f, a, 1, MPI_INT, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (argc == 1) {
+        ALL(iwrite_all)(f, a, 1, MPI_INT, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
     ALL(write_at)(f, 0, TYPED);
     MPI_Offset size;
     ALL(get_size)(f, &size);

@@ -18,9 +18,9 @@ int main(int argc, char **argv)
     struct statfs found;
     MPI_Init(&argc, &argv);
     if (!realpath(".", here)) return 1;
-    mkdir("folder", 0777);
+    mkdir("dir", 0777);
     for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", here, i == 0 ? "new" : "folder/new");
+        snprintf(path, sizeof path, "%s/%s", here, i == 0 ? "made" : "dir/made");
         MPI_File_open(0, path, 0, 0, &seen);
         *strrchr(path, '/') = 0;
         if (statfs(path, &found) != 0) return 1;
