@@ -6,9 +6,9 @@
 //! lexically normalised (symlinks resolved but for [`Engine::alias`]), and lies below the prefix.
 //! The shim calls with its hook guard held, so the engine's own libc calls on that thread pass
 //! through; the engine's threads call [`Host::enter_thread`] first. Only `sync`,
-//! `file_opened`, `init` and the finalize pair may communicate. All else is local and quick, but for
-//! [`Engine::open`] of a file on another node (docs/internals/threads.md), and [`Engine::lookup`] of
-//! one in a child of a rank.
+//! `file_opened`, `init` and the finalize pair may communicate. All else is local and quick, but
+//! for [`Engine::open`] of a file on another node (docs/internals/threads.md), and
+//! [`Engine::lookup`] of one in a child of a rank.
 
 pub mod bytes;
 pub mod messages;
@@ -207,8 +207,9 @@ pub struct Engine {
     /// Returns a directory on the file system that a new file of that name would lie on; null: on
     /// that of the PFS. The text stays.
     pub file_open: extern "C" fn(comm: usize, path: *const c_char) -> *const c_char,
-    /// MPI_File_open has returned on `comm`, on some file; nonzero `opened`: with a handle. Nonzero:
-    /// each blocking collective call on that handle is to be told as a barrier of [`Idle::world`].
+    /// MPI_File_open has returned on `comm`, on some file; nonzero `opened`: with a handle.
+    /// Nonzero: each blocking collective call on that handle is to be told as a barrier of
+    /// [`Idle::world`].
     pub file_opened: extern "C" fn(comm: usize, opened: c_int) -> c_int,
     /// The program opens `path` with open(2)'s `flags` and `mode`.
     pub open: extern "C" fn(path: *const c_char, flags: c_int, mode: u32, verdict: *mut PathAnswer),

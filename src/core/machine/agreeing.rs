@@ -46,8 +46,8 @@ impl Machine {
         if idle { self.facts.agreement.streams.idle(WORLD).try_into().unwrap_or(0) } else { 0 }
     }
 
-    /// All ranks have tried to open a file together, this one with that outcome: the agreement that
-    /// follows tells [`Machine::is_opened_by_all`].
+    /// Notes that all ranks have tried to open a file together, this one with that outcome: the
+    /// agreement that follows tells [`Machine::is_opened_by_all`].
     pub(crate) fn note_opening(&mut self, opened: bool) {
         self.facts.agreement.opening = if opened { 1 } else { 2 };
         self.facts.agreement.opened_by_all = false;

@@ -67,8 +67,8 @@ impl Machine {
         withdrawn
     }
 
-    /// Takes a change of a file that another rank of this node has put into a dataset in progress, or
-    /// has added to one that is sealed: both write to it. That rank answers for it, unless
+    /// Takes a change of a file that another rank of this node has put into a dataset in progress,
+    /// or has added to one that is sealed: both write to it. That rank answers for it, unless
     /// [`Machine::answer_for`] follows; here it is known while it is open.
     pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
         if self.facts.is_passive() || self.facts.status(of) == Status::Dropped {

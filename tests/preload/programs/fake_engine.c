@@ -309,8 +309,8 @@ static const uint64_t *turns(void) { return NULL; }
 
 static const struct engine table = {
     sizeof table, 17, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened, open_,
-    opened, written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_, rename_, link_,
-    rmdir_, list, address, alias, turns,
+    opened, written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_, rename_,
+    link_, rmdir_, list, address, alias, turns,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }

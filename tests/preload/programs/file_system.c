@@ -1,5 +1,5 @@
-/* Prints the kinds of file systems that MPI-IO sees when it makes files, in the prefix and in a folder
- * of it, and that the program sees there afterwards. */
+/* Prints the kinds of file systems that MPI-IO sees when it makes files, in the prefix and in a
+ * folder of it, and that the program sees there afterwards. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

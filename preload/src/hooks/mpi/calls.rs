@@ -12,7 +12,7 @@ use crate::base::thread::{Caller, MpiDepth, MpiFiles, Named};
 use crate::engine::{self, ActiveEngine, absence};
 use crate::fd::reuse;
 use crate::hooks::files::unseen_mappings;
-use crate::hooks::mpi::opened::{self, Opening};
+use crate::hooks::mpi::opened;
 use crate::signal::guard;
 use crate::{
     base::message, life::ending, life::start, path::canonical, path::memory, signal::handlers,
@@ -153,7 +153,7 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
     let Some(caller) = Caller::of_mpi() else { return call() };
     reuse::settle(); // other ranks may hear of the file by this call
     let mut synchronises = matches!(role, Role::Sync(..));
-    let (mut of_mpi_io, mut opening) = (None, None);
+    let (mut of_mpi_io, mut opens) = (None, false);
     match role {
         Role::Init => return initialise(call),
         Role::Session => return begin_session(call),
@@ -165,7 +165,7 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
         Role::FileOpen => {
             let named = note_file_open(arguments[0], arguments[1]);
             of_mpi_io = Some(MpiFiles::other_than(named));
-            opening = Some(Opening { comm: arguments[0], place: arguments[4] });
+            opens = true;
         }
         Role::FileSync | Role::FileClose | Role::File => {
             synchronises = match role {
@@ -183,8 +183,8 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
     let depth = caller.enter();
     let result = call();
     drop((of_mpi_io, depth));
-    if let Some(opening) = opening {
-        opening.end(result);
+    if opens && is_opened_by_all(arguments[0], result) {
+        opened::note(arguments[4]);
     }
     if synchronises {
         memory::forget(); // what other ranks did to names before their call counts from here on
@@ -206,8 +206,15 @@ fn synchronise_all() {
     }
 }
 
+/// Tells the engine that MPI_File_open has returned: if all ranks took part, all hear of it.
+fn is_opened_by_all(comm: usize, result: c_int) -> bool {
+    let opened = c_int::from(result == 0);
+    let Some(active) = engine::active() else { return false };
+    agree(active, |table| (table.file_opened)(comm, opened)).is_some_and(|counts| counts != 0)
+}
+
 /// Has the engine do what waits for other ranks; `None`: the thread is inside our own work.
-pub(super) fn agree<T>(active: &ActiveEngine, work: impl FnOnce(&Engine) -> T) -> Option<T> {
+fn agree<T>(active: &ActiveEngine, work: impl FnOnce(&Engine) -> T) -> Option<T> {
     handlers::in_no_handler();
     let _depth = MpiDepth::enter();
     // Not `guard::work`: an agreement waits for other ranks, and MPI may have to be cancelled.
