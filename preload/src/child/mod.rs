@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use scr_abi::wire::{FileStat, Question, Reply, Request};
 use scr_abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer, event, kind,
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer,
+    accesses::AccessLog, event, kind,
 };
 
 use crate::child::inquiry::InquiryFailure;
@@ -151,6 +152,7 @@ static TABLE: Engine = Engine {
     file_open,
     open,
     opened,
+    log,
     written,
     reuse,
     closed,
@@ -188,13 +190,17 @@ extern "C" fn alias(_index: usize, _place: *mut *const c_char) -> *const c_char 
 extern "C" fn sync(_comm: usize, _kind: c_int) {}
 
 extern "C" fn idle() -> Idle {
-    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0 }
+    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0, points: std::ptr::null() }
 }
 
 extern "C" fn file_open(_comm: usize, _path: *const c_char) {}
 
 extern "C" fn opened(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
     0
+}
+
+extern "C" fn log(_token: u64) -> *const AccessLog {
+    std::ptr::null()
 }
 
 extern "C" fn written(_token: u64, _fd: c_int, _bytes: u64, _crc32: u32) {}

@@ -23,7 +23,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use scr_abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, PathAnswer, event as kind_of_event, kind, messages,
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PathAnswer, accesses::AccessLog,
+    event as kind_of_event, kind, messages,
 };
 
 use crate::base::message;
@@ -79,6 +80,7 @@ pub(crate) fn table() -> Option<Engine> {
         file_open,
         open,
         opened,
+        log,
         written,
         reuse,
         closed,
@@ -177,7 +179,7 @@ extern "C" fn sync(_comm: usize, _kind: c_int) {
 }
 
 extern "C" fn idle() -> Idle {
-    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0 }
+    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0, points: std::ptr::null() }
 }
 
 extern "C" fn note(what: c_int, _path: *const c_char) {
@@ -225,6 +227,10 @@ extern "C" fn opened(token: u64, fd: c_int, _errno: c_int) -> c_int {
         closed(token);
     }
     0
+}
+
+extern "C" fn log(_token: u64) -> *const AccessLog {
+    std::ptr::null()
 }
 
 extern "C" fn written(_token: u64, _fd: c_int, _bytes: u64, _crc32: u32) {}

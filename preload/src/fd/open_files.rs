@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::base::lock::{GENERATIONS, Lock};
-use crate::fd::{in_order, reuse};
+use crate::fd::{in_order, logged, logged::Log, reuse};
 
 /// Descriptors below this have a bit of their own; the others share one count.
 const BITS: usize = 65_536;
@@ -33,6 +33,8 @@ pub(crate) struct Claim {
     pub writable: bool,
     /// Before that, the descriptor is to be replaced; see [`is_lazy`].
     pub lazy: bool,
+    /// What is done through it is logged.
+    pub log: Option<Log>,
 }
 
 /// What remains when a holder has gone.
@@ -89,6 +91,7 @@ impl DescriptorTable {
         self.streams.remove(&fd);
         mark(fd, before.is_some(), true);
         mark_lazy(fd, claim.lazy);
+        logged::set(fd, claim.log);
         before.map(|before| self.drop_holder(before))
     }
 
@@ -98,6 +101,7 @@ impl DescriptorTable {
         self.streams.remove(&fd);
         mark(fd, true, false);
         mark_lazy(fd, false);
+        logged::set(fd, None);
         Some(self.drop_holder(claim))
     }
 }
@@ -385,7 +389,7 @@ mod tests {
     use super::*;
 
     const fn writer(token: u64) -> Claim {
-        Claim { token, writable: true, lazy: false }
+        Claim { token, writable: true, lazy: false, log: None }
     }
 
     fn copied(from: c_int, to: c_int) -> Option<Released> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-pub use scr_abi::TOKEN_LAZY;
+pub use scr_abi::{TOKEN_LAZY, TOKEN_LOGGED};
 
 use super::base::{Base, Stamp};
 use crate::machine::DatasetKey;
@@ -129,6 +129,14 @@ impl Tokens {
     pub fn lazy(&self, which: impl Fn(&Tracked) -> bool) -> Vec<u64> {
         let lazy = |one: &Tracked| matches!(one.way, LiesAt::Lazy { .. }) && which(one);
         self.all().filter(|(_, one)| lazy(one)).map(|(token, _)| token).collect()
+    }
+
+    /// Gives out a token, with [`TOKEN_LOGGED`] in it, for a descriptor whose reads and writes are
+    /// logged.
+    pub fn issue_logged(&mut self, tracked: Tracked) -> u64 {
+        self.next += 1;
+        self.by_token.insert(self.next | TOKEN_LOGGED, tracked);
+        self.next | TOKEN_LOGGED
     }
 
     /// Makes `token` stand for what `own` stood for. Returns false if `token` stands for nothing

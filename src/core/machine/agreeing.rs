@@ -37,6 +37,12 @@ impl Machine {
         self.facts.agreement.streams.passed(WORLD, points);
     }
 
+    /// Tells how many sync points this rank has entered.
+    #[must_use]
+    pub fn points_entered(&self) -> u64 {
+        self.facts.agreement.count
+    }
+
     /// Notes that a conference was held by itself: what the ranks do from now on comes after what
     /// all of them have done before.
     pub fn conferred(&mut self) {

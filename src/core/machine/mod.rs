@@ -74,10 +74,10 @@ pub use parts::Machine;
 pub use program::{Call, Idle, Need, NeedLimits, ProgramState};
 pub use state::{DatasetState, Routing, SharedDataset, WORDS};
 pub use terms::{
-    CLEAN_SEALS, CONFERENCE_MS, CompleteBy, DatasetKey, DatasetReport, Deletion, EncodingReport,
-    FileRef, Gone, Habit, Intent, Knowledge, LeftAlone, LeftBehind, MachineConfig, Next, Offer,
-    Outcome, OutputSeries, Overdue, Placed, Placement, ProgramWord, Reason, Rejected, Renamed,
-    Report, RestartDecision, RestoredFiles, Resumed, SETTLE_MS_MAX, SYNC_POINTS_MAX, SealFile,
-    SealPlan, SealedNews, SealedReport, SeriesConfig, SeriesReport, SetReport, Step, StoreTurns,
-    UnsafeName, Why, Withdrawn, kind_hash, name_hash, set_hash,
+    Accesses, CLEAN_SEALS, CONFERENCE_MS, CompleteBy, DatasetKey, DatasetReport, Deletion,
+    EncodingReport, FileRef, Gone, Habit, Hints, Intent, Knowledge, LeftAlone, LeftBehind,
+    MachineConfig, Next, Offer, Outcome, OutputSeries, Overdue, Placed, Placement, ProgramWord,
+    Reason, Rejected, Renamed, Report, RestartDecision, RestoredFiles, Resumed, SETTLE_MS_MAX,
+    SYNC_POINTS_MAX, SealFile, SealPlan, SealedNews, SealedReport, SeriesConfig, SeriesReport,
+    SetReport, Step, StoreTurns, UnsafeName, Why, Withdrawn, kind_hash, name_hash, set_hash,
 };

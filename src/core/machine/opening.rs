@@ -7,7 +7,7 @@ use super::parts::Machine;
 use super::prefix::places::set_on_prefix;
 use super::state::{LocalFile, OnPfs, Phase, Standing};
 use super::terms::{
-    DatasetKey, FileRef, Intent, LeftAlone, Overdue, Placed, Placement, Reason, Why,
+    Accesses, DatasetKey, FileRef, Intent, LeftAlone, Overdue, Placed, Placement, Reason, Why,
 };
 
 impl Machine {
@@ -228,6 +228,12 @@ impl Machine {
     /// such file; later only for those that lie in the cache of another node.
     pub fn read_elsewhere(&mut self, file: &FileRef) {
         self.watch.read_elsewhere(&mut self.facts, file);
+    }
+
+    /// Notes what this rank has done to a watched file of `key` through a descriptor that is closed
+    /// now; the machine names it.
+    pub fn watched(&mut self, key: &DatasetKey, file: &FileRef, done: Accesses) {
+        self.verdicts.watched(&mut self.facts, key, file, done);
     }
 
     /// Notes that new files of that name stay on the PFS.

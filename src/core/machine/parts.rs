@@ -6,7 +6,7 @@ use super::conference::doubts::Doubt;
 use super::conference::votes::Conference;
 use super::matters::{
     Deletions, Encodings, Keeping, Lacking, Logs, NameWatch, NamesToTell, Others, Overheard,
-    Rotations, Trust, Unsealed,
+    Rotations, Trust, Unsealed, Verdicts,
 };
 use super::prefix::left_out::LeftOut;
 use super::prefix::reasons::Reasons;
@@ -29,6 +29,7 @@ pub struct Machine {
     pub(super) telling: NamesToTell,
     pub(super) trust: Trust,
     pub(super) unsealed: Unsealed,
+    pub(super) verdicts: Verdicts,
     pub(super) watch: NameWatch,
     /// By series.
     pub(super) doubts: Vec<Doubt>,
@@ -60,6 +61,7 @@ impl Machine {
             telling: NamesToTell::default(),
             trust: Trust::default(),
             unsealed: Unsealed::new(count),
+            verdicts: Verdicts::new(count),
             watch: NameWatch::new(&config, knowledge),
             doubts: vec![Doubt::default(); count],
             conference: None,
@@ -251,6 +253,7 @@ impl Machine {
         let mut hasher = DefaultHasher::new();
         (&self.facts.shared, &self.lacking, &self.trust, &self.doubts).hash(&mut hasher);
         (self.encodings.shared(), self.keeping.habits(), self.watch.shared()).hash(&mut hasher);
+        self.verdicts.shared().hash(&mut hasher);
         self.logs.shared().for_each(|templates| templates.hash(&mut hasher));
         hasher.finish()
     }

@@ -103,6 +103,10 @@ parameters! {
         LEARN: Bool = "1", "",
             "1: the first dataset of an unknown series goes to the parallel file system, watched, \
              and only what is safe is cached afterwards. 0: cache from the first on.";
+        SHARED: Bool = "1", "",
+            "0: files that ranks of several nodes write get no attention: who reads and writes \
+             which of their bytes is not watched, collective calls of MPI-IO are no sync points, \
+             and MPI-IO is given no hints.";
         CONF_FILE: Path, "",
             "The user's config file; <SCR_PREFIX>/.scrconf if not set.",
             status(ParamStatus::EnvironmentOnly);

@@ -25,6 +25,7 @@ pub use process::peer::{close_inherited, has_children, identity, make_room, peer
 pub use process::planted::{Planted, plant, planted};
 pub use process::poll::{addresses, await_ready};
 pub use process::queues::has_kernel_queues;
+pub use shared::log_memory::access_log;
 pub use shared::shared_bytes::SharedBytes;
 pub use shared::shared_log::{HeardInLog, SharedLog, Telling};
 pub use storage::access::{is_denied, may_write};

@@ -7,10 +7,12 @@
 use std::ffi::{c_int, c_ulong, c_void};
 
 use libc::{iovec, off_t, size_t, ssize_t};
+use scr_abi::accesses::trait_bit;
 
 use crate::fd::changes::{self, Moment};
 use crate::fd::failing_store::{left_undone, sync_again, try_again};
 use crate::fd::in_order::{self, WritePlace};
+use crate::fd::logged::{self, LoggedCall};
 use crate::hooks::family::interpose;
 use crate::{engine, fd::reuse, signal::guard};
 
@@ -90,6 +92,7 @@ macro_rules! checked {
 }
 
 unsafe fn write(real: Write, fd: c_int, data: *const c_void, bytes: size_t) -> ssize_t {
+    let logged = logged::begin(fd, WritePlace::Place);
     let next = in_order::next(fd, WritePlace::Place);
     let mut done = checked!(changes::begin_next, fd, real(fd, data, bytes));
     let mut rest = left_undone(fd, bytes, done);
@@ -102,6 +105,7 @@ unsafe fn write(real: Write, fd: c_int, data: *const c_void, bytes: size_t) -> s
     }
     // SAFETY: so much of the program's data was written.
     unsafe { next.done(data, done) };
+    logged.wrote(done);
     done
 }
 
@@ -112,6 +116,7 @@ unsafe fn pwrite(
     bytes: size_t,
     offset: off_t,
 ) -> ssize_t {
+    let logged = logged::begin(fd, WritePlace::Offset(offset));
     let next = in_order::next(fd, WritePlace::Offset(offset));
     let mut done = checked!(changes::begin_next, fd, real(fd, data, bytes, offset));
     let mut rest = left_undone(fd, bytes, done);
@@ -128,10 +133,12 @@ unsafe fn pwrite(
     }
     // SAFETY: so much of the program's data was written.
     unsafe { next.done(data, done) };
+    logged.wrote(done);
     done
 }
 
 unsafe fn writev(real: Writev, fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    let logged = logged::begin(fd, WritePlace::Place);
     let next = in_order::next(fd, WritePlace::Place);
     let done = checked!(changes::begin_next, fd, real(fd, parts, count));
     let more =
@@ -140,6 +147,7 @@ unsafe fn writev(real: Writev, fd: c_int, parts: *const iovec, count: c_int) -> 
     unsafe {
         let done = go_on(fd, parts, count, done, more);
         next.parts_done(parts, count, done);
+        logged.wrote(done);
         done
     }
 }
@@ -151,6 +159,7 @@ unsafe fn pwritev(
     count: c_int,
     offset: off_t,
 ) -> ssize_t {
+    let logged = logged::begin(fd, WritePlace::Offset(offset));
     let next = in_order::next(fd, WritePlace::Offset(offset));
     let done = checked!(changes::begin_next, fd, real(fd, parts, count, offset));
     let more = |rest: &[iovec], done: ssize_t| {
@@ -164,6 +173,7 @@ unsafe fn pwritev(
     unsafe {
         let done = go_on(fd, parts, count, done, more);
         next.parts_done(parts, count, done);
+        logged.wrote(done);
         done
     }
 }
@@ -176,6 +186,11 @@ unsafe fn pwritev2(
     offset: off_t,
     flags: c_int,
 ) -> ssize_t {
+    let at = if offset == -1 { WritePlace::Place } else { WritePlace::Offset(offset) };
+    let logged = logged::begin(fd, at);
+    if flags & libc::RWF_APPEND != 0 {
+        logged::mark(fd, trait_bit::UNSEEN);
+    }
     let done = checked!(fd, real(fd, parts, count, offset, flags));
     let more = |rest: &[iovec], done: ssize_t| {
         // -1 stands for the file's own offset.
@@ -183,7 +198,9 @@ unsafe fn pwritev2(
         checked!(fd, real(fd, rest.as_ptr(), few(rest), at, flags))
     };
     // SAFETY: as in `writev`.
-    unsafe { go_on(fd, parts, count, done, more) }
+    let done = unsafe { go_on(fd, parts, count, done, more) };
+    logged.wrote(done);
+    done
 }
 
 /// Goes on with a vector that was cut short: `call` gets what is left of it, and how much is done.
@@ -231,7 +248,18 @@ unsafe fn sendfile(
     offset: *mut off_t,
     bytes: size_t,
 ) -> ssize_t {
-    checked!(to, real(to, from, offset, bytes))
+    // SAFETY: the program's offset, or null.
+    let (to_log, from_log) =
+        unsafe { (logged::begin(to, WritePlace::Place), logged::begin_at(from, offset)) };
+    let done = checked!(to, real(to, from, offset, bytes));
+    copied(to_log, from_log, done)
+}
+
+/// Ends a call that reads one descriptor and writes another one.
+fn copied(to: LoggedCall, from: LoggedCall, done: ssize_t) -> ssize_t {
+    to.wrote(done);
+    from.read(done.unsigned_abs(), done);
+    done
 }
 
 unsafe fn copy_file_range(
@@ -243,12 +271,15 @@ unsafe fn copy_file_range(
     bytes: size_t,
     flags: u32,
 ) -> ssize_t {
+    // SAFETY: the program's offsets, or null.
+    let (to_log, from_log) =
+        unsafe { (logged::begin_at(to, to_at), logged::begin_at(from, from_at)) };
     let done = checked!(to, real(from, from_at, to, to_at, bytes, flags));
     if done == -1 && guard::errno() == libc::EXDEV && engine::active().is_some() {
         // SAFETY: the program's arguments; the kernel has checked all but the file systems.
         return unsafe { copied_by_hand(from, from_at, to, to_at, bytes) };
     }
-    done
+    copied(to_log, from_log, done)
 }
 
 /// copy_file_range(2) between a cached file and one that is not: for the program both lie on one
@@ -316,6 +347,7 @@ unsafe fn ioctl(real: Ioctl, fd: c_int, request: c_ulong, argument: usize) -> c_
         return call();
     }
     let Some(change) = changes::begin(fd) else { return -1 };
+    logged::mark(fd, trait_bit::UNSEEN);
     let result = call();
     change.end();
     result
@@ -330,7 +362,11 @@ unsafe fn splice(
     bytes: size_t,
     flags: u32,
 ) -> ssize_t {
-    checked!(to, real(from, from_at, to, to_at, bytes, flags))
+    // SAFETY: the program's offsets, or null.
+    let (to_log, from_log) =
+        unsafe { (logged::begin_at(to, to_at), logged::begin_at(from, from_at)) };
+    let done = checked!(to, real(from, from_at, to, to_at, bytes, flags));
+    copied(to_log, from_log, done)
 }
 
 unsafe fn fsync(real: Sync, fd: c_int) -> c_int {
@@ -352,11 +388,21 @@ fn synced(real: Sync, fd: c_int) -> c_int {
 }
 
 unsafe fn ftruncate(real: Ftruncate, fd: c_int, length: off_t) -> c_int {
-    checked!(fd, real(fd, length))
+    let result = checked!(fd, real(fd, length));
+    if result == 0 {
+        logged::cut(fd, length);
+    }
+    result
 }
 
 unsafe fn fallocate(real: Fallocate, fd: c_int, mode: c_int, offset: off_t, bytes: off_t) -> c_int {
-    checked!(fd, real(fd, mode, offset, bytes))
+    let result = checked!(fd, real(fd, mode, offset, bytes));
+    match mode {
+        0 if result == 0 => logged::grown(fd, offset + bytes),
+        0 | libc::FALLOC_FL_KEEP_SIZE => {}
+        _ => logged::mark(fd, trait_bit::UNSEEN),
+    }
+    result
 }
 
 /// Returns its error instead of setting errno.
@@ -369,6 +415,9 @@ unsafe fn posix_fallocate(real: PosixFallocate, fd: c_int, offset: off_t, bytes:
         let begun = change.end();
         let again = code != 0 && tries.next().is_some();
         if !(again && try_again(fd, code, begun)) {
+            if code == 0 {
+                logged::grown(fd, offset + bytes);
+            }
             return code;
         }
     }

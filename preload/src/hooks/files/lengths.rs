@@ -4,8 +4,9 @@
 use std::ffi::c_int;
 
 use libc::off_t;
+use scr_abi::accesses::trait_bit;
 
-use crate::fd::{course, reuse};
+use crate::fd::{course, logged, reuse};
 use crate::hooks::family::interpose;
 
 type Fstat = unsafe extern "C-unwind" fn(c_int, *mut libc::stat) -> c_int;
@@ -27,19 +28,27 @@ interpose! {
 unsafe fn fstat(real: Fstat, fd: c_int, buffer: *mut libc::stat) -> c_int {
     // SAFETY: the program's own call, here and below.
     let result = unsafe { real(fd, buffer) };
-    if result == 0 && reuse::is_of(fd) {
+    if result == 0 {
         // SAFETY: the call has filled it.
-        reuse::correct(fd, unsafe { &mut *buffer });
+        told(fd, unsafe { &mut *buffer });
     }
     result
+}
+
+#[inline]
+fn told(fd: c_int, found: &mut libc::stat) {
+    if reuse::is_of(fd) {
+        reuse::correct(fd, found);
+    }
+    logged::asked(fd, found.st_size);
 }
 
 unsafe fn fxstat(real: FxStat, version: c_int, fd: c_int, buffer: *mut libc::stat) -> c_int {
     // SAFETY: as in `fstat`.
     let result = unsafe { real(version, fd, buffer) };
-    if result == 0 && reuse::is_of(fd) {
+    if result == 0 {
         // SAFETY: the call has filled it.
-        reuse::correct(fd, unsafe { &mut *buffer });
+        told(fd, unsafe { &mut *buffer });
     }
     result
 }
@@ -57,7 +66,13 @@ unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
         }
     }
     // SAFETY: as in `fstat`.
-    unsafe { real(fd, offset, whence) }
+    let place = unsafe { real(fd, offset, whence) };
+    match whence {
+        libc::SEEK_SET | libc::SEEK_CUR => {}
+        libc::SEEK_END if place != -1 => logged::asked(fd, place - offset),
+        _ => logged::mark(fd, trait_bit::HOLES),
+    }
+    place
 }
 
 unsafe fn flock(real: Flock, fd: c_int, operation: c_int) -> c_int {

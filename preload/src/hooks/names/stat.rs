@@ -6,7 +6,7 @@ use libc::AT_FDCWD;
 use scr_abi::StatAnswer;
 
 use crate::engine::ask::Answer;
-use crate::fd::handle::Outcome;
+use crate::fd::{handle::Outcome, logged};
 use crate::hooks::below::below_prefix;
 use crate::hooks::family::interpose;
 
@@ -74,7 +74,10 @@ unsafe fn fstatat(
     // SAFETY: as in `stat`.
     unsafe {
         stat_any(dirfd, path, follow, buffer, |to| real(AT_FDCWD, to.as_ptr(), buffer, flags))
-            .unwrap_or_else(|| real(dirfd, path, buffer, flags))
+            .unwrap_or_else(|| {
+                let result = real(dirfd, path, buffer, flags);
+                told(dirfd, path, result, || (*buffer).st_size)
+            })
     }
 }
 
@@ -118,7 +121,10 @@ unsafe fn fxstatat(
         stat_any(dirfd, path, follow, buffer, |to| {
             real(version, AT_FDCWD, to.as_ptr(), buffer, flags)
         })
-        .unwrap_or_else(|| real(version, dirfd, path, buffer, flags))
+        .unwrap_or_else(|| {
+            let result = real(version, dirfd, path, buffer, flags);
+            told(dirfd, path, result, || (*buffer).st_size)
+        })
     }
 }
 
@@ -191,8 +197,23 @@ unsafe fn statx(
     };
     // SAFETY: as in `stat`.
     unsafe {
-        below_prefix(-1, dirfd, path, job).unwrap_or_else(|| real(dirfd, path, flags, mask, buffer))
+        below_prefix(-1, dirfd, path, job).unwrap_or_else(|| {
+            let result = real(dirfd, path, flags, mask, buffer);
+            told(dirfd, path, result, || (*buffer).stx_size as i64)
+        })
     }
+}
+
+/// Notes that a call has told the size of a descriptor's own file: that has no path.
+///
+/// # Safety
+/// `path` is null or a C string.
+unsafe fn told(fd: c_int, path: *const c_char, result: c_int, size: impl FnOnce() -> i64) -> c_int {
+    // SAFETY: the caller's promise.
+    if result == 0 && fd >= 0 && !path.is_null() && unsafe { *path } == 0 {
+        logged::asked(fd, size());
+    }
+    result
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // the kernel's narrower fields

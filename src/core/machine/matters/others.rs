@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 use super::logs::Restless;
 use crate::comm::ranks::ranks_phrase;
 use crate::machine::state::{DatasetState, LocalFile, Phase, RunFacts, SharedDataset};
-use crate::machine::terms::{
-    DatasetKey, DatasetReport, FileRef, Report, SeriesReport,
-};
+use crate::machine::terms::{DatasetKey, DatasetReport, FileRef, Report, SeriesReport};
 
 /// One of them; the same on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! grants that many; the door counts down, and what it has counted is added to the account of the
 //! machine before anybody looks at that.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What is granted, and what is left of it.
 #[derive(Debug, Default)]
@@ -14,12 +14,20 @@ pub struct Idle {
     left: AtomicU32,
     /// Written under the lock of the state only.
     granted: AtomicU32,
+    /// How many sync points have been entered when none is left; all bits: that changes just now.
+    points: AtomicU64,
 }
 
 impl Idle {
     /// Returns the place where the door counts down.
     pub fn left(&self) -> &AtomicU32 {
         &self.left
+    }
+
+    /// Returns the place where the door finds how many sync points have been entered when none is
+    /// left.
+    pub fn points(&self) -> &AtomicU64 {
+        &self.points
     }
 
     /// Counts the sync points that have passed since this was asked last. With the lock of the
@@ -30,11 +38,19 @@ impl Idle {
         u64::from(granted.saturating_sub(left))
     }
 
-    /// Lets so many more sync points pass. With the lock of the state, by the thread that passes
-    /// sync points.
-    pub fn grant(&self, points: u32) {
-        self.left.store(points, Ordering::Relaxed);
+    /// Lets so many more sync points pass; `entered` were so far. With the lock of the state, by
+    /// the thread that passes sync points.
+    pub fn grant(&self, points: u32, entered: u64) {
+        self.points.store(u64::MAX, Ordering::SeqCst);
+        self.left.store(points, Ordering::Release);
         self.granted.store(points, Ordering::Relaxed);
+        self.entered(entered);
+    }
+
+    /// Notes that so many have been entered, those included that [`Idle::take_passed`] has told.
+    pub fn entered(&self, entered: u64) {
+        let granted = u64::from(self.granted.load(Ordering::Relaxed));
+        self.points.store(entered + granted, Ordering::SeqCst);
     }
 }
 
@@ -46,7 +62,8 @@ mod tests {
     fn what_has_passed_is_taken_once() {
         let idle = Idle::default();
         assert_eq!(idle.take_passed(), 0);
-        idle.grant(5);
+        idle.grant(5, 7);
+        assert_eq!(idle.points().load(Ordering::Relaxed), 12);
         idle.left().store(3, Ordering::Relaxed);
         assert_eq!((idle.take_passed(), idle.take_passed()), (2, 0));
         idle.left().store(0, Ordering::Relaxed);

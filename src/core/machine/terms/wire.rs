@@ -1,5 +1,6 @@
 //! Reports as bytes: fields in order, integers big-endian, lists and texts behind their length.
 
+use super::accesses::Accesses;
 use super::keys::DatasetKey;
 use super::reason::Why;
 use super::report::{
@@ -9,7 +10,7 @@ use super::report::{
 use crate::bytes::{Reader, Writer};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 10;
+const VERSION: u8 = 11;
 
 impl Report {
     /// Makes the bytes of the report for an all-gather.
@@ -71,6 +72,7 @@ fn put_series(out: &mut Writer, series: &SeriesReport) {
         out.list(names, |out, name| _ = out.counted(name.as_bytes()));
     }
     out.list(&series.amended, put_counted);
+    out.list(&series.watched, |out, one| _ = out.counted(&one.to_bytes()));
 }
 
 fn series(from: &mut Reader) -> Option<SeriesReport> {
@@ -103,6 +105,7 @@ fn series(from: &mut Reader) -> Option<SeriesReport> {
         moved: from.list(Reader::text)?,
         unlinked: from.list(Reader::text)?,
         amended: from.list(counted)?,
+        watched: from.list(|from| Accesses::from_bytes(from.counted()?))?,
     })
 }
 
@@ -202,6 +205,7 @@ mod tests {
                 interval_ms: 40,
                 distance: Some(2),
                 unsafe_names: vec![UnsafeName { name: 1, bare: true, why: Why::GoesOn }],
+                watched: vec![Accesses { name: 1, file: 2, ..Accesses::default() }],
                 rewrites: false,
                 learned: true,
                 written: vec![3],

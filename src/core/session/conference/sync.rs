@@ -1,6 +1,6 @@
 //! Sync points: the agreement, and the conference when there is something to do.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Instant;
 
 use crate::account::tally::Count;
@@ -60,11 +60,21 @@ impl Conference {
         agreed.unwrap_or(false)
     }
 
-    /// Only the thread that makes calls on MPI_COMM_WORLD counts them down.
+    /// Only the thread that makes calls on MPI_COMM_WORLD counts them down; all others are told what
+    /// the count is.
     fn grant_idle(&self, state: &State, stream: usize, carries: bool) {
-        if stream == WORLD {
-            self.node.idle.grant(if carries { 0 } else { state.machine.idle_points() });
+        let entered = state.machine.points_entered();
+        match stream {
+            WORLD if carries => self.node.idle.grant(0, entered),
+            WORLD => self.node.idle.grant(state.machine.idle_points(), entered),
+            _ => self.node.idle.entered(entered),
         }
+    }
+
+    /// Returns where the door finds how many sync points have been entered, when those are passed
+    /// that it counts down: what is written until then has this stamp.
+    pub fn points(&self) -> &AtomicU64 {
+        self.node.idle.points()
     }
 
     /// Returns what the door of the program counts down: so many collectives and barriers on the
