@@ -15,9 +15,11 @@ use scr_core::session::{Arrival, Door, Host, Required, Session, Surroundings};
 use scr_core::streams::STREAMS;
 use scr_core::system::{block_signals, exit_at_once, make_room};
 
+pub use crate::mpi::{refusal, version as mpi_version};
+
 use crate::mpi::{self, Classifier, Counts, MpiComm};
 
-/// How long the end of MPI may take at a halt: other communication of the program may be pending.
+/// Other communication of the program may be pending when the run halts.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
 struct Running {
@@ -26,16 +28,15 @@ struct Running {
 }
 
 static RUNNING: OnceLock<Running> = OnceLock::new();
-/// The launch goes without us, and a message has said why.
+/// A message has said why this launch goes without us.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
-/// Returns the session of this process, once [`start`] has succeeded.
 pub fn session() -> Option<&'static Session> {
     RUNNING.get().map(|running| &running.session)
 }
 
 /// Makes the launch check, right after MPI_Init, then starts everything collective. `None`: this
-/// process is none of our business, or this launch stays without us (then a message has said why).
+/// process is none of our business, or this launch stays without us (a message has said why).
 pub fn start(host: Arc<dyn Host>) -> Option<&'static Session> {
     if mpi::has_parent() || mpi::is_finalized() {
         return None;
@@ -80,7 +81,6 @@ fn start_together(arrival: Arrival, host: Arc<dyn Host>) -> Result<&'static Sess
     Ok(&running.session)
 }
 
-/// Has room made for descriptors while the start goes on.
 fn make_room_beside(host: Arc<dyn Host>) {
     let body = move || {
         block_signals();
@@ -91,10 +91,8 @@ fn make_room_beside(host: Arc<dyn Host>) {
     drop(thread::Builder::new().name("scr-room".to_string()).spawn(body));
 }
 
-/// Notes that the program is about to make a blocking collective call on `comm`.
 pub fn sync(comm: usize, kind: SyncKind) {
-    let Some(running) = RUNNING.get() else { return };
-    let Running { session, classifier } = running;
+    let Some(Running { session, classifier }) = RUNNING.get() else { return };
     mpi::take_freed().for_each(|stream| session.conference.close_stream(stream));
     let stream = match classifier.counts(comm) {
         Counts::No => None,
@@ -115,36 +113,30 @@ pub fn sync(comm: usize, kind: SyncKind) {
 }
 
 /// Returns where calls are counted down that need not be told (`Conference::idle_points`), and
-/// which those are. Called by the thread that has initialised MPI.
+/// which those are. The thread that has initialised MPI calls this.
 pub fn idle() -> Option<(&'static AtomicU32, mpi::Counted)> {
     let running = RUNNING.get()?;
     Some((running.session.conference.idle_points(), running.classifier.counted()))
 }
 
-/// Notes that the program is about to open `path` by MPI-IO, all ranks of `comm` together.
 pub fn file_open(comm: usize, path: &Path) {
     let Some(running) = RUNNING.get() else { return };
     running.session.names.shared_open(path, &mpi::members(comm));
 }
 
-/// Notes that processes were added to the job.
 pub fn expect_others() {
     if let Some(running) = RUNNING.get() {
         running.classifier.expect_others();
     }
 }
 
-/// Inside MPI_Finalize, communication still works.
 fn finish() {
-    if let Some(session) = session() {
-        session.ending.finish();
-    }
     if let Some(running) = RUNNING.get() {
+        running.session.ending.finish();
         running.classifier.end();
     }
 }
 
-/// What a program that calls us is, without the shim.
 struct Plain;
 
 impl Host for Plain {
@@ -165,7 +157,7 @@ impl Host for Plain {
     }
 }
 
-/// Describes a process of the program that has said `lines` to SCR_Config, as far as that is known.
+/// Takes the `lines` that the program has said to SCR_Config.
 pub fn around(rank: usize, size: usize, lines: &[String]) -> Surroundings {
     Surroundings {
         program: lines.to_vec(),
@@ -174,10 +166,7 @@ pub fn around(rank: usize, size: usize, lines: &[String]) -> Surroundings {
 }
 
 /// Joins the session of the shim, or starts one: the program has called SCR_Init on all ranks.
-/// `Ok(None)`: SCR is switched off, or the shim could not start it.
-///
-/// # Errors
-/// Why the program goes on without a session; a message has said so.
+/// `Ok(None)`: SCR is switched off, or the shim could not start it. Of an error a message has told.
 pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
     if let Some(session) = session() {
         return Ok(Some(session));
@@ -214,22 +203,11 @@ pub fn start_program(lines: &[String]) -> Result<Option<&'static Session>> {
     }
 }
 
-/// Tells whether MPI runs: a process can ask who it is.
 pub fn is_mpi_running() -> bool {
     mpi::is_initialized() && !mpi::is_finalized()
 }
 
-/// Tells why the program's MPI, which has been initialised, cannot be served.
-pub fn refusal() -> Option<String> {
-    mpi::refusal()
-}
-
-/// Returns the program's MPI, as it calls itself, in a few words.
-pub fn mpi_version() -> String {
-    mpi::version()
-}
-
-/// Tells whether this is the first rank of the world; so is everybody before MPI runs.
+/// Returns true for everybody before MPI runs.
 pub fn is_first_rank() -> bool {
     if refusal().is_some() {
         // Nothing can be asked of that MPI; its launcher has told the rank.
@@ -239,8 +217,8 @@ pub fn is_first_rank() -> bool {
     !is_mpi_running() || mpi::world_rank().is_ok_and(|rank| rank == 0)
 }
 
-/// Ends MPI, so that the launcher sees a program that has ended by itself, if that can be done in
-/// time, and the process. Every rank does the same.
+/// Ends MPI if that can be done in time: the launcher is to see a program that has ended by itself.
+/// Every rank does the same.
 pub fn end_process(status: c_int) -> ! {
     let late = move || {
         thread::sleep(END_LIMIT);

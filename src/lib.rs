@@ -1,9 +1,6 @@
-//! The engine that the preload shim opens, and the SCR library.
-//!
-//! [`mpi`] is the only module that names MPI; [`api`] is the C face;
-//! `engine` joins the two. Everything else is in
-//! [`scr_core`].
+//! The engine that the preload shim opens, and the SCR library: `mpi` is the only module that names
+//! MPI, `api` is the C face, `engine` joins the two. Everything else is in [`scr_core`].
 
-pub mod api;
+mod api;
 mod engine;
-pub mod mpi;
+mod mpi;

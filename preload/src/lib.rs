@@ -1,13 +1,8 @@
-//! The preload shim of SCR: libc and MPI calls of an unmodified program, on their way to the
-//! engine.
-//!
-//! The library is loaded into every process of a job (`LD_PRELOAD`), but does something only in
-//! three kinds: in a launcher it sees to it that the ranks get it too (`launcher`), and in a rank,
-//! which calls MPI_Init, it opens the engine that fits the running MPI (`engine`). Then the hooks
-//! (`hooks`) ask the engine about every path below the prefix. The contract is [`scr_abi`]. In
-//! processes that a rank has started they ask the rank (`child`).
-//!
-//! State must be usable before the constructor has run: other libraries' constructors reach hooks.
+//! The preload shim of SCR, which is loaded into every process of a job. In a launcher it sees to
+//! it that the ranks get it too (`launcher`); in a rank, which calls MPI_Init, it opens the engine
+//! (`engine`), and the hooks (`hooks`) ask that about every path below the prefix, by [`scr_abi`];
+//! in processes that a rank has started they ask the rank (`child`). State must be usable before
+//! the constructor has run: other libraries' constructors reach hooks.
 // Newer compilers want `open`, `write` and `close` declared as the standard library calls them.
 // Ours are "C-unwind", since pthread_cancel unwinds through them, and `open` has its third
 // argument fixed: on every target that we serve, both are called alike.

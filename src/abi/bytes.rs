@@ -1,8 +1,6 @@
-//! The one reader and the one writer of messages and records that are bytes.
-//!
-//! Numbers are big-endian, or *packed*: seven bits a byte, the lowest first. What has a length has
-//! it before it. The reader takes any bytes: what is not there is `None`, never a panic, and no
-//! length that is claimed costs memory.
+//! The one reader and the one writer of messages and records that are bytes. Numbers are
+//! big-endian, or *packed*: seven bits a byte, the lowest first. The reader takes any bytes: what
+//! is not there is `None`, never a panic, and no length that is claimed costs memory.
 
 use std::mem;
 

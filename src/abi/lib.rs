@@ -1,19 +1,13 @@
 //! The contract between the shim and the engine: one versioned table of C functions.
+//! [`ABI_VERSION`] and the sizes tell builds apart. The crate has, too, what both libraries need;
+//! it needs libc alone, since the shim is loaded into every process of a job.
 //!
-//! Both are built with this crate, so they cannot differ within a build; [`ABI_VERSION`] and the
-//! sizes tell them apart across builds. The crate has, too, what a rank and the processes that it
-//! has started say to each other ([`wire`]), and what both libraries need and neither can take from
-//! the other: the reader and writer of [`bytes`], the loader's [`objects`], the table of
-//! [`messages`]. It needs libc alone, since the shim is loaded into every process of a job.
-//!
-//! Rules: strings are NUL-terminated and copied, never kept. Every path that the shim hands over is
-//! absolute and lexically normalised (no `.`, `..`, `//`; symlinks resolved but for
-//! [`Engine::alias`]), and lies below the prefix. The shim calls with its hook guard held, so the
-//! engine's own libc calls on that thread pass through; the engine's threads call
-//! [`Host::enter_thread`] first. Only `sync`, `init` and the finalize pair may communicate;
-//! everything else is local, quick, and never waits for another rank (one exception:
-//! [`Engine::open`] of a file that lives on another node (docs/internals/threads.md), and in a
-//! child of a rank [`Engine::lookup`] of such a file that is to be compared).
+//! Strings are NUL-terminated and copied, never kept. A path that the shim hands over is absolute,
+//! lexically normalised (symlinks resolved but for [`Engine::alias`]), and lies below the prefix.
+//! The shim calls with its hook guard held, so the engine's own libc calls on that thread pass
+//! through; the engine's threads call [`Host::enter_thread`] first. Only `sync`, `init` and the
+//! finalize pair may communicate. All else is local and quick, but for [`Engine::open`] of a file
+//! on another node (docs/internals/threads.md), and [`Engine::lookup`] of one in a child of a rank.
 
 pub mod accesses;
 pub mod bytes;
@@ -54,8 +48,7 @@ pub struct Host {
     pub enter_thread: extern "C" fn(),
     /// Absolute path of the shim library, for messages.
     pub library_path: *const c_char,
-    /// Flushes (`fflush`) nothing, closes nothing: number of tracked descriptors still open for
-    /// writing with this token (0 when the token is unknown).
+    /// Counts descriptors with this token that are open for writing; 0 for an unknown one.
     pub open_count: extern "C" fn(token: u64) -> c_int,
     /// Undoes one `enter_thread` of the calling thread.
     pub leave_thread: extern "C" fn(),

@@ -1,8 +1,5 @@
-//! What a child of a rank asks its rank, and what that answers, as bytes on a socket.
-//!
-//! A message is its length (four bytes) and its content; numbers are big-endian, a text is its
-//! length and its bytes. The readers are total. Asker and answerer are processes of one user on one
-//! node.
+//! What a child of a rank asks its rank, and what that answers, as messages on a socket: four bytes
+//! of length, and the content.
 
 use std::io::{self, Read, Write};
 
@@ -134,7 +131,7 @@ impl Question {
         out.take()
     }
 
-    /// Reads what [`Self::to_bytes`] has written; `None` if that is malformed.
+    /// Returns `None` for malformed bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader::new(bytes);
         let what = *ALL.get(usize::from(from.byte()?))?;
@@ -171,7 +168,7 @@ impl Reply {
         out.take()
     }
 
-    /// Reads what [`Self::to_bytes`] has written; `None` if that is malformed.
+    /// Returns `None` for malformed bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader::new(bytes);
         let reply = match from.byte()? {

@@ -14,10 +14,7 @@ use super::shared::{is_null, text_of};
 use crate::engine;
 
 /// Reads, sets or unsets the parameter that `config` names. Returns what was read, a copy that the
-/// caller frees, else NULL.
-///
-/// # Safety
-/// `config` is null or NUL-terminated.
+/// caller frees, else NULL. Safety: `config` is null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Config(config: *const c_char) -> *const c_char {
     // SAFETY: by this function's contract.
@@ -34,7 +31,7 @@ pub unsafe extern "C" fn SCR_Config(config: *const c_char) -> *const c_char {
     unsafe { libc::strdup(answer.as_ptr()) }
 }
 
-/// Returns the value that was asked for; `None` where a value was set, or there is none.
+/// Returns `None` where a value was set, or there is none.
 pub(super) fn answer(text: Result<Option<&str>>) -> Result<Option<String>> {
     let text = text?.ok_or_else(|| is_null("the setting"))?;
     let mut door = door();
@@ -56,7 +53,7 @@ pub(super) fn answer(text: Result<Option<&str>>) -> Result<Option<String>> {
 }
 
 unsafe extern "C" {
-    /// `configf.c`.
+    /// It is in `configf.c`.
     fn scr_configf();
 }
 

@@ -12,18 +12,13 @@ use scr_core::session::{Call, Consent, ProgramState, Session};
 use super::shared::{FAILURE, SUCCESS};
 use crate::engine;
 
-/// What is known of the program between its calls.
 #[derive(Default)]
 pub struct Door {
-    /// Where it is.
     pub state: ProgramState,
-    /// Its lines for SCR_Config.
     pub lines: Vec<String>,
-    /// SCR_Init goes well once.
     pub was_open: bool,
-    /// The session, or none: the program goes on without, files go where they are called.
+    /// Without one the program goes on, and files go where they are called.
     pub session: Option<&'static Session>,
-    /// Why the last call that failed on this rank did.
     pub message: Option<CString>,
 }
 
@@ -35,13 +30,13 @@ static DOOR: Mutex<Door> = Mutex::new(Door {
     message: None,
 });
 
-/// Locks what is known of the program; never held while ranks talk to one another.
+/// Locks what is never held while ranks talk to one another.
 pub fn door() -> MutexGuard<'static, Door> {
     DOOR.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes a call that all ranks make: `prepare` looks at the arguments and says what must be equal
-/// on all ranks; `body` does it, if all can.
+/// on all of them; `body` does it, if all can.
 pub fn together<A>(
     call: Call,
     prepare: impl FnOnce() -> Result<(A, Vec<u8>)>,
@@ -93,7 +88,7 @@ pub fn together<A>(
     })
 }
 
-/// The message of a call that has failed; `fits`: it was to come where the program is.
+/// The call was to come where the program is if it `fits`.
 fn of_call(fits: bool) -> Id {
     if fits { messages::CALL_FAILED } else { messages::CALL_NOT_NOW }
 }
@@ -127,8 +122,7 @@ pub fn alone(
     })
 }
 
-/// Runs the body of a call and returns its code; a panic is an error like others, and ends what we
-/// do for the program.
+/// Takes a panic for an error like others, which ends what we do for the program.
 pub fn guarded(call: Call, body: impl FnOnce() -> std::result::Result<(), ()>) -> c_int {
     let done = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         if let Some(session) = engine::session() {
@@ -144,7 +138,7 @@ pub fn guarded(call: Call, body: impl FnOnce() -> std::result::Result<(), ()>) -
     if done.is_ok() { SUCCESS } else { FAILURE }
 }
 
-/// Runs the body of the call `call`, which is valid in every state, and returns its code.
+/// Runs a call that is valid in every state.
 pub fn anytime(call: &str, body: impl FnOnce() -> Result<()>) -> c_int {
     let done = catch_unwind(AssertUnwindSafe(body));
     let done = done.unwrap_or_else(|_| Err(Error::Defect("an internal error (a panic)".into())));
@@ -157,7 +151,7 @@ pub fn anytime(call: &str, body: impl FnOnce() -> Result<()>) -> c_int {
     )
 }
 
-/// Says why a call has failed, unless another rank does, and keeps it.
+/// Says why, unless another rank does, and keeps it.
 pub fn failed(id: Id, speaks: bool, message: String) {
     if speaks {
         log::warn(id, format_args!("{message}"));

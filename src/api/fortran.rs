@@ -1,9 +1,6 @@
 //! The calls of Fortran programs. An argument is the address of a variable, or null where the
-//! program leaves it out; the length of each CHARACTER argument follows after all others. What
-//! such an argument says ends before its trailing blanks, or at a NUL.
-//!
-//! Compilers pass lengths as `int` or as `size_t`. Every processor of ours passes an argument in a
-//! slot of its own, of which the lower half is read here: longer than that is none.
+//! program leaves it out; the length of each CHARACTER argument follows after all others. Compilers
+//! pass it as `int` or as `size_t`: the lower half is read, longer than that is none.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int};
@@ -20,11 +17,8 @@ use super::write::{
     SCR_Complete_checkpoint, SCR_Complete_output, SCR_Start_checkpoint, route_file, start_output,
 };
 
-/// An INTEGER.
 type Integer = *mut c_int;
-/// A CHARACTER argument.
 type Text = *mut c_char;
-/// Its length.
 type Length = c_int;
 
 /// Exports each call under the names by which compilers know a subroutine: with an underscore
@@ -36,10 +30,8 @@ macro_rules! export {
         $(export!(@ $alias $before $error $lengths $code);)+
     )*};
     (@ $name:ident ($($before:ident: $kind:ty),*) $error:ident ($($length:ident),*) $code:expr) => {
-        /// Does what the SCR call of its name does, for Fortran.
-        ///
-        /// # Safety
-        /// Each argument is null or a variable of its type; lengths are those of the texts.
+        /// Converts the arguments. Safety: each is null or a variable of its type; lengths are
+        /// those of the texts.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             $($before: $kind,)* $error: Integer $(, $length: Length)*
@@ -108,10 +100,7 @@ export! {
         (name: Text) error (length) => by_name(Call::Delete, text_of(name, length, "the name"));
 }
 
-/// What a CHARACTER argument says.
-///
-/// # Safety
-/// `text` is null or has `length` bytes that live until the result is dropped.
+/// Safety: `text` is null or has `length` bytes that live until the result is dropped.
 unsafe fn text_of<'a>(text: Text, length: Length, what: &str) -> Result<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
@@ -127,10 +116,8 @@ unsafe fn text_of<'a>(text: Text, length: Length, what: &str) -> Result<Option<&
     std::str::from_utf8(bytes).map(Some).map_err(unreadable)
 }
 
-/// A number of the program; 0, which says neither valid nor a kind of dataset, if it gives none.
-///
-/// # Safety
-/// `number` is null or valid for a read.
+/// The number is 0, which says neither valid nor a kind of dataset, if the program gives none.
+/// Safety: `number` is null or valid for a read.
 unsafe fn number_of(number: Integer) -> c_int {
     // SAFETY: by this function's contract.
     if number.is_null() { 0 } else { unsafe { *number } }

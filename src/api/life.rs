@@ -72,10 +72,7 @@ pub extern "C" fn SCR_Last_error() -> *const c_char {
     door.message.as_ref().map_or(c"".as_ptr(), |message| message.as_ptr())
 }
 
-/// Tells in `flag` whether a halt condition holds.
-///
-/// # Safety
-/// `flag` is null or valid for a write.
+/// Tells in `flag` whether a halt condition holds. Safety: `flag` is null or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Should_exit(flag: *mut c_int) -> c_int {
     together(
@@ -89,10 +86,7 @@ pub unsafe extern "C" fn SCR_Should_exit(flag: *mut c_int) -> c_int {
     )
 }
 
-/// Tells in `flag` whether a checkpoint is due.
-///
-/// # Safety
-/// `flag` is null or valid for a write.
+/// Tells in `flag` whether a checkpoint is due. Safety: `flag` is null or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Need_checkpoint(flag: *mut c_int) -> c_int {
     together(

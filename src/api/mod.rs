@@ -1,4 +1,4 @@
-//! The C face of the engine: [`shim`] for the preload library, the rest for programs that call SCR.
+//! The C face of the engine: `shim` for the preload library, the rest for programs that call SCR.
 //! Every function converts and asks; nothing is decided here.
 
 mod config;
@@ -7,5 +7,5 @@ mod fortran;
 mod life;
 mod restart;
 mod shared;
-pub mod shim;
+mod shim;
 mod write;

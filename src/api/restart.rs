@@ -10,9 +10,7 @@ use super::door::together;
 use super::life::without_session;
 use super::shared::{Buffer, Flag, is_null, text_of};
 
-/// Tells in `flag` whether there is a checkpoint to read, and in `name` what it is called.
-///
-/// # Safety
+/// Tells in `flag` whether there is a checkpoint to read, and in `name` what it is called. Safety:
 /// `flag` is null or valid for a write; `name` is null or has SCR_MAX_FILENAME bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Have_restart(flag: *mut c_int, name: *mut c_char) -> c_int {
@@ -20,10 +18,7 @@ pub unsafe extern "C" fn SCR_Have_restart(flag: *mut c_int, name: *mut c_char) -
     unsafe { have_restart(flag, Buffer::new(name)) }
 }
 
-/// Does what [`SCR_Have_restart`] does, for C and for Fortran.
-///
-/// # Safety
-/// `flag` is null or valid for a write.
+/// Does what [`SCR_Have_restart`] does, with the same contract.
 pub(super) unsafe fn have_restart(flag: *mut c_int, name: Buffer) -> c_int {
     together(
         Call::HaveRestart,
@@ -42,17 +37,13 @@ pub(super) unsafe fn have_restart(flag: *mut c_int, name: Buffer) -> c_int {
 }
 
 /// Begins to read the checkpoint that [`SCR_Have_restart`] has offered, and tells its name in
-/// `name`.
-///
-/// # Safety
-/// `name` is null or has SCR_MAX_FILENAME bytes.
+/// `name`. Safety: `name` is null or has SCR_MAX_FILENAME bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Start_restart(name: *mut c_char) -> c_int {
     // SAFETY: by this function's contract.
     start_restart(unsafe { Buffer::new(name) })
 }
 
-/// Begins to read a checkpoint; what the program starts to read is told in `name`.
 pub(super) fn start_restart(name: Buffer) -> c_int {
     together(
         Call::StartRestart,
@@ -76,19 +67,15 @@ pub extern "C" fn SCR_Complete_restart(valid: c_int) -> c_int {
     )
 }
 
-/// Chooses the checkpoint `name` as the one that the program goes on from.
-///
-/// # Safety
-/// `name` is null or NUL-terminated.
+/// Chooses the checkpoint `name` as the one that the program goes on from. Safety: `name` is null
+/// or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Current(name: *const c_char) -> c_int {
     // SAFETY: by this function's contract.
     by_name(Call::Current, unsafe { text_of(name, "the name") })
 }
 
-/// Takes the dataset `name` out of the index and the cache; its files on the prefix stay.
-///
-/// # Safety
+/// Takes the dataset `name` out of the index and the cache; its files on the prefix stay. Safety:
 /// `name` is null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Drop(name: *const c_char) -> c_int {
@@ -96,17 +83,14 @@ pub unsafe extern "C" fn SCR_Drop(name: *const c_char) -> c_int {
     by_name(Call::Drop, unsafe { text_of(name, "the name") })
 }
 
-/// Deletes the dataset `name`, its files on the prefix too.
-///
-/// # Safety
-/// `name` is null or NUL-terminated.
+/// Deletes the dataset `name`, its files on the prefix too. Safety: `name` is null or
+/// NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Delete(name: *const c_char) -> c_int {
     // SAFETY: by this function's contract.
     by_name(Call::Delete, unsafe { text_of(name, "the name") })
 }
 
-/// Makes one of the calls that say which dataset they mean.
 pub(super) fn by_name(call: Call, name: Result<Option<&str>>) -> c_int {
     together(
         call,

@@ -6,18 +6,11 @@ use std::ffi::{CStr, c_char, c_int};
 use scr_core::error::{Error, Result};
 use scr_core::session::FILENAME_MAX;
 
-/// SCR_SUCCESS.
 pub const SUCCESS: c_int = 0;
-/// Whatever went wrong: a message has said what.
 pub const FAILURE: c_int = 1;
 
-/// Reads the text behind a C string; `None` for NULL.
-///
-/// # Errors
-/// It is not UTF-8, which no record could have.
-///
-/// # Safety
-/// `text` is null or NUL-terminated and lives until the result is dropped.
+/// Returns `None` for NULL. A text that is not UTF-8, which no record could have, is an error.
+/// Safety: `text` is null or NUL-terminated and lives until the result is dropped.
 pub unsafe fn text_of<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
@@ -28,66 +21,51 @@ pub unsafe fn text_of<'a>(text: *const c_char, what: &str) -> Result<Option<&'a 
     text.to_str().map(Some).map_err(unreadable)
 }
 
-/// Makes the error that a place for an answer is missing.
 pub fn is_null(what: &str) -> Error {
     Error::Refused(format!("{what} is NULL"))
 }
 
-/// A place for a flag.
 #[derive(Clone, Copy)]
 pub struct Flag(*mut c_int);
 
 impl Flag {
-    /// Takes `place` for a flag; null is an error.
-    ///
-    /// # Safety
-    /// `place` is null or valid for a write until the flag is set.
+    /// Refuses null. Safety: `place` is null or valid for a write until the flag is set.
     pub unsafe fn new(place: *mut c_int) -> Result<Flag> {
         if place.is_null() { Err(is_null("flag")) } else { Ok(Flag(place)) }
     }
 
-    /// Writes `value` into it, as 1 or 0.
     pub fn set(self, value: bool) {
         // SAFETY: valid by the contract of `new`.
         unsafe { *self.0 = c_int::from(value) };
     }
 }
 
-/// A place for text: a buffer of SCR_MAX_FILENAME bytes, a CHARACTER variable of Fortran, or none.
+/// A buffer of SCR_MAX_FILENAME bytes, a CHARACTER variable of Fortran, or none.
 #[derive(Clone, Copy)]
 pub struct Buffer {
     place: *mut c_char,
     size: usize,
-    /// What comes after the text: a NUL, or blanks to the end.
     is_padded: bool,
 }
 
 impl Buffer {
-    /// Takes `place` for a text that ends with a NUL.
-    ///
-    /// # Safety
-    /// `place` is null or has SCR_MAX_FILENAME bytes that are valid until the buffer is filled.
+    /// Ends the text with a NUL. Safety: `place` is null or has SCR_MAX_FILENAME bytes, valid
+    /// until the buffer is filled.
     pub unsafe fn new(place: *mut c_char) -> Buffer {
         Buffer { place, size: FILENAME_MAX, is_padded: false }
     }
 
-    /// Takes `place` for a text that is padded with blanks.
-    ///
-    /// # Safety
-    /// `place` is null or a CHARACTER variable of `length`, valid until the buffer is filled.
+    /// Pads the text. Safety: `place` is null or a CHARACTER variable of `length`, valid
+    /// until the buffer is filled.
     pub unsafe fn padded(place: *mut c_char, length: c_int) -> Buffer {
         Buffer { place, size: usize::try_from(length).unwrap_or(0), is_padded: true }
     }
 
-    /// Tells whether there is one.
     pub fn is_there(self) -> bool {
         !self.place.is_null()
     }
 
-    /// Writes `text` into it.
-    ///
-    /// # Errors
-    /// It does not fit: the buffer has an empty string, or blanks, then.
+    /// Leaves an empty string, or blanks, where the text does not fit; that is an error.
     pub fn fill(self, text: &[u8]) -> Result<()> {
         if self.place.is_null() {
             return Ok(());

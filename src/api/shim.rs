@@ -1,13 +1,11 @@
-//! The engine table that the preload library opens ([`scr_abi`]).
-//!
-//! Nothing of ours may reach the program as a crash: every function catches panics, reports the
-//! first one, and ends routing, so that from then on the program's calls pass.
+//! The engine table that the preload library opens ([`scr_abi`]). Nothing of ours may reach the
+//! program as a crash: after the first panic, which is reported, the program's calls pass.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
@@ -51,7 +49,6 @@ static TABLE: Engine = Engine {
     turns,
 };
 
-/// Gives the shim the functions of the engine: the door, whose name is [`scr_abi::ENTRY`].
 #[unsafe(no_mangle)]
 pub extern "C" fn scr_engine_table() -> *const Engine {
     &raw const TABLE
@@ -59,7 +56,7 @@ pub extern "C" fn scr_engine_table() -> *const Engine {
 
 static PREFIX: OnceLock<CString> = OnceLock::new();
 
-/// Runs `body`; a panic ends routing and yields `fallback`.
+/// A panic ends routing, and yields `fallback`.
 fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         if let Some(session) = engine::session() {
@@ -69,19 +66,13 @@ fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Runs `body` on the session, if there is one.
-fn with_session<T>(fallback: T, body: impl FnOnce(&'static Session) -> T) -> T
-where
-    T: Clone,
-{
+fn with_session<T>(fallback: T, body: impl FnOnce(&'static Session) -> T) -> T {
     let Some(session) = engine::session() else { return fallback };
     guarded(fallback, || body(session))
 }
 
-/// The path behind a C string; empty when null.
-///
-/// # Safety
-/// `text` is null or NUL-terminated and lives until the result is dropped.
+/// A null text is an empty path. Safety: `text` is null or NUL-terminated and lives until the
+/// result is dropped.
 unsafe fn path_of<'a>(text: *const c_char) -> &'a Path {
     if text.is_null() {
         return Path::new("");
@@ -91,57 +82,42 @@ unsafe fn path_of<'a>(text: *const c_char) -> &'a Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// Writes `answer` into the caller's verdict.
-///
-/// # Safety
-/// `verdict` points to a [`PathAnswer`] that no one else uses, zeroed but for its path.
-unsafe fn put(answer: Answer, verdict: *mut PathAnswer) {
-    // The path is not initialised, so it is written before anything refers to the whole.
-    let (answer, path) = match answer {
-        Answer::Redirect { path, token } => {
-            let bytes = path.into_os_string().into_vec();
-            if bytes.len() >= PATH_BYTES {
-                (Answer::Fail(libc::ENAMETOOLONG), Vec::new())
-            } else {
-                (Answer::Redirect { path: PathBuf::new(), token }, bytes)
+/// Answers what `ask` says of `path`, or the real call where there is no session.
+fn answer(
+    path: *const c_char,
+    verdict: *mut PathAnswer,
+    ask: impl FnOnce(&Session, &Path) -> Answer,
+) {
+    // SAFETY: the shim passes a string that lives during the call.
+    let path = unsafe { path_of(path) };
+    let answer = with_session(Answer::PASS, |session| ask(session, path));
+    // SAFETY: the shim passes a verdict that nobody else uses, zeroed but for its path.
+    unsafe {
+        match answer {
+            Answer::Pass { token } => (*verdict).token = token,
+            Answer::Foreign => (*verdict).foreign = 1,
+            Answer::Redirect { path, .. } if path.as_os_str().len() >= PATH_BYTES => {
+                (*verdict).kind = kind::FAIL;
+                (*verdict).errno = libc::ENAMETOOLONG;
             }
-        }
-        other => (other, Vec::new()),
-    };
-    // SAFETY: valid and exclusive by this function's contract; the path fits, with its NUL.
-    let (verdict_kind, errno, token, foreign, stat) = unsafe {
-        let to = (&raw mut (*verdict).path).cast::<u8>();
-        to.copy_from_nonoverlapping(path.as_ptr(), path.len());
-        to.add(path.len()).write(0);
-        (
-            &mut (*verdict).kind,
-            &mut (*verdict).errno,
-            &mut (*verdict).token,
-            &mut (*verdict).foreign,
-            &mut (*verdict).stat,
-        )
-    };
-    match answer {
-        Answer::Pass { token: given } => {
-            *verdict_kind = kind::PASS;
-            *token = given;
-        }
-        Answer::Foreign => {
-            *verdict_kind = kind::PASS;
-            *foreign = 1;
-        }
-        Answer::Redirect { token: given, .. } => {
-            *verdict_kind = kind::REDIRECT;
-            *token = given;
-        }
-        Answer::Fail(code) => {
-            *verdict_kind = kind::FAIL;
-            *errno = code;
-        }
-        Answer::Done => *verdict_kind = kind::DONE,
-        Answer::Known(known) => {
-            *verdict_kind = kind::STAT;
-            *stat = stat_answer(&known);
+            Answer::Redirect { path, token } => {
+                let path = path.as_os_str().as_bytes();
+                // The path is not initialised: no reference to the whole is made.
+                let to = (&raw mut (*verdict).path).cast::<u8>();
+                to.copy_from_nonoverlapping(path.as_ptr(), path.len());
+                to.add(path.len()).write(0);
+                (*verdict).kind = kind::REDIRECT;
+                (*verdict).token = token;
+            }
+            Answer::Fail(code) => {
+                (*verdict).kind = kind::FAIL;
+                (*verdict).errno = code;
+            }
+            Answer::Done => (*verdict).kind = kind::DONE,
+            Answer::Known(known) => {
+                (*verdict).kind = kind::STAT;
+                (*verdict).stat = stat_answer(&known);
+            }
         }
     }
 }
@@ -161,7 +137,6 @@ fn stat_answer(known: &StatAttributes) -> StatAnswer {
     }
 }
 
-/// The shim as the session sees it.
 struct Shim(Host);
 
 // SAFETY: functions that any thread may call, and a string that lives and stays for ever.
@@ -336,11 +311,7 @@ extern "C" fn file_open(comm: usize, path: *const c_char) {
 }
 
 extern "C" fn open(path: *const c_char, flags: c_int, mode: u32, verdict: *mut PathAnswer) {
-    // SAFETY: the shim passes a string and a verdict that live during the call.
-    unsafe {
-        let path = path_of(path);
-        put(with_session(Answer::PASS, |session| session.names.open(path, flags, mode)), verdict);
-    }
+    answer(path, verdict, |session, path| session.names.open(path, flags, mode));
 }
 
 extern "C" fn opened(token: u64, fd: c_int, errno: c_int) -> c_int {
@@ -372,35 +343,21 @@ extern "C" fn reserve(token: u64, fd: c_int, offset: u64, bytes: u64) -> c_int {
 }
 
 extern "C" fn lookup(path: *const c_char, _compares: c_int, verdict: *mut PathAnswer) {
-    // SAFETY: the shim passes a string and a verdict that live during the call.
-    unsafe {
-        let path = path_of(path);
-        put(with_session(Answer::PASS, |session| session.names.lookup(path)), verdict);
-    }
+    answer(path, verdict, |session, path| session.names.lookup(path));
 }
 
 extern "C" fn change(path: *const c_char, verdict: *mut PathAnswer) {
-    // SAFETY: the shim passes a string and a verdict that live during the call.
-    unsafe {
-        let path = path_of(path);
-        put(with_session(Answer::PASS, |session| session.names.change(path)), verdict);
-    }
+    answer(path, verdict, |session, path| session.names.change(path));
 }
 
 extern "C" fn unlink(path: *const c_char, verdict: *mut PathAnswer) {
-    // SAFETY: the shim passes a string and a verdict that live during the call.
-    unsafe {
-        let path = path_of(path);
-        put(with_session(Answer::PASS, |session| session.names.unlink(path)), verdict);
-    }
+    answer(path, verdict, |session, path| session.names.unlink(path));
 }
 
 extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut PathAnswer) {
-    // SAFETY: the shim passes two strings and a verdict that live during the call.
-    unsafe {
-        let (from, to) = (path_of(from), path_of(to));
-        put(with_session(Answer::PASS, |session| session.names.rename(from, to)), verdict);
-    }
+    // SAFETY: the shim passes a string that lives during the call.
+    let to = unsafe { path_of(to) };
+    answer(from, verdict, |session, from| session.names.rename(from, to));
 }
 
 extern "C" fn link(
@@ -409,26 +366,19 @@ extern "C" fn link(
     symbolic: c_int,
     verdict: *mut PathAnswer,
 ) {
-    // SAFETY: the shim passes two strings and a verdict that live during the call.
-    unsafe {
-        let (target, path) = (path_of(target), path_of(path));
-        let answer = |session: &Session| session.names.link(target, path, symbolic != 0);
-        put(with_session(Answer::PASS, answer), verdict);
-    }
+    // SAFETY: the shim passes a string that lives during the call.
+    let target = unsafe { path_of(target) };
+    answer(path, verdict, |session, path| session.names.link(target, path, symbolic != 0));
 }
 
 extern "C" fn rmdir(path: *const c_char, verdict: *mut PathAnswer) {
-    // SAFETY: the shim passes a string and a verdict that live during the call.
-    unsafe {
-        let path = path_of(path);
-        put(with_session(Answer::PASS, |session| session.names.rmdir(path)), verdict);
-    }
+    answer(path, verdict, |session, path| session.names.rmdir(path));
 }
 
 extern "C" fn list(path: *const c_char, entry: EntryFn, context: *mut c_void) -> c_int {
     // SAFETY: the shim passes a string that lives during the call.
-    let path: PathBuf = unsafe { path_of(path) }.to_path_buf();
-    let entries = with_session(Vec::new(), |session| session.names.list(&path));
+    let path = unsafe { path_of(path) };
+    let entries = with_session(Vec::new(), |session| session.names.list(path));
     let mut count = 0;
     for one in entries {
         let Ok(name) = CString::new(one.name) else { continue };

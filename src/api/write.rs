@@ -11,12 +11,9 @@ use scr_core::session::{Call, Flags, ProgramState, Session};
 use super::door::{alone, together, told};
 use super::shared::{Buffer, is_null, text_of};
 
-/// SCR_FLAG_CHECKPOINT.
 const FLAG_CHECKPOINT: c_int = 1;
-/// SCR_FLAG_OUTPUT.
 const FLAG_OUTPUT: c_int = 2;
 
-/// Begins a checkpoint without a name.
 #[unsafe(no_mangle)]
 pub extern "C" fn SCR_Start_checkpoint() -> c_int {
     let flags = Flags { checkpoint: true, output: false };
@@ -33,17 +30,14 @@ pub extern "C" fn SCR_Complete_checkpoint(valid: c_int) -> c_int {
     complete(Call::CompleteCheckpoint, valid)
 }
 
-/// Begins a dataset, called `name` if that is not null; `flags` say what it is for.
-///
-/// # Safety
-/// `name` is null or NUL-terminated.
+/// Begins a dataset, called `name` if that is not null; `flags` say what it is for. Safety: `name`
+/// is null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Start_output(name: *const c_char, flags: c_int) -> c_int {
     // SAFETY: by this function's contract.
     start_output(unsafe { text_of(name, "the name") }, flags)
 }
 
-/// Begins a dataset with a name, or without.
 pub(super) fn start_output(name: Result<Option<&str>>, flags: c_int) -> c_int {
     together(
         Call::StartOutput,
@@ -91,17 +85,14 @@ fn flags_of(flags: c_int) -> Result<Flags> {
     Ok(Flags { checkpoint: is_set(FLAG_CHECKPOINT), output: is_set(FLAG_OUTPUT) })
 }
 
-/// Tells in `file` where the program is to access the file `name`.
-///
-/// # Safety
-/// `name` is null or NUL-terminated; `file` is null or has SCR_MAX_FILENAME bytes.
+/// Tells in `file` where the program is to access the file `name`. Safety: `name` is null or
+/// NUL-terminated; `file` is null or has SCR_MAX_FILENAME bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SCR_Route_file(name: *const c_char, file: *mut c_char) -> c_int {
     // SAFETY: by this function's contract.
     unsafe { route_file(text_of(name, "the name of the file"), Buffer::new(file)) }
 }
 
-/// Finds where the program is to access the file `name`, and writes it into `file`.
 pub(super) fn route_file(name: Result<Option<&str>>, file: Buffer) -> c_int {
     alone(Call::RouteFile, |state, session| {
         let name = name?.ok_or_else(|| is_null("the name of the file"))?;

@@ -3,10 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use scr_core::error::{Error, Result};
-use scr_core::params::{self, Environment, Settings, escaped};
+use scr_core::params::{self, escaped};
 
-/// The commands under the names that the manuals give them: links to this program.
+/// The names that the manuals give the commands, with the tools that they are links to.
 pub const NAMES: [(&str, &str); 24] = [
     ("scr_check_node", "check-node"),
     ("scr_cntl_dir", "cntl-dir"),
@@ -169,41 +168,8 @@ fn index_words(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// The action of `scr index` that is called so.
 fn action(word: &str) -> Option<&'static str> {
     INDEX_ACTIONS.iter().map(|(_, action)| *action).find(|action| *action == word)
-}
-
-/// Loads the settings of a run whose control directory is `control`, as the manuals' commands are
-/// told it (`<base>/<user>/scr.<job>`), with `more` settings; see [`crate::load_settings`].
-pub fn load_settings_in(
-    prefix: Option<&str>,
-    control: Option<&Path>,
-    more: &[(&str, String)],
-) -> Result<(Settings, Environment)> {
-    let mut wanted = more.to_vec();
-    if let Some(control) = control {
-        let wrong = || {
-            let path = control.display();
-            Error::Refused(format!("{path} is no control directory: <base>/<user>/scr.<job>"))
-        };
-        let name = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
-        let absolute = std::path::absolute(control).map_err(|_| wrong())?;
-        let job = name(&absolute).and_then(|name| Some(name.strip_prefix("scr.")?.to_owned()));
-        let user = absolute.parent().and_then(name);
-        let base = absolute.parent().and_then(Path::parent).and_then(Path::to_str);
-        let parts = [("SCR_JOB_ID", job), ("SCR_USER_NAME", user)];
-        for (key, value) in parts {
-            wanted.push((key, value.ok_or_else(wrong)?));
-        }
-        wanted.push(("SCR_CNTL_BASE", base.ok_or_else(wrong)?.to_owned()));
-    }
-    let (settings, mut environment) = crate::load_settings(prefix)?;
-    if wanted.is_empty() {
-        return Ok((settings, environment));
-    }
-    environment.extend(wanted.into_iter().map(|(key, value)| (key.to_owned(), value)));
-    Ok((crate::settings_of(&environment)?, environment))
 }
 
 #[cfg(test)]

@@ -1,59 +1,33 @@
-//! The `scr` command: one file for each tool, and this dispatch.
+//! The `scr` command: a file or a folder for each tool, and this dispatch.
 
-/// As std's, which panics when nobody reads any more: a pipe or a terminal that is gone must not
-/// end a command that looks after a job.
-macro_rules! eprintln {
-    ($($part:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($part)*);
-    }};
-}
+#[macro_use]
+mod base;
 
-mod after_launch;
+mod allocation;
 mod caches;
-mod check_node;
 mod classic;
-mod cntl_dir;
-mod config;
-mod copy;
 mod doctor;
-mod down_nodes;
-mod env;
-mod explain;
-mod flush_file;
-mod halt;
-mod hosts;
-mod index;
-mod job;
-mod learn;
-mod log;
 mod manual;
-mod nodes;
-mod prerun;
-mod print;
-mod progress;
-mod rebuild;
+mod prefix;
+mod prepare;
 mod report;
-mod retries_halt;
+mod rescue;
 mod run;
-mod scavenge;
 mod sim;
-mod status;
-mod test_runtime;
-mod top;
-mod transfer;
+mod watch;
 
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use scr_core::error::{Error, Result};
-use scr_core::log::messages::{self, Id};
-use scr_core::log::printable_lines;
-use scr_core::operations::lines_of_program;
-use scr_core::params::{Environment, Inputs, SYSTEM_FILE, Settings, keys, load, read_environment};
-use scr_core::records::Zone;
+
+use allocation::{
+    check_node, cntl_dir, down_nodes, env, hosts, nodes, prerun, retries_halt, test_runtime,
+};
+use caches::{cat, cp, exec, ls, on_node, verify};
+use prefix::{flush_file, index, log, print};
+use prepare::{config, explain, learn};
+use rescue::{copy, rebuild, scavenge, transfer};
+use watch::{halt, status, top};
 
 /// Scalable Checkpoint/Restart: look at, set up and repair what runs leave behind.
 #[derive(Parser)]
@@ -76,7 +50,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Tool {
     /// Print files of a run, wherever they are: in the cache of a node, or on the prefix.
-    Cat(caches::cat::Args),
+    Cat(cat::Args),
     /// On a node: look whether the directories of a job are there, with enough room.
     CheckNode(check_node::Args),
     /// Print a job's control or cache directories on this node.
@@ -86,7 +60,7 @@ enum Tool {
     /// On a node: copy what its cache has of a job that died to where scr scavenge finds it.
     Copy(copy::Args),
     /// Copy files of a run, wherever they are: from the cache of a node, or the prefix.
-    Cp(caches::cp::Args),
+    Cp(cp::Args),
     /// Find out why checkpoints are not protected, before a run, during it, and after it.
     Doctor(doctor::Args),
     /// Print which nodes of the allocation are no good.
@@ -94,7 +68,7 @@ enum Tool {
     /// Print what is known of the job that this is called in.
     Env(env::Args),
     /// Run a command that sees cached files under their names below the prefix.
-    Exec(caches::exec::Args),
+    Exec(exec::Args),
     /// Explain messages of SCR, by their ids or all in a job's output.
     Explain(explain::Args),
     /// Ask the flush file which datasets are in caches, on the prefix, on their way.
@@ -110,7 +84,7 @@ enum Tool {
     /// Show the log of events, or write an event of your own.
     Log(log::Args),
     /// List files of a run's datasets, and where they are.
-    Ls(caches::ls::Args),
+    Ls(ls::Args),
     /// Write manual pages and completions.
     #[command(hide = true)]
     Manual(manual::Args),
@@ -118,7 +92,7 @@ enum Tool {
     Nodes(nodes::Args),
     /// On a node: answer what scr verify, ls, cat, cp and exec ask.
     #[command(hide = true)]
-    OnNode(caches::on_node::Args),
+    OnNode(on_node::Args),
     /// Prepare the prefix at the beginning of an allocation.
     Prerun(prerun::Args),
     /// Print what a metadata or redundancy file holds.
@@ -149,23 +123,23 @@ went wrong. No root is needed where ordinary users may make user namespaces. Exa
     Transfer(transfer::Args),
     /// Look whether caches and prefix hold what was sealed, and repair damaged caches.
     #[command(visible_alias = "scrub")]
-    Verify(caches::verify::Args),
+    Verify(verify::Args),
 }
 
 fn main() -> ExitCode {
     let words = classic::with_tool(std::env::args_os().collect());
     let found = Cli::from_arg_matches(&command().get_matches_from(words));
     match found.unwrap_or_else(|error| error.exit()).tool {
-        Tool::Cat(args) => caches::cat::run(&args),
+        Tool::Cat(args) => cat::run(&args),
         Tool::CheckNode(args) => check_node::run(&args),
         Tool::CntlDir(args) => cntl_dir::run(&args),
         Tool::Config(args) => config::run(&args),
         Tool::Copy(args) => copy::run(&args),
-        Tool::Cp(args) => caches::cp::run(&args),
+        Tool::Cp(args) => cp::run(&args),
         Tool::Doctor(args) => doctor::run(&args),
         Tool::DownNodes(args) => down_nodes::run(&args),
         Tool::Env(args) => env::run(&args),
-        Tool::Exec(args) => caches::exec::run(&args),
+        Tool::Exec(args) => exec::run(&args),
         Tool::Explain(args) => explain::run(&args),
         Tool::FlushFile(args) => flush_file::run(&args),
         Tool::Halt(args) => halt::run(&args),
@@ -173,10 +147,10 @@ fn main() -> ExitCode {
         Tool::Index(args) => index::run(&args),
         Tool::Learn(args) => learn::run(&args),
         Tool::Log(args) => log::run(&args),
-        Tool::Ls(args) => caches::ls::run(&args),
+        Tool::Ls(args) => ls::run(&args),
         Tool::Manual(args) => manual::run(&args, command(), &classic::NAMES),
         Tool::Nodes(args) => nodes::run(&args),
-        Tool::OnNode(args) => caches::on_node::run(&args),
+        Tool::OnNode(args) => on_node::run(&args),
         Tool::Prerun(args) => prerun::run(&args),
         Tool::Print(args) => print::run(&args),
         Tool::Rebuild(args) => rebuild::run(&args),
@@ -189,7 +163,7 @@ fn main() -> ExitCode {
         Tool::TestRuntime(args) => test_runtime::run(&args),
         Tool::Top(args) => top::run(&args),
         Tool::Transfer(args) => transfer::run(&args),
-        Tool::Verify(args) => caches::verify::run(&args),
+        Tool::Verify(args) => verify::run(&args),
     }
 }
 
@@ -203,101 +177,6 @@ fn command() -> clap::Command {
             _ => action,
         })
     })
-}
-
-/// The prefix directory that a tool works on.
-fn prefix_or_default(given: Option<&Path>) -> PathBuf {
-    let set = || std::env::var_os("SCR_PREFIX").filter(|value| !value.is_empty());
-    given.map(Path::to_path_buf).or_else(|| set().map(PathBuf::from)).unwrap_or_else(|| ".".into())
-}
-
-/// Makes sure that a prefix is there: a name with a slip in it is not one that has had no run.
-fn existing(prefix: &Path) -> Result<()> {
-    let why = match std::fs::metadata(prefix) {
-        Ok(found) if found.is_dir() => return Ok(()),
-        Ok(_) => "it is no directory".to_owned(),
-        Err(error) if error.kind() == ErrorKind::NotFound => "it is not there".to_owned(),
-        Err(error) => return Err(Error::io("cannot look at the prefix", prefix, error)),
-    };
-    Err(Error::Missing(format!("cannot use the prefix {}: {why}", prefix.display())))
-}
-
-/// The settings of a run in `prefix`, SCR_PREFIX or the working directory, and the environment.
-fn load_settings(prefix: Option<&str>) -> Result<(Settings, Environment)> {
-    let (mut environment, mut problems) = read_environment(std::env::vars_os());
-    if !problems.is_empty() {
-        return Err(problems.swap_remove(0));
-    }
-    if let Some(prefix) = prefix {
-        environment.insert("SCR_PREFIX".into(), prefix.to_owned());
-    }
-    Ok((settings_of(&environment)?, environment))
-}
-
-/// The time zone of whoever has called, for times in tables.
-fn zone() -> Zone {
-    Zone::new(&read_environment(std::env::vars_os()).0)
-}
-
-/// The settings that an environment, changed by a tool, has.
-fn settings_of(environment: &Environment) -> Result<Settings> {
-    let working_directory = std::env::current_dir()
-        .map_err(|error| Error::io("cannot find", "the working directory", error))?;
-    let inputs = Inputs {
-        environment,
-        working_directory: &working_directory,
-        system_file: Path::new(SYSTEM_FILE),
-        program: &[],
-    };
-    let settings = load(&inputs)?;
-    let program = lines_of_program(&settings.get(keys::PREFIX));
-    match program.is_empty() {
-        true => Ok(settings),
-        false => Ok(load(&Inputs { program: &program, ..inputs })?),
-    }
-}
-
-/// Prints what a tool has found, or why it could not.
-fn finish(tool: &str, outcome: scr_core::error::Result<String>) -> ExitCode {
-    outcome.map_or_else(
-        |error| {
-            complain(tool, &error);
-            ExitCode::FAILURE
-        },
-        |text| print(&text),
-    )
-}
-
-/// Says what has failed, with the id of the message that explains it.
-fn complain(tool: &str, error: &Error) {
-    tell(tool, error.id(), &error.to_string());
-}
-
-/// Says `text`, which the message `id` explains.
-fn tell(tool: &str, id: Id, text: &str) {
-    eprintln!("scr {tool}: {}", printable_lines(&id.close(text)));
-}
-
-/// A line of a result that is no error, but that a person should know.
-fn warned(id: Id, text: &str) -> String {
-    format!("warning: {}\n", id.close(text))
-}
-
-/// Says what is no trouble, on standard error: standard output is the program's, or the result's.
-fn narrate(tool: &str, text: &str) {
-    eprintln!("scr {tool}: {}", printable_lines(text));
-}
-
-/// Prints a tool's result. Whoever stops reading (`scr config | head`) has what they wanted.
-fn print(text: &str) -> ExitCode {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(printable_lines(text).as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("scr: {}", messages::SYSTEM_REFUSED.close(&format!("cannot write: {error}")));
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
-    }
 }
 
 #[cfg(test)]

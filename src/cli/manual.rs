@@ -12,7 +12,8 @@ use clap_mangen::Man;
 use scr_core::error::{Error, Result};
 use scr_core::files::create_dirs;
 
-/// Arguments of `scr manual`.
+use crate::base::say;
+
 #[derive(clap::Args)]
 #[command(after_help = "The exit status is 0, or 1 if something cannot be written. Example:\n
     scr manual target/dist/share")]
@@ -23,16 +24,15 @@ pub struct Args {
     share: PathBuf,
 }
 
-/// Where the completions of each shell are looked for, below `share`.
 const COMPLETIONS: [(Shell, &str); 3] = [
     (Shell::Bash, "bash-completion/completions/scr"),
     (Shell::Zsh, "zsh/site-functions/_scr"),
     (Shell::Fish, "fish/vendor_completions.d/scr.fish"),
 ];
 
-/// Runs the tool; `classic` are the names of the manuals, with the command that each is.
+/// Writes all; `classic` are the names of the manuals, with the tool that each stands for.
 pub fn run(args: &Args, command: Command, classic: &[(&str, &str)]) -> ExitCode {
-    crate::finish("manual", write(&args.share, command, classic).map(|()| String::new()))
+    say::finish("manual", write(&args.share, command, classic).map(|()| String::new()))
 }
 
 fn write(share: &Path, mut command: Command, classic: &[(&str, &str)]) -> Result<()> {
@@ -51,7 +51,6 @@ fn write(share: &Path, mut command: Command, classic: &[(&str, &str)]) -> Result
     Ok(())
 }
 
-/// The page of a command, and those of the ones below it.
 fn page(pages: &Path, name: &str, command: &Command) -> Result<()> {
     let mut text = Vec::new();
     let written = Man::new(command.clone())

@@ -1,7 +1,5 @@
-//! The one error type of the library: what happened, to which file, rank or node.
-//!
-//! An error carries the sentence that a person reads; the place that handles it adds what was done
-//! instead. Nothing here prints.
+//! The one error type of the library. An error carries the sentence that a person reads; the place
+//! that handles it adds what was done instead. Nothing here prints.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +16,7 @@ pub enum Error {
     /// An operating system call on a path failed.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// The verb in plain words: "cannot write", "cannot create the directory".
+        /// As "cannot write" or "cannot create the directory".
         action: &'static str,
         /// The file or directory that it happened to.
         path: PathBuf,
@@ -33,7 +31,7 @@ pub enum Error {
         /// What was expected and what was found.
         what: String,
     },
-    /// A setting, pattern or descriptor is wrong; `place` names file and line or the variable.
+    /// A setting, pattern or descriptor is wrong.
     #[error("{place}: {what}")]
     Config {
         /// `file:line`, or "environment variable X".
@@ -91,10 +89,11 @@ pub enum Error {
     Defect(String),
 }
 
-/// Does a step a second time if a system call of it has failed: that may be passing, and what
-/// cannot be read is taken for lost. For steps that can be done again from what is on the disk.
+/// Does a step that can be repeated from what is on the disk a second time if a system call of it
+/// has failed: that may be passing, and what cannot be read is taken for lost.
 ///
 /// # Errors
+///
 /// Those of the second time.
 pub fn again<T>(step: impl Fn() -> Result<T>) -> Result<T> {
     match step() {
@@ -110,7 +109,6 @@ impl Error {
     }
 
     /// Tells whether a file system, or its user's share of it, is full.
-    #[must_use]
     pub fn is_no_room(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {
@@ -121,7 +119,6 @@ impl Error {
     }
 
     /// Returns the error number for a system call of the program that failed for this reason.
-    #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
             Error::Io { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
@@ -136,7 +133,6 @@ impl Error {
     }
 
     /// Returns the message that explains an error of this kind.
-    #[must_use]
     pub fn id(&self) -> Id {
         match self {
             Error::Io { .. } => messages::SYSTEM_REFUSED,
@@ -157,7 +153,7 @@ impl Error {
         }
     }
 
-    /// Makes the error for a damaged file; `what` says what is wrong with it.
+    /// Makes the error for a damaged file.
     pub fn corrupt(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
         Error::Corrupt { path: path.as_ref().to_path_buf(), what: what.into() }
     }

@@ -7,11 +7,11 @@
 //! |---|---|
 //! | L0 | [`bytes`], [`error`], [`log`], [`progress`] |
 //! | L1 | [`files`], [`system`] |
-//! | L2 | [`kvtree`], [`params`], [`comm`], [`patterns`], [`streams`] |
+//! | L2 | [`kvtree`], [`params`], [`comm`], [`parts`], [`patterns`], [`streams`] |
 //! | L3 | [`records`], [`descriptors`], [`events`], [`machine`] |
 //! | L4 | [`redundancy`] |
 //! | L5 | [`cache`], [`transfer`] |
-//! | L6, in this order | [`namespace`], [`handles`], [`account`], [`launch`], [`restart`] |
+//! | L6, in this order | `namespace`, [`handles`], [`account`], [`launch`], [`restart`] |
 //! | L7 | [`session`], [`operations`] |
 
 #![deny(unsafe_code)]
@@ -23,14 +23,15 @@ pub mod descriptors;
 pub mod error;
 pub mod events;
 pub mod files;
-pub mod handles;
+mod handles;
 pub mod kvtree;
 pub mod launch;
 pub mod log;
 pub mod machine;
-pub mod namespace;
+mod namespace;
 pub mod operations;
 pub mod params;
+pub mod parts;
 pub mod patterns;
 pub mod progress;
 pub mod records;

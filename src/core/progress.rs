@@ -1,5 +1,5 @@
-//! What this process is at, for whoever shows it: one step at a time, and how far that has come.
-//! Work notes what it does; nobody is called, so that it costs nothing where nobody looks.
+//! What this process is at, for whoever shows it: one step at a time, and how far it has come. Work
+//! notes what it does and calls nobody, so that it costs nothing where nobody looks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,32 +7,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What a step counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Total {
-    /// Bytes that are read or copied, if it is known how many there will be.
+    /// If it is known how many there will be.
     Bytes(Option<u64>),
-    /// Things, as nodes or datasets.
+    /// As nodes or datasets.
     Things(u64),
 }
 
 /// A step, as it is at some moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepNow {
-    /// What is done, as "copying".
+    /// As "copying".
     pub what: String,
     /// How much there is to do.
     pub total: Total,
-    /// How much is done, in the unit of the total.
+    /// In the unit of the total.
     pub done: u64,
-    /// Tells this step from another one.
+    /// Tells this step from others.
     pub number: u64,
 }
 
-struct StepState {
-    what: String,
-    total: Total,
-    number: u64,
-}
-
-static STEP: Mutex<Option<StepState>> = Mutex::new(None);
+static STEP: Mutex<Option<StepNow>> = Mutex::new(None);
 static STEPS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static THINGS: AtomicU64 = AtomicU64::new(0);
@@ -44,7 +38,7 @@ pub struct CurrentStep {
     counts: bool,
 }
 
-/// Begins a step. One that begins within another is a part of that and not seen.
+/// Begins a step. One that begins within another is a part of that, and not seen.
 pub fn step(what: &str, total: Total) -> CurrentStep {
     let mut now = state();
     if now.is_some() {
@@ -53,7 +47,7 @@ pub fn step(what: &str, total: Total) -> CurrentStep {
     BYTES.store(0, Ordering::Relaxed);
     THINGS.store(0, Ordering::Relaxed);
     let number = STEPS.fetch_add(1, Ordering::Relaxed);
-    *now = Some(StepState { what: what.to_owned(), total, number });
+    *now = Some(StepNow { what: what.to_owned(), total, done: 0, number });
     CurrentStep { counts: true }
 }
 
@@ -82,17 +76,15 @@ pub fn add_bytes(count: u64) {
 /// Returns the step that is under way.
 #[must_use]
 pub fn seen() -> Option<StepNow> {
-    let now = state();
-    let StepState { what, total, number } = now.as_ref()?;
-    let counter = match total {
+    let step = state().clone()?;
+    let counter = match step.total {
         Total::Bytes(_) => &BYTES,
         Total::Things(_) => &THINGS,
     };
-    let done = counter.load(Ordering::Relaxed);
-    Some(StepNow { what: what.clone(), total: *total, done, number: *number })
+    Some(StepNow { done: counter.load(Ordering::Relaxed), ..step })
 }
 
-fn state() -> MutexGuard<'static, Option<StepState>> {
+fn state() -> MutexGuard<'static, Option<StepNow>> {
     STEP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,31 +1,26 @@
-//! Where the ranks of a program agree whose threads make collective calls on several communicators,
-//! and at which of its calls.
+//! Where ranks agree whose threads make collective calls on several communicators.
 //!
-//! Only on one communicator do all ranks pass collectives in the same order; over several of them,
-//! and several threads, they need not. So each communicator of all ranks is a *stream* with a count
-//! of its own, and every k-th call of a stream carries an agreement, for which there is a
+//! Only on one communicator do all ranks pass collectives in the same order. So each communicator
+//! of all ranks is a *stream*, and every k-th call of a stream carries an agreement, on a
 //! communicator of ours. Two rules make that safe whatever the threads of the program do:
-//!
 //! * A call waits for nothing but the same call of the same stream on the other ranks, which the
-//!   program's own call, that follows, needs as well. So nobody waits where the program would not.
-//! * Ranks act on what they have agreed on only if each of them had its *turn* at that very call. A
-//!   rank has one turn; a call takes it if it is free, never waits for it, and gives it back when
-//!   what it was taken for is done. So no rank does two things at once, and all do the same ones,
-//!   in the same order: had one rank done X before Y, and another one Y before X, the one would
-//!   have had its turn at X when the other had it at Y, and neither would have been done.
+//!   program's own call needs as well. So nobody waits where the program would not.
+//! * Ranks act on what they have agreed on only if each had its *turn* at that very call. A rank
+//!   has one turn; a call takes it if it is free, never waits for it, and gives it back when all is
+//!   done. So all ranks do the same things in the same order: had one done X before Y, and another
+//!   Y before X, the one would have had its turn at X when the other had it at Y, and neither would
+//!   be done.
 //!
-//! A turn is not to be kept while others are on their way: a thread may sit for hours in a call
-//! that ends the work of all. So where several threads of a rank make such calls, they *meet* first
-//! (one more reduction), and take turns when all are there.
-//!
-//! Where MPI lets one thread communicate, all communicators are one stream, since one thread makes
-//! its calls in the same order everywhere. All of this is pure: no MPI, no clock.
+//! A thread may sit for hours in a call that ends the work of all, and is not to keep its turn
+//! while others are on their way. So where several threads of a rank make such calls, they *meet*
+//! first (one more reduction), and take turns when all are there. Where MPI lets one thread
+//! communicate, all communicators are one stream. All of this is pure: no MPI, no clock.
 
 /// Streams at a time.
 pub const STREAMS: usize = 16;
 /// The stream of MPI_COMM_WORLD, and of all where one thread communicates.
 pub const WORLD: usize = 0;
-/// That of the program's calls of SCR, which all ranks make.
+/// The stream of the program's calls of SCR, which all ranks make.
 pub const CALLS: usize = STREAMS - 1;
 /// Words that a stream adds to an agreement; reduced by maximum, as all are.
 pub const HEAD: usize = 6;
@@ -40,8 +35,8 @@ pub enum SyncKind {
     Collective,
     /// Always carries one.
     Constructor,
-    /// Carries one where agreements come every few sync points anyway: a program that reads what
-    /// other nodes have written passes a barrier before.
+    /// Carries one where agreements come every few sync points anyway: a program passes a barrier
+    /// before it reads what other nodes have written.
     Barrier,
 }
 
@@ -65,7 +60,7 @@ pub enum StreamNews {
     ShutOut,
     /// Some rank takes no part in agreements any more: none in this stream from now on.
     Ended,
-    /// The ranks do not pass the same calls: as above.
+    /// The ranks do not pass the same calls: no agreement in this stream from now on.
     Differ {
         /// Largest count on any rank.
         most: i64,
@@ -78,13 +73,10 @@ pub enum StreamNews {
 #[derive(Debug, Clone, Copy, Default)]
 struct Account {
     is_open: bool,
-    /// Calls passed.
     count: u64,
-    /// The call that carries the next agreement.
     next_at: u64,
-    /// The one that carried the last.
     last_at: u64,
-    /// Time of the last agreement on this rank.
+    /// When this rank took part in the last agreement.
     asked_ms: u64,
     /// Several threads of some rank make collective calls.
     meets: bool,
@@ -108,7 +100,6 @@ pub struct Streams {
 
 impl Streams {
     /// Makes those of a rank at its start: there are [`WORLD`] and [`CALLS`].
-    #[must_use]
     pub fn new(barrier_stride: u64, now_ms: u64) -> Self {
         let mut streams = Streams {
             all: [Account::default(); STREAMS],
@@ -128,15 +119,13 @@ impl Streams {
         self.all[stream] = fresh;
     }
 
-    /// Ends a stream: its communicator is freed. The place is free for another one as soon as all
-    /// ranks say so.
+    /// Frees the place of a stream for another one, as soon as all ranks say so.
     pub fn close(&mut self, stream: usize) {
         self.all[stream].is_open = false;
     }
 
     /// Takes the turn to seek a place for a communicator, at a call of it at which all ranks are
-    /// there. Returns the places that this rank has, as bits, none if it has no turn; those that
-    /// all have are for [`Streams::place`].
+    /// there. Returns the free places of this rank as bits, none if it has no turn.
     pub fn seek(&mut self) -> u64 {
         if self.ended || self.turn.is_some() {
             return 0;
@@ -146,7 +135,8 @@ impl Streams {
         free.fold(0, |bits, (at, _)| bits | 1 << at)
     }
 
-    /// Gives the communicator the first of the places that all ranks have; gives the turn back.
+    /// Gives the communicator the first of the places that are free on all ranks; gives the turn
+    /// back.
     pub fn place(&mut self, on_all: u64, now_ms: u64) -> Option<usize> {
         if self.turn == Some(SEEKING) {
             self.turn = None;
@@ -177,13 +167,12 @@ impl Streams {
         }
     }
 
-    /// Counts so many calls that carried nothing: [`Streams::idle`] has said that they would.
+    /// Counts calls that carried nothing, as [`Streams::idle`] has said.
     pub fn passed(&mut self, stream: usize, calls: u64) {
         self.all[stream].count += calls;
     }
 
-    /// Tells how many collectives and barriers from now on carry nothing, whatever happens.
-    #[must_use]
+    /// Counts the collectives and barriers from now on that carry nothing, whatever happens.
     pub fn idle(&self, stream: usize) -> u64 {
         let one = &self.all[stream];
         let idle = one.is_open && one.next_at - one.last_at > self.barrier_stride;
@@ -191,15 +180,14 @@ impl Streams {
     }
 
     /// Calls since the last agreement of the stream.
-    #[must_use]
     pub fn since_agreement(&self, stream: usize) -> u64 {
         let one = &self.all[stream];
         (one.count - one.last_at).max(1)
     }
 
     /// Takes the turn for the stream if it is free, and returns the stream's words for the
-    /// agreement that follows at once: its count and the negative, milliseconds since its last one,
-    /// several threads, no turn, ended.
+    /// agreement: its count and the negative, milliseconds since its last one, several threads, no
+    /// turn, ended.
     pub fn begin(&mut self, stream: usize, now_ms: u64) -> [i64; HEAD] {
         if !self.ended {
             self.turn.get_or_insert(stream);
@@ -220,7 +208,6 @@ impl Streams {
     }
 
     /// Tells whether this rank has its turn in the stream.
-    #[must_use]
     pub fn has_turn(&self, stream: usize) -> bool {
         self.turn == Some(stream)
     }
@@ -249,14 +236,14 @@ impl Streams {
         StreamNews::ShutOut
     }
 
-    /// Says which call carries the next agreement of the stream, `stride` calls after this one.
+    /// Lets the call that is `stride` after this one carry the next agreement of the stream.
     pub fn next_after(&mut self, stream: usize, stride: u64) {
         let one = &mut self.all[stream];
         one.last_at = one.count;
         one.next_at = one.count + stride;
     }
 
-    /// Gives the turn back, if the stream has it: what all have agreed on is done.
+    /// Gives the turn back: what all have agreed on is done.
     pub fn end_turn(&mut self, stream: usize) {
         if self.has_turn(stream) {
             self.turn = None;
@@ -264,13 +251,12 @@ impl Streams {
     }
 
     /// Notes that this rank takes no part in agreements any more. The others hear of it in each
-    /// stream at its next agreement, and nobody waits for anybody there after that.
+    /// stream at its next agreement, and nobody waits there after that.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
     /// Tells whether another thread than `thread` makes sync points, too, or instead.
-    #[must_use]
     pub fn has_other_than(&self, thread: u64) -> bool {
         self.several || (self.thread != 0 && self.thread != thread)
     }

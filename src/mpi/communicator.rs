@@ -1,8 +1,6 @@
-//! [`Comm`] over MPI, on communicators that belong to the engine alone.
-//!
-//! Errors are returned, never fatal: each communicator has a handler of errors that does nothing.
-//! (Libraries of the standard ABI do not agree on the value of MPI_ERRORS_RETURN.) Counts of MPI
-//! are `int`, so long messages travel in chunks of [`CHUNK_BYTES`].
+//! [`Comm`] over MPI, on communicators that belong to the engine alone. Each has a handler of
+//! errors that does nothing, so errors are returned; libraries of the standard ABI do not agree on
+//! the value of MPI_ERRORS_RETURN. Counts of MPI are `int`, so long messages travel in chunks.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
@@ -38,9 +36,6 @@ unsafe impl Sync for MpiComm {}
 
 impl MpiComm {
     /// Makes a private duplicate of the world. Collective over the world.
-    ///
-    /// # Errors
-    /// [`scr_core::error::Error::Comm`] when MPI refuses.
     pub fn duplicate_world() -> Result<Self> {
         let mpi = library()?;
         let mut place = mpi.values.handles(1, mpi.values.comm_null);
@@ -52,10 +47,7 @@ impl MpiComm {
         }
     }
 
-    /// Takes over a fresh communicator: errors are returned from now on.
-    ///
-    /// # Safety
-    /// `raw` is valid and owned by the caller.
+    /// The communicator returns errors from now on. Safety: `raw` is valid and owned by the caller.
     unsafe fn adopt(mpi: &'static Library, raw: Handle) -> Result<Self> {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: `raw` is valid by this function's contract; the out-parameters are locals.
@@ -67,10 +59,7 @@ impl MpiComm {
         Ok(MpiComm { mpi, raw, rank: rank as usize, size: size as usize })
     }
 
-    /// Has errors on a communicator returned.
-    ///
-    /// # Safety
-    /// `raw` is valid and the engine's own.
+    /// Needs a valid communicator of the engine's own (safety).
     pub(super) unsafe fn set_errors_return(mpi: &Library, raw: Handle) -> Result<()> {
         let mut place = mpi.values.handles(1, 0);
         // SAFETY: by this function's contract; the handler is a function that stays, and goes from
@@ -129,7 +118,6 @@ impl MpiComm {
         check(code, "MPI_Bcast")
     }
 
-    /// Every rank's block.
     fn gather_blocks<T: Block>(&self, own: T) -> Result<Vec<T>> {
         let mut all = vec![own; self.size];
         // SAFETY: one block goes out, `size` blocks come in, both buffers are that long; a block is
@@ -149,7 +137,7 @@ impl MpiComm {
         Ok(all)
     }
 
-    /// One allgatherv; the sum of `lengths` fits an `int`.
+    /// The sum of `lengths` fits an `int`.
     fn gather_at_once(&self, bytes: &[u8], lengths: &[u64]) -> Result<Vec<Vec<u8>>> {
         let counts: Vec<c_int> = lengths.iter().map(|&length| length as c_int).collect();
         let mut starts = Vec::with_capacity(counts.len());
@@ -183,18 +171,35 @@ impl MpiComm {
     }
 }
 
-/// Bytes that travel with their length.
+/// Makes each word the largest that a rank of `comm` has.
+pub(super) fn all_max(mpi: &Library, words: &mut [i64], comm: Handle) -> Result<()> {
+    let own = words.to_vec();
+    // SAFETY: MPI is initialised; both buffers hold `words.len()` words and do not overlap.
+    let code = wait(|| unsafe {
+        (mpi.call.allreduce)(
+            own.as_ptr().cast::<c_void>(),
+            words.as_mut_ptr().cast::<c_void>(),
+            words.len() as c_int,
+            mpi.values.int64,
+            mpi.values.max,
+            comm,
+        )
+    });
+    check(code, "MPI_Allreduce")
+}
+
+/// A message that is not longer travels with its length.
 const SHORT_BYTES: usize = 504;
-/// Ranks of a group in which what each of them says does so: a quarter of a MiB on each.
+/// In larger groups nothing travels with its length: it takes a quarter of a MiB on each rank here.
 const SHORT_RANKS_MAX: usize = 512;
 
-/// Plain bytes without gaps, any of which are valid.
+/// A block has no gaps, and any bytes are one.
 trait Block: Copy {}
 
 impl Block for u64 {}
 impl Block for Short {}
 
-/// The beginning of a message: all of a short one. Most are, and one call takes half the time of
+/// The beginning of a message: all of a short one, which most are. One call takes half the time of
 /// two.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -217,26 +222,24 @@ impl Short {
         u64::from_ne_bytes(self.length)
     }
 
-    /// The message, if this is all of it.
     fn whole(&self) -> Option<Vec<u8>> {
         let length = usize::try_from(self.length()).ok()?;
         self.bytes.get(..length).map(<[u8]>::to_vec)
     }
 }
 
-/// Returns the address of a buffer to send. That of an empty slice dangles, and can be the very
-/// number that means MPI_IN_PLACE (1 in Open MPI).
+/// Avoids that of an empty slice, which dangles, and can be the very number that means MPI_IN_PLACE
+/// (1 in Open MPI).
 pub(super) fn address(bytes: &[u8]) -> *const c_void {
     static NOTHING: u8 = 0;
     if bytes.is_empty() { (&raw const NOTHING).cast() } else { bytes.as_ptr().cast() }
 }
 
-/// Number of messages that `length` bytes take; both sides know the length.
 fn chunk_count(length: usize) -> usize {
     length.div_ceil(CHUNK_BYTES)
 }
 
-/// The bytes of chunk `index`; empty past the end.
+/// The range past the end is empty.
 fn chunk_range(length: usize, index: usize) -> std::ops::Range<usize> {
     let start = (index * CHUNK_BYTES).min(length);
     start..(start + CHUNK_BYTES).min(length)
@@ -303,19 +306,7 @@ impl Comm for MpiComm {
     }
 
     fn all_max(&self, words: &mut [i64]) -> Result<()> {
-        let own = words.to_vec();
-        // SAFETY: both buffers hold `words.len()` words and do not overlap.
-        let code = wait(|| unsafe {
-            (self.mpi.call.allreduce)(
-                own.as_ptr().cast::<c_void>(),
-                words.as_mut_ptr().cast::<c_void>(),
-                words.len() as c_int,
-                self.mpi.values.int64,
-                self.mpi.values.max,
-                self.raw,
-            )
-        });
-        check(code, "MPI_Allreduce")
+        all_max(self.mpi, words, self.raw)
     }
 
     fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()> {
@@ -411,7 +402,6 @@ impl Drop for MpiComm {
     }
 }
 
-/// The call that has failed returns its code.
 unsafe extern "C" fn on_error(_comm: *mut c_void, _code: *mut c_int) {}
 
 #[cfg(test)]

@@ -5,39 +5,28 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::values::Handle;
 
-/// A place that MPI puts a handle into, or the first of several ([`super::values::Handles`]).
+/// A place for a handle, or several ([`super::values::Handles`]).
 type Place = *mut c_void;
-/// A buffer to send.
 type Send = *const c_void;
-/// A buffer to receive.
 type Receive = *mut c_void;
-/// Where a status goes, or the word that none is wanted.
+/// A place for a status, or the word that none is wanted.
 type Status = *mut c_void;
-/// What MPI calls for a duplicate of a communicator that has an attribute.
 type OnCopy =
     unsafe extern "C" fn(Handle, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
-/// What MPI calls when an attribute goes.
 pub(super) type OnDelete = unsafe extern "C" fn(Handle, c_int, *mut c_void, *mut c_void) -> c_int;
-/// What MPI calls when an error has come up. It passes more, which nobody reads.
+/// MPI passes more, which nobody reads.
 type OnError = unsafe extern "C" fn(*mut c_void, *mut c_int);
 
 /// Declares the table. Handles are words; a function that takes one of 32 bits reads those alone.
 macro_rules! functions {
     ($( $field:ident = $name:literal($($argument:ty),*); )+) => {
-        /// The functions, by their `PMPI_` names: what the engine does for itself must not look
-        /// like the program's calls to profiling tools.
         pub(super) struct Functions {
             $( pub(super) $field: unsafe extern "C" fn($($argument),*) -> c_int, )+
         }
 
         impl Functions {
-            /// Takes the table from what `look_up` finds.
-            ///
-            /// # Errors
-            /// The name of a function that is not there.
-            ///
-            /// # Safety
-            /// What is found under the name of a function of MPI is that function.
+            /// Fails with the name of a function that is not there. Safety: what is found under the
+            /// name of a function of MPI is that function.
             pub(super) unsafe fn find(
                 look_up: impl Fn(&CStr) -> Option<std::num::NonZeroUsize>,
             ) -> Result<Functions, &'static str> {

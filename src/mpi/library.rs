@@ -1,8 +1,6 @@
-//! The program's own MPI: this library is linked with none.
-//!
-//! A process can have more than one in it (a plug-in host, a tool), so the one counts that has been
-//! initialised. Its functions are those of the object itself: of those by name alone, some would be
-//! the shim's.
+//! The program's own MPI: this library is linked with none. A process can have more than one (a
+//! plug-in host, a tool): the one counts that has been initialised. Its functions are those of the
+//! object itself: of those by name alone, some would be the shim's.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -25,19 +23,13 @@ const MARK: &CStr = c"PMPI_Comm_rank";
 
 /// An MPI that has been tried, and does what it is to do.
 pub(super) struct Library {
-    /// Its functions.
     pub(super) call: Functions,
-    /// Its constants.
     pub(super) values: Values,
 }
 
-/// What was found out of the MPI that was initialised; stays.
 static FOUND: OnceLock<std::result::Result<Library, String>> = OnceLock::new();
 
-/// Returns the program's MPI, which has been initialised.
-///
-/// # Errors
-/// There is none, or none that we can serve.
+/// Fails if no MPI has been initialised, or none that we can serve.
 pub(super) fn library() -> Result<&'static Library> {
     if FOUND.get().is_none() {
         let Some(object) = Object::in_use() else {
@@ -54,12 +46,10 @@ pub(super) fn library() -> Result<&'static Library> {
     }
 }
 
-/// Tells whether MPI_Init has completed, be it of an MPI that cannot be served.
 pub fn is_initialized() -> bool {
     library().is_ok() || FOUND.get().is_some()
 }
 
-/// Tells why the program's MPI, which has been initialised, cannot be served.
 pub fn refusal() -> Option<String> {
     let _ = library();
     FOUND.get()?.as_ref().err().cloned()
@@ -72,17 +62,15 @@ pub fn version() -> String {
     unsafe { version_by(library.call.get_library_version) }
 }
 
-/// An object that has an MPI in it.
 struct Object {
     /// What dlsym looks in for functions.
     functions: *mut c_void,
-    /// What it looks in for data: a program has copies of them, which come first.
+    /// A program has copies of data, which come first.
     data: *mut c_void,
 }
 
 impl Object {
-    /// All that are loaded: first the one that the program sees, then those that were loaded for
-    /// somebody alone.
+    /// First the one that the program sees, then those that were loaded for somebody alone.
     fn all() -> impl Iterator<Item = Object> {
         let seen = find(libc::RTLD_DEFAULT, MARK).map(|address| {
             let name = object_info(address.get()).map_or(std::ptr::null(), |info| info.dli_fname);
@@ -97,12 +85,11 @@ impl Object {
         seen.into_iter().chain(others)
     }
 
-    /// The one whose MPI works.
     fn in_use() -> Option<Object> {
         Object::all().find(|one| one.says(c"PMPI_Initialized") && !one.says(c"PMPI_Finalized"))
     }
 
-    /// What a function answers that puts a flag into its only argument, at any time.
+    /// Calls the function `name`, which puts a flag into its only argument, at any time.
     fn says(&self, name: &CStr) -> bool {
         let Some(address) = find(self.functions, name) else { return false };
         let mut flag = 0;
@@ -121,7 +108,6 @@ impl Object {
         unsafe { Values::of(|name| address(self.functions, name), |name| address(self.data, name)) }
     }
 
-    /// Takes it for what it seems to be, and tries it.
     fn examined(&self) -> std::result::Result<Library, String> {
         let refused = |why: String| {
             let name = find(self.functions, c"PMPI_Get_library_version").map(|address| {
@@ -154,7 +140,7 @@ impl Drop for Object {
     }
 }
 
-/// A handle of an object that is loaded; null if there is none.
+/// The handle is null if there is no such object.
 fn open(name: *const c_char) -> *mut c_void {
     if name.is_null() {
         return std::ptr::null_mut();
@@ -170,8 +156,7 @@ fn find(scope: *mut c_void, name: &CStr) -> Option<NonZeroUsize> {
 
 type GetVersion = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
 
-/// # Safety
-/// `get` is MPI_Get_library_version.
+/// Safety: `get` is MPI_Get_library_version.
 unsafe fn version_by(get: GetVersion) -> String {
     let mut text = [0 as c_char; VERSION_BYTES + 1];
     let mut length = 0;
@@ -185,7 +170,7 @@ unsafe fn version_by(get: GetVersion) -> String {
     }
 }
 
-/// "Open MPI v4.1.4" or "MPICH Version: 4.0.2" of what goes on for lines.
+/// Takes "Open MPI v4.1.4" or "MPICH Version: 4.0.2" of what goes on for lines.
 fn first_words(version: &str) -> String {
     let line = version.lines().next().unwrap_or_default();
     let words = line.split([',', '\t']).map(str::trim).filter(|word| !word.is_empty());

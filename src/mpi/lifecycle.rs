@@ -10,7 +10,6 @@ use super::library::{Library, library};
 use super::values::Handle;
 use super::{check, wait};
 
-/// Tells whether MPI_Finalize has completed.
 pub fn is_finalized() -> bool {
     let mut flag = 0;
     // SAFETY: may be called at any time; the out-parameter is a local.
@@ -37,7 +36,6 @@ pub fn finalize() {
     }
 }
 
-/// Tells whether this process was spawned by another MPI program.
 pub fn has_parent() -> bool {
     let Ok(mpi) = library() else { return false };
     let mut parent = mpi.values.handles(1, mpi.values.comm_null);
@@ -49,9 +47,6 @@ pub fn has_parent() -> bool {
 /// Has `callback` run inside MPI_Finalize, while communication still works: as the deletion of an
 /// attribute of MPI_COMM_SELF. Callbacks run in reverse order of registration, so one registered at
 /// init runs after those of the libraries that write files there (HDF5, PETSc).
-///
-/// # Errors
-/// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn at_finalize(callback: fn()) -> Result<()> {
     let mpi = library()?;
     let mut keyval = attribute(mpi, on_delete)?;
@@ -66,7 +61,7 @@ pub fn at_finalize(callback: fn()) -> Result<()> {
     }
 }
 
-/// Makes the key of an attribute that no duplicate inherits.
+/// Makes an attribute that no duplicate inherits.
 pub(super) fn attribute(mpi: &Library, on_delete: OnDelete) -> Result<c_int> {
     let mut keyval = 0;
     // SAFETY: both functions have the C signatures of attribute callbacks and live for ever; the
@@ -79,7 +74,6 @@ pub(super) fn attribute(mpi: &Library, on_delete: OnDelete) -> Result<c_int> {
     Ok(keyval)
 }
 
-/// A duplicate inherits nothing.
 unsafe extern "C" fn copy_nothing(
     _comm: Handle,
     _keyval: c_int,

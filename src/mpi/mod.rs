@@ -1,9 +1,6 @@
-//! The only code that names MPI: a [`scr_core::comm::Comm`] over a private duplicate of the world,
-//! the classification of the program's communicators, and the finalize callback.
-//!
-//! Everything calls the `PMPI_` names: the engine's own traffic must not look like the program's to
-//! profiling tools. This library is linked with no MPI: functions and constants are those of the
-//! MPI that the program has brought (`library.rs`, `values.rs`).
+//! The only code that names MPI. Everything calls the `PMPI_` names: the engine's own traffic must
+//! not look like the program's to profiling tools. This library is linked with no MPI: functions
+//! and constants are those of the MPI that the program has brought (`library.rs`, `values.rs`).
 
 mod communicator;
 mod functions;
@@ -35,7 +32,6 @@ pub fn wait_outside(host: &Arc<dyn Host>) {
     let _ = HOST.set(host.clone());
 }
 
-/// Makes a call that waits for other ranks.
 fn wait<T>(call: impl FnOnce() -> T) -> T {
     match HOST.get() {
         Some(host) => host.outside(call),
@@ -43,7 +39,6 @@ fn wait<T>(call: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Turns a return code of MPI into a result.
 fn check(code: std::ffi::c_int, call: &'static str) -> Result<()> {
     if code == 0 {
         return Ok(());

@@ -11,7 +11,7 @@ use super::library::Library;
 use super::values::Handles;
 use super::{check, wait};
 
-/// Both requests, with the buffers that they work on.
+/// An exchange whose buffers belong to MPI until both requests are through.
 pub struct Exchange {
     mpi: &'static Library,
     requests: Handles,
@@ -24,10 +24,7 @@ pub struct Exchange {
 unsafe impl Send for Exchange {}
 
 impl Exchange {
-    /// Begins it. Both buffers are below what an `int` counts; what is empty is no message.
-    ///
-    /// # Errors
-    /// [`scr_core::error::Error::Comm`] when MPI refuses.
+    /// Takes buffers that are below what an `int` counts; what is empty is no message.
     pub fn begin(comm: &MpiComm, buffers: Buffers, to: usize, from: usize) -> Result<Exchange> {
         let values = &comm.mpi.values;
         let (nobody, requests) = (values.proc_null, values.handles(2, values.request_null));
@@ -62,10 +59,7 @@ impl Exchange {
         check(code, "MPI_Isend")?;
         Ok(one)
     }
-}
 
-impl Exchange {
-    /// Gives the buffers back: both requests are through.
     fn end(&mut self) -> Buffers {
         self.is_over = true;
         std::mem::take(&mut self.buffers)

@@ -15,7 +15,6 @@ use super::{check, wait};
 const TAG_ANNOUNCE: c_int = 4;
 const TAG_CONTENT: c_int = 5;
 
-/// Does what [`Comm::sparse_exchange`] says.
 pub(super) fn exchange(comm: &MpiComm, out: &[(usize, Vec<u8>)]) -> Result<Vec<(usize, Vec<u8>)>> {
     let own = comm.rank();
     let to_others = || out.iter().filter(|(to, _)| *to != own);

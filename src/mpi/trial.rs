@@ -8,10 +8,7 @@ use super::communicator::MpiComm;
 use super::library::Library;
 use super::values::{Handle, Status};
 
-/// Tries it.
-///
-/// # Errors
-/// What has come out otherwise than it must.
+/// Fails with what has come out otherwise than it must.
 pub(super) fn run(mpi: &Library) -> Result<(), String> {
     let values = &mpi.values;
     communicators(mpi)?;
@@ -37,7 +34,6 @@ pub(super) fn run(mpi: &Library) -> Result<(), String> {
     outcome
 }
 
-/// The world and this process itself.
 fn communicators(mpi: &Library) -> Result<(), String> {
     let (call, values) = (&mpi.call, &mpi.values);
     let (mut rank, mut size, mut compared, mut level) = (-1, -1, -1, -1);
@@ -64,10 +60,10 @@ fn communicators(mpi: &Library) -> Result<(), String> {
     Ok(())
 }
 
-/// Name, type and operation; two operands, and what comes out.
+/// A case has a name, a type and an operation; two operands, and what comes out.
 type Reduction = (&'static str, Handle, Handle, [i64; 3], [i64; 3], [i64; 3]);
 
-/// The types of numbers and what is done with them; there is a number behind that is to stay.
+/// The third number is behind those that are reduced, and is to stay.
 fn reductions(mpi: &Library) -> Result<(), String> {
     let (call, values) = (&mpi.call, &mpi.values);
     let cases: [Reduction; 3] = [

@@ -1,7 +1,6 @@
-//! The constants of MPI that the engine uses. The standard of MPI 5 gives them values; before it
-//! each MPI chose its own, of two families: Open MPI's handles are addresses of data in its
-//! library, MPICH's and those of its relatives (Intel, Cray, MVAPICH, ParaStation) are numbers of
-//! 32 bits, the same since MPICH 3.
+//! The constants of MPI that the engine uses. Before MPI 5 each MPI chose its own: Open MPI's
+//! handles are addresses of data in its library, those of MPICH and its relatives (Intel, Cray,
+//! MVAPICH, ParaStation) numbers of 32 bits, the same since MPICH 3.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -10,42 +9,26 @@ use std::ffi::{CStr, c_int, c_void};
 /// processor has an `int` in a register.
 pub type Handle = usize;
 
-/// The values of one MPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Values {
-    /// Whose they are.
     pub family: &'static str,
-    /// Bytes of a handle.
     pub handle_bytes: usize,
     /// Where MPI_SOURCE is in a status.
     pub source_offset: usize,
-    /// MPI_COMM_WORLD.
     pub comm_world: Handle,
-    /// MPI_COMM_SELF.
     pub comm_self: Handle,
-    /// MPI_COMM_NULL.
     pub comm_null: Handle,
-    /// MPI_REQUEST_NULL.
     pub request_null: Handle,
-    /// MPI_UINT8_T.
     pub uint8: Handle,
-    /// MPI_INT64_T.
     pub int64: Handle,
-    /// MPI_UINT64_T.
     pub uint64: Handle,
-    /// MPI_MAX.
     pub max: Handle,
-    /// MPI_SUM.
     pub sum: Handle,
-    /// MPI_BAND.
     pub band: Handle,
     /// MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE.
     pub no_status: usize,
-    /// MPI_PROC_NULL.
     pub proc_null: c_int,
-    /// MPI_ANY_SOURCE.
     pub any_source: c_int,
-    /// MPI_UNDEFINED.
     pub undefined: c_int,
     /// MPI_UNEQUAL; MPI_IDENT, MPI_CONGRUENT and MPI_SIMILAR come right before it.
     pub unequal: c_int,
@@ -98,11 +81,9 @@ const STANDARD: Values = Values {
 };
 
 impl Values {
-    /// Tells the values of an MPI by what is defined in it: `function` looks for one of its
-    /// functions, `data` for data as the program sees them. `None`: of no family that we know.
-    ///
-    /// # Safety
-    /// What is found under the name of a function of MPI is that function.
+    /// Takes `function` to look for functions of an MPI, `data` for data as the program sees them.
+    /// `None`: the MPI is of no family that we know. Safety: what is found under the name of a
+    /// function of MPI is that function.
     pub unsafe fn of(
         function: impl Fn(&CStr) -> usize,
         data: impl Fn(&CStr) -> usize,
@@ -126,7 +107,6 @@ impl Values {
         if self.handle_bytes == 4 { word as u32 as i32 as usize } else { word }
     }
 
-    /// Returns the bits of such a word that count.
     pub fn mask(&self) -> usize {
         if self.handle_bytes == 4 { u32::MAX as usize } else { usize::MAX }
     }
@@ -136,12 +116,10 @@ impl Values {
         level >= self.thread_levels[2]
     }
 
-    /// Returns the word that no status is wanted.
     pub fn no_status(&self) -> *mut c_void {
         self.no_status as *mut c_void
     }
 
-    /// Makes places for `count` handles side by side, as MPI has them, with `handle` in each.
     pub fn handles(&self, count: usize, handle: Handle) -> Handles {
         let mut all = Handles { words: vec![0; count.max(1)], bytes: self.handle_bytes };
         (0..count).for_each(|at| all.put(at, handle));
@@ -151,10 +129,7 @@ impl Values {
 
 type GetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
 
-/// Whether the library says that its handles are those of the standard.
-///
-/// # Safety
-/// `get_version` is 0 or the address of MPI_Abi_get_version.
+/// Safety: `get_version` is 0 or the address of MPI_Abi_get_version.
 unsafe fn is_standard(get_version: usize) -> bool {
     if get_version == 0 {
         return false;
@@ -193,21 +168,18 @@ fn open_mpi(data: impl Fn(&CStr) -> usize) -> Option<Values> {
     })
 }
 
-/// Handles side by side, as MPI reads and writes them.
 pub struct Handles {
     words: Vec<usize>,
     bytes: usize,
 }
 
 impl Handles {
-    /// Returns the place of the handle at `index`, and of those behind it.
     pub fn place(&mut self, index: usize) -> *mut c_void {
         assert!((index + 1) * self.bytes <= size_of_val(&self.words[..]), "a place of ours");
         // SAFETY: inside of the words.
         unsafe { self.words.as_mut_ptr().cast::<u8>().add(index * self.bytes).cast() }
     }
 
-    /// Returns the handle at `index`.
     pub fn get(&mut self, index: usize) -> Handle {
         let place = self.place(index);
         // SAFETY: a place for a handle of so many bytes, aligned for them.
@@ -236,17 +208,14 @@ impl Handles {
 pub struct Status([u8; 256]);
 
 impl Status {
-    /// Makes a place for one, with nothing of sense in it.
     pub fn new() -> Status {
         Status([0xee; 256])
     }
 
-    /// Returns the place, for MPI.
     pub fn place(&mut self) -> *mut c_void {
         self.0.as_mut_ptr().cast()
     }
 
-    /// Returns MPI_SOURCE.
     pub fn source(&self, values: &Values) -> c_int {
         let mut bytes = [0; size_of::<c_int>()];
         let from = values.source_offset;

@@ -1,11 +1,9 @@
-//! Which of the program's communicators count for the agreement, and the stream of each.
-//!
-//! All ranks must count the same calls. One thread makes the same ones everywhere, if they are on
-//! intra-communicators of all the world's ranks. Calls of several threads have the same order
-//! everywhere only if they are on one communicator. So where MPI lets several threads communicate,
-//! each communicator has a stream of its own; where it does not, all are one, and only the thread
-//! that initialised MPI counts: others call it all the same, in libraries. What was found out about
-//! a communicator is kept with it, as an attribute, which goes when it is freed.
+//! Which of the program's communicators count for the agreement, and the stream of each. All ranks
+//! must count the same calls, and those of several threads have the same order everywhere only if
+//! they are on one communicator. So where MPI lets several threads communicate, each communicator
+//! has a stream of its own; else all are one, and only the thread that initialised MPI counts:
+//! others call it all the same, in libraries. An attribute of the communicator keeps what was found
+//! out.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -18,16 +16,12 @@ use scr_core::session::Herald;
 use scr_core::streams::WORLD;
 use scr_core::system::thread_id;
 
-use super::communicator::address;
+use super::communicator::{address, all_max};
 use super::library::{Library, library};
 use super::lifecycle::attribute;
 use super::values::Handle;
 use super::{check, wait};
 
-/// Returns the rank of this process in the world. Local.
-///
-/// # Errors
-/// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn world_rank() -> Result<usize> {
     let mpi = library()?;
     let mut rank = 0;
@@ -39,32 +33,13 @@ pub fn world_rank() -> Result<usize> {
 
 /// Tells whether `own` is true on some rank of the world, and on all. In a call that all ranks
 /// make, and before there is a communicator of ours. Collective.
-///
-/// # Errors
-/// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn on_some_and_all(own: bool) -> Result<(bool, bool)> {
     let mpi = library()?;
-    let words = [i64::from(own), i64::from(!own)];
-    let mut most = [0_i64; 2];
-    // SAFETY: both buffers hold two numbers and do not overlap; MPI is initialised.
-    let code = wait(|| unsafe {
-        (mpi.call.allreduce)(
-            words.as_ptr().cast(),
-            most.as_mut_ptr().cast(),
-            2,
-            mpi.values.int64,
-            mpi.values.max,
-            mpi.values.comm_world,
-        )
-    });
-    check(code, "MPI_Allreduce")?;
+    let mut most = [i64::from(own), i64::from(!own)];
+    all_max(mpi, &mut most, mpi.values.comm_world)?;
     Ok((most[0] != 0, most[1] == 0))
 }
 
-/// Returns the number of ranks in the world. Local.
-///
-/// # Errors
-/// [`scr_core::error::Error::Comm`] when MPI refuses.
 pub fn world_size() -> Result<usize> {
     let mpi = library()?;
     let mut size = 0;
@@ -113,9 +88,7 @@ thread_local! {
     static INITIALISED_MPI: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls that count whatever happens, as a caller can tell them without MPI.
 pub struct Counted {
-    /// The handle of the world, as the program passes it.
     pub world: usize,
     /// The bits of it that count.
     pub mask: usize,
@@ -123,53 +96,42 @@ pub struct Counted {
     pub thread: usize,
 }
 
-/// The stream of a communicator that has none yet.
 const NO_STREAM: usize = usize::MAX;
 
-/// What is known of a communicator of all ranks; kept with it.
+/// What is known is kept with a communicator of all ranks.
 struct Known {
-    /// It has ranks of other worlds in it.
     foreign: bool,
-    /// Calls while it had no stream.
+    /// Calls are counted while the communicator has no stream.
     calls: AtomicU64,
     stream: AtomicUsize,
 }
 
-/// Streams whose communicators were freed, as bits.
+/// A bit for each stream whose communicator was freed.
 static FREED: AtomicU64 = AtomicU64::new(0);
 
-/// Where a call counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
-    /// Nowhere.
     No,
-    /// Nowhere: on the world, but by another thread than the one that counts.
+    /// The call is on the world, but by another thread than the one that counts.
     NoThread,
-    /// In this stream.
     In(usize),
     /// Its communicator may have a stream: [`Classifier::place`].
     Unplaced,
 }
 
-/// Decides for each call whether it counts.
 pub struct Classifier {
     mpi: &'static Library,
     world_size: usize,
     any_thread: bool,
-    /// Communicators with ranks of other worlds may be there.
     merged: AtomicBool,
-    /// The key of what is known of a communicator.
     key: c_int,
-    /// MPI is being finalized: nothing is asked of the key any more.
+    /// After the end nothing is asked of the key any more.
     ended: AtomicBool,
 }
 
 impl Classifier {
     /// Makes a classifier. To be called by the thread that has initialised MPI. `any_thread`: some
     /// rank may communicate with several threads (agreed among all ranks).
-    ///
-    /// # Errors
-    /// [`scr_core::error::Error::Comm`] when MPI refuses.
     pub fn new(world_size: usize, any_thread: bool) -> Result<Self> {
         INITIALISED_MPI.set(true);
         let mpi = library()?;
@@ -178,7 +140,7 @@ impl Classifier {
         Ok(Classifier { mpi, world_size, any_thread, merged, key, ended })
     }
 
-    /// Gives the key back, in MPI_Finalize: no call counts from now on but those on the world.
+    /// Gives the key back: from MPI_Finalize on only calls on the world count.
     pub fn end(&self) {
         if !self.ended.swap(true, Ordering::SeqCst) {
             let mut key = self.key;
@@ -188,8 +150,6 @@ impl Classifier {
         }
     }
 
-    /// Communicators with ranks of other worlds may be there from now on: processes were or will be
-    /// added.
     pub fn expect_others(&self) {
         self.merged.store(true, Ordering::Relaxed);
     }
@@ -203,7 +163,6 @@ impl Classifier {
         Counted { world, mask, thread }
     }
 
-    /// Tells where a call of this thread on `handle` counts.
     pub fn counts(&self, handle: usize) -> Counts {
         let comm = self.mpi.values.handle(handle);
         let is_world = comm == self.mpi.values.comm_world;
@@ -227,9 +186,6 @@ impl Classifier {
     /// Looks for a stream of the communicator `handle`, at a call of it that all ranks make: `seek`
     /// says which places this rank has when all are there, `place` takes what all have. Now and
     /// then only, since there may be none for long.
-    ///
-    /// # Errors
-    /// [`scr_core::error::Error::Comm`] when MPI refuses.
     pub fn place(
         &self,
         handle: usize,
@@ -263,7 +219,7 @@ impl Classifier {
         Ok(stream)
     }
 
-    /// What is known of a communicator; `None`: it is not one of as many ranks as the world has.
+    /// `None`: the communicator has not as many ranks as the world.
     fn known(&self, comm: Handle) -> Option<&'static Known> {
         let (mut size, mut inter, mut found) = (0, 0, 0);
         let mut value: *mut c_void = ptr::null_mut();
@@ -309,10 +265,7 @@ pub fn take_freed() -> impl Iterator<Item = usize> {
     (0..u64::BITS as usize).filter(move |stream| freed >> stream & 1 != 0)
 }
 
-/// Tells whether ranks of other worlds are members.
-///
-/// # Safety
-/// `comm` is an intra-communicator.
+/// Safety: `comm` is an intra-communicator.
 unsafe fn has_others(mpi: &Library, comm: Handle) -> bool {
     let mut result = 0;
     // SAFETY: by this function's contract; the out-parameter is a local.
@@ -322,7 +275,6 @@ unsafe fn has_others(mpi: &Library, comm: Handle) -> bool {
     }
 }
 
-/// A communicator of all ranks is freed.
 unsafe extern "C" fn forget_known(
     _comm: Handle,
     _key: c_int,

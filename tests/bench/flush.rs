@@ -181,7 +181,7 @@ fn seal(ctx: &Ctx, bytes: usize) {
         set: &set,
         descriptor: &descriptor,
     };
-    let prepared = cache::prepare(ctx, request, &|action| action().map(|()| true));
+    let prepared = cache::prepare(ctx, request, None, &|action| action().map(|()| true));
     cache::commit(ctx, &prepared.expect("a dataset"), true).expect("a seal");
 }
 

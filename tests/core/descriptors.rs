@@ -106,7 +106,7 @@ fn intervals_and_stores_give_the_store_that_the_choice_gives() {
                   CKPT=2 INTERVAL=2 STORE=/b\nCKPT=3 INTERVAL=2 STORE=/c OUTPUT=1\n";
     for (text, output) in [(THREE, false), (THREE, true), (output, false), (output, true)] {
         let all = descriptors(text);
-        let places = StoreTurns::new(all.intervals(output), vec![]);
+        let places = StoreTurns { rules: all.intervals(output), sizes: vec![] };
         for number in 1..50 {
             assert_eq!(places.store(number), all.select(number, output).store, "{number} {text}");
         }

@@ -61,7 +61,7 @@ fn events_are_lines_of_a_text_file_that_grows() {
 fn events_are_rows_of_a_database_that_grows() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.sqlite");
-    (0..2).for_each(|_| write(vec![Box::new(Database::new(path.clone(), false))]));
+    (0..2).for_each(|_| write(vec![Box::new(Database::new(path.clone(), false, None, true))]));
     let connection = Connection::open(&path).unwrap();
     let query = "SELECT count(*), min(dataset), max(seconds), max(bytes), min(unix) FROM events
                  WHERE jobid = '7' AND event = 'SEALED' AND time = '2011-02-28T12:37:36'";
@@ -160,17 +160,17 @@ fn a_place_that_cannot_be_written_to_is_left_alone_and_the_others_go_on() {
     let dir = tempfile::tempdir().unwrap();
     let nowhere = Path::new("/nonexistent/place");
     assert!(refusal(&mut text_file(nowhere)).contains("No such file"));
-    assert!(refusal(&mut Database::new(nowhere.into(), false)).contains("open"));
+    assert!(refusal(&mut Database::new(nowhere.into(), false, None, true)).contains("open"));
     assert!(refusal(&mut Syslog::at(nowhere.into())).contains("No such file"));
     let damaged = dir.path().join("damaged");
     std::fs::write(&damaged, [7; 4096]).unwrap();
-    assert!(refusal(&mut Database::new(damaged, false)).contains("not a database"));
+    assert!(refusal(&mut Database::new(damaged, false, None, true)).contains("not a database"));
     let path = dir.path().join("log");
     let instead = text_file(&path);
-    write(vec![Box::new(Database::new(nowhere.into(), false).or(Some(instead)).missed(false))]);
+    write(vec![Box::new(Database::new(nowhere.into(), false, Some(instead), false))]);
     assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2, "in its place");
     std::fs::remove_file(&path).unwrap();
-    let bad = Database::new(nowhere.into(), false);
+    let bad = Database::new(nowhere.into(), false, None, true);
     write(vec![Box::new(bad), Box::new(text_file(&path))]);
     assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 2);
 }

@@ -397,7 +397,7 @@ fn damaged_records_are_errors() {
 /// Without the last key of the path.
 fn take_out(tree: &mut KvTree, path: &[String]) {
     let (last, parents) = path.split_last().unwrap();
-    let parent = parents.iter().fold(tree, |tree, key| tree.get_mut(key).unwrap());
+    let parent = parents.iter().fold(tree, |tree, key| tree.child_mut(key));
     assert!(parent.remove(last).is_some());
 }
 

@@ -12,7 +12,11 @@ fn of(case: &str) -> (Vec<String>, Vec<String>, String) {
     assert!(done.status.success(), "{case}: {}", String::from_utf8_lossy(&done.stderr));
     let text = String::from_utf8(done.stdout).unwrap();
     let expected = text.lines().map(str::to_owned).collect();
-    (place.events_of("access"), expected, place.events_of("traits").first().cloned().unwrap_or_default())
+    (
+        place.events_of("access"),
+        expected,
+        place.events_of("traits").first().cloned().unwrap_or_default(),
+    )
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn file(name: &str, code: String, lent: &mut BTreeMap<Words, Words>) -> File {
     let own = name.trim_end_matches(".rs");
     let is_folder = own.ends_with("/mod") || own == "mod";
     let own = own.strip_suffix("mod").unwrap_or(own);
-    let words: Words = split(if own == "lib" { "" } else { own });
+    let words: Words = split(if ["lib", "main"].contains(&own) { "" } else { own });
     let mut known = BTreeMap::new();
     for (at, _) in code.match_indices("mod ") {
         let child = word(&code[at + 4..]);
@@ -183,7 +183,8 @@ fn file_of(
 ) -> Option<String> {
     for count in (0..=words.len()).rev() {
         if let Some(name) = files.get(&words[..count]) {
-            let folder = count == words.len() && (name.ends_with("mod.rs") || *name == "lib.rs");
+            let folder = count == words.len()
+                && (name.ends_with("mod.rs") || ["lib.rs", "main.rs"].contains(name));
             return (!folder).then(|| (*name).to_string());
         }
         if let Some(there) = lent.get(&words[..count]).filter(|there| **there != words[..count]) {

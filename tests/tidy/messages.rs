@@ -10,13 +10,14 @@ use crate::source::Source;
 const MOUTHS: [&str; 5] = [
     "src/core/log/mod.rs",
     "preload/src/base/message.rs",
-    "src/cli/main.rs",
-    "src/cli/after_launch.rs",
-    "src/cli/progress.rs",
+    "src/cli/base/say.rs",
+    "src/cli/rescue/after_launch.rs",
+    "src/cli/base/progress.rs",
 ];
 
 /// Who says what is no trouble, and has no id.
-const NARRATORS: [&str; 3] = ["src/cli/run/mod.rs", "src/cli/learn.rs", "src/cli/log.rs"];
+const NARRATORS: [&str; 3] =
+    ["src/cli/run/drive.rs", "src/cli/prepare/learn.rs", "src/cli/prefix/log.rs"];
 
 const TABLE: &str = "src/abi/messages/";
 
@@ -69,14 +70,14 @@ mod tests {
         let line = |path| past_the_table(&Source::of(path, "fn f() {\n    eprintln!(\"x\");\n}\n"));
         assert_eq!(line("src/core/session/a.rs").len(), 1);
         assert_eq!(line("src/cli/a.rs").len(), 1);
-        assert!(line("src/core/log/mod.rs").is_empty() && line("src/cli/main.rs").is_empty());
+        assert!(line("src/core/log/mod.rs").is_empty() && line("src/cli/base/say.rs").is_empty());
         let worded = Source::of("src/cli/a.rs", "fn f() {\n    format!(\"warning: {x}\");\n}\n");
         assert_eq!(past_the_table(&worded).len(), 1);
         let narrated = |path| {
             let code = "fn f() {\n    crate::narrate(\"run\", \"run 2 begins\");\n}\n";
             past_the_table(&Source::of(path, code)).len()
         };
-        assert_eq!((narrated("src/cli/index.rs"), narrated("src/cli/learn.rs")), (1, 0));
+        assert_eq!((narrated("src/cli/index.rs"), narrated("src/cli/prepare/learn.rs")), (1, 0));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::source::Source;
 const LAYERS: [&[&str]; 11] = [
     &["bytes", "error", "log", "progress"],
     &["files", "system"],
-    &["kvtree", "params", "comm", "patterns", "streams"],
+    &["kvtree", "params", "comm", "parts", "patterns", "streams"],
     &["records", "descriptors", "events", "machine"],
     &["redundancy"],
     &["cache", "transfer"],

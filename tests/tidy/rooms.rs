@@ -12,7 +12,7 @@ const LOOSE: &str = "";
 
 /// The order of the rooms of each folder that has some, lowest first. Files in no room are above
 /// them all, unless their place is named; a `mod.rs`, which gives out what is in the rooms, is.
-const ROOMS: [(&str, &[&str]); 12] = [
+const ROOMS: [(&str, &[&str]); 13] = [
     (
         SESSION,
         &[
@@ -52,6 +52,22 @@ const ROOMS: [(&str, &[&str]); 12] = [
     (
         "preload/src/",
         &["base", "engine", "signal", "path", "fd", "child", "launcher", "life", "hooks"],
+    ),
+    (
+        "src/cli/",
+        &[
+            "base",
+            "sim",
+            "rescue",
+            "prefix",
+            "caches",
+            "watch",
+            "report",
+            "allocation",
+            "run",
+            "prepare",
+            "doctor",
+        ],
     ),
 ];
 

@@ -2,13 +2,11 @@
 
 use std::ffi::c_int;
 
-/// Returns the calling thread's `errno`.
 pub(crate) fn errno() -> c_int {
     // SAFETY: __errno_location returns the address of the calling thread's errno, always valid.
     unsafe { *libc::__errno_location() }
 }
 
-/// Gives the calling thread's `errno` a value.
 pub(crate) fn set_errno(value: c_int) {
     // SAFETY: as in `errno`.
     unsafe { *libc::__errno_location() = value }

@@ -4,23 +4,20 @@ use std::io::Write;
 
 use scr_abi::messages::Id;
 
-/// Variables in which launchers tell a process its rank.
 const RANK_VARIABLES: [&str; 5] =
     ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MPIRUN_RANK", "SLURM_PROCID"];
 
-/// Prints `text` if this is rank 0, or a process that knows no rank.
+/// Speaks only on rank 0, or in a process that knows no rank.
 pub(crate) fn complain(id: Id, text: &str) {
     if rank().is_none_or(|rank| rank == "0") {
         say(id, text);
     }
 }
 
-/// Reads this process's rank from what its launcher tells; `None` if that tells none.
 pub(crate) fn rank() -> Option<String> {
     RANK_VARIABLES.iter().find_map(|name| std::env::var(name).ok())
 }
 
-/// Prints `text`, whoever we are.
 pub(crate) fn say(id: Id, text: &str) {
     // As in the engine (`src/core/log`): names neither end the line nor command the terminal.
     let quoted = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };

@@ -10,7 +10,6 @@ use once_cell::race::OnceNonZeroUsize;
 
 use scr_abi::objects::{loaded_objects, object_info};
 
-/// A symbol that some object behind us in the search order defines.
 pub(crate) struct Symbol {
     name: &'static CStr,
     cell: OnceNonZeroUsize,
@@ -22,29 +21,24 @@ thread_local! {
 }
 
 impl Symbol {
-    /// Makes the symbol of that name; nothing is looked up yet.
     pub(crate) const fn new(name: &'static CStr) -> Self {
         Self { name, cell: OnceNonZeroUsize::new() }
     }
 
-    /// Returns the address of the next definition (`RTLD_NEXT`), `None` if there is none.
     pub(crate) fn next(&self) -> Option<NonZeroUsize> {
         self.cell.get_or_try_init(|| resolving(|| next_after_us(self.name)).ok_or(())).ok()
     }
 
-    /// Does what [`Symbol::next`] does, but finds an object that was loaded privately
-    /// (`RTLD_LOCAL`, as plug-in hosts such as Python do) as well.
+    /// Finds an object, too, that was loaded privately (`RTLD_LOCAL`, as Python does).
     pub(crate) fn next_or_private(&self) -> Option<NonZeroUsize> {
         self.cell.get_or_try_init(|| resolving(|| next_or_private(self.name)).ok_or(())).ok()
     }
 }
 
-/// Looks up what [`Symbol::next_or_private`] returns.
 pub(crate) fn next_or_private(name: &CStr) -> Option<NonZeroUsize> {
     next_after_us(name).or_else(|| in_any_object(name))
 }
 
-/// Runs `lookup` unless this thread is in a look-up already.
 pub(crate) fn resolving(lookup: impl FnOnce() -> Option<NonZeroUsize>) -> Option<NonZeroUsize> {
     if RESOLVING.replace(true) {
         return None;
@@ -60,8 +54,8 @@ fn next_after_us(name: &CStr) -> Option<NonZeroUsize> {
     NonZeroUsize::new(if takes_the_oldest() { newest_version(name, next) } else { next })
 }
 
-/// Tells whether RTLD_NEXT finds the oldest of a function's versions, as it does before glibc 2.36;
-/// its `realpath` of 1997 refuses what all callers of today give it.
+/// Before glibc 2.36 RTLD_NEXT finds the oldest of a function's versions; the `realpath` of 1997
+/// refuses what all callers of today give it.
 fn takes_the_oldest() -> bool {
     // SAFETY: the text is constant, and ends with NUL.
     let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_bytes();
@@ -70,8 +64,7 @@ fn takes_the_oldest() -> bool {
     digits.fold(0, |number, digit| number * 10 + u32::from(digit - b'0')) < 36
 }
 
-/// Returns the version that programs are linked with of what the C library has at `found`, which
-/// stays what it is in any other object.
+/// What is not the C library's stays as it was found.
 fn newest_version(name: &CStr, found: usize) -> usize {
     // SAFETY: RTLD_NOLOAD loads nothing and runs no initialiser; the handle, which is never closed,
     // is that of an object that stays; both names are NUL-terminated.
@@ -86,7 +79,7 @@ fn newest_version(name: &CStr, found: usize) -> usize {
     if is_of_the_library { newest } else { found }
 }
 
-/// Looks `name` up in any object but our own, in load order, private ones included.
+/// Looks in load order, private objects included, ours left out.
 pub(crate) fn in_any_object(name: &CStr) -> Option<NonZeroUsize> {
     let own = object_base(own_address());
     for object in loaded_objects() {
@@ -108,7 +101,6 @@ pub(crate) fn in_any_object(name: &CStr) -> Option<NonZeroUsize> {
     None
 }
 
-/// Returns an address inside this library.
 pub(crate) fn own_address() -> usize {
     own_address as *const () as usize
 }
@@ -117,7 +109,6 @@ fn object_base(address: usize) -> usize {
     object_info(address).map_or(0, |info| info.dli_fbase as usize)
 }
 
-/// Returns how many bytes a page of memory has: 4096, or on aarch64 up to 65536.
 pub(crate) fn page_bytes() -> usize {
     // SAFETY: sysconf has no preconditions.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
@@ -125,7 +116,6 @@ pub(crate) fn page_bytes() -> usize {
 
 /// What a call of a symbol that does not exist returns; `errno` is ENOSYS.
 pub(crate) trait Missing {
-    /// The value.
     const VALUE: Self;
 }
 

@@ -26,7 +26,6 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Returns the number of allocations that this thread has made so far.
 pub(crate) fn allocations() -> usize {
     COUNT.get()
 }

@@ -1,7 +1,5 @@
 //! What the calling thread is in: our own work, a hooked MPI call; and which signals wait until it
-//! has left the work.
-//!
-//! Neither mark has a destructor, so both can be read at any time of a thread's life.
+//! has left the work. No mark has a destructor, so all can be read at any time of a thread's life.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_int};
@@ -11,16 +9,13 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 use libc::sigset_t;
 
-/// Signals have smaller numbers.
 pub(crate) const SIGNALS: usize = 65;
 
-/// What is kept of a thread, in one place: to find it costs a call, which an MPI call that has
-/// nothing to do makes once.
+/// The marks are in one place, since an MPI call that has nothing to do pays for finding them.
 struct Marks {
     inside: Cell<u32>,
     mpi_depth: Cell<u32>,
     mpi_file: Cell<Option<u64>>,
-    /// A bit for each signal that waits.
     waiting: Cell<u64>,
 }
 
@@ -36,7 +31,6 @@ thread_local! {
 }
 
 impl Marks {
-    /// Changes the guard; handlers that have waited run when it is not held any more.
     #[inline]
     fn set_inside(&self, count: u32) {
         self.inside.set(count);
@@ -47,28 +41,23 @@ impl Marks {
     }
 }
 
-/// Tells whether this thread runs our own or the engine's code: its libc calls pass.
 pub(crate) fn inside() -> bool {
     MARKS.with(|marks| marks.inside.get()) != 0
 }
 
-/// Tells whether this thread is in a hooked MPI call: calls made from there do not count.
 #[cfg(test)]
 fn in_mpi() -> bool {
     MARKS.with(|marks| marks.mpi_depth.get()) != 0
 }
 
-/// Notes that signals wait until the guard is not held any more: a bit for each.
 pub(crate) fn note_waiting(signals: u64) {
     MARKS.with(|marks| marks.waiting.set(marks.waiting.get() | signals));
 }
 
-/// Says whether this thread runs our own code from now on: 0 if not.
 pub(crate) fn set_inside(count: u32) {
     MARKS.with(|marks| marks.set_inside(count));
 }
 
-/// Marks the thread as the engine's: both guards, until [`leave_thread`].
 pub(crate) extern "C" fn enter_thread() {
     MARKS.with(|marks| {
         marks.set_inside(marks.inside.get() + 1);
@@ -76,7 +65,6 @@ pub(crate) extern "C" fn enter_thread() {
     });
 }
 
-/// Undoes one [`enter_thread`].
 pub(crate) extern "C" fn leave_thread() {
     MARKS.with(|marks| {
         marks.set_inside(marks.inside.get().saturating_sub(1));
@@ -84,8 +72,8 @@ pub(crate) extern "C" fn leave_thread() {
     });
 }
 
-/// Lifts the guard while the engine's call waits for other ranks: handlers run, and what they do is
-/// the program's doing. Returns what [`step_in`] needs.
+/// Lifts the guard while the engine waits for other ranks: the program's signal handlers run, and
+/// what they do is the program's doing. The result is for [`step_in`].
 pub(crate) extern "C" fn step_out() -> u32 {
     MARKS.with(|marks| {
         let before = marks.inside.get();
@@ -94,7 +82,6 @@ pub(crate) extern "C" fn step_out() -> u32 {
     })
 }
 
-/// Undoes a [`step_out`].
 pub(crate) extern "C" fn step_in(before: u32) {
     set_inside(before);
 }
@@ -103,13 +90,11 @@ pub(crate) extern "C" fn step_in(before: u32) {
 pub(crate) struct Caller(*const Marks);
 
 impl Caller {
-    /// Finds the calling thread; `None` if it is in a hooked MPI call: this one does not count.
     #[inline]
     pub(crate) fn of_mpi() -> Option<Self> {
         MARKS.with(|marks| (marks.mpi_depth.get() == 0).then_some(Self(marks)))
     }
 
-    /// Enters the call; dropping the value leaves.
     #[inline]
     pub(crate) fn enter(self) -> MpiDepth {
         // SAFETY: the marks of this thread, which they live as long as; the pointer keeps the value
@@ -121,7 +106,6 @@ impl Caller {
     }
 }
 
-/// Counts one hooked MPI call that is under way on this thread.
 pub(crate) struct MpiDepth {
     marks: *const Marks,
     inside: u32,
@@ -129,15 +113,14 @@ pub(crate) struct MpiDepth {
 }
 
 impl MpiDepth {
-    /// Enters; dropping the value leaves.
     pub(crate) fn enter() -> Self {
         MARKS.with(|marks| Caller(marks).enter())
     }
 }
 
 impl Drop for MpiDepth {
-    /// Restores both marks as they were: a callback that entered the engine and was left by an
-    /// exception must not disable the hooks of the program's thread.
+    /// A callback that entered the engine and was left by an exception must not disable the hooks
+    /// of the program's thread, so both marks become what they were.
     #[inline]
     fn drop(&mut self) {
         // SAFETY: as in `Caller::enter`.
@@ -152,13 +135,11 @@ impl Drop for MpiDepth {
 pub(crate) struct MpiFiles(Option<u64>);
 
 impl MpiFiles {
-    /// Enters a call that may open `named` (a canonical name) for the program; dropping the value
-    /// leaves.
+    /// Excepts the file that the program itself opens, `named` (canonical).
     pub(crate) fn other_than(named: Option<&CStr>) -> Self {
         Self(MARKS.with(|marks| marks.mpi_file.replace(Some(named.map_or(0, number)))))
     }
 
-    /// Tells whether `path` (a canonical name) is opened now by MPI-IO for itself.
     pub(crate) fn are_at(path: &CStr) -> bool {
         MARKS.with(|marks| marks.mpi_file.get()).is_some_and(|named| named != number(path))
     }
@@ -170,14 +151,13 @@ impl Drop for MpiFiles {
     }
 }
 
-/// Stands for a name where nothing that needs a destructor may be kept.
+/// Nothing that needs a destructor may be kept here, so a hash stands for the name.
 fn number(name: &CStr) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Lets signals come that have waited, a bit for each: the work is over.
 #[cold]
 fn let_come(waiting: u64) {
     let waiting = set_of(waiting);
@@ -185,7 +165,6 @@ fn let_come(waiting: u64) {
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const waiting, std::ptr::null_mut()) };
 }
 
-/// Makes the set of these signals, a bit for each.
 pub(crate) fn set_of(bits: u64) -> sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: sigemptyset writes the set, sigaddset changes it.

@@ -11,34 +11,27 @@ use std::time::{Duration, Instant};
 
 use scr_abi::wire;
 
-/// Longer than a rank waits for a file of another node of which nothing comes.
+/// A rank does not wait as long for a file of another node of which nothing comes.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How often a rank that has not answered yet is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// So often in a row it must be found stopped: one that is traced stops at each of its calls.
+/// One that is traced stops at each of its calls.
 const LOOKS: u32 = 5;
 
-/// Pause while the rank's queue of connections is full.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InquiryFailure {
-    /// Nobody listens under that name any more.
     Gone,
     /// Nothing was asked: no connection, or one to somebody else.
     Unreached,
-    /// The rank is stopped, or dead but for its name.
     Stopped,
-    /// There is none in time.
     Late,
     /// The connection ended before, or there is no descriptor for it.
     Cut,
 }
 
-/// Asks whoever listens at the abstract `address`.
 pub(crate) fn ask(address: &[u8], question: &[u8]) -> Result<Vec<u8>, InquiryFailure> {
     let deadline = Instant::now() + PATIENCE;
     let stream = connect(address, deadline)?;
@@ -91,7 +84,7 @@ fn connect(address: &[u8], deadline: Instant) -> Result<UnixStream, InquiryFailu
     }
 }
 
-/// The process at the other end, if it is this user's.
+/// The process is told only if it is this user's.
 fn peer(stream: &UnixStream) -> Option<libc::pid_t> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -104,12 +97,11 @@ fn peer(stream: &UnixStream) -> Option<libc::pid_t> {
     is_ours.then_some(peer.pid)
 }
 
-/// The connection. No signal comes when its other end goes, and none makes a wait longer.
+/// No signal comes when its other end goes, and none makes a wait longer.
 struct Connection {
     stream: UnixStream,
     rank: libc::pid_t,
     deadline: Instant,
-    /// What an error means.
     why: InquiryFailure,
 }
 
@@ -145,7 +137,6 @@ impl Connection {
         Err(ErrorKind::TimedOut.into())
     }
 
-    /// Makes `call` until it need not wait.
     fn transfer(
         &mut self,
         events: libc::c_short,
@@ -188,7 +179,7 @@ impl Read for Connection {
     }
 }
 
-/// Stopped by a signal or a tracer, or dead. What cannot be seen is not.
+/// A process is stopped by a signal or a tracer, or dead. One that cannot be seen is not.
 fn is_stopped(process: libc::pid_t) -> bool {
     let stat = std::fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name before it may hold anything, but what follows holds no parenthesis.
@@ -204,8 +195,8 @@ mod tests {
     use std::os::unix::net::{SocketAddr, UnixListener};
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// One at a time: the child of a test's fork holds the listeners of all others, which nobody is
-    /// gone from while it lives.
+    /// The child of a test's fork holds the listeners of all others, which nobody is gone from
+    /// while it lives.
     fn alone() -> MutexGuard<'static, ()> {
         static ONE: Mutex<()> = Mutex::new(());
         ONE.lock().unwrap_or_else(PoisonError::into_inner)

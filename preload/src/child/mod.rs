@@ -1,23 +1,19 @@
 //! A process that a rank has started or forked sees the files that the rank sees: what its hooks
-//! ask goes to the rank, whose engine answers from a thread of its own
-//! (`src/core/session/handles/children.rs`). No engine, no MPI, nothing kept open: a socket for
-//! each question ([`crate::child::inquiry`]). When the rank has gone, or is stopped, the prefix is
-//! all there is.
+//! ask goes to the rank (`src/core/session/handles/children.rs`), by a socket for each question
+//! ([`crate::child::inquiry`]). When the rank has gone, or is stopped, the prefix is all there is.
 
 mod inquiry;
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use scr_abi::wire::{FileStat, Question, Reply, Request};
-use scr_abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer,
-    accesses::AccessLog, event, kind,
-};
+use scr_abi::{Engine, EntryFn, PATH_BYTES, PathAnswer, StatAnswer, event, kind};
 
 use crate::child::inquiry::InquiryFailure;
 use crate::engine::ask::Answer;
+use crate::engine::nothing::{NOTHING, idle};
 use crate::engine::{self, ActiveEngine};
 use crate::path::aliases::{self, Alias};
 use crate::path::memory;
@@ -27,11 +23,8 @@ use crate::path::memory;
 pub(crate) const VARIABLE: &str = "SCR_SHIM_RANK";
 
 struct ParentRank {
-    /// Name of its socket.
     address: Vec<u8>,
-    /// [`VARIABLE`] with its value, as it stands in an environment.
     variable: CString,
-    /// How its children ask it.
     active: ActiveEngine,
 }
 
@@ -42,17 +35,15 @@ fn rank() -> Option<&'static ParentRank> {
     unsafe { RANK.load(Ordering::Acquire).as_ref() }
 }
 
-/// Returns what the hooks of a child of this process work with.
 pub(crate) fn active() -> Option<&'static ActiveEngine> {
     rank().map(|rank| &rank.active)
 }
 
-/// Returns the entry of an environment that tells of the rank.
 pub(crate) fn variable() -> Option<&'static CStr> {
     rank().map(|rank| rank.variable.as_c_str())
 }
 
-/// Notes that this process is a rank that listens at `address`: its children are told.
+/// Has children of this rank ask at `address`.
 pub(crate) fn adopt(address: &CStr, prefix: &[u8]) {
     know(address.to_bytes(), prefix, aliases::all());
     if let Some(variable) = variable() {
@@ -61,15 +52,13 @@ pub(crate) fn adopt(address: &CStr, prefix: &[u8]) {
     }
 }
 
-/// Notes that this process is a rank without a door: its children ask nobody, nor the rank that
-/// started it.
+/// Has children of a rank without a door ask nobody, nor the rank that started it.
 pub(crate) fn disown() {
     RANK.store(std::ptr::null_mut(), Ordering::Release);
     leave();
 }
 
-/// Makes this process a child of the rank that its environment tells of. Called once, in the
-/// constructor. Returns whether it is one.
+/// Returns false if the environment tells of no rank to ask. Called once, in the constructor.
 pub(crate) fn follow() -> bool {
     let value = std::env::var_os(VARIABLE).map(OsString::into_vec).unwrap_or_default();
     let Some(colon) = value.iter().position(|&byte| byte == b':') else { return false };
@@ -82,8 +71,8 @@ pub(crate) fn follow() -> bool {
     false
 }
 
-/// Takes the rank that started this process out of the environment: a launcher's ranks are no
-/// children of it.
+/// Clears the environment: a launcher's ranks are no children of the rank that started the
+/// launcher.
 pub(crate) fn leave() {
     if std::env::var_os(VARIABLE).is_some() {
         // SAFETY: in the constructor there is no second thread; MPI_Init sets variables, too.
@@ -100,8 +89,8 @@ fn know(address: &[u8], prefix: &[u8], aliases: &[Alias]) {
     RANK.store(Box::into_raw(Box::new(rank)), Ordering::Release);
 }
 
-/// Asks the rank. Without an answer it is the real call, on what the prefix has; but a change that
-/// the rank may have begun, or would not hear of, fails.
+/// Without an answer it is the real call, on what the prefix has; but a change that the rank may
+/// have begun, or would not hear of, fails.
 fn ask(question: &Question) -> Reply {
     let Some(rank) = rank() else { return Reply::Pass };
     let bytes = question.to_bytes();
@@ -128,9 +117,8 @@ fn ask(question: &Question) -> Reply {
     }
 }
 
-/// Asks what an open of the file would be told, for a process that is, or is to be, a child of the
-/// rank and opens it past all hooks. The rank itself may ask, for changes that only the PFS can
-/// make.
+/// Serves a child of the rank that opens the file past all hooks. The rank itself may ask, for
+/// changes that only the PFS can make.
 pub(crate) fn opens(question: &mut crate::path::question::Question, flags: c_int) -> Answer {
     if rank().is_none() {
         return Answer::Pass;
@@ -138,90 +126,9 @@ pub(crate) fn opens(question: &mut crate::path::question::Question, flags: c_int
     question.ask_following(|path, verdict| open(path.as_ptr(), flags, 0, verdict)).0
 }
 
-/// The functions of the engine, asked of the rank. What a child has open is no business of the
-/// rank's: there are no tokens.
-static TABLE: Engine = Engine {
-    size: size_of::<Engine>(),
-    version: ABI_VERSION,
-    refusal: nowhere,
-    init,
-    prefix: nowhere,
-    sync,
-    idle,
-    note,
-    file_open,
-    open,
-    opened,
-    log,
-    written,
-    reuse,
-    closed,
-    failed,
-    evacuate,
-    reserve,
-    lookup,
-    change,
-    unlink,
-    rename,
-    link,
-    rmdir,
-    list,
-    address: nowhere,
-    alias,
-    turns,
-};
-
-extern "C" fn init(_host: *const Host) -> c_int {
-    0
-}
-
-extern "C" fn nowhere() -> *const c_char {
-    std::ptr::null()
-}
-
-extern "C" fn turns() -> *const AtomicU64 {
-    std::ptr::null()
-}
-
-extern "C" fn alias(_index: usize, _place: *mut *const c_char) -> *const c_char {
-    std::ptr::null()
-}
-
-extern "C" fn sync(_comm: usize, _kind: c_int) {}
-
-extern "C" fn idle() -> Idle {
-    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0, points: std::ptr::null() }
-}
-
-extern "C" fn file_open(_comm: usize, _path: *const c_char) {}
-
-extern "C" fn opened(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
-    0
-}
-
-extern "C" fn log(_token: u64) -> *const AccessLog {
-    std::ptr::null()
-}
-
-extern "C" fn written(_token: u64, _fd: c_int, _bytes: u64, _crc32: u32) {}
-
-extern "C" fn reuse(_token: u64, _fd: c_int) -> c_int {
-    -1
-}
-
-extern "C" fn closed(_token: u64) -> c_int {
-    0
-}
-
-extern "C" fn failed(_token: u64, _errno: c_int) {}
-
-extern "C" fn evacuate(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
-    -1
-}
-
-extern "C" fn reserve(_token: u64, _fd: c_int, _offset: u64, _bytes: u64) -> c_int {
-    0
-}
+/// What a child has open is no business of the rank's: there are no tokens.
+static TABLE: Engine =
+    Engine { note, open, lookup, change, unlink, rename, link, rmdir, list, ..NOTHING };
 
 extern "C" fn note(what: c_int, path: *const c_char) {
     match what {
@@ -284,11 +191,10 @@ fn text(path: *const c_char) -> Vec<u8> {
     unsafe { CStr::from_ptr(path) }.to_bytes().to_vec()
 }
 
-/// Asks, and writes the answer into the caller's verdict, which stands for "the real call".
 fn put(question: &Question, verdict: *mut PathAnswer) {
     let reply = ask_in_time(question);
-    // SAFETY: the hooks pass a verdict that is theirs alone, initialised but for its path; a path
-    // is written with its NUL if that fits.
+    // SAFETY: the hooks pass a verdict that is theirs alone, initialised but for its path: as it is
+    // it stands for "the real call".
     unsafe {
         match reply {
             Reply::Pass | Reply::Entries(_) => {}
@@ -329,8 +235,6 @@ fn is_there(path: &[u8]) -> bool {
     unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, nofollow) == 0 }
 }
 
-/// # Safety
-/// See `put`.
 unsafe fn fail(verdict: *mut PathAnswer, code: c_int) {
     // SAFETY: the caller's promise.
     unsafe {

@@ -13,17 +13,15 @@ use scr_abi::messages::{self, Id};
 
 use crate::base::message::{complain, rank};
 
-/// Number of this launch, random: the launcher gives it, the engine's launch check reads it.
+/// The launcher gives the random number, and the engine's launch check reads it.
 pub(crate) const NONCE: &str = "SCR_LAUNCH_NONCE";
 
-/// How long a rank with an engine may take to come to its launch check.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The setting that wants a run to end rather than begin anew.
 const REQUIRED: &str = "SCR_RESTART_REQUIRED";
 
-/// Tells why this rank runs without us; or ends it, and with it the run, where that is not to be:
-/// `SCR_RESTART_REQUIRED=1`, and an earlier run has left its traces.
+/// Ends the run where it is not to begin anew: `SCR_RESTART_REQUIRED=1`, and an earlier run has
+/// left its traces.
 pub(crate) fn tell(id: Id, why: &str) {
     if leave_note(why) {
         return;
@@ -52,12 +50,11 @@ fn end_where_required(why: &str) {
     unsafe { libc::_exit(1) }
 }
 
-/// The process that has begun a session of MPI without MPI_Init; 0: none.
+/// The process that has begun a session; 0: none.
 static SESSION_OF: AtomicU32 = AtomicU32::new(0);
 
-/// Notes that a session of MPI has begun, and MPI_Init has not been called. It still may: a library
-/// that the program uses can have a session of its own. So only the end of the process tells:
-/// `at_the_end` calls [`tell_of_session`].
+/// Leaves it to `at_the_end`, which calls [`tell_of_session`]: MPI_Init may still come, since a
+/// library can have a session of its own.
 pub(crate) fn session_begun(at_the_end: extern "C" fn()) {
     let is_off = std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0");
     let own = std::process::id();
@@ -67,20 +64,17 @@ pub(crate) fn session_begun(at_the_end: extern "C" fn()) {
     }
 }
 
-/// Notes that MPI_Init was called: this is no program of sessions only.
 pub(crate) fn mpi_begun() {
     SESSION_OF.store(0, Ordering::Release);
 }
 
-/// Ends the run where it is not to compute without SCR, before its ranks meet in a communicator of
-/// a session.
+/// Ends the run, where it must not go on, before the ranks meet in a communicator of a session.
 pub(crate) fn session_computes() {
     if SESSION_OF.load(Ordering::Acquire) == std::process::id() {
         end_where_required("the program makes a communicator of a session of MPI without MPI_Init");
     }
 }
 
-/// Tells at the end of a process that all of it was without MPI_Init.
 pub(crate) fn tell_of_session() {
     // A child that was forked has this handler, too.
     if SESSION_OF.load(Ordering::Acquire) == std::process::id() {
@@ -90,17 +84,16 @@ pub(crate) fn tell_of_session() {
     }
 }
 
-/// What the engine would have read; a `.scrconf` only it can.
+/// A `.scrconf` only the engine can read.
 fn is_restart_required() -> bool {
     std::env::var(REQUIRED).is_ok_and(|value| !matches!(value.trim(), "" | "0"))
 }
 
-/// Whether an earlier run has left datasets, on the prefix or only in a cache.
+/// The traces may be on the prefix, or only in a cache.
 fn has_traces(prefix: &Path) -> bool {
     ["index.scr", "flush.scr"].iter().any(|name| prefix.join(".scr").join(name).exists())
 }
 
-/// True if the others will tell.
 fn leave_note(why: &str) -> bool {
     let (Some(rank), Some(place)) = (rank(), meeting_place()) else { return false };
     let begin = Instant::now();
@@ -117,7 +110,7 @@ fn leave_note(why: &str) -> bool {
     file.is_ok_and(|mut file| file.write_all(line.as_bytes()).is_ok())
 }
 
-/// Where ranks with an engine meet, as far as can be known without reading the settings.
+/// The settings are not read, so the place is as far as can be known without them.
 fn meeting_place() -> Option<PathBuf> {
     let nonce = std::env::var_os(NONCE)?;
     Some(prefix()?.join(".scr").join("launch").join(nonce))

@@ -5,27 +5,24 @@ use std::mem::MaybeUninit;
 
 use scr_abi::{PathAnswer, StatAnswer, kind};
 
-/// What the engine answered.
 pub(crate) enum Answer {
-    /// Not ours: the real call.
+    /// The name is not ours: the real call is made.
     Pass,
-    /// The real call on this file.
+    /// The real call is made on this file.
     Redirect(CString),
-    /// Fail with this `errno`.
     Fail(c_int),
-    /// Dealt with: return 0.
     Done,
-    /// The file is elsewhere; this is what stat says.
+    /// The file is elsewhere.
     Stat(StatAnswer),
 }
 
-/// Asks once. Returns the answer and the token, 0 for none.
+/// Returns the token, too, 0 for none.
 pub(crate) fn ask(question: impl FnOnce(*mut PathAnswer)) -> (Answer, u64) {
     let (answer, token, _) = ask_whole(question);
     (answer, token)
 }
 
-/// Does what [`ask`] does; the last part is true if the engine wants to hear of the name no more.
+/// Tells, last, whether the engine wants to hear of the name no more.
 pub(crate) fn ask_whole(question: impl FnOnce(*mut PathAnswer)) -> (Answer, u64, bool) {
     let mut verdict = MaybeUninit::<PathAnswer>::uninit();
     let to = verdict.as_mut_ptr();

@@ -5,6 +5,8 @@ pub(crate) mod absence;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod ask;
 #[cfg_attr(test, allow(dead_code))]
+pub(crate) mod nothing;
+#[cfg_attr(test, allow(dead_code))]
 pub(crate) mod open;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod pointer;

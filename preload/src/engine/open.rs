@@ -11,15 +11,13 @@ use scr_abi::{ABI_VERSION, ENTRY, Engine};
 
 use crate::base::real;
 
-/// Why there is no engine, and the message that explains it.
 type Unusable = (Id, String);
 
 fn unusable(why: String) -> Unusable {
     (messages::ENGINE_UNUSABLE, why)
 }
 
-/// Returns the absolute path of this library as the loader knows it, symlinks and relative parts
-/// resolved.
+/// Resolves symlinks and relative parts.
 pub(crate) fn library_path() -> PathBuf {
     let name = object_info(real::own_address()).map_or(PathBuf::new(), |info| {
         // SAFETY: the loader's name of a loaded object is a C string that stays.
@@ -28,8 +26,8 @@ pub(crate) fn library_path() -> PathBuf {
     std::fs::canonicalize(&name).unwrap_or(name)
 }
 
-/// Opens the library that the program itself is linked with, else `libscr.so` beside the shim:
-/// calls of SCR and the shim come to one session.
+/// Prefers the library that the program itself is linked with: calls of SCR and the shim come to
+/// one session.
 pub(crate) fn open_engine() -> Result<Engine, Unusable> {
     if let Some(linked) = linked_engine() {
         return linked;
@@ -65,7 +63,6 @@ pub(crate) fn open_engine() -> Result<Engine, Unusable> {
     }
 }
 
-/// The engine that the program has loaded, if it has one.
 fn linked_engine() -> Option<Result<Engine, Unusable>> {
     let entry = real::in_any_object(ENTRY)?;
     let info = object_info(entry.get())?;
@@ -74,7 +71,6 @@ fn linked_engine() -> Option<Result<Engine, Unusable>> {
     Some(table_of(entry, Path::new(OsStr::from_bytes(name.to_bytes()))))
 }
 
-/// The functions of the engine in `file`.
 fn table_of(entry: NonZeroUsize, file: &Path) -> Result<Engine, Unusable> {
     // SAFETY: the contract (`scr_abi`) says that the symbol is a function of this type, and that
     // the table begins with its size and version whatever else has changed.

@@ -1,22 +1,17 @@
-//! The one pointer that says whether hooks have work to do.
-//!
-//! Invariant: [`active`] is `None` before MPI_Init has returned, and for good when the engine is
-//! missing, does not fit, or has nothing to do. Then every hook passes. In children of a rank it is
-//! the door to the rank ([`crate::child`]).
+//! The one pointer that says whether hooks have work to do. [`active`] is `None` before MPI_Init
+//! has returned, and for good when the engine is missing, does not fit, or has nothing to do. In
+//! children of a rank it is the door to the rank ([`crate::child`]).
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use scr_abi::{Engine, Idle};
 
-/// An engine that wants to be asked.
 pub(crate) struct ActiveEngine {
-    /// Its functions.
     pub table: Engine,
-    /// The prefix directory, canonical.
+    /// The name is canonical.
     pub prefix: Vec<u8>,
-    /// Which calls of MPI it need not hear of.
     pub idle: Idle,
-    /// It is this process's own; else that of the rank that started this process.
+    /// Otherwise the engine is that of the rank that started this process.
     pub own: bool,
 }
 
@@ -27,7 +22,7 @@ unsafe impl Sync for ActiveEngine {}
 unsafe impl Send for ActiveEngine {}
 
 impl ActiveEngine {
-    /// Tells whether a collective or a barrier on `comm` carries nothing; then it is counted.
+    /// Counts a collective or a barrier on `comm` that carries nothing.
     #[inline]
     pub(crate) fn passes(&self, comm: usize) -> bool {
         // SAFETY: null, or an atomic of the engine, which is never unloaded.
@@ -66,23 +61,21 @@ impl ActiveEngine {
 }
 
 static ACTIVE: AtomicPtr<ActiveEngine> = AtomicPtr::new(std::ptr::null_mut());
-/// The process that [`ACTIVE`] is for; a vfork child shares our memory but not this number.
+/// A vfork child shares our memory but not this number.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
-/// Returns the engine, if hooks have work to do.
 #[inline]
 pub(crate) fn active() -> Option<&'static ActiveEngine> {
     // SAFETY: the pointer is null or leaked from a box, hence valid for ever.
     unsafe { ACTIVE.load(Ordering::Acquire).as_ref() }
 }
 
-/// Returns true in the process that hooks work for, false in its vfork children.
+/// Returns false in vfork children.
 pub(crate) fn own_process() -> bool {
     // SAFETY: getpid has no preconditions.
     OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
 }
 
-/// Makes this process the one that hooks work for.
 pub(crate) fn own() {
     // SAFETY: getpid has no preconditions.
     OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
@@ -93,7 +86,6 @@ pub(crate) fn forsake() {
     set_active(None);
 }
 
-/// Sets or unsets it.
 pub(crate) fn set_active(active: Option<&'static ActiveEngine>) {
     let pointer =
         active.map_or(std::ptr::null_mut(), |active| std::ptr::from_ref(active).cast_mut());

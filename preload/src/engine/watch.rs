@@ -12,7 +12,7 @@
 //! The first line is `watch 1 <rank> <prefix>`.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -22,16 +22,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-use scr_abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, PathAnswer, accesses::AccessLog,
-    event as kind_of_event, kind, messages,
-};
+use scr_abi::{Engine, PathAnswer, event, messages};
 
+use super::nothing::NOTHING;
 use crate::base::message;
 
-/// The directory that watched ranks write to; who sets it makes it.
 pub(super) const VARIABLE: &str = "SCR_SHIM_WATCH";
-/// Lines that a rank writes at most.
 const LINES_MAX: u64 = 200_000;
 
 struct Watch {
@@ -41,7 +37,7 @@ struct Watch {
     lines: AtomicU64,
     tokens: AtomicU64,
     syncs: AtomicU64,
-    /// Names of open files by token.
+    /// The names of open files, by token.
     open: Mutex<HashMap<u64, Vec<u8>>>,
 }
 
@@ -53,7 +49,6 @@ impl Watch {
 
 static WATCH: OnceLock<Option<Watch>> = OnceLock::new();
 
-/// Returns the table of a rank that is watched, if this one is.
 pub(crate) fn table() -> Option<Engine> {
     let directory = PathBuf::from(std::env::var_os(VARIABLE)?);
     let begin = || match begin(&directory) {
@@ -69,34 +64,17 @@ pub(crate) fn table() -> Option<Engine> {
     };
     WATCH.get_or_init(begin).as_ref()?;
     Some(Engine {
-        size: size_of::<Engine>(),
-        version: ABI_VERSION,
-        refusal,
-        init,
         prefix,
         sync,
-        idle,
         note,
         file_open,
         open,
         opened,
-        log,
-        written,
-        reuse,
         closed,
-        failed,
-        evacuate,
-        reserve,
-        lookup,
-        change: pass,
         unlink,
         rename,
         link,
-        rmdir: pass,
-        list,
-        address,
-        alias,
-        turns,
+        ..NOTHING
     })
 }
 
@@ -119,7 +97,6 @@ fn begin(directory: &std::path::Path) -> std::io::Result<Watch> {
     Ok(Watch { file, prefix, process, lines, tokens, syncs, open: Mutex::default() })
 }
 
-/// The name as text of one line.
 fn escaped(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     text.chars()
@@ -143,7 +120,7 @@ fn watch() -> Option<&'static Watch> {
     WATCH.get()?.as_ref()
 }
 
-/// One line more; a child that a fork has made writes none.
+/// A child that a fork has made writes none.
 fn tell(text: std::fmt::Arguments<'_>) {
     let Some(watch) = watch().filter(|watch| watch.process == std::process::id()) else { return };
     let line = watch.lines.fetch_add(1, Ordering::Relaxed);
@@ -160,14 +137,6 @@ fn tell(text: std::fmt::Arguments<'_>) {
     let _ = (&watch.file).write_all(line.as_bytes());
 }
 
-extern "C" fn refusal() -> *const c_char {
-    std::ptr::null()
-}
-
-extern "C" fn init(_host: *const Host) -> c_int {
-    1
-}
-
 extern "C" fn prefix() -> *const c_char {
     watch().map_or(std::ptr::null(), |watch| watch.prefix.as_ptr())
 }
@@ -178,12 +147,8 @@ extern "C" fn sync(_comm: usize, _kind: c_int) {
     }
 }
 
-extern "C" fn idle() -> Idle {
-    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0, points: std::ptr::null() }
-}
-
 extern "C" fn note(what: c_int, _path: *const c_char) {
-    if what == kind_of_event::FINALIZE_BEGIN {
+    if what == event::FINALIZE_BEGIN {
         tell(format_args!("end"));
     }
 }
@@ -192,17 +157,8 @@ extern "C" fn file_open(_comm: usize, path: *const c_char) {
     tell(format_args!("mpi {}", escaped(&name_of(path))));
 }
 
-/// The caller has zeroed all but the path: that is [`kind::PASS`].
-fn answer(verdict: *mut PathAnswer, token: u64) {
-    // SAFETY: the shim's verdict, which nobody else uses meanwhile; only plain fields are written.
-    unsafe {
-        (*verdict).kind = kind::PASS;
-        (*verdict).token = token;
-    }
-}
-
 extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut PathAnswer) {
-    let Some(watch) = watch() else { return answer(verdict, 0) };
+    let Some(watch) = watch() else { return };
     let name = name_of(path);
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
     let token = if writes { watch.tokens.fetch_add(1, Ordering::Relaxed) } else { 0 };
@@ -214,10 +170,11 @@ extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut 
     if writes {
         watch.open().insert(token, name);
     }
-    answer(verdict, token);
+    // SAFETY: the shim's verdict, which nobody else uses meanwhile; only a plain field is written.
+    unsafe { (*verdict).token = token };
 }
 
-/// Time of modification in nanoseconds.
+/// The time is in nanoseconds.
 fn changed(about: Metadata) -> i64 {
     about.mtime().saturating_mul(1_000_000_000).saturating_add(about.mtime_nsec())
 }
@@ -227,16 +184,6 @@ extern "C" fn opened(token: u64, fd: c_int, _errno: c_int) -> c_int {
         closed(token);
     }
     0
-}
-
-extern "C" fn log(_token: u64) -> *const AccessLog {
-    std::ptr::null()
-}
-
-extern "C" fn written(_token: u64, _fd: c_int, _bytes: u64, _crc32: u32) {}
-
-extern "C" fn reuse(_token: u64, _fd: c_int) -> c_int {
-    -1
 }
 
 extern "C" fn closed(token: u64) -> c_int {
@@ -249,61 +196,24 @@ extern "C" fn closed(token: u64) -> c_int {
     0
 }
 
-extern "C" fn failed(_token: u64, _errno: c_int) {}
-
-extern "C" fn evacuate(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
-    -1
-}
-
-extern "C" fn reserve(_token: u64, _fd: c_int, _offset: u64, _bytes: u64) -> c_int {
-    0
-}
-
-extern "C" fn lookup(_path: *const c_char, _compares: c_int, verdict: *mut PathAnswer) {
-    answer(verdict, 0);
-}
-
-extern "C" fn pass(_path: *const c_char, verdict: *mut PathAnswer) {
-    answer(verdict, 0);
-}
-
-extern "C" fn unlink(path: *const c_char, verdict: *mut PathAnswer) {
+extern "C" fn unlink(path: *const c_char, _verdict: *mut PathAnswer) {
     tell(format_args!("unlink {}", escaped(&name_of(path))));
-    answer(verdict, 0);
 }
 
-extern "C" fn rename(from: *const c_char, to: *const c_char, verdict: *mut PathAnswer) {
+extern "C" fn rename(from: *const c_char, to: *const c_char, _verdict: *mut PathAnswer) {
     let (from, to) = (name_of(from), name_of(to));
     tell(format_args!("rename {}\t{}", escaped(&from), escaped(&to)));
     if let Some(watch) = watch() {
         let mut open = watch.open();
         open.values_mut().filter(|name| **name == from).for_each(|name| name.clone_from(&to));
     }
-    answer(verdict, 0);
 }
 
 extern "C" fn link(
     target: *const c_char,
     path: *const c_char,
     _symbolic: c_int,
-    verdict: *mut PathAnswer,
+    _verdict: *mut PathAnswer,
 ) {
     tell(format_args!("link {}\t{}", escaped(&name_of(target)), escaped(&name_of(path))));
-    answer(verdict, 0);
-}
-
-extern "C" fn list(_path: *const c_char, _entry: EntryFn, _context: *mut c_void) -> c_int {
-    0
-}
-
-extern "C" fn address() -> *const c_char {
-    std::ptr::null()
-}
-
-extern "C" fn turns() -> *const AtomicU64 {
-    std::ptr::null()
-}
-
-extern "C" fn alias(_index: usize, _place: *mut *const c_char) -> *const c_char {
-    std::ptr::null()
 }

@@ -1,8 +1,6 @@
-//! Calls that change a file of ours at this moment: it can be moved only when there is none.
-//!
-//! A call counts itself first and then looks whether its descriptor is lazy; who moves a file makes
-//! its descriptors lazy first and then looks at the count. So of two at the same time one sees the
-//! other: the call waits until the file has moved, or the move until the call has been made.
+//! Calls that change a file of ours at this moment: it can be moved only when there is none. A call
+//! counts itself, then looks whether its descriptor is lazy; who moves a file makes its descriptors
+//! lazy, then looks at the count. So of two at the same time one sees the other.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +17,6 @@ pub(crate) const MOVES_MAX: usize = 16;
 
 static UNDER_WAY: [AtomicUsize; COUNTS] = [const { AtomicUsize::new(0) }; COUNTS];
 
-/// Files that have moved.
 static MOVES: AtomicUsize = AtomicUsize::new(0);
 
 /// The number of moves, of any files, at a moment: a call that has failed since may have met the
@@ -28,20 +25,17 @@ static MOVES: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct Moment(usize);
 
 impl Moment {
-    /// Returns the present one.
     #[inline]
     pub(crate) fn now() -> Self {
         Self(MOVES.load(Ordering::SeqCst))
     }
 }
 
-/// Notes that all descriptors of a file have been replaced.
 pub(crate) fn moved() {
     MOVES.fetch_add(1, Ordering::SeqCst);
 }
 
-/// A call that is under way until [`Change::end`]. No destructor: a thread that is cancelled in the
-/// real call unwinds through the hook.
+/// No destructor: a thread that is cancelled in the real call unwinds through the hook.
 #[must_use]
 #[derive(Clone, Copy)]
 pub(crate) struct Change(Option<usize>, Moment);
@@ -53,7 +47,7 @@ impl Change {
         Self(count, Moment::now())
     }
 
-    /// Notes that the call has been made; tells when it began.
+    /// Tells when the call began.
     #[inline]
     pub(crate) fn end(self) -> Moment {
         self.0.into_iter().for_each(|at| _ = UNDER_WAY[at].fetch_sub(1, Ordering::SeqCst));
@@ -61,15 +55,14 @@ impl Change {
     }
 }
 
-/// Begins a change through `fd`, as soon as its file may be changed. `None`: it is impossible,
-/// errno is set.
+/// Waits until the file of `fd` may be changed. `None`: it cannot be, errno is set.
 #[inline]
 pub(crate) fn begin(fd: c_int) -> Option<Change> {
     in_order::stop(fd);
     begin_next(fd)
 }
 
-/// Does what [`begin`] does for a change that is followed ([`in_order::next`]).
+/// Begins a change that is followed ([`in_order::next`]).
 #[inline]
 pub(crate) fn begin_next(fd: c_int) -> Option<Change> {
     if open_files::may_hold(fd) { begin_held(fd) } else { Some(Change(None, Moment(0))) }
@@ -91,9 +84,9 @@ fn begin_held(fd: c_int) -> Option<Change> {
     Some(Change::of(fd))
 }
 
-/// Has a lazy descriptor replaced, or waits until that is done. False: it is impossible, errno is
-/// set. `None`: inside of our own work, and in a vfork child, the engine cannot be asked: the
-/// change goes to the sealed copy, and the engine finds it at the close.
+/// Waits until a lazy descriptor is replaced. False: it cannot be, errno is set. `None`: inside of
+/// our own work, and in a vfork child, the engine cannot be asked: the change goes to the sealed
+/// copy, and the engine finds it at the close.
 #[cold]
 pub(crate) fn wake(fd: c_int) -> Option<bool> {
     let active = engine::active()?;
@@ -104,9 +97,8 @@ pub(crate) fn wake(fd: c_int) -> Option<bool> {
     woken.map(|woken| woken != 0)
 }
 
-/// Waits until no call is under way on these descriptors, which are lazy; false: that takes longer
-/// than `patience`. A call that never ends (a thread was cancelled in it, or left it by longjmp)
-/// must not hold up anything.
+/// Waits until no call is under way on these lazy descriptors, but not for ever: a call of which a
+/// thread was cancelled, or which it left by longjmp, never ends.
 pub(crate) fn come_to_rest(descriptors: &[c_int], patience: Duration) -> bool {
     let until = Instant::now() + patience;
     let is_still = |fd: &c_int| {

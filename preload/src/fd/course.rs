@@ -3,7 +3,6 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Descriptors from this number on are not followed.
 const FOLLOWED: usize = 1024;
 
 // What is known of a descriptor's file.
@@ -11,18 +10,15 @@ pub(super) const UNKNOWN: u32 = 0;
 pub(super) const FOLLOWING: u32 = 1;
 /// A call is writing, or the fields are being filled.
 pub(super) const WRITING: u32 = 2;
-/// It is, and nothing will be known when it returns.
+/// The same, and nothing will be known when it returns.
 pub(super) const SPOILED: u32 = 3;
 /// Its file is settled, and nobody may write meanwhile.
 pub(super) const PAUSED: u32 = 4;
 
-/// What is known of one descriptor.
 pub(crate) struct WriteCourse {
     pub(super) state: AtomicU32,
-    /// The descriptor.
     pub(super) number: AtomicI32,
     pub(super) crc32: AtomicU32,
-    /// Bytes written so far: where the next one goes.
     pub(super) bytes: AtomicU64,
     pub(super) device: AtomicU64,
     pub(super) inode: AtomicU64,
@@ -39,27 +35,22 @@ static COURSES: [WriteCourse; FOLLOWED] = [const {
     }
 }; FOLLOWED];
 
-/// The highest number that was ever followed, and one.
 pub(super) static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns those that may be followed.
 pub(super) fn used() -> &'static [WriteCourse] {
     &COURSES[..USED.load(Ordering::Acquire)]
 }
 
-/// Returns what is known of `fd`; `None`: it is never followed.
 pub(crate) fn course(fd: c_int) -> Option<&'static WriteCourse> {
     COURSES.get(usize::try_from(fd).ok()?)
 }
 
-/// Tells whether `fd` is followed.
 #[inline]
 pub(crate) fn is_followed(fd: c_int) -> bool {
     course(fd).is_some_and(|course| course.state.load(Ordering::Relaxed) != UNKNOWN)
 }
 
-/// Notes that `fd`, to which nothing is written yet, is on another file now. False: it is not
-/// followed.
+/// Follows `fd`, to which nothing is written yet, to another file. False: it is not followed.
 pub(crate) fn moves_to(fd: c_int, device: u64, inode: u64) -> bool {
     let Some(course) = course(fd).filter(|course| course.pause().is_some()) else { return false };
     course.device.store(device, Ordering::Relaxed);
@@ -68,33 +59,29 @@ pub(crate) fn moves_to(fd: c_int, device: u64, inode: u64) -> bool {
     true
 }
 
-/// Returns what was written to `fd` so far, if that is followed.
 pub(crate) fn bytes_so_far(fd: c_int) -> Option<u64> {
     is_followed(fd).then(|| course(fd).map(WriteCourse::bytes)).flatten()
 }
 
 impl WriteCourse {
-    /// Returns what was written so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Has writers wait, and returns what was written; `None`: a call is writing.
+    /// Has writers wait. `None`: a call is writing.
     pub(crate) fn pause(&self) -> Option<u64> {
         self.moves(FOLLOWING, PAUSED).then(|| self.bytes())
     }
 
-    /// Lets them go on.
     pub(crate) fn go_on(&self) {
         self.moves(PAUSED, FOLLOWING);
     }
 
-    /// Goes from one state to another; false: it was not in the first.
     pub(super) fn moves(&self, from: u32, to: u32) -> bool {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Ends it; a call that is under way does so when it returns.
+    /// Leaves the end to a call that is under way.
     pub(super) fn stop(&self) {
         loop {
             let next = match self.state.load(Ordering::Relaxed) {

@@ -1,7 +1,6 @@
 //! A store that is full or fails is no reason to fail: the engine moves the file to the PFS, its
-//! new descriptor replaces the old one wherever that is open, and the call is made again.
-//!
-//! What cannot be made again gets its room beforehand ([`ensure`]).
+//! new descriptor replaces the old one, and the call is made again. What cannot be made again gets
+//! its room beforehand ([`ensure`]).
 
 use std::ffi::c_int;
 
@@ -12,8 +11,7 @@ use crate::fd::handle::{Outcome, handle};
 use crate::fd::moves::evacuate;
 use crate::{engine, fd::open_files};
 
-/// Tells whether an error says nothing about the file: it is the program's mistake (a directory to
-/// be copied from), or "try again".
+/// Knows the program's mistakes (a directory to be copied from), and "try again".
 pub(crate) fn harmless(code: c_int) -> bool {
     matches!(
         code,
@@ -30,7 +28,7 @@ pub(crate) fn harmless(code: c_int) -> bool {
     )
 }
 
-/// Tells whether an error is one of the store: the PFS may not have it.
+/// Knows the errors that the PFS may not have.
 pub(crate) fn is_of_store(code: c_int) -> bool {
     matches!(
         code,
@@ -45,27 +43,22 @@ pub(crate) fn is_of_store(code: c_int) -> bool {
     )
 }
 
-/// What a call that failed has come to.
 #[derive(PartialEq, Eq)]
 enum FailureMet {
-    /// The file has moved, and the call is worth another try.
     Moved,
     /// All that was to be made durable will be at the close.
     PutOff,
-    /// The engine has heard of the failure.
     Failed,
 }
 
-/// Takes the failure, with the errno `code`, of a call on `fd`, `begun` then and not under way any
-/// more. True if the file has moved and the call is worth another try; otherwise the engine has
-/// heard of the failure.
+/// Returns true if the file has moved and the call, which is not under way any more, is worth
+/// another try. Otherwise the engine has heard of the failure.
 #[cold]
 pub(crate) fn try_again(fd: c_int, code: c_int, begun: Moment) -> bool {
     met(fd, code, begun, false) == FailureMet::Moved
 }
 
-/// Does what [`try_again`] does for a call that only waits until the file is durable; `call` makes
-/// it again. Returns its result.
+/// Serves a call that only waits until the file is durable.
 #[cold]
 pub(crate) fn sync_again(fd: c_int, begun: Moment, call: impl Fn() -> c_int) -> c_int {
     let code = crate::signal::guard::errno();
@@ -102,8 +95,7 @@ fn met(fd: c_int, code: c_int, begun: Moment, only_syncs: bool) -> FailureMet {
     met.unwrap_or(FailureMet::Failed)
 }
 
-/// Puts off what could not make the token's file durable in its store: it is to go to the PFS at
-/// its close. False: it cannot. Guard held.
+/// Leaves it to the close to bring the file to the PFS. False: it cannot. Guard held.
 pub(crate) fn put_off(table: &Engine, token: u64, code: c_int) -> bool {
     is_of_store(code) && (table.evacuate)(token, -1, code) != -1
 }
@@ -115,8 +107,7 @@ fn appends_twice(fd: c_int, code: c_int) -> bool {
     code == libc::EIO && flags & libc::O_APPEND != 0 && flags & libc::O_DSYNC != 0
 }
 
-/// Makes sure that bytes of the file can be written without an error that comes too late: they are
-/// reserved, or the file moves to where there is room.
+/// Reserves the room, or moves the file to where it is: the error of such a write comes too late.
 pub(crate) fn ensure(fd: c_int, offset: i64, bytes: usize) {
     if !open_files::may_hold(fd) {
         return;
@@ -136,12 +127,11 @@ pub(crate) fn ensure(fd: c_int, offset: i64, bytes: usize) {
     });
 }
 
-/// Most bytes that one call of write(2) takes on Linux.
+/// One call of write(2) takes at most so many bytes on Linux.
 const WRITE_MAX: usize = 0x7fff_f000;
 
-/// Counts the bytes that a call on `fd` for `wanted` bytes has left undone, 0 if it failed or they
-/// are not to be written here. A full store takes a part of a write and no error; a PFS with room
-/// takes all, and few programs expect less.
+/// Counts bytes that were to be written here. A full store takes a part of a write and no error; a
+/// PFS with room takes all, and few programs expect less.
 #[inline]
 pub(crate) fn left_undone(fd: c_int, wanted: usize, result: isize) -> usize {
     match usize::try_from(result) {

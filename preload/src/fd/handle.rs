@@ -5,25 +5,21 @@ use std::ffi::c_int;
 use crate::engine::{self, ActiveEngine};
 use crate::{fd::reuse, signal::guard};
 
-/// How a hook goes on.
 pub(crate) enum Outcome<T> {
-    /// The real call with the program's own arguments.
+    /// The real call is made with the program's own arguments.
     Pass,
-    /// The hook returns this.
     Done(T),
-    /// The hook fails with this `errno`.
     Fail(c_int),
 }
 
 impl Outcome<c_int> {
-    /// Makes an outcome of what a real call returned; must follow it at once, since it reads
-    /// `errno`.
+    /// Reads `errno`, so it must follow the real call at once.
     pub(crate) fn of(result: c_int) -> Self {
         if result == -1 { Self::Fail(guard::errno()) } else { Self::Done(result) }
     }
 }
 
-/// Runs `job` as our own work; `None` means: make the real call.
+/// Returns `None` where the real call is to be made.
 #[inline(never)]
 pub(crate) fn handle<T>(
     failed: T,

@@ -12,22 +12,21 @@ use crate::base::lock::{GENERATIONS, Lock};
 use crate::engine::ask::{Answer, ask};
 use crate::{engine, fd::reuse, signal::guard};
 
-/// By number; what a number stands for may have changed since, so it is compared.
+/// What a number stands for may have changed since, so it is compared.
 static NAMES: Lock<BTreeMap<c_int, CString>> =
     Lock::new([const { Mutex::new(BTreeMap::new()) }; GENERATIONS]);
 
-/// Notes that `fd` was opened on the cached file `name` (canonical). Guard held.
+/// Takes a canonical `name`.
 pub(crate) fn note(fd: c_int, name: &CStr) {
     NAMES.lock().insert(fd, name.to_owned());
 }
 
-/// Finds the descriptor's number in a name like `/proc/self/fd/7`.
+/// Reads names like `/proc/self/fd/7`.
 pub(crate) fn number_in(path: &[u8]) -> Option<c_int> {
     let digits = path.strip_prefix(b"/proc/self/fd/").or_else(|| path.strip_prefix(b"/dev/fd/"))?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Finds the canonical name of the cached file that `fd` is open on.
 pub(crate) fn name_behind(fd: c_int) -> Option<CString> {
     let active = engine::active()?;
     reuse::settle();
@@ -43,7 +42,6 @@ pub(crate) fn name_behind(fd: c_int) -> Option<CString> {
     .flatten()
 }
 
-/// Device and inode of the cached file of that name.
 fn place_of(table: &Engine, name: &CStr) -> Option<(u64, u64)> {
     let (answer, _) = ask(|verdict| (table.lookup)(name.as_ptr(), 0, verdict));
     let Answer::Redirect(place) = answer else { return None };

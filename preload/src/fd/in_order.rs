@@ -1,13 +1,9 @@
 //! Files that are written from their start to their end through one descriptor: their checksum is
-//! taken while the data are in the processor's cache, so that nobody has to read them back.
-//!
-//! All that could change the file in any other way ends that for good ([`stop`]), and the engine
-//! reads the file as ever: a call on another place, a second descriptor that can write, dup, fork,
-//! mapping, truncation, a failure. So does whatever was not seen, if it has moved the descriptor's
-//! place or the file's end. No lock: a handler of a signal may write where it has interrupted a
-//! write. Of two threads that write at the same time the second one ends it for both.
-//!
-//! What ends it settles the file first, if it is written over old pages ([`reuse`]).
+//! taken while the data are in the processor's cache. All that could change the file in any other
+//! way ends that for good ([`stop`]), after it has settled the file ([`reuse`]), and the engine
+//! reads the file as ever. So does whatever was not seen, if it has moved the descriptor's place or
+//! the file's end. No lock: a handler of a signal may write where it has interrupted a write. Of
+//! two threads that write at the same time the second one ends it for both.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
@@ -19,35 +15,34 @@ pub(crate) use crate::fd::course::is_followed;
 use crate::fd::course::{FOLLOWING, PAUSED, UNKNOWN, USED, WRITING, WriteCourse, course, used};
 use crate::fd::reuse;
 
-/// To read shorter files costs no time.
 const BYTES_MIN: u64 = 1 << 16;
 
-/// Where a call writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WritePlace {
-    /// At the descriptor's own place.
     Place,
-    /// At this offset.
     Offset(i64),
 }
 
-/// A call that goes on where the last one ended, until [`FollowedWrite::done`]. No destructor: see
-/// [`crate::fd::changes::Change`].
+impl WritePlace {
+    /// -1 stands for the descriptor's own place.
+    pub(crate) fn of(offset: i64) -> Self {
+        if offset == -1 { Self::Place } else { Self::Offset(offset) }
+    }
+}
+
+/// No destructor, as [`crate::fd::changes::Change`] has none.
 #[must_use]
 #[derive(Clone, Copy)]
 pub(crate) struct FollowedWrite(Option<&'static WriteCourse>);
 
-/// What was written from the start of a file to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WholeFile {
-    /// Its length.
     pub bytes: u64,
-    /// Its checksum.
     pub crc32: u32,
 }
 
-/// Notes that `fd` was opened just now, to write: whoever has written to the same file before is
-/// followed no more. `follow` it: its file is in the cache, and what is written through it is seen.
+/// Follows `fd`, which was opened just now to write; whoever has written to the same file before is
+/// followed no more. `follow`: its file is in the cache, and all writes through it are seen.
 pub(crate) fn begin(fd: c_int, follow: bool) {
     let is_used = USED.load(Ordering::Acquire) > 0;
     reuse::settle();
@@ -73,7 +68,6 @@ pub(crate) fn begin(fd: c_int, follow: bool) {
     }
 }
 
-/// Begins a call that writes to `fd`.
 #[inline]
 pub(crate) fn next(fd: c_int, at: WritePlace) -> FollowedWrite {
     if is_followed(fd) { next_followed(fd, at) } else { FollowedWrite(None) }
@@ -105,7 +99,6 @@ fn next_followed(fd: c_int, at: WritePlace) -> FollowedWrite {
     FollowedWrite(Some(course))
 }
 
-/// Ends it for `fd`: its file may be changed in another way.
 #[inline]
 pub(crate) fn stop(fd: c_int) {
     if is_followed(fd) {
@@ -114,14 +107,14 @@ pub(crate) fn stop(fd: c_int) {
     }
 }
 
-/// Ends it for all descriptors: something may change their files that no hook sees.
+/// Follows nothing any more: something may change files that no hook sees.
 pub(crate) fn stop_all() {
     reuse::settle();
     used().iter().for_each(WriteCourse::stop);
 }
 
-/// Ends it for `fd`, which is about to be closed. Returns what its file is now, if that is long
-/// enough to be worth it.
+/// Ends it for `fd`, which is about to be closed. `None`: its file was not followed, or is too
+/// short to be worth it.
 pub(crate) fn finish(fd: c_int) -> Option<WholeFile> {
     reuse::settle_of(fd);
     let course = course(fd)?;
@@ -133,16 +126,12 @@ pub(crate) fn finish(fd: c_int) -> Option<WholeFile> {
 }
 
 impl WriteCourse {
-    /// Ends it for the call that is under way.
     fn forget(&self) {
         reuse::settle_of(self.number.load(Ordering::Relaxed));
         self.state.store(UNKNOWN, Ordering::Release);
     }
 
-    /// Adds what a call has written.
-    ///
-    /// # Safety
-    /// Each part is that long, up to `written` bytes of all of them.
+    /// Safety: each part is that long, up to `written` bytes of all of them.
     unsafe fn add_parts(&self, parts: impl Iterator<Item = (*const u8, usize)>, written: isize) {
         // What a call has done that has failed nobody knows.
         let Ok(mut left) = usize::try_from(written) else { return self.forget() };
@@ -169,10 +158,7 @@ impl WriteCourse {
 }
 
 impl FollowedWrite {
-    /// Ends the call, which has written so many bytes of `data`, or has failed.
-    ///
-    /// # Safety
-    /// `data` are at least `written` bytes, if that is positive.
+    /// Needs at least `written` bytes of `data`, if that is positive (safety).
     #[inline]
     pub(crate) unsafe fn done(self, data: *const c_void, written: isize) {
         if let Some(course) = self.0 {
@@ -181,10 +167,8 @@ impl FollowedWrite {
         }
     }
 
-    /// Ends the call, which has written so many bytes of the `count` parts, or has failed.
-    ///
-    /// # Safety
-    /// If `written` is positive, the parts are there, and together at least as long.
+    /// Needs parts that are there and together at least as long as `written`, if that is positive
+    /// (safety).
     #[inline]
     pub(crate) unsafe fn parts_done(self, parts: *const iovec, count: c_int, written: isize) {
         let Some(course) = self.0 else { return };
@@ -199,7 +183,6 @@ impl FollowedWrite {
     }
 }
 
-/// What the kernel says of a descriptor's file.
 fn status(fd: c_int) -> Option<libc::stat> {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fstat writes the structure when it returns 0.
@@ -232,7 +215,6 @@ mod tests {
             self.0.as_raw_fd()
         }
 
-        /// Writes as the hook of write(2) does.
         fn write(&mut self, data: &[u8]) {
             let next = next(self.fd(), WritePlace::Place);
             self.0.write_all(data).unwrap();
@@ -240,7 +222,6 @@ mod tests {
         }
     }
 
-    /// `data` was written.
     fn done(next: FollowedWrite, data: &[u8]) {
         // SAFETY: so long it is.
         unsafe { next.done(data.as_ptr().cast(), data.len() as isize) }

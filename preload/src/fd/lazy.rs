@@ -10,11 +10,11 @@ use crate::base::lock::{GENERATIONS, Lock};
 use crate::fd::handle::{Outcome, handle};
 use crate::{engine, fd::in_order, fd::open_files, fd::reuse, signal::guard};
 
-/// Held while descriptors are replaced, so that of two threads that write one waits.
+/// A thread that replaces descriptors holds it, so of two threads that write one waits.
 pub(crate) static WAKING: Lock<()> = Lock::new([const { Mutex::new(()) }; GENERATIONS]);
 
-/// Replaces the descriptors of `token`, and of all others on the same file: they are to see the
-/// change. Guard held, no lock.
+/// Replaces the descriptors of all tokens on `token`'s file: they are to see the change. Guard
+/// held, no lock.
 pub(crate) fn wake(table: &Engine, token: u64) -> bool {
     let _one_at_a_time = WAKING.lock();
     let lazy = open_files::lazy_holders();
@@ -35,26 +35,24 @@ pub(crate) fn wake(table: &Engine, token: u64) -> bool {
     done
 }
 
-/// Does what [`wake`] does for the token that `fd` holds; true if there is nothing to be replaced.
+/// Returns true, too, if there is nothing to be replaced.
 pub(crate) fn wake_descriptor(table: &Engine, fd: c_int) -> bool {
     let lazy = open_files::claim(fd).filter(|claim| claim.lazy);
     lazy.is_none_or(|claim| wake(table, claim.token))
 }
 
-/// Does what [`wake_descriptor`] does for a number so high that nothing could tell a write to it;
-/// true for others.
+/// Wakes a number so high that nothing could tell a write to it; true for others.
 pub(crate) fn wake_beyond(table: &Engine, fd: c_int) -> bool {
     open_files::may_be_lazy(fd) || wake_descriptor(table, fd)
 }
 
 thread_local! {
-    /// Of a fork that is under way: descriptors that could not be replaced, and read-only ones that
+    /// While a fork is under way: descriptors that could not be replaced, and read-only ones that
     /// take their places in the child.
     static STAND_INS: Cell<Vec<(c_int, c_int)>> = const { Cell::new(Vec::new()) };
 }
 
-/// Replaces, before a fork, all that is lazy, and follows nothing any more: the child's writes pass
-/// no hook of this process.
+/// Replaces all that is lazy: the child's writes pass no hook of this process.
 pub(crate) fn before_fork() {
     in_order::stop_all();
     if let Some(active) = engine::active() {
@@ -71,7 +69,6 @@ pub(crate) fn before_fork() {
     }
 }
 
-/// Closes, after a fork, in the parent, what only the child needs.
 pub(crate) fn after_fork() {
     for (_, twin) in STAND_INS.try_with(Cell::take).unwrap_or_default() {
         // SAFETY: a descriptor of ours.
@@ -79,8 +76,7 @@ pub(crate) fn after_fork() {
     }
 }
 
-/// Puts read-only descriptors in place of what is lazy still, after a fork, in the child: a write
-/// that nothing could keep from the sealed copy fails there.
+/// Lets a write fail that nothing could keep from the sealed copy.
 pub(crate) fn in_child() {
     for (fd, twin) in STAND_INS.try_with(Cell::take).unwrap_or_default() {
         put_in_place(twin, fd);
@@ -89,7 +85,7 @@ pub(crate) fn in_child() {
     }
 }
 
-/// A descriptor on the same file, at the same offset, that cannot write.
+/// The twin shares the offset.
 fn read_only_twin(fd: c_int) -> Option<c_int> {
     let path = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
     // SAFETY: the path is a C string, the rest are system calls on numbers.
@@ -100,7 +96,7 @@ fn read_only_twin(fd: c_int) -> Option<c_int> {
     }
 }
 
-/// Does what [`wake`] does, for [`scr_abi::Host::wake`].
+/// Serves as [`scr_abi::Host::wake`].
 pub(crate) extern "C" fn wake_token(token: u64) {
     if let Some(active) = engine::active() {
         // The engine's own threads, and a call from inside a hook, hold the guard already.
@@ -110,8 +106,7 @@ pub(crate) extern "C" fn wake_token(token: u64) {
     }
 }
 
-/// Makes a descriptor of ours on the file of `token`: the program may close its own, and use the
-/// number for another file.
+/// Makes a descriptor of ours: the program may close its own, and use the number for another file.
 pub(crate) fn hold(token: u64) -> Option<c_int> {
     reuse::settle();
     // SAFETY: system calls on numbers only.
@@ -119,14 +114,13 @@ pub(crate) fn hold(token: u64) -> Option<c_int> {
     open_files::hold(token, copy).filter(|own| *own >= 0)
 }
 
-/// Puts `new` in place of every descriptor of `token`. Guard held.
 pub(crate) fn replace(token: u64, new: c_int) {
     open_files::replace(token, |fd| put_in_place(new, fd));
     // SAFETY: the engine gave us the descriptor.
     unsafe { libc::close(new) };
 }
 
-/// Makes `fd` a copy of `new`; its own mark for exec stays.
+/// Leaves the mark for exec of `fd` as it is.
 pub(crate) fn put_in_place(new: c_int, fd: c_int) {
     // SAFETY: system calls on numbers only.
     unsafe {

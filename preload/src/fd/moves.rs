@@ -10,14 +10,13 @@ use crate::base::message::say;
 use crate::fd::changes::{self, Moment};
 use crate::fd::lazy::{WAKING, hold, put_in_place};
 use crate::fd::open_files::{self, Claim};
-use crate::{engine, fd::stream_writes, signal::guard};
+use crate::{engine, signal::guard};
 
-/// For calls that are under way on a file that is to move: it can wait for another occasion, or its
-/// store refuses it and the program waits.
+/// A flush waits so long for calls that are under way on the file.
 const PATIENCE: Duration = Duration::from_millis(100);
 const PATIENCE_WHEN_REFUSED: Duration = Duration::from_secs(5);
 
-/// Moves the file of `token` to the PFS, for [`scr_abi::Host::move_out`].
+/// Serves as [`scr_abi::Host::move_out`].
 pub(crate) extern "C" fn move_out(token: u64) {
     let Some(active) = engine::active() else { return };
     guard::enter_thread();
@@ -27,27 +26,24 @@ pub(crate) extern "C" fn move_out(token: u64) {
     guard::leave_thread();
 }
 
-/// Moves the file of `claim`, which its store refuses with `code` (0: for want of room, which the
-/// engine knows of), to the PFS, unless it has moved since a call found that which was `begun`
-/// then. False: it is impossible. Guard held; no call of this thread on the file is under way.
+/// Moves a file that its store refuses with `code` (0: for want of room, which the engine knows
+/// of), unless it has moved since `begun`. Guard held; no call of this thread on the file is under
+/// way.
 pub(crate) fn evacuate(table: &Engine, claim: Claim, code: c_int, begun: Moment) -> bool {
     let _one_at_a_time = WAKING.lock();
     Moment::now() != begun || move_file(table, claim.token, MoveReason::Refused(code))
 }
 
-/// Why a file moves to the PFS while it is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MoveReason {
-    /// If anything may write to it unseen it moves another time, at the latest at its close.
+    /// If anything may write to the file unseen it moves another time, at the latest at its close.
     NeverQuiet,
     /// A call met this errno, or would: it moves now, or the program gets an error.
     Refused(c_int),
 }
 
-/// Moves the file of `token` with all descriptors that are open on it. Meanwhile other threads that
-/// write wait as before a lazy descriptor. True if it has moved. [`WAKING`] is held.
+/// Moves all descriptors of `token`'s file; other threads that write wait meanwhile.
 fn move_file(table: &Engine, token: u64, why: MoveReason) -> bool {
-    stream_writes::watch();
     let Some(own) = hold(token) else { return false };
     let holders = open_files::holders_of_same_file(own).into_iter().map(|(token, _)| token);
     let tokens: Vec<u64> = [token].into_iter().chain(holders.filter(|one| *one != token)).collect();
@@ -70,16 +66,14 @@ fn move_file(table: &Engine, token: u64, why: MoveReason) -> bool {
     moved
 }
 
-/// What could write to a file whose tokens are lazy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writers {
-    /// All that could be seen wait until the tokens are not lazy any more.
+    /// All writers are seen, and wait until the tokens are not lazy any more.
     Wait,
-    /// Streams whose writes are not seen, or a number so high that no hook could tell.
+    /// There is a stream whose writes are not seen, or a number so high that no hook could tell.
     MayWrite,
-    /// A call is under way and does not end.
     Write,
-    /// A mapping: what is written through it to the old file would be lost.
+    /// What is written through a mapping to the old file would be lost.
     Map,
 }
 
@@ -88,7 +82,7 @@ fn writers(tokens: &[u64], why: MoveReason) -> Writers {
     // The program's standard streams may be on descriptors that it has put there.
     let waits = |(fd, has_stream): &(c_int, bool)| {
         let may_write = *has_stream || *fd <= libc::STDERR_FILENO;
-        open_files::may_be_lazy(*fd) && (!may_write || stream_writes::are_seen())
+        open_files::may_be_lazy(*fd) && (!may_write || open_files::streams_are_seen())
     };
     let numbers: Vec<c_int> = descriptors.iter().map(|(fd, _)| *fd).collect();
     let patience = if why == MoveReason::NeverQuiet { PATIENCE } else { PATIENCE_WHEN_REFUSED };
@@ -105,7 +99,7 @@ fn writers(tokens: &[u64], why: MoveReason) -> Writers {
     }
 }
 
-/// `old` is on the file of all `tokens`. False if not even the first of them could move.
+/// Returns false if not even the first of `tokens`, which share the file of `old`, could move.
 fn move_held(
     table: &Engine,
     old: c_int,
@@ -146,9 +140,8 @@ fn move_held(
     moved
 }
 
-/// Like [`open_files::replace`]; a thread that only reads or seeks has not waited, so what it has
-/// done to the place of `own`, a copy of the token's descriptors, since the engine looked is done
-/// to `new`.
+/// A thread that only reads or seeks has not waited: what it has done to the place of `own`, a copy
+/// of the token's descriptors, since the engine looked is done to `new`.
 fn replace_in_use(token: u64, own: c_int, new: c_int) {
     // SAFETY: system calls on numbers; the engine gave us the descriptor.
     unsafe {
@@ -163,7 +156,7 @@ fn replace_in_use(token: u64, own: c_int, new: c_int) {
     }
 }
 
-/// Size and time of the last change; `None` if the kernel does not tell.
+/// Returns size and time of the last change.
 fn stamp(fd: c_int) -> Option<(i64, i64, i64)> {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fstat writes the structure when it returns 0.

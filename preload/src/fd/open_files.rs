@@ -1,48 +1,40 @@
-//! Which descriptors and mappings hold which of the engine's tokens.
-//!
-//! Invariants: a token's holders are exactly its descriptors plus its shared mappings; the lock is
-//! taken only with the guard held and never while the engine is called. A bit per descriptor tells
-//! without lock that a descriptor is not ours, which is the answer for nearly all.
+//! Which descriptors and shared mappings hold which of the engine's tokens. The lock is taken only
+//! with the guard held and never while the engine is called. A bit per descriptor tells without
+//! lock that a descriptor is not ours, which is the answer for nearly all.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::fd::{in_order, logged, logged::Log, reuse};
 
-/// Descriptors below this have a bit of their own; the others share one count.
 const BITS: usize = 65_536;
 
 static HELD: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
-/// Those of [`HELD`] that must not change their file yet.
+static STREAMS_SEEN: AtomicBool = AtomicBool::new(false);
 static LAZY: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
 static HELD_ABOVE: AtomicUsize = AtomicUsize::new(0);
 static MAPPINGS: AtomicUsize = AtomicUsize::new(0);
 static TABLE: Lock<DescriptorTable> =
     Lock::new([const { Mutex::new(DescriptorTable::new()) }; GENERATIONS]);
 
-/// A descriptor's or mapping's claim on a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// The engine's token.
     pub token: u64,
-    /// The file can be changed through it.
     pub writable: bool,
-    /// Before that, the descriptor is to be replaced; see [`is_lazy`].
+    /// The descriptor is to be replaced before its file is changed.
     pub lazy: bool,
     /// What is done through it is logged.
     pub log: Option<Log>,
 }
 
-/// What remains when a holder has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Released {
-    /// The claim that was given up.
     pub claim: Claim,
-    /// It was the token's last one: the engine is told once the real call has been made.
+    /// The engine is told once the real call has been made.
     pub last: bool,
 }
 
@@ -56,7 +48,7 @@ struct DescriptorTable {
     descriptors: BTreeMap<c_int, Claim>,
     mappings: BTreeMap<usize, Mapping>,
     holders: BTreeMap<u64, usize>,
-    /// Address of the stream that was made on a descriptor.
+    /// The stream on a descriptor is known by its address.
     streams: BTreeMap<c_int, usize>,
 }
 
@@ -132,21 +124,20 @@ fn mark_lazy(fd: c_int, is: bool) {
     }
 }
 
-/// Tells whether a write to `fd` has to wait until it is replaced: its file is a copy that must not
-/// change. No lock: this is asked before every write.
+/// Takes no lock: this is asked before every write, and one has to wait until such a descriptor is
+/// replaced.
 #[inline]
 pub(crate) fn is_lazy(fd: c_int) -> bool {
     let Ok(index) = usize::try_from(fd) else { return false };
     LAZY.get(index / 64).is_some_and(|bits| bits.load(Ordering::SeqCst) & (1 << (index % 64)) != 0)
 }
 
-/// Tells whether a descriptor of that number can be found lazy.
 pub(crate) fn may_be_lazy(fd: c_int) -> bool {
     usize::try_from(fd).is_ok_and(|index| index < BITS)
 }
 
-/// Replaces the descriptors of `token` by `put`; they are lazy no more. In one piece: a claim goes
-/// before its descriptor, so none of these can be closed and its number be used again meanwhile.
+/// Replaces in one piece: a claim goes before its descriptor, so none of these can be closed and
+/// its number be used again meanwhile.
 pub(crate) fn replace(token: u64, put: impl Fn(c_int)) {
     let mut table = TABLE.lock();
     for (fd, claim) in table.descriptors.iter_mut().filter(|(_, claim)| claim.token == token) {
@@ -157,7 +148,7 @@ pub(crate) fn replace(token: u64, put: impl Fn(c_int)) {
     }
 }
 
-/// Has the writers of `token` wait for its replacement, or not any more.
+/// Makes writers wait for the replacement of `token`, or not any more.
 pub(crate) fn set_lazy(token: u64, lazy: bool) {
     let mut table = TABLE.lock();
     for (fd, claim) in table.descriptors.iter_mut().filter(|(_, claim)| claim.token == token) {
@@ -166,22 +157,20 @@ pub(crate) fn set_lazy(token: u64, lazy: bool) {
     }
 }
 
-/// Returns all descriptors of `tokens`, and which of them have a stream.
+/// Tells, too, which of them have a stream.
 pub(crate) fn descriptors_of(tokens: &[u64]) -> Vec<(c_int, bool)> {
     let table = TABLE.lock();
     let held = table.descriptors.iter().filter(|(_, claim)| tokens.contains(&claim.token));
     held.map(|(&fd, _)| (fd, table.streams.contains_key(&fd))).collect()
 }
 
-/// Makes a copy of a descriptor of `token`, by `copy`, which no other thread can close. `None`: the
-/// token has none.
+/// Makes by `copy` a descriptor that no other thread can close.
 pub(crate) fn hold(token: u64, copy: impl FnOnce(c_int) -> c_int) -> Option<c_int> {
     let table = TABLE.lock();
     let fd = table.descriptors.iter().find(|(_, claim)| claim.token == token).map(|(&fd, _)| fd);
     fd.map(copy)
 }
 
-/// Returns a descriptor of each token that is lazy still.
 pub(crate) fn lazy_holders() -> Vec<(u64, c_int)> {
     let table = TABLE.lock();
     let lazy = table.descriptors.iter().filter(|(_, claim)| claim.lazy);
@@ -191,7 +180,6 @@ pub(crate) fn lazy_holders() -> Vec<(u64, c_int)> {
     holders
 }
 
-/// Returns all descriptors that are lazy still.
 pub(crate) fn lazy_descriptors() -> Vec<c_int> {
     let table = TABLE.lock();
     table.descriptors.iter().filter(|(_, claim)| claim.lazy).map(|(&fd, _)| fd).collect()
@@ -208,18 +196,16 @@ pub(crate) fn may_hold(fd: c_int) -> bool {
     }
 }
 
-/// Claims `fd`. Returns the claim of a descriptor of that number that was closed behind our back.
+/// Returns the claim of a descriptor of that number that was closed behind our back.
 pub(crate) fn attach(fd: c_int, claim: Claim) -> Option<Released> {
     TABLE.lock().attach(fd, claim)
 }
 
-/// Gives up `fd`'s claim.
 pub(crate) fn detach(fd: c_int) -> Option<Released> {
     TABLE.lock().detach(fd)
 }
 
-/// Closes all descriptors from `first` to `last`, both included, by `call`, and gives up their
-/// claims if that says so; in one piece, see [`replace`].
+/// Closes in one piece with `call`, which says whether they are closed; see [`replace`].
 pub(crate) fn close_range(first: c_int, last: c_int, call: impl FnOnce() -> bool) -> Vec<Released> {
     let mut table = TABLE.lock();
     if !call() || first > last {
@@ -229,8 +215,8 @@ pub(crate) fn close_range(first: c_int, last: c_int, call: impl FnOnce() -> bool
     held.into_iter().filter_map(|fd| table.detach(fd)).collect()
 }
 
-/// Makes a copy of `from` by `call`, which gets the same claim, or none. In one piece: where `from`
-/// is replaced meanwhile, the copy is, too. Returns what its number held before.
+/// Copies in one piece: where `from` is replaced meanwhile, its copy, which `call` makes, is, too.
+/// Returns what the copy's number held before.
 pub(crate) fn copy<E>(
     from: c_int,
     call: impl FnOnce() -> Result<c_int, E>,
@@ -245,12 +231,10 @@ pub(crate) fn copy<E>(
     Ok((to, before))
 }
 
-/// Returns the claim of `fd`; `None` if it is not tracked.
 pub(crate) fn claim(fd: c_int) -> Option<Claim> {
     TABLE.lock().descriptors.get(&fd).copied()
 }
 
-/// Notes that a stream was made on `fd`, if that is tracked.
 pub(crate) fn attach_stream(fd: c_int, stream: usize) {
     let mut table = TABLE.lock();
     if table.descriptors.contains_key(&fd) {
@@ -258,12 +242,20 @@ pub(crate) fn attach_stream(fd: c_int, stream: usize) {
     }
 }
 
-/// Returns the addresses of all streams on tracked descriptors, with these.
 pub(crate) fn streams() -> Vec<(c_int, usize)> {
     TABLE.lock().streams.iter().map(|(&fd, &stream)| (fd, stream)).collect()
 }
 
-/// Forgets all, in a forked child, whose table is another one. No lock.
+/// Says whether what streams write passes us (`stream_writes`).
+pub(crate) fn note_streams_seen(seen: bool) {
+    STREAMS_SEEN.store(seen, Ordering::Release);
+}
+
+pub(crate) fn streams_are_seen() -> bool {
+    STREAMS_SEEN.load(Ordering::Acquire)
+}
+
+/// Takes no lock: the parent's threads may have held it at the fork.
 pub(crate) fn forget_in_child() {
     HELD.iter().chain(&LAZY).for_each(|bits| bits.store(0, Ordering::Release));
     HELD_ABOVE.store(0, Ordering::Release);
@@ -272,7 +264,6 @@ pub(crate) fn forget_in_child() {
     in_order::stop_all();
 }
 
-/// Gives up everything that is still held. Returns the tokens.
 pub(crate) fn detach_all() -> Vec<u64> {
     let mut table = TABLE.lock();
     let tokens = table.holders.keys().copied().collect();
@@ -286,7 +277,7 @@ pub(crate) fn detach_all() -> Vec<u64> {
     tokens
 }
 
-/// Finds each token that stands for the same file as `fd`, with one of its descriptors.
+/// Returns one of its descriptors with each.
 pub(crate) fn holders_of_same_file(fd: c_int) -> Vec<(u64, c_int)> {
     let Some(file) = identity(fd) else { return Vec::new() };
     let table = TABLE.lock();
@@ -299,7 +290,6 @@ pub(crate) fn holders_of_same_file(fd: c_int) -> Vec<(u64, c_int)> {
     holders
 }
 
-/// Device and inode.
 fn identity(fd: c_int) -> Option<(u64, u64)> {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fstat writes the structure when it returns 0.
@@ -312,12 +302,10 @@ fn identity(fd: c_int) -> Option<(u64, u64)> {
     }
 }
 
-/// Tells whether a shared mapping holds `token`.
 pub(crate) fn is_mapped(token: u64) -> bool {
     any_mappings() && TABLE.lock().mappings.values().any(|mapping| mapping.claim.token == token)
 }
 
-/// Counts the writable holders of `token`.
 pub(crate) fn writers_of(token: u64) -> usize {
     let table = TABLE.lock();
     let writes = |claim: &Claim| claim.token == token && claim.writable;
@@ -325,13 +313,11 @@ pub(crate) fn writers_of(token: u64) -> usize {
         + table.mappings.values().filter(|mapping| writes(&mapping.claim)).count()
 }
 
-/// Tells whether any mapping is tracked. No lock.
 pub(crate) fn any_mappings() -> bool {
     MAPPINGS.load(Ordering::Acquire) != 0
 }
 
-/// Notes that a shared mapping of a tracked descriptor appeared at `start`. Returns what it has
-/// replaced.
+/// Returns the claims that the mapping has replaced.
 pub(crate) fn attach_mapping(start: usize, length: usize, claim: Claim) -> Vec<Released> {
     let mut table = TABLE.lock();
     // First the new holder, so that a mapping that replaces its own kind never looks like the last.
@@ -342,8 +328,6 @@ pub(crate) fn attach_mapping(start: usize, length: usize, claim: Claim) -> Vec<R
     gone
 }
 
-/// Notes that the addresses `start .. start + length` are no longer mapped, or mapped anew. Returns
-/// what has gone.
 pub(crate) fn detach_mapping(start: usize, length: usize) -> Vec<Released> {
     let mut table = TABLE.lock();
     let gone = unmap(&mut table, start, length);
@@ -351,14 +335,13 @@ pub(crate) fn detach_mapping(start: usize, length: usize) -> Vec<Released> {
     gone
 }
 
-/// Finds the claim behind an address.
 pub(crate) fn mapping_claim(address: usize) -> Option<Claim> {
     let table = TABLE.lock();
     let (&start, mapping) = table.mappings.range(..=address).next_back()?;
     (address - start < mapping.length).then_some(mapping.claim)
 }
 
-/// Cuts a hole into the mappings; pieces that remain keep their claim.
+/// Pieces that remain keep their claim.
 fn unmap(table: &mut DescriptorTable, start: usize, length: usize) -> Vec<Released> {
     let end = start.saturating_add(length);
     let hit: Vec<(usize, Mapping)> = table

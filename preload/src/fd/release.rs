@@ -9,8 +9,7 @@ use crate::fd::handle::{Outcome, handle};
 use crate::fd::open_files::{self, Released};
 use crate::fd::reuse;
 
-/// Tells the engine of tokens whose last holder has gone. False: what one of them has written is
-/// lost. Guard held.
+/// Tells the engine of tokens that were held for the last time. False: data are lost. Guard held.
 pub(crate) fn report(table: &Engine, released: impl IntoIterator<Item = Released>) -> bool {
     let lost = |gone: &Released| {
         reuse::tell_failure(table, gone.claim.token);
@@ -19,17 +18,16 @@ pub(crate) fn report(table: &Engine, released: impl IntoIterator<Item = Released
     released.into_iter().filter(lost).count() == 0
 }
 
-/// Closes by `call` a descriptor that the program is not to get: what it would write could not be
-/// kept from a sealed copy. Guard held.
+/// Closes an `fd` that the program is not to get: what it would write could not be kept from a
+/// sealed copy.
 pub(crate) fn take_back<T>(table: &Engine, fd: c_int, call: impl FnOnce() -> T) {
     let released = open_files::detach(fd);
     call();
     report(table, released);
 }
 
-/// Sees to it that `fd`, a descriptor that is not ours, is not tracked, and returns it. If its
-/// number still is, the old one was closed by a way that no hook sees (a raw system call, or inside
-/// of libc).
+/// Takes a number that is not ours out of the table: a way that no hook sees (a raw system call, or
+/// inside of libc) has closed the old one.
 pub(crate) fn fresh(fd: c_int) -> c_int {
     if fd >= 0
         && open_files::may_hold(fd)

@@ -1,15 +1,9 @@
 //! A file that is written over the pages of one that its rank no longer needs, which costs half of
-//! what new pages cost on a RAM disk.
-//!
-//! The program's own open has made an empty file, the *stand-in*. Its descriptor is put on a file
-//! of the engine's with old content ([`begin`]), which is written from its start to its end as
-//! `in_order` follows it. Nobody else can see that file. [`settle`] cuts it behind what was
-//! written and gives it the name of the stand-in: before anything that could tell it from a new
-//! file, and so before anything that `in_order` does not follow. Until then other processes see
-//! the stand-in, an empty file.
-//!
-//! One file at a time: an open settles the one before. No lock and no allocation: a handler of a
-//! signal may be the one who settles. Where the stand-in is by then its descriptor tells.
+//! what new pages cost on a RAM disk. The descriptor of the empty file that the program's open has
+//! made, the *stand-in*, is put on a file of the engine's with old content ([`begin`]), which
+//! nobody else can see. [`settle`] cuts that behind what was written and gives it the name of the
+//! stand-in, before anything that could tell it from a new file. There is one such file at a time,
+//! and no lock and no allocation: a handler of a signal may be the one who settles.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{CStr, c_char, c_int, c_long};
@@ -24,31 +18,31 @@ use crate::base::real::page_bytes;
 use crate::fd::course::{self, WriteCourse};
 use crate::signal::guard;
 
-/// The descriptor on such a file, -1: there is none.
+/// The descriptor on the file that is not settled; -1: there is none.
 static FD: AtomicI32 = AtomicI32::new(-1);
 static STAND_IN: AtomicI32 = AtomicI32::new(-1);
 static TOKEN: AtomicU64 = AtomicU64::new(0);
 static DEVICE: AtomicU64 = AtomicU64::new(0);
 static INODE: AtomicU64 = AtomicU64::new(0);
-/// Its length when it was taken.
+/// The length that the file had when it was taken.
 static OLD_BYTES: AtomicU64 = AtomicU64::new(0);
-/// Stands for the thread that is writing to it.
+/// A thread that is writing to the file.
 static WRITER: AtomicUsize = AtomicUsize::new(0);
-/// Held by the thread that settles, and by one that begins.
+/// The thread that settles, or begins, holds it.
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// A token whose file is not what the program has written, 0: none.
+/// The token whose file is not what the program has written, 0: none.
 static FAILED: AtomicU64 = AtomicU64::new(0);
-/// Files, one after the other, that gave most of their old pages back.
+/// So many files, one after the other, gave most of their old pages back.
 static IN_VAIN: AtomicU32 = AtomicU32::new(0);
 
-/// So many of them, and no more is tried.
+/// After so many files in vain, no more is tried.
 const IN_VAIN_MAX: u32 = 2;
 /// A thread that never returns from a write (it was cancelled there) is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 const INTERVAL_NANOSECONDS: c_long = 100_000;
 /// The stand-in gets a number from here on, so that the program's numbers are what they would be.
 const NUMBERS: [c_int; 2] = [900, 200];
-/// What an open may ask for beside writing.
+/// An open may ask for these beside writing.
 const PLAIN_FLAGS: c_int = libc::O_WRONLY
     | libc::O_CREAT
     | libc::O_EXCL
@@ -63,9 +57,9 @@ struct PathBuffer(UnsafeCell<[u8; PATH_BYTES]>);
 // SAFETY: used by the one thread that has BUSY.
 unsafe impl Sync for PathBuffer {}
 
-/// Where the file lies.
+/// The name of the file.
 static PLACE: PathBuffer = PathBuffer(UnsafeCell::new([0; PATH_BYTES]));
-/// Where the stand-in lies, while the file is settled.
+/// The name of the stand-in, while the file is settled.
 static TARGET: PathBuffer = PathBuffer(UnsafeCell::new([0; PATH_BYTES]));
 
 thread_local! {
@@ -76,19 +70,16 @@ fn myself() -> usize {
     SELF.with(|own| std::ptr::from_ref(own) as usize)
 }
 
-/// Tells whether there is a file that is not settled.
 #[inline]
 pub(crate) fn is_pending() -> bool {
     FD.load(Ordering::Relaxed) >= 0
 }
 
-/// Tells whether that of `fd` is one.
 #[inline]
 pub(crate) fn is_of(fd: c_int) -> bool {
     fd >= 0 && FD.load(Ordering::Relaxed) == fd
 }
 
-/// Settles the file that is not settled, if there is one: somebody may look at it.
 #[inline]
 pub(crate) fn settle() {
     if is_pending() {
@@ -96,7 +87,6 @@ pub(crate) fn settle() {
     }
 }
 
-/// Settles that of `fd`.
 #[inline]
 pub(crate) fn settle_of(fd: c_int) {
     if is_of(fd) {
@@ -104,7 +94,7 @@ pub(crate) fn settle_of(fd: c_int) {
     }
 }
 
-/// Settles that of `fd`, whose place is not where the last write has ended.
+/// Settles a file whose descriptor's place is not where the last write has ended.
 #[cold]
 pub(crate) fn settle_moved(fd: c_int) {
     if is_of(fd) {
@@ -112,7 +102,6 @@ pub(crate) fn settle_moved(fd: c_int) {
     }
 }
 
-/// Notes that the calling thread is about to write to `fd`.
 #[inline]
 pub(crate) fn note_writer(fd: c_int) {
     if is_of(fd) {
@@ -120,7 +109,6 @@ pub(crate) fn note_writer(fd: c_int) {
     }
 }
 
-/// Notes that it has written.
 #[inline]
 pub(crate) fn note_written(fd: c_int) {
     if is_of(fd) {
@@ -128,7 +116,7 @@ pub(crate) fn note_written(fd: c_int) {
     }
 }
 
-/// Tells whether the calling thread is the one that writes: it cannot wait for itself.
+/// A thread that writes cannot wait for itself.
 fn is_writer() -> bool {
     WRITER.load(Ordering::Acquire) == myself()
 }
@@ -139,15 +127,13 @@ pub(crate) fn give_up() {
     IN_VAIN.store(IN_VAIN_MAX, Ordering::Relaxed);
 }
 
-/// Forgets all in a forked child: the parent has settled its file.
 pub(crate) fn forget_in_child() {
     FD.store(-1, Ordering::Release);
     BUSY.store(false, Ordering::Release);
     IN_VAIN.store(IN_VAIN_MAX, Ordering::Relaxed);
 }
 
-/// Tells the engine, before it hears of the close of `token`, if its file is not what was written.
-/// Guard held.
+/// Speaks before the engine hears of the close of `token`. Guard held.
 pub(crate) fn tell_failure(table: &Engine, token: u64) {
     if FAILED.load(Ordering::Relaxed) == token && token != 0 {
         FAILED.store(0, Ordering::Relaxed);
@@ -155,7 +141,7 @@ pub(crate) fn tell_failure(table: &Engine, token: u64) {
     }
 }
 
-/// Corrects what fstat(2) said of `fd`: its file is as long as what was written.
+/// Corrects the length of a file that is not cut yet.
 pub(crate) fn correct(fd: c_int, found: &mut libc::stat) {
     if !is_of(fd) || found.st_ino != INODE.load(Ordering::Relaxed) {
         return;
@@ -167,15 +153,14 @@ pub(crate) fn correct(fd: c_int, found: &mut libc::stat) {
     }
 }
 
-/// Tells whether a file that was opened with these flags at `fd` may be one.
 pub(crate) fn fits(fd: c_int, flags: c_int) -> bool {
     let writes = flags & libc::O_ACCMODE == libc::O_WRONLY && flags & !PLAIN_FLAGS == 0;
     let tries = IN_VAIN.load(Ordering::Relaxed) < IN_VAIN_MAX;
     writes && tries && !is_pending() && course::is_followed(fd)
 }
 
-/// Puts `fd` of `token`, which the program has opened just now on an empty file and will get, on
-/// the file of `new`, by `put`.
+/// Puts `fd`, which the program has opened just now on an empty file, on the file of `new`, by
+/// `put`.
 pub(crate) fn begin(token: u64, fd: c_int, new: c_int, put: impl FnOnce()) {
     if !BUSY.swap(true, Ordering::AcqRel) {
         put_on(fd, new, token, put);
@@ -183,7 +168,7 @@ pub(crate) fn begin(token: u64, fd: c_int, new: c_int, put: impl FnOnce()) {
     }
 }
 
-/// [`BUSY`] is held. What is not put there the engine removes in its time.
+/// What is not put there the engine removes in its time. [`BUSY`] is held.
 fn put_on(fd: c_int, new: c_int, token: u64, put: impl FnOnce()) {
     let Some(found) = status(new) else { return };
     let copy = |from: &c_int| {
@@ -209,7 +194,7 @@ fn put_on(fd: c_int, new: c_int, token: u64, put: impl FnOnce()) {
     FD.store(fd, Ordering::Release);
 }
 
-/// See [`settle`]. `moved`: see [`settle_moved`].
+/// `moved`: see [`settle_moved`].
 #[cold]
 fn settle_now(moved: bool) {
     let code = guard::errno();
@@ -235,8 +220,8 @@ fn settle_now(moved: bool) {
     guard::set_errno(code);
 }
 
-/// Waits until no other thread writes, and keeps it so. Returns what was written; `None`: this
-/// thread is in a write, or one that does not come back, and the descriptor's place has to tell.
+/// Keeps other threads from writing. `None`: this thread is in a write, or one that does not come
+/// back, and the descriptor's place has to tell.
 fn at_rest(course: &WriteCourse, until: Instant) -> Option<u64> {
     loop {
         if let Some(bytes) = course.pause() {
@@ -257,8 +242,7 @@ fn pass_time() {
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, rest) };
 }
 
-/// Makes what is behind `fd` the file that the program has written. False: it is not. [`BUSY`] is
-/// held.
+/// False: the file is not what the program has written. [`BUSY`] is held.
 fn settle_held(fd: c_int, course: &WriteCourse, written: Option<u64>, moved: bool) -> bool {
     // SAFETY: this thread has BUSY; the place was written when the file was taken.
     let place = unsafe { CStr::from_ptr(PLACE.0.get().cast::<c_char>()) };
@@ -289,7 +273,7 @@ fn settle_held(fd: c_int, course: &WriteCourse, written: Option<u64>, moved: boo
     known && named
 }
 
-/// Cuts the file behind `bytes`. What the time of its last change was it stays.
+/// The time of its last change stays.
 fn cut(place: &CStr, bytes: u64) -> bool {
     // SAFETY: a C string, a structure that is written before it is read, numbers.
     unsafe {
@@ -311,7 +295,7 @@ fn cut(place: &CStr, bytes: u64) -> bool {
     }
 }
 
-/// Gives the file at `place` the name of the stand-in, or none if that has none any more.
+/// The file has none if the stand-in has none any more.
 fn take_name(place: &CStr, stand_in: c_int) -> bool {
     let Some(empty) = status(stand_in) else { return false };
     // SAFETY: C strings and numbers; this thread has BUSY.
@@ -328,10 +312,7 @@ fn take_name(place: &CStr, stand_in: c_int) -> bool {
     }
 }
 
-/// Finds out where the file of `fd` lies. False: the kernel does not tell, or it has no name.
-///
-/// # Safety
-/// The calling thread has [`BUSY`].
+/// Safety: the calling thread has [`BUSY`].
 unsafe fn lies_at(fd: c_int, to: &PathBuffer) -> bool {
     let mut link = [0_u8; 32];
     if write!(&mut link[..], "/proc/self/fd/{fd}\0").is_err() {
@@ -356,7 +337,6 @@ unsafe fn lies_at(fd: c_int, to: &PathBuffer) -> bool {
     }
 }
 
-/// What the kernel says of a descriptor's file.
 fn status(fd: c_int) -> Option<libc::stat> {
     let mut found = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the call writes the structure when it returns 0.

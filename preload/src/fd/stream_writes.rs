@@ -1,40 +1,30 @@
-//! What stdio writes: libc's streams write by a function of libc's own that no hook sees, and what
-//! it could not write is lost with the stream's buffer. So a full store has to be seen there, and
-//! so has a file that is about to move: the stream waits with its write as write(2) does.
-//!
-//! All streams on files share two tables of functions in libc (`_IO_file_jumps`, and
-//! `_IO_wfile_jumps` for wide characters). Their entry for write(2) is replaced by ours, which
-//! calls libc's and, when that met a full store, has the file moved and lets libc's go on.
-//! Streams made with fopencookie(3) instead would not be the program's: no wide characters, no
-//! `fileno`.
-//!
-//! Nothing is assumed: the tables are changed only if their entries for read(2) and write(2) are
-//! the functions that libc exports as `_IO_file_read` and `_IO_file_write`. Otherwise, and where
-//! memory that was made read-only cannot be made writable again, streams stay as they are: what
-//! does not fit is an error for the program, and the checkpoint is invalid; and a file that a
-//! stream is on does not move while it is open. Done at the first
-//! stream that is tracked; a program that has none keeps its libc untouched.
+//! libc's streams write by a function of libc's own that no hook sees, and what it could not write
+//! is lost with the stream's buffer. So its entry in the two tables that all streams on files share
+//! (`_IO_file_jumps`, and `_IO_wfile_jumps` for wide characters) is replaced by ours: it waits for
+//! a file that moves, and has it moved when the store is full. Streams of fopencookie(3) would have
+//! no wide characters and no `fileno`. The tables change at the first stream that is tracked, and
+//! only if their entries are what libc exports as `_IO_file_read` and `_IO_file_write`, and the
+//! memory can be written. Otherwise a full store is an error for the program, and a file that a
+//! stream is on does not move while it is open.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::FILE;
 
 use crate::base::real::page_bytes;
 use crate::fd::in_order::{self, WritePlace};
-use crate::{fd::changes, fd::failing_store, signal::guard};
+use crate::{fd::changes, fd::failing_store, fd::open_files, signal::guard};
 
 type Write = unsafe extern "C-unwind" fn(*mut FILE, *const c_void, isize) -> isize;
 
-/// Places of the two entries in the tables, the same in every glibc since 2.1.
+/// The same in every glibc since 2.1.
 const READ: usize = 14;
 const WRITE: usize = 15;
 
 /// libc's function; 0 until the tables are changed.
 static ORIGINAL: AtomicUsize = AtomicUsize::new(0);
-/// Both tables have our entry.
-static ALL_SEEN: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" {
     fn fileno_unlocked(stream: *mut FILE) -> c_int;
@@ -43,8 +33,7 @@ unsafe extern "C" {
     fn __fwriting(stream: *mut FILE) -> c_int;
 }
 
-/// Puts our function into libc's tables where they fit: from now on a full store is met by moving
-/// the file, for streams as well. Guard held.
+/// Puts our function into libc's tables where they fit. Guard held.
 pub(crate) fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
@@ -67,13 +56,15 @@ pub(crate) fn watch() {
                 seen += usize::from(is_ours);
             }
         }
-        ALL_SEEN.store(seen == tables.len(), Ordering::Release);
+        open_files::note_streams_seen(seen == tables.len());
     });
 }
 
-/// Tells whether what streams write is seen.
-pub(crate) fn are_seen() -> bool {
-    ALL_SEEN.load(Ordering::Acquire)
+/// Watches if a stream of the program may be on `fd`, which the program has put there.
+pub(crate) fn watch_standard(fd: c_int) {
+    if fd <= libc::STDERR_FILENO && open_files::may_hold(fd) {
+        watch();
+    }
 }
 
 fn address(name: &CStr) -> Option<usize> {
@@ -82,7 +73,6 @@ fn address(name: &CStr) -> Option<usize> {
     (found != 0).then_some(found)
 }
 
-/// Stores into memory that may be read-only.
 fn set(word: &AtomicUsize, value: usize) {
     let page = page_bytes();
     let address = std::ptr::from_ref(word) as usize;
@@ -100,7 +90,6 @@ fn set(word: &AtomicUsize, value: usize) {
     }
 }
 
-/// Whether the memory at `address` can be written, as the kernel says.
 fn is_writable(address: usize) -> Option<bool> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let number = |text: &str| usize::from_str_radix(text, 16).ok();
@@ -112,7 +101,6 @@ fn is_writable(address: usize) -> Option<bool> {
     })
 }
 
-/// libc's function, as soon as the file may be changed, and once more where there is room.
 unsafe extern "C-unwind" fn file_write(
     stream: *mut FILE,
     data: *const c_void,
@@ -143,11 +131,8 @@ unsafe extern "C-unwind" fn file_write(
     done
 }
 
-/// Writes what the stream holds back, outside of our work, where a full store can be dealt with.
-/// Returns the errno of a failure: closing the stream will not tell of it any more.
-///
-/// # Safety
-/// `stream` is an open stream.
+/// Writes what the stream holds back; outside of our work, where a full store can be dealt with.
+/// Closing the stream will not tell of the error any more. Safety: `stream` is open.
 pub(crate) unsafe fn flush(stream: *mut FILE) -> Option<c_int> {
     // SAFETY: the caller's promise.
     let failed = unsafe { __fwriting(stream) != 0 && libc::fflush(stream) != 0 };

@@ -16,13 +16,10 @@ use crate::path::question::{Question, lies_below_file};
 use crate::path::text;
 use crate::signal::guard;
 
-/// Runs `job` if `path` lies below the prefix; `None` means: make the real call.
-///
-/// Costs one load before the engine is active, and a look at the path afterwards: a name that was
-/// found not to be ours once is remembered, so neither a lock nor a system call is needed.
-///
-/// # Safety
-/// `path` is null or a C string.
+/// Runs `job` if `path` lies below the prefix; `None`: make the real call. Costs one load before
+/// the engine is active, and a look at the path afterwards: a name that was found not to be ours
+/// once is remembered, so neither a lock nor a system call is needed. Safety: `path` is null or a C
+/// string.
 #[inline]
 pub(crate) unsafe fn below_prefix<T>(
     failed: T,
@@ -34,11 +31,8 @@ pub(crate) unsafe fn below_prefix<T>(
     unsafe { below_prefix_for(failed, dirfd, path, libc::O_RDONLY, job) }
 }
 
-/// Does what [`below_prefix`] does, for an open with `flags`: the engine hears of a name that only
-/// a symlink keeps from being one below the prefix.
-///
-/// # Safety
-/// As for [`below_prefix`].
+/// Serves an open with `flags`: the engine hears of a name that only a symlink keeps from being one
+/// below the prefix. Safety: as for [`below_prefix`].
 #[inline]
 pub(crate) unsafe fn below_prefix_for<T>(
     failed: T,
@@ -64,11 +58,8 @@ pub(crate) unsafe fn below_prefix_for<T>(
     ask_below(active, &name, failed, refusing_files(path, job))
 }
 
-/// Does what [`below_prefix`] does, for calls that make or remove links and directories: even a
-/// name that is not ours by itself changes what other names mean.
-///
-/// # Safety
-/// As for [`below_prefix`].
+/// Serves calls that make or remove links and directories: even a name that is not ours by itself
+/// changes what other names mean. Safety: as for [`below_prefix`].
 pub(crate) unsafe fn below_prefix_anew<T>(
     failed: T,
     dirfd: c_int,
@@ -81,11 +72,8 @@ pub(crate) unsafe fn below_prefix_anew<T>(
     ask_below(active, &name, failed, refusing_files(path, job))
 }
 
-/// Does what [`below_prefix_anew`] does, for calls that make what they name: a slash behind the
-/// name does not mean that it has to be a directory already.
-///
-/// # Safety
-/// As for [`below_prefix`].
+/// Serves calls that make what they name: a slash behind the name does not mean that it has to be a
+/// directory already. Safety: as for [`below_prefix`].
 pub(crate) unsafe fn below_prefix_to_make<T>(
     failed: T,
     dirfd: c_int,
@@ -97,21 +85,20 @@ pub(crate) unsafe fn below_prefix_to_make<T>(
     ask_below(active, &GivenName { dirfd, path, written: None, writes: false }, failed, job)
 }
 
-/// A name as the program gives it.
+pub(crate) fn follows(flags: c_int) -> bool {
+    flags & libc::AT_SYMLINK_NOFOLLOW == 0
+}
+
 struct GivenName<'a> {
-    /// The directory that it is relative to.
     dirfd: c_int,
     path: &'a [u8],
-    /// Where is remembered what was found out of it, if that may be.
+    /// What was found out of the name is remembered here, if that may be.
     written: Option<NameKey>,
-    /// It is opened for writing.
     writes: bool,
 }
 
-/// Whom to ask about `path`, unless the shim itself calls.
-///
-/// # Safety
-/// `path` is null or a C string that lives for `'a`.
+/// `None`: the shim itself calls, or nobody is to be asked. Safety: `path` is null or a C string
+/// that lives for `'a`.
 #[inline]
 unsafe fn to_be_asked<'a>(path: *const c_char) -> Option<(&'static ActiveEngine, &'a [u8])> {
     let active = engine::active()?;
@@ -122,12 +109,11 @@ unsafe fn to_be_asked<'a>(path: *const c_char) -> Option<(&'static ActiveEngine,
     Some((active, unsafe { CStr::from_ptr(path) }.to_bytes()))
 }
 
-/// Tells whether the name may lead to the file of a descriptor, whatever that is called.
 fn leads_to_descriptor(path: &[u8]) -> bool {
     path.is_empty() || path.starts_with(b"/proc/") || path.starts_with(b"/dev/fd/")
 }
 
-/// `job`, but a name that the program means for a directory's is none of a cached file.
+/// A name that the program means for a directory's is none of a cached file.
 fn refusing_files<T>(
     written: &[u8],
     job: impl FnOnce(Question) -> Outcome<T>,

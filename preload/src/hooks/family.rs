@@ -15,10 +15,11 @@
 //! while it waits in the real call would abort the process. Those are exported as `"C-unwind"`, and
 //! their bodies make the real call of the pass-through case with nothing of ours on the stack.
 //!
+//! A body that is one expression can be written in the line: see [`made`] and [`rerouted`].
+//!
 //! `looking` and `opening` are the same two for calls that find nothing under a name which another
 //! rank is changing, and which are made again then (`path/turns.rs`).
 
-/// See the file head.
 macro_rules! interpose {
     ($( $kind:ident [$($name:ident),+ $(,)?] $args:tt -> $ret:ty = $real:ty => $body:ident; )+) => {
         $( $crate::hooks::family::interpose_names! {
@@ -27,16 +28,46 @@ macro_rules! interpose {
     };
 }
 
-/// Takes the aliases of one line apart.
+/// Exports calls that are made by an expression, in which the real function has the given name:
+/// `plain [popen](...) -> *mut FILE = |real| ...`.
+macro_rules! made {
+    ($( $kind:ident [$($name:ident),+] ($($arg:ident: $ty:ty),*) -> $ret:ty
+        = |$real:ident| $made:expr; )+) => {
+        $( $crate::hooks::family::interpose_names! {
+            $kind [$($name)+] ($($arg: $ty),*) -> $ret
+                = unsafe extern "C-unwind" fn($($ty),*) -> $ret => (|$real| $made)
+        } )+
+    };
+}
+
+/// Exports calls that the expression makes on another name; where it is `None` the real call is
+/// made as the program has asked for it.
+macro_rules! rerouted {
+    ($( $kind:ident [$($name:ident),+] ($($arg:ident: $ty:ty),*) -> $ret:ty
+        = |$real:ident| $made:expr; )+) => {
+        $crate::hooks::family::made! {
+            $( $kind [$($name),+] ($($arg: $ty),*) -> $ret
+                = |$real| $made.unwrap_or_else(|| $real($($arg),*)); )+
+        }
+    };
+}
+
+macro_rules! interpose_body {
+    ($real:ident ($($arg:ident),*) $body:ident) => { super::$body($real, $($arg),*) };
+    ($real:ident ($($arg:ident),*) (|$own:ident| $made:expr)) => {{
+        let $own = $real;
+        $made
+    }};
+}
+
 macro_rules! interpose_names {
-    ($kind:ident [] $args:tt -> $ret:ty = $real:ty => $body:ident) => {};
-    ($kind:ident [$name:ident $($rest:ident)*] $args:tt -> $ret:ty = $real:ty => $body:ident) => {
+    ($kind:ident [] $args:tt -> $ret:ty = $real:ty => $body:tt) => {};
+    ($kind:ident [$name:ident $($rest:ident)*] $args:tt -> $ret:ty = $real:ty => $body:tt) => {
         $crate::hooks::family::interpose_one! { $kind $name $args -> $ret = $real => $body }
         $crate::hooks::family::interpose_names! { $kind [$($rest)*] $args -> $ret = $real => $body }
     };
 }
 
-/// Exports one symbol in a module of its name.
 macro_rules! interpose_one {
     (plain $($rest:tt)*) => { $crate::hooks::family::interpose_plain! { once $($rest)* } };
     (looking $($rest:tt)*) => { $crate::hooks::family::interpose_plain! { settled $($rest)* } };
@@ -48,9 +79,8 @@ macro_rules! interpose_one {
     };
 }
 
-/// The same through redhook.
 macro_rules! interpose_plain {
-    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
+    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:tt) => {
         #[allow(non_snake_case)]
         mod $name {
             use super::*;
@@ -67,9 +97,8 @@ macro_rules! interpose_plain {
     };
 }
 
-/// The same for a cancellation point.
 macro_rules! interpose_cancellable {
-    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
+    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:tt) => {
         #[allow(non_snake_case)]
         mod $name {
             use super::*;
@@ -85,9 +114,8 @@ macro_rules! interpose_cancellable {
     };
 }
 
-/// The function that finds the real symbol and runs the body, as often as `how` says.
 macro_rules! interpose_dispatch {
-    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:ident) => {
+    ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:tt) => {
         #[inline]
         unsafe fn dispatch($($arg: $ty),*) -> $ret {
             static SYMBOL: $crate::base::real::Symbol = $crate::base::real::Symbol::new(
@@ -106,13 +134,15 @@ macro_rules! interpose_dispatch {
             // SAFETY: the address is that of the function `$name`, whose C type `$real` states.
             unsafe {
                 let real = core::mem::transmute::<usize, $real>(address.get());
-                $crate::path::turns::$how(|| super::$body(real, $($arg),*))
+                $crate::path::turns::$how(|| {
+                    $crate::hooks::family::interpose_body!(real ($($arg),*) $body)
+                })
             }
         }
     };
 }
 
 pub(crate) use {
-    interpose, interpose_cancellable, interpose_dispatch, interpose_names, interpose_one,
-    interpose_plain,
+    interpose, interpose_body, interpose_cancellable, interpose_dispatch, interpose_names,
+    interpose_one, interpose_plain, made, rerouted,
 };

@@ -1,8 +1,6 @@
-//! The C edge: each file declares the symbols of one subject and their bodies.
-//!
-//! A body asks [`crate::hooks::below`] and ends in the real call. Real calls of the pass-through
-//! case are made outside of [`crate::signal::guard::work`], so that they can be cancelled as
-//! without us.
+//! The C edge: each file declares the symbols of one subject and their bodies. Real calls of the
+//! pass-through case are made outside of [`crate::signal::guard::work`], so that they can be
+//! cancelled as without us.
 
 mod below;
 mod family;

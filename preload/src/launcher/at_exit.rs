@@ -1,8 +1,6 @@
 //! The end of a launcher whose launch has failed: `scr scavenge --after-launch` looks whether the
-//! nodes' caches have what the prefix has not, and says so, or saves it (SCR_SCAVENGE_ON_EXIT).
-//!
-//! Nothing of it touches the launcher: its exit status is settled, its output is not written to,
-//! and a command that does not answer is left behind.
+//! nodes' caches have what the prefix has not, and says so, or saves it. The launcher's status and
+//! output stay, and a command that does not answer is left behind.
 
 use std::ffi::c_void;
 use std::path::PathBuf;
@@ -12,28 +10,26 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::{engine, signal::guard};
 
-/// Set by `scr run`, which sees to what its launches leave.
+/// `scr run`, which sees to what its launches leave, sets it.
 const SEEN_TO: &str = "SCR_LAUNCH_RUN";
-/// The exit status by which the command asks to be run again, for as long as it takes.
+/// The command asks to be run again, for as long as it takes.
 const WANTED: i32 = 3;
-/// How long the look may take.
 const LOOK_MAX: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(5);
 
-/// When the launch began, seconds since 1970.
+/// The time is in seconds since 1970.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
-/// Which process this was: children that it forks have the same handlers.
+/// Children that the launcher forks have the same handlers.
 static PROCESS: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" {
-    /// Of glibc: unlike atexit it tells the status.
+    /// Unlike atexit, this function of glibc tells the status.
     fn on_exit(
         function: extern "C" fn(libc::c_int, *mut c_void),
         argument: *mut c_void,
     ) -> libc::c_int;
 }
 
-/// Arranges for the look. Costs nothing until the launcher ends.
 pub(super) fn arrange() {
     if std::env::var_os(SEEN_TO).is_some() {
         return;
@@ -74,7 +70,7 @@ fn look() {
     }
 }
 
-/// Waits until the command ends; returns its exit status. One that takes too long is killed.
+/// A command that takes too long is killed.
 fn wait(mut child: Child, limit: Duration) -> Option<i32> {
     let begun = Instant::now();
     loop {
@@ -91,7 +87,6 @@ fn wait(mut child: Child, limit: Duration) -> Option<i32> {
     }
 }
 
-/// The command that was installed with this library.
 fn program() -> Option<PathBuf> {
     let path = engine::open::library_path().parent()?.parent()?.join("bin/scr");
     path.exists().then_some(path)

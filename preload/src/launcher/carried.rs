@@ -1,16 +1,12 @@
-//! Our variables on a command line: `NAME=value` of all of them in one word.
-//!
-//! The word passes through launchers and remote shells of any kind unharmed: everything that is not
-//! a letter, a digit or one of `_./:=+@,-` is written as `%XX`, and NUL, which no value can
-//! contain, ends each variable.
+//! Our variables on a command line, in one word that passes unharmed through launchers and remote
+//! shells: what is not a letter, a digit or one of `_./:=+@,-` is written as `%XX`, and NUL ends
+//! each `NAME=value`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// The variable that holds the word.
 pub(crate) const NAME: &str = "SCR_LAUNCH_ENV";
 
-/// Writes the variables as one word.
 pub(crate) fn encode(variables: &[(OsString, OsString)]) -> String {
     let mut word = String::new();
     for (name, value) in variables {
@@ -25,7 +21,6 @@ pub(crate) fn encode(variables: &[(OsString, OsString)]) -> String {
     word
 }
 
-/// Reads a word of [`encode`]; what is malformed is left out.
 pub(crate) fn decode(word: &OsStr) -> Vec<(OsString, OsString)> {
     let mut bytes = Vec::new();
     let mut rest = word.as_bytes();

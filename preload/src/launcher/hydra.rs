@@ -6,14 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::words::{option, preload_entry, preload_with};
 
-/// The variable that limits the environment where no option does.
 pub(super) const LIMIT: &str = "HYDRA_ENV";
-/// Options that limit it, and the one behind which such an option may stand in a file.
+/// A `configfile` may hide such an option.
 const LIMITS: [&[u8]; 5] = [b"genvnone", b"envnone", b"genvlist", b"envlist", b"configfile"];
 
-/// Returns the command line with `variables` given one by one if options or `limit` (the value of
-/// [`LIMIT`]) hold them back, and with us added to an LD_PRELOAD that it sets; `None` if it does
-/// neither.
+/// Gives `variables` one by one if options or `limit` (the value of [`LIMIT`]) hold them back, and
+/// adds us to an LD_PRELOAD that is set; `None`: neither is needed.
 pub(super) fn rewrite(
     arguments: &[OsString],
     variables: &[(OsString, OsString)],

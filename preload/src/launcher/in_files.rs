@@ -8,26 +8,21 @@ use std::path::{Path, PathBuf};
 
 use super::words::option;
 
-/// Which files one family of launchers reads.
 pub(super) struct ParameterFiles {
-    /// Begins the variables that set parameters.
     variable: &'static str,
     /// Parameters with lists of files, separated by commas, which take the place of the usual ones.
-    /// The second is an old name: it counts if nobody uses the first.
+    /// The second, an old name, counts if nobody uses the first.
     lists: &'static [&'static str],
-    /// Such a list of files that come first, also by an option of its own.
+    /// A list of files that come first, also by an option of its own.
     tune: Option<&'static str>,
-    /// The user's, below his home directory.
     users: &'static [&'static str],
-    /// Of the whole system.
     systems: &'static [&'static str],
-    /// The same; its parameters cannot be changed by anyone.
+    /// Nobody can change parameters of this one.
     fixed: Option<&'static str>,
-    /// Where a distribution puts the system's.
     place: &'static str,
 }
 
-/// Of Open MPI itself, and of its launchers up to version 4.
+/// These are of Open MPI itself, and of its launchers up to version 4.
 pub(super) const OPEN_MPI: ParameterFiles = ParameterFiles {
     variable: "OMPI_MCA_",
     lists: &["mca_base_param_files", "mca_param_files"],
@@ -37,7 +32,7 @@ pub(super) const OPEN_MPI: ParameterFiles = ParameterFiles {
     fixed: Some("openmpi-mca-params-override.conf"),
     place: "/etc/openmpi",
 };
-/// Of the launchers of version 5, which take the parameters of their PMIx for theirs.
+/// The launchers of version 5 take the parameters of their PMIx for theirs.
 pub(super) const PRRTE: ParameterFiles = ParameterFiles {
     variable: "PMIX_MCA_",
     lists: &["mca_base_param_files"],
@@ -48,19 +43,16 @@ pub(super) const PRRTE: ParameterFiles = ParameterFiles {
     place: "/etc/prte",
 };
 
-/// In the place of the parameter files: no file at all is read.
+/// Given in the place of the parameter files, it means that no file at all is read.
 const NO_FILES: &str = "none";
 
-/// What the files that this mpirun will read say of a parameter.
 pub(super) enum FileSetting {
     Nothing,
     /// A variable or the command line may say otherwise.
     Default(OsString),
-    /// Nobody may.
     Fixed,
 }
 
-/// Looks up `parameter`; the first file that names it counts.
 pub(super) fn value(parameter: &str, arguments: &[OsString], kind: &ParameterFiles) -> FileSetting {
     let listed = kind.lists.iter().find_map(|list| named(list, arguments, kind));
     if listed.as_ref().is_some_and(|names| names == NO_FILES) {
@@ -77,7 +69,6 @@ pub(super) fn value(parameter: &str, arguments: &[OsString], kind: &ParameterFil
     files.iter().find_map(find).map_or(FileSetting::Nothing, FileSetting::Default)
 }
 
-/// A list of files, from the command line or from a variable.
 fn named(list: &str, arguments: &[OsString], kind: &ParameterFiles) -> Option<OsString> {
     let given = kind.tune.and_then(|tune| on_command_line(list, tune, arguments));
     given.or_else(|| std::env::var_os(format!("{}{list}", kind.variable)))
@@ -88,7 +79,6 @@ fn split(names: &OsStr) -> Vec<PathBuf> {
     names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
 }
 
-/// The last word of the command line on one of the lists.
 fn on_command_line(list: &str, tune: &str, arguments: &[OsString]) -> Option<OsString> {
     let given = (1..arguments.len()).rev().find_map(|at| match option(&arguments[at]) {
         Some(b"tune") if list == tune => arguments.get(at + 1),
@@ -98,14 +88,12 @@ fn on_command_line(list: &str, tune: &str, arguments: &[OsString]) -> Option<OsS
     given.cloned()
 }
 
-/// The user's files and the system's.
 fn usual(kind: &ParameterFiles) -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let users = kind.users.iter().filter_map(|name| Some(home.as_ref()?.join(name)));
     users.chain(kind.systems.iter().filter_map(|name| in_system_places(name, kind))).collect()
 }
 
-/// A file of the system's.
 fn in_system_places(name: &str, kind: &ParameterFiles) -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let places = match (variable("OPAL_SYSCONFDIR"), variable("OPAL_PREFIX")) {
@@ -116,7 +104,7 @@ fn in_system_places(name: &str, kind: &ParameterFiles) -> Option<PathBuf> {
     places.iter().map(|place| place.join(name)).find(|file| file.exists())
 }
 
-/// Where an installation keeps its files: beside its `bin`, or where a distribution puts them.
+/// The places are beside the program's `bin`, and where a distribution puts them.
 fn system_places(kind: &ParameterFiles) -> Vec<PathBuf> {
     let program = std::fs::read_link("/proc/self/exe").unwrap_or_default();
     let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
@@ -124,8 +112,8 @@ fn system_places(kind: &ParameterFiles) -> Vec<PathBuf> {
     vec![prefix.join("etc"), kind.place.into(), of_this_machine.into()]
 }
 
-/// The last `parameter = value` or `-mca parameter value` of a file, as Open MPI reads it: the
-/// first goes to the end of its line, the second is one word, perhaps in quotes.
+/// Reads `parameter = value` or `-mca parameter value` as Open MPI does, the last one: the first
+/// form goes to the end of its line, the second is one word, perhaps in quotes.
 fn parse(text: &[u8], parameter: &str) -> Option<OsString> {
     let mut found = None;
     for line in text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii) {

@@ -1,9 +1,6 @@
 //! In a launcher (mpirun, mpiexec, srun, ...): sees to it that the ranks get the shim and our
-//! variables, on other nodes too, and gives the launch a number by which its ranks know each other.
-//!
-//! Runs in the constructor, before the launcher's main, while there is one thread. Where the
-//! command line has to change, the launcher is executed again with the new one: once, since the
-//! process number stays and stands in the environment.
+//! variables, on other nodes too, and gives the launch a number. Runs in the constructor. Where the
+//! command line has to change, the launcher is executed again, once: the process number stays.
 
 mod at_exit;
 mod carried;
@@ -30,7 +27,6 @@ use crate::{child, engine};
 const LAUNCHER: &str = "SCR_LAUNCHER";
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// Names of programs that start ranks.
 const LAUNCHERS: [&str; 12] = [
     "mpirun",
     "mpiexec",
@@ -46,8 +42,6 @@ const LAUNCHERS: [&str; 12] = [
     "prterun",
 ];
 
-/// Prepares a launcher, if this process is one, to give its ranks the shim and our variables.
-/// Called once, in the constructor of the library.
 pub(crate) fn prepare() {
     unpack();
     if std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0") || !is_launcher() {
@@ -95,13 +89,11 @@ fn split_at_space(text: &OsStr) -> (&OsStr, &OsStr) {
     (OsStr::from_bytes(&bytes[..end]), OsStr::from_bytes(behind))
 }
 
-/// The program that this process runs.
 fn own_program() -> PathBuf {
     std::fs::read_link("/proc/self/exe").unwrap_or_default()
 }
 
-/// Number and start time of a process: it keeps them when it executes something else, and no other
-/// process has them.
+/// Number and start time: a process keeps them when it executes something else.
 fn identity(process: u32) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name, in parentheses, may hold anything; the start time is the 20th field behind it.
@@ -109,7 +101,7 @@ fn identity(process: u32) -> String {
     format!("{process}-{}", behind.split_whitespace().nth(19).unwrap_or("0"))
 }
 
-/// Takes up the variables that a launcher on another node sent along.
+/// A launcher on another node has sent them along.
 fn unpack() {
     if let Some(word) = std::env::var_os(carried::NAME) {
         for (name, value) in carried::decode(&word) {
@@ -144,7 +136,7 @@ fn random_number() -> String {
     format!("{:032x}", u128::from_ne_bytes(bytes))
 }
 
-/// A path that ranks with another working directory understand as well.
+/// Ranks may have another working directory.
 fn make_absolute(name: &str) {
     if let Some(value) = std::env::var_os(name)
         && !value.is_empty()
@@ -168,7 +160,6 @@ fn warn_of_static(arguments: &[OsString]) {
     }
 }
 
-/// Arranges for the environment to reach all nodes. Returns the command line if it has to change.
 fn carry(preload: OsString, library: OsString, arguments: &[OsString]) -> Option<Vec<OsString>> {
     let ours: Vec<(OsString, OsString)> = std::env::vars_os()
         .filter(|(name, _)| {

@@ -11,22 +11,18 @@ use super::carried;
 use super::in_files::{self, FileSetting, ParameterFiles};
 use super::words::{option, preload_entry, set};
 
-/// What belongs to the daemons of one family of versions.
 pub(super) struct ParameterNames {
-    /// A part of the name of the library that the launcher is linked with.
+    /// The launcher is linked with it.
     library: &'static [u8],
-    /// What is started if nobody says otherwise.
     daemon: &'static str,
-    /// Parameter that names another one, behind `--mca` and its like, and in files.
+    /// This name stands behind `--mca` and its like, and in files.
     parameter: &'static str,
-    /// The variable of the same meaning.
     variable: &'static str,
-    /// Options that set a parameter.
     setting: &'static [&'static [u8]],
     files: ParameterFiles,
 }
 
-/// Open MPI 3 and 4.
+/// These are the names of Open MPI 3 and 4.
 const ORTE: ParameterNames = ParameterNames {
     library: b"libopen-rte",
     daemon: "orted",
@@ -35,7 +31,7 @@ const ORTE: ParameterNames = ParameterNames {
     setting: &[b"mca", b"gmca"],
     files: in_files::OPEN_MPI,
 };
-/// Open MPI 5, whose mpirun becomes PRRTE's prterun.
+/// Open MPI 5's mpirun becomes PRRTE's prterun.
 const PRRTE: ParameterNames = ParameterNames {
     library: b"libprrte",
     daemon: "prted",
@@ -45,13 +41,11 @@ const PRRTE: ParameterNames = ParameterNames {
     files: in_files::PRRTE,
 };
 
-/// The variable with a list of variables for the ranks, and the parameter of the same meaning: of
-/// all versions.
+/// All versions give the ranks the variables on this list.
 const LIST: &str = "OMPI_MCA_mca_base_env_list";
 const LIST_PARAMETER: &str = "mca_base_env_list";
 
 impl ParameterNames {
-    /// Returns those of the launcher that this process is; `None` if it is none of Open MPI's.
     pub(super) fn of_this_launcher() -> Option<&'static ParameterNames> {
         let objects = objects::loaded_objects();
         let linked = |part: &[u8]| {
@@ -62,20 +56,14 @@ impl ParameterNames {
     }
 }
 
-/// What is to reach the other nodes.
 pub(super) struct RankEnvironment {
-    /// Of the launcher that is to carry it.
     pub names: &'static ParameterNames,
-    /// Value of LD_PRELOAD, ourselves with an absolute path.
     pub preload: OsString,
-    /// Ourselves.
     pub library: OsString,
-    /// All of our variables.
     pub variables: Vec<(OsString, OsString)>,
 }
 
 impl RankEnvironment {
-    /// Puts it into the environment of this launcher. Returns the command line if it has to change.
     pub(super) fn carry(&self, arguments: &[OsString]) -> Option<Vec<OsString>> {
         let said = |variable: &str, parameter: &str, files: &ParameterFiles| match in_files::value(
             parameter, arguments, files,
@@ -95,7 +83,7 @@ impl RankEnvironment {
         self.rewrite(arguments)
     }
 
-    /// Returns the launch agent that brings the cargo along and then runs `agent`.
+    /// Brings the cargo along and then runs `agent`.
     fn agent(&self, agent: Option<&OsStr>) -> OsString {
         let mut command = b"env LD_PRELOAD=".to_vec();
         command.extend(shell_escaped(self.preload.as_bytes()));
@@ -106,7 +94,6 @@ impl RankEnvironment {
         OsString::from_vec(command)
     }
 
-    /// Returns a list of variables with us added to an LD_PRELOAD that it sets.
     fn list(&self, list: &OsStr) -> OsString {
         let entries = list.as_bytes().split(|&byte| byte == b';');
         let changed: Vec<OsString> = entries
@@ -118,8 +105,7 @@ impl RankEnvironment {
         changed.join(OsStr::new(";"))
     }
 
-    /// Returns the command line with our part added to an agent that it names, and to an LD_PRELOAD
-    /// that it sets; `None` if it does neither.
+    /// Adds our part to an agent, and to an LD_PRELOAD; `None`: there is neither.
     fn rewrite(&self, arguments: &[OsString]) -> Option<Vec<OsString>> {
         let mut changed = arguments.to_vec();
         for at in 1..arguments.len() {
@@ -146,7 +132,7 @@ impl RankEnvironment {
     }
 }
 
-/// The agent without what an mpirun around us has put before it.
+/// An mpirun around us may have put something before it.
 fn user_agent(agent: &OsStr) -> &OsStr {
     let words: Vec<&[u8]> = agent.as_bytes().split(|&byte| byte == b' ').collect();
     let marker = format!("{}=", carried::NAME);

@@ -7,13 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Enough for the ELF header and the program headers of any usual file.
 const HEAD_BYTES: u64 = 8192;
-/// Program header types that mean "a dynamic loader comes first".
+/// This program header means that a dynamic loader comes first.
 const PT_INTERP: u32 = 3;
 
-/// Finds the first statically linked program on a launcher's command line. Option values are hardly
-/// ever names of executables, so the first word of each part (parts end at `:`) that is one counts.
+/// Looks at the first word of each part (parts end at `:`) that is an executable: option values
+/// hardly ever are.
 pub(super) fn static_program(arguments: &[OsString], search: &OsStr) -> Option<PathBuf> {
     let words = arguments.get(1..).unwrap_or_default();
     words.split(|word| word == ":").find_map(|part| {
@@ -25,8 +24,7 @@ pub(super) fn static_program(arguments: &[OsString], search: &OsStr) -> Option<P
     })
 }
 
-/// Finds where the program stands on a launcher's command line, behind its options; the number of
-/// words if none of them can be executed here.
+/// Looks behind the options; the number of words if none of them can be executed here.
 pub(super) fn index(arguments: &[OsString], search: &OsStr) -> usize {
     let is_program =
         |word: &OsString| !word.as_bytes().starts_with(b"-") && executable(word, search).is_some();
@@ -53,7 +51,7 @@ fn is_static(path: &Path) -> bool {
         .is_ok_and(|_| lacks_interpreter(&head))
 }
 
-/// True for a native 64-bit ELF executable without PT_INTERP. What we cannot read is not static.
+/// Only native 64-bit ELF executables are read. What we cannot read is not static.
 fn lacks_interpreter(head: &[u8]) -> bool {
     let short = |at: usize| head.get(at..at + 2).map(|raw| u16::from_ne_bytes([raw[0], raw[1]]));
     let word = |at: usize| {

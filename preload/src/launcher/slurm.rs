@@ -6,12 +6,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::words::preload_entry;
 
-/// The variable that limits the environment where no option does.
 pub(super) const LIMIT: &str = "SLURM_EXPORT_ENV";
 const OPTION: &[u8] = b"--export";
 
-/// Returns the list of what passes, with `names` in it and us added to an LD_PRELOAD that it sets;
-/// `None` if it can stay as it is.
+/// Adds `names`, and us to an LD_PRELOAD that the list sets. `None`: the list can stay as it is.
 pub(super) fn extended(list: &OsStr, names: &[OsString], library: &OsStr) -> Option<OsString> {
     let given: Vec<&[u8]> = list.as_bytes().split(|&byte| byte == b',').collect();
     let mut items: Vec<OsString> = Vec::new();
@@ -39,8 +37,8 @@ fn is_any(item: &[u8], words: &[&str]) -> bool {
     words.iter().any(|word| item.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Returns the command line, whose program has the index `program`, with its own lists extended;
-/// `None` if it can stay as it is.
+/// Extends the lists of a command line whose program has the index `program`. `None`: it can stay
+/// as it is.
 pub(super) fn rewrite(
     arguments: &[OsString],
     program: usize,

@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// Makes a value of LD_PRELOAD with this library in it, by its absolute path.
 pub(super) fn preload_with(value: &OsStr, library: &OsStr) -> OsString {
     let own_name = Path::new(library).file_name();
     let mut entries: Vec<&[u8]> = Vec::new();
@@ -24,25 +23,22 @@ pub(super) fn preload_with(value: &OsStr, library: &OsStr) -> OsString {
     OsString::from_vec(entries.join(&b':'))
 }
 
-/// Makes `LD_PRELOAD=...` with this library in it, for a word of a command line.
 pub(super) fn preload_entry(value: &[u8], library: &OsStr) -> OsString {
     let mut entry = OsString::from("LD_PRELOAD=");
     entry.push(preload_with(OsStr::from_bytes(value), library));
     entry
 }
 
-/// Returns the name of an option, which all launchers take with one or two dashes.
 pub(super) fn option(word: &OsStr) -> Option<&[u8]> {
     let name = word.as_bytes().strip_prefix(b"-")?;
     Some(name.strip_prefix(b"-").unwrap_or(name))
 }
 
-/// Sets a variable of this process, which has one thread still.
+/// Needs a process that has one thread still.
 pub(super) fn set(name: &str, value: &OsStr) {
     set_os(OsStr::new(name), value);
 }
 
-/// Does what [`set`] does.
 pub(super) fn set_os(name: &OsStr, value: &OsStr) {
     // SAFETY: the constructor runs before there is a second thread.
     unsafe { std::env::set_var(name, value) };

@@ -1,7 +1,6 @@
-//! The end of the process: the engine is told, and what the program leaves open is closed.
-//!
-//! exit(3) runs our handlers on the thread that calls it. `_exit` runs none, and may be called by a
-//! signal handler: so [`crate::signal::stand_in`] does the work.
+//! The end of the process: the engine is told, and what the program leaves open is closed. `_exit`
+//! runs no handlers, and a signal handler may call it: so [`crate::signal::stand_in`] does the
+//! work.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,13 +13,10 @@ use crate::base::thread::MpiDepth;
 use crate::engine::{self, ActiveEngine};
 use crate::{fd::open_files, fd::reuse, signal::guard, signal::handlers, signal::stand_in};
 
-/// The sync of a large file to a slow file system takes its time.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 static FINALIZED: AtomicBool = AtomicBool::new(false);
 
-/// Arranges for the end of the process to be noticed: the engine has been started, and will want to
-/// know of it.
 pub(crate) fn prepare() {
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe {
@@ -29,12 +25,10 @@ pub(crate) fn prepare() {
     }
 }
 
-/// Notes that MPI_Finalize was called: leaving now is no surprise.
 pub(crate) fn set_finalized() {
     FINALIZED.store(true, Ordering::Release);
 }
 
-/// The engine of this very process.
 fn own_engine() -> Option<&'static ActiveEngine> {
     engine::active().filter(|engine| engine.own && engine::own_process())
 }
@@ -63,8 +57,8 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Gives up what is open and tells the engine of the end, in a process that is about to end without
-/// exit(3)'s handlers. Callable in signal handlers; does nothing in children of a rank.
+/// Serves a process that ends without exit(3)'s handlers. Callable in signal handlers; does nothing
+/// in children of a rank.
 pub(crate) extern "C" fn at_once() {
     let Some(engine) = own_engine().filter(|_| !guard::inside()) else { return };
     let end = || {

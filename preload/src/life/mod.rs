@@ -1,5 +1,4 @@
-//! The life of a process with an engine: the start, which wires the parts of the shim together,
-//! what a fork means for it, and the end.
+//! From the start of the engine to the end of the process.
 
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod ending;

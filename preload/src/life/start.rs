@@ -18,8 +18,7 @@ use crate::path::aliases::{self, Alias};
 use crate::path::{listing, memory, turns};
 use crate::signal::{guard, handlers, stand_in};
 
-/// What the engine has been given of the shim: it may keep the pointer, so this lives as long as
-/// the process.
+/// The engine may keep the pointer, so this lives as long as the process.
 static HOST: OnceLock<SharedHost> = OnceLock::new();
 
 struct SharedHost(Host);
@@ -37,9 +36,8 @@ extern "C" fn names_changed() {
     memory::forget();
 }
 
-/// Opens and starts the engine. Called once, after the real MPI_Init, with both guards held.
-///
-/// Collective inside the engine from its launch check on.
+/// Runs once, after the real MPI_Init, with both guards held. Collective inside the engine from its
+/// launch check on.
 pub(crate) fn start() {
     if std::env::var_os("SCR_ENABLE").is_some_and(|value| value == "0") {
         return;
@@ -113,13 +111,12 @@ fn activate(table: Engine, prefix: Vec<u8>) {
     handlers::adopt_all();
 }
 
-/// Has the hooks work for this process, which a rank has started.
+/// Makes the hooks of a process that a rank has started ask that rank.
 pub(crate) fn follow() {
     take_over();
     set_active(child::active());
 }
 
-/// The hooks are to work for this process, and for what it forks.
 fn take_over() {
     static STAND_INLERS: Once = Once::new();
     pointer::own();
@@ -133,7 +130,6 @@ fn leak_c_string(text: &OsStr) -> *const c_char {
     CString::new(text.as_bytes()).unwrap_or_default().into_raw()
 }
 
-/// What the child writes passes no hook of this process.
 unsafe extern "C" fn before_fork() {
     lazy::before_fork();
 }

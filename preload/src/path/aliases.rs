@@ -6,30 +6,26 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::path::text::below;
 
-/// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Alias {
-    /// The link, absolute and canonical but for itself.
+    /// The link is absolute, and canonical but for itself.
     pub name: Vec<u8>,
-    /// Where it leads, canonical.
+    /// The link leads to this canonical name.
     pub place: Vec<u8>,
 }
 
 static ALIASES: AtomicPtr<Vec<Alias>> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Makes these hold from now on. Called once or twice in a process's life, so the old ones may
-/// leak.
+/// Leaks the old ones: it is called once or twice in a process's life.
 pub(crate) fn set(aliases: Vec<Alias>) {
     ALIASES.store(Box::into_raw(Box::new(aliases)), Ordering::Release);
 }
 
-/// Returns all of them.
 pub(crate) fn all() -> &'static [Alias] {
     // SAFETY: the pointer is null or leaked from a box in `set`, hence valid for ever.
     unsafe { ALIASES.load(Ordering::Acquire).as_ref() }.map_or(&[], Vec::as_slice)
 }
 
-/// Returns the one name of what lies physically at `real`.
 pub(crate) fn named(real: Vec<u8>) -> Vec<u8> {
     let around = all().iter().filter(|alias| below(&alias.place, &real));
     match around.max_by_key(|alias| alias.place.len()) {
@@ -38,7 +34,6 @@ pub(crate) fn named(real: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Returns where the file of that one name lies physically.
 pub(crate) fn physical(name: &[u8]) -> Vec<u8> {
     let around = all().iter().filter(|alias| below(&alias.name, name));
     match around.max_by_key(|alias| alias.name.len()) {
@@ -47,8 +42,8 @@ pub(crate) fn physical(name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Writes the prefix and the aliases, for the environment of children: canonical paths, each behind
-/// a slash more than it has, since none of them contains two in a row.
+/// Writes for the environment of children: canonical paths, each behind a slash more than it has,
+/// since none of them contains two in a row.
 pub(crate) fn to_text(prefix: &[u8], aliases: &[Alias]) -> Vec<u8> {
     let mut text = prefix.to_vec();
     for path in aliases.iter().flat_map(|alias| [&alias.name, &alias.place]) {
@@ -58,7 +53,6 @@ pub(crate) fn to_text(prefix: &[u8], aliases: &[Alias]) -> Vec<u8> {
     text
 }
 
-/// Reads what [`to_text`] has written.
 pub(crate) fn from_text(text: &[u8]) -> (Vec<u8>, Vec<Alias>) {
     let cut = text.windows(2).position(|pair| pair == b"//").unwrap_or(text.len());
     let (prefix, mut rest) = text.split_at(cut);

@@ -1,15 +1,8 @@
 //! From what the program wrote to the one name of a file: absolute, no `.`, `..`, `//`, and with
-//! the symlinks of its directory resolved.
-//!
-//! Most opens of a program concern files that are not ours. For those [`crate::path::memory`]
-//! decides without lock, allocation or system call: it knows which directories lie outside the
-//! prefix, which are their own canonical spelling, which files are no symlinks, and which names the
-//! engine does not want to hear of. A symlink or directory that the program makes or moves empties
-//! it ([`forget`]), and so does what others may have done to names: the end of a child, a
-//! collective.
-//!
-//! A symlink at the prefix or above it is resolved once. One below it may be pointed elsewhere at
-//! any time (`current -> step_20`), by this rank or another, so it is resolved at every use; but
+//! the symlinks of its directory resolved. Most names are not ours: for those
+//! [`crate::path::memory`] decides without lock, allocation or system call. What may change names
+//! empties it ([`forget`]). A symlink at the prefix or above it is resolved once. One below it may
+//! be pointed elsewhere at any time (`current -> step_20`), so it is resolved at every use; but
 //! what lies in a directory that the patterns name keeps that name if it is one ([`aliases`]).
 
 use std::ffi::{CStr, CString, c_int};
@@ -23,13 +16,13 @@ use crate::path::text::{
     below, has_dot_dot, join, last_slash_if_plain, lexical, position_of_dot_dot,
 };
 
-/// Forgets what is known about directories: a symlink or a directory appeared or moved.
+/// Forgets, since a symlink or a directory appeared or moved.
 pub(crate) fn forget() {
     memory::forget();
     memory::forget_relative();
 }
 
-/// Tells whether `path` is, for sure and at once, not below `prefix`. False proves nothing.
+/// Answers at once; false proves nothing.
 #[inline]
 pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
     let Some(slash) = last_slash_if_plain(path) else { return false };
@@ -39,8 +32,7 @@ pub(crate) fn surely_outside(prefix: &[u8], path: &[u8]) -> bool {
     NameKey::of(&path[..slash.max(1)], NameKind::Directory).recall() == NameFact::Foreign
 }
 
-/// Tells whether `path` is, for sure and at once, the one name of something below `prefix`. False
-/// proves nothing.
+/// Answers at once; false proves nothing.
 pub(crate) fn surely_canonical(prefix: &[u8], path: &[u8]) -> bool {
     last_slash_if_plain(path).is_some_and(|slash| {
         below(prefix, path)
@@ -49,21 +41,19 @@ pub(crate) fn surely_canonical(prefix: &[u8], path: &[u8]) -> bool {
     })
 }
 
-/// Finds the canonical name of `path`, relative to `dirfd`, if that is the prefix or below it. The
-/// last component is not followed when it is a symlink. Guard held.
+/// Returns `None` for a path elsewhere. The last component is not followed when it is a symlink.
+/// Guard held.
 pub(crate) fn locate(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Option<CString> {
     locate_whole(prefix, dirfd, path).name
 }
 
-/// What there is to say about a path.
 #[derive(Default)]
 pub(crate) struct Located {
-    /// See [`locate`].
     pub name: Option<CString>,
-    /// The name as it is written, lexically normal, if that lies below the prefix and a symlink in
-    /// it leads elsewhere.
+    /// The name as written, lexically normal, if that lies below the prefix and a symlink in it
+    /// leads elsewhere.
     pub misled: Option<Vec<u8>>,
-    /// A directory in the name (canonical) that the file system does not have.
+    /// The file system does not have this directory of the name (canonical).
     pub missing: Option<CString>,
 }
 
@@ -103,7 +93,7 @@ pub(crate) fn locate_whole(prefix: &[u8], dirfd: c_int, path: &[u8]) -> Located 
     Located { name: text(name), misled: is_misled.then_some(plain), missing: text(missing) }
 }
 
-/// Canonical name of the path `whole`, which is `plain` when lexically normal.
+/// The `whole` name is `plain` when lexically normal.
 fn resolved(prefix: &[u8], whole: &[u8], plain: &[u8]) -> Option<Resolved> {
     if plain == prefix {
         return Some(Resolved::at(plain.to_vec()));
@@ -119,13 +109,11 @@ fn resolved(prefix: &[u8], whole: &[u8], plain: &[u8]) -> Option<Resolved> {
     Some(Resolved { name: join(&directory.name, &plain[slash + 1..]), ..directory })
 }
 
-/// Tells whether the file `path` (canonical) is known to be no symlink.
 pub(crate) fn is_no_link(path: &CStr) -> bool {
     NameKey::of(path.to_bytes(), NameKind::File).recall() == NameFact::NoLink
 }
 
-/// Returns the absolute name of `path`, wherever it lies; symlinks are left as they are. Guard
-/// held.
+/// Leaves symlinks as they are; the path may lie anywhere. Guard held.
 pub(crate) fn absolute_name(dirfd: c_int, path: &[u8]) -> Option<CString> {
     if path.is_empty() {
         return None;
@@ -135,11 +123,9 @@ pub(crate) fn absolute_name(dirfd: c_int, path: &[u8]) -> Option<CString> {
     CString::new(name).ok()
 }
 
-/// Resolves the symlink `link` (canonical) one step; `None` when it is no symlink or leads out of
-/// the prefix. Guard held.
-///
+/// Resolves `link` (canonical) one step; `None` when it is no symlink or leads out of the prefix.
 /// That an existing file is no symlink is remembered, so that opening a log again and again does
-/// not ask each time. Only [`forget`] changes that; a name that is missing is asked for anew.
+/// not ask each time; a name that is missing is asked for anew. Guard held.
 pub(crate) fn follow(prefix: &[u8], link: &CStr) -> Option<CString> {
     let own = link.to_bytes();
     let key = NameKey::of(own, NameKind::File);

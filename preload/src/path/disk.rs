@@ -5,7 +5,6 @@ use std::mem::MaybeUninit;
 
 use crate::base::errno::errno;
 
-/// Tells whether the file system has a directory, or a symlink to one, of that name. Guard held.
 pub(crate) fn is_directory(path: &CStr) -> bool {
     let mut found = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: stat writes the structure when it returns 0.
@@ -15,7 +14,6 @@ pub(crate) fn is_directory(path: &CStr) -> bool {
     }
 }
 
-/// Tells whether there is something of that name (absolute), and it is no symlink. Guard held.
 pub(crate) fn is_there_and_no_link(name: &[u8]) -> bool {
     let Ok(name) = CString::new(name) else { return false };
     let mut target: c_char = 0;
@@ -24,7 +22,6 @@ pub(crate) fn is_there_and_no_link(name: &[u8]) -> bool {
     length < 0 && errno() == libc::EINVAL
 }
 
-/// Returns the physical path of the directory or file behind a descriptor. Guard held.
 pub(crate) fn of_descriptor(fd: c_int) -> Option<Vec<u8>> {
     let name = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
     let mut target = [0_u8; libc::PATH_MAX as usize];
@@ -34,7 +31,6 @@ pub(crate) fn of_descriptor(fd: c_int) -> Option<Vec<u8>> {
     (target.first() == Some(&b'/')).then(|| target.to_vec())
 }
 
-/// Calls `realpath(3)` of the real file system. Guard held.
 pub(crate) fn real_path(path: &[u8]) -> Result<Vec<u8>, c_int> {
     let path = CString::new(path).map_err(|_| libc::EINVAL)?;
     // SAFETY: a null buffer makes realpath allocate; the result is freed below.
@@ -49,7 +45,6 @@ pub(crate) fn real_path(path: &[u8]) -> Result<Vec<u8>, c_int> {
     }
 }
 
-/// Returns the working directory, by its physical path.
 pub(super) fn working_directory() -> Option<Vec<u8>> {
     let mut buffer = [0 as c_char; libc::PATH_MAX as usize];
     // SAFETY: the buffer is writable for its length; on success it holds a C string.

@@ -11,16 +11,15 @@ use crate::{path::aliases, signal::guard};
 
 const BYTES: usize = libc::PATH_MAX as usize;
 
-/// Where a name leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameIs {
-    /// Below the prefix, or it cannot be told here.
+    /// The name leads below the prefix, or it cannot be told here.
     MayBeBelow,
-    /// Elsewhere. `stays`: until something is forgotten ([`crate::path::memory`]).
+    /// The name leads elsewhere. If it `stays`, until something is forgotten
+    /// ([`crate::path::memory`]).
     Elsewhere { stays: bool },
 }
 
-/// A path in a place of fixed size.
 struct FixedPath {
     bytes: [u8; BYTES],
     length: usize,
@@ -35,7 +34,7 @@ impl FixedPath {
         &self.bytes[..self.length]
     }
 
-    /// Adds `more`; `None` if there is no room for it and a NUL.
+    /// Returns `None` if there is no room for it and a NUL.
     fn push(&mut self, more: &[u8]) -> Option<()> {
         let end = self.length + more.len();
         self.bytes.get_mut(self.length..end).filter(|_| end < BYTES)?.copy_from_slice(more);
@@ -43,7 +42,7 @@ impl FixedPath {
         Some(())
     }
 
-    /// Fills it by a call that writes a C string of at most so many bytes, or says that it failed.
+    /// The call writes a C string of at most so many bytes, or says that it failed.
     fn fill(&mut self, call: impl FnOnce(*mut c_char, usize) -> bool) -> Option<()> {
         let done = call(self.bytes.as_mut_ptr().cast(), BYTES);
         self.length = CStr::from_bytes_until_nul(&self.bytes).ok().filter(|_| done)?.count_bytes();
@@ -51,7 +50,6 @@ impl FixedPath {
     }
 }
 
-/// Looks at `path`, relative to `dirfd`. Guard held.
 pub(crate) fn at(prefix: &[u8], dirfd: c_int, path: &[u8]) -> NameIs {
     if path.is_empty() {
         return NameIs::Elsewhere { stays: false };
@@ -107,7 +105,6 @@ fn absolute(dirfd: c_int, path: &[u8], whole: &mut FixedPath) -> Option<()> {
     whole.push(path)
 }
 
-/// `/proc/self/fd/<fd>`, with a NUL.
 fn link_of(fd: c_int) -> [u8; 32] {
     const HEAD: &[u8] = b"/proc/self/fd/";
     let mut link = [0; 32];
@@ -126,7 +123,6 @@ fn link_of(fd: c_int) -> [u8; 32] {
     link
 }
 
-/// Of a path without `..`.
 fn without_dots(prefix: &[u8], whole: &[u8]) -> NameIs {
     let mut plain = FixedPath::new();
     let parts = whole.split(|&byte| byte == b'/');
@@ -166,7 +162,6 @@ fn without_dots(prefix: &[u8], whole: &[u8]) -> NameIs {
     }
 }
 
-/// The length of the directory that the first `end` bytes lie in.
 fn slash_before(path: &FixedPath, end: usize) -> usize {
     path.bytes[..end].iter().rposition(|&byte| byte == b'/').unwrap_or(0).max(1)
 }
@@ -187,8 +182,8 @@ fn through_dot_dot(prefix: &[u8], path: &[u8]) -> Option<NameIs> {
     Some(if ours { NameIs::MayBeBelow } else { NameIs::Elsewhere { stays: false } })
 }
 
-/// `realpath(3)` of the first `end` bytes. With a buffer of ours libc's allocates nothing, unless a
-/// symlink on the way is longer than a kilobyte.
+/// libc's realpath(3) allocates nothing with a buffer of ours, unless a symlink on the way is
+/// longer than a kilobyte.
 fn resolve(path: &mut FixedPath, end: usize, real: &mut FixedPath) -> Result<(), c_int> {
     let behind = std::mem::replace(&mut path.bytes[end], 0);
     let text = path.bytes.as_ptr().cast();

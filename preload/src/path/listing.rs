@@ -1,7 +1,5 @@
-//! Merged directory streams: what the PFS holds, plus cached names, minus hidden ones.
-//!
-//! A stream for which the engine has something to add or to hide is *merged*: its real entries come
-//! first, without the hidden ones, then the added ones. Other streams are not in the table, and
+//! Merged directory streams: the real entries come first, without the hidden ones, then the cached
+//! names. Streams to which the engine adds nothing and hides nothing are not in the table, and
 //! while that is empty a readdir costs one load.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,18 +14,16 @@ use crate::engine::ActiveEngine;
 use crate::path::disk;
 use crate::{path::canonical, signal::guard};
 
-/// Positions of added entries begin here; a file system's own are never that small.
 pub(crate) const ADDED: c_long = c_long::MIN;
 
-/// One merged stream.
 pub(crate) struct MergedListing {
-    /// Names that do not come from the file system's listing.
+    /// These names do not come from the file system's listing.
     pub hidden: BTreeSet<Vec<u8>>,
-    /// Names that come after it, with their types and numbers.
+    /// Names, with their types and numbers.
     pub added: Vec<(CString, u8, u64)>,
-    /// Index of the next added entry; the real ones are still being read while `None`.
+    /// The real entries are still being read while it is `None`.
     pub next: Option<usize>,
-    /// Where an added entry is handed out from; valid until the next readdir of the stream.
+    /// An entry that was handed out is valid until the next readdir of the stream.
     entry: Box<dirent>,
 }
 
@@ -36,7 +32,7 @@ static STREAMS: Lock<BTreeMap<usize, MergedListing>> =
     Lock::new([const { Mutex::new(BTreeMap::new()) }; GENERATIONS]);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes what is to be merged into a stream that was opened or rewound just now. Guard held.
+/// Looks at a stream that was opened or rewound just now. Guard held.
 pub(crate) fn begin(active: &ActiveEngine, stream: *mut DIR) {
     let found = contents(active, stream);
     let mut streams = STREAMS.lock();
@@ -47,7 +43,6 @@ pub(crate) fn begin(active: &ActiveEngine, stream: *mut DIR) {
     COUNT.store(streams.len(), Ordering::Release);
 }
 
-/// Forgets a stream that is about to be closed.
 pub(crate) fn end(stream: *mut DIR) {
     if any() {
         let _: Option<()> = guard::work(|| {
@@ -58,12 +53,10 @@ pub(crate) fn end(stream: *mut DIR) {
     }
 }
 
-/// Forgets all streams, in a forked child. No lock.
 pub(crate) fn forget_in_child() {
     COUNT.store(0, Ordering::Release);
 }
 
-/// Tells whether any stream is merged. No lock.
 pub(crate) fn any() -> bool {
     COUNT.load(Ordering::Acquire) != 0
 }
@@ -83,8 +76,7 @@ extern "C" fn collect(
     }
 }
 
-/// What the engine adds and hides. An added name is hidden among the real ones, so that it comes
-/// once. Guard held.
+/// An added name is hidden among the real ones, so that it comes once. Guard held.
 fn contents(active: &ActiveEngine, stream: *mut DIR) -> Option<MergedListing> {
     // SAFETY: an open stream.
     let physical = disk::of_descriptor(unsafe { libc::dirfd(stream) })?;
@@ -97,7 +89,6 @@ fn contents(active: &ActiveEngine, stream: *mut DIR) -> Option<MergedListing> {
 }
 
 impl MergedListing {
-    /// The next added entry, `None` at the end.
     fn take_added(&mut self) -> Option<*mut dirent> {
         let index = self.next.unwrap_or(0);
         let (name, d_type, ino) = self.added.get(index)?;
@@ -118,7 +109,7 @@ impl MergedListing {
     }
 }
 
-/// Runs `job` on a merged stream; `None` if it is not merged.
+/// Returns `None` if the stream is not merged.
 pub(crate) fn with_merged<T>(
     stream: *mut DIR,
     job: impl FnOnce(&mut MergedListing) -> T,
@@ -129,17 +120,13 @@ pub(crate) fn with_merged<T>(
     guard::work(|| STREAMS.lock().get_mut(&(stream as usize)).map(job)).flatten()
 }
 
-/// How far a merged stream is.
 pub(crate) enum ListingStage {
-    /// Among the file system's own entries.
+    /// The file system's own entries are being read.
     Real,
-    /// This added one is next.
     Added(*mut dirent),
-    /// Past the last one.
     End,
 }
 
-/// Returns the stage, taking the next added entry.
 pub(crate) fn stage(listing: &mut MergedListing) -> ListingStage {
     match listing.next {
         None => ListingStage::Real,
@@ -147,7 +134,7 @@ pub(crate) fn stage(listing: &mut MergedListing) -> ListingStage {
     }
 }
 
-/// Begins the added entries, since the file system's are through, and returns the first one.
+/// Begins when the file system's own entries are through.
 pub(crate) fn begin_added(listing: &mut MergedListing) -> Option<*mut dirent> {
     listing.next = Some(0);
     listing.take_added()

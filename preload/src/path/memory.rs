@@ -1,18 +1,15 @@
-//! What was found out about names, so that the next call on one need not ask again: 64-bit hashes
-//! in a fixed table, read and written without lock or allocation.
-//!
-//! A slot holds a hash with a tag in its lowest bits. The hash contains the generation of all
-//! names, so one increment forgets everything, and so does each turn that a rank of the node takes
-//! to change names. Whoever asks something about a name takes the key
-//! *before* asking: an answer that has become wrong meanwhile is remembered under a key that nobody
-//! will look for.
+//! What was found out about names: 64-bit hashes with tags in a fixed table, without lock or
+//! allocation. A hash contains the generation of all names, so one increment forgets everything,
+//! and so does each turn that a rank of the node takes to change names. Whoever asks something
+//! about a name takes the key *before* asking: an answer that has become wrong meanwhile is
+//! remembered under a key that nobody will look for.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::turns;
 
-/// Slots of the table; a power of two.
+/// The number is a power of two.
 const SLOTS: usize = 8192;
 const TAG_BITS: u64 = 7;
 
@@ -20,46 +17,39 @@ static MEMORY: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static WORKING_DIRECTORY: AtomicU64 = AtomicU64::new(1);
 
-/// What a name stands for; the same text can be known in each way.
+/// The same text can be known in each way.
 #[derive(Clone, Copy)]
 pub(crate) enum NameKind {
-    /// A directory's lexically normal name.
+    /// It is a directory's lexically normal name.
     Directory = 1,
-    /// A file's canonical name.
+    /// It is a file's canonical name.
     File = 2,
 }
 
-/// What is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameFact {
-    /// Nothing.
     Nothing,
-    /// The directory is not below the prefix. The name as the program writes it: no call on it
-    /// concerns us.
+    /// No call on the name, as the program writes it, concerns us.
     Foreign,
-    /// The name as the program writes it: no call on it concerns us but an open for writing.
+    /// No call on the name, as the program writes it, concerns us but an open for writing.
     Unwritten,
-    /// The directory is its own canonical spelling.
     Canonical,
-    /// The file is no symlink.
     NoLink,
     /// The directory is, or was, below the prefix by another spelling.
     Below,
 }
 
-/// A name's place in the memory, at the generation of its making.
+/// A key belongs to the generation of its making.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NameKey(u64);
 
 impl NameKey {
-    /// Makes the key of a name of ours.
     #[inline]
     pub(crate) fn of(name: &[u8], about: NameKind) -> Self {
         Self(fingerprint(name, about as u64))
     }
 
-    /// Makes the key of a name as the program writes it, absolute or relative to the working
-    /// directory; `None` when it is relative to another one.
+    /// Takes an absolute name, or one relative to the working directory; `None` for others.
     #[inline]
     pub(crate) fn as_written(dirfd: c_int, name: &[u8]) -> Option<Self> {
         // The numbers of working directories are odd and those of `About` are small: no clash.
@@ -74,7 +64,6 @@ impl NameKey {
         }
     }
 
-    /// Returns what is known about the name.
     #[inline]
     pub(crate) fn recall(self) -> NameFact {
         let known = self.slot().load(Ordering::Relaxed);
@@ -91,7 +80,6 @@ impl NameKey {
         }
     }
 
-    /// Remembers it, until another name needs the slot.
     pub(crate) fn remember(self, known: NameFact) {
         let tag = match known {
             NameFact::Nothing => 0,
@@ -111,17 +99,15 @@ impl NameKey {
     }
 }
 
-/// Forgets everything about every name.
 pub(crate) fn forget() {
     GENERATION.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Forgets what is known about names relative to the working directory.
 pub(crate) fn forget_relative() {
     WORKING_DIRECTORY.fetch_add(2, Ordering::SeqCst);
 }
 
-/// A 64-bit hash of a name and the generation, tag bits clear.
+/// The tag bits of the result are clear.
 #[inline]
 fn fingerprint(name: &[u8], salt: u64) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -10,24 +10,19 @@ use crate::path::disk;
 use crate::path::memory::{NameFact, NameKey};
 use crate::path::text;
 
-/// Symlinks followed in one name, as many as the kernel follows.
+/// The kernel follows as many.
 const LINKS_MAX: usize = 40;
 
-/// A located path with the engine that knows about it.
 pub(crate) struct Question {
-    /// The engine.
     pub engine: &'static Engine,
-    /// The prefix, canonical.
     pub prefix: &'static [u8],
-    /// The canonical path, below the prefix.
     pub path: CString,
     /// The name as the program wrote it, to be remembered when it turns out not to be ours, and
     /// whether this is an open for writing.
     pub written: Option<(NameKey, bool)>,
 }
 
-/// Tells whether what the name takes for a directory, and the file system does not have, is a file
-/// in the cache. Guard held.
+/// Tells whether the name takes a cached file for a directory. Guard held.
 pub(crate) fn lies_below_file(table: &Engine, prefix: &[u8], located: &Located) -> bool {
     let mut missing = located.missing.clone();
     while let Some(path) = missing.filter(|path| path.as_bytes() != prefix) {
@@ -41,9 +36,8 @@ pub(crate) fn lies_below_file(table: &Engine, prefix: &[u8], located: &Located) 
 }
 
 impl Question {
-    /// Asks about the path and, while the answer is "not ours" and the path is a symlink, about
-    /// what it points to: the link lies on the PFS, its target may be in the cache. The path
-    /// becomes that of the last question.
+    /// Goes on, while the answer is "not ours" and the path is a symlink, with what that points to,
+    /// which becomes the path: the link lies on the PFS, its target may be in the cache.
     pub(crate) fn ask_following(
         &mut self,
         mut question: impl FnMut(&CStr, *mut PathAnswer),
@@ -69,13 +63,12 @@ impl Question {
         (Answer::Pass, 0)
     }
 
-    /// Asks where the file is; `follow` as in stat(2) against lstat(2).
+    /// Follows as stat(2) does, or not, as lstat(2).
     pub(crate) fn lookup(&mut self, follow: bool) -> Answer {
         self.look(follow, 0)
     }
 
-    /// Asks what [`Self::lookup`] asks, for a caller that may compare the answer with that of
-    /// fstat(2).
+    /// Serves a caller that may compare the answer with that of fstat(2).
     pub(crate) fn stat(&mut self, follow: bool) -> Answer {
         self.look(follow, 1)
     }
@@ -86,7 +79,6 @@ impl Question {
         if follow { self.ask_following(look).0 } else { ask(|verdict| look(&self.path, verdict)).0 }
     }
 
-    /// Asks where the file is that is about to change.
     pub(crate) fn change(&mut self, follow: bool) -> Answer {
         let engine = self.engine;
         if follow {

@@ -14,23 +14,19 @@ const SPELLINGS_MAX: usize = 16;
 
 static SPELLINGS: Lock<Vec<Vec<u8>>> = Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
 
-/// A canonical name, and the directory in it that is missing, if one is.
 pub(crate) struct Resolved {
-    /// The name.
     pub name: Vec<u8>,
-    /// A directory that the file system does not have.
+    /// The file system does not have this directory of the name.
     pub missing: Option<Vec<u8>>,
 }
 
 impl Resolved {
-    /// Makes a result of a name in which nothing is missing.
     pub(crate) fn at(name: Vec<u8>) -> Self {
         Self { name, missing: None }
     }
 }
 
-/// Finds the canonical spelling of a directory (lexically normal), `None` if it is outside the
-/// prefix.
+/// Returns `None` for a `directory` (lexically normal) outside the prefix.
 pub(crate) fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Resolved> {
     let key = NameKey::of(directory, NameKind::Directory);
     match key.recall() {
@@ -73,9 +69,8 @@ pub(crate) fn canonical_directory(prefix: &[u8], directory: &[u8]) -> Option<Res
     Some(Resolved::at(real))
 }
 
-/// Tells whether the directory lies below the prefix by its canonical name; what it has found is
-/// remembered. The prefix is canonical, so only what follows it is looked at, and of that what is
-/// not known yet. False proves nothing.
+/// Remembers what it finds. False proves nothing: the prefix is canonical, so only what follows it
+/// is looked at, and of that what is not known yet.
 pub(crate) fn is_plain_below(prefix: &[u8], directory: &[u8]) -> bool {
     if !below(prefix, directory) || aliases::named(directory.to_vec()) != directory {
         return false;
@@ -97,8 +92,8 @@ pub(crate) fn is_plain_below(prefix: &[u8], directory: &[u8]) -> bool {
     true
 }
 
-/// Returns the canonical spelling of the directory, if its name begins with another spelling of the
-/// prefix, or with where an alias leads, and no symlink follows.
+/// Serves a name that begins with another spelling of the prefix, or with where an alias leads, if
+/// no symlink follows.
 pub(crate) fn spelled_otherwise(prefix: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
     let plain = if aliases::all().iter().any(|alias| below(&alias.place, directory)) {
         aliases::named(directory.to_vec())
@@ -111,8 +106,7 @@ pub(crate) fn spelled_otherwise(prefix: &[u8], directory: &[u8]) -> Option<Vec<u
     known.then_some(plain)
 }
 
-/// Remembers what stands for the prefix in `directory`, which leads to `tail` below it, if the
-/// symlinks in it lie outside the prefix.
+/// A spelling is only noted if the symlinks in what stands for the prefix lie outside of it.
 fn note_spelling(prefix: &[u8], directory: &[u8], tail: &[u8]) {
     let Some(head) = directory.strip_suffix(tail) else { return };
     let Some(slash) = head.iter().rposition(|&byte| byte == b'/') else { return };

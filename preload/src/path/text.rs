@@ -2,25 +2,23 @@
 
 use std::ffi::{CStr, CString};
 
-/// Tells whether `path` is the prefix or lies below it; both canonical.
 pub(crate) fn below(prefix: &[u8], path: &[u8]) -> bool {
     path.starts_with(prefix)
         && (path.len() == prefix.len() || prefix == b"/" || path[prefix.len()] == b'/')
 }
 
-/// Tells whether `path`, as written, can only name a directory.
 pub(crate) fn means_directory(path: &[u8]) -> bool {
     path.ends_with(b"/") || path.ends_with(b"/.")
 }
 
-/// Returns the directory that `path` (absolute) lies in; `None` for the root.
+/// Takes an absolute path; the root lies in none.
 pub(crate) fn parent(path: &CStr) -> Option<CString> {
     let path = path.to_bytes();
     let slash = path.iter().rposition(|&byte| byte == b'/').filter(|_| path.len() > 1)?;
     CString::new(&path[..slash.max(1)]).ok()
 }
 
-/// Finds the position of the last slash of an absolute path without `//`, `/.` and trailing slash.
+/// Takes an absolute path; one with `//`, `/.` or a trailing slash has none.
 pub(super) fn last_slash_if_plain(path: &[u8]) -> Option<usize> {
     if path.first() != Some(&b'/') || path.last() == Some(&b'/') {
         return None;
@@ -37,7 +35,6 @@ pub(super) fn last_slash_if_plain(path: &[u8]) -> Option<usize> {
     Some(slash)
 }
 
-/// Puts the name behind the directory.
 pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let mut whole = Vec::with_capacity(directory.len() + name.len() + 1);
     whole.extend_from_slice(directory);
@@ -48,12 +45,10 @@ pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// Tells whether a component of an absolute path is `..`.
 pub(super) fn has_dot_dot(path: &[u8]) -> bool {
     position_of_dot_dot(path).is_some()
 }
 
-/// Finds the slash before the first component of an absolute path that is `..`.
 pub(crate) fn position_of_dot_dot(path: &[u8]) -> Option<usize> {
     let mut slashes = (0..path.len()).filter(|&at| path[at] == b'/');
     slashes.find(|&at| path[at + 1..].split(|&byte| byte == b'/').next() == Some(b".."))

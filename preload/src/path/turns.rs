@@ -8,15 +8,13 @@ use crate::signal::guard;
 
 static COUNT: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Calls that are made again at most so many times.
 const AGAIN_MAX: usize = 16;
 
-/// Counts by `count`, which is null or lives as long as the process.
+/// Needs a `count` that is null or lives as long as the process.
 pub(crate) fn follow(count: *const AtomicU64) {
     COUNT.store(count.cast_mut(), Ordering::Release);
 }
 
-/// Returns how many there have been.
 #[inline]
 pub(crate) fn taken() -> u64 {
     // SAFETY: null or an atomic that lives as long as the process.
@@ -24,7 +22,7 @@ pub(crate) fn taken() -> u64 {
         .map_or(0, |count| count.load(Ordering::SeqCst))
 }
 
-/// Makes a call that looks at names: again, if it finds nothing and a turn was taken meanwhile.
+/// Makes the call again if it finds nothing and a turn was taken meanwhile.
 #[inline]
 pub(crate) fn settled<T: Missing + Copy + PartialEq>(call: impl Fn() -> T) -> T {
     settled_by(taken, call)
@@ -43,7 +41,7 @@ fn settled_by<T: Missing + Copy + PartialEq>(taken: impl Fn() -> u64, call: impl
     call()
 }
 
-/// Makes any other call.
+/// Makes a call that does not look at names.
 #[inline]
 pub(crate) fn once<T>(call: impl Fn() -> T) -> T {
     call()

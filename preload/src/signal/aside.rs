@@ -9,11 +9,11 @@ use libc::siginfo_t;
 
 use crate::base::thread::SIGNALS;
 
-/// One signal of one thread.
 pub(super) struct PostponedSignal {
-    /// Its number, negative when the signal has been sent once more; or what follows.
+    /// The number of the signal's thread, negative when it has been sent once more; or what
+    /// follows.
     pub thread: AtomicI32,
-    /// What the handler is to be told. (The kernel does not let one thread send it to another.)
+    /// The kernel does not let one thread send this to another.
     pub info: UnsafeCell<MaybeUninit<siginfo_t>>,
 }
 
@@ -27,13 +27,11 @@ pub(super) static ASIDE: [PostponedSignal; SIGNALS] = [const {
     PostponedSignal { thread: AtomicI32::new(NONE), info: UnsafeCell::new(MaybeUninit::uninit()) }
 }; SIGNALS];
 
-/// Tells whether [`send_all`] has something to do.
 pub(crate) fn any() -> bool {
     ASIDE.iter().any(|aside| aside.thread.load(Ordering::Acquire) > NONE)
 }
 
-/// Sends once more what has been put aside. Called by the stand-in only, when it has got hold of
-/// malloc and the loader.
+/// Runs on the stand-in when that has got hold of malloc and the loader.
 pub(crate) fn send_all() {
     for (number, aside) in ASIDE.iter().enumerate() {
         let thread = aside.thread.load(Ordering::Acquire);

@@ -1,9 +1,8 @@
-//! The guard: the scope in which hooks do work of their own, whose calls pass all hooks.
-//!
-//! Invariants: a lock of the shim is taken only while the guard is held, and then the thread's
-//! signal handlers wait ([`crate::signal::handlers`]); one that does not, because it was set behind
-//! our back, passes through instead of waiting for its own thread. The engine is called only from
-//! [`work`], or with both marks of [`crate::base::thread`] set.
+//! The guard: the scope in which hooks do work of their own, whose calls pass all hooks. A lock of
+//! the shim is taken only while it is held, and then the thread's signal handlers wait
+//! ([`crate::signal::handlers`]); one that does not, because it was set behind our back, passes
+//! through. The engine is called only from [`work`], or with both marks of [`crate::base::thread`]
+//! set.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,10 +20,8 @@ unsafe extern "C" {
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
 /// Runs `job` with the guard held, cancellation deferred, panics caught and `errno` preserved; in a
-/// signal handler on another thread.
-///
-/// Returns `None` when the thread is inside already or the job panicked (its message has been
-/// printed): the hook then passes through.
+/// signal handler on another thread. `None`: the thread is inside already, or the job panicked (its
+/// message has been printed), and the hook passes through.
 pub(crate) fn work<T>(job: impl FnOnce() -> T) -> Option<T> {
     if inside() {
         return None;
@@ -43,8 +40,8 @@ pub(crate) fn work<T>(job: impl FnOnce() -> T) -> Option<T> {
     result?.ok()
 }
 
-/// Runs `job`, which allocates nothing and waits for nobody, with hooks off; in a signal handler on
-/// another thread, whose stack has room for it. `None`: that has to pass.
+/// Runs a job that allocates nothing and waits for nobody; in a signal handler on another thread,
+/// whose stack has room for it.
 pub(crate) fn look<T>(job: impl FnOnce() -> T) -> Option<T> {
     let saved = errno();
     set_inside(1);

@@ -1,12 +1,9 @@
 //! Handlers of the program wait while their thread is in our own or the engine's work: they may
-//! write a checkpoint, or end the process, and what they would meet is half done and locked.
-//!
-//! In a rank, [`on_signal`] stands in the kernel in place of each of them. What comes at such a
-//! moment is sent once more, to the same thread, which does not take it before it leaves the work.
-//! (To block the signals beforehand would hand them to other threads, of MPI's for instance.) What
-//! comes while malloc or the loader is held waits, too: see [`crate::signal::postponed`]. What
-//! tells of the very instruction that is being run cannot wait: its handler runs at once, and what
-//! it asks of us is done on another thread if that gets hold of malloc, and else passes.
+//! write a checkpoint, or end the process. In a rank, [`on_signal`] stands in place of each of
+//! them, and sends the signal once more to the same thread. (To block it beforehand would hand it
+//! to another one.) What comes while malloc or the loader is held waits, too
+//! ([`crate::signal::postponed`]). What tells of the very instruction that is being run cannot
+//! wait: what its handler asks of us is done on another thread, or passes.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -22,22 +19,17 @@ use crate::base::real::Symbol;
 use crate::base::thread::{self, SIGNALS, set_of};
 use crate::{engine, signal::postponed, signal::stand_in};
 
-/// The program's handlers and their flags, by signal.
 static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 static FLAGS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 
 thread_local! {
-    /// Handlers that this thread is in.
     static HANDLERS_RUN: Cell<u32> = const { Cell::new(0) };
-    /// Those of them that could not wait.
     static CRASHES: Cell<u32> = const { Cell::new(0) };
-    /// What the crash has interrupted is held, as has been found.
     static STUCK: Cell<bool> = const { Cell::new(false) };
-    /// Calls that it is in of functions that no handler may call.
     static UNSAFE_CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// They tell of the very instruction that is being run, and cannot wait.
+/// These tell of the very instruction that is being run, and cannot wait.
 const AT_ONCE: [c_int; 7] = [
     libc::SIGABRT,
     libc::SIGBUS,
@@ -52,7 +44,7 @@ type SetAction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::
 type Handler = unsafe extern "C-unwind" fn(c_int);
 type HandlerWithInfo = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
 
-/// libc's own: UCX, below MPICH, has a `sigaction` that leaves its handlers of crashes in place.
+/// UCX, below MPICH, has a `sigaction` of its own that leaves its handlers of crashes in place.
 fn set_action() -> Option<SetAction> {
     static OWN: Symbol = Symbol::new(c"__sigaction");
     static NEXT: Symbol = Symbol::new(c"sigaction");
@@ -65,12 +57,10 @@ fn own_address() -> usize {
     on_signal as *const () as usize
 }
 
-/// Returns the handler that the program is told: its own, not [`on_signal`].
 pub(crate) fn told(number: c_int, address: usize) -> usize {
     if address == own_address() { of(&HANDLERS, number) } else { address }
 }
 
-/// Returns the flags of its handler that the program is told.
 pub(crate) fn told_flags(number: c_int, action: &libc::sigaction) -> c_int {
     if action.sa_sigaction == own_address() { of(&FLAGS, number) as c_int } else { action.sa_flags }
 }
@@ -80,13 +70,11 @@ fn of(table: &[AtomicUsize; SIGNALS], number: c_int) -> usize {
     entry.map_or(0, |entry| entry.load(Ordering::Acquire))
 }
 
-/// Puts [`on_signal`] in place of all handlers: this process is a rank from now on.
 pub(crate) fn adopt_all() {
     postponed::prepare();
     (1..SIGNALS as c_int).for_each(adopt);
 }
 
-/// Puts [`on_signal`] in place of the signal's handler, if it has one: it is run by us from now on.
 pub(crate) fn adopt(number: c_int) {
     let at = usize::try_from(number).ok().filter(|at| (1..SIGNALS).contains(at));
     let (Some(at), Some(set_action)) = (at, set_action()) else { return };
@@ -144,7 +132,6 @@ extern "C-unwind" fn on_signal(number: c_int, info: *mut siginfo_t, context: *mu
     drop((run, crash));
 }
 
-/// Runs `job` as our work: in a signal handler on another thread. `None`: that is not possible.
 pub(crate) fn run<T>(job: impl FnOnce() -> T) -> Option<T> {
     match (CRASHES.get() != 0 && in_own_rank(), in_handler()) {
         (false, false) => Some(job()),
@@ -154,13 +141,12 @@ pub(crate) fn run<T>(job: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Does what [`run`] does for a job that needs neither malloc nor the loader, but some room on the
-/// stack.
+/// Runs a job that needs neither malloc nor the loader, but some room on the stack.
 pub(crate) fn run_look<T>(job: impl FnOnce() -> T) -> Option<T> {
     if in_handler() { unless_stuck(|| stand_in::lend_a_look(job)) } else { Some(job()) }
 }
 
-/// Runs `lend`, unless it was in vain once in this handler: then it is not tried again.
+/// Tries nothing again that was in vain once in this handler.
 pub(crate) fn unless_stuck<T>(lend: impl FnOnce() -> Option<T>) -> Option<T> {
     if STUCK.get() && CRASHES.get() != 0 {
         return None;
@@ -170,7 +156,6 @@ pub(crate) fn unless_stuck<T>(lend: impl FnOnce() -> Option<T>) -> Option<T> {
     done
 }
 
-/// Restored when it is dropped.
 pub(crate) struct Nesting(&'static LocalKey<Cell<u32>>, u32);
 
 impl Nesting {
@@ -190,28 +175,25 @@ pub(crate) fn in_handler() -> bool {
     HANDLERS_RUN.get() != 0 && UNSAFE_CALLS.get() == 0 && in_own_rank()
 }
 
-/// False in a child that has been forked: only the thread that did so is there.
+/// A forked child has only the thread that forked.
 fn in_own_rank() -> bool {
     engine::active().is_some_and(|engine| engine.own && engine::own_process())
 }
 
-/// Notes a call of stdio, until the result is dropped: a program that makes it in a handler counts
-/// on this thread's locks.
+/// Lasts until the result is dropped: a program that calls stdio in a handler counts on this
+/// thread's locks.
 pub(crate) fn unsafe_call() -> Nesting {
     Nesting::one_more(&UNSAFE_CALLS)
 }
 
-/// Notes that the program makes a call that no handler can make: it has left those that ran by
-/// longjmp.
+/// Notes a call that no handler can make: the program has left those that ran by longjmp.
 pub(crate) fn in_no_handler() {
     HANDLERS_RUN.set(0);
     CRASHES.set(0);
 }
 
-/// The signal comes again when the thread has left our work, and does not take it before.
-///
-/// # Safety
-/// The arguments are those of a signal handler.
+/// The signal comes again when the thread has left our work, not before. Safety: the arguments are
+/// those of a signal handler.
 unsafe fn wait(number: c_int, info: *mut siginfo_t, context: *mut ucontext_t) {
     let code = errno();
     thread::note_waiting(1 << (number - 1));

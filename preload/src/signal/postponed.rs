@@ -14,10 +14,8 @@ use crate::base::thread;
 use crate::signal::aside::{ASIDE, IS_FILLED, NONE};
 use crate::signal::stand_in;
 
-/// Where malloc and the loader are in memory.
 static LOCKING_CODE: OnceLock<Vec<Range<usize>>> = OnceLock::new();
 
-/// Finds out where malloc and the loader are, since the process has become a rank.
 pub(crate) fn prepare() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     // SAFETY: only asks.
@@ -26,7 +24,6 @@ pub(crate) fn prepare() {
     LOCKING_CODE.get_or_init(|| code_of_files_with(&known, &maps));
 }
 
-/// The executable mappings of each file that one of the addresses is in.
 fn code_of_files_with(addresses: &[usize], maps: &str) -> Vec<Range<usize>> {
     let mappings: Vec<_> = maps.lines().filter_map(mapping).collect();
     let is_meant = |file: &str| {
@@ -37,7 +34,6 @@ fn code_of_files_with(addresses: &[usize], maps: &str) -> Vec<Range<usize>> {
     code.map(|(range, ..)| range.clone()).collect()
 }
 
-/// Addresses, mode and file of a line of `/proc/self/maps` (man 5 proc).
 fn mapping(line: &str) -> Option<(Range<usize>, &str, &str)> {
     let mut words = line.split_ascii_whitespace();
     let (from, to) = words.next()?.split_once('-')?;
@@ -45,11 +41,8 @@ fn mapping(line: &str) -> Option<(Range<usize>, &str, &str)> {
     Some((number(from)?..number(to)?, words.next()?, words.nth(3)?))
 }
 
-/// Puts a signal aside that may have interrupted malloc or the loader. True if it comes once more,
-/// and its handler must not run now.
-///
-/// # Safety
-/// The arguments are those of a signal handler.
+/// Returns true if the signal may have interrupted malloc or the loader: it comes once more, and
+/// its handler must not run now. Safety: the arguments are those of a signal handler.
 pub(crate) unsafe fn put_aside(
     number: c_int,
     info: *mut siginfo_t,
@@ -91,12 +84,9 @@ pub(crate) unsafe fn put_aside(
     put
 }
 
-/// True if the signal may have interrupted malloc or the loader: it comes from their files' code.
-/// They make no system call that fails with EINTR, that sends a signal or lets one come; whoever
-/// makes one, raise(3) for instance, counts on it that the handler has run.
-///
-/// # Safety
-/// The context is that of a signal handler.
+/// Tells by the interrupted code's file. malloc and the loader make no system call that fails with
+/// EINTR, that sends a signal or lets one come; whoever makes one, raise(3) for instance, counts on
+/// it that the handler has run. Safety: the context is that of a signal handler.
 unsafe fn may_hold_locks(context: *const ucontext_t, number: c_int) -> bool {
     // SAFETY: by this function's contract.
     let Some(interrupted) = (unsafe { Interrupted::of(context) }) else { return true };
@@ -114,11 +104,9 @@ unsafe fn may_hold_locks(context: *const ucontext_t, number: c_int) -> bool {
     }
 }
 
-/// What a signal has interrupted.
 struct Interrupted {
-    /// The address of the next instruction.
     at: usize,
-    /// The result, if that follows a system call.
+    /// This is only meant if that instruction follows a system call.
     result: i64,
     /// The first four arguments of that call; `None` where the result has taken the place of one.
     arguments: [Option<u64>; 4],
@@ -149,8 +137,8 @@ impl Interrupted {
         None
     }
 
-    /// Tells whether this is the end of the thread's own tgkill(2) or kill(2) of the signal, or of
-    /// an rt_sigprocmask(2). The code around `at` begins at `start`.
+    /// True at the end of the thread's own tgkill(2) or kill(2) of the signal, or of an
+    /// rt_sigprocmask(2).
     fn awaits(&self, number: c_int, start: usize) -> bool {
         const CALL: &[u8] =
             if cfg!(target_arch = "x86_64") { &[0x0f, 0x05] } else { &[0x01, 0x00, 0x00, 0xd4] };
@@ -172,7 +160,6 @@ impl Interrupted {
     }
 }
 
-/// Of a set of signals, in the kernel.
 const MASK_BYTES: i64 = 8;
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use crate::base::thread;
 use crate::signal::aside;
 
 static STAND_IN: OnceLock<Thread> = OnceLock::new();
-/// Its processor time, a clock of the kernel's.
+/// The clock of the thread's processor time.
 static CLOCK: AtomicI32 = AtomicI32::new(0);
-/// Number of the job times [`STAGES`], and how far that is.
+/// The job's number times [`STAGES`], and how far the job is.
 static STAGE: AtomicU32 = AtomicU32::new(IDLE);
 static JOB: AtomicPtr<LentJob> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -25,18 +25,15 @@ const TAKEN: u32 = 1;
 const ASKED: u32 = 2;
 /// Neither malloc nor the loader is held by the thread that waits, or the job needs neither.
 const BEGUN: u32 = 3;
-/// As `ASKED`, for a job that needs neither.
 const ASKED_TO_LOOK: u32 = 4;
 const STAGES: u32 = 8;
 
-/// How long to wait while the stand-in uses no processor time: it has met a lock, or waits for a
-/// disk.
+/// How long to wait while the stand-in uses no processor time: it has met a lock, or a slow disk.
 struct Patience {
-    /// For another thread's job to be done.
+    /// Another thread's job must be done before.
     turn: Duration,
-    /// For malloc and the loader to be let go.
+    /// malloc and the loader must be let go before.
     begin: Duration,
-    /// For the job.
     end: Duration,
 }
 
@@ -44,7 +41,6 @@ const BEGIN: Duration = Duration::from_secs(2);
 const FOREVER: Patience = Patience { turn: Duration::MAX, begin: BEGIN, end: Duration::MAX };
 const BRIEFLY: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_micros(200);
-/// Waits that only let other threads run come first.
 const YIELDS: u32 = 64;
 
 struct LentJob {
@@ -52,7 +48,6 @@ struct LentJob {
     done: AtomicBool,
 }
 
-/// Starts the thread, since the process has become a rank.
 pub(crate) fn prepare() {
     match std::thread::Builder::new().name("scr-stand-in".into()).spawn(live) {
         Ok(thread) => drop(STAND_IN.set(thread.thread().clone())),
@@ -66,35 +61,33 @@ pub(crate) fn prepare() {
     }
 }
 
-/// Has the job done. `None` if the calling thread has interrupted what is needed for that: nothing
-/// has been done.
+/// Returns `None` if the calling thread has interrupted what the job needs: nothing has been done.
 pub(crate) fn lend<T>(job: impl FnOnce() -> T) -> Option<T> {
     lend_with(ASKED, &FOREVER, job)
 }
 
-/// Does what [`lend`] does for a handler of a signal that came at once, and may have interrupted
-/// malloc: another thread's job may wait for that, too.
+/// Serves a signal that came at once, and may have interrupted malloc: another thread's job may
+/// wait for that, too.
 pub(crate) fn lend_in_crash<T>(job: impl FnOnce() -> T) -> Option<T> {
     lend_with(ASKED, &Patience { turn: BEGIN, ..FOREVER }, job)
 }
 
-/// Does what [`lend`] does for a job that needs neither malloc nor the loader.
+/// Serves a job that needs neither malloc nor the loader.
 pub(crate) fn lend_a_look<T>(job: impl FnOnce() -> T) -> Option<T> {
     lend_with(ASKED_TO_LOOK, &Patience { turn: BEGIN, ..FOREVER }, job)
 }
 
-/// Does what [`lend`] does for a process that ends: without any processor time used for `patience`
-/// the job is left half done.
+/// Serves a process that ends: without processor time used for `patience` the job is left half
+/// done.
 pub(crate) fn lend_for<T>(patience: Duration, job: impl FnOnce() -> T) -> Option<T> {
     lend_with(ASKED, &Patience { turn: patience, end: patience, ..FOREVER }, job)
 }
 
-/// Does what [`lend`] does, but only if it can be begun almost at once.
+/// Gives up unless the job can be begun almost at once.
 pub(crate) fn lend_now<T>(job: impl FnOnce() -> T) -> Option<T> {
     lend_with(ASKED, &Patience { turn: BRIEFLY, begin: BRIEFLY, ..FOREVER }, job)
 }
 
-/// Tells whether there is a thread that does what is asked for.
 pub(crate) fn is_there() -> bool {
     STAND_IN.get().is_some()
 }
@@ -116,7 +109,6 @@ fn lend_with<T>(asked: u32, patience: &Patience, job: impl FnOnce() -> T) -> Opt
     result
 }
 
-/// Waits until no other thread is being served. Returns the number of the new job.
 fn take_turn(patience: Duration) -> Option<u32> {
     let since = Instant::now();
     loop {
@@ -136,7 +128,6 @@ fn take_turn(patience: Duration) -> Option<u32> {
     }
 }
 
-/// Waits until the job is done, or withdraws it.
 fn wait(job: &LentJob, number: u32, asked: u32, patience: &Patience) {
     let (mut worked, mut since, mut yields) = (Duration::ZERO, Instant::now(), 0..YIELDS);
     while !job.done.load(Ordering::Acquire) {
@@ -159,7 +150,6 @@ fn wait(job: &LentJob, number: u32, asked: u32, patience: &Patience) {
     }
 }
 
-/// That the stand-in has used.
 fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure is writable; without that clock it stays as it is.

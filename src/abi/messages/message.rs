@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// Makes the ids of a subject, and its part of the table.
 macro_rules! messages {
     ($($name:ident = $number:literal {
         title: $title:literal, cause: $cause:literal, done: $done:literal, cure: $cure:literal $(,)?

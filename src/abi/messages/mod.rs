@@ -1,8 +1,6 @@
-//! Every message that a person can meet, by its cause: what happened, why, what SCR did about it,
-//! and what can be done. `scr explain` and `docs/guide/messages.md` are made of this table.
-//!
-//! A message has a number, which stays its own for good; the thousands are its subject. Nothing is
-//! said without one: what prints takes an [`Id`], and only this table has any.
+//! Every message that a person can meet, by its cause; `scr explain` and `docs/guide/messages.md`
+//! are made of this table. A message has a number, which stays its own for good; the thousands are
+//! its subject. What prints takes an [`Id`], and only this table has any.
 
 mod cache;
 mod calls;
@@ -59,7 +57,6 @@ impl Id {
 mod tests {
     use super::*;
 
-    /// Longest title and longest other part, in characters: more is not read.
     const TITLE_MAX: usize = 80;
     const PART_MAX: usize = 360;
 

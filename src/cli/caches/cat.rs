@@ -9,9 +9,9 @@ use scr_core::error::{Error, Result};
 use scr_core::files::Crc32;
 use scr_core::operations::{BroughtFiles, Listed, Listing};
 
-use super::Run;
+use super::reach::Run;
+use crate::base::{progress, say};
 
-/// Arguments of `scr cat`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A FILE is named as for scr ls; one that no dataset has is read from the prefix. A file of another \
@@ -30,15 +30,13 @@ pub struct Args {
     unsealed: bool,
 }
 
-/// A file that is to be read.
+/// A file that is to be read or copied.
 pub enum Wanted<'a> {
-    /// One of a dataset.
     Of(&'a Listed),
     /// One that no dataset has.
     Plain(PathBuf),
 }
 
-/// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
     let done = args.run.with_files("cat", args.unsealed, |reach, listing| {
         let mut failed = false;
@@ -47,12 +45,12 @@ pub fn run(args: &Args) -> ExitCode {
             match wanted_by(listing, word) {
                 Ok(found) => wanted.extend(found),
                 Err(error) => {
-                    crate::complain("cat", &error);
+                    say::complain("cat", &error);
                     failed = true;
                 }
             }
         }
-        let shown = crate::progress::show("cat");
+        let shown = progress::show("cat");
         let brought = BroughtFiles::new(reach, listing, &of_datasets(&wanted));
         drop(shown);
         let brought = brought?;
@@ -62,7 +60,7 @@ pub fn run(args: &Args) -> ExitCode {
                 // Whoever stops reading has what they wanted.
                 Ok(false) => return Ok(failed),
                 Err(error) => {
-                    crate::complain("cat", &error);
+                    say::complain("cat", &error);
                     failed = true;
                 }
             }
@@ -72,14 +70,10 @@ pub fn run(args: &Args) -> ExitCode {
     match done {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::FAILURE,
-        Err(error) => crate::finish("cat", Err(error)),
+        Err(error) => say::finish("cat", Err(error)),
     }
 }
 
-/// Finds the files that a word means.
-///
-/// # Errors
-/// If it means none.
 pub fn wanted_by<'a>(listing: &'a Listing, word: &str) -> Result<Vec<Wanted<'a>>> {
     match listing.select(word, false) {
         Ok(found) => Ok(found.into_iter().map(Wanted::Of).collect()),
@@ -91,7 +85,6 @@ pub fn wanted_by<'a>(listing: &'a Listing, word: &str) -> Result<Vec<Wanted<'a>>
     }
 }
 
-/// Returns those of them that are a dataset's.
 pub fn of_datasets<'a>(wanted: &[Wanted<'a>]) -> Vec<&'a Listed> {
     let of = |one: &Wanted<'a>| match one {
         Wanted::Of(one) => Some(*one),

@@ -8,10 +8,10 @@ use scr_core::error::{Error, Result};
 use scr_core::files::{CopyOptions, copy_file, create_dirs, remove_file_if_there, replace};
 use scr_core::operations::{BroughtFiles, Listing};
 
-use super::Run;
 use super::cat::{Wanted, of_datasets, wanted_by};
+use super::reach::Run;
+use crate::base::{progress, say};
 
-/// Arguments of `scr cp`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A FILE is named as for scr ls; one that no dataset has is copied from the prefix. DEST is a \
@@ -35,7 +35,6 @@ pub struct Args {
     unsealed: bool,
 }
 
-/// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
     let done = args.run.with_files("cp", args.unsealed, |reach, listing| {
         let mut failed = false;
@@ -45,7 +44,7 @@ pub fn run(args: &Args) -> ExitCode {
             match copies_of(args, listing, &word.to_string_lossy(), dest) {
                 Ok(found) => copies.extend(found),
                 Err(error) => {
-                    crate::complain("cp", &error);
+                    say::complain("cp", &error);
                     failed = true;
                 }
             }
@@ -61,7 +60,7 @@ pub fn run(args: &Args) -> ExitCode {
             let twice = twice.display();
             return Err(Error::Refused(format!("two files would be called {twice}")));
         }
-        let shown = crate::progress::show("cp");
+        let shown = progress::show("cp");
         let (wanted, targets): (Vec<_>, Vec<_>) = copies.into_iter().unzip();
         let brought = BroughtFiles::new(reach, listing, &of_datasets(&wanted))?;
         let mut faults = Vec::new();
@@ -69,17 +68,16 @@ pub fn run(args: &Args) -> ExitCode {
             faults.extend(copy(one, &brought, to).err());
         }
         drop(shown);
-        faults.iter().for_each(|error| crate::complain("cp", error));
+        faults.iter().for_each(|error| say::complain("cp", error));
         Ok(failed | !faults.is_empty())
     });
     match done {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::FAILURE,
-        Err(error) => crate::finish("cp", Err(error)),
+        Err(error) => say::finish("cp", Err(error)),
     }
 }
 
-/// What a word means, and the names of the copies.
 fn copies_of<'a>(
     args: &Args,
     listing: &'a Listing,

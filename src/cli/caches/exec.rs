@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::symlink;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -22,10 +22,11 @@ use scr_core::log::messages;
 use scr_core::operations::{BroughtFiles, Exchange, FilePlace, Listed, Listing};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
-use super::Run;
+use super::reach::Run;
+use crate::base::process::{exit_code, own_path};
+use crate::base::{progress, say};
 use crate::sim::namespace::{self, Mount};
 
-/// Arguments of `scr exec`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 COMMAND, and whatever it starts, sees the newest complete files of all datasets, or of those named \
@@ -70,7 +71,6 @@ const NOT_FOUND: u8 = 127;
 /// Files that are mounted one by one: a namespace has 100000 mounts at most.
 const FILES_MAX: usize = 50_000;
 
-/// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
     if let Some(view) = &args.view {
         return inside(args, view);
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> ExitCode {
         if chosen.is_empty() {
             return Ok(become_command(args, prefix)); // All is on the prefix.
         }
-        let shown = crate::progress::show("exec");
+        let shown = progress::show("exec");
         let brought = BroughtFiles::new(reach, listing, &chosen);
         drop(shown);
         let brought = brought?;
@@ -93,10 +93,7 @@ pub fn run(args: &Args) -> ExitCode {
         }
         start(args, prefix, &view)
     });
-    done.unwrap_or_else(|error| {
-        crate::complain("exec", &error);
-        ExitCode::from(NO_FILES)
-    })
+    done.unwrap_or_else(|error| say::fail("exec", &error, NO_FILES))
 }
 
 fn chosen<'a>(args: &Args, listing: &'a Listing) -> Result<Vec<&'a Listed>> {
@@ -116,7 +113,7 @@ fn chosen<'a>(args: &Args, listing: &'a Listing) -> Result<Vec<&'a Listed>> {
     let lost = chosen.iter().filter(|one| one.place == FilePlace::Nowhere).count();
     if lost > 0 {
         let text = format!("{lost} files are on no node that answers: COMMAND does not see them");
-        crate::tell("exec", messages::NODE_SILENT, &text);
+        say::tell("exec", messages::NODE_SILENT, &text);
         chosen.retain(|one| one.place != FilePlace::Nowhere);
     }
     Ok(chosen)
@@ -130,9 +127,7 @@ fn link(path: &Path, at: &Path) -> Result<()> {
 /// Starts this program again, since only a process with one thread gets a namespace of its own, and
 /// waits for it.
 fn start(args: &Args, prefix: &Path, view: &Path) -> Result<ExitCode> {
-    let own = std::env::current_exe()
-        .map_err(|error| Error::io("cannot find", "this program's own file", error))?;
-    let mut command = Command::new(own);
+    let mut command = Command::new(own_path()?);
     command.arg("exec").arg("--prefix").arg(prefix).arg("--view").arg(view);
     command.arg("--").args(&args.command);
     // Ctrl-C is for the command; the copies go when that has ended.
@@ -141,11 +136,9 @@ fn start(args: &Args, prefix: &Path, view: &Path) -> Result<ExitCode> {
         kept.map_err(|error| Error::io("cannot handle", "signals", error))?;
     }
     let status = command.status().map_err(|e| Error::io("cannot run", "scr exec", e))?;
-    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
-    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+    Ok(ExitCode::from(exit_code(status)))
 }
 
-/// Makes the namespace and becomes the command.
 fn inside(args: &Args, view: &Path) -> ExitCode {
     let prefix = PathBuf::from(args.run.prefix.clone().unwrap_or_default());
     let seen = match lay_over(&prefix, view) {
@@ -156,7 +149,7 @@ fn inside(args: &Args, view: &Path) -> ExitCode {
                  alone, are in the directory that SCR_VIEW names",
                 prefix.display()
             );
-            crate::tell("exec", messages::NO_VIEW, &text);
+            say::tell("exec", messages::NO_VIEW, &text);
             view
         }
     };
@@ -170,7 +163,7 @@ fn become_command(args: &Args, seen: &Path) -> ExitCode {
     };
     let error = Command::new(program).args(words).env("SCR_VIEW", seen).exec();
     let text = format!("cannot run {}: {error}", program.display());
-    crate::tell("exec", messages::SYSTEM_REFUSED, &text);
+    say::tell("exec", messages::SYSTEM_REFUSED, &text);
     let found = error.kind() != std::io::ErrorKind::NotFound;
     ExitCode::from(if found { CANNOT_RUN } else { NOT_FOUND })
 }

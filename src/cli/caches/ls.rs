@@ -2,15 +2,16 @@
 
 use std::process::ExitCode;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use scr_core::error::{Error, Result};
 use scr_core::operations::{FilePlace, Listed, Listing};
 use scr_core::records::{Timestamp, Zone};
 use serde_json::{Value, json};
 
-use super::Run;
+use super::reach::Run;
+use crate::base::settings::zone;
+use crate::base::{say, words};
 
-/// Arguments of `scr ls`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A FILE is a dataset (id or name, as scr status shows them), a path, a directory, or a pattern in \
@@ -43,17 +44,16 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
     let text = args.run.with_files("ls", args.unsealed, |_, listing| {
         let files = chosen(args, listing)?;
         Ok(match (args.json, args.long) {
             (true, _) => format!("{:#}\n", in_json(&files)),
-            (false, true) => format!("{}\n", table(&files, &crate::zone()).trim_fmt()),
+            (false, true) => format!("{}\n", table(&files, &zone()).trim_fmt()),
             (false, false) => files.iter().map(|one| format!("{}\n", one.meta.name)).collect(),
         })
     });
-    crate::finish("ls", text)
+    say::finish("ls", text)
 }
 
 fn chosen<'a>(args: &Args, listing: &'a Listing) -> Result<Vec<&'a Listed>> {
@@ -71,8 +71,8 @@ fn chosen<'a>(args: &Args, listing: &'a Listing) -> Result<Vec<&'a Listed>> {
     Ok(files)
 }
 
-/// Tells where a file is, in a word.
-pub fn place(one: &Listed) -> &str {
+/// Where a file is, in a word.
+fn place(one: &Listed) -> &str {
     match &one.place {
         FilePlace::Prefix => "prefix",
         FilePlace::Node(node, _) => node,
@@ -92,9 +92,8 @@ fn time(one: &Listed) -> Timestamp {
 }
 
 fn table(files: &[&Listed], zone: &Zone) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["bytes", "written", "dataset", "rank", "where", "file"]);
+    let headers = ["bytes", "written", "dataset", "rank", "where", "file"];
+    let mut table = words::table(&headers, headers.len());
     for one in files {
         table.add_row([
             one.meta.size.to_string(),

@@ -6,7 +6,9 @@ use scr_core::error::Error;
 use scr_core::operations::{JobPlaces, Question, answer, answer_text};
 use scr_core::system::hostname;
 
-/// Arguments of `scr on-node`.
+use crate::base::say;
+use crate::base::settings::load_settings;
+
 #[derive(clap::Args)]
 #[command(after_help = "\
 scr verify, ls, cat, cp and exec run it on each node. The exit status is 0; 1 if the question \
@@ -21,14 +23,13 @@ pub struct Args {
     words: Vec<String>,
 }
 
-/// Runs the tool; prints the answer for the program that has asked.
 pub fn run(args: &Args) -> ExitCode {
     let node = args.node.clone().unwrap_or_else(hostname);
-    let answer = crate::load_settings(None).and_then(|(settings, environment)| {
+    let answer = load_settings(None).and_then(|(settings, environment)| {
         let unknown = || Error::Refused("a question of another version of SCR".to_owned());
         let question = Question::parse(&args.words).ok_or_else(unknown)?;
         let places = JobPlaces::new(&settings, &environment)?;
         answer_text(&answer(&question, &places, &node)?)
     });
-    crate::finish("on-node", answer)
+    say::finish("on-node", answer)
 }

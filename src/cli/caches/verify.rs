@@ -1,22 +1,22 @@
 //! `scr verify`: whether what caches and prefix hold is what was sealed; repair of caches.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 use indicatif::HumanBytes;
 use scr_core::error::{Error, Result};
 use scr_core::operations::{
-    Caches, Condition, Depth, Health, Prospect, Repair, Trouble, VerifiedDataset, VerifiedPrefix,
-    VerifyCaches, find_dataset, verify_prefix,
+    Caches, Condition, DamagedFile, Depth, Health, Prospect, Repair, VerifiedDataset,
+    VerifiedPrefix, VerifyCaches, find_dataset, verify_prefix,
 };
 use scr_core::params::keys;
 use serde_json::{Value, json};
 
-use super::Run;
-use crate::index::{verified_in_json, verified_in_words};
+use super::reach::Run;
+use crate::base::{progress, say};
+use crate::prefix::index::{name, verified_in_json, verified_in_words};
 
-/// Arguments of `scr verify`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Looks at all sealed datasets, or those that are named by id or name: on each node that the cache \
@@ -74,17 +74,13 @@ enum Outcome {
     Lost,
 }
 
-/// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
-    let shown = crate::progress::show("verify");
+    let shown = progress::show("verify");
     let found = look(args);
     drop(shown);
     let (caches, prefix, path) = match found {
         Ok(found) => found,
-        Err(error) => {
-            crate::complain("verify", &error);
-            return ExitCode::from(Outcome::Unknown.status());
-        }
+        Err(error) => return say::fail("verify", &error, Outcome::Unknown.status()),
     };
     let outcome = outcome(caches.as_ref(), prefix.as_ref());
     let is_repaired = caches.as_ref().is_some_and(|caches| !caches.repairs.is_empty());
@@ -93,14 +89,14 @@ pub fn run(args: &Args) -> ExitCode {
         false if args.quiet && outcome == Outcome::Right && !is_repaired => String::new(),
         false => in_words(caches.as_ref(), prefix.as_ref(), &path),
     };
-    let printed = crate::print(&text);
+    let printed = say::print(&text);
     match outcome {
         Outcome::Right => printed,
         other => ExitCode::from(other.status()),
     }
 }
 
-type Found = (Option<Caches>, Option<VerifiedPrefix>, std::path::PathBuf);
+type Found = (Option<Caches>, Option<VerifiedPrefix>, PathBuf);
 
 fn look(args: &Args) -> Result<Found> {
     if args.repair && args.sizes {
@@ -128,9 +124,10 @@ fn look(args: &Args) -> Result<Found> {
             }
         };
         let in_prefix = |word: &str| {
-            prefix.iter().flat_map(|one| &one.datasets).any(|one| {
-                one.entry.id.to_string() == word || crate::index::name(&one.entry) == word
-            })
+            prefix
+                .iter()
+                .flat_map(|one| &one.datasets)
+                .any(|one| one.entry.id.to_string() == word || name(&one.entry) == word)
         };
         let in_caches = |word: &str| {
             caches.iter().flat_map(|one| &one.judged.datasets).any(|one| is_called(one, word))
@@ -244,8 +241,8 @@ fn health_in_words(one: &Health, found: &Caches) -> String {
     }
 }
 
-fn trouble_in_words(one: &Trouble) -> String {
-    let Trouble { rank, node, fault, set, losses, survives, .. } = one;
+fn trouble_in_words(one: &DamagedFile) -> String {
+    let DamagedFile { rank, node, fault, set, losses, survives, .. } = one;
     let of = if fault.redundancy { "redundancy file " } else { "" };
     let set = match set.len() {
         0 | 1 => "nothing protects it".to_owned(),
@@ -320,7 +317,7 @@ fn caches_in_json(found: &Caches) -> Value {
     })
 }
 
-fn trouble_in_json(one: &Trouble) -> Value {
+fn trouble_in_json(one: &DamagedFile) -> Value {
     json!({
         "node": one.node,
         "rank": one.rank,

@@ -7,27 +7,23 @@ use scr_core::params::Environment;
 
 use super::program::Command;
 
-/// File name of the shim.
 const SHIM: &str = "libscr_preload.so";
-/// That of what it opens, which lies beside it.
 const ENGINE: &str = "libscr.so";
 
-/// Looks at them.
 pub fn look(environment: &Environment, command: &Command) -> Vec<Finding> {
     let mut findings = Vec::new();
     let program = std::env::current_exe().unwrap_or_default();
     let lib = program.parent().and_then(Path::parent).unwrap_or(Path::new("/")).join("lib");
-    let shim = lib.join(SHIM);
-    if !shim.is_file() {
-        let what = format!("the shim is not installed: there is no {}", shim.display());
-        findings.push(Finding::fault("shim-missing", what, "make install PREFIX=$HOME/scr"));
+    for (id, what, name) in
+        [("shim-missing", "the shim", SHIM), ("engine-missing", "the engine", ENGINE)]
+    {
+        let path = lib.join(name);
+        if !path.is_file() {
+            let what = format!("{what} is not installed: there is no {}", path.display());
+            findings.push(Finding::fault(id, what, "make install PREFIX=$HOME/scr"));
+        }
     }
-    let engine = lib.join(ENGINE);
-    if !engine.is_file() {
-        let what = format!("the engine is not installed: there is no {}", engine.display());
-        findings.push(Finding::fault("engine-missing", what, "make install PREFIX=$HOME/scr"));
-    }
-    findings.extend(preload(environment, command, &shim));
+    findings.extend(preload(environment, command, &lib.join(SHIM)));
     findings
 }
 

@@ -1,10 +1,5 @@
 //! `scr doctor`: why checkpoints are not protected, with the line to type for each finding.
 //!
-//! | file | looks at |
-//! |---|---|
-//! | `program.rs` | the program: whether the shim can work in it, and its MPI |
-//! | `install.rs` | the shim, the engine, `LD_PRELOAD` |
-//!
 //! The rest is in `core/operations/doctor/`.
 
 mod install;
@@ -23,7 +18,10 @@ use serde_json::{Value, json};
 
 use program::Command;
 
-/// Arguments of `scr doctor`.
+use crate::base::say;
+use crate::base::settings::prefix_or_default;
+use crate::base::words::counted;
+
 #[derive(clap::Args)]
 #[command(after_help = "\
 Looks at the settings, the patterns, the prefix, this node's directories, the shim and the \
@@ -46,15 +44,14 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
     let mut findings = findings(args);
     // Faults first; of each kind those that the others may follow from stand first already.
     findings.sort_by_key(|one| one.level);
     let faults = findings.iter().filter(|one| one.level == Level::Fault).count();
     let printed = match args.json {
-        true => super::print(&format!("{:#}\n", in_json(&findings, faults))),
-        false => super::print(&in_words(&findings, faults)),
+        true => say::print(&format!("{:#}\n", in_json(&findings, faults))),
+        false => say::print(&in_words(&findings, faults)),
     };
     if faults == 0 { printed } else { ExitCode::FAILURE }
 }
@@ -73,7 +70,6 @@ fn findings(args: &Args) -> Vec<Finding> {
     found
 }
 
-/// Settings, places, and the last run.
 fn of_settings(named: Option<&Path>, mut environment: Environment, calls: bool) -> Vec<Finding> {
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     if let Some(named) = named {
@@ -90,7 +86,7 @@ fn of_settings(named: Option<&Path>, mut environment: Environment, calls: bool) 
     );
     let prefix = match &settings {
         Some(settings) => settings.get(keys::PREFIX),
-        None => here.join(super::prefix_or_default(named)),
+        None => here.join(prefix_or_default(named)),
     };
     findings.extend(look_at_prefix(&prefix));
     if let Some(settings) = &settings {
@@ -101,15 +97,11 @@ fn of_settings(named: Option<&Path>, mut environment: Environment, calls: bool) 
 }
 
 fn in_words(findings: &[Finding], faults: usize) -> String {
-    let count = |number: usize, word: &str| match number {
-        1 => format!("1 {word}"),
-        _ => format!("{number} {word}s"),
-    };
     let advice = findings.len() - faults;
     let mut text = match (faults, advice) {
         (0, 0) => return "nothing was found that is wrong\n".to_owned(),
-        (_, 0) => format!("{}\n", count(faults, "fault")),
-        (_, _) => format!("{}, {}\n", count(faults, "fault"), count(advice, "hint")),
+        (_, 0) => format!("{}\n", counted(faults, "fault")),
+        (_, _) => format!("{}, {}\n", counted(faults, "fault"), counted(advice, "hint")),
     };
     for one in findings {
         let Finding { id, level, what, cure } = one;

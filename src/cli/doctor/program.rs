@@ -1,10 +1,10 @@
-//! The program that is to run under SCR: whether the shim can be loaded into it, which MPI it has,
-//! and whether the launcher is of the same one. It is looked at, not run.
+//! Whether the shim can be loaded into the program, and whether its MPI is the launcher's. The
+//! program is looked at, not run.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use elf::ElfStream;
@@ -14,33 +14,31 @@ use elf::file::Class;
 use scr_core::operations::doctor::Finding;
 use scr_core::operations::run::{Launcher, LauncherLine, quoted};
 
+use crate::base::job::{can_run, find_command};
+
 /// Bits by which a program runs with other rights; the loader ignores `LD_PRELOAD` then.
 const SET_ID: u32 = 0o6000;
 /// Programs that start or load others, with or without a version: they need no MPI of their own.
 const INTERPRETERS: [&str; 8] = ["python", "julia", "perl", "ruby", "bash", "sh", "env", "Rscript"];
-/// Names of launchers.
 const LAUNCHERS: [&str; 8] =
     ["mpirun", "mpiexec", "orterun", "prterun", "srun", "flux", "aprun", "jsrun"];
 
 /// A family of MPIs, whose launchers start one another's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mpi {
-    /// Open MPI.
+enum Mpi {
     OpenMpi,
-    /// MPICH and its relatives.
     Mpich,
 }
 
 impl Mpi {
-    /// Returns what people call it.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Mpi::OpenMpi => "Open MPI",
             Mpi::Mpich => "MPICH",
         }
     }
 
-    /// By the name of a library, and where the loader finds it.
+    /// An MPI is known by the name of its library, and where the loader finds that.
     fn of(library: &str, path: &str) -> Option<Mpi> {
         let is_mpich =
             |text: &str| ["mpich", "intel", "mvapich"].iter().any(|it| text.contains(it));
@@ -53,20 +51,17 @@ impl Mpi {
     }
 }
 
-/// A command line that starts a program.
 pub struct Command {
     words: Vec<String>,
     /// `scr run` starts it.
     by_scr_run: bool,
 }
 
-/// What was found about a program.
 #[derive(Default)]
 pub struct Looked {
     pub findings: Vec<Finding>,
-    /// Its MPI, if that is known.
-    pub mpi: Option<Mpi>,
-    /// It calls SCR by itself.
+    mpi: Option<Mpi>,
+    /// The program calls SCR by itself.
     pub calls: bool,
 }
 
@@ -82,17 +77,16 @@ impl Command {
         Command { words: words[begin..].to_vec(), by_scr_run }
     }
 
-    /// Tells whether there is one.
     pub fn is_given(&self) -> bool {
         !self.words.is_empty()
     }
 
-    /// Tells whether it sees to it that the ranks have the shim.
+    /// Tells whether the command line sees to it that the ranks have the shim.
     pub fn brings_shim(&self) -> bool {
         self.by_scr_run || self.words.iter().any(|word| word.contains("libscr_preload.so"))
     }
 
-    /// Writes it as a shell has to see it; an example if there is none.
+    /// Writes the line as a shell has to see it; an example if there is none.
     pub fn line(&self) -> String {
         match self.words.is_empty() {
             true => "mpirun -n 4 ./app".to_owned(),
@@ -100,7 +94,6 @@ impl Command {
         }
     }
 
-    /// Looks at the program, if one is named.
     pub fn look(&self) -> Looked {
         let Some(first) = self.words.first() else { return Looked::default() };
         let is_launcher = LAUNCHERS.iter().any(|name| {
@@ -110,12 +103,12 @@ impl Command {
         let launcher = is_launcher.then(|| Launcher::of(first, || version_of(first)));
         let program = match launcher {
             Some(launcher) => {
-                let line = LauncherLine::new(launcher, &self.words, crate::job::can_run);
+                let line = LauncherLine::new(launcher, &self.words, can_run);
                 line.program().first().cloned()
             }
             None => Some(first.clone()),
         };
-        let path = program.as_deref().and_then(find);
+        let path = program.as_deref().and_then(find_command);
         let Some(path) = path else {
             let what = match &program {
                 Some(word) => format!("there is no program {word} that can be run"),
@@ -138,23 +131,10 @@ fn name_of(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or_default()
 }
 
-/// What a launcher calls itself.
 fn version_of(launcher: &str) -> String {
     let output =
         std::process::Command::new(launcher).arg("--version").stdin(Stdio::null()).output();
     output.map(|told| String::from_utf8_lossy(&told.stdout).into_owned()).unwrap_or_default()
-}
-
-/// The file that a word starts.
-fn find(word: &str) -> Option<PathBuf> {
-    if !crate::job::can_run(word) {
-        return None;
-    }
-    if word.contains('/') {
-        return Some(PathBuf::from(word));
-    }
-    let places = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&places).map(|place| place.join(word)).find(|path| path.is_file())
 }
 
 /// A launcher of one MPI starts a program of another as so many worlds of one rank.
@@ -227,7 +207,7 @@ fn look(path: &Path) -> Looked {
     looked
 }
 
-/// What is to be said of a program that is not linked with an MPI: it may load one.
+/// The finding on a program that is not linked with an MPI: it may load one.
 fn without_mpi(path: &Path, libraries: &[(String, Option<String>)]) -> Finding {
     let (id, shown) = ("program-without-mpi", path.display());
     let cure = format!("ldd {} | grep -i mpi", quoted(&path.display().to_string()));
@@ -246,7 +226,6 @@ fn without_mpi(path: &Path, libraries: &[(String, Option<String>)]) -> Finding {
     Finding::fault(id, what, cure)
 }
 
-/// Whether the program or library calls dlopen.
 fn loads_libraries(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let Ok(mut stream) = ElfStream::<AnyEndian, _>::open_stream(file) else { return false };
@@ -257,14 +236,12 @@ fn loads_libraries(path: &Path) -> bool {
         .any(|symbol| symbol.is_undefined() && name(symbol).is_ok_and(|it| it == "dlopen"))
 }
 
-/// Whether the program is known to start or load others.
 fn is_interpreter(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
     INTERPRETERS.iter().any(|known| name.strip_prefix(known).is_some_and(is_version))
 }
 
-/// What the head of a program says.
 struct Binary {
     /// The loader that it asks for.
     interpreter: Option<String>,
@@ -273,7 +250,7 @@ struct Binary {
 }
 
 impl Binary {
-    /// `None`: it is no ELF file.
+    /// `None` if it is no ELF file.
     fn read(mut file: &File) -> Option<Binary> {
         let mut magic = [0; 4];
         file.read_exact(&mut magic).ok()?;
@@ -291,8 +268,8 @@ impl Binary {
     }
 }
 
-/// Names of all shared libraries, and where the loader finds them. The loader lists them; the
-/// program is not run. `None`: this loader cannot.
+/// Names of all shared libraries, and where the loader finds them: it lists them without running
+/// the program. `None` if this loader cannot.
 fn libraries(loader: &str, program: &Path) -> Option<Vec<(String, Option<String>)>> {
     let output = std::process::Command::new(loader)
         .arg("--list")

@@ -4,30 +4,28 @@ use indicatif::HumanBytes;
 use maud::{Markup, html};
 use scr_core::operations::report::{Close, Point, RunStory, RunsReport, waste};
 
-use super::plot::{Bar, Chart, HEIGHT, Marker, Scale, Series, WIDTH, bars, bars_height, px};
-use super::text::{counted, pace_rate, passed_of_all, slowest_first};
-use super::{lasted, rate, thinned};
+use super::plot::{
+    Bar, Chart, HEIGHT, Marker, Scale, Series, WIDTH, bars, bars_height, px, thinned,
+};
+use super::tables::{pace_rate, passed_of_all, slowest_first};
+use crate::base::words::{counted, lasted, rate};
 
-/// Points that a line has at most.
 const POINTS: usize = 400;
 /// Runs that the time line has at most; the newest are shown.
 const LANES: usize = 16;
-/// Failures that are drawn; the newest.
+/// The newest failures are drawn.
 const FAILURES: usize = 12;
-/// Nodes that are drawn; the slowest.
+/// The slowest nodes are drawn.
 const NODES: usize = 6;
 
-/// A chart: what it is, what it shows in words, its height, its picture.
 pub struct Figure {
     pub title: &'static str,
     pub say: String,
     pub height: f64,
     pub picture: Markup,
-    /// Names of its colours.
     pub legend: Vec<(&'static str, usize)>,
 }
 
-/// Draws all charts for which there is something to draw.
 pub fn all(report: &RunsReport) -> Vec<Figure> {
     let figures = [
         time_line(report),
@@ -132,31 +130,28 @@ fn by_number(
     })
 }
 
-/// One number of each checkpoint, as a line.
 fn line(
     report: &RunsReport,
     name: &'static str,
     colour: usize,
     of: fn(&Point) -> Option<f64>,
 ) -> Series {
-    Series { name, colour, points: values(report, of), joined: true }
+    Series { name, colour, points: values(report, of) }
 }
 
 fn seconds(report: &RunsReport) -> Option<Figure> {
-    let of = |name, colour, of: fn(&Point) -> Option<f64>| line(report, name, colour, of);
     let series = vec![
-        of("Write and seal", 3, |point| point.cost_seconds),
-        of("Seal", 1, |point| point.seal_seconds),
-        of("Flush", 2, |point| point.flush_seconds),
+        line(report, "Write and seal", 3, |point| point.cost_seconds),
+        line(report, "Seal", 1, |point| point.seal_seconds),
+        line(report, "Flush", 2, |point| point.flush_seconds),
     ];
     by_number(report, "What a checkpoint takes", series, &lasted)
 }
 
 fn rates(report: &RunsReport) -> Option<Figure> {
-    let of = |name, colour, of: fn(&Point) -> Option<f64>| line(report, name, colour, of);
     let series = vec![
-        of("Seal", 1, |point| rate(point.bytes, point.seal_seconds)),
-        of("Flush", 2, |point| rate(point.bytes, point.flush_seconds)),
+        line(report, "Seal", 1, |point| rate(point.bytes, point.seal_seconds)),
+        line(report, "Flush", 2, |point| rate(point.bytes, point.flush_seconds)),
     ];
     by_number(report, "Bandwidth, all nodes together", series, &speed)
 }
@@ -262,7 +257,7 @@ fn interval(report: &RunsReport) -> Option<Figure> {
     let y_max = (most * 2.0).clamp(0.001, 1.0);
     let points = (0..=240).map(|part| (at(part), waste(at(part), costs)));
     let points = points.filter(|(_, part)| *part <= y_max).collect();
-    let curve = Series { name: "time wasted", colour: 1, points, joined: true };
+    let curve = Series { name: "time wasted", colour: 1, points };
     let chart = Chart {
         x_scale: Scale::across(low, high).in_factors(),
         x: &lasted,

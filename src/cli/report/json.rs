@@ -1,22 +1,19 @@
 //! The report for programs: times as ISO 8601 (UTC), durations in seconds.
 
 use scr_core::operations::report::{Advice, Failure, Point, RunStory, RunsReport, waste};
-use scr_core::records::{RunPace, Timestamp};
+use scr_core::records::RunPace;
 use serde_json::{Value, json};
 
-/// ISO 8601 in UTC.
-fn iso(seconds: u64) -> String {
-    Timestamp::from_unix_seconds(seconds).in_utc()
-}
+use crate::base::words::iso;
 
-/// Writes the whole report as JSON.
 pub fn of(report: &RunsReport) -> Value {
+    let nodes = report.paces().into_iter().map(|(host, paces)| node(host, paces));
     json!({
         "prefix": report.prefix.to_string_lossy(),
         "has_log": report.has_log,
         "running_seconds": report.running_seconds(),
         "runs": report.runs.iter().map(run).collect::<Vec<_>>(),
-        "nodes": report.paces().into_iter().map(node).collect::<Vec<_>>(),
+        "nodes": nodes.collect::<Vec<_>>(),
         "failures": report.failures.iter().map(failure).collect::<Vec<_>>(),
         "interval": report.advice.as_ref().map(advice),
         "unreadable": report.unreadable.iter().map(|one| &one.text).collect::<Vec<_>>(),
@@ -30,7 +27,7 @@ fn run(run: &RunStory) -> Value {
         })
     });
     let from = run.went_on_from.as_ref().map(|(id, name)| json!({ "id": id, "name": name }));
-    let nodes = run.paces.iter().map(|(host, paces)| node((host, *paces)));
+    let nodes = run.paces.iter().map(|(host, paces)| node(host, *paces));
     json!({
         "job": run.job,
         "user": run.user,
@@ -52,7 +49,7 @@ fn run(run: &RunStory) -> Value {
     })
 }
 
-fn node((host, [sealed, flushed]): (&str, [RunPace; 2])) -> Value {
+fn node(host: &str, [sealed, flushed]: [RunPace; 2]) -> Value {
     json!({
         "node": host,
         "sealed_bytes": sealed.bytes,

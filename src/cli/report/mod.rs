@@ -4,17 +4,18 @@ mod charts;
 mod json;
 mod page;
 mod plot;
+mod tables;
 mod text;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use indicatif::HumanBytes;
 use scr_core::error::Error;
 use scr_core::operations::report::{RunsReport, read_report};
-use scr_core::records::RunPace;
 
-/// Arguments of `scr report`.
+use crate::base::say;
+use crate::base::settings::{existing, load_settings, prefix_or_default};
+
 #[derive(clap::Args)]
 #[command(after_help = "\
 The log of events tells of every launch; without it (SCR_LOG_ENABLE=0) there is the last one only, \
@@ -53,20 +54,19 @@ fn hours(text: &str) -> std::result::Result<f64, String> {
     fits.ok_or_else(|| "a number of hours is greater than 0".to_owned())
 }
 
-/// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
     let named = args.prefix.as_deref().or(args.named.as_deref());
-    let prefix = super::prefix_or_default(named);
+    let prefix = prefix_or_default(named);
     let prefix = std::path::absolute(&prefix).unwrap_or(prefix);
-    let report = match super::existing(&prefix).and_then(|()| read(args, &prefix)) {
+    let report = match existing(&prefix).and_then(|()| read(args, &prefix)) {
         Ok(report) => report,
-        Err(error) => return super::finish("report", Err(error)),
+        Err(error) => return say::finish("report", Err(error)),
     };
-    report.unreadable.iter().for_each(|what| crate::tell("report", what.id, &what.text));
+    report.unreadable.iter().for_each(|what| say::tell("report", what.id, &what.text));
     let printed = match (&args.html, args.json) {
-        (Some(file), _) => super::finish("report", write_page(file, &report)),
-        (None, true) => super::print(&format!("{:#}\n", json::of(&report))),
-        (None, false) => super::print(&text::of(&report)),
+        (Some(file), _) => say::finish("report", write_page(file, &report)),
+        (None, true) => say::print(&format!("{:#}\n", json::of(&report))),
+        (None, false) => say::print(&text::of(&report)),
     };
     match (report.runs.is_empty(), report.unreadable.is_empty()) {
         (_, false) => ExitCode::from(2),
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn read(args: &Args, prefix: &Path) -> scr_core::error::Result<RunsReport> {
-    let (settings, _) = super::load_settings(Some(&prefix.to_string_lossy()))?;
+    let (settings, _) = load_settings(Some(&prefix.to_string_lossy()))?;
     let mtbf_seconds = args.mtbf.map(|hours| hours * 3600.0);
     read_report(&settings, prefix, args.job.as_deref(), mtbf_seconds)
 }
@@ -85,62 +85,4 @@ fn write_page(file: &Path, report: &RunsReport) -> scr_core::error::Result<Strin
     std::fs::write(file, page::of(report).into_string())
         .map_err(|error| Error::io("cannot write", file, error))?;
     Ok(format!("{}\n", file.display()))
-}
-
-/// A time in words that fit its size.
-fn lasted(seconds: f64) -> String {
-    match seconds {
-        0.0 => "0 s".to_owned(),
-        s if s < 1.0 => format!("{:.0} ms", s * 1000.0),
-        s if s < 10.0 => format!("{s:.1} s"),
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
-        s => format!("{:.1} days", s / 86_400.0),
-    }
-}
-
-/// Writes how fast a node is, as `1.20 GiB/s`; nothing if it has moved nothing.
-pub fn speed(pace: &RunPace) -> String {
-    let rate = rate(pace.bytes, Some(pace.seconds()));
-    rate.map(|rate| format!("{}/s", HumanBytes(rate as u64))).unwrap_or_default()
-}
-
-/// Bytes in a second; `None` if the time is too short to tell.
-fn rate(bytes: u64, seconds: Option<f64>) -> Option<f64> {
-    seconds.filter(|seconds| *seconds > 0.0 && bytes > 0).map(|seconds| bytes as f64 / seconds)
-}
-
-/// Every `n`-th of a long list, its last one included, so that `most` are left.
-fn thinned<T>(all: Vec<T>, most: usize) -> Vec<T> {
-    let step = all.len().div_ceil(most.max(1)).max(1);
-    let last = all.len().saturating_sub(1);
-    all.into_iter()
-        .enumerate()
-        .filter(|(at, _)| (last - at).is_multiple_of(step))
-        .map(|(_, x)| x)
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lists_are_thinned_and_keep_their_end() {
-        assert_eq!(thinned(vec![1, 2, 3], 9), [1, 2, 3]);
-        let few = thinned((0..1000).collect(), 10);
-        assert_eq!((few.len(), few.last()), (10, Some(&999)));
-        assert!(thinned(Vec::<u8>::new(), 3).is_empty());
-    }
-
-    #[test]
-    fn times_are_told_in_units_that_fit() {
-        for (seconds, text) in
-            [(0.0, "0 s"), (0.25, "250 ms"), (2.5, "2.5 s"), (600.0, "10 min"), (7200.0, "2.0 h")]
-        {
-            assert_eq!(lasted(seconds), text);
-        }
-        assert_eq!((rate(10, Some(2.0)), rate(10, Some(0.0))), (Some(5.0), None));
-    }
 }

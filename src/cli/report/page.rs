@@ -5,20 +5,16 @@ use scr_core::operations::report::RunsReport;
 use scr_core::records::Timestamp;
 
 use super::charts::{self, Figure};
-use super::plot::WIDTH;
-use super::text::{
-    FAILURE_HEADERS, NODE_HEADERS, PASSED_HEADERS, POINT_HEADERS, RUN_HEADERS, failure_cells,
-    nodes, passed_cells, passed_of_all, point_cells, run_cells, summary,
-};
-use super::thinned;
-use crate::halt::show;
+use super::plot::{WIDTH, thinned};
+use super::tables::{self, ReportTable};
+use super::text::summary;
+use crate::base::words::show;
 
 /// Rows of a table; of a longer one every n-th is shown.
 const ROWS: usize = 500;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Writes the whole page.
 pub fn of(report: &RunsReport) -> Markup {
     let title = format!("SCR report of {}", report.prefix.display());
     html! {
@@ -44,7 +40,7 @@ pub fn of(report: &RunsReport) -> Markup {
                             (chart(figure, at))
                         }
                     }
-                    (tables(report))
+                    @for one in tables::all(report) { (table(one)) }
                 }
             }
         }
@@ -83,29 +79,8 @@ fn chart(figure: &Figure, at: usize) -> Markup {
     }
 }
 
-fn tables(report: &RunsReport) -> Markup {
-    let runs: Vec<_> = report.runs.iter().map(|one| run_cells(one).to_vec()).collect();
-    let points: Vec<_> = report.points().map(|(_, one)| point_cells(one).to_vec()).collect();
-    let failures: Vec<_> = report.failures.iter().map(|one| failure_cells(one).to_vec()).collect();
-    let nodes: Vec<_> = nodes(report).iter().map(|one| one.to_vec()).collect();
-    let sums = passed_of_all(report);
-    let passed: Vec<_> = sums.iter().map(|(why, one)| passed_cells((why, one)).to_vec()).collect();
-    let troubles: Vec<_> = report
-        .runs
-        .iter()
-        .flat_map(|run| run.troubles.iter().map(|one| vec![show(run.started), one.clone()]))
-        .collect();
-    html! {
-        (table("Runs", &RUN_HEADERS, runs))
-        (table("Checkpoints", &POINT_HEADERS, points))
-        (table("Failures", &FAILURE_HEADERS, failures))
-        (table("Nodes, the slowest first", &NODE_HEADERS, nodes))
-        (table("Straight to the prefix", &PASSED_HEADERS, passed))
-        (table("Troubles", &["run of", "what"], troubles))
-    }
-}
-
-fn table(title: &str, headers: &[&str], rows: Vec<Vec<String>>) -> Markup {
+fn table(one: ReportTable) -> Markup {
+    let ReportTable { title, headers, rows, .. } = one;
     let count = rows.len();
     html! {
         @if count > 0 {

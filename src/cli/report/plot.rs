@@ -3,27 +3,22 @@
 
 use maud::{Markup, html};
 
-/// Size of a chart in its own units, which are about a pixel of a small screen.
+/// Width of a chart in its own units, which are about a pixel of a small screen.
 pub const WIDTH: f64 = 380.0;
-/// See [`WIDTH`].
 pub const HEIGHT: f64 = 230.0;
 
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 22.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
-/// Lines across a chart.
 const TICKS: f64 = 4.0;
 /// Letters that a label beside a bar has room for.
 const LABEL: usize = 44;
 
-/// What a line of a chart is: its name, the number of its colour, and its points.
 pub struct Series {
     pub name: &'static str,
     pub colour: usize,
     pub points: Vec<(f64, f64)>,
-    /// Points are joined by a line.
-    pub joined: bool,
 }
 
 /// A line from top to bottom with a word.
@@ -33,7 +28,6 @@ pub struct Marker {
     pub x: f64,
 }
 
-/// From values to places.
 pub struct Scale {
     low: f64,
     high: f64,
@@ -67,7 +61,6 @@ impl Scale {
         }
     }
 
-    /// Makes each step across a factor.
     pub fn in_factors(self) -> Scale {
         Scale { log: true, ..self }
     }
@@ -80,7 +73,6 @@ impl Scale {
         self.from + part.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Round values, a few of them.
     fn ticks(&self) -> Vec<f64> {
         if self.log {
             let (first, last) = (self.low.log10().ceil() as i32, self.high.log10().floor() as i32);
@@ -99,7 +91,6 @@ impl Scale {
     }
 }
 
-/// A chart of lines. `x` and `y` tell values in words; `x_name` is below the axis.
 pub struct Chart<'a> {
     pub x_scale: Scale,
     pub x: &'a dyn Fn(f64) -> String,
@@ -107,7 +98,7 @@ pub struct Chart<'a> {
     pub x_name: &'a str,
     pub series: &'a [Series],
     pub markers: &'a [Marker],
-    /// The largest value that is drawn; by default that of the points.
+    /// The largest value that is drawn, in place of that of the points.
     pub y_max: Option<f64>,
 }
 
@@ -148,10 +139,10 @@ impl Chart<'_> {
         let words: Vec<String> =
             one.points.iter().map(place).map(|(x, y)| format!("{},{}", px(x), px(y))).collect();
         html! {
-            @if one.joined && words.len() > 1 {
+            @if words.len() > 1 {
                 polyline class={ "line c" (one.colour) } points=(words.join(" ")) {}
             }
-            @if !one.joined || words.len() <= DOTS {
+            @if words.len() <= DOTS {
                 @for (point, (x, y)) in one.points.iter().zip(one.points.iter().map(place)) {
                     circle class={ "dot c" (one.colour) } cx=(px(x)) cy=(px(y)) r="3" {
                         title { (one.name) ": " ((self.y)(point.1)) " (" ((self.x)(point.0)) ")" }
@@ -174,10 +165,20 @@ impl Chart<'_> {
     }
 }
 
+/// Picks every `n`-th of a long list, its last one included, so that `most` are left.
+pub fn thinned<T>(all: Vec<T>, most: usize) -> Vec<T> {
+    let step = all.len().div_ceil(most.max(1)).max(1);
+    let last = all.len().saturating_sub(1);
+    all.into_iter()
+        .enumerate()
+        .filter(|(at, _)| (last - at).is_multiple_of(step))
+        .map(|(_, x)| x)
+        .collect()
+}
+
 /// Lines with more points than this have no dots.
 const DOTS: usize = 50;
 
-/// A bar: what it is, its value, its value in words, the number of its colour.
 pub struct Bar {
     pub label: String,
     pub value: f64,
@@ -185,12 +186,10 @@ pub struct Bar {
     pub colour: usize,
 }
 
-/// Returns the height of a chart of so many bars.
 pub fn bars_height(count: usize) -> f64 {
     (count as f64).mul_add(36.0, 8.0)
 }
 
-/// Draws bars, one below the other, each with its label above.
 pub fn bars(all: &[Bar]) -> Markup {
     let high = all.iter().map(|one| one.value).fold(1e-9, f64::max);
     html! {
@@ -212,7 +211,6 @@ fn short(label: &str) -> String {
     }
 }
 
-/// Rounds a place in the picture to a tenth.
 pub fn px(place: f64) -> f64 {
     (place * 10.0).round() / 10.0
 }
@@ -230,6 +228,14 @@ mod tests {
         let scale = Scale::across(0.0, 10.0);
         assert_eq!((scale.place(0.0), scale.place(10.0)), (LEFT, WIDTH - RIGHT));
         assert_eq!(scale.place(99.0), WIDTH - RIGHT);
+    }
+
+    #[test]
+    fn long_lists_are_thinned_and_keep_their_end() {
+        assert_eq!(thinned(vec![1, 2, 3], 9), [1, 2, 3]);
+        let few = thinned((0..1000).collect(), 10);
+        assert_eq!((few.len(), few.last()), (10, Some(&999)));
+        assert!(thinned(Vec::<u8>::new(), 3).is_empty());
     }
 
     #[test]

@@ -1,16 +1,12 @@
 //! The report for a terminal.
 
-use std::cmp::Ordering::Equal;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, Table, presets};
 use indicatif::HumanBytes;
 use scr_core::operations::report::{Advice, Close, Failure, Point, RunStory, RunsReport, waste};
-use scr_core::records::{RunPace, RunPassed};
 
-use super::{lasted, rate, speed};
-use crate::halt::show;
+use super::tables::{self, Keep, ReportTable, passed_of_all};
+use crate::base::words::{self, counted, lasted, show};
 
 /// Rows that a table has at most; the newest are shown.
 const ROWS: usize = 12;
@@ -18,30 +14,27 @@ const ROWS: usize = 12;
 /// Runs as short as that have no share of their time told: they are known to whole seconds.
 const SHARE_SECONDS_MIN: u64 = 60;
 
-/// Writes the whole report as text.
 pub fn of(report: &RunsReport) -> String {
     let mut text = String::new();
     for (name, sentence) in summary(report) {
         let _ = writeln!(text, "{name:<10}{sentence}"); // cannot fail
     }
-    let mut add = |title: &str, table: Option<Table>, more: usize| {
-        let Some(table) = table else { return };
-        let more = if more > 0 { format!(" ... and {more} more\n") } else { String::new() };
-        let _ = write!(text, "\n{title}\n{}\n{more}", table.trim_fmt()); // cannot fail
-    };
-    let older = |count: usize| count.saturating_sub(ROWS);
-    add("Runs", runs(report), older(report.runs.len()));
-    add("Checkpoints", points(report), older(report.points().count()));
-    add("Failures", failures(report), older(report.failures.len()));
-    let all = nodes(report);
-    let faster = older(all.len());
-    add("Nodes, the slowest first", table(NODE_HEADERS, 1, all.into_iter().take(ROWS)), faster);
-    add("Straight to the prefix", passed(report), 0);
-    add("Troubles", troubles(report), older(report.runs.iter().map(|r| r.troubles.len()).sum()));
+    for ReportTable { title, headers, words, rows, keep } in tables::all(report) {
+        let more = if keep == Keep::All { 0 } else { rows.len().saturating_sub(ROWS) };
+        let shown = match keep {
+            Keep::First => &rows[..rows.len() - more],
+            _ => &rows[more..],
+        };
+        if !shown.is_empty() {
+            let mut table = words::table(headers, words);
+            table.add_rows(shown.iter().cloned());
+            let more = if more > 0 { format!(" ... and {more} more\n") } else { String::new() };
+            let _ = write!(text, "\n{title}\n{}\n{more}", table.trim_fmt()); // cannot fail
+        }
+    }
     text
 }
 
-/// Tells the report in a few sentences, each with a word for what it is about.
 pub fn summary(report: &RunsReport) -> Vec<(&'static str, String)> {
     let mut all = vec![("prefix", report.prefix.display().to_string())];
     let (Some(first), Some(last)) = (report.runs.first(), report.runs.last()) else {
@@ -103,7 +96,6 @@ fn written(report: &RunsReport) -> String {
     text
 }
 
-/// What flushes cost, and what they were spared.
 fn flushed(report: &RunsReport) -> Option<String> {
     let sum = |of: fn(&Point) -> bool| {
         let all = report.points().filter(|(_, point)| of(point)).map(|(_, point)| point.bytes);
@@ -123,7 +115,6 @@ fn flushed(report: &RunsReport) -> Option<String> {
     ))
 }
 
-/// How long checkpoints were written and not protected yet.
 fn exposed(report: &RunsReport) -> Option<String> {
     let all = report.points().filter_map(|(_, point)| point.exposed_seconds);
     let mut all: Vec<f64> = all.collect();
@@ -154,12 +145,7 @@ fn survived(report: &RunsReport) -> Option<String> {
     ))
 }
 
-/// Counts in words: `1 run`, `2 runs`.
-pub fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-/// Tells what is advised, and what it rests on.
+/// Tells which interval is advised, and what that rests on.
 pub fn interval(one: &Advice) -> Vec<String> {
     let costs = &one.costs;
     let what = if costs.whole { "" } else { " (its seal alone; the log would tell all of it)" };
@@ -186,171 +172,4 @@ pub fn interval(one: &Advice) -> Vec<String> {
         ));
     }
     all
-}
-
-/// Sums up what went straight to the prefix in all runs, by reason.
-pub fn passed_of_all(report: &RunsReport) -> BTreeMap<&str, RunPassed> {
-    let mut sums: BTreeMap<&str, RunPassed> = BTreeMap::new();
-    for (reason, one) in report.runs.iter().flat_map(|run| &run.passed) {
-        let sum = sums.entry(reason).or_default();
-        sum.files = sum.files.saturating_add(one.files);
-        sum.bytes = sum.bytes.saturating_add(one.bytes);
-        if sum.example.is_empty() {
-            sum.example.clone_from(&one.example);
-        }
-    }
-    sums
-}
-
-/// A table whose columns from `words` on are numbers; `None` without rows.
-fn table<const N: usize>(
-    headers: [&str; N],
-    words: usize,
-    rows: impl IntoIterator<Item = [String; N]>,
-) -> Option<Table> {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(headers);
-    for column in table.column_iter_mut().skip(words) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for row in rows {
-        table.add_row(row);
-    }
-    (table.row_count() > 0).then_some(table)
-}
-
-/// The headers of [`run_cells`].
-pub const RUN_HEADERS: [&str; 7] =
-    ["began", "job", "went on from", "end", "ranks", "lasted", "checkpoints"];
-
-/// Writes a run as a table's row.
-pub fn run_cells(run: &RunStory) -> [String; 7] {
-    let from = run.went_on_from.as_ref().map(|(_, name)| name.clone());
-    let rebuilt = if run.rebuilt { " (rebuilt)" } else { "" };
-    [
-        show(run.started),
-        run.job.clone(),
-        from.map(|name| name + rebuilt).unwrap_or_default(),
-        run.close.text().to_owned(),
-        format!("{} on {}", run.ranks, run.nodes),
-        lasted(run.seen.saturating_sub(run.started) as f64),
-        run.points.len().to_string(),
-    ]
-}
-
-fn runs(report: &RunsReport) -> Option<Table> {
-    let skip = report.runs.len().saturating_sub(ROWS);
-    table(RUN_HEADERS, 4, report.runs.iter().skip(skip).map(run_cells))
-}
-
-/// The headers of [`point_cells`].
-pub const POINT_HEADERS: [&str; 10] = [
-    "sealed",
-    "name",
-    "files",
-    "bytes",
-    "cost",
-    "exposed",
-    "seal",
-    "seal rate",
-    "flush",
-    "flush rate",
-];
-
-/// Writes a checkpoint as a table's row.
-pub fn point_cells(point: &Point) -> [String; 10] {
-    let time = |seconds: Option<f64>| seconds.map(lasted).unwrap_or_default();
-    let speed = |seconds| {
-        let rate = rate(point.bytes, seconds);
-        rate.map(|rate| format!("{}/s", HumanBytes(rate as u64))).unwrap_or_default()
-    };
-    let failed = point.failed.as_ref().map(|_| "failed".to_owned());
-    [
-        show(point.sealed),
-        point.name.clone(),
-        point.files.to_string(),
-        HumanBytes(point.bytes).to_string(),
-        time(point.cost_seconds),
-        time(point.exposed_seconds),
-        time(point.seal_seconds),
-        speed(point.seal_seconds),
-        failed.unwrap_or_else(|| time(point.flush_seconds)),
-        speed(point.flush_seconds),
-    ]
-}
-
-fn points(report: &RunsReport) -> Option<Table> {
-    let skip = report.points().count().saturating_sub(ROWS);
-    table(POINT_HEADERS, 2, report.points().skip(skip).map(|(_, point)| point_cells(point)))
-}
-
-/// The headers of [`failure_cells`].
-pub const FAILURE_HEADERS: [&str; 5] = ["failed", "next run", "went on from", "lost", "saved"];
-
-/// Writes a failure as a table's row.
-pub fn failure_cells(one: &Failure) -> [String; 5] {
-    // What nobody has seen fail was alive at its last sign.
-    let (after, more) = if one.exact { ("", "") } else { ("after ", " or more") };
-    [
-        format!("{after}{}", show(one.seen)),
-        one.next.map(show).unwrap_or_default(),
-        one.went_on_from.as_ref().map(|(_, name)| name.clone()).unwrap_or_default(),
-        format!("{}{more}", lasted(one.lost_seconds as f64)),
-        lasted(one.saved_seconds as f64),
-    ]
-}
-
-fn failures(report: &RunsReport) -> Option<Table> {
-    let skip = report.failures.len().saturating_sub(ROWS);
-    table(FAILURE_HEADERS, 3, report.failures.iter().skip(skip).map(failure_cells))
-}
-
-/// The headers of [`nodes`].
-pub const NODE_HEADERS: [&str; 5] = ["node", "sealed", "seal rate", "flushed", "flush rate"];
-
-/// Writes a row of a table for each node, the slowest to seal first.
-pub fn nodes(report: &RunsReport) -> Vec<[String; 5]> {
-    let cells = |(host, [sealed, flushed]): &(&str, [RunPace; 2])| {
-        let bytes = |pace: &RunPace| HumanBytes(pace.bytes).to_string();
-        [(*host).to_owned(), bytes(sealed), speed(sealed), bytes(flushed), speed(flushed)]
-    };
-    slowest_first(report).iter().map(cells).collect()
-}
-
-/// Sorts the nodes by the rate of their seals, then of their flushes, the slowest first.
-pub fn slowest_first(report: &RunsReport) -> Vec<(&str, [RunPace; 2])> {
-    let mut all: Vec<_> = report.paces().into_iter().collect();
-    let rates = |paces: &[RunPace; 2]| paces.each_ref().map(|pace| pace_rate(pace).unwrap_or(0.0));
-    all.sort_by(|(_, one), (_, other)| rates(one).partial_cmp(&rates(other)).unwrap_or(Equal));
-    all
-}
-
-/// Returns the bytes in a second of a node.
-pub fn pace_rate(pace: &RunPace) -> Option<f64> {
-    rate(pace.bytes, Some(pace.seconds()))
-}
-
-/// The headers of [`passed_cells`].
-pub const PASSED_HEADERS: [&str; 4] = ["reason", "as", "files", "bytes"];
-
-/// Writes a reason as a table's row.
-pub fn passed_cells((reason, one): (&str, &RunPassed)) -> [String; 4] {
-    let bytes = HumanBytes(one.bytes).to_string();
-    [reason.to_owned(), one.example.clone(), one.files.to_string(), bytes]
-}
-
-fn passed(report: &RunsReport) -> Option<Table> {
-    let all = passed_of_all(report);
-    table(PASSED_HEADERS, 2, all.iter().map(|(reason, one)| passed_cells((reason, one))))
-}
-
-fn troubles(report: &RunsReport) -> Option<Table> {
-    let all: Vec<[String; 2]> = report
-        .runs
-        .iter()
-        .flat_map(|run| run.troubles.iter().map(|one| [show(run.started), one.clone()]))
-        .collect();
-    let skip = all.len().saturating_sub(ROWS);
-    table(["run of", "what"], 2, all.into_iter().skip(skip))
 }

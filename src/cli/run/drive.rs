@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use scr_core::error::Result;
 use scr_core::events;
@@ -19,17 +19,18 @@ use scr_core::operations::{
 use scr_core::params::keys;
 use scr_core::system::{hostname, unix_seconds};
 
-use super::setup::{NODE_VARIABLES, Setup};
-use super::step::{self, Signals};
-use super::{say, warn};
-use crate::halt::IMMEDIATE;
+use super::setup::Setup;
+use super::step::{self, Signals, warn};
+use crate::base::job::{LIMIT, NODE_VARIABLES, SKEW};
+use crate::base::say;
+use crate::base::settings::load_settings;
+use crate::rescue::saved;
+use crate::rescue::scavenge::scavenge;
+use crate::watch::halt::IMMEDIATE;
 
-/// Clocks of this node and of the file system that has the prefix may differ.
-const SKEW: Duration = Duration::from_secs(5);
 /// What a shell reports for SIGTERM.
 const TERMINATED: u8 = 143;
 
-/// Runs the program as often as the policy says; returns the exit status.
 pub fn drive(setup: Setup) -> Result<u8> {
     let signals = Signals::new()?;
     if setup.is_off {
@@ -74,6 +75,10 @@ fn begin_allocation(setup: &Setup) -> Result<()> {
         );
     }
     Ok(())
+}
+
+fn say(text: &str) {
+    say::narrate("run", text);
 }
 
 struct Driver<'a> {
@@ -278,22 +283,15 @@ impl Driver<'_> {
         }
         // The program may have said by SCR_Config where they are.
         let prefix = self.setup.prefix.display().to_string();
-        let loaded = crate::load_settings(Some(&prefix)).map(|(settings, _)| settings);
+        let loaded = load_settings(Some(&prefix)).map(|(settings, _)| settings);
         let settings = loaded.unwrap_or_else(|_| self.setup.settings.clone());
         let nodes =
             self.nodes.hosts.iter().filter(|host| !self.nodes.down.contains_key(&host.name));
         let nodes = nodes.map(|host| host.name.clone()).collect();
         let setup = self.setup;
-        let answer = crate::scavenge::scavenge(
-            &settings,
-            &setup.environment,
-            nodes,
-            None,
-            &setup.shell,
-            crate::scavenge::LIMIT,
-        );
+        let answer = scavenge(&settings, &setup.environment, nodes, None, &setup.shell, LIMIT);
         match answer {
-            Ok(done) => crate::scavenge::lines(&done).iter().for_each(|line| match line.id {
+            Ok(done) => saved::lines(&done).iter().for_each(|line| match line.id {
                 Some(id) => warn(id, &line.text),
                 None => say(&line.text),
             }),
@@ -304,7 +302,6 @@ impl Driver<'_> {
         }
     }
 
-    /// Says why there are no more launches; returns the exit status.
     fn stopped(&self, why: &Stop) -> u8 {
         match why {
             Stop::Done => {}

@@ -12,27 +12,23 @@ use scr_core::operations::run::{
 use scr_core::params::{Environment, Settings, keys, words};
 use scr_core::system::{may_write, unix_seconds};
 
-use super::Args;
 use super::step::WatchdogLimits;
-use crate::job::{can_run, hosts, shell, tests};
+use crate::base::job::{can_run, hosts, shell, tests};
+use crate::base::process::own_path;
+use crate::base::settings::load_settings;
 
 /// The shim, seen from the directory of this program.
 const SHIM: &str = "../lib/libscr_preload.so";
 /// How long a launcher may take to say its version.
 const VERSION_MAX: Duration = Duration::from_secs(20);
-/// Variables that name the nodes of a launch; what we say of them holds.
-pub const NODE_VARIABLES: [&str; 3] =
-    ["OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE"];
 
-/// All that a run needs to know.
 pub struct Setup {
     pub prefix: PathBuf,
     pub limits: Limits,
     pub watchdog: Option<WatchdogLimits>,
-    /// The command, and that for launches which have a checkpoint.
+    /// Of `line` and `restart` the latter is for launches that have a checkpoint.
     pub line: LauncherLine,
     pub restart: Option<LauncherLine>,
-    /// Variables for the program.
     pub variables: Environment,
     pub manager: Box<dyn Manager>,
     /// False: nothing is known of any node but this one, and the line is left alone.
@@ -47,7 +43,6 @@ pub struct Setup {
     pub patterns: Vec<String>,
     /// SCR is switched off: the command is run as it is, once.
     pub is_off: bool,
-    /// No scavenge after the last run.
     pub no_scavenge: bool,
     /// The program calls SCR, and the shim is not there to bring SCR's variables to other nodes.
     pub by_calls: bool,
@@ -55,10 +50,66 @@ pub struct Setup {
     pub environment: Environment,
 }
 
+#[derive(clap::Args)]
+#[command(after_help = "\
+The exit status is that of the program: of its last launch, 128 and the signal's number if one \
+killed it; 1 if there was no launch. SCR_RUNS, SCR_MIN_NODES, SCR_EXCLUDE_NODES, SCR_NODELIST, \
+SCR_NODE_TESTS, SCR_RETRIES, SCR_REMOTE_SHELL and SCR_WATCHDOG_TIMEOUT count from the environment \
+and from the configuration file. In the words of the program {latest} is replaced by the name of \
+the newest checkpoint (checkpoint.20), {latest_id} by its id (20), {nodes} by the list of healthy \
+nodes; SCR_LATEST_NAME and SCR_LATEST_PATH are in its environment. \
+Examples:\n
+    scr run -- mpirun -n 8 ./app                  once, under SCR
+    scr run --runs 4 -- srun -N 4 -n 8 ./app      in an allocation of 5 nodes: one is a spare
+    scr run --runs -1 --nodes 4 --hostfile hosts -- mpirun -n 8 ./app
+    scr run --runs 3 --restart-command 'mpirun ./app --from {latest_id}' -- mpirun ./app")]
+pub struct Args {
+    /// Launches in all, the first included; -1: as many as it takes. SCR_RUNS by default.
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
+    runs: Option<i64>,
+    /// Use so many nodes; the others of the allocation are spares. By default as many as the line
+    /// of srun or flux run asks for (-N 4).
+    #[arg(short = 'N', long, value_name = "N")]
+    nodes: Option<usize>,
+    /// Healthy nodes that a launch needs. By default SCR_MIN_NODES, else --nodes, else as many as
+    /// the launch before had, else all of the allocation.
+    #[arg(short, long, value_name = "N")]
+    min_nodes: Option<usize>,
+    /// Never use these nodes, as `node[3,7]`.
+    #[arg(short = 'x', long, value_name = "HOSTS")]
+    exclude: Option<String>,
+    /// The nodes of the allocation, if no resource manager knows them.
+    #[arg(long, value_name = "FILE")]
+    hostfile: Option<PathBuf>,
+    /// Seconds between the end of a launch and the next.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pause: Duration,
+    /// The command for launches that have a checkpoint to go on from.
+    #[arg(long, value_name = "COMMAND")]
+    restart_command: Option<String>,
+    /// Leave in the nodes' caches what only they have after the last run (see scr scavenge).
+    #[arg(long)]
+    no_scavenge: bool,
+    /// The program calls SCR itself: leave the shim out.
+    #[arg(long)]
+    api: bool,
+    /// The run's prefix directory; SCR_PREFIX or the working directory by default.
+    #[arg(long, value_name = "DIRECTORY")]
+    prefix: Option<String>,
+    /// The launcher, its options, the program and its arguments.
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| format!("{text} is no number of seconds"))?;
+    Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
+}
+
 impl Setup {
-    /// Looks at everything; nothing has been started or changed yet.
+    // Nothing has been started or changed yet.
     pub fn new(args: &Args) -> Result<Setup> {
-        let (settings, environment) = crate::load_settings(args.prefix.as_deref())?;
+        let (settings, environment) = load_settings(args.prefix.as_deref())?;
         let prefix = checked_prefix(&settings)?;
         let is_off = !settings.get(keys::ENABLE);
         let line = parse(&args.command)?;
@@ -101,7 +152,11 @@ impl Setup {
             tries: settings.get(keys::RETRIES).saturating_add(1),
             min_nodes: args.min_nodes.or(settings.get_optional(keys::MIN_NODES).map(count)),
             nodes: args.nodes.or_else(|| line.own_nodes()),
-            patterns: patterns(&settings),
+            patterns: settings
+                .family(keys::CHECKPOINT_PATTERN)
+                .into_iter()
+                .map(|(_, text)| text)
+                .collect(),
             prefix,
             line,
             restart,
@@ -130,10 +185,6 @@ fn checked_prefix(settings: &Settings) -> Result<PathBuf> {
         return Err(Error::Refused(format!("nothing can be written to {}", prefix.display())));
     }
     Ok(found)
-}
-
-fn patterns(settings: &Settings) -> Vec<String> {
-    settings.family(keys::CHECKPOINT_PATTERN).into_iter().map(|(_, text)| text).collect()
 }
 
 /// Takes a command line apart; its first word has to be there.
@@ -173,11 +224,8 @@ fn manager(
     }
 }
 
-/// Finds the shim that belongs to this program.
 pub fn shim() -> Result<PathBuf> {
-    let program = std::env::current_exe()
-        .map_err(|error| Error::io("cannot find", "this program's own file", error))?;
-    let path = program.parent().unwrap_or(Path::new("/")).join(SHIM);
+    let path = own_path()?.parent().unwrap_or(Path::new("/")).join(SHIM);
     std::fs::canonicalize(&path).map_err(|_| {
         Error::Missing(format!(
             "the shim is not there: {}; --api leaves it out, for programs that call SCR themselves",

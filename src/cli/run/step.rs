@@ -1,13 +1,12 @@
 //! One launch: its process, the signals that are passed on to it, and the watchdog.
 
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use scr_core::error::{Error, Result};
-use scr_core::log::messages;
+use scr_core::log::messages::{self, Id};
 use scr_core::operations::run::End;
 use scr_core::operations::{read_flush_file, read_halt_file, read_index};
 use scr_core::params::{Settings, keys};
@@ -17,18 +16,21 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SI
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 
-use super::warn;
-use crate::halt::IMMEDIATE;
+use crate::base::process::exit_code;
+use crate::base::say;
+use crate::watch::halt::IMMEDIATE;
+
+pub fn warn(id: Id, text: &str) {
+    say::tell("run", id, text);
+}
 
 /// Between two looks at the files that tell of progress.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a launch may take to end after it was asked to.
 const END_MAX: Duration = Duration::from_secs(20);
 
-/// Signals that this process gets.
 pub struct Signals(Receiver<Signal>);
 
-/// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Signal {
     number: i32,
@@ -37,7 +39,6 @@ struct Signal {
 }
 
 impl Signals {
-    /// Makes signals come here from now on.
     pub fn new() -> Result<Signals> {
         let wanted = [SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
         let mut signals = SignalsInfo::<WithOrigin>::new(wanted)
@@ -55,7 +56,7 @@ impl Signals {
         Ok(Signals(receiver))
     }
 
-    /// The next one, if it comes within `limit`. The thread that receives them does not end.
+    /// The next one that comes within `limit`. The thread that receives them does not end.
     fn next(&self, limit: Duration) -> Option<Signal> {
         match self.0.recv_timeout(limit) {
             Ok(signal) => Some(signal),
@@ -71,7 +72,7 @@ impl Signals {
     pub fn pause(&self, length: Duration) -> Option<i32> {
         let begin = Instant::now();
         while let Some(left) = length.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) {
-            if let Some(signal) = self.next(left).filter(|signal| ends(signal.number)) {
+            if let Some(signal) = self.next(left).filter(|signal| wants_end(signal.number)) {
                 return Some(signal.number);
             }
         }
@@ -79,8 +80,7 @@ impl Signals {
     }
 }
 
-/// Whether whoever sends it wants the end.
-fn ends(signal: i32) -> bool {
+fn wants_end(signal: i32) -> bool {
     [SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(&signal)
 }
 
@@ -159,13 +159,13 @@ pub fn run(
                 if !signal.by_key {
                     send_signal(child.id(), signal.number);
                 }
-                if ends(signal.number) {
+                if wants_end(signal.number) {
                     interrupted(signal.number);
                 }
             }
         }
         if let Some(status) = ended(&mut child)? {
-            return Ok(End::Exited(code(status)));
+            return Ok(End::Exited(status));
         }
         if looked.elapsed() < LOOK {
             continue;
@@ -188,8 +188,11 @@ pub fn run(
     }
 }
 
-fn ended(child: &mut Child) -> Result<Option<ExitStatus>> {
-    child.try_wait().map_err(|error| Error::Process(format!("cannot wait for the run: {error}")))
+fn ended(child: &mut Child) -> Result<Option<u8>> {
+    let status = child.try_wait();
+    let status =
+        status.map_err(|error| Error::Process(format!("cannot wait for the run: {error}")))?;
+    Ok(status.map(exit_code))
 }
 
 /// Ends a launch: launchers kill their ranks when they are asked to end; one that does not end is
@@ -200,17 +203,11 @@ fn kill(child: &mut Child, signals: &Signals) -> Result<u8> {
     loop {
         if let Some(status) = ended(child)? {
             // A run that was killed has failed, whatever its launcher says of it.
-            return Ok(code(status).max(1));
+            return Ok(status.max(1));
         }
         if begin.elapsed() > END_MAX {
             send_signal(child.id(), SIGKILL);
         }
         signals.next(LOOK);
     }
-}
-
-/// What a shell reports for this end.
-fn code(status: ExitStatus) -> u8 {
-    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(255);
-    u8::try_from(code).unwrap_or(255)
 }

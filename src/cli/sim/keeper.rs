@@ -14,84 +14,23 @@ use std::process::{Command, Stdio};
 use scr_core::error::{Error, Result};
 
 use super::namespace::{self, Mount};
-use super::node::{self, NODE_ETC, SCRATCH};
+use super::node::mount;
 use super::ordinary;
+use super::places::{NODE_ETC, SCRATCH};
+use super::plan::Plan;
 use super::state::{HEAD_ADDRESS, Node, State};
+use crate::base::process::own_path;
+use crate::base::say;
 
-/// What `scr sim start` hands to its keeper, and the keeper to its nodes.
-#[derive(Clone, Debug, clap::Args)]
-pub struct Plan {
-    /// Nodes that programs run on
-    #[arg(value_name = "NODES")]
-    pub nodes: usize,
-    /// Further nodes, used when one of the others is dead
-    #[arg(long, default_value_t = 0, value_name = "NODES")]
-    pub spare: usize,
-    /// Ranks that one node takes when mpirun is called by hand
-    #[arg(long, default_value_t = 2, value_name = "RANKS")]
-    pub slots: usize,
-    /// Size of a node's /dev/shm, as in "512m" (default: half of the memory)
-    #[arg(long, value_name = "SIZE")]
-    pub shm: Option<String>,
-    /// A directory below /tmp or /dev/shm that all nodes share, beside that of the start, that of
-    /// this installation, and the home (all others are private there)
-    #[arg(long, value_name = "DIR")]
-    pub share: Vec<PathBuf>,
-    /// End the cluster when this process ends
-    #[arg(long, value_name = "PID")]
-    pub owner: Option<u32>,
-}
-
-impl Plan {
-    /// Makes the plan of a cluster that is started here: its nodes see this directory, the home,
-    /// and the installation of this command, also where these are below a directory of their own.
-    pub fn started_here(&self) -> Result<Plan> {
-        let whole = |path: &PathBuf| {
-            std::path::absolute(path).map_err(|e| Error::io("cannot find", path.as_path(), e))
-        };
-        let named = self.share.iter().map(whole).collect::<Result<Vec<_>>>()?;
-        let own = own_path()?;
-        let found: Vec<PathBuf> = [
-            std::env::current_dir().ok(),
-            std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_dir()),
-            own.parent().and_then(Path::parent).map(Path::to_path_buf),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        Ok(Plan { share: node::shared(&named, &found), ..self.clone() })
-    }
-
-    /// The command line that carries the plan on.
-    fn arguments(&self) -> Vec<String> {
-        let mut words = vec![self.nodes.to_string()];
-        let mut option = |name: &str, value: String| words.push(format!("--{name}={value}"));
-        option("spare", self.spare.to_string());
-        option("slots", self.slots.to_string());
-        if let Some(size) = &self.shm {
-            option("shm", size.clone());
-        }
-        for dir in &self.share {
-            option("share", dir.display().to_string());
-        }
-        words
-    }
-}
-
-/// Makes a command of `scr` itself, with `sim --name NAME SUB`.
-pub fn own_command(state: &State, sub: &str) -> Result<Command> {
+fn own_command(state: &State, sub: &str) -> Result<Command> {
     let mut command = Command::new(own_path()?);
     command.args(["sim", "--name", state.name(), sub]);
     Ok(command)
 }
 
-fn own_path() -> Result<PathBuf> {
-    std::env::current_exe().map_err(|e| Error::io("cannot find", "the scr command itself", e))
-}
-
 /// Does `scr sim start`: makes the keeper and waits until all nodes are there.
 pub fn start(state: &State, plan: &Plan) -> Result<()> {
-    state.create()?;
+    state.make_dir()?;
     begin(state, plan).inspect_err(|_| drop(state.remove()))
 }
 
@@ -107,13 +46,10 @@ fn begin(state: &State, plan: &Plan) -> Result<()> {
     let mut command = own_command(state, "keeper")?;
     command.args(plan.arguments()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file);
     // The owner may end between this call and the keeper's first look: the descriptor knows.
-    let owner = match plan.owner {
-        Some(pid) => Some(
-            namespace::watch(pid)
-                .map_err(|e| Error::io("cannot watch the process", format!("{pid}"), e))?,
-        ),
-        None => None,
+    let watch = |pid: u32| {
+        namespace::watch(pid).map_err(|e| Error::io("cannot watch the process", pid.to_string(), e))
     };
+    let owner = plan.owner.map(watch).transpose()?;
     if let Some(descriptor) = &owner {
         command.arg(format!("--owner-descriptor={}", descriptor.as_raw_fd()));
         namespace::inherit(&mut command, descriptor.as_raw_fd());
@@ -174,7 +110,7 @@ pub fn keep(state: &State, plan: &Plan, owner: Option<RawFd>) -> Result<()> {
         if let Some(node) = nodes.iter_mut().find(|node| node.pid == pid) {
             node.alive = false;
             if let Err(error) = state.record(&nodes, wanted, slots) {
-                crate::complain("sim", &error);
+                say::complain("sim", &error);
             }
         }
     })
@@ -202,44 +138,39 @@ fn prepare_head(state: &State, plan: &Plan) -> Result<()> {
     let path = state.file("agent");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
         .map_err(|e| Error::io("cannot make executable", &path, e))?;
-    mount(&Mount::Private, "/")?;
-    mount(&Mount::Processes, "/proc")?;
-    mount(&Mount::Bind(&state.file("hosts")), "/etc/hosts")?;
+    mount(&Mount::Private, Path::new("/"))?;
+    mount(&Mount::Processes, Path::new("/proc"))?;
+    mount(&Mount::Bind(&state.file("hosts")), Path::new("/etc/hosts"))?;
     for dir in [SCRATCH, "shared"] {
         let path = state.file(dir);
         fs::create_dir(&path).map_err(|e| Error::io("cannot create", &path, e))?;
     }
     prepare_etc(state)?;
     // Session files of mpirun: unseen by the host, gone with the cluster.
-    let scratch = state.file(SCRATCH);
-    namespace::mount(&Mount::Ram("size=64m"), &scratch)
-        .map_err(|e| Error::io("cannot mount", &scratch, e))?;
+    mount(&Mount::Ram("size=64m"), &state.file(SCRATCH))?;
     namespace::set_hostname(&state.head())
         .map_err(|e| Error::io("cannot set the host name", state.head(), e))
 }
 
-/// Path of the library beside this command that lets ranks share cores; see its source,
-/// `shared_cores.c`.
+/// The library beside this command that lets ranks share cores; see `shared_cores.c`.
 fn shared_cores() -> Option<PathBuf> {
     let path = own_path().ok()?.parent()?.parent()?.join("lib/scr/sim/libshared_cores.so");
     path.exists().then_some(path)
 }
 
-/// Makes the nodes' own `/etc`, with an `ld.so.preload`; nothing if we have no library.
+/// The nodes' own `/etc`, with an `ld.so.preload`; nothing if we have no library.
 fn prepare_etc(state: &State) -> Result<()> {
     let Some(library) = shared_cores() else {
         return Ok(());
     };
     let etc = state.file(NODE_ETC);
     fs::create_dir(&etc).map_err(|e| Error::io("cannot create", &etc, e))?;
-    namespace::mount(&Mount::Ram("size=128m,mode=755"), &etc)
-        .map_err(|e| Error::io("cannot mount", &etc, e))?;
+    mount(&Mount::Ram("size=128m,mode=755"), &etc)?;
     // A mount needs a file to be mounted on, and the host's /etc is not ours: hence the copy.
-    // An ordinary user can neither give files away nor read all of them.
     let mut copy = Command::new("cp");
     copy.args(["-a", "/etc/."]).arg(&etc);
     if !state.is_roots() {
-        // He can neither give files away nor read all of them.
+        // An ordinary user can neither give files away nor read all of them.
         copy.arg("--no-preserve=ownership").stderr(Stdio::null());
     }
     copy.status().map_err(|e| Error::io("cannot run", "cp", e))?;
@@ -249,10 +180,6 @@ fn prepare_etc(state: &State) -> Result<()> {
     preload.push_str("/etc/scr-sim-cores.so\n");
     fs::copy(&library, &own).map_err(|e| Error::io("cannot copy to", &own, e))?;
     fs::write(&list, preload).map_err(|e| Error::io("cannot write", &list, e))
-}
-
-fn mount(what: &Mount, target: &str) -> Result<()> {
-    namespace::mount(what, Path::new(target)).map_err(|e| Error::io("cannot mount", target, e))
 }
 
 fn name(number: usize) -> String {
@@ -281,7 +208,6 @@ fn spawn_node(state: &State, plan: &Plan, number: usize) -> Result<(Node, Output
     Ok((node, BufReader::new(output)))
 }
 
-/// Joins all nodes by a bridge in the keeper's network.
 fn connect(nodes: &[Node]) -> Result<()> {
     // Without an address of its own the bridge takes that of a port, and another one when that
     // port dies with its node: the others then send to the old one until they ask again.
@@ -309,7 +235,6 @@ fn connect(nodes: &[Node]) -> Result<()> {
     Ok(())
 }
 
-/// Runs `ip` commands, one a line.
 fn ip(mut command: Command, lines: &[String]) -> Result<()> {
     let failed = |e| Error::io("cannot run", "ip (package iproute2)", e);
     let mut child = command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().map_err(failed)?;

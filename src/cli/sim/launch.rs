@@ -1,30 +1,25 @@
 //! Starting programs in a cluster: on its head (`exec`, `run`), on a node (`agent`, `exec --on`).
 
 use std::collections::BTreeMap;
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use scr_core::error::{Error, Result};
 use scr_core::log::messages;
 
 use super::namespace::{self, Namespaces};
-use super::node::SCRATCH;
+use super::places::SCRATCH;
 use super::state::{Node, SUBNET, State};
+use crate::base::job::NODE_VARIABLES;
+use crate::base::process::exit_code;
+use crate::base::say;
 
-/// The MPI implementations that `run` can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mpi {
     /// Open MPI, by `mpirun.openmpi`.
     Openmpi,
     /// MPICH, by `mpirun.mpich`.
     Mpich,
-}
-
-/// Returns what a shell reports for this end of a program.
-pub fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(255);
-    u8::try_from(code).unwrap_or(255)
 }
 
 /// Keeps launchers from looking for devices, which virtual nodes do not have: where the machine
@@ -64,10 +59,6 @@ fn launcher_environment(state: &State) -> BTreeMap<&'static str, String> {
     ])
 }
 
-/// Those of them that name nodes.
-const HOST_FILES: [&str; 3] =
-    ["OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE"];
-
 /// Runs `words` on the head, in the caller's directory and environment; returns its exit code.
 pub fn exec_on_head(state: &State, words: &[String], without: &[&str]) -> Result<u8> {
     let (program, rest) = split(words)?;
@@ -76,15 +67,20 @@ pub fn exec_on_head(state: &State, words: &[String], without: &[&str]) -> Result
     for name in without {
         command.env_remove(name);
     }
-    let directory = std::env::current_dir()
-        .map_err(|e| Error::io("cannot find", "the current directory", e))?;
-    enter(state, 1, &mut command, &directory)?;
-    namespace::end_with_parent(&mut command);
-    let status = command.status().map_err(|e| Error::io("cannot run", program, e))?;
-    Ok(exit_code(status))
+    exec(state, 1, command, &here()?)
 }
 
-/// Runs a helper on the head.
+fn here() -> Result<PathBuf> {
+    std::env::current_dir().map_err(|e| Error::io("cannot find", "the current directory", e))
+}
+
+fn exec(state: &State, pid: u32, mut command: Command, directory: &Path) -> Result<u8> {
+    enter(state, pid, &mut command, directory)?;
+    namespace::end_with_parent(&mut command);
+    let status = command.status();
+    Ok(exit_code(status.map_err(|e| Error::io("cannot run", command.get_program(), e))?))
+}
+
 pub fn on_head(state: &State, mut command: Command) -> Result<()> {
     enter(state, 1, &mut command, Path::new("/"))?;
     command.status().map_err(|e| Error::io("cannot run", command.get_program(), e))?;
@@ -143,7 +139,7 @@ pub fn run(
     split(words)?;
     warn_of_private_directory(state);
     let line = mpirun_line(mpi, ranks.max(1), &choose(state, names)?, words);
-    exec_on_head(state, &line, &HOST_FILES)
+    exec_on_head(state, &line, &NODE_VARIABLES)
 }
 
 fn warn_of_private_directory(state: &State) {
@@ -153,14 +149,13 @@ fn warn_of_private_directory(state: &State) {
              started neither from it nor with --share for it",
             dir.display()
         );
-        crate::tell("sim", messages::NODES_OF_THEIR_OWN, &text);
+        say::tell("sim", messages::NODES_OF_THEIR_OWN, &text);
     }
 }
 
 /// The options that mpirun's launchers give to a remote shell, with the number of words of each.
 const SHELL_OPTIONS: [(&str, usize); 5] = [("-x", 1), ("-q", 1), ("-n", 1), ("-T", 1), ("-l", 2)];
 
-/// Splits a remote shell's arguments into host and command line.
 fn parse_agent(words: &[String]) -> Option<(&str, String)> {
     let mut rest = words;
     while let Some((_, count)) =
@@ -181,7 +176,7 @@ pub fn agent(state: &State, words: &[String]) -> Result<u8> {
     if !node.alive {
         let address = &node.address;
         let text = format!("connect to {host} ({address}): no route to host, the node is dead");
-        crate::tell("sim", messages::NODE_SILENT, &text);
+        say::tell("sim", messages::NODE_SILENT, &text);
         return Ok(255);
     }
     let words = ["sh".to_owned(), "-c".to_owned(), line];
@@ -194,9 +189,7 @@ pub fn exec_on_node(state: &State, name: &str, words: &[String]) -> Result<u8> {
     if !node.alive {
         return Err(Error::Process(format!("{name} is dead")));
     }
-    let directory = std::env::current_dir()
-        .map_err(|e| Error::io("cannot find", "the current directory", e))?;
-    on_node(state, &node, words, &directory)
+    on_node(state, &node, words, &here()?)
 }
 
 fn on_node(state: &State, node: &Node, words: &[String], directory: &Path) -> Result<u8> {
@@ -210,10 +203,7 @@ fn on_node(state: &State, node: &Node, words: &[String], directory: &Path) -> Re
         ("SHELL", "/bin/sh"),
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
     ]);
-    enter(state, node.pid, &mut command, directory)?;
-    namespace::end_with_parent(&mut command);
-    let status = command.status().map_err(|e| Error::io("cannot run", program, e))?;
-    Ok(exit_code(status))
+    exec(state, node.pid, command, directory)
 }
 
 #[cfg(test)]

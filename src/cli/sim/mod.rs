@@ -10,6 +10,8 @@ mod launch;
 pub mod namespace;
 mod node;
 mod ordinary;
+mod places;
+mod plan;
 mod state;
 
 use std::fmt::Write as _;
@@ -19,15 +21,16 @@ use std::time::{Duration, Instant};
 
 use scr_core::error::{Error, Result};
 
-use keeper::Plan;
 use launch::Mpi;
+use plan::Plan;
 use state::State;
+
+use crate::base::say;
 
 /// How long the end of a node may take: a process of it that waits for a busy disk ends only after
 /// that, which has taken more than 20 s.
 const END_SECONDS_MAX: u64 = 120;
 
-/// `scr sim`.
 #[derive(Debug, clap::Args)]
 pub struct Sim {
     /// Which cluster, if there are several
@@ -97,12 +100,8 @@ enum Action {
     },
 }
 
-/// Runs the sub-command; the exit code is the program's where one was run.
 pub fn run(sim: &Sim) -> ExitCode {
-    act(sim).unwrap_or_else(|error| {
-        crate::complain("sim", &error);
-        ExitCode::FAILURE
-    })
+    act(sim).unwrap_or_else(|error| say::fail("sim", &error, 1))
 }
 
 fn act(sim: &Sim) -> Result<ExitCode> {
@@ -112,7 +111,7 @@ fn act(sim: &Sim) -> Result<ExitCode> {
         Action::Start(_) | Action::Stop | Action::Keeper { .. } | Action::Node { .. }
     ) {
         state.require_running()?;
-        ordinary::enter(&state)?;
+        ordinary::enter(state.keeper()?)?;
     }
     let code = match &sim.action {
         Action::Start(plan) => start(&state, plan)?,
@@ -147,11 +146,10 @@ fn status(state: &State) -> Result<u8> {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{:8} {:12} {word}{spare}", node.name, node.address);
     }
-    let printed = crate::print(&text);
+    let printed = say::print(&text);
     Ok(u8::from(printed != ExitCode::SUCCESS))
 }
 
-/// Waits for `done`, which other processes bring about.
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(END_SECONDS_MAX);
     while !done() {

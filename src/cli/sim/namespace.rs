@@ -109,7 +109,6 @@ pub fn end_with_parent(command: &mut Command) {
     }
 }
 
-/// The namespaces of one running process, opened.
 pub struct Namespaces {
     pid: File,
     others: Vec<(File, libc::c_int)>,
@@ -162,7 +161,6 @@ pub fn in_network_of(command: &mut Command, pid: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// What [`mount`] mounts.
 pub enum Mount<'a> {
     /// A RAM disk with these options ("size=1g", or empty).
     Ram(&'a str),
@@ -173,13 +171,11 @@ pub enum Mount<'a> {
     /// Directories in one, to be read only: those that it names, between colons, the first over the
     /// others.
     Overlay(&'a str),
-    /// A mount that moves.
     Move(&'a Path),
     /// Nothing new: from here on, what happens below the target is not seen outside.
     Private,
 }
 
-/// Mounts `what` on `target`.
 pub fn mount(what: &Mount, target: &Path) -> io::Result<()> {
     let none = PathBuf::from("none");
     let (source, kind, flags, data) = match what {
@@ -221,7 +217,7 @@ pub fn only_to_be_read(target: &Path) -> io::Result<()> {
             size_of_val(&change),
         )
     };
-    if code == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    answer(code as libc::c_int)
 }
 
 /// Takes the mount on `target` away, for this process's namespace.
@@ -231,7 +227,6 @@ pub fn unmount(target: &Path) -> io::Result<()> {
     answer(unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) })
 }
 
-/// Gives the host of this process's namespace a name.
 pub fn set_hostname(name: &str) -> io::Result<()> {
     // SAFETY: pointer and length describe the string.
     answer(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) })

@@ -9,38 +9,10 @@ use std::path::{Path, PathBuf};
 
 use scr_core::error::{Error, Result};
 
-use super::keeper::Plan;
 use super::namespace::{self, Mount};
+use super::places::{NODE_ETC, PRIVATE, SCRATCH};
+use super::plan::Plan;
 use super::state::State;
-
-/// Directories that every node has for itself.
-const PRIVATE: [&str; 2] = ["/dev/shm", "/tmp"];
-
-/// Tells whether a node sees something else at this path than the others, unless it is shared.
-pub fn is_private(path: &Path) -> bool {
-    PRIVATE.iter().any(|directory| path.starts_with(directory))
-}
-
-/// Tells whether this is one of the directories that every node has for itself.
-fn is_whole(path: &Path) -> bool {
-    PRIVATE.iter().any(|directory| path == Path::new(directory))
-}
-
-/// Returns what the nodes share of `named` and `found`: of those found what they would not see
-/// otherwise; what is below another one comes with that.
-pub fn shared(named: &[PathBuf], found: &[PathBuf]) -> Vec<PathBuf> {
-    let hidden = found.iter().filter(|path| is_private(path) && !is_whole(path));
-    let mut all: Vec<PathBuf> = named.iter().chain(hidden).cloned().collect();
-    all.sort();
-    all.dedup_by(|next, first| next.starts_with(first));
-    all
-}
-
-/// Where mpirun's daemons keep their session files, below the state directory; private too.
-pub const SCRATCH: &str = "scratch";
-
-/// What the nodes have for `/etc`, below the state directory; absent if it is the host's.
-pub const NODE_ETC: &str = "etc";
 
 /// Runs the node for its whole life. Its standard output says "ready" once.
 pub fn live(state: &State, plan: &Plan, hostname: &str) -> Result<()> {
@@ -68,7 +40,6 @@ pub fn live(state: &State, plan: &Plan, hostname: &str) -> Result<()> {
     namespace::reap_for_ever(|_| {})
 }
 
-/// Puts the shared directories aside while the private ones are mounted over them.
 fn keep_shared(state: &State, plan: &Plan) -> Result<Vec<(PathBuf, PathBuf)>> {
     let mut kept = Vec::new();
     for (index, directory) in plan.share.iter().enumerate() {
@@ -84,19 +55,6 @@ fn create(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).map_err(|e| Error::io("cannot create", directory, e))
 }
 
-fn mount(what: &Mount, target: &Path) -> Result<()> {
+pub fn mount(what: &Mount, target: &Path) -> Result<()> {
     namespace::mount(what, target).map_err(|e| Error::io("cannot mount", target, e))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nodes_share_what_they_would_not_see() {
-        let paths = |text: &str| text.split(' ').map(PathBuf::from).collect::<Vec<_>>();
-        let found = paths("/tmp/a/work /home/me /tmp/a /tmp /dev/shm/b /tmp/ab");
-        assert_eq!(shared(&[], &found), paths("/dev/shm/b /tmp/a /tmp/ab"));
-        assert_eq!(shared(&paths("/tmp/a/work"), &paths("/home/me")), paths("/tmp/a/work"));
-    }
 }

@@ -13,9 +13,7 @@ use scr_core::error::{Error, Result};
 use scr_core::system::user_id;
 
 use super::namespace;
-use super::state::State;
 
-/// Where the directories of root's clusters are.
 const ROOTS: &str = "/run/scr-sim";
 /// Those of others. All nodes see it, and others than the user keep their hands off.
 const OTHERS: &str = "/var/tmp/scr-sim-";
@@ -31,7 +29,6 @@ const SWITCHES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Returns the directory that has those of all clusters of this user.
 pub fn base() -> PathBuf {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     match owner(user_id(), &map) {
@@ -79,12 +76,13 @@ pub fn become_root() -> Result<()> {
     namespace::own_users().map_err(|error| refused(&error))
 }
 
-/// Makes this process root where `state`'s cluster lives, unless it is root already.
-pub fn enter(state: &State) -> Result<()> {
+/// Makes this process root in the user namespace of the cluster of process `keeper`, unless it is
+/// root already.
+pub fn enter(keeper: u32) -> Result<()> {
     if namespace::is_root() {
         return Ok(());
     }
-    let keeper = PathBuf::from("/proc").join(state.keeper()?.to_string());
+    let keeper = PathBuf::from("/proc").join(keeper.to_string());
     namespace::join_users(&keeper).map_err(|error| Error::io("cannot enter", &keeper, error))
 }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use scr_core::error::{Error, Result};
 
-use super::{node, ordinary};
+use super::{ordinary, places};
 
 /// Address of the head, which runs mpirun; node n has the last number n.
 pub const HEAD_ADDRESS: &str = "10.77.0.254";
@@ -32,28 +32,22 @@ pub const MAX_NODES: usize = 200;
 /// What is younger may be on its way.
 const SWEEP_AGE: Duration = Duration::from_secs(60);
 
-/// One node, as the keeper knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// "node3".
     pub name: String,
-    /// "10.77.0.3".
     pub address: String,
     /// Its first process, as the keeper's process namespace counts.
     pub pid: u32,
-    /// Still there.
     pub alive: bool,
 }
 
 impl Node {
-    /// The line of the table.
     fn line(&self) -> String {
         let state = if self.alive { "up" } else { "dead" };
         format!("{} {} {} {state}", self.name, self.address, self.pid)
     }
 
-    /// Reads a line of the table back.
-    fn parse(line: &str) -> Option<Node> {
+    fn of_line(line: &str) -> Option<Node> {
         let mut words = line.split_whitespace();
         let (name, address) = (words.next()?.to_owned(), words.next()?.to_owned());
         let pid = words.next()?.parse().ok()?;
@@ -66,14 +60,12 @@ impl Node {
     }
 }
 
-/// The directory of one cluster.
 pub struct State {
     name: String,
     dir: PathBuf,
 }
 
 impl State {
-    /// Makes the state of the cluster `name`, running or not.
     pub fn named(name: &str) -> Result<State> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
@@ -84,23 +76,20 @@ impl State {
         Ok(State { name: name.to_owned(), dir: ordinary::base().join(name) })
     }
 
-    /// Returns the cluster's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the path of a file of the directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// Returns the host name of the head.
     pub fn head(&self) -> String {
         format!("{}-head", self.name)
     }
 
     /// Makes an empty directory for a new cluster, over the remains of a dead one.
-    pub fn create(&self) -> Result<()> {
+    pub fn make_dir(&self) -> Result<()> {
         if self.is_running() {
             return Err(Error::Busy(format!(
                 "the cluster '{0}' is running already: end it with 'scr sim --name {0} stop', or \
@@ -115,7 +104,6 @@ impl State {
         fs::create_dir(&self.dir).map_err(|e| Error::io("cannot create", &self.dir, e))
     }
 
-    /// Removes the directory; no error if there is none.
     pub fn remove(&self) -> Result<()> {
         match fs::remove_dir_all(&self.dir) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -133,7 +121,6 @@ impl State {
         Ok(file)
     }
 
-    /// Tells whether the keeper lives.
     pub fn is_running(&self) -> bool {
         File::open(self.file("lock"))
             .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
@@ -174,12 +161,10 @@ impl State {
         !self.file("home").exists()
     }
 
-    /// Returns the home directory on the nodes.
     pub fn home(&self) -> String {
         self.read("home").unwrap_or_else(|_| "/root".to_owned())
     }
 
-    /// Reads the process number of the keeper, as the host counts.
     pub fn keeper(&self) -> Result<u32> {
         let number = self.read_number("keeper")?;
         u32::try_from(number).map_err(|_| Error::corrupt(self.file("keeper"), "no process number"))
@@ -198,14 +183,12 @@ impl State {
         Ok(processes.join(pid.to_string()))
     }
 
-    /// Reads all nodes, spare and dead ones too.
     pub fn nodes(&self) -> Result<Vec<Node>> {
         let text = self.read("nodes")?;
         let bad = |line: &str| Error::corrupt(self.file("nodes"), format!("line '{line}'"));
-        text.lines().map(|line| Node::parse(line).ok_or_else(|| bad(line))).collect()
+        text.lines().map(|line| Node::of_line(line).ok_or_else(|| bad(line))).collect()
     }
 
-    /// Finds the node `name`.
     pub fn node(&self, name: &str) -> Result<Node> {
         let nodes = self.nodes()?;
         nodes.iter().find(|node| node.name == name).cloned().ok_or_else(|| {
@@ -241,7 +224,7 @@ impl State {
     /// Tells whether all nodes see the same below `directory`.
     pub fn all_see(&self, directory: &Path) -> bool {
         let shared = self.read("share").unwrap_or_default();
-        !node::is_private(directory) || shared.lines().any(|path| directory.starts_with(path))
+        !places::is_private(directory) || shared.lines().any(|path| directory.starts_with(path))
     }
 
     /// Reads the number of nodes that a program is started on by default: all but the spare ones.
@@ -304,10 +287,10 @@ mod tests {
     fn a_line_of_the_table_reads_back() {
         let node =
             Node { name: "node3".into(), address: "10.77.0.3".into(), pid: 17, alive: false };
-        assert_eq!(Node::parse(&node.line()), Some(node));
-        assert_eq!(Node::parse("node3 10.77.0.3 x up"), None);
-        assert_eq!(Node::parse("node3 10.77.0.3 17 ill"), None);
-        assert_eq!(Node::parse(""), None);
+        assert_eq!(Node::of_line(&node.line()), Some(node));
+        assert_eq!(Node::of_line("node3 10.77.0.3 x up"), None);
+        assert_eq!(Node::of_line("node3 10.77.0.3 17 ill"), None);
+        assert_eq!(Node::of_line(""), None);
     }
 
     #[test]

@@ -7,19 +7,15 @@ use std::time::{Duration, Instant};
 
 use crate::transfer::Watch;
 
-/// Between two looks at how far flushes have come.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Ids in cache, and of those the ones that are being flushed in the background.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DatasetPlaces {
-    /// With the name of what is complete.
     pub(crate) cached: BTreeMap<u64, Option<String>>,
-    /// With the bytes that have come and that are to come, once they were looked at.
+    /// With the bytes that have come and are to come, once somebody has looked.
     pub(crate) flushing: BTreeMap<u64, Option<(u64, u64)>>,
 }
 
-/// What the flush file says, and the flushes that are watched for it.
 #[derive(Default)]
 pub(crate) struct PlacesTold {
     pub(crate) told: Option<DatasetPlaces>,

@@ -7,14 +7,10 @@ use crate::namespace::STATE_FOLDER;
 use crate::params::{Settings, keys};
 use crate::records::Zone;
 
-/// Returns where the text log of a prefix lies.
-#[must_use]
 pub fn log_text(prefix: &Path) -> PathBuf {
     prefix.join(STATE_FOLDER).join("log")
 }
 
-/// Returns where the database of a prefix lies.
-#[must_use]
 pub fn log_database(settings: &Settings, prefix: &Path) -> PathBuf {
     match settings.get_optional(keys::LOG_DB_NAME) {
         Some(name) => prefix.join(name),
@@ -22,9 +18,8 @@ pub fn log_database(settings: &Settings, prefix: &Path) -> PathBuf {
     }
 }
 
-/// Makes a sink for each place that events are written to; `zone` is that of the people who read
+/// Returns A sink for each place that events are written to; `zone` is that of the people who read
 /// them.
-#[must_use]
 pub fn log_sinks(settings: &Settings, prefix: &Path, zone: &Zone) -> Vec<Box<dyn EventSink>> {
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
     if !settings.get(keys::LOG_ENABLE) {
@@ -43,12 +38,12 @@ pub fn log_sinks(settings: &Settings, prefix: &Path, zone: &Zone) -> Vec<Box<dyn
     }
     if settings.get(keys::LOG_DB_ENABLE) {
         let tells = settings.get(keys::LOG_DB_DEBUG) > 0;
-        let database = Database::new(log_database(settings, prefix), tells);
         // Not every parallel file system has the locks that a database needs.
         let may_stand_in = settings.get(keys::LOG_TXT_ENABLE) && !has_text;
         let instead = may_stand_in.then(|| TextFile::new(log_text(prefix), zone.clone()));
         let is_missed = settings.is_chosen(keys::LOG_DB_ENABLE.param.name);
-        sinks.push(Box::new(database.or(instead).missed(is_missed)));
+        let path = log_database(settings, prefix);
+        sinks.push(Box::new(Database::new(path, tells, instead, is_missed)));
     }
     sinks
 }

@@ -1,18 +1,4 @@
-//! What a run tells of itself, as far as it can be said without a session: counters, the places of
-//! its log, the run record.
-//!
-//! | file | job |
-//! |---|---|
-//! | `tally.rs` | what a rank did and what it cost |
-//! | `log_places.rs` | where the log of events is written |
-//! | `deleted.rs` | events of datasets that have left the prefix |
-//! | `flush_file.rs` | what the flush file says |
-//! | `calls.rs` | what the program has said by calls of SCR |
-//! | `run_book.rs` | what is known for the run record |
-//! | `paces.rs` | how fast each node seals and flushes |
-//! | `passed.rs` | what went straight to the prefix, and why |
-//! | `unmatched.rs` | names that no pattern matches |
-//! | `watchdog.rs` | whether the run gets on |
+//! What a run tells of itself without a session: counters, the places of its log, the run record.
 
 pub(crate) mod calls;
 pub(crate) mod deleted;
@@ -25,4 +11,4 @@ pub(crate) mod tally;
 pub(crate) mod unmatched;
 pub(crate) mod watchdog;
 
-pub use log_places::{log_database, log_sinks, log_text};
+pub(crate) use log_places::{log_database, log_sinks, log_text};

@@ -7,17 +7,14 @@ use crate::records::RunRecord;
 /// Bytes and nanoseconds of the seals, then of the flushes.
 pub(crate) type Paces = [u64; 4];
 
-/// Bytes of [`Paces`] behind a report.
 const TAIL: usize = size_of::<Paces>();
 
-/// Splits a report from what is behind it: nothing, if there is no room for it.
 pub(crate) fn split(bytes: &[u8]) -> (&[u8], Paces) {
     let Some((report, tail)) = bytes.split_last_chunk::<TAIL>() else { return (bytes, [0; 4]) };
     let mut words = tail.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_be_bytes));
     (report, std::array::from_fn(|_| words.next().unwrap_or(0)))
 }
 
-/// Makes the events that tell how fast each node of a launch was.
 pub(crate) fn pace_events(record: &RunRecord) -> Vec<Event> {
     let mut events = Vec::new();
     for (host, node) in &record.nodes {

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use crate::kvtree::KvTree;
 use crate::records::RunPassed;
 
-/// Files by the reason's words.
 pub(crate) type Passed = BTreeMap<String, RunPassed>;
 
-/// Packs them for [`merge`].
 pub(crate) fn encode(passed: &Passed) -> Vec<u8> {
     let mut tree = KvTree::new();
     for (reason, one) in passed {
@@ -20,7 +18,7 @@ pub(crate) fn encode(passed: &Passed) -> Vec<u8> {
     tree.encode()
 }
 
-/// Adds up what ranks have packed; of the names the first.
+/// Adds up what ranks have packed; the first example stays.
 pub(crate) fn merge(all: &[Vec<u8>]) -> Passed {
     let mut sums = Passed::new();
     for tree in all.iter().filter_map(|bytes| KvTree::decode(bytes).ok()) {

@@ -1,6 +1,5 @@
-//! What rank 0 knows for the run record (`<prefix>/.scr/run.scr`): what this launch is and how far
-//! it has come. Events change it; `flush/run_record.rs` asks the machine for the rest and writes
-//! it.
+//! What rank 0 knows for the run record (`<prefix>/.scr/run.scr`). Events change it;
+//! `flush/run_record.rs` asks the machine for the rest and writes it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,16 +11,12 @@ use crate::events::Event;
 use crate::records::{RunDataset, RunEvent, RunPace, RunPassed, RunRecord};
 use crate::system::unix_seconds;
 
-/// Between two times that it is written.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Events that it has.
 const EVENTS_MAX: usize = 32;
-/// How long a dataset was not protected after it was written.
 const EXPOSED: &str = "EXPOSED";
-/// Datasets that it has; those in the caches are never left out.
+/// Datasets in the caches are never left out.
 const DATASETS_MAX: usize = 64;
 
-/// The record of rank 0; nothing on other ranks.
 #[derive(Default)]
 pub(crate) struct RunBook {
     kept: Mutex<Option<WrittenRecord>>,
@@ -31,9 +26,7 @@ pub(crate) struct RunBook {
 
 struct WrittenRecord {
     record: RunRecord,
-    /// By rank.
     hosts: Vec<String>,
-    /// By rank: the place of its node among the record's.
     node_of: Vec<usize>,
     /// Files and bytes that each node has of a dataset, by id, as of its last seal.
     shares: BTreeMap<u64, BTreeMap<String, (u64, u64)>>,
@@ -41,7 +34,6 @@ struct WrittenRecord {
     written: Option<Instant>,
 }
 
-/// A dataset as the machine has it now.
 pub(crate) struct DatasetNow {
     pub id: u64,
     pub name: String,
@@ -49,7 +41,6 @@ pub(crate) struct DatasetNow {
     pub due: bool,
     pub on_prefix: bool,
     pub flushing: bool,
-    /// Of one that is in the cache.
     pub catalog: Option<NodeCatalog>,
 }
 
@@ -58,12 +49,10 @@ impl RunBook {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells whether there is a record here.
     pub fn is_kept(&self) -> bool {
         self.kept().is_some()
     }
 
-    /// Takes what has happened into the record, if there is one here.
     pub fn note(&self, event: &Event) {
         if let Some(kept) = &mut *self.kept() {
             kept.changed = true;
@@ -74,7 +63,6 @@ impl RunBook {
         }
     }
 
-    /// Makes a `change` to the record, if there is one here.
     pub fn change(&self, change: impl FnOnce(&mut RunRecord)) {
         if let Some(kept) = &mut *self.kept() {
             kept.changed = true;
@@ -82,8 +70,7 @@ impl RunBook {
         }
     }
 
-    /// Begins the record of a launch whose ranks run on `hosts`, by rank; there is one here from
-    /// now on.
+    /// Begins the record of a launch whose ranks run on `hosts`, by rank.
     pub fn begin(&self, record: RunRecord, hosts: Vec<String>) {
         let shares = BTreeMap::new();
         let places: BTreeMap<&String, usize> =
@@ -94,8 +81,8 @@ impl RunBook {
             Some(WrittenRecord { record, hosts, node_of, shares, changed: true, written: None });
     }
 
-    /// Notes how fast the ranks have sealed and flushed, by rank: of a node, what all of them have
-    /// moved in the time of the slowest.
+    /// Notes how fast the ranks have sealed and flushed: of a node, what all of them have moved in
+    /// the time of the slowest.
     pub fn move_at(&self, by_rank: &[Paces]) {
         let Some(kept) = &mut *self.kept() else { return };
         let mut of_nodes = vec![[RunPace::default(); 2]; kept.record.nodes.len()];
@@ -111,14 +98,13 @@ impl RunBook {
         }
     }
 
-    /// Hands the record to `look`, if there is one here.
     pub fn seen<T>(&self, look: impl FnOnce(&RunRecord) -> T) -> Option<T> {
         self.kept().as_ref().map(|kept| look(&kept.record))
     }
 
-    /// Brings the record up to date and hands it to `write`; what one caller writes comes before
-    /// what the next one does. `look` is called first: datasets, and what has gone past the cache
-    /// on this rank, by the reason's words.
+    /// Brings the record up to date and hands it to `write`, one caller after the other. `look` is
+    /// called first: datasets, and what has gone past the cache on this rank, by the reason's
+    /// words.
     pub fn write(
         &self,
         look: impl FnOnce() -> (Vec<DatasetNow>, BTreeMap<String, RunPassed>),
@@ -141,7 +127,6 @@ impl RunBook {
         write(&record);
     }
 
-    /// Tells whether it is time to write what has changed.
     pub fn is_due(&self) -> bool {
         let is_due = |kept: &WrittenRecord| {
             kept.changed && kept.written.is_none_or(|written| written.elapsed() >= PERIOD)
@@ -151,7 +136,6 @@ impl RunBook {
 }
 
 impl WrittenRecord {
-    /// Brings the datasets, and what each node has of them, up to date.
     fn take(&mut self, seen: Vec<DatasetNow>) {
         for dataset in self.record.datasets.values_mut() {
             (dataset.in_cache, dataset.flushing) = (false, false);
@@ -183,22 +167,16 @@ impl WrittenRecord {
     }
 }
 
-/// Files and bytes that each node has in its cache.
 fn share_of(catalog: &NodeCatalog, hosts: &[String]) -> BTreeMap<String, (u64, u64)> {
     let mut share = BTreeMap::<String, (u64, u64)>::new();
     for entry in catalog.entries().filter(|entry| !entry.meta.on_prefix) {
         let Some(host) = hosts.get(entry.rank) else { continue };
-        if !share.contains_key(host) {
-            share.insert(host.clone(), (0, 0));
-        }
-        if let Some((files, bytes)) = share.get_mut(host) {
-            (*files, *bytes) = (*files + 1, bytes.saturating_add(entry.meta.size));
-        }
+        let (files, bytes) = share.entry(host.clone()).or_default();
+        (*files, *bytes) = (*files + 1, bytes.saturating_add(entry.meta.size));
     }
     share
 }
 
-/// What an event changes in the record.
 fn apply(record: &mut RunRecord, event: &Event) {
     if let (EXPOSED, Some((id, _))) = (&*event.what, &event.dataset) {
         // The seal that comes before it is what people look for.

@@ -12,49 +12,38 @@ use crate::log;
 use crate::machine::{Outcome, Reason, SealPlan, WORDS};
 use crate::records::RunPassed;
 
-/// What is counted on a rank. Those up to `Voided` are equal on all ranks.
+/// What is counted on a rank. Counts up to `Voided` are equal on all ranks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Count {
     /// Sync points that carried an agreement.
     Agreements,
-    /// Agreements that led to a conference.
     Conferences,
-    /// Seals that succeeded.
     Seals,
-    /// Seals of datasets that had been sealed before.
     Amendments,
-    /// Seals that the program or an error voided.
     Voided,
-    /// Opens for writing that went to the cache.
     Cached,
     /// Opens for writing of matching files that went to the prefix.
     OnPrefix,
     /// Files that were to be cached and went to the prefix: for want of room, or because no
     /// agreement came.
     FellBack,
-    /// Nanoseconds in the start.
     StartNs,
-    /// Nanoseconds in agreements, what they decided included.
+    /// Includes what the agreements decided.
     AgreementNs,
-    /// Nanoseconds in the end.
     EndNs,
 }
 
 const COUNTS: usize = Count::EndNs as usize + 1;
 const WORDS_OF_RANK: usize = COUNTS + 2 * Reason::ALL.len();
 
-/// How often the cost of an allreduce is measured.
 const TRIES: usize = 51;
 
-/// The counters of a rank.
 #[derive(Debug)]
 pub(crate) struct Tally {
     counts: [AtomicU64; COUNTS],
-    /// By series.
     amended: Mutex<BTreeMap<usize, u64>>,
     /// Files and bytes that went to the prefix by themselves.
     passed: [[AtomicU64; 2]; Reason::ALL.len()],
-    /// The first name of each kind of those.
     examples: [OnceLock<String>; Reason::ALL.len()],
     begun: Instant,
     /// How fast this rank has done its part of the seals.
@@ -62,7 +51,6 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Makes a tally that is all zero; the clock runs.
     pub fn new() -> Tally {
         let counts = std::array::from_fn(|_| AtomicU64::new(0));
         let passed = std::array::from_fn(|_| Default::default());
@@ -71,7 +59,6 @@ impl Tally {
         Tally { counts, amended: Mutex::default(), passed, examples, begun, sealed }
     }
 
-    /// Adds one to `count`.
     pub fn one(&self, count: Count) {
         self.counts[count as usize].fetch_add(1, Ordering::Relaxed);
     }
@@ -95,13 +82,11 @@ impl Tally {
         Reason::ALL.into_iter().enumerate().filter_map(one).collect()
     }
 
-    /// Adds the time since `begin` to `count`, in nanoseconds.
     pub fn time(&self, count: Count, begin: Instant) {
         let passed = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.counts[count as usize].fetch_add(passed, Ordering::Relaxed);
     }
 
-    /// Counts a seal that is over, by its outcome.
     pub fn sealed(&self, plan: &SealPlan, outcome: Outcome) {
         match outcome {
             Outcome::Done if plan.resealed => {
@@ -118,26 +103,23 @@ impl Tally {
         self.counts[count as usize].load(Ordering::Relaxed)
     }
 
-    /// The most amendments of one series.
     fn most_amended(&self) -> u64 {
         let amended = self.amended.lock().unwrap_or_else(PoisonError::into_inner);
         amended.values().copied().max().unwrap_or(0)
     }
 
-    /// All counters: [`Count`], then files and bytes of each reason.
     fn words(&self) -> [u64; WORDS_OF_RANK] {
         let mut all = self.counts.iter().chain(self.passed.iter().flatten());
         std::array::from_fn(|_| all.next().map_or(0, |count| count.load(Ordering::Relaxed)))
     }
 }
 
-/// All ranks' sum and largest value of one counter.
 fn over_ranks(all: &[[u64; WORDS_OF_RANK]], count: usize) -> (u64, u64) {
     let words = all.iter().map(|words| words[count]);
     words.fold((0, 0), |(sum, most), word| (sum.saturating_add(word), most.max(word)))
 }
 
-/// What an agreement costs where nobody has to be waited for: the median. Collective.
+/// The median cost of an agreement where nobody has to be waited for. Collective.
 fn measure_allreduce(world: &dyn Comm) -> Result<Duration> {
     let mut times = Vec::with_capacity(TRIES);
     for _ in 0..TRIES {
@@ -150,11 +132,8 @@ fn measure_allreduce(world: &dyn Comm) -> Result<Duration> {
 }
 
 impl Tally {
-    /// Tells, on rank 0, what the launch did and what it cost, if asked to (SCR_DEBUG, the same on
-    /// all ranks). Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
+    /// Says, on rank 0, what the launch did and what it cost, if SCR_DEBUG asks for it on all
+    /// ranks. Collective.
     pub fn tell(&self, world: &dyn Comm) -> Result<()> {
         if log::level() < 1 {
             return Ok(());
@@ -199,7 +178,6 @@ impl Tally {
     }
 }
 
-/// Files and bytes of all ranks that went to the prefix by themselves, by reason.
 fn passed_of(all: &[[u64; WORDS_OF_RANK]]) -> impl Iterator<Item = (Reason, u64, u64)> {
     Reason::ALL.into_iter().enumerate().filter_map(|(at, reason)| {
         let sum = |which: usize| over_ranks(all, COUNTS + 2 * at + which).0;

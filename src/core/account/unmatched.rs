@@ -8,23 +8,19 @@ use std::sync::{Mutex, PoisonError};
 use crate::params::Settings;
 use crate::patterns::masked;
 
-/// Kinds of names (numbers aside) that a rank remembers.
 const KINDS_MAX: usize = 128;
 
 /// Ends each message, for those who want no protection.
 pub(crate) const SILENCE: &str = "SCR_ENABLE=0 switches SCR off, silently";
 
-/// The names that this rank has written while no file of its own matched a pattern.
 #[derive(Debug)]
 pub(crate) struct Unmatched {
     watching: AtomicBool,
     matched: AtomicBool,
-    /// An example of each kind.
     names: Mutex<BTreeMap<String, String>>,
 }
 
 impl Unmatched {
-    /// Makes one that has seen no name yet.
     pub fn new() -> Self {
         Unmatched {
             watching: AtomicBool::new(true),
@@ -33,7 +29,6 @@ impl Unmatched {
         }
     }
 
-    /// Notes that the program changes a file that a pattern matches.
     pub fn matches(&self) {
         if !self.matched.load(Ordering::Relaxed) {
             self.matched.store(true, Ordering::Relaxed);
@@ -41,7 +36,6 @@ impl Unmatched {
         }
     }
 
-    /// Notes that the program writes a file that no pattern matches.
     pub fn note(&self, name: &str) {
         if !self.is_watching() {
             return;
@@ -53,24 +47,20 @@ impl Unmatched {
         }
     }
 
-    /// Returns an example of each kind.
     pub fn names(&self) -> Vec<String> {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.values().cloned().collect()
     }
 
-    /// Tells whether names are still taken note of.
     pub fn is_watching(&self) -> bool {
         self.watching.load(Ordering::Relaxed)
     }
 
-    /// Tells whether the program has changed a file that a pattern matches.
     pub fn is_matched(&self) -> bool {
         self.matched.load(Ordering::Relaxed)
     }
 }
 
-/// Returns what rank 0 says where no pattern is set.
 pub(crate) fn without_pattern(settings: &Settings) -> String {
     let told = |warning: &String| format!("; {warning}");
     let warnings: String = settings.warnings.iter().map(told).collect();

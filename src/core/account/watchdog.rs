@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use crate::params::{Settings, Source, keys};
 
-/// Looks whether a run gets on.
 pub(crate) struct Watchdog {
     limit: Duration,
     limit_on_prefix: Duration,
@@ -12,17 +11,14 @@ pub(crate) struct Watchdog {
     since: Instant,
 }
 
-/// What tells that a run is getting on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SignsOfLife {
-    /// Of the newest dataset that is sealed.
+    /// Id of the newest dataset that is sealed.
     pub newest: u64,
-    /// Checkpoints go to the prefix.
     pub to_prefix: bool,
 }
 
 impl Watchdog {
-    /// Makes one, if the user wants it.
     pub fn new(settings: &Settings, now: SignsOfLife) -> Option<Watchdog> {
         let limit = settings.get_optional(keys::WATCHDOG_TIMEOUT)?;
         let on_prefix = settings.get_optional(keys::WATCHDOG_TIMEOUT_PFS);
@@ -34,7 +30,6 @@ impl Watchdog {
         })
     }
 
-    /// Returns the limit that the run has exceeded, if it has.
     pub fn look(&mut self, now: SignsOfLife) -> Option<Duration> {
         if self.seen != now {
             self.seen = now;
@@ -45,7 +40,7 @@ impl Watchdog {
     }
 }
 
-/// Whoever gives a time means it; SCR_WATCHDOG=0 is the word against it.
+/// Whoever sets a time wants it, unless SCR_WATCHDOG=0 is set, too.
 fn is_watched(settings: &Settings) -> bool {
     let is_default = settings.source(keys::WATCHDOG.param.name) == Source::Default;
     is_default || settings.get(keys::WATCHDOG)

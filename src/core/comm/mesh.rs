@@ -14,35 +14,25 @@ use crate::error::{Error, Result};
 /// What joins the ranks.
 pub trait Link: Send + Sync {
     /// Sends `out` to rank `to` while receiving `into.len()` bytes from rank `from`; neither is
-    /// this rank.
-    ///
-    /// # Errors
-    /// [`Error::Comm`], and so does every later call.
+    /// this rank. After an error every later call fails, too.
     fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()>;
 
     /// Does the same with buffers that it may take over until it gives them back.
-    ///
-    /// # Errors
-    /// As [`Link::exchange`].
     fn carry(&self, mut buffers: Buffers, to: usize, from: usize) -> Result<Buffers> {
         self.exchange(&buffers.out, to, &mut buffers.into, from)?;
         Ok(buffers)
     }
 }
 
-/// One rank's end of the group.
 pub struct Mesh {
     link: Arc<dyn Link>,
-    /// Ranks of the link, in the order of the group.
     members: Vec<usize>,
     rank: usize,
 }
 
-/// Bytes by rank.
 type BytesByRank = BTreeMap<u64, Vec<u8>>;
 
 impl Mesh {
-    /// Makes the group of `size` ranks in which this one is `rank`.
     pub fn new(link: Arc<dyn Link>, rank: usize, size: usize) -> Self {
         Mesh { link, members: (0..size).collect(), rank }
     }

@@ -1,18 +1,17 @@
 //! Lists of ranks as text: in records, and in messages.
 
-/// Writes world ranks as one value of a tree.
-pub(crate) fn ranks_text(ranks: &[usize]) -> String {
+pub fn ranks_text(ranks: &[usize]) -> String {
     let texts: Vec<String> = ranks.iter().map(ToString::to_string).collect();
     texts.join(",")
 }
 
 /// Reads the text of [`ranks_text`]; what is no number is left out.
-pub(crate) fn parse_ranks(text: &str) -> Vec<usize> {
+pub fn parse_ranks(text: &str) -> Vec<usize> {
     text.split(',').filter_map(|rank| rank.parse().ok()).collect()
 }
 
 /// Puts ranks into words: "rank 3", "ranks 3, 4, 5 and 9 more".
-pub(crate) fn ranks_phrase(ranks: &[usize]) -> String {
+pub fn ranks_phrase(ranks: &[usize]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<String> = ranks.iter().take(SHOWN).map(ToString::to_string).collect();
     let noun = if ranks.len() == 1 { "rank" } else { "ranks" };

@@ -13,10 +13,8 @@ use crate::error::{Error, Result};
 /// mostly over within this time; to come by once more for that would double the visits.
 const MOMENT: Duration = Duration::from_micros(400);
 
-/// Where the one exchange is.
 enum AtTheDesk {
     Free,
-    /// The thread has asked for it.
     Asked {
         buffers: Buffers,
         to: usize,
@@ -28,15 +26,12 @@ enum AtTheDesk {
     Closed,
 }
 
-/// What the two threads of a rank have in common.
 pub struct Slices {
     desk: Mutex<AtTheDesk>,
     changed: Condvar,
 }
 
 impl Slices {
-    /// Makes a desk with nothing on it.
-    #[must_use]
     pub fn new() -> Self {
         Slices { desk: Mutex::new(AtTheDesk::Free), changed: Condvar::new() }
     }
@@ -45,8 +40,7 @@ impl Slices {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries on what the thread has asked for, over `comm`; waits for the other side a moment,
-    /// and no longer.
+    /// Carries on what the thread has asked for; waits for the other side a moment, and no longer.
     pub fn advance(&self, comm: &dyn Comm) {
         let mut desk = self.desk();
         if let AtTheDesk::Asked { buffers, to, from } = &mut *desk {
@@ -78,12 +72,6 @@ impl Slices {
     }
 }
 
-impl Default for Slices {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Link for Slices {
     fn exchange(&self, out: &[u8], to: usize, into: &mut [u8], from: usize) -> Result<()> {
         let buffers = Buffers { out: out.to_vec(), into: vec![0; into.len()] };
@@ -91,8 +79,7 @@ impl Link for Slices {
         Ok(())
     }
 
-    /// No byte is copied: the memory for copies of a MiB comes page by page, on the core of the
-    /// program.
+    /// No byte is copied: memory for copies of a MiB comes page by page.
     fn carry(&self, buffers: Buffers, to: usize, from: usize) -> Result<Buffers> {
         let mut desk = self.desk();
         if !matches!(*desk, AtTheDesk::Free) {

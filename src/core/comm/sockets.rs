@@ -28,13 +28,11 @@ const ATTEMPT: Duration = Duration::from_secs(1);
 /// How long no byte may move.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// A secret, twice 64 bits.
 type Secret = [u64; 2];
 
 /// Bytes of a greeting: who, a secret.
 const GREETING: usize = 24;
 
-/// How a rank can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Card {
     /// Ranks with the same one reach each other by Unix sockets.
@@ -168,7 +166,6 @@ impl Link for Sockets {
     }
 }
 
-/// Where others find this rank.
 struct Doors {
     card: Card,
     unix: UnixListener,
@@ -192,7 +189,6 @@ impl Doors {
         Ok(Doors { card, unix, tcp })
     }
 
-    /// The next one who comes in.
     fn accept(&self, until: Instant) -> io::Result<Connection> {
         loop {
             if let Ok((stream, _)) = self.unix.accept() {
@@ -226,7 +222,6 @@ fn greeting(rank: usize, secret: Secret) -> Vec<u8> {
     Writer::new().word(rank as u64).word(secret[0]).word(secret[1]).take()
 }
 
-/// Connects to `other` of rank `rank`, as `own` of rank `me`.
 fn call(
     me: usize,
     own: &Card,
@@ -261,7 +256,6 @@ fn call(
     Err(last)
 }
 
-/// Lets in the ranks above this one.
 fn receive(
     me: usize,
     doors: &Doors,
@@ -299,9 +293,6 @@ fn meet(me: usize, doors: &Doors, cards: &[Card]) -> io::Result<Vec<Option<Conne
 }
 
 /// Joins the ranks of `comm` by sockets. Collective; all get `Ok`, or all get `Err`.
-///
-/// # Errors
-/// Some rank cannot reach another one; [`Error::Comm`] if communication over `comm` failed.
 pub fn connect(comm: &dyn Comm) -> Result<Arc<dyn Link>> {
     let me = comm.rank();
     let doors = Doors::open();

@@ -15,13 +15,13 @@
 //! middle of a collective, some members having its result and some not, as in real life.
 
 mod coming;
+mod world;
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
 
 use super::{Buffers, Comm, Over, Pending};
@@ -29,6 +29,7 @@ use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
 
 use coming::Coming;
+use world::{Channel, Killed, Parcel, World, lock};
 
 /// Runs `body` on `ranks` threads and returns their results in rank order. A panic of a rank is
 /// passed on after all have ended (the first one, since the others' may follow from it).
@@ -71,9 +72,6 @@ pub struct WorldOutcome<T> {
     /// Communication calls that each rank has made (all its communicators together).
     pub calls: Vec<usize>,
 }
-
-/// The panic payload that ends a killed rank.
-struct Killed;
 
 impl ThreadWorld {
     /// Makes a world of `ranks` threads.
@@ -159,70 +157,6 @@ fn keep_first_panic<T>(
     }
 }
 
-/// A panic of one rank must not take the lock away from the others.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Messages of collectives and of point-to-point calls never mix.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Channel {
-    Point,
-    Collective,
-}
-
-/// Pieces labelled with a rank of the group (whose meaning the call knows).
-type Parcel = Vec<(usize, Vec<u8>)>;
-
-/// Context of the group, channel, sender and receiver (world ranks).
-type QueueKey = (u64, Channel, usize, usize);
-
-#[derive(Default)]
-struct WorldState {
-    queues: HashMap<QueueKey, VecDeque<Parcel>>,
-    /// World ranks that take no further part in the group of that context.
-    gone: HashSet<(u64, usize)>,
-    dead: HashSet<usize>,
-    /// A rank was killed by the [`Reaper`].
-    aborted: bool,
-}
-
-struct World {
-    state: Mutex<WorldState>,
-    /// One for each rank, so that a message wakes its receiver only.
-    arrived: Vec<Condvar>,
-    calls: Vec<AtomicUsize>,
-    kill_at: Vec<Option<usize>>,
-    next_context: AtomicU64,
-}
-
-impl World {
-    fn new(kill_at: Vec<Option<usize>>) -> Self {
-        World {
-            state: Mutex::default(),
-            arrived: kill_at.iter().map(|_| Condvar::new()).collect(),
-            calls: kill_at.iter().map(|_| AtomicUsize::new(0)).collect(),
-            kill_at,
-            next_context: AtomicU64::new(1),
-        }
-    }
-
-    fn wake_all(&self) {
-        self.arrived.iter().for_each(Condvar::notify_all);
-    }
-
-    fn die(&self, rank: usize) {
-        lock(&self.state).dead.insert(rank);
-        self.wake_all();
-    }
-
-    fn leave(&self, context: u64, rank: usize) {
-        lock(&self.state).gone.insert((context, rank));
-        self.wake_all();
-    }
-}
-
-/// One rank's end of a group of threads.
 struct ThreadComm {
     world: Arc<World>,
     context: u64,
@@ -273,24 +207,18 @@ impl ThreadComm {
         let key = (self.context, channel, source, me);
         let mut state = lock(&self.world.state);
         loop {
-            if let Some(queue) = state.queues.get_mut(&key) {
-                let parcel = queue.pop_front();
-                if queue.is_empty() {
-                    state.queues.remove(&key);
-                }
-                if let Some(parcel) = parcel {
-                    return Ok(parcel);
-                }
+            let found = state.take(&key);
+            if let Ok(Some(parcel)) = found {
+                return Ok(parcel);
             }
             if state.dead.contains(&me) {
                 drop(state);
                 resume_unwind(Box::new(Killed));
             }
-            let is_gone = state.dead.contains(&source) || state.aborted;
-            if is_gone || state.gone.contains(&(self.context, source)) {
+            if let Err(error) = found {
                 drop(state);
                 self.world.leave(self.context, me);
-                return Err(Error::Comm(format!("rank {source} is gone")));
+                return Err(error);
             }
             let woken = self.world.arrived[me].wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
@@ -322,7 +250,6 @@ impl ThreadComm {
         Ok(mine)
     }
 
-    /// The piece of a parcel that carries exactly one.
     fn single(&self, parcel: Parcel) -> Result<Vec<u8>> {
         let piece = parcel.into_iter().next();
         piece.map(|(_, bytes)| bytes).ok_or_else(|| self.broken("calls do not match"))

@@ -5,9 +5,6 @@ use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 
 /// Returns the tree of `root` on every rank; what the others give does not count. Collective.
-///
-/// # Errors
-/// [`Error::Comm`] if communication fails, or what came is no tree.
 pub fn from_root(comm: &dyn Comm, tree: &KvTree, root: usize) -> Result<KvTree> {
     let mut bytes = if comm.rank() == root { tree.encode() } else { Vec::new() };
     comm.broadcast(&mut bytes, root)?;
@@ -15,9 +12,6 @@ pub fn from_root(comm: &dyn Comm, tree: &KvTree, root: usize) -> Result<KvTree> 
 }
 
 /// Returns every rank's tree, in rank order, on every rank. Collective.
-///
-/// # Errors
-/// As [`from_root`].
 pub fn all_gather(comm: &dyn Comm, tree: &KvTree) -> Result<Vec<KvTree>> {
     let all = comm.all_gather(&tree.encode())?;
     all.iter().enumerate().map(|(rank, bytes)| unpack(bytes, rank)).collect()

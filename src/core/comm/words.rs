@@ -7,27 +7,17 @@ use crate::error::{Error, Result};
 /// Bytes that no message of [`swap`] has; a larger length is a sign of disorder.
 const MESSAGE_BYTES_MAX: u64 = 4 << 30;
 
-/// Bytes of the length that goes before a message.
 const LENGTH_BYTES: usize = size_of::<u64>();
 
-/// Bytes of a message that travel with its length: most messages are shorter, and an exchange takes
-/// as long with them.
+/// Bytes of a message that travel with its length: most messages are shorter.
 const BEGIN_BYTES: usize = 2048 - LENGTH_BYTES;
 
-/// Returns the word of `root` on every rank. Collective.
-///
-/// # Errors
-/// [`Error::Comm`] if communication fails, or what came is no word.
 pub fn broadcast(comm: &dyn Comm, word: u64, root: usize) -> Result<u64> {
     let mut bytes = Writer::new().word(word).take();
     comm.broadcast(&mut bytes, root)?;
     Ok(read::<1>(&bytes, root)?[0])
 }
 
-/// Returns every rank's words, in rank order, on every rank. Collective.
-///
-/// # Errors
-/// As [`broadcast`].
 pub fn all_gather<const N: usize>(comm: &dyn Comm, words: [u64; N]) -> Result<Vec<[u64; N]>> {
     let mut out = Writer::new();
     words.iter().for_each(|word| _ = out.word(*word));
@@ -37,9 +27,6 @@ pub fn all_gather<const N: usize>(comm: &dyn Comm, words: [u64; N]) -> Result<Ve
 
 /// Sends `out` to rank `to` while receiving what rank `from` sends here; any lengths. One exchange
 /// if both are short, two otherwise.
-///
-/// # Errors
-/// [`Error::Comm`] if communication fails, or a length is impossible.
 pub fn swap(comm: &dyn Comm, out: &[u8], to: usize, from: usize) -> Result<Vec<u8>> {
     let (begin, rest) = out.split_at(out.len().min(BEGIN_BYTES));
     let mut own = Writer::new().word(out.len() as u64).take();

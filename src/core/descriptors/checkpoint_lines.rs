@@ -7,7 +7,6 @@ use crate::error::{Error, Result};
 use crate::log::{Id, messages};
 use crate::params::{DescriptorLine, LineKind, Settings, Source, keys};
 
-/// The keys of a CKPT line.
 const KEYS: [&str; 10] = [
     "INTERVAL",
     "GROUP",
@@ -21,8 +20,8 @@ const KEYS: [&str; 10] = [
     "HOP_DISTANCE",
 ];
 
-/// Reads the descriptors of the CKPT lines under SCR_COPY_TYPE=FILE, else makes the implied one.
-/// Stores that only a CKPT line names are added to `stores`.
+/// Reads the CKPT lines under SCR_COPY_TYPE=FILE, else makes the implied descriptor. Stores that
+/// only a CKPT line names are added to `stores`.
 pub(super) fn descriptors(
     settings: &Settings,
     groups: &Groups,
@@ -109,7 +108,6 @@ fn implied_descriptor(
     }
 }
 
-/// SCR_SET_FAILURES, if somebody has set it.
 fn asked_failures(settings: &Settings) -> Option<usize> {
     let is_default = settings.source(keys::SET_FAILURES.param.name) == Source::Default;
     (!is_default).then(|| default_failures(settings))
@@ -119,8 +117,7 @@ fn default_failures(settings: &Settings) -> usize {
     usize::try_from(settings.get(keys::SET_FAILURES)).unwrap_or(usize::MAX)
 }
 
-/// A descriptor as the parameters alone make it; scheme, its failures and group are for the caller
-/// to settle.
+/// As the parameters alone make it; the caller settles scheme, failures and group.
 fn defaults(settings: &Settings, stores: &[StoreDesc]) -> RedundancyDesc {
     let base = settings.get(keys::CACHE_BASE);
     let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);

@@ -9,22 +9,18 @@ use crate::log::{Id, messages};
 use crate::params::{LineKind, Settings};
 use crate::system::{Planted, planted};
 
-/// Messages name this many hosts or ranks, then say how many more there are.
 const NAMED_MAX: usize = 4;
 
-/// How the world's ranks are grouped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Groups {
     hosts: Vec<String>,
-    /// Of each group the value of each rank; equal values are one group.
+    /// By group, the value of each rank; equal values are one group.
     values: BTreeMap<String, Vec<String>>,
 }
 
 impl Groups {
-    /// Groups ranks by their hosts (by world rank) and the GROUPS lines.
-    ///
-    /// # Errors
-    /// `Error::Config` for a line that redefines NODE or WORLD, or a host's second value.
+    /// Takes `hosts` by world rank. A line that redefines NODE or WORLD is an error, or one
+    /// that gives a host a second value.
     pub fn new(
         settings: &Settings,
         hosts: &[String],
@@ -58,40 +54,34 @@ impl Groups {
         Ok(Groups { hosts: hosts.to_vec(), values })
     }
 
-    /// Returns the host of each rank.
-    #[must_use]
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// Returns the names of all groups.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }
 
     /// Returns the value of each rank in the group called `name`; equal values share it.
-    #[must_use]
     pub fn of_ranks(&self, name: &str) -> Option<&[String]> {
         self.values.get(name).map(Vec::as_slice)
     }
 
-    /// Returns the value of each rank in the group of `descriptor`; NODE stands in for one that a
-    /// stored descriptor names and the settings do not have any more.
+    /// Returns the value of each rank in the group of `descriptor`; NODE stands in for a group that
+    /// a stored descriptor names and the settings no longer have.
     pub(super) fn of_descriptor(&self, descriptor: &RedundancyDesc) -> &[String] {
         self.of_ranks(&descriptor.group).unwrap_or(&self.values[NODE])
     }
 
-    /// Finds the ranks that share the group called `name` with `rank`, ascending; itself included.
-    #[must_use]
+    /// Returns the ranks that share the group called `name` with `rank`, ascending.
     pub fn members(&self, name: &str, rank: usize) -> Vec<usize> {
         let Some(values) = self.of_ranks(name) else { return Vec::new() };
         let Some(own) = values.get(rank) else { return Vec::new() };
         (0..values.len()).filter(|other| &values[*other] == own).collect()
     }
 
-    /// Chooses all redundancy sets under a descriptor, each in ring order. Under SINGLE all are
-    /// alone.
-    #[must_use]
+    /// Returns all redundancy sets under a descriptor, each in ring order. Under SINGLE all ranks
+    /// are alone.
     pub fn sets(&self, descriptor: &RedundancyDesc) -> Vec<Vec<usize>> {
         if descriptor.scheme == SchemeKind::Single {
             return (0..self.hosts.len()).map(|rank| vec![rank]).collect();
@@ -103,8 +93,6 @@ impl Groups {
         sets.iter().flat_map(|set| descriptor.rings(set)).collect()
     }
 
-    /// Finds the set of `rank`; `None` if there is no such rank.
-    #[must_use]
     pub fn membership(&self, descriptor: &RedundancyDesc, rank: usize) -> Option<Membership> {
         let sets = self.sets(descriptor);
         let count = sets.len();
@@ -112,8 +100,6 @@ impl Groups {
         Membership::new(set, rank, count)
     }
 
-    /// Says what this job is too small for, in a sentence or two; `None` if all is as configured.
-    #[must_use]
     pub fn degraded(&self, descriptor: &RedundancyDesc) -> Option<String> {
         if descriptor.scheme == SchemeKind::Single {
             return None;
@@ -124,7 +110,6 @@ impl Groups {
         (!sentences.is_empty()).then(|| sentences.join(". "))
     }
 
-    /// The sentence about ranks without company.
     fn alone(&self, descriptor: &RedundancyDesc, sets: &[Vec<usize>]) -> Option<String> {
         let alone: Vec<String> =
             sets.iter().filter(|set| set.len() < 2).flatten().map(ToString::to_string).collect();
@@ -144,7 +129,6 @@ impl Groups {
         ))
     }
 
-    /// The sentence about sets that have some members, but fewer than the scheme needs.
     fn too_small(&self, descriptor: &RedundancyDesc, sets: &[Vec<usize>]) -> Option<String> {
         let small: Vec<&Vec<usize>> =
             sets.iter().filter(|s| (2..=descriptor.set_failures).contains(&s.len())).collect();
@@ -165,7 +149,6 @@ impl Groups {
         ))
     }
 
-    /// How the ranks are spread over the groups of one name.
     fn shape(&self, group: &str, how: &str) -> Option<String> {
         let distinct: BTreeSet<_> = self.of_ranks(group)?.iter().collect();
         Some(match distinct.len() {
@@ -175,7 +158,6 @@ impl Groups {
     }
 }
 
-/// From the GROUPS lines: group -> host -> value.
 fn named_groups(settings: &Settings) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
     let mut groups: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for line in settings.lines(LineKind::Groups) {
@@ -195,7 +177,6 @@ fn named_groups(settings: &Settings) -> Result<BTreeMap<String, BTreeMap<String,
     Ok(groups)
 }
 
-/// The name of a host without its domain.
 fn short(host: &str) -> &str {
     host.split('.').next().unwrap_or(host)
 }

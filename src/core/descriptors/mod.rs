@@ -1,16 +1,6 @@
 //! Groups, stores and redundancy descriptors: who fails together, where files are cached, and which
-//! scheme protects which checkpoint (the later manuals).
-//!
-//! | file | job |
-//! |---|---|
-//! | `group.rs` | [`Groups`]: NODE, WORLD, and those of GROUPS lines |
-//! | `store.rs` | [`StoreDesc`]: cache directories, from STORE lines |
-//! | `redundancy.rs` | [`RedundancyDesc`]: schemes |
-//! | `checkpoint_lines.rs` | which there are: from CKPT lines or implied |
-//! | `sets.rs` | [`choose_sets`]: redundancy sets across failure groups |
-//! | `overhead.rs` | [`Overhead`]: what a scheme keeps beside the files |
-//!
-//! All of it is a pure function of settings and hosts, so it is equal on all ranks.
+//! scheme protects which checkpoint. All of it is a pure function of settings and hosts, so it is
+//! equal on all ranks.
 
 mod checkpoint_lines;
 mod group;
@@ -26,28 +16,28 @@ use crate::kvtree::KvTree;
 use crate::log::{Id, messages};
 use crate::params::{LineKind, Settings, Source, keys};
 
-pub use group::Groups;
+pub(crate) use group::Groups;
 pub use overhead::Overhead;
 pub use redundancy::{RedundancyDesc, SchemeKind};
-pub use sets::{Membership, NODE, WORLD, choose_sets, rings_by_hops};
-pub use store::StoreDesc;
+pub(crate) use sets::NODE;
+pub use sets::{Membership, choose_sets, rings_by_hops};
+pub(crate) use store::StoreDesc;
 
 /// All descriptors of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Descriptors {
     /// Who fails together.
     pub groups: Groups,
-    /// The cache directories, in the order of their indices.
+    /// In the order of their indices.
     pub stores: Vec<StoreDesc>,
-    /// The schemes, in the order of their indices.
+    /// In the order of their indices.
     pub redundancy: Vec<RedundancyDesc>,
-    /// Sentences for the user: what was ignored, and every scheme that this job is too small for.
+    /// Sentences for the user: what was ignored, and each scheme that this job is too small for.
     pub warnings: Vec<(Id, String)>,
 }
 
 impl Descriptors {
-    /// Returns a clause for each scheme in use.
-    pub fn in_words(&self) -> Vec<String> {
+    pub(crate) fn in_words(&self) -> Vec<String> {
         let one = |scheme: &RedundancyDesc| {
             let store = scheme.base.display();
             let when = match (scheme.interval, scheme.output) {
@@ -65,10 +55,7 @@ impl Descriptors {
         self.warnings.iter().map(|(_, text)| text.clone()).collect()
     }
 
-    /// Builds all descriptors for ranks on these hosts (by world rank).
-    ///
-    /// # Errors
-    /// `Error::Config` naming file and line of a descriptor that is wrong.
+    /// Takes `hosts` by world rank.
     pub fn new(settings: &Settings, hosts: &[String]) -> Result<Descriptors> {
         let mut warnings = Vec::new();
         let groups = Groups::new(settings, hosts, &mut warnings)?;
@@ -82,10 +69,9 @@ impl Descriptors {
         Ok(descriptors)
     }
 
-    /// Chooses the descriptor for the checkpoint with this number (from 1, by series): of those
-    /// whose INTERVAL divides it the one with the largest. Datasets that are output take the one
-    /// marked OUTPUT, if there is one.
-    #[must_use]
+    /// Returns the descriptor for the checkpoint with this number (from 1, by series): of those
+    /// whose INTERVAL divides it the one with the largest. Output takes the one marked OUTPUT, if
+    /// any.
     pub fn select(&self, checkpoint: u64, output: bool) -> &RedundancyDesc {
         let usable = || self.redundancy.iter().filter(|descriptor| descriptor.enabled);
         let marked = usable().find(|descriptor| output && descriptor.output);
@@ -99,7 +85,6 @@ impl Descriptors {
     }
 
     /// Returns interval and store of all descriptors that [`Descriptors::select`] chooses among.
-    #[must_use]
     pub fn intervals(&self, output: bool) -> Vec<(u64, usize)> {
         let usable = || self.redundancy.iter().filter(|descriptor| descriptor.enabled);
         match usable().find(|descriptor| output && descriptor.output) {
@@ -109,16 +94,12 @@ impl Descriptors {
     }
 
     /// Returns the store that a descriptor names.
-    #[must_use]
     pub fn store(&self, descriptor: &RedundancyDesc) -> &StoreDesc {
         &self.stores[descriptor.store]
     }
 
-    /// Chooses the set of `rank` under the descriptor that `tree` is of (a stored one, maybe of an
-    /// earlier run) on the present placement, and returns it with the tree completed.
-    ///
-    /// # Errors
-    /// `Error::Unreadable` if the tree is not a descriptor.
+    /// Chooses the set of `rank` on the present placement under the descriptor `tree`, which may be
+    /// of an earlier run, and returns it with the tree completed.
     pub fn choose(&self, tree: &KvTree, rank: usize) -> Result<(Membership, KvTree)> {
         let wrong =
             || Error::Unreadable("a dataset's redundancy descriptor is not readable".to_string());
@@ -129,9 +110,7 @@ impl Descriptors {
         Ok((membership, tree))
     }
 
-    /// Returns what each descriptor keeps on `rank` beside its files, in the order of their
-    /// indices.
-    #[must_use]
+    /// Returns by descriptor, what it keeps on `rank` beside the files.
     pub fn overheads(&self, rank: usize) -> Vec<Overhead> {
         let overhead = |descriptor| {
             let membership = self.groups.membership(descriptor, rank);
@@ -142,10 +121,8 @@ impl Descriptors {
     }
 
     /// Tells whether a set of `ranks` still serves under the stored descriptor `tree`: no two of
-    /// them share a failure group on the present placement, and none could have more company than
-    /// it has where it has less than its scheme needs. A scheme that protects nothing is always
-    /// spread.
-    #[must_use]
+    /// them share a failure group, and a set smaller than its scheme needs could not be larger. A
+    /// scheme that protects nothing is always spread.
     pub fn is_spread(&self, tree: &KvTree, ranks: &[usize]) -> bool {
         let Some(descriptor) = RedundancyDesc::from_tree(tree) else { return false };
         let groups = self.groups.of_descriptor(&descriptor);
@@ -156,9 +133,8 @@ impl Descriptors {
         complete && taken.len() == ranks.len() && !self.is_too_small(&descriptor, ranks)
     }
 
-    /// Returns the failure group of a stored descriptor, if the settings do not have it any more:
-    /// NODE stands in for it.
-    #[must_use]
+    /// Returns the failure group of a stored descriptor, if the settings no longer have it: NODE
+    /// stands in.
     pub fn former_group(&self, tree: &KvTree) -> Option<String> {
         let descriptor = RedundancyDesc::from_tree(tree)?;
         let matters = descriptor.scheme != SchemeKind::Single;
@@ -166,7 +142,7 @@ impl Descriptors {
         (matters && !is_known).then_some(descriptor.group)
     }
 
-    /// Whether the present placement allows a larger set where `ranks` are fewer than needed.
+    /// The placement allows a larger set where `ranks` are fewer than needed.
     fn is_too_small(&self, descriptor: &RedundancyDesc, ranks: &[usize]) -> bool {
         let needed = descriptor.set_failures.saturating_add(1);
         if ranks.len() >= needed {
@@ -191,7 +167,6 @@ impl Descriptors {
         }
     }
 
-    /// The user has described a store, and nothing goes there.
     fn warn_of_unused_stores(&mut self, settings: &Settings) {
         let lines = settings.lines(LineKind::Store);
         for line in lines.filter(|line| line.source != Source::SystemFile) {

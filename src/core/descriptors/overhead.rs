@@ -15,7 +15,6 @@ impl Overhead {
     pub const NONE: Overhead = Overhead { parts: 0, of: 1 };
 
     /// Computes the overhead of a rank whose set has so many members, itself included.
-    #[must_use]
     pub fn new(descriptor: &RedundancyDesc, members: usize) -> Overhead {
         let losses = descriptor.set_failures.max(1).min(members.saturating_sub(1));
         let of = match descriptor.scheme {
@@ -28,7 +27,6 @@ impl Overhead {
     }
 
     /// Computes the bytes of redundancy data for so many bytes of files.
-    #[must_use]
     pub fn of(self, bytes: u64) -> u64 {
         bytes.saturating_mul(self.parts).div_ceil(self.of)
     }

@@ -6,7 +6,7 @@ use super::sets::{Membership, NODE, rings_by_hops};
 use crate::kvtree::KvTree;
 use crate::params::did_you_mean;
 
-/// The schemes.
+/// A redundancy scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SchemeKind {
     /// Survives the loss of processes.
@@ -25,7 +25,6 @@ const RS_SET_SIZE_MAX: usize = 128;
 
 impl SchemeKind {
     /// Returns the word for it in config files and records.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             SchemeKind::Single => "SINGLE",
@@ -35,10 +34,7 @@ impl SchemeKind {
         }
     }
 
-    /// Reads the word.
-    ///
-    /// # Errors
-    /// A sentence that says what there is instead.
+    /// Returns the error is a sentence that says what there is instead.
     pub fn parse(word: &str) -> std::result::Result<SchemeKind, String> {
         let all =
             [SchemeKind::Single, SchemeKind::Partner, SchemeKind::Xor, SchemeKind::ReedSolomon];
@@ -58,13 +54,13 @@ impl SchemeKind {
 pub struct RedundancyDesc {
     /// It may be used.
     pub enabled: bool,
-    /// Place in the list, the number of its CKPT line.
+    /// The number of its CKPT line.
     pub index: usize,
     /// It is for every checkpoint number that this divides, unless a larger one does.
     pub interval: u64,
     /// Name of the failure group.
     pub group: String,
-    /// Index of the store. 0 in a descriptor that was read from a record; `base` counts there.
+    /// Index of the store; 0 in a descriptor from a record, where `base` counts.
     pub store: usize,
     /// Directory of the store.
     pub base: PathBuf,
@@ -77,16 +73,14 @@ pub struct RedundancyDesc {
     pub set_failures: usize,
     /// Groups from a rank to its partner.
     pub hop_distance: usize,
-    /// Straight to the parallel file system, not cached.
+    /// Checkpoints go straight to the parallel file system.
     pub bypass: bool,
     /// For datasets that are output.
     pub output: bool,
 }
 
 impl RedundancyDesc {
-    /// Returns the smallest number of ranks in a set that the scheme can do with.
-    #[must_use]
-    pub fn set_size_min(&self) -> usize {
+    pub(crate) fn set_size_min(&self) -> usize {
         let least = self.set_size.max(self.set_failures.saturating_add(1));
         match self.scheme {
             // A stored descriptor may ask for anything.
@@ -96,9 +90,8 @@ impl RedundancyDesc {
     }
 
     /// Puts a set into ring order: each one's right neighbour is HOP_DISTANCE members further on.
-    /// Copies go to neighbours only, so under PARTNER the rings that this gives are sets of their
-    /// own, where they are large enough; else, as for parity, which all members share, they follow
-    /// one another.
+    /// Under PARTNER, where copies go to neighbours only, rings that are large enough are sets of
+    /// their own. Parity is shared by all members, so its rings follow one another.
     pub(super) fn rings(&self, set: &[usize]) -> Vec<Vec<usize>> {
         let rings = rings_by_hops(set, self.hop_distance);
         let large_enough = |ring: &Vec<usize>| ring.len() > self.set_failures.max(1);
@@ -133,7 +126,7 @@ impl RedundancyDesc {
         }
     }
 
-    /// Says that the scheme has no choice of what was asked for.
+    /// Says that the scheme does not survive what was asked for.
     pub(super) fn unheeded_failures(&self, asked: usize) -> Option<String> {
         let survived = match self.set_failures {
             0 => "no loss",
@@ -148,9 +141,8 @@ impl RedundancyDesc {
         })
     }
 
-    /// Makes the hash of the descriptor manual. `directory` is where datasets lie,
+    /// Returns the hash of the descriptor manual. Datasets lie in `directory`,
     /// `<base>/<user>/scr.<jobid>`.
-    #[must_use]
     pub fn to_tree(&self, directory: &str, membership: Option<&Membership>) -> KvTree {
         let mut tree = KvTree::new();
         tree.set_value("ENABLED", u8::from(self.enabled));
@@ -171,9 +163,8 @@ impl RedundancyDesc {
         tree
     }
 
-    /// Reads what [`RedundancyDesc::to_tree`] makes; `None` if a key is missing or malformed. Keys
-    /// that the descriptor manual does not have may be missing. The set is for [`Membership::get`].
-    #[must_use]
+    /// Returns `None` if a key is missing or malformed. Keys that the descriptor manual does not
+    /// have may be missing. [`Membership::get`] reads the set.
     pub fn from_tree(tree: &KvTree) -> Option<RedundancyDesc> {
         let optional = |key: &str, default: u64| match tree.contains(key) {
             true => tree.get_u64(key),

@@ -7,10 +7,9 @@ use crate::kvtree::KvTree;
 /// Divides the ranks into sets of at least `set_size` ranks, as equal in size as possible, so that
 /// no two ranks of a set share a failure group. `groups` has the group of each rank.
 ///
-/// Sets are smaller where there are not enough groups; a set of one rank is not protected at all.
-/// A rank without company is unavoidable where one group has more ranks than all others together.
-/// Depends on nothing but its arguments. Each set is ascending; sets are sorted by first rank.
-#[must_use]
+/// Sets are smaller where there are not enough groups; a set of one rank is not protected. A rank
+/// is without company where one group has more ranks than all others together. Each set is
+/// ascending; sets are sorted by first rank.
 pub fn choose_sets(groups: &[String], set_size: usize) -> Vec<Vec<usize>> {
     let mut by_group: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (rank, group) in groups.iter().enumerate() {
@@ -38,7 +37,6 @@ pub fn choose_sets(groups: &[String], set_size: usize) -> Vec<Vec<usize>> {
 
 /// Divides a set into rings in which each member's right neighbour is `hops` members of the set
 /// further on; several if `hops` and the size have a common divisor.
-#[must_use]
 pub fn rings_by_hops(set: &[usize], hops: usize) -> Vec<Vec<usize>> {
     let mut rings = Vec::new();
     let mut taken = vec![false; set.len()];
@@ -58,27 +56,25 @@ pub fn rings_by_hops(set: &[usize], hops: usize) -> Vec<Vec<usize>> {
 /// One rank's place in its redundancy set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
-    /// World ranks of the members, in ring order.
+    /// World ranks, in ring order.
     pub members: Vec<usize>,
     /// This rank's place among them.
     pub rank: usize,
-    /// Smallest world rank of the set, which names it.
+    /// The smallest world rank of the set names it.
     pub group_id: usize,
     /// Number of sets.
     pub groups: usize,
 }
 
 impl Membership {
-    /// Finds the place of world rank `world_rank` in `members`; `None` if it is not among them.
-    #[must_use]
+    /// Returns `None` if `world_rank` is not among the members.
     pub fn new(members: Vec<usize>, world_rank: usize, groups: usize) -> Option<Membership> {
         let rank = members.iter().position(|member| *member == world_rank)?;
         let group_id = members.iter().copied().min()?;
         Some(Membership { members, rank, group_id, groups })
     }
 
-    /// Writes the keys GROUPS, GROUP_ID, GROUP_SIZE, GROUP_RANK, MEMBERS, as the descriptor manual
-    /// has them.
+    /// Writes GROUPS, GROUP_ID, GROUP_SIZE, GROUP_RANK, MEMBERS, as in the descriptor manual.
     pub fn put(&self, tree: &mut KvTree) {
         let members: Vec<String> = self.members.iter().map(ToString::to_string).collect();
         tree.set_value("GROUPS", self.groups);
@@ -88,9 +84,7 @@ impl Membership {
         tree.set_value("MEMBERS", members.join(","));
     }
 
-    /// Reads the keys that [`Membership::put`] writes; `None` if one is missing or they contradict
-    /// one another.
-    #[must_use]
+    /// Returns `None` if a key is missing or they contradict one another.
     pub fn get(tree: &KvTree) -> Option<Membership> {
         let members: Option<Vec<usize>> =
             tree.get_value("MEMBERS")?.split(',').map(|rank| rank.parse().ok()).collect();
@@ -107,8 +101,6 @@ impl Membership {
     }
 }
 
-/// The group of ranks on one node.
 pub const NODE: &str = "NODE";
 
-/// The group of all ranks.
 pub const WORLD: &str = "WORLD";

@@ -9,35 +9,28 @@ use crate::params::{
     DescriptorLine, Kind, LineKind, Settings, Value, did_you_mean, find, keys, parse_bytes,
 };
 
-/// The keys of a STORE line.
 const KEYS: [&str; 6] = ["GROUP", "COUNT", "ENABLED", "MKDIR", "FLUSH", "CAPACITY"];
 
-/// One class of storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreDesc {
-    /// Place in the list.
     pub index: usize,
-    /// Its directory, the same path on every node.
+    /// The same path on every node.
     pub base: PathBuf,
-    /// Name of the group of ranks that share it: NODE for storage of the node, WORLD for one that
-    /// all can reach.
+    /// The group of ranks that share it: NODE for storage of the node, WORLD for what all reach.
     pub group: String,
-    /// Checkpoints of each series kept in it.
+    /// Checkpoints of each series that are kept in it.
     pub count: u64,
-    /// It may be used.
     pub enabled: bool,
-    /// Directories can be made in it; without, nothing is cached in it.
+    /// Directories can be made in it; nothing is cached otherwise.
     pub mkdir: bool,
-    /// How datasets in it are flushed, a word of SCR_FLUSH_TYPE, if its line says.
+    /// The word of SCR_FLUSH_TYPE in its line.
     pub flush: Option<String>,
-    /// Bytes that may be used on each node, if the user says.
+    /// What may be used on each node.
     pub capacity_bytes: Option<u64>,
 }
 
 impl StoreDesc {
-    /// Tells whether datasets in it are flushed in the background: what its line says, else the
-    /// settings.
-    #[must_use]
+    /// Tells whether its line decides, or else the settings.
     pub fn flushes_async(&self, settings: &Settings) -> bool {
         match self.flush.as_deref() {
             Some(word) => word == "PTHREAD",
@@ -46,7 +39,6 @@ impl StoreDesc {
     }
 }
 
-/// Reads the stores of the STORE lines, and adds that of SCR_CACHE_BASE if they do not name it.
 pub(super) fn stores(settings: &Settings, groups: &Groups) -> Result<Vec<StoreDesc>> {
     let mut stores: Vec<StoreDesc> = Vec::new();
     for line in settings.lines(LineKind::Store) {
@@ -65,7 +57,6 @@ pub(super) fn stores(settings: &Settings, groups: &Groups) -> Result<Vec<StoreDe
     Ok(stores)
 }
 
-/// Makes a store of which nothing but the directory is known.
 pub(super) fn implied(settings: &Settings, base: PathBuf, index: usize) -> StoreDesc {
     StoreDesc {
         index,
@@ -104,8 +95,7 @@ fn read(
     Ok(store)
 }
 
-/// Reads a store's directory. It has to be the same on every node, so it cannot depend on where one
-/// is.
+/// Returns A store's directory is the same on every node, so it cannot depend on where one is.
 pub(super) fn base_path(text: &str) -> std::result::Result<PathBuf, String> {
     let path = Path::new(text);
     match path.is_absolute() {

@@ -16,7 +16,6 @@ use super::{Event, EventSink, Logged, LoggedJob, TextFile};
 use crate::error::{Error, Result as Done};
 use crate::log::{self, messages};
 
-/// Version of the table below, in the file's `user_version`.
 const VERSION: i64 = 1;
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS events (
@@ -42,11 +41,10 @@ const INSERT: &str = "INSERT INTO events (time, unix, launch, user, jobid, jobna
     event, dataset, name, seconds, files, bytes, note)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
 
-/// Every event, the columns in the order of a line's keys.
 const SELECT: &str = "SELECT time, user, jobid, jobname, cluster, host, event, dataset, name,
     seconds, files, bytes, note FROM events ORDER BY id";
 
-/// How long a person's query may keep us from writing.
+/// A person's query may keep us from writing for so long.
 const BUSY_WAIT: Duration = Duration::from_secs(2);
 
 /// How what is written becomes durable. A journal of the old kind: one ahead of the database needs
@@ -56,47 +54,27 @@ const BUSY_WAIT: Duration = Duration::from_secs(2);
 /// milliseconds in which the loss of this node could damage a log.
 const DURABLE: &str = "PRAGMA journal_mode = PERSIST; PRAGMA synchronous = OFF";
 
-/// The database. It is open only while something is written: the program may remove its directory,
-/// and close descriptors that it does not know, without harm.
+/// The database is open only while something is written: the program may remove its directory, and
+/// close descriptors that it does not know, without harm.
 pub struct Database {
     path: PathBuf,
-    /// It has the table.
     is_made: bool,
     tells: bool,
     is_missed: bool,
-    /// Where the events go if the database cannot be written to.
     instead: Option<TextFile>,
-    /// They go there.
+    /// Events go to `instead`.
     failed: bool,
 }
 
 impl Database {
-    /// Makes a sink for the database `path`, whose file is made when the first event comes.
-    /// `tells`: say what is done (SCR_LOG_DB_DEBUG).
-    #[must_use]
-    pub fn new(path: PathBuf, tells: bool) -> Database {
-        let (is_made, is_missed, instead, failed) = (false, true, None, false);
-        Database { path, is_made, tells, is_missed, instead, failed }
+    /// Returns the file is made when the first event comes. `tells`: say what is done
+    /// (SCR_LOG_DB_DEBUG); `instead` takes the place of a database that cannot be written to;
+    /// `is_missed`: a person wants to hear that it does not work.
+    pub fn new(path: PathBuf, tells: bool, instead: Option<TextFile>, is_missed: bool) -> Database {
+        Database { path, is_made: false, tells, is_missed, instead, failed: false }
     }
 
-    /// Names a text log that takes the database's place if that cannot be written to.
-    #[must_use]
-    pub fn or(mut self, instead: Option<TextFile>) -> Database {
-        self.instead = instead;
-        self
-    }
-
-    /// Says whether a person wants to hear that it does not work.
-    #[must_use]
-    pub fn missed(mut self, is_missed: bool) -> Database {
-        self.is_missed = is_missed;
-        self
-    }
-
-    /// Reads all events in the order in which they were written. Nothing is made or changed.
-    ///
-    /// # Errors
-    /// If there is no such file, or it is not such a database.
+    /// Returns all events in the order in which they were written. Nothing is made or changed.
     pub fn read(path: &Path) -> Done<Vec<Logged>> {
         let wrong = |error: rusqlite::Error| {
             Error::Unreadable(format!("cannot read the database {}: {error}", path.display()))
@@ -201,10 +179,7 @@ impl EventSink for Database {
             }
             self.failed = true;
             let text = format!("{}: {error}; a text log takes its place", self.name());
-            match self.is_missed {
-                true => log::warn(messages::LOG_FAILED, text),
-                false => log::message(1, text),
-            }
+            log::warn_if(self.is_missed, messages::LOG_FAILED, text);
         }
         self.instead.as_mut().map_or(Ok(()), |text| text.write(job, events))
     }

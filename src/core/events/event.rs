@@ -5,23 +5,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::records::Timestamp;
 
-/// The note of SEALED of a dataset whose files the program has written to the prefix itself.
+/// Note of SEALED: the program has written the files to the prefix itself.
 pub const SEALED_ON_PREFIX: &str = "on the prefix";
 
-/// The note of EVICTED of a dataset that the program has deleted, or written over, before it had to
-/// be flushed.
+/// Note of EVICTED: the program has deleted or overwritten the dataset before it had to be flushed.
 pub const GIVEN_UP: &str = "given up by the program";
 
 /// What all events of a launch share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is the value of its key in a line")]
 pub struct LoggedJob {
-    /// Who runs it.
     pub user: String,
-    /// The job.
     pub job_id: String,
-    /// `SCR_JOB_NAME`.
     pub job_name: String,
-    /// `SCR_CLUSTER_NAME`.
     pub cluster: String,
     /// The node that writes.
     pub host: String,
@@ -34,7 +30,7 @@ pub struct LoggedJob {
 pub struct Event {
     /// Seconds since 1970.
     pub time: f64,
-    /// What, in capitals, as `FLUSH_END`.
+    /// In capitals, as `FLUSH_END`.
     pub what: Cow<'static, str>,
     /// The dataset's id and name.
     pub dataset: Option<(u64, String)>,
@@ -47,8 +43,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Makes an event that happens now; `what` is its name in capitals.
-    #[must_use]
+    /// Returns an event that happens now.
     pub fn new(what: impl Into<Cow<'static, str>>) -> Event {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time = now.as_secs_f64();
@@ -56,42 +51,35 @@ impl Event {
         Event { time, what, dataset: None, seconds: None, size: None, note: String::new() }
     }
 
-    /// Adds the dataset that it is about.
-    #[must_use]
+    /// Returns the dataset's id and name.
     pub fn dataset(mut self, id: u64, name: impl Into<String>) -> Event {
         self.dataset = Some((id, name.into()));
         self
     }
 
     /// Adds how long it took.
-    #[must_use]
     pub fn seconds(mut self, seconds: f64) -> Event {
         self.seconds = Some(seconds);
         self
     }
 
-    /// Adds the number of files and their bytes.
-    #[must_use]
+    /// Adds the number of files, and their bytes.
     pub fn size(mut self, files: u64, bytes: u64) -> Event {
         self.size = Some((files, bytes));
         self
     }
 
-    /// Adds a note for people.
-    #[must_use]
+    /// Adds more, for people.
     pub fn note(mut self, note: impl Into<String>) -> Event {
         self.note = note.into();
         self
     }
 
-    /// Tells when it was.
-    #[must_use]
-    pub fn when(&self) -> Timestamp {
+    pub(crate) fn when(&self) -> Timestamp {
         Timestamp::from_unix_seconds(self.time as u64)
     }
 
-    /// Writes it as one line without its end, all but the time; control characters are replaced.
-    #[must_use]
+    /// Returns one line without its end and the time; control characters are replaced.
     pub fn line(&self, job: &LoggedJob) -> String {
         let mut line = format!("user={}, jobid={}", job.user, job.job_id);
         for (key, value) in [("jobname", &job.job_name), ("cluster", &job.cluster)] {

@@ -1,10 +1,7 @@
-//! The log of events (`SCR_LOG_ENABLE`): what happened in a job and when, for people and their
-//! tools. A database, text, syslog; one rank writes, in a thread of its own, so that nothing that
-//! the program waits for waits for the log. Events are written together, once a second at most: a
-//! process that is killed takes the last ones with it.
-//!
-//! A place that cannot be written to is left alone after one message. Events that come faster than
-//! they can be written are counted, not waited for.
+//! The log of events (`SCR_LOG_ENABLE`): a database, text, syslog. A thread of rank 0 writes, so
+//! that nothing that the program waits for waits for the log, once a second at most: a process that
+//! is killed takes the last ones with it. A place that cannot be written to is left alone after one
+//! message; events that come too fast are counted, not waited for.
 
 mod database;
 mod event;
@@ -21,7 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use database::Database;
-pub use event::{Event, GIVEN_UP, LoggedJob, SEALED_ON_PREFIX};
+pub use event::{Event, LoggedJob};
+pub(crate) use event::{GIVEN_UP, SEALED_ON_PREFIX};
 pub use query::{Filter, Logged, parse_line};
 pub use sink::EventSink;
 pub use syslog::Syslog;
@@ -30,16 +28,13 @@ pub use text::TextFile;
 use crate::error::{Error, Result};
 use crate::log::{self, messages};
 
-/// Events that may wait to be written.
 const WAITING_MAX: usize = 4096;
 
-/// Events that are written at a time.
 const BATCH_MAX: usize = 256;
 
-/// What happens together is written together.
+/// Events that happen together are written together.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// Between two times that something is written.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// The log of one launch. Dropping it leaves the thread to write what is waiting.
@@ -50,10 +45,7 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Starts the thread; `enter` is the first that it does.
-    ///
-    /// # Errors
-    /// If there can be no thread.
+    /// Starts the thread; `enter` is the first that the thread does.
     pub fn start(
         job: LoggedJob,
         sinks: Vec<Box<dyn EventSink>>,
@@ -98,10 +90,7 @@ impl EventLog {
         let lost = self.lost.load(Ordering::Relaxed);
         if late || lost > 0 {
             let text = "the log of events is not complete: it could not keep up";
-            match is_missed {
-                true => log::warn(messages::LOG_INCOMPLETE, text),
-                false => log::message(1, text),
-            }
+            log::warn_if(is_missed, messages::LOG_INCOMPLETE, text);
         }
     }
 }
@@ -114,23 +103,20 @@ fn write_all(job: &LoggedJob, mut sinks: Vec<Box<dyn EventSink>>, events: &Recei
             Ok(()) => true,
             Err(why) => {
                 let text = format!("{}: {why}; nothing more is logged there", sink.name());
-                match sink.is_missed() {
-                    true => log::warn(messages::LOG_FAILED, text),
-                    false => log::message(1, text),
-                }
+                log::warn_if(sink.is_missed(), messages::LOG_FAILED, text);
                 false
             }
         });
     }
 }
 
-/// Tells whether an event is of no use alone: something begins, and what comes of it is told later.
+/// The event begins something and is of no use alone: what comes of it is told later.
 fn waits(event: &Event) -> bool {
     event.what.ends_with("_BEGIN") || event.what == "COMPUTE_END"
 }
 
-/// Waits for events that are to be written, and for what comes together with them; `None` when the
-/// log is closed and all of it is written.
+/// Waits for events, and for what comes together with them; `None` when the log is closed and all
+/// of it is written.
 fn next_batch(events: &Receiver<Event>, written: Option<Instant>) -> Option<Vec<Event>> {
     let mut batch = Vec::new();
     let mut until: Option<Instant> = None;

@@ -4,30 +4,27 @@ use std::collections::BTreeMap;
 
 use crate::records::Timestamp;
 
-/// Keys of an event, in the order of a line.
 pub(super) const KEYS: [&str; 12] = [
     "user", "jobid", "jobname", "cluster", "host", "event", "dset", "name", "secs", "files",
     "bytes", "note",
 ];
 
-/// An event that was logged.
+/// An event that is read again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Logged {
-    /// When, as `2011-02-28T12:37:36`, UTC.
+    /// As `2011-02-28T12:37:36`, UTC.
     pub time: String,
-    /// What is known of it, by the key that a line of the text log has.
+    /// By the key that a line of the text log has.
     pub fields: BTreeMap<&'static str, String>,
 }
 
 impl Logged {
     /// Returns the value of `key`, empty if the event has none.
-    #[must_use]
     pub fn get(&self, key: &str) -> &str {
         self.fields.get(key).map_or("", String::as_str)
     }
 
-    /// Writes it as a line of the text log, but for the zone of the time.
-    #[must_use]
+    /// Returns A line of the text log, but for the zone of the time.
     pub fn line(&self) -> String {
         let field = |key: &&&str| {
             let value = self.fields.get(**key)?;
@@ -51,14 +48,12 @@ pub struct Filter {
     pub dataset: Option<u64>,
     /// Id of the job.
     pub job: Option<String>,
-    /// Not before this time, as [`Logged::time`]; a part of it from the left will do.
+    /// Not before this time, as [`Logged::time`] or the beginning of it.
     pub since: Option<String>,
 }
 
 impl Filter {
-    /// Tells whether an event is wanted.
-    #[must_use]
-    pub fn takes(&self, one: &Logged) -> bool {
+    pub(crate) fn takes(&self, one: &Logged) -> bool {
         let is = |key: &str, wanted: &str| one.get(key).eq_ignore_ascii_case(wanted);
         self.event.as_ref().is_none_or(|event| is("event", event))
             && self.dataset.is_none_or(|id| one.get("dset") == id.to_string())
@@ -71,8 +66,7 @@ fn is_quoted(key: &str) -> bool {
     matches!(key, "name" | "note")
 }
 
-/// Reads a line of the text log, whose time without a zone is UTC; `None` if it is none.
-#[must_use]
+/// Reads a line of the text log, in which a time without a zone is UTC.
 pub fn parse_line(line: &str) -> Option<Logged> {
     let (time, mut rest) = line.split_once(": ")?;
     let time = time.parse::<Timestamp>().ok()?.to_string();
@@ -87,8 +81,8 @@ pub fn parse_line(line: &str) -> Option<Logged> {
     one.fields.contains_key("event").then_some(one)
 }
 
-/// The value that `text` begins with, and what follows it. A value may have commas, and quotes, in
-/// it: it ends where a later key begins.
+/// The value that `text` begins with, and the rest. It may have commas and quotes in it, so it ends
+/// where a later key begins.
 fn split_value(text: &str, at: usize) -> Option<(&str, &str)> {
     let later = &KEYS[at + 1..];
     let begins = |rest: &str| {

@@ -4,16 +4,13 @@ use super::event::{Event, LoggedJob};
 
 /// A place that events are written to.
 pub trait EventSink: Send {
-    /// What it is called in messages.
+    /// For messages.
     fn name(&self) -> String;
 
-    /// Writes events of `job`, in order.
-    ///
-    /// # Errors
-    /// A clause that says why not; nothing more is written there then.
+    /// Writes events of `job`, in order. The error says why not; nothing more is written then.
     fn write(&mut self, job: &LoggedJob, events: &[Event]) -> std::result::Result<(), String>;
 
-    /// Whether a person wants to hear that it does not work.
+    /// A person wants to hear that it does not work.
     fn is_missed(&self) -> bool {
         true
     }

@@ -6,13 +6,11 @@ use std::path::PathBuf;
 
 use super::{Event, EventSink, LoggedJob};
 
-/// Where the system's log listens.
 const SOCKET: &str = "/dev/log";
-/// LOG_LOCAL7 | LOG_INFO.
 const PRIORITY: u8 = 23 << 3 | 6;
 const TAG: &str = "SCR";
 
-/// The system's log.
+/// A sink that writes to the system's log.
 pub struct Syslog {
     path: PathBuf,
     socket: Option<UnixDatagram>,
@@ -20,15 +18,12 @@ pub struct Syslog {
 }
 
 impl Syslog {
-    /// Makes a sink for the system's log. `is_missed`: whether somebody has asked for it, and wants
-    /// to hear that there is none.
-    #[must_use]
+    /// Makes a sink. `is_missed`: somebody has asked for it, and wants to hear that there is none.
     pub fn new(is_missed: bool) -> Syslog {
         Syslog { path: SOCKET.into(), socket: None, is_missed }
     }
 
     /// Makes a sink for another socket, for tests.
-    #[must_use]
     pub fn at(path: PathBuf) -> Syslog {
         Syslog { path, socket: None, is_missed: true }
     }

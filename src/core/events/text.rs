@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::{Event, EventSink, LoggedJob};
 use crate::records::Zone;
 
-/// A text file that lines are added to.
+/// A sink that adds lines to a file.
 pub struct TextFile {
     path: PathBuf,
     zone: Zone,
@@ -18,7 +18,6 @@ pub struct TextFile {
 impl TextFile {
     /// Makes a sink whose lines go to the end of `path`, which is made when the first one comes;
     /// their times are those of `zone`.
-    #[must_use]
     pub fn new(path: PathBuf, zone: Zone) -> TextFile {
         TextFile { path, zone, file: None }
     }

@@ -23,7 +23,6 @@ pub fn open_alike(fd: i32, path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Returns flags and offset of a descriptor.
 pub fn descriptor_info(fd: i32) -> Result<(i32, u64)> {
     let path = std::path::PathBuf::from(format!("/proc/self/fdinfo/{fd}"));
     let text = std::fs::read_to_string(&path).map_err(|e| Error::io("cannot read", &path, e))?;
@@ -69,7 +68,6 @@ mod tests {
     struct Both(tempfile::TempDir, PathBuf, File);
 
     impl Both {
-        /// An old file, and a new one that is open.
         fn new() -> Both {
             let dir = tempfile::tempdir_in("/dev/shm").unwrap();
             let spare = dir.path().join("old");

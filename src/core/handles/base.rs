@@ -3,7 +3,6 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// The file that a private copy was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
     device: u64,
@@ -13,14 +12,12 @@ pub struct Base {
 }
 
 impl Base {
-    /// Reads which file is at `path`; `None` if there is none.
     pub fn of(path: &Path, on_prefix: bool) -> Option<Base> {
         let found = path.symlink_metadata().ok()?;
         let stamp = if on_prefix { Some(stamp(path)?) } else { None };
         Some(Base { device: found.dev(), number: found.ino(), stamp })
     }
 
-    /// Tells whether it still is the file at `path`.
     pub fn is_at(&self, path: &Path) -> bool {
         Base::of(path, self.stamp.is_some()).as_ref() == Some(self)
     }
@@ -29,8 +26,6 @@ impl Base {
 /// Size, and seconds and nanoseconds of the last modification.
 pub type Stamp = (u64, i64, i64);
 
-/// Reads size and time of modification of the file at `path` as it is now; `None` if it cannot be
-/// looked at.
 pub fn stamp(path: &Path) -> Option<Stamp> {
     path.metadata().ok().map(|found| (found.len(), found.mtime(), found.mtime_nsec()))
 }

@@ -1,9 +1,6 @@
-//! Checksums that were taken while the program wrote: a seal need not read those files.
-//!
-//! The door tells what a file's bytes were when the last descriptor that wrote it was closed, if it
-//! has seen all that was written, in order. They count at the seal if the file is the same one, as
-//! long as then and not written since, and nobody else was about to write it: other ranks of the
-//! node and children are heard of before they do ([`Checksums::doubt`]).
+//! Checksums that were taken while the program wrote: a seal need not read those files. They count
+//! only if the door has seen all that was written, in order, and nobody else can have written
+//! since: other ranks of the node and children are heard of before they do ([`Checksums::doubt`]).
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::Metadata;
@@ -16,10 +13,8 @@ use crate::records::FileMeta;
 /// More than a rank has open or unsealed at a time; the rest is read.
 const FILES_MAX: usize = 1 << 14;
 
-/// Device and inode.
 type FileId = (u64, u64);
 
-/// What a file was when its checksum was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileThen {
     size: u64,
@@ -36,7 +31,6 @@ impl FileThen {
     }
 }
 
-/// The checksums of files that are closed and not sealed yet.
 #[derive(Debug, Default)]
 pub struct Checksums {
     taken: HashMap<FileId, FileThen>,
@@ -47,7 +41,7 @@ pub struct Checksums {
 }
 
 impl Checksums {
-    /// Notes the checksum of all `bytes` of the file `name`, which is as `found`.
+    /// Notes the checksum of all `bytes` of the file `name`, which was `found` then.
     pub fn put(&mut self, name: &str, found: &Metadata, bytes: u64, crc32: u32) {
         let whole = found.is_file() && found.len() == bytes;
         if whole && !self.useless && !self.doubted.contains(name) && self.taken.len() < FILES_MAX {
@@ -55,18 +49,15 @@ impl Checksums {
         }
     }
 
-    /// Tells whether there is none.
     pub fn is_empty(&self) -> bool {
         self.taken.is_empty()
     }
 
-    /// Forgets that of a file which is open again.
     pub fn forget(&mut self, found: &Metadata) {
         self.taken.remove(&id(found));
     }
 
-    /// Takes that of the file `name` out, which lies at `path`: what is known of it with its
-    /// checksum. `None`: it has to be read.
+    /// Returns `None` if the file has to be read.
     pub fn take(&mut self, name: &str, path: &Path) -> Option<FileMeta> {
         if self.taken.is_empty() {
             return None;
@@ -84,12 +75,10 @@ impl Checksums {
         })
     }
 
-    /// Notes that somebody else may write the file `name`.
     pub fn doubt(&mut self, name: &str) {
         self.doubted.insert(name.to_string());
     }
 
-    /// Notes that nobody knows any more which files others write.
     pub fn doubt_all(&mut self) {
         self.useless = true;
     }
@@ -106,7 +95,6 @@ mod tests {
 
     const CRC32: u32 = 0xcbf4_3926;
 
-    /// A file of nine bytes whose checksum is known.
     fn known() -> (tempfile::TempDir, std::path::PathBuf, Checksums) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");

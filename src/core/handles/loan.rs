@@ -9,7 +9,6 @@ pub const GRACE: Duration = Duration::from_secs(1);
 /// A token for what a child has open.
 #[derive(Debug)]
 pub struct Loan {
-    /// It stands for what the child has open.
     pub token: u64,
     /// The process that asked; 0 if it cannot be seen.
     child: i32,
@@ -17,7 +16,6 @@ pub struct Loan {
 }
 
 impl Loan {
-    /// Notes that the process `child` is about to open the file of `token`.
     pub fn new(token: u64, child: i32) -> Loan {
         Loan { token, child, since: Instant::now() }
     }

@@ -1,9 +1,6 @@
-//! Reads the packed form (manual 1.1, section 3.4.1). Total: any bytes give a tree or
-//! [`Malformed`].
-//!
-//! No allocation is larger than the input warrants: a count is believed only as far as the bytes
-//! that are left can hold that many elements, and nesting is limited so that neither this parser
-//! nor the drop of its result can exhaust the stack.
+//! Reads the packed form (manual 1.1, section 3.4.1): any bytes give a tree or [`Malformed`]. A
+//! count is believed only as far as the bytes that are left can hold that many elements, and
+//! nesting is limited, so that neither memory nor the stack can be exhausted.
 
 use std::fmt;
 
@@ -11,22 +8,19 @@ use super::KvTree;
 use super::tree::Elements;
 use crate::error::Error;
 
-/// Deepest tree that is written or read; ours have at most about 15 levels.
+/// Deepest tree that is written or read; ours have at most 15 levels.
 pub const DEPTH_MAX: usize = 64;
 
-/// Fewest bytes of an element: an empty key's NUL and the count of its empty hash.
+/// An empty key's NUL and the count of its empty hash.
 const ELEMENT_BYTES_MIN: usize = 1 + size_of::<u32>();
 
 /// Why bytes are not a packed tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
-    /// Offset of the offending byte.
     pub offset: usize,
-    /// What is wrong there.
     pub what: &'static str,
 }
 
-/// The packed form of an empty hash.
 const NONE: [u8; 4] = [0; 4];
 
 impl fmt::Display for Malformed {
@@ -43,9 +37,6 @@ impl From<Malformed> for Error {
 
 impl KvTree {
     /// Reads a packed tree that fills `bytes` exactly.
-    ///
-    /// # Errors
-    /// If the bytes are not a packed tree, or more follow it.
     pub fn decode(bytes: &[u8]) -> Result<KvTree, Malformed> {
         let (tree, used) = KvTree::decode_prefix(bytes)?;
         if used != bytes.len() {
@@ -54,10 +45,7 @@ impl KvTree {
         Ok(tree)
     }
 
-    /// Reads the packed tree at the beginning of `bytes`; gives its length, too.
-    ///
-    /// # Errors
-    /// If the bytes do not begin with a packed tree.
+    /// Reads the packed tree at the beginning of `bytes`, and returns its length, too.
     pub fn decode_prefix(bytes: &[u8]) -> Result<(KvTree, usize), Malformed> {
         let mut reader = PackedReader { bytes, offset: 0 };
         let mut tree = KvTree::new();

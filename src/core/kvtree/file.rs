@@ -19,14 +19,12 @@ use crate::files;
 
 /// First four bytes of every file of this family.
 pub const MAGIC: u32 = 0x951f_c3f5;
-/// File type of a tree file.
 const TYPE_TREE: u16 = 1;
-/// The one version of its format.
 const VERSION: u16 = 1;
-/// Flag: a CRC32 follows the data.
+/// A CRC32 follows the data.
 const FLAG_CRC32: u32 = 0x1;
 
-/// Bytes before the packed tree: magic number, type, version, size, flags.
+/// Magic number, type, version, size, flags.
 pub const HEADER_BYTES: usize = 4 + 2 + 2 + 8 + 4;
 const CRC_BYTES: usize = size_of::<u32>();
 
@@ -34,10 +32,8 @@ const CRC_BYTES: usize = size_of::<u32>();
 /// million files has about 150 MB.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// Returns the file form of `tree`, checksum included.
-///
-/// # Errors
-/// If the tree is nested deeper than any reader accepts: a defect of the caller.
+/// Returns the file form with its checksum; a tree that is nested deeper than any reader accepts is
+/// a defect of the caller.
 pub fn to_file_bytes(tree: &KvTree) -> Result<Vec<u8>> {
     if tree.depth() > DEPTH_MAX {
         return Err(Error::Refused(format!(
@@ -57,9 +53,6 @@ pub fn to_file_bytes(tree: &KvTree) -> Result<Vec<u8>> {
 }
 
 /// Reads a file form that fills `bytes` exactly. The error is a sentence without the file's name.
-///
-/// # Errors
-/// If anything differs from the format, the checksum included.
 pub fn from_file_bytes(bytes: &[u8]) -> std::result::Result<KvTree, String> {
     let header = Header::parse(bytes)?;
     if header.size != bytes.len() as u64 {
@@ -68,7 +61,6 @@ pub fn from_file_bytes(bytes: &[u8]) -> std::result::Result<KvTree, String> {
     header.tree(bytes)
 }
 
-/// The fields of a header that matter to a reader, checked.
 struct Header {
     size: u64,
     has_crc32: bool,
@@ -130,12 +122,9 @@ fn unread(what: &'static str, path: &Path, error: io::Error) -> Error {
 }
 
 impl KvTree {
-    /// Reads a tree file; `None` if there is none. What cannot be read is read once more: the error
-    /// may be passing, and what a record is about would be taken for lost.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if the content is not that of a tree file, [`Error::Io`] if it cannot be
-    /// read.
+    /// Returns `None` if there is no file. One that cannot be read is read once more: the error
+    /// may be passing, and what a record is about would be taken for lost. Other content than that
+    /// of a tree file is [`Error::Corrupt`].
     pub fn read_file(path: impl AsRef<Path>) -> Result<Option<KvTree>> {
         let path = path.as_ref();
         again(|| KvTree::read_once(path))
@@ -160,10 +149,7 @@ impl KvTree {
     }
 
     /// Reads the tree at the beginning of a stream that goes on after it, as redundancy files do,
-    /// and leaves the stream behind it. Gives its length in bytes, too; `path` is for messages.
-    ///
-    /// # Errors
-    /// As [`KvTree::read_file`].
+    /// and returns its length, too. `path` is for messages.
     pub fn read_prefix(from: &mut impl Read, path: &Path) -> Result<(KvTree, u64)> {
         let read = |error| unread("cannot read", path, error);
         let corrupt = |what: String| Error::corrupt(path, what);
@@ -183,19 +169,13 @@ impl KvTree {
     }
 
     /// Writes the tree file `path` in place of an older one: atomic and durable
-    /// ([`files::write_atomic`]).
-    ///
-    /// # Errors
-    /// If a file operation fails; then the older file is still there, whole.
+    /// ([`files::write_atomic`]). After an error the older file is still there, whole.
     pub fn write_file(&self, path: impl AsRef<Path>) -> Result<()> {
         files::write_atomic(path.as_ref(), &to_file_bytes(self)?)
     }
 
-    /// Does what [`KvTree::write_file`] does, but a power cut may leave the older file until
-    /// somebody syncs the directory.
-    ///
-    /// # Errors
-    /// As [`KvTree::write_file`].
+    /// Does what [`KvTree::write_file`] does, but a power cut may leave the older file until the
+    /// directory is synced.
     pub fn replace_file(&self, path: impl AsRef<Path>) -> Result<()> {
         files::replace_atomic(path.as_ref(), &to_file_bytes(self)?)
     }

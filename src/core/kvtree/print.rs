@@ -9,7 +9,6 @@ use super::KvTree;
 
 impl KvTree {
     /// Returns one line for each key, indented by `indent` spaces a level.
-    #[must_use]
     pub fn to_text(&self, indent: usize) -> String {
         let mut out = String::new();
         indented(self, indent, 0, &mut out);
@@ -17,7 +16,6 @@ impl KvTree {
     }
 
     /// Returns the form with branches, in which a key with one value is `KEY = VALUE`.
-    #[must_use]
     pub fn to_branches(&self) -> String {
         let mut out = String::new();
         branches(self, "", &mut out);
@@ -49,7 +47,6 @@ fn branches(tree: &KvTree, lead: &str, out: &mut String) {
     }
 }
 
-/// The one key of `tree`, if there is nothing below it.
 fn only_value(tree: &KvTree) -> Option<&str> {
     let mut elements = tree.iter();
     let (key, subtree) = elements.next()?;

@@ -23,53 +23,36 @@ static EMPTY: KvTree = KvTree::new();
 
 impl KvTree {
     /// Returns an empty tree.
-    #[must_use]
     pub const fn new() -> Self {
         KvTree { elements: Elements::new() }
     }
 
     /// Counts the keys at the top level.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.elements.len()
     }
 
     /// Tells whether there is no key at all: what a value looks like from below.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Removes everything.
-    pub fn clear(&mut self) {
-        self.elements = Elements::new();
-    }
-
     /// Returns the subtree under `key`.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&KvTree> {
         self.elements.get(key)
     }
 
-    /// Returns the subtree under `key`, to be changed.
-    pub fn get_mut(&mut self, key: &str) -> Option<&mut KvTree> {
-        self.elements.get_mut(key)
-    }
-
-    /// Tells whether `key` is there.
-    #[must_use]
-    pub fn contains(&self, key: &str) -> bool {
+    pub(crate) fn contains(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Returns the subtree under `key`, an empty one if it is not there (the documents' rule that a
-    /// missing hash counts as an empty one), so that look-ups can be chained.
-    #[must_use]
+    /// Returns the subtree under `key`, or an empty one (the documents' rule for a missing hash),
+    /// so that look-ups can be chained.
     pub fn child(&self, key: &str) -> &KvTree {
         self.get(key).unwrap_or(&EMPTY)
     }
 
-    /// Returns the subtree under `key`, which is created if need be.
+    /// Returns the subtree under `key`, which is made if need be.
     pub fn child_mut(&mut self, key: impl Display) -> &mut KvTree {
         self.elements.get_or_insert(key_text(key))
     }
@@ -81,9 +64,8 @@ impl KvTree {
         slot
     }
 
-    /// Adds `value` under `key` and returns its subtree. Values that are there stay: a second call
-    /// with another value keeps both (manual 1.1, section 3.2.3). To replace, use
-    /// [`KvTree::set_value`].
+    /// Adds `value` under `key` and returns its subtree. Other values stay (manual 1.1, section
+    /// 3.2.3).
     pub fn set_kv(&mut self, key: impl Display, value: impl Display) -> &mut KvTree {
         self.child_mut(key).child_mut(value)
     }
@@ -94,33 +76,27 @@ impl KvTree {
     }
 
     /// Returns the value under `key`; `None` if there is none or more than one.
-    #[must_use]
     pub fn get_value(&self, key: &str) -> Option<&str> {
         let mut values = self.get(key)?.keys();
         let value = values.next()?;
         values.next().is_none().then_some(value)
     }
 
-    /// Returns the only value under `key`, read as `T`; `None` if absent, doubled or malformed.
-    #[must_use]
+    /// Returns the only value under `key`; `None` if absent, doubled or malformed.
     pub fn parse<T: FromStr>(&self, key: &str) -> Option<T> {
         self.get_value(key)?.parse().ok()
     }
 
     /// Returns the only value under `key` as an unsigned number.
-    #[must_use]
     pub fn get_u64(&self, key: &str) -> Option<u64> {
         self.parse(key)
     }
 
-    /// Returns the only value under `key` as a signed number.
-    #[must_use]
-    pub fn get_i64(&self, key: &str) -> Option<i64> {
+    pub(crate) fn get_i64(&self, key: &str) -> Option<i64> {
         self.parse(key)
     }
 
-    /// Tells whether the value under `key` is `1`, the documents' way to write a flag.
-    #[must_use]
+    /// Tells whether the value under `key` is `1`, as the documents write a flag.
     pub fn get_flag(&self, key: &str) -> bool {
         self.get_value(key) == Some("1")
     }
@@ -135,25 +111,22 @@ impl KvTree {
     }
 
     /// Returns the subtree at the end of a chain of keys (the documents' `getf`).
-    #[must_use]
     pub fn get_path(&self, path: &[&str]) -> Option<&KvTree> {
         path.iter().try_fold(self, |tree, key| tree.get(key))
     }
 
-    /// Returns the subtree at the end of a chain of keys, which is created as far as it is missing
-    /// (the documents' `setf`).
+    /// Does what [`KvTree::get_path`] does, made as far as it is missing (the documents' `setf`).
     pub fn path_mut(&mut self, path: &[&str]) -> &mut KvTree {
         path.iter().fold(self, |tree, key| tree.child_mut(key))
     }
 
-    /// Removes `key` and returns what was under it; nothing happens if it is not there.
+    /// Returns what was under `key`.
     pub fn remove(&mut self, key: &str) -> Option<KvTree> {
         self.elements.remove(key)
     }
 
-    /// Takes the keys of `other` into this tree: subtrees of common keys are merged, so nothing is
-    /// lost. This is what unpacking and receiving do with a tree that is not empty (manual 1.1,
-    /// section 3.2.7).
+    /// Takes the keys of `other`; subtrees of common keys are merged, as unpacking and receiving do
+    /// (manual 1.1, section 3.2.7).
     pub fn merge(&mut self, other: &KvTree) {
         for (key, subtree) in other {
             self.child_mut(key).merge(subtree);
@@ -161,7 +134,6 @@ impl KvTree {
     }
 
     /// Iterates over keys and subtrees, in byte order of the keys.
-    #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter(self.elements.iter())
     }
@@ -171,8 +143,7 @@ impl KvTree {
         self.iter().map(|(key, _)| key)
     }
 
-    /// Returns the length of the longest chain of keys below this tree: 0 for an empty one.
-    #[must_use]
+    /// Returns the longest chain of keys below this tree: 0 for an empty one.
     pub fn depth(&self) -> usize {
         self.iter().map(|(_, subtree)| 1 + subtree.depth()).max().unwrap_or(0)
     }
@@ -207,7 +178,6 @@ fn key_text(key: impl Display) -> KeyText {
     text
 }
 
-/// Iterator of [`KvTree::iter`].
 pub struct Iter<'a>(Entries<'a>);
 
 impl<'a> Iterator for Iter<'a> {
@@ -227,7 +197,6 @@ impl<'a> IntoIterator for &'a KvTree {
     }
 }
 
-/// Most keys of the simple form.
 const FEW: usize = 12;
 
 /// Up to 24 bytes of a key need no memory of their own.
@@ -240,7 +209,6 @@ type KeyText = CompactString;
 pub(super) enum Elements {
     /// One, with nothing below it.
     Value(KeyText),
-    /// In byte order of the keys.
     Few(Vec<(KeyText, KvTree)>),
     Many(BTreeMap<KeyText, KvTree>),
 }
@@ -250,7 +218,7 @@ impl Elements {
         Elements::Few(Vec::new())
     }
 
-    /// Makes an empty one with room for `count` keys, if they are few.
+    /// Makes room for `count` keys, if they are few.
     pub fn with_room(count: usize) -> Self {
         Elements::Few(Vec::with_capacity(count.min(FEW)))
     }
@@ -271,14 +239,6 @@ impl Elements {
         }
     }
 
-    pub fn get_mut(&mut self, key: &str) -> Option<&mut KvTree> {
-        match self.unfolded() {
-            Unfolded::Few(few) => find(few, key).ok().map(|at| &mut few[at].1),
-            Unfolded::Many(many) => many.get_mut(key),
-        }
-    }
-
-    /// Returns the subtree under `key`, which is made, empty, if it was not there.
     pub fn get_or_insert(&mut self, key: KeyText) -> &mut KvTree {
         if let Elements::Few(few) = self
             && few.len() == FEW
@@ -327,13 +287,11 @@ impl Elements {
     }
 }
 
-/// What can be changed of [`Elements`].
 enum Unfolded<'a> {
     Few(&'a mut Vec<(KeyText, KvTree)>),
     Many(&'a mut BTreeMap<KeyText, KvTree>),
 }
 
-/// Where the key is, or where it would be.
 fn find(few: &[(KeyText, KvTree)], key: &str) -> Result<usize, usize> {
     // Keys mostly come in order.
     match few.last() {
@@ -342,7 +300,6 @@ fn find(few: &[(KeyText, KvTree)], key: &str) -> Result<usize, usize> {
     }
 }
 
-/// In byte order of the keys.
 pub(super) enum Entries<'a> {
     Value(Option<&'a KeyText>),
     Few(slice::Iter<'a, (KeyText, KvTree)>),

@@ -21,9 +21,6 @@ pub struct Alias {
 }
 
 /// Finds the aliases that all ranks see alike. Collective.
-///
-/// # Errors
-/// Communication failed.
 pub(crate) fn agree(world: &dyn Comm, prefix: &Path, series: &SeriesSet) -> Result<Vec<Alias>> {
     let own = find(prefix, series);
     let lines: Vec<_> = own.iter().map(|alias| (fingerprint(alias), alias)).collect();

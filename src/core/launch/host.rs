@@ -69,8 +69,7 @@ pub trait Host: Send + Sync {
     /// is possible. It calls `Names::evacuate`, too.
     fn move_out(&self, _token: u64) {}
 
-    /// The process is this rank's alone: what it may use of the machine, and has used, is the
-    /// rank's.
+    /// The process is this rank's alone: what it may use of the machine is the rank's.
     fn owns_process(&self) -> bool {
         false
     }
@@ -150,12 +149,10 @@ impl Surroundings {
         }
     }
 
-    /// Returns the working directory; the relative one if it cannot be found.
     pub(crate) fn here(&self) -> PathBuf {
         self.working_directory.as_ref().cloned().unwrap_or_default()
     }
 
-    /// Returns the environment as text, and what is wrong with it.
     pub(crate) fn environment(&self) -> (Environment, Vec<crate::error::Error>) {
         read_environment(self.variables.iter().cloned())
     }

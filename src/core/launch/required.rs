@@ -19,7 +19,6 @@ use crate::transfer::has_datasets;
 /// as one of them has ended.
 const TELL: Duration = Duration::from_secs(2);
 
-/// Name of the setting.
 const NAME: &str = "SCR_RESTART_REQUIRED";
 
 /// What is to become of a run that SCR cannot take part in.
@@ -33,8 +32,7 @@ pub struct Required {
 }
 
 impl Required {
-    /// Tells what is to become of a run. `control`: this node's control directory, if there has to
-    /// be a restart.
+    /// Knows this node's control directory, `control`, if there has to be a restart.
     pub(crate) fn of(host: Arc<dyn Host>, prefix: PathBuf, control: Option<PathBuf>) -> Required {
         let wanted = control.map(|control| (prefix.clone(), Some(control)));
         Required { host, prefix, wanted }
@@ -93,9 +91,7 @@ impl Required {
         );
         self.host.end_at_once(1)
     }
-}
 
-impl Required {
     /// For who looks afterwards; makes no directory, and nothing rests on it.
     fn record(&self, why: &str) {
         let state = self.prefix.join(STATE_FOLDER);
@@ -117,8 +113,7 @@ fn of_start(why: &Error) -> Id {
     }
 }
 
-/// Whether an earlier run has left datasets, on the prefix or only in a cache; if it cannot be
-/// known, it has.
+/// Whether an earlier run has left datasets; if it cannot be known, it has.
 fn left_something(prefix: &Path) -> bool {
     prefix.join(STATE_FOLDER).exists() && has_datasets(prefix).unwrap_or(true)
 }

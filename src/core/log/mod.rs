@@ -1,14 +1,9 @@
-//! Messages to people: one line each on standard error, beginning with `SCR: `.
+//! Messages to people: one line each on standard error, beginning with `SCR: `. What may repeat
+//! goes through [`warn_once`]: once in a process, and once among all that [`share`] a directory.
+//! Each warning ends with an id of [`messages`].
 //!
-//! The level comes from the caller (`SCR_DEBUG`); nothing here reads the environment. One cause
-//! gives one message, so what may repeat goes through [`warn_once`]: once in a process, and once
-//! among all processes that [`share`] a directory.
-//!
-//! What says that something went wrong has an id of [`messages`], which ends its line: nobody can
-//! warn without one.
-//!
-//! Texts carry names that a program or another user chose. Characters in them that would end the
-//! line or command the terminal are written as in a program's source (`\n`, `\u{1b}`).
+//! Texts carry names that a program or another user chose, so characters that would end the line or
+//! command the terminal are written as in a program's source (`\n`, `\u{1b}`).
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -22,11 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use scr_abi::messages::{self, Id};
 
-/// Where lines go. It gets each without the prefix and without the end of line.
+/// Gets each line without the prefix and without the end of line.
 pub type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Largest number of different keys of [`warn_once`] that are remembered; more are not printed at
-/// all, since a thousand different complaints are not read either.
+/// More keys of [`warn_once`] are not printed: a thousand complaints are not read either.
 const ONCE_MAX: usize = 1024;
 
 /// Who speaks: the process, or a rank that shares its process with others ([`speak_as`]).
@@ -39,8 +33,7 @@ pub struct Voice {
 }
 
 impl Voice {
-    /// Makes one that has said nothing yet, at level 0, on standard error.
-    #[must_use]
+    /// Speaks at level 0, on standard error.
     pub const fn new() -> Self {
         Voice {
             level: AtomicU8::new(0),
@@ -63,7 +56,7 @@ thread_local! {
     static VOICE: RefCell<Option<Arc<Voice>>> = const { RefCell::new(None) };
 }
 
-/// Lets this thread speak from now on as one rank of several in the process, `None`: as the
+/// Lets this thread speak from now on as one rank of several in the process; `None`: as the
 /// process. Level, sink and what was said once are those of the voice.
 pub fn speak_as(voice: Option<Arc<Voice>>) {
     // A thread that is ending has no voice of its own any more.
@@ -79,14 +72,12 @@ thread_local! {
     static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Takes the level that is in force from now on, the value of `SCR_DEBUG`: 0 warnings only, 1 what
-/// was done, 2 and more details.
+/// Takes the value of `SCR_DEBUG`: 0 warnings only, 1 what was done, 2 and more details.
 pub fn set_level(level: u8) {
     with_voice(|voice| voice.level.store(level, Ordering::Relaxed));
 }
 
-/// Returns the level in force, so that callers can leave out the work of composing a message.
-#[must_use]
+/// Callers can leave out the work of composing a message.
 pub fn level() -> u8 {
     with_voice(|voice| voice.level.load(Ordering::Relaxed))
 }
@@ -96,7 +87,7 @@ pub fn set_sink(sink: Option<Sink>) {
     with_voice(|voice| *lock(&voice.sink) = sink);
 }
 
-/// Says `text` if the level in force is at least `at_level`, and at level 0 in no case.
+/// Says `text` if the level in force is at least `at_level`, which counts from 1.
 pub fn message(at_level: u8, text: impl Display) {
     if at_level.max(1) <= level() {
         emit(&text.to_string());
@@ -108,16 +99,22 @@ pub fn warn(id: Id, text: impl Display) {
     emit(&id.close(&text.to_string()));
 }
 
-/// Lets only one of the processes that share `dir` say what [`warn_once`] says from now on: whoever
-/// is first makes a file there. The directory is made when it is needed; `None`: each process
-/// speaks for itself.
+/// Does what [`warn`] does, if a person wants to hear it, otherwise as [`message`] at level 1.
+pub fn warn_if(is_missed: bool, id: Id, text: impl Display) {
+    match is_missed {
+        true => warn(id, text),
+        false => message(1, text),
+    }
+}
+
+/// Lets only one of the processes that share `dir` say what [`warn_once`] says: the first makes a
+/// file there. `None`: each process speaks for itself.
 pub fn share(dir: Option<PathBuf>) {
     with_voice(|voice| *lock(&voice.shared) = dir);
 }
 
-/// Says `text` at every level, but only the first time for this `id` in this process, and below
-/// level 1 only if no other process of the job has said something for it. Returns whether it is the
-/// first time in this process.
+/// Says `text` at every level, but only the first time for this `id`, and below level 1 only if no
+/// other process of the job has. Returns whether it is the first time in this process.
 pub fn warn_once(id: Id, text: impl Display) -> bool {
     warn_once_for(id, "", text)
 }
@@ -146,7 +143,7 @@ pub fn warn_once_for(id: Id, subject: &str, text: impl Display) -> bool {
     first
 }
 
-/// False: another process has said it. A person hears twice rather than not at all.
+/// Another process has said it if this is false. A person hears twice rather than not at all.
 fn claim(dir: &Path, key: &str) -> bool {
     let name = key.replace('/', "_");
     if fs::create_dir_all(dir).is_err() {
@@ -183,9 +180,7 @@ fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Returns `text`, of several lines, in the same way; what is escaped is so as JSON has it, so that
-/// it may be in a string of that.
-#[must_use]
+/// Does what [`printable`] does, for several lines, with escapes that a JSON string may have.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     let commands =
         |c: char| c != '\n' && printable(c.encode_utf8(&mut [0; 4])).len() > c.len_utf8();

@@ -1,95 +1,58 @@
-//! The agreement: which sync points carry it, what its words say, and what follows from them.
-//!
-//! Words reduced by maximum: those of the stream ([`Streams::begin`]), then the machine's: sync
-//! points passed, milliseconds since the last agreement, datasets in progress and names to be told,
-//! busy, invalid, halt, changed since the last conference, how far what is encoded beside the
-//! program is. Which sync points carry them is the account of [`crate::streams`].
-//!
-//! [`Streams::begin`]: crate::streams::Streams::begin
+//! The agreement: what its words say, and what follows from them. Which sync points carry it is the
+//! matter of [`crate::streams`].
 
 use super::matters::encodings::Stage;
 use super::parts::Machine;
 use super::state::{OWN, WORDS, stride};
 use super::terms::{BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, Next};
-use crate::streams::{Carries, HEAD, StreamNews, SyncKind, WORLD};
+use crate::streams::{Carries, HEAD, StreamNews, Streams, SyncKind, WORLD};
 
 impl Machine {
-    /// Notes that the program has reached a sync point of the stream, and tells what it carries: an
+    /// Tells what the sync point of the stream, which the program has reached, carries: an
     /// agreement is [`Machine::words`], all-reduced by maximum, then [`Machine::agreed`].
-    pub fn pass(&mut self, stream: usize, kind: SyncKind, now_ms: u64) -> Carries {
+    pub(crate) fn pass(&mut self, stream: usize, kind: SyncKind, now_ms: u64) -> Carries {
         self.facts.tick(now_ms);
         self.facts.agreement.count += 1;
         let carries = self.facts.agreement.streams.pass(stream, kind, self.facts.caller);
         if self.facts.ended { Carries::Nothing } else { carries }
     }
 
-    /// Does [`Machine::pass`] and [`Machine::words`] for a program of one thread. `None`: the sync
-    /// point carries nothing.
+    /// Does `Machine::pass` and `Machine::words` for a program of one thread; `None`: it
+    /// carries nothing.
     pub fn sync_point(&mut self, kind: SyncKind, now_ms: u64) -> Option<[i64; WORDS]> {
         let carries = self.pass(WORLD, kind, now_ms);
         (carries != Carries::Nothing).then(|| self.words(WORLD))
     }
 
-    /// Counts so many sync points of MPI_COMM_WORLD that have passed without an agreement:
-    /// [`Machine::idle_points`] has said that they may.
     pub fn passed(&mut self, points: u64) {
         self.facts.agreement.count += points;
         self.facts.agreement.streams.passed(WORLD, points);
     }
 
+    pub(crate) fn streams(&mut self) -> &mut Streams {
+        &mut self.facts.agreement.streams
+    }
+
     /// Tells how many sync points this rank has entered.
-    #[must_use]
     pub fn points_entered(&self) -> u64 {
         self.facts.agreement.count
     }
 
-    /// Notes that a conference was held by itself: what the ranks do from now on comes after what
-    /// all of them have done before.
-    pub fn conferred(&mut self) {
+    /// Notes that a conference was held by itself: what ranks do from now on comes after what all
+    /// have done before.
+    pub(crate) fn conferred(&mut self) {
         self.facts.agreement.count += 1;
     }
 
-    /// Tells how many collectives and barriers on MPI_COMM_WORLD carry no agreement from now on,
+    /// Counts the collectives and barriers on MPI_COMM_WORLD that carry no agreement from now on,
     /// whatever happens.
-    #[must_use]
-    pub fn idle_points(&self) -> u32 {
+    pub(crate) fn idle_points(&self) -> u32 {
         let idle = !self.facts.agreement.disabled && !self.facts.ended;
         if idle { self.facts.agreement.streams.idle(WORLD).try_into().unwrap_or(0) } else { 0 }
     }
 
-    /// Notes that a communicator is to have a stream: see `Streams::seek`.
-    pub fn seek_stream(&mut self) -> u64 {
-        self.facts.agreement.streams.seek()
-    }
-
-    /// Gives a communicator its place: `Streams::place`.
-    pub fn place_stream(&mut self, on_all: u64, now_ms: u64) -> Option<usize> {
-        self.facts.agreement.streams.place(on_all, now_ms)
-    }
-
-    /// Ends a stream: `Streams::close`.
-    pub fn close_stream(&mut self, stream: usize) {
-        self.facts.agreement.streams.close(stream);
-    }
-
-    /// Takes the turn for calls of the program: `Streams::take_turn`.
-    pub fn take_turn(&mut self) -> bool {
-        self.facts.agreement.streams.take_turn()
-    }
-
-    /// Tells whether this rank has its turn in the stream.
-    #[must_use]
-    pub fn has_turn(&self, stream: usize) -> bool {
-        self.facts.agreement.streams.has_turn(stream)
-    }
-
-    /// Notes that what was agreed on in the stream is done.
-    pub fn end_turn(&mut self, stream: usize) {
-        self.facts.agreement.streams.end_turn(stream);
-    }
-
-    /// Takes in the all-reduced words and decides what they ask for; the answer is equal on all
-    /// ranks. When it is carried out, [`Machine::end_turn`].
+    /// Takes in the all-reduced words and decides what they ask for, equally on all ranks. The turn
+    /// ends when that is done.
     pub fn agreed(&mut self, stream: usize, words: [i64; WORDS]) -> Next {
         let (head, own) = words.split_at(HEAD);
         let head: [i64; HEAD] = std::array::from_fn(|at| head[at]);
@@ -106,7 +69,6 @@ impl Machine {
         self.decided(stream, u64::try_from(head[2]).unwrap_or(0), own)
     }
 
-    /// What the words ask for: all ranks have their turn.
     fn decided(&mut self, stream: usize, stream_ms: u64, own: [i64; OWN]) -> Next {
         let [count, elapsed_ms, in_progress, busy, invalid, halt, changed, encoding] = own;
         self.facts.agreement.count =
@@ -147,15 +109,13 @@ impl Machine {
         if confers { Next::Confer } else { Next::Continue }
     }
 
-    /// Ends the agreements for good: one could not be carried out, there is no communication any
-    /// more on this rank.
-    pub fn disable(&mut self) {
+    /// Ends the agreements for good: this rank cannot communicate any more.
+    pub(crate) fn disable(&mut self) {
         self.facts.agreement.disable();
     }
 
-    /// Takes the rank's turn for the stream, if it is free, and returns the words to all-reduce;
-    /// without the turn the rank only takes part.
-    pub fn words(&mut self, stream: usize) -> [i64; WORDS] {
+    /// Takes the turn for the stream if it is free; without it the rank only takes part.
+    pub(crate) fn words(&mut self, stream: usize) -> [i64; WORDS] {
         let mut words = [0; WORDS];
         words[..HEAD]
             .copy_from_slice(&self.facts.agreement.streams.begin(stream, self.facts.clock_ms));
@@ -184,7 +144,6 @@ impl Machine {
     }
 }
 
-/// A count as a word; counts stay far below the limit.
 fn word(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What becomes of a step: the votes of a seal or a confirmation, and the changes that follow.
+//! What becomes of a step: the votes on a seal or a confirmation, and the changes that follow.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use super::state::{DatasetState, Deleted, FAILURES_MAX, LocalFile, Phase, Routin
 use super::terms::{CLEAN_SEALS, DatasetKey, Outcome, SETTLE_MS_MAX, SealPlan, Step, set_hash};
 
 impl Machine {
-    /// Tells whether the record of a seal may be written now. Call it, and write the record if it
-    /// says yes, in one locked section: a write that comes later finds the record and revokes it.
+    /// Tells whether the record of a seal may be written now. Ask and write in one locked section:
+    /// a later write of the program finds the record and revokes it.
     pub fn seal_record(&mut self, key: &DatasetKey) -> bool {
         let dataset = self.facts.local_mut(key);
         let quiet = dataset.phase == Phase::Open
@@ -24,8 +24,8 @@ impl Machine {
     }
 
     /// Gives this rank's vote on a seal or a confirmation, `own` being how its part of the work
-    /// went. From a `Done` on, the program's writes to a dataset that is about to be confirmed go
-    /// to its next generation. All-reduce it before [`Machine::done`].
+    /// went; all-reduce it before [`Machine::done`]. From a `Done` on, the program's writes to a
+    /// dataset that is about to be confirmed go to its next generation.
     pub fn vote(&mut self, step: &Step, own: Outcome) -> Outcome {
         if own != Outcome::Done {
             return own;
@@ -51,8 +51,8 @@ impl Machine {
         Outcome::Done
     }
 
-    /// Notes that a step is over; `outcome` is the same on all ranks (for local steps it does not
-    /// matter).
+    /// Notes that a step is over; `outcome` is the same on all ranks, and means nothing for local
+    /// steps.
     pub fn done(&mut self, step: &Step, outcome: Outcome) {
         match step {
             Step::Encode(plan) => self.encodings.encode_done(&self.facts, &plan.key, outcome),
@@ -144,17 +144,16 @@ impl Machine {
             }
         }
         shared.seals.count += 1;
-        shared.failing.tries = 0;
-        if !shared.failing.spilled {
-            self.facts.shared.spills = 0;
-        }
-        let Some(shared) = self.facts.shared.find_mut(key) else { return };
         shared.seals.fresh = true;
+        shared.failing.tries = 0;
         shared.flushed = false;
         shared.restored = false;
         shared.on_prefix = plan.on_prefix;
         shared.state = DatasetState::Provisional;
         let amended = shared.seals.count > 1;
+        if !shared.failing.spilled {
+            self.facts.shared.spills = 0;
+        }
         let series = &mut self.facts.shared.series[key.series];
         series.next_number = series.next_number.max(plan.number + 1);
         if amended {
@@ -163,8 +162,7 @@ impl Machine {
             series.clean_seals = 0;
         }
         // Who writes files of these kinds has been seen.
-        let own = self.facts.own(key).into_iter();
-        let kinds = own.flat_map(|own| own.files.values()).map(|file| file.named.kind);
+        let kinds = self.facts.files_of(key).map(|(_, file)| file.named.kind);
         self.watch.learn_kinds(key.series, kinds);
         if plan.confirmed {
             self.confirmed(key);
@@ -184,17 +182,16 @@ impl Machine {
         }
     }
 
-    /// Notes that a node has no marker that says that the sealed dataset is complete, and is in
-    /// doubt about it if another one is lost: it goes to the PFS as well. To be called on all
-    /// ranks.
+    /// Notes on all ranks that a node has no marker of the sealed dataset, and would doubt it if
+    /// another node is lost: it goes to the PFS as well.
     pub fn lacks_marker(&mut self, key: &DatasetKey) {
         if let Some(shared) = self.facts.shared.find_mut(key) {
             shared.due = true;
         }
     }
 
-    /// What a thread of the program wrote since this rank's vote is part of the dataset after all.
-    /// Without ids it is not: there only a sync point since the last write begins a generation.
+    /// What the program wrote since this rank's vote is part of the dataset after all. Without ids
+    /// it is not: there a sync point since the last write begins a generation.
     fn vote_came_to_nothing(&mut self, key: &DatasetKey) {
         let next = DatasetKey { generation: key.generation + 1, ..key.clone() };
         if self.facts.config.series[key.series].has_id
@@ -205,7 +202,6 @@ impl Machine {
         }
     }
 
-    /// A dataset is complete: what follows for its series.
     fn confirmed(&mut self, key: &DatasetKey) {
         let rule = &self.facts.config.series[key.series];
         let (has_id, joins) = (rule.has_id, rule.joins_generations());
@@ -258,7 +254,7 @@ impl Machine {
     }
 
     /// The first dataset of a series is sealed, but may not be complete yet: what is written to it
-    /// goes where the rest of it lies, the next dataset to the cache.
+    /// goes where the rest of it lies, the next dataset goes to the cache.
     fn try_cache(&mut self, key: &DatasetKey) {
         let series = &mut self.facts.shared.series[key.series];
         series.routing = Routing::Trial;

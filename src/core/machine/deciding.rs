@@ -1,5 +1,5 @@
 //! From the votes of a conference to its steps, one at a time, since later ones depend on the
-//! outcome of earlier ones. Everything that is decided here rests on shared state alone.
+//! outcome of earlier ones. All of it rests on shared state alone.
 
 use super::conference::doubts::Doubt;
 use super::conference::votes::Conference;
@@ -9,8 +9,8 @@ use super::state::{DatasetState, SharedDataset, SharedSeries};
 use super::terms::Step;
 
 impl Machine {
-    /// Returns the conference's next step, equal on all ranks; `None` when it is over. Carry the
-    /// step out and call [`Machine::done`] before asking again.
+    /// Returns the conference's next step, equal on all ranks; `None` when it is over. Carry it out
+    /// and call [`Machine::done`] before asking again.
     pub fn next_step(&mut self) -> Option<Step> {
         let mut conference = self.conference.take()?;
         let step = self.decide(&mut conference);
@@ -38,7 +38,6 @@ impl Machine {
             .or_else(|| if self.ends_again() { None } else { self.clear_up(conference) })
     }
 
-    /// Files go to the dataset that they belong to.
     fn take_in(&mut self, conference: &mut Conference) -> Option<Step> {
         let (facts, mut series) = (&self.facts, 0..self.facts.config.series.len());
         let step = series
@@ -51,8 +50,8 @@ impl Machine {
         Some(step)
     }
 
-    /// Of the series that with the oldest dataset in progress comes first: ids follow the order in
-    /// which the program began, as far as several can be sealed now.
+    /// The series with the oldest dataset in progress comes first: ids follow the order in which
+    /// the program began.
     fn seal(&mut self, conference: &mut Conference) -> Option<Step> {
         let mut in_turn: Vec<usize> = (0..self.facts.config.series.len()).collect();
         in_turn.sort_by_key(|index| self.facts.shared.series[*index].first_turn());
@@ -66,7 +65,6 @@ impl Machine {
             .then_some(Step::Learned { series: index })
     }
 
-    /// What follows once all is sealed that can be.
     fn clear_up(&mut self, conference: &mut Conference) -> Option<Step> {
         let (facts, doubts) = (&mut self.facts, &mut self.doubts);
         let series = 0..facts.config.series.len();
@@ -90,10 +88,9 @@ impl Machine {
             .or_else(|| flush::halt(facts, conference))
     }
 
-    /// Tells whether the end needs one more conference, which does all but the seals: it tells
-    /// whether the program sees files of a checkpoint that was sealed just now and is not the
-    /// newest; only then that one is flushed, too.
-    #[must_use]
+    /// Tells whether the end needs one more conference: only that one tells whether the program
+    /// sees files of a checkpoint that was sealed just now and is not the newest, and is to be
+    /// flushed, too.
     pub fn ends_again(&self) -> bool {
         let unsure = |series: &SharedSeries, doubt: &Doubt| {
             let sealed = series.datasets.iter().filter(|dataset| {

@@ -1,16 +1,14 @@
-//! Datasets whose boundary the program gives: it says when one begins, which files are in it, and
-//! when it is complete. From there on they are as all others.
-//!
-//! Every rank begins and completes them, also one that has no file; between the two the dataset
-//! counts as open, and once complete on all ranks it is sealed and confirmed by one conference.
+//! Datasets that the program begins and completes itself; from then on they are as all others.
+//! Every rank does both, also one that has no file: one conference seals and confirms the dataset
+//! once it is complete on all.
 
 use super::parts::Machine;
-use super::state::{DatasetState, Explicit, OnPfs, Phase, Standing};
+use super::state::{DatasetState, Explicit, OnPfs, Phase, Status};
 use super::terms::{DatasetKey, FileRef, Placed, Reason};
 
 impl Machine {
-    /// Begins the dataset `id` for the program; every rank calls this between the same two
-    /// conferences. The caller writes its durable record (state Open).
+    /// Begins the dataset `id`, on every rank between the same two conferences. The caller writes
+    /// its durable record (state Open).
     pub fn begin_explicit(
         &mut self,
         series: usize,
@@ -33,7 +31,6 @@ impl Machine {
         key
     }
 
-    /// Adds `file`, which the program will write, as a part to `key`, which it has begun.
     pub fn add_explicit(
         &mut self,
         file: &FileRef,
@@ -45,8 +42,7 @@ impl Machine {
         self.put(file, key.clone(), keep)
     }
 
-    /// Notes the program's word that its files in `key` are written; the sizes of all of them are
-    /// known.
+    /// Takes the program's word that its files in `key`, with these sizes, are written.
     pub fn complete_explicit(&mut self, key: &DatasetKey, sizes: &[(String, u64)], now_ms: u64) {
         self.facts.tick(now_ms);
         for (name, bytes) in sizes {
@@ -62,11 +58,10 @@ impl Machine {
         dataset.touch(now_ms);
     }
 
-    /// Notes that the program could not restart from the dataset, or wants it no more: it counts no
-    /// longer, and leaves the cache when a newer one is complete. All ranks call this alike,
-    /// outside of conferences.
+    /// Drops what the program could not restart from, or wants no more: it leaves the cache when a
+    /// newer one is complete. All ranks call this alike, outside of conferences.
     pub fn reject(&mut self, key: &DatasetKey) {
-        if matches!(self.facts.status(key), Standing::Open) {
+        if matches!(self.facts.status(key), Status::Open) {
             return;
         }
         if let Some(dataset) = self.facts.shared.find_mut(key) {

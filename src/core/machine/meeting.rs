@@ -8,7 +8,7 @@ use super::conference::votes::{Conference, Vote};
 use super::matters::others::{self, Overheard};
 use super::matters::{lacking, trust};
 use super::parts::Machine;
-use super::state::{DatasetState, Deleted, LocalDataset, LocalFile, Standing};
+use super::state::{DatasetState, Deleted, LocalDataset, LocalFile, Status};
 use super::terms::{
     DatasetKey, DatasetReport, ProgramWord, Report, SealedNews, SealedReport, SeriesReport,
     SetReport, set_hash,
@@ -28,16 +28,15 @@ impl Machine {
             scarce: self.scarce,
             aside: self.encodings.able,
             series: self.series_reports(),
-            datasets: Vec::new(),
-            sealed: Vec::new(),
+            ..Report::default()
         };
         for (index, series) in self.facts.series.iter().enumerate() {
             for (at, dataset) in series.datasets.iter().enumerate() {
                 let status = self.facts.status(&dataset.key);
-                if matches!(status, Standing::Open | Standing::Provisional) {
+                if matches!(status, Status::Open | Status::Provisional) {
                     report.datasets.push(self.dataset_report(index, at));
                 }
-                if status != Standing::Open {
+                if status != Status::Open {
                     report.sealed.extend(self.sealed_report(index, at));
                 }
             }
@@ -88,7 +87,7 @@ impl Machine {
             encoding: self.encodings.report(dataset),
             begun: dataset.begun,
             order: dataset.order,
-            sealed: self.facts.status(&dataset.key) == Standing::Provisional,
+            sealed: self.facts.status(&dataset.key) == Status::Provisional,
             set: SetReport {
                 complete: self.facts.looks_complete(dataset),
                 covers: trust::covers_last(&self.facts, dataset),
@@ -112,7 +111,7 @@ impl Machine {
         }
     }
 
-    /// The newest dataset that has files of the same names from this rank.
+    /// The newest other dataset that has files of the same names from this rank.
     fn before(&self, floating: &LocalDataset) -> Option<DatasetKey> {
         let mut datasets = self.facts.series[floating.key.series].datasets.iter().rev();
         let newest = datasets.find(|dataset| {
@@ -128,7 +127,7 @@ impl Machine {
         let shared = self.facts.shared.find(&dataset.key)?;
         let newer = |same_group: bool| {
             datasets[at + 1..].iter().filter(move |newer| {
-                self.facts.status(&newer.key) == Standing::Confirmed
+                self.facts.status(&newer.key) == Status::Confirmed
                     && (!same_group || newer.key.same_group(&dataset.key))
             })
         };
@@ -154,11 +153,11 @@ impl Machine {
         news.is_any().then_some(SealedReport { id: shared.id, news })
     }
 
-    /// Takes all ranks' reports (in rank order), the same on all ranks. `false`: the ranks differ
-    /// in what must be equal; agreements have ended on all of them.
+    /// Takes all ranks' reports, in rank order. `false`: the ranks differ in what must be equal, so
+    /// agreements have ended on all of them.
     pub fn confer(&mut self, reports: &[Report]) -> bool {
         let digest = self.digest();
-        if reports.len() != self.facts.config.world_size()
+        if reports.len() != self.facts.config.nodes.len()
             || reports.iter().any(|report| {
                 report.digest != digest || report.series.len() != self.facts.config.series.len()
             })

@@ -1,13 +1,11 @@
-//! The program opens files, writes and closes them.
-//!
-//! Nothing here communicates or waits; the answers follow from what this rank knows.
+//! The program opens files, writes and closes them. Nothing here communicates or waits.
 
 use super::matters::unsealed::set_published;
 use super::parts::Machine;
-use super::prefix::places::set_on_prefix;
-use super::state::{LocalFile, OnPfs, Phase, Standing};
+use super::state::{LocalDataset, LocalFile, OnPfs, Phase, Routing, Status};
 use super::terms::{
     Accesses, DatasetKey, FileRef, Intent, LeftAlone, Overdue, Placed, Placement, Reason, Why,
+    name_hash,
 };
 
 impl Machine {
@@ -30,13 +28,12 @@ impl Machine {
             return Placement::Dataset(placed);
         }
         match self.facts.holder(file) {
-            Some((key, Standing::Open)) if !self.facts.is_changed_again(&key, file, intent) => {
+            Some((key, Status::Open)) if !self.facts.is_changed_again(&key, file, intent) => {
                 Placement::Dataset(self.put(file, key, None))
             }
             Some((key, status))
                 if !self.facts.file_is_on_prefix(&key, &file.name)
-                    || (status != Standing::Open
-                        && self.reasons().stays_on_prefix(file).is_none()) =>
+                    || (status != Status::Open && self.stays_on_prefix(file).is_none()) =>
             {
                 Placement::CopyUp { from: key }
             }
@@ -45,7 +42,7 @@ impl Machine {
         }
     }
 
-    /// The PFS takes everything; what the cache still holds under that name is out of date then.
+    /// The PFS takes everything; what the cache still holds under that name is then out of date.
     fn write_open_passive(&mut self, file: &FileRef, intent: Intent) -> Placement {
         if !intent.rewrites()
             && let Some((from, _)) = self.facts.holder(file)
@@ -57,10 +54,9 @@ impl Machine {
         Placement::Pass
     }
 
-    /// Decides what becomes of a private copy ([`Placement::CopyUp`]) whose last descriptor was
-    /// closed. `Pass`: discard the copy if it is unchanged, else write it to the PFS. Otherwise it
-    /// becomes the file's content in that dataset, opened and to be closed as by
-    /// [`Machine::write_open`].
+    /// Decides what becomes of a private copy ([`Placement::CopyUp`]) at its last close. `Pass`:
+    /// discard it if it is unchanged, else write it to the PFS. Otherwise it becomes the file's
+    /// content in that dataset, as if by [`Machine::write_open`].
     pub fn copy_up_closed(&mut self, file: &FileRef, changed: bool, now_ms: u64) -> Placement {
         self.facts.tick(now_ms);
         if !changed {
@@ -72,8 +68,7 @@ impl Machine {
         Placement::Dataset(self.place(file, None))
     }
 
-    /// Notes that the open was not made: nothing was written.
-    pub fn open_failed(&mut self, key: &DatasetKey, name: &str, now_ms: u64) {
+    pub(crate) fn open_failed(&mut self, key: &DatasetKey, name: &str, now_ms: u64) {
         self.facts.tick(now_ms);
         let Some(dataset) = self.facts.own_mut(key) else { return };
         let Some(file) = dataset.files.get_mut(name) else { return };
@@ -85,16 +80,15 @@ impl Machine {
         self.facts.agreement.changed(1);
     }
 
-    /// Notes that the open failed, on the PFS as well: without this file the dataset is not whole,
-    /// unless the program opens it after all.
-    pub fn open_refused(&mut self, key: &DatasetKey, name: &str, reason: &str, now_ms: u64) {
+    /// Notes that the dataset is not whole without this file, unless the program opens it after
+    /// all.
+    pub(crate) fn open_refused(&mut self, key: &DatasetKey, name: &str, reason: &str, now_ms: u64) {
         self.open_failed(key, name, now_ms);
         if let Some(dataset) = self.facts.own_mut(key) {
             dataset.refused.insert(name.to_string(), reason.to_string());
         }
     }
 
-    /// Notes that a file was closed by its last writer; it has `bytes` bytes.
     pub fn write_closed(&mut self, key: &DatasetKey, name: &str, bytes: u64, now_ms: u64) {
         self.facts.tick(now_ms);
         let count = self.facts.agreement.count;
@@ -119,8 +113,7 @@ impl Machine {
         self.logs.note_append(&mut self.facts, key, name, bytes);
     }
 
-    /// Notes that a write, truncate, fsync or close failed, or the store was full: the dataset is
-    /// invalid.
+    /// Makes the dataset invalid: a write, truncate, fsync or close failed, or the store was full.
     pub fn failed(&mut self, key: &DatasetKey, reason: &str, now_ms: u64) {
         self.facts.tick(now_ms);
         if let Some(dataset) = self.facts.own_mut(key) {
@@ -129,9 +122,8 @@ impl Machine {
         }
     }
 
-    /// Remembers a temporary-name template (text of `patterns::temporary`). Where there are too
-    /// many, the last one gives way, and is returned.
-    pub fn learn_temporary(&mut self, series: usize, template: &str) -> Option<String> {
+    /// Remembers a template (text of `patterns::temporary`); returns the one that gives way to it.
+    pub(crate) fn learn_temporary(&mut self, series: usize, template: &str) -> Option<String> {
         self.facts.series[series].learn_temporary(template)
     }
 
@@ -144,11 +136,10 @@ impl Machine {
         self.put(file, key, keep)
     }
 
-    /// Enters an open of `file` into the dataset `key`.
     pub(super) fn put(&mut self, file: &FileRef, key: DatasetKey, keep: Option<Reason>) -> Placed {
         let now_ms = self.facts.clock_ms;
         let shared = &self.facts.shared.series[file.series];
-        let on_prefix = keep.or_else(|| self.reasons().reason_for(file, &key));
+        let on_prefix = keep.or_else(|| self.reason_for(file, &key));
         let floating = self.facts.config.series[file.series].has_id && key.id.is_empty();
         let known = self.facts.shared.find(&key).is_some_and(|dataset| dataset.seals.count == 0);
         let learning = shared.routing.watches() || self.watch.is_new(&self.facts, file);
@@ -181,52 +172,105 @@ impl Machine {
         Placed { key, begin, revoke, on_prefix, joined: false }
     }
 
-    /// Notes that the PFS has the file under its own name.
+    /// Returns `None` if a new open of `file` in the dataset `key` goes to the cache.
+    pub(super) fn reason_for(&self, file: &FileRef, key: &DatasetKey) -> Option<Reason> {
+        let facts = &self.facts;
+        let own = facts.file(key, &file.name);
+        if let Some(reason) = own.and_then(|own| own.on_prefix) {
+            return Some(reason);
+        }
+        if facts.is_open_in_cache(key, &file.name) {
+            return None;
+        }
+        let stays = self.stays_on_prefix(file);
+        if stays.is_some() {
+            return stays;
+        }
+        if self.unsealed.is_out_of_reach(facts, file, key) {
+            return Some(Reason::NoAgreement);
+        }
+        let spilled = facts.shared.find(key).is_some_and(|dataset| dataset.failing.prefix_only);
+        (spilled || facts.is_rest(key)).then_some(Reason::Unsealable)
+    }
+
+    pub(super) fn stays_on_prefix(&self, file: &FileRef) -> Option<Reason> {
+        let facts = &self.facts;
+        match facts.shared.series[file.series].routing {
+            Routing::Learning => return Some(Reason::Watched),
+            Routing::Prefix => return Some(self.watch.why_series_stays(file)),
+            Routing::Cache | Routing::Trial => {}
+        }
+        if (facts.shared.fallen_back || facts.falls_back) && !self.goes_with_cached(file) {
+            return Some(Reason::FallenBack);
+        }
+        if let Some(why) = self.watch.why(file.series, name_hash(&file.masked)) {
+            return Some(Reason::Learned(why));
+        }
+        if self.watch.is_new(facts, file) {
+            return Some(Reason::Watched);
+        }
+        facts.is_overfull(file.series).then_some(Reason::WaitsForFlush)
+    }
+
+    /// Tells whether a pointer file names a checkpoint that has files in some rank's cache. On the
+    /// PFS it would be there before them, and outlive them if a node is lost.
+    pub(crate) fn goes_with_cached(&self, file: &FileRef) -> bool {
+        let facts = &self.facts;
+        if file.id.is_some() || !facts.config.series[file.series].has_id || facts.is_passive() {
+            return false;
+        }
+        let own = facts.series[file.series].find(&facts.target(file));
+        let cached = |own: &LocalDataset| own.files.values().any(|file| file.on_prefix.is_none());
+        !facts.shared.fallen_back || own.is_some_and(cached)
+    }
+
     pub fn moved_to_prefix(&mut self, key: &DatasetKey, name: &str, reason: Reason) {
         self.set_on_prefix(key, name, Some(reason));
     }
 
-    /// Notes that the PFS refuses the file: it is in the cache, however many datasets are there.
-    pub fn kept_in_cache(&mut self, key: &DatasetKey, name: &str) {
+    pub(crate) fn kept_in_cache(&mut self, key: &DatasetKey, name: &str) {
         self.set_on_prefix(key, name, None);
     }
 
     fn set_on_prefix(&mut self, key: &DatasetKey, name: &str, on_prefix: Option<Reason>) {
-        set_on_prefix(&mut self.facts, key, name, on_prefix);
         self.telling.note_name();
+        let Some(dataset) = self.facts.own_mut(key) else { return };
+        let Some(file) = dataset.files.get_mut(name) else { return };
+        (file.on_prefix, file.keeps_copy) = (on_prefix, false);
+        file.joined &= on_prefix.is_none(); // this rank answers for what it has there
+        dataset.changes += 1;
     }
 
-    /// Finds the closed files in cache that wait for a seal for too long, in the order in which
-    /// they must reach the PFS: the helper thread copies each there under its own name, then calls
-    /// [`Machine::published`]; after a failure it tries none of the others. Until the next
-    /// agreement new files go to the PFS.
+    /// Finds the closed files in cache that wait for a seal for too long, in the order in which the
+    /// helper thread is to copy them to the PFS, with [`Machine::published`] after each and none
+    /// after a failure. New files go to the PFS until the next agreement.
     pub fn overdue(&mut self, now_ms: u64) -> Vec<Overdue> {
         self.overdue_before(None, now_ms)
     }
 
-    /// Does what [`Machine::overdue`] does; of the series `coming` the next checkpoint is about to
-    /// begin.
+    /// Does what [`Machine::overdue`] does when the next checkpoint of the series `coming` is about
+    /// to begin.
     pub fn overdue_before(&mut self, coming: Option<usize>, now_ms: u64) -> Vec<Overdue> {
         self.unsealed.overdue_before(&mut self.facts, coming, now_ms)
     }
 
-    /// Notes that an overdue file, or one that a thread flushes, is on the PFS (unless it was
-    /// opened again meanwhile).
+    /// Notes that an overdue file, or one that a thread flushes, is on the PFS, unless it is open
+    /// again.
     pub fn published(&mut self, key: &DatasetKey, name: &str) {
         set_published(&mut self.facts, key, name, OnPfs::There);
     }
 
-    /// Notes that threads flush the dataset, after those of all whose flush has begun before. One
-    /// that begins later must not bring an older content.
+    /// Notes that threads flush the dataset, after those whose flush began before: a later flush
+    /// must not bring older content.
     pub fn flush_begun(&mut self, key: &DatasetKey) {
         for file in self.facts.seal_files(key) {
             set_published(&mut self.facts, key, &file.name, OnPfs::Coming);
         }
     }
 
-    /// Notes that this rank reads a file that it did not write. While learning, call it for every
-    /// such file; later only for those that lie in the cache of another node.
-    pub fn read_elsewhere(&mut self, file: &FileRef) {
+    /// Learns from a read of another rank's file. Call it for every such file while learning, later
+    /// only for those in the cache of another node.
+    pub(crate) fn read_elsewhere(&mut self, file: &FileRef) {
         self.watch.read_elsewhere(&mut self.facts, file);
     }
 
@@ -236,13 +280,12 @@ impl Machine {
         self.verdicts.watched(&mut self.facts, key, file, done);
     }
 
-    /// Notes that new files of that name stay on the PFS.
-    pub fn mark_unsafe(&mut self, file: &FileRef, why: Why) {
+    pub(crate) fn mark_unsafe(&mut self, file: &FileRef, why: Why) {
         self.watch.mark_unsafe(&mut self.facts, file, why);
     }
 
-    /// Takes the files of the template out of the datasets for good: those that were sealed stay
-    /// sealed, but are not flushed any more. The caller has brought what the cache held to the PFS.
+    /// Takes the files of the template out of the datasets in progress for good; sealed ones are no
+    /// longer flushed. The caller has brought what the cache held to the PFS.
     pub fn silence(&mut self, series: usize, template: u64) -> Vec<LeftAlone> {
         self.logs.silence(&mut self.facts, series, template)
     }

@@ -6,16 +6,13 @@ use super::conference::doubts::Doubt;
 use super::conference::votes::Conference;
 use super::matters::{
     Deletions, Encodings, Keeping, Lacking, Logs, NameWatch, NamesToTell, Others, Overheard,
-    Rotations, Trust, Unsealed, Verdicts,
+    Rotations, Trust, UnsealedFiles, Verdicts,
 };
-use super::prefix::left_out::LeftOut;
-use super::prefix::reasons::Reasons;
 use super::state::{
     DatasetState, LocalDataset, LocalFile, NameFacts, Phase, RunFacts, SharedDataset,
 };
 use super::terms::{DatasetKey, Knowledge, MachineConfig, Reason, RestoredFiles, Resumed};
 
-/// See the module's head.
 #[derive(Debug, Clone)]
 pub struct Machine {
     pub(super) facts: RunFacts,
@@ -28,26 +25,21 @@ pub struct Machine {
     pub(super) rotations: Rotations,
     pub(super) telling: NamesToTell,
     pub(super) trust: Trust,
-    pub(super) unsealed: Unsealed,
+    pub(super) unsealed: UnsealedFiles,
     pub(super) verdicts: Verdicts,
     pub(super) watch: NameWatch,
-    /// By series.
     pub(super) doubts: Vec<Doubt>,
     pub(super) conference: Option<Conference>,
-    /// What the last conference told of other ranks' doings.
     pub(super) heard: Overheard,
-    /// Halt reason that this rank asks for; 0 for none.
+    /// The reason that this rank asks for; 0 for none.
     pub(super) halt: i64,
-    /// Its store has no room for two more datasets like those in it.
+    /// This rank's store has no room for two more datasets like those in it.
     pub(super) scarce: bool,
-    /// Conferences since the program is in MPI_Finalize.
+    /// Conferences held since the program is in MPI_Finalize.
     pub(super) end_conferences: u32,
 }
 
 impl Machine {
-    /// Makes a machine that has seen nothing; `knowledge` of each series, default where there is
-    /// none.
-    #[must_use]
     pub fn new(config: MachineConfig, knowledge: &[Knowledge], now_ms: u64) -> Self {
         let count = config.series.len();
         Machine {
@@ -60,7 +52,7 @@ impl Machine {
             rotations: Rotations::new(count),
             telling: NamesToTell::default(),
             trust: Trust::default(),
-            unsealed: Unsealed::new(count),
+            unsealed: UnsealedFiles::new(count),
             verdicts: Verdicts::new(count),
             watch: NameWatch::new(&config, knowledge),
             doubts: vec![Doubt::default(); count],
@@ -73,7 +65,7 @@ impl Machine {
         }
     }
 
-    /// Primes the machine with what the restart found. Call it before any other event.
+    /// Primes the machine with what the restart found, before any other event.
     pub fn resume(&mut self, resumed: &Resumed) {
         let decision = &resumed.decision;
         let last_id = decision.last_id.max(resumed.last_id);
@@ -163,8 +155,8 @@ impl Machine {
         self.facts.shared.series[series].datasets.push(dataset);
     }
 
-    /// Asks that the job halts (any rank may; 0 withdraws).
-    pub fn request_halt(&mut self, reason: i64) {
+    /// Asks that the job halts, on any rank; 0 withdraws.
+    pub(crate) fn request_halt(&mut self, reason: i64) {
         self.halt = reason;
     }
 
@@ -176,32 +168,27 @@ impl Machine {
         }
     }
 
-    /// Notes whether this rank's store has no room for two more datasets like those in it.
-    pub fn set_scarce(&mut self, scarce: bool) {
+    pub(crate) fn set_scarce(&mut self, scarce: bool) {
         self.scarce = scarce;
     }
 
-    /// Tells whether the new files of all ranks go to the PFS: a rank has called
-    /// [`Machine::fall_back`], or several datasets in a row could not be sealed in the cache.
-    #[must_use]
     pub fn has_fallen_back(&self) -> bool {
         self.facts.shared.fallen_back
     }
 
-    /// Notes that the program is in MPI_Finalize: the conference that follows seals, confirms and
-    /// flushes; one more follows if [`Machine::ends_again`] says so.
+    /// Notes that the program is in MPI_Finalize: one conference follows, and a second one if
+    /// [`Machine::ends_again`].
     pub fn begin_end(&mut self, now_ms: u64) {
         self.facts.tick(now_ms);
         self.facts.ending = true;
     }
 
-    /// Notes that the process ends, perhaps without a conference: what is closed waits for no
+    /// Notes that the process ends, perhaps without a conference: closed files wait for no
     /// agreement.
-    pub fn begin_exit(&mut self) {
+    pub(crate) fn begin_exit(&mut self) {
         self.facts.exiting = true;
     }
 
-    /// Notes that the end's conference is over; nothing is routed any more.
     pub fn end(&mut self) {
         self.facts.ended = true;
     }
@@ -211,24 +198,18 @@ impl Machine {
         std::mem::take(&mut self.heard)
     }
 
-    /// Notes that the events that follow come from this thread of the program.
     pub fn called_by(&mut self, thread: u64) {
         self.facts.caller = thread;
     }
 
-    /// Says whether this rank can encode beside the program from now on: it has a processor for it,
-    /// or is to do so in slices.
     pub fn set_aside(&mut self, able: bool) {
         self.encodings.able = able;
     }
 
-    /// Notes that this rank's part of what `Step::Encode` has begun is over, `well` or not.
     pub fn encoded(&mut self, key: &DatasetKey, well: bool) {
         self.encodings.encoded(key, well);
     }
 
-    /// Returns what is known of the series on this rank, to be stored.
-    #[must_use]
     pub fn knowledge(&self, series: usize) -> Knowledge {
         let (shared, local) = (&self.facts.shared.series[series], &self.facts.series[series]);
         let mut knowledge = Knowledge {
@@ -247,7 +228,7 @@ impl Machine {
         knowledge
     }
 
-    /// Makes a number that differs when anything differs that is to be equal on all ranks.
+    /// Differs when anything differs that is to be equal on all ranks.
     pub(super) fn digest(&self) -> u64 {
         // DefaultHasher::new has fixed keys: equal states give equal digests on all ranks.
         let mut hasher = DefaultHasher::new();
@@ -256,15 +237,5 @@ impl Machine {
         self.verdicts.shared().hash(&mut hasher);
         self.logs.shared().for_each(|templates| templates.hash(&mut hasher));
         hasher.finish()
-    }
-
-    /// Judges where a new file goes.
-    pub(super) fn reasons(&self) -> Reasons<'_> {
-        Reasons { facts: &self.facts, watch: &self.watch, unsealed: &self.unsealed }
-    }
-
-    /// Judges what a flush writes.
-    pub(super) fn left_out(&self) -> LeftOut<'_> {
-        LeftOut { facts: &self.facts, logs: &self.logs }
     }
 }

@@ -2,188 +2,133 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::matters::{others, telling, unsealed};
 use super::parts::Machine;
-use super::prefix::{places, reasons};
-use super::state::{DatasetState, Routing, SharedDataset, Standing};
+use super::state::{DatasetState, LocalFile, Phase, Routing, SharedDataset, SharedSeries, Status};
 use super::terms::{DatasetKey, FileRef, Overdue, Reason, SealFile, Why, name_hash};
 
+/// So many complete checkpoints of another series say that a file which floats is not just early.
+const STRAY_AFTER: usize = 2;
+
 impl Machine {
-    /// Tells whether any dataset is known, of this launch or an earlier one, wherever it is; the
-    /// same on all ranks.
-    pub fn knows_datasets(&self) -> bool {
+    pub(crate) fn knows_datasets(&self) -> bool {
         let all = (0..self.facts.config.series.len()).any(|at| !self.datasets(at).is_empty());
         all || self.facts.shared.next_id > 1
     }
 
     /// Returns the sealed datasets and those known to be in progress, oldest first.
-    #[must_use]
     pub fn datasets(&self, series: usize) -> &[SharedDataset] {
         &self.facts.shared.series[series].datasets
     }
 
-    /// Tells where the files of the series go.
-    #[must_use]
     pub fn routing(&self, series: usize) -> Routing {
         self.facts.shared.series[series].routing
     }
 
-    /// Returns the largest size that a file of this masked name had so far on this rank, bytes; 0
-    /// if unknown.
-    #[must_use]
-    pub fn expected_bytes(&self, series: usize, masked: &str) -> u64 {
+    /// Returns 0 if nothing is known.
+    pub(crate) fn expected_bytes(&self, series: usize, masked: &str) -> u64 {
         self.facts.series[series].sizes.get(&name_hash(masked)).copied().unwrap_or(0)
     }
 
-    /// Counts the bytes of this rank's closed files of a dataset that lie in cache.
-    #[must_use]
-    pub fn cached_bytes(&self, key: &DatasetKey) -> u64 {
+    pub(crate) fn cached_bytes(&self, key: &DatasetKey) -> u64 {
         self.facts.cached_bytes(key)
     }
 
-    /// Tells whether the dataset is not sealed yet, as this rank must treat it.
-    #[must_use]
-    pub fn is_in_progress(&self, key: &DatasetKey) -> bool {
-        self.facts.status(key) == Standing::Open
+    pub(crate) fn is_in_progress(&self, key: &DatasetKey) -> bool {
+        self.facts.status(key) == Status::Open
     }
 
-    /// Tells whether a pointer file names a checkpoint of which this rank, or one that has not
-    /// heard of a fall-back, has files in the cache: on the PFS it would be there before them, and
-    /// outlive them if a node is lost.
-    #[must_use]
-    pub fn goes_with_cached(&self, file: &FileRef) -> bool {
-        reasons::goes_with_cached(&self.facts, file)
-    }
-
-    /// Tells what became of a dataset; `None` if it has gone, or never was.
-    #[must_use]
     pub fn state_of(&self, key: &DatasetKey) -> Option<DatasetState> {
         self.facts.shared.find(key).map(|dataset| dataset.state)
     }
 
-    /// Tells whether the program calls the dataset output.
-    #[must_use]
     pub fn is_output(&self, key: &DatasetKey) -> bool {
         self.facts.shared.find(key).is_some_and(|dataset| dataset.word.output)
     }
 
-    /// Returns the number that the next dataset gets.
-    #[must_use]
     pub fn next_id(&self) -> u64 {
         self.facts.shared.next_id
     }
 
     /// Tells whether the program has touched the dataset on this rank since the last report, or
     /// could not.
-    #[must_use]
-    pub fn is_touched(&self, key: &DatasetKey) -> bool {
+    pub(crate) fn is_touched(&self, key: &DatasetKey) -> bool {
         let own = self.facts.own(key);
         own.is_some_and(|dataset| dataset.touched || dataset.why_invalid().is_some())
     }
 
-    /// Tells when this rank began to write the dataset, ms, if it did.
-    #[must_use]
-    pub fn begun_ms(&self, key: &DatasetKey) -> Option<u64> {
+    pub(crate) fn begun_ms(&self, key: &DatasetKey) -> Option<u64> {
         let dataset = self.facts.own(key).filter(|dataset| dataset.begun);
         dataset.map(|dataset| dataset.begun_ms)
     }
 
-    /// Returns the dataset's number; 0 if it has none.
-    #[must_use]
-    pub fn id_of(&self, key: &DatasetKey) -> u64 {
+    pub(crate) fn id_of(&self, key: &DatasetKey) -> u64 {
         self.facts.id_of(key)
     }
 
-    /// Returns this rank's files of a dataset, by name; also those that the program has deleted
-    /// since they were complete.
-    #[must_use]
+    /// Returns this rank's files of a dataset by name, those that the program has deleted since
+    /// they were complete included.
     pub fn seal_files(&self, key: &DatasetKey) -> Vec<SealFile> {
         self.facts.seal_files(key)
     }
 
-    /// Tells whether a flush of the dataset must not write this file of ours: the program's
-    /// deletion of it has become real (a newer dataset is confirmed, or the run ends), the PFS has
-    /// it under another name, or holds a newer content of it from this rank, or it is never quiet.
-    #[must_use]
-    pub fn is_left_out(&self, key: &DatasetKey, name: &str) -> bool {
-        self.left_out().is_left_out(key, name)
-    }
-
-    /// Does what [`Machine::is_left_out`] does, for a thread that has its turn to give the file its
-    /// name. Newer flushes that have begun since come after it, and must not keep it back: the
-    /// other ranks' threads may have given theirs, and the PFS would have a part of this one.
-    #[must_use]
-    pub fn is_left_out_now(&self, key: &DatasetKey, name: &str) -> bool {
-        self.left_out().is_left_out_now(key, name)
-    }
-
-    /// Finds this rank's files of `along`, with the newest dataset of them that has it, that a
-    /// flush of `head` publishes along with its own: those of which neither it nor another complete
-    /// dataset before it has a newer content.
-    #[must_use]
-    pub fn files_along(
-        &self,
-        along: &[DatasetKey],
-        head: &DatasetKey,
-    ) -> Vec<(DatasetKey, Vec<String>)> {
-        self.left_out().files_along(along, head)
-    }
-
-    /// Tells when this rank last opened, closed or changed a file of the dataset, ms, if it has
-    /// begun to write it.
-    #[must_use]
-    pub fn changed_ms(&self, key: &DatasetKey) -> Option<u64> {
+    pub(crate) fn changed_ms(&self, key: &DatasetKey) -> Option<u64> {
         let dataset = self.facts.own(key).filter(|dataset| dataset.begun);
         dataset.map(|dataset| dataset.changed_ms)
     }
 
-    /// Tells why this rank's file of a dataset is on the prefix; `None`: it is in the cache, or
-    /// unknown.
-    #[must_use]
-    pub fn reason_of(&self, key: &DatasetKey, name: &str) -> Option<Reason> {
+    pub(crate) fn reason_of(&self, key: &DatasetKey, name: &str) -> Option<Reason> {
         self.facts.file(key, name)?.on_prefix
     }
 
     /// Returns the number in series that the dataset has, or will have if those before it are
-    /// sealed: from it follow store and redundancy descriptor. The seal settles any difference.
-    #[must_use]
-    pub fn number_of(&self, key: &DatasetKey) -> u64 {
-        places::number_of(&self.facts, &self.encodings, key)
+    /// sealed. Its store and redundancy descriptor follow from it; the seal settles any difference.
+    pub(crate) fn number_of(&self, key: &DatasetKey) -> u64 {
+        let facts = &self.facts;
+        let series = &facts.shared.series[key.series];
+        let joins = facts.config.series[key.series].joins_generations();
+        let numbered = |other: &&SharedDataset| {
+            other.number > 0 && (other.key == *key || (joins && other.key.same_group(key)))
+        };
+        if let Some(numbered) = series.datasets.iter().find(numbered) {
+            return numbered.number;
+        }
+        let waits = |other: &DatasetKey| {
+            let shared = facts.shared.find(other);
+            let is_first = |found: &SharedDataset| {
+                found.number == 0 || self.encodings.planned(&found.key).is_some()
+            };
+            let unsealed =
+                shared.is_none_or(|found| is_first(found) && found.state == DatasetState::Open);
+            unsealed && !facts.is_floating(other) && !(joins && other.same_group(key))
+        };
+        let before = facts.series[key.series].datasets.iter().take_while(|one| one.key != *key);
+        let ahead = before.filter(|one| one.phase == Phase::Open && waits(&one.key));
+        series.next_number + ahead.count() as u64
     }
 
-    /// Does what [`Machine::number_of`] does for the dataset that a write of `file` would go to.
-    #[must_use]
-    pub fn number_for(&self, file: &FileRef) -> u64 {
+    pub(crate) fn number_for(&self, file: &FileRef) -> u64 {
         self.number_of(&self.facts.target(file))
     }
 
-    /// Tells whether what the dataset has of this rank's file lies on the PFS, as its record is to
-    /// say; `None` if it does not have the file (any more).
-    #[must_use]
+    /// Tells whether this rank's file of the dataset lies on the PFS; `None` if the dataset does
+    /// not have it (any more).
     pub fn lies_on_prefix(&self, key: &DatasetKey, name: &str) -> Option<bool> {
         let file = self.facts.file(key, name)?;
         Some(file.on_prefix.is_some() && !file.keeps_copy)
     }
 
-    /// Tells whether of some file of the dataset this rank's newest content is in the cache.
-    #[must_use]
     pub fn has_cached(&self, key: &DatasetKey) -> bool {
-        let own = self.facts.own(key);
-        own.is_some_and(|own| own.files.values().any(|file| file.on_prefix.is_none()))
+        self.facts.files_of(key).any(|(_, file)| file.on_prefix.is_none())
     }
 
     /// Tells whether this file of a [`Step::Spill`](super::Step::Spill) is still to be written: a
     /// thread of the program may have opened or deleted it since.
-    #[must_use]
     pub fn is_spilled(&self, key: &DatasetKey, name: &str) -> bool {
         let file = self.facts.file(key, name);
         file.is_some_and(|file| file.open == 0 && file.on_prefix.is_none() && !file.is_deleted())
     }
 
-    /// Finds the names that ranks of different nodes have in their caches, with those ranks;
-    /// `names` are what each rank has.
-    #[must_use]
-    pub fn parted<'a>(&self, names: &[Vec<&'a str>]) -> BTreeMap<&'a str, Vec<usize>> {
+    pub(crate) fn parted<'a>(&self, names: &[Vec<&'a str>]) -> BTreeMap<&'a str, Vec<usize>> {
         let mut ranks: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (rank, name) in
             names.iter().enumerate().flat_map(|(at, all)| all.iter().map(move |one| (at, *one)))
@@ -195,87 +140,111 @@ impl Machine {
         ranks
     }
 
-    /// Returns the names of files of older datasets that the program has deleted, as far as this
-    /// rank knows: a run that begins with `key` is not to have them.
-    #[must_use]
-    pub fn gone_before(&self, key: &DatasetKey) -> BTreeSet<String> {
+    /// Returns the names of deleted older files: a run that begins with `key` is not to have them.
+    pub(crate) fn gone_before(&self, key: &DatasetKey) -> BTreeSet<String> {
         self.deletions.gone_before(&self.facts, key)
     }
 
-    /// Returns the newest sealed dataset of each series.
-    #[must_use]
-    pub fn newest_sealed(&self) -> Vec<DatasetKey> {
-        self.facts.newest_sealed()
+    pub(crate) fn newest_sealed(&self) -> Vec<DatasetKey> {
+        let sealed = |one: &&SharedDataset| {
+            matches!(one.state, DatasetState::Provisional | DatasetState::Confirmed)
+        };
+        let newest = |series: &SharedSeries| series.datasets.iter().rev().find(sealed).cloned();
+        self.facts.shared.series.iter().filter_map(newest).map(|dataset| dataset.key).collect()
     }
 
-    /// Tells whether anything is being encoded beside the program; the same on all ranks.
-    #[must_use]
-    pub fn encodes(&self) -> bool {
+    pub(crate) fn encodes(&self) -> bool {
         self.encodings.encodes()
     }
 
-    /// Tells whether others write such files, too, or have begun to write this one, which this rank
-    /// has in `of`: no private copy of it could be put together with what they write.
-    #[must_use]
-    pub fn is_shared(&self, file: &FileRef, of: &DatasetKey) -> bool {
+    /// Tells whether others write such files, too, or this one: a private copy of it could not be
+    /// put together with what they write.
+    pub(crate) fn is_shared(&self, file: &FileRef, of: &DatasetKey) -> bool {
         self.watch.why(file.series, name_hash(&file.masked)).is_some()
             || self.facts.file(of, &file.name).is_some_and(|held| held.moved)
     }
 
-    /// Tells whether, as far as is known here, only the PFS has the file, as part of a dataset that
-    /// is older than a complete one there: nothing keeps a deletion of it from being real at once.
-    /// If it waited for a newer one to be complete, a crash would undo it. (While the newer one is
-    /// in the cache only, this may be all that is left when the cache is lost, and what a pointer
-    /// file there names.)
-    #[must_use]
+    /// Tells whether only the PFS has the file, in a dataset older than a complete one there. Then
+    /// its deletion is real at once: if it waited for a newer dataset, a crash would undo it.
+    /// (While the newer one is only in the cache, this may be all that is left when the cache is
+    /// lost.)
     pub fn is_left_behind(&self, file: &FileRef) -> bool {
-        others::is_left_behind(&self.facts, file)
+        let facts = &self.facts;
+        let Some(id) = &file.id else { return false };
+        let (shared, local) = (&facts.shared.series[file.series], &facts.series[file.series]);
+        let safe = |newer: &SharedDataset| {
+            newer.state == DatasetState::Confirmed && newer.flushed && !newer.told.deleted_from
+        };
+        let newest = shared.datasets.iter().rfind(|newer| safe(newer)).map_or(0, |newer| newer.id);
+        local.left.on_prefix(id).is_some_and(|number| number < newest)
+            && !shared.datasets.iter().any(|dataset| dataset.key.id == *id)
+            && !local.datasets.iter().any(|dataset| dataset.key.id == *id)
     }
 
     /// Tells whether the program is about to begin the second checkpoint after one since which it
-    /// has passed no sync point. That one goes to the PFS before ([`Machine::overdue_before`]), and
+    /// has passed no sync point. That one goes to the PFS first ([`Machine::overdue_before`]), and
     /// so do those that follow: a crash must not cost more than one.
-    #[must_use]
     pub fn outruns(&self, file: &FileRef) -> bool {
         self.unsealed.outruns(&self.facts, file)
     }
 
-    /// Finds the closed files of the dataset `key`, not sealed, that a rank of another node waits
-    /// for: as [`Machine::overdue`], at once. Pointer files come last.
-    #[must_use]
-    pub fn wanted(&self, key: &DatasetKey) -> Vec<Overdue> {
-        unsealed::wanted(&self.facts, key)
+    /// Finds the closed files of an unsealed dataset that a rank of another node waits for; pointer
+    /// files last.
+    pub(crate) fn wanted(&self, key: &DatasetKey) -> Vec<Overdue> {
+        let facts = &self.facts;
+        let dataset = facts.own(key).filter(|dataset| {
+            dataset.begun && matches!(dataset.phase, Phase::Open | Phase::Dropped)
+        });
+        let files = dataset.into_iter().flat_map(|dataset| &dataset.files);
+        let pending = files.filter(|(name, file)| {
+            file.is_pending() && !file.is_deleted() && !facts.has_newer_on_prefix(key, name)
+        });
+        let has_id = facts.config.series[key.series].has_id;
+        let wanted = |(name, file): (&String, &LocalFile)| Overdue {
+            key: key.clone(),
+            file: name.clone(),
+            last: file.named.bare && has_id,
+        };
+        let mut wanted: Vec<Overdue> = pending.map(wanted).collect();
+        wanted.sort_by_key(|one| one.last);
+        wanted
     }
 
-    /// Finds the sealed datasets that the PFS does not have and that it is to have at the end,
-    /// oldest first: of each series the newest confirmed one, and newer ones, and what the program
-    /// keeps. The same on all ranks.
-    #[must_use]
+    /// Finds the sealed datasets that the PFS is to have at the end and does not, oldest first: the
+    /// newest confirmed one of each series, newer ones, and what the program keeps.
     pub fn unsaved(&self) -> Vec<DatasetKey> {
-        unsealed::unsaved(&self.facts)
+        let facts = &self.facts;
+        let all = (0..facts.series.len()).flat_map(|series| {
+            let newest = facts.shared.newest_confirmed(series);
+            let keeps = facts.is_kept_series(series);
+            facts.shared.series[series].datasets.iter().filter(move |one| {
+                let sealed =
+                    matches!(one.state, DatasetState::Confirmed | DatasetState::Provisional);
+                let wanted = one.id >= newest || (keeps && one.is_kept());
+                sealed && wanted && !one.flushed && !one.on_prefix
+            })
+        });
+        let mut all: Vec<_> = all.map(|one| (one.id, one.key.clone())).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, key)| key).collect()
     }
 
-    /// Tells whether there was no agreement for so long that files are overdue; later ones may
-    /// still come.
-    #[must_use]
-    pub fn is_unheard(&self, now_ms: u64) -> bool {
-        unsealed::is_unheard(&self.facts, now_ms)
+    /// Tells whether files are overdue for want of an agreement; later ones may still come.
+    pub(crate) fn is_unheard(&self, now_ms: u64) -> bool {
+        let facts = &self.facts;
+        let agreed_ms = facts.agreement.agreed_ms;
+        !facts.agreement.disabled && now_ms.saturating_sub(agreed_ms) >= facts.config.unsealed_ms
     }
 
-    /// Templates, with their series, that this rank has still to leave alone.
-    #[must_use]
     pub fn restless_ahead(&self) -> Vec<(usize, u64)> {
         self.logs.restless_ahead()
     }
 
-    /// Tells whether files of the template are left alone on this rank.
-    #[must_use]
-    pub fn is_silenced(&self, series: usize, template: u64) -> bool {
+    pub(crate) fn is_silenced(&self, series: usize, template: u64) -> bool {
         self.logs.is_silenced(series, template)
     }
 
-    /// Tells why no file of the series is cached, with the file of this rank that is the reason.
-    #[must_use]
+    /// Tells why no file of the series is cached, and which file of this rank is the reason.
     pub fn unprotected(&self, series: usize) -> Option<(Why, &str)> {
         let awaited = |name| !self.facts.ending && self.verdicts.is_awaited(series, name);
         let mark = self.watch.shared()[series].marked.as_ref();
@@ -285,27 +254,44 @@ impl Machine {
         self.watch.unprotected(series)
     }
 
-    /// Tells whether the ranks tell one another of names now, after an agreement, before or after
-    /// what follows from it; the same on all. Of deletions before: what is sealed cannot be told
-    /// from what the deletion meant.
-    #[must_use]
+    /// Tells whether all ranks tell one another of names now, before or after what follows from an
+    /// agreement. Deletions come before: in what is sealed, they could not be told from others.
     pub fn tells_names(&self, before_conference: bool) -> bool {
         self.telling.tells_names(&self.facts, before_conference)
     }
 
-    /// Returns, by dataset, this rank's files in cache that are not sealed, and whether they are
-    /// closed.
-    #[must_use]
-    pub fn visible(&self) -> Vec<(DatasetKey, Vec<(String, bool)>)> {
-        telling::visible(&self.facts)
+    /// Returns this rank's unsealed files in cache, and whether each is closed.
+    pub(crate) fn visible(&self) -> Vec<(DatasetKey, Vec<(String, bool)>)> {
+        let facts = &self.facts;
+        let datasets = facts.in_progress_here().map(|dataset| {
+            let there = dataset.files.iter();
+            let there = there.filter(|(_, file)| file.on_prefix.is_none() && !file.is_deleted());
+            let files = there.map(|(name, file)| (name.clone(), file.open == 0));
+            (dataset.key.clone(), files.collect())
+        });
+        datasets.collect()
     }
 
-    /// Finds a file without id of this rank that is in the cache alone, with its series, if it
-    /// waits for a checkpoint of that series in vain: there is none yet, while those of another one
-    /// are complete. It may name one of them, but belongs to none, and would be lost in a crash.
-    #[must_use]
+    /// Finds a file without id of this rank, in the cache alone, that waits in vain for a
+    /// checkpoint of its series: there is none, while another series has complete ones. It would be
+    /// lost in a crash.
     pub fn stray(&self) -> Option<(usize, &str)> {
-        telling::stray(&self.facts)
+        let facts = &self.facts;
+        let sealed = |series: &SharedSeries| {
+            let own = series.datasets.iter().filter(|one| one.seals.count > 0 && !one.restored);
+            own.count() >= STRAY_AFTER
+        };
+        if !facts.shared.series.iter().any(sealed) {
+            return None;
+        }
+        let lacks = |key: &DatasetKey| facts.shared.series[key.series].datasets.is_empty();
+        let mut floating = facts
+            .in_progress_here()
+            .filter(|dataset| facts.is_floating(&dataset.key) && lacks(&dataset.key));
+        floating.find_map(|dataset| {
+            let (name, _) = dataset.files.iter().find(|(_, file)| file.is_pending())?;
+            Some((dataset.key.series, name.as_str()))
+        })
     }
 }
 
@@ -388,7 +374,6 @@ mod tests {
         machine.write_closed(&key, name, 3, 1);
     }
 
-    /// An agreement of both; what follows from it.
     fn agree(ranks: &mut [Machine; 2], now_ms: u64) -> Next {
         let words = ranks.each_mut().map(|one| one.sync_point(SyncKind::Constructor, now_ms));
         let words = words.map(Option::unwrap);

@@ -2,29 +2,19 @@
 
 use super::matters::deletions::{Tombstone, deletes_too_early};
 use super::parts::Machine;
-use super::state::{Deleted, LocalDataset, LocalFile, Phase, Standing};
+use super::state::{Deleted, LocalDataset, LocalFile, Phase, Status};
 use super::terms::{DatasetKey, Deletion, FileRef, Gone};
 
-/// What the program does to a name.
 #[derive(Debug, Clone, Copy)]
 pub enum Removal<'a> {
     Unlink,
-    /// It is renamed to a name that is none of ours.
+    /// The new name is none of ours.
     Away,
-    /// Its content goes on in this dataset under another one.
+    /// The content goes on in this dataset under another name.
     Into(&'a DatasetKey),
 }
 
-impl<'a> Removal<'a> {
-    pub fn into_key(self) -> Option<&'a DatasetKey> {
-        match self {
-            Removal::Into(key) => Some(key),
-            Removal::Unlink | Removal::Away => None,
-        }
-    }
-}
-
-/// What has come of one, the newest dataset first.
+/// What has come of a removal, the newest dataset first.
 #[derive(Default)]
 struct Removed {
     answer: Option<Deletion>,
@@ -38,22 +28,19 @@ struct Removed {
 }
 
 impl Machine {
-    /// Takes an unlink of a file by the program. Whatever the answer, the name is absent for it
-    /// from now on.
+    /// Takes an unlink of a file by the program; the name is absent for it from now on.
     pub fn deleted(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
         self.facts.tick(now_ms);
         self.delete(file, Removal::Unlink)
     }
 
-    /// Takes a rename of a file by the program to a name that is none of ours. The old one is
-    /// absent from now on.
-    pub fn renamed_out(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
+    pub(crate) fn renamed_out(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
         self.facts.tick(now_ms);
         self.delete(file, Removal::Away)
     }
 
-    /// Notes that the program has moved the directory of a file: the PFS has it under its new name,
-    /// and the old one is absent. Like [`Machine::deleted`], but no flush brings the old name back.
+    /// Notes that the program has moved the directory of a file, which the PFS has under its new
+    /// name. No flush brings the old name back.
     pub fn moved_away(&mut self, file: &FileRef, now_ms: u64) -> Deletion {
         self.facts.tick(now_ms);
         let deletion = self.delete(file, Removal::Away);
@@ -62,17 +49,20 @@ impl Machine {
         deletion
     }
 
-    /// Makes the name absent from now on.
     pub(super) fn delete(&mut self, file: &FileRef, removal: Removal<'_>) -> Deletion {
         self.telling.note_name();
-        self.keeping.note_given_up(&self.facts, file, removal.into_key());
+        let into = match removal {
+            Removal::Into(key) => Some(key),
+            Removal::Unlink | Removal::Away => None,
+        };
+        self.keeping.note_given_up(&self.facts, file, into);
         let caches = self.facts.keeps_any(file.series) && !self.facts.is_passive();
         let unlinks = matches!(removal, Removal::Unlink) && caches;
         let amends = unlinks && self.facts.is_marker(file) && !self.facts.goes_with_next(file);
         let mut course = Removed { amends, ..Removed::default() };
         for at in (0..self.facts.series[file.series].datasets.len()).rev() {
             if self.facts.series[file.series].datasets[at].holds(&file.name) {
-                self.delete_from(file, at, removal, &mut course);
+                self.delete_from(file, at, into, &mut course);
             }
         }
         let Removed { mut answer, holder, early_ms, mut amended, .. } = course;
@@ -95,12 +85,18 @@ impl Machine {
         answer.unwrap_or(Deletion::Now)
     }
 
-    fn delete_from(&mut self, file: &FileRef, at: usize, how: Removal<'_>, course: &mut Removed) {
+    fn delete_from(
+        &mut self,
+        file: &FileRef,
+        at: usize,
+        into: Option<&DatasetKey>,
+        course: &mut Removed,
+    ) {
         let dataset = &self.facts.series[file.series].datasets[at];
         let (key, status) = (dataset.key.clone(), self.facts.status(&dataset.key));
-        let (open, complete) = (status == Standing::Open, self.facts.is_complete(dataset));
-        let kept = open && self.facts.is_kept_of(file, at, how.into_key());
-        let goes_on = how.into_key().is_some_and(|into| self.facts.goes_on(file, &key, into));
+        let (open, complete) = (status == Status::Open, self.facts.is_complete(dataset));
+        let kept = open && self.facts.is_kept_of(file, at, into);
+        let goes_on = into.is_some_and(|into| self.facts.goes_on(file, &key, into));
         // If no agreement comes, the PFS is to see it before it goes.
         let early = kept
             || (open && !goes_on && deletes_too_early(&self.facts, file.series, at, &file.name));
@@ -158,15 +154,14 @@ impl Machine {
         revoke
     }
 
-    /// Deletions whose time has come: the helper thread carries them out. A pointer file goes with
+    /// Returns the deletions that the helper thread is to carry out now. A pointer file goes with
     /// the last file of its checkpoint, if there is a newer one.
     pub fn overdue_deletions(&mut self, now_ms: u64) -> Vec<Gone> {
         self.deletions.overdue_deletions(&mut self.facts, now_ms)
     }
 
-    /// Notes that the program has deleted a name on this rank, or made it again. `false`: nobody is
-    /// to hear.
-    pub fn note_deletions(&mut self) -> bool {
+    /// Returns `false` if nobody is to hear of the deletion, or of the name's return.
+    pub(crate) fn note_deletions(&mut self) -> bool {
         self.telling.note_deletions(&self.facts)
     }
 }

@@ -2,13 +2,13 @@
 
 use super::parts::Machine;
 use super::removing::Removal;
-use super::state::{LocalDataset, NameFacts, Standing};
+use super::state::{LocalDataset, NameFacts, Status};
 use super::terms::{DatasetKey, FileRef, LeftBehind, Placement, Reason, Renamed, Why};
 
 impl Machine {
-    /// Takes a rename of a file by the program; at least one end matched a pattern. The new name
-    /// counts as written and closed (with `bytes` bytes; open descriptors go along to the new
-    /// name). `keep`: why the file cannot be moved into the cache and stays on the PFS, if so.
+    /// Takes a rename by the program; at least one end matched a pattern. The new name counts as
+    /// closed with `bytes` bytes; open descriptors go along. `keep`: why the file cannot be moved
+    /// into the cache.
     pub fn renamed(
         &mut self,
         from: Option<&FileRef>,
@@ -30,7 +30,7 @@ impl Machine {
             Some((to, into)) => {
                 // What would be there anyhow, or since a cache fails, says nothing of the program.
                 let fails = self.facts.falls_back || self.facts.shared.fallen_back;
-                let stays = self.reasons().stays_on_prefix(to);
+                let stays = self.stays_on_prefix(to);
                 let spoils = keep.is_some() && stays.is_none() && !fails;
                 if spoils && to.masked == to.name && self.facts.has_older(to) {
                     // Its older versions are gone: no roll-back is consistent.
@@ -54,10 +54,10 @@ impl Machine {
         Renamed { from: deletion, to: placement }
     }
 
-    /// Who writes the file under its new name is known, if that is known of the old one. Without
-    /// ids it must not be the one newer file on a PFS that has the others from an older checkpoint:
-    /// if the cache is lost, that is all there is. Nor may it leave its old name there before the
-    /// checkpoint is safe that has it under the new one.
+    /// If it is known who writes the old name, it is known of the new one. Without ids it must not
+    /// be the one newer file on a PFS that has the others from an older checkpoint: if the cache is
+    /// lost, that is all there is. Nor may it leave its old name there before the checkpoint that
+    /// has it under the new one is safe.
     fn learn_new_name(&mut self, from: &FileRef, to: &FileRef) {
         let cached = |key: &DatasetKey| !self.facts.file_is_on_prefix(key, &from.name);
         let routing = self.facts.shared.series[from.series].routing;
@@ -74,9 +74,9 @@ impl Machine {
         }
     }
 
-    /// Notes that a directory has been renamed, by whichever rank: this rank's file `old` of a
-    /// dataset in progress is called `new` from now on. `on_prefix`: why the PFS has it, if it has.
-    /// Gives whether its record must be revoked; `None`: there is no such file.
+    /// Gives this rank's file `old` of a dataset in progress the name `new`: some rank has renamed
+    /// its directory. `on_prefix`: why the PFS has it, if it has. Returns whether its record must
+    /// be revoked; `None`: there is no such file.
     pub fn moved(
         &mut self,
         key: &DatasetKey,
@@ -86,7 +86,7 @@ impl Machine {
         now_ms: u64,
     ) -> Option<bool> {
         self.facts.tick(now_ms);
-        if self.facts.status(key) != Standing::Open {
+        if self.facts.status(key) != Status::Open {
             return None;
         }
         let clock_ms = self.facts.clock_ms;
@@ -114,16 +114,15 @@ impl Machine {
         self.facts.agreement.changed(2);
     }
 
-    /// Finds this rank's files that wait in vain: the series' next checkpoint has begun, or the run
-    /// ends. They are what the program left behind; bring them to the PFS, then call
-    /// [`Machine::withdrawn`] for each.
-    #[must_use]
+    /// Finds the files that the program left behind: they wait for a name, but the next checkpoint
+    /// has begun, or the run ends. Bring them to the PFS, then call [`Machine::withdrawn`] for
+    /// each.
     pub fn left_behind(&self) -> Vec<LeftBehind> {
         let mut found = Vec::new();
         for (index, series) in self.facts.series.iter().enumerate() {
             for (at, dataset) in series.datasets.iter().enumerate() {
                 let waiting = dataset.files.iter().filter(|(_, file)| file.is_waiting());
-                if self.facts.status(&dataset.key) != Standing::Open || !self.is_over(index, at) {
+                if self.facts.status(&dataset.key) != Status::Open || !self.is_over(index, at) {
                     continue;
                 }
                 found.extend(waiting.map(|(name, file)| LeftBehind {
@@ -136,7 +135,6 @@ impl Machine {
         found
     }
 
-    /// Nobody renames directories of this rank's dataset at `at` any more.
     fn is_over(&self, series: usize, at: usize) -> bool {
         let datasets = &self.facts.series[series].datasets;
         let later =
@@ -148,7 +146,6 @@ impl Machine {
             || known.is_some_and(|known| self.facts.is_followed(series, known))
     }
 
-    /// Takes the file out of its dataset: the PFS has it.
     pub fn withdrawn(&mut self, key: &DatasetKey, name: &str) {
         let clock_ms = self.facts.clock_ms;
         if let Some(dataset) = self.facts.own_mut(key)
@@ -160,8 +157,7 @@ impl Machine {
         }
     }
 
-    /// Keeps how the program renames its directories, which all ranks have heard.
-    pub fn learn_directory(&mut self, series: usize, template: &str) {
+    pub(crate) fn learn_directory(&mut self, series: usize, template: &str) {
         let _ = self.learn_temporary(series, template); // those of files are many
         self.facts.shared.series[series].learned = true;
     }
@@ -191,7 +187,6 @@ mod tests {
         placed.key
     }
 
-    /// One conference; the steps that follow from it, all done.
     fn confer(machine: &mut Machine, now_ms: u64) -> Vec<Step> {
         let words = machine.sync_point(SyncKind::Constructor, now_ms).unwrap();
         if machine.agreed(WORLD, words) != Next::Confer {

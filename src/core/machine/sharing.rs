@@ -2,16 +2,15 @@
 
 use super::matters::others::Contested;
 use super::parts::Machine;
-use super::state::{Deleted, OnPfs, Phase, Standing};
+use super::state::{Deleted, OnPfs, Phase, Status};
 use super::terms::{
     DatasetKey, FileRef, Intent, Placement, Reason, UnsafeName, Why, Withdrawn, name_hash,
 };
 
 impl Machine {
-    /// Takes a change by the program of a file that another rank has written into the cached
-    /// dataset `of`. Not in place, since that one answers for its content: the PFS has it (the
-    /// caller sees to that), and takes the change and all later files of the name. The others hear
-    /// of it.
+    /// Takes a change of a file that another rank has written into the cached dataset `of`. That
+    /// rank answers for its content, so the PFS, which has it by now, takes the change and all
+    /// later files of the name.
     pub fn take_over(
         &mut self,
         file: &FileRef,
@@ -29,7 +28,7 @@ impl Machine {
         Placement::Dataset(self.place(file, Some(Reason::Shared)))
     }
 
-    /// Notes that a private copy of this rank is on the PFS now, in the place of what was there.
+    /// Notes that a private copy of this rank is on the PFS, in the place of what was there.
     pub fn replaced_on_prefix(&mut self, key: &DatasetKey, name: &str) {
         let count = self.facts.agreement.count;
         if let Some(dataset) = self.facts.own_mut(key) {
@@ -37,16 +36,15 @@ impl Machine {
         }
     }
 
-    /// Notes that a child of this rank changes the file, which is not open on any, or makes it.
-    /// Nobody knows when it will be done, so the PFS has the file and no dataset in progress; one
-    /// that is complete keeps its version. The others hear of it.
+    /// Gives a file that a child of this rank changes or makes to the PFS, since nobody knows when
+    /// it will be done. A complete dataset keeps its version.
     pub fn changed_by_child(&mut self, file: &FileRef, now_ms: u64) -> Vec<Withdrawn> {
         self.facts.tick(now_ms);
         self.others.tell_revived(&mut self.facts, file);
         self.deletions.revive(file.series, &file.name);
         let datasets = self.facts.series[file.series].datasets.iter();
         let sealed: Vec<bool> =
-            datasets.map(|dataset| self.facts.status(&dataset.key) != Standing::Open).collect();
+            datasets.map(|dataset| self.facts.status(&dataset.key) != Status::Open).collect();
         let datasets = self.facts.series[file.series].datasets.iter_mut();
         let mut withdrawn = Vec::new();
         for (dataset, sealed) in datasets.zip(sealed) {
@@ -73,7 +71,7 @@ impl Machine {
     /// both write to it. That rank answers for it, unless [`Machine::answer_for`] follows; here it
     /// is known while it is open.
     pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
-        if self.facts.is_passive() || self.facts.status(of) != Standing::Open {
+        if self.facts.is_passive() || self.facts.status(of) != Status::Open {
             return self.take_over(file, of, Intent::UPDATE, now_ms);
         }
         self.facts.tick(now_ms);
@@ -98,7 +96,7 @@ impl Machine {
     /// dataset in progress that has it; here it is known while it is open.
     pub fn lower_answers_for(&mut self, file: &FileRef) -> Option<DatasetKey> {
         let (key, standing) = self.facts.holder(file)?;
-        if standing != Standing::Open {
+        if standing != Status::Open {
             return None;
         }
         let series = &mut self.facts.series[file.series];
@@ -117,16 +115,16 @@ impl Machine {
         }
     }
 
-    /// Notes that another rank of the node has just deleted this file, whoever wrote it: it was
-    /// written before, although no sync point says so.
-    pub fn deleted_just_now(&mut self, file: &FileRef) {
+    /// Notes that another rank of the node has just deleted this file, so it was written before,
+    /// although no sync point says so.
+    pub(crate) fn deleted_just_now(&mut self, file: &FileRef) {
         self.facts.series[file.series].held(&file.name).for_each(|file| file.outlived = true);
     }
 
-    /// Notes that another rank of the node has just begun to write this file on the PFS: no flush
-    /// of what this one has sealed of it may come after that, and what it writes to it again goes
-    /// there. Gives the datasets in progress of which that is true.
-    pub fn taken_just_now(&mut self, file: &FileRef) -> Vec<DatasetKey> {
+    /// Notes that another rank of the node has just begun to write this file on the PFS: what this
+    /// one has sealed of it is not flushed any more, and further writes go there. Returns the
+    /// datasets in progress of which that is true.
+    pub(crate) fn taken_just_now(&mut self, file: &FileRef) -> Vec<DatasetKey> {
         let mut in_progress = Vec::new();
         for dataset in &mut self.facts.series[file.series].datasets {
             let Some(held) = dataset.files.get_mut(&file.name) else { continue };
@@ -140,11 +138,10 @@ impl Machine {
         in_progress
     }
 
-    /// Notes that another rank of the node has just made this file: no deletion of it stands, nor
-    /// is one told that nobody has heard of yet. What this rank has of it is one that the program
-    /// has taken away before. The dataset that has the new one goes on with that, which the other
-    /// rank answers for: its key is returned. Older ones keep what they have.
-    pub fn made_just_now(&mut self, file: &FileRef) -> Option<DatasetKey> {
+    /// Notes that another rank of the node has just made this file: no deletion of it stands, and
+    /// what this rank has of it was taken away before. The dataset that has the new one goes on
+    /// with that, and its key is returned; older ones keep what they have.
+    pub(crate) fn made_just_now(&mut self, file: &FileRef) -> Option<DatasetKey> {
         let into = file.id.is_some().then(|| self.facts.target(file));
         self.deletions.revive(file.series, &file.name);
         self.others.note_made_near(file);
@@ -177,21 +174,17 @@ impl Machine {
         given_away
     }
 
-    /// Notes that a rank of another node has made this file since it heard that this one deleted
-    /// it.
-    pub fn made_elsewhere(&mut self, file: &FileRef) {
+    pub(crate) fn made_elsewhere(&mut self, file: &FileRef) {
         self.deletions.revive(file.series, &file.name);
     }
 
-    /// Forgets what the ranks of the node are known to have made: something that they have told was
-    /// missed.
-    pub fn forget_near(&mut self) {
+    pub(crate) fn forget_near(&mut self) {
         self.others.forget_near();
     }
 
-    /// Settles who keeps these `files`, because of which the seal of `key` has come to nothing. The
-    /// first rank keeps a file that all have alike, and the seal is tried again; with another one
-    /// the dataset is given up. Later files of these names go to the PFS.
+    /// Settles who keeps these `files`, because of which the seal of `key` has failed. The first
+    /// rank keeps a file that all have alike, and the seal is tried again; else the dataset is
+    /// given up. Later files of these names go to the PFS.
     pub fn settle_contested(&mut self, key: &DatasetKey, files: &[Contested]) {
         for Contested { file, ranks, spoiled } in files {
             let (name, bare) = (name_hash(&file.masked), file.masked == file.name);

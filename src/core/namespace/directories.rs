@@ -1,6 +1,6 @@
-//! Directories that get their final name when all ranks have written into them, and how the program
-//! calls them before: learned from one rename, told to all ranks at the agreement that follows, so
-//! that all of them know from the same sync point on.
+//! Directories that get their final name when all ranks have written into them, and what the
+//! program calls them before: learned from one rename, and told to all ranks at the agreement that
+//! follows.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,32 +14,25 @@ use super::names::parent;
 /// Before the text of such a template among those of temporary names.
 pub const MARK: &str = "directory ";
 
-/// Entries of a directory that is about to be renamed that are looked at to learn from it.
+/// Entries of a directory about to be renamed that are looked at to learn from it.
 pub const LOOKED_AT_MAX: usize = 256;
 
-/// What is known of them.
 #[derive(Debug, Default)]
 pub struct Directories {
     any: AtomicBool,
-    /// By series.
     templates: RwLock<Vec<(usize, Template)>>,
 }
 
-/// A name in a directory that will be renamed.
 #[derive(Debug)]
 pub struct Waiting {
-    /// The directory.
     pub dir: String,
-    /// What it will be called.
     pub last_dir: String,
-    /// The final name.
     pub last: String,
     /// What the final name matches.
     pub matched: Match,
 }
 
 impl Directories {
-    /// Begins with those that an earlier launch has found; `known` has an entry for each series.
     pub fn new(known: &[Knowledge]) -> Self {
         let directories = Directories::default();
         for (series, known) in known.iter().enumerate() {
@@ -50,7 +43,7 @@ impl Directories {
         directories
     }
 
-    /// Adds what `text` says. False if it says nothing new.
+    /// Returns `false` if the text says nothing new.
     pub fn add(&self, series: usize, text: &str) -> bool {
         let Some(template) = text.strip_prefix(MARK).and_then(Template::from_text) else {
             return false;
@@ -64,7 +57,6 @@ impl Directories {
         is_new
     }
 
-    /// Tells what becomes of `name` when its directory is renamed, if it lies in one that will be.
     pub fn waiting(&self, patterns: &SeriesSet, name: &str) -> Option<Waiting> {
         self.find(|series, template| {
             let mut dirs = name.match_indices('/').map(|(at, _)| name.split_at(at));
@@ -79,14 +71,12 @@ impl Directories {
         })
     }
 
-    /// Tells whether the directory `dir` is known to be called `last` when it is complete.
     pub fn is_final_of(&self, dir: &str, last: &str) -> bool {
         let found =
             |_, template: &Template| template.final_name(dir).filter(|name| name == last).map(drop);
         self.find(found).is_some()
     }
 
-    /// The first template for which `find` gives something.
     fn find<T>(&self, find: impl Fn(usize, &Template) -> Option<T>) -> Option<T> {
         if !self.any.load(Ordering::Acquire) {
             return None;
@@ -96,8 +86,8 @@ impl Directories {
     }
 }
 
-/// Tells whether the id stands in the last part of the directory's name: nothing else is renamed
-/// with it.
+/// Tells whether the id stands in the last part of the directory's name, so that nothing else is
+/// renamed with it.
 pub fn carries_id(dir: &str, matched: &Match) -> bool {
     let parent = parent(dir);
     let masked = matched.masked.as_str();
@@ -106,8 +96,8 @@ pub fn carries_id(dir: &str, matched: &Match) -> bool {
         && !masked.strip_prefix(dir).is_some_and(|it| it.starts_with('/'))
 }
 
-/// Finds what `of` says of the first file in `dir` or below it of which it says something; it is
-/// given the file's name, which begins with `rest`.
+/// Finds the first file in `dir` or below of which `of` says something; its name begins with
+/// `rest`.
 pub fn first_below<T>(
     dir: &Path,
     rest: &str,

@@ -1,37 +1,29 @@
-//! What open(2)'s flags say about a call, and what they do not: that a descriptor can write does
-//! not mean that it will (docs/internals/handles.md).
+//! What open(2)'s flags say about a call. That a descriptor can write does not mean that it will
+//! (docs/internals/handles.md).
 
 use crate::machine;
 
-/// Whether an open makes the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Makes {
-    /// It has to be there.
     No,
-    /// O_CREAT.
     IfAbsent,
-    /// O_CREAT and O_EXCL: it must not be there.
     OnlyNew,
 }
 
-/// The flags of one open call, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenIntent {
-    /// The file may be made or changed: write access, O_CREAT or O_TRUNC.
+    /// Write access, O_CREAT or O_TRUNC.
     pub may_change: bool,
-    /// Whether it makes the file.
     pub makes: Makes,
     /// O_TRUNC with write access: the old content is not wanted.
     pub truncate: bool,
-    /// O_APPEND: what it holds stays as it is.
     pub append: bool,
-    /// Something that the cache's file system may not honour, or no file at all: O_DIRECT,
-    /// O_TMPFILE, O_PATH, O_DIRECTORY.
+    /// What the cache's file system may not honour, or no file at all: O_DIRECT, O_TMPFILE, O_PATH,
+    /// O_DIRECTORY.
     pub special: bool,
 }
 
 impl OpenIntent {
-    /// Takes `flags` apart.
     pub fn of(flags: i32) -> Self {
         let has = |bits: i32| flags & bits == bits;
         let writes = matches!(flags & libc::O_ACCMODE, libc::O_WRONLY | libc::O_RDWR);
@@ -65,7 +57,6 @@ impl OpenIntent {
 pub enum Manner {
     /// It asks again before the first change.
     Lazy,
-    /// It changes the file now.
     Changing,
 }
 

@@ -16,7 +16,7 @@ mod seen;
 mod silenced;
 mod told;
 
-pub use directories::{Directories, LOOKED_AT_MAX, MARK, Waiting, carries_id, first_below};
+pub use directories::{Directories, LOOKED_AT_MAX, MARK, carries_id, first_below};
 pub use intent::{Makes, Manner, OpenIntent};
 pub use names::{
     FALLBACK_DIR, FILENAME_MAX, SHADOWS, STATE_FOLDER, dataset_name, is_ours, name_below_prefix,
@@ -32,7 +32,7 @@ pub use seen::rules::{
 };
 pub use seen::target::{
     Doomed, FoundTarget, OnPrefix, copy_into, copy_up, make_empty, make_parents, make_parents_like,
-    may_create, move_and_keep, move_to, move_to_unless, on_prefix, remove,
+    may_create, move_and_keep, move_to_unless, on_prefix, remove,
 };
 pub use seen::view::View;
 pub use seen::writing::WriteStart;

@@ -1,4 +1,4 @@
-//! Paths below the prefix, and the names that are ours there; names that a program gives by calls.
+//! Paths below the prefix, the names that are ours there, and names that a program gives by calls.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,13 @@ use crate::transfer::is_staged_name;
 /// Our folder in the prefix; the program never sees it.
 pub const STATE_FOLDER: &str = ".scr";
 
-/// Below it: private copies of sealed files that the store has no room for.
+/// Below [`STATE_FOLDER`]: private copies of sealed files that the store has no room for.
 pub const FALLBACK_DIR: &str = "shadow";
 
-/// Folder of private copies in a cache directory.
 pub const SHADOWS: &str = "scr.shadow";
 
-/// Gives `path` relative to `prefix`, as text. `None` outside of it, for the prefix itself, and for
-/// names that are not UTF-8 (records are text; such files stay on the PFS).
+/// Returns `None` outside of `prefix`, for the prefix itself, and for names that are not UTF-8
+/// (records are text; such files stay on the PFS).
 pub fn relative<'a>(prefix: &Path, path: &'a Path) -> Option<&'a str> {
     // Both are canonical, so their bytes decide, at a fraction of what comparing components costs.
     let (prefix, path) = (prefix.as_os_str().as_bytes(), path.as_os_str().as_bytes());
@@ -26,7 +25,6 @@ pub fn relative<'a>(prefix: &Path, path: &'a Path) -> Option<&'a str> {
     std::str::from_utf8(inside).ok().filter(|name| !name.is_empty())
 }
 
-/// Returns the directory that `name` lies in; empty for the prefix itself.
 pub fn parent(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
@@ -38,8 +36,7 @@ pub fn is_ours(name: &str) -> bool {
     top == STATE_FOLDER || is_staged_name(name.rsplit('/').next().unwrap_or(name))
 }
 
-/// Gives the directories of `name` whose own part of the path differs from that of `masked`: they
-/// carry the captured id, or lie in one that does.
+/// Returns the directories of `name` that carry the captured id, or lie in one that does.
 pub fn own_dirs<'a>(name: &'a str, masked: &str) -> impl Iterator<Item = &'a str> {
     let same = name.split('/').zip(masked.split('/')).take_while(|(own, all)| own == all).count();
     let ends = name.match_indices('/').map(|(at, _)| at);
@@ -50,10 +47,7 @@ pub fn own_dirs<'a>(name: &'a str, masked: &str) -> impl Iterator<Item = &'a str
 pub const FILENAME_MAX: usize = 1024;
 
 /// Makes the name of a dataset one that index, commands and directories can have: one line, no
-/// slashes, no leading dot.
-///
-/// # Errors
-/// It is empty or too long.
+/// slashes, no leading dot. An empty or too long one is refused.
 pub fn dataset_name(given: &str) -> Result<String> {
     if given.len() >= FILENAME_MAX {
         return Err(Error::Refused(format!(
@@ -78,11 +72,8 @@ pub fn dataset_name(given: &str) -> Result<String> {
     Ok(name)
 }
 
-/// Finds the name below the prefix of a path as the program gives it: absolute, or relative to
-/// where it is now; symbolic links on the way may lead there.
-///
-/// # Errors
-/// It is not below the prefix, or a name of our own files.
+/// Finds the name below the prefix of a path that the program gives, through symbolic links if need
+/// be. Names of our own files are refused.
 pub fn name_below_prefix(prefix: &Path, path: &Path) -> Result<String> {
     let here = std::env::current_dir()
         .map_err(|e| Error::io("cannot find the working directory", ".", e))?;
@@ -99,7 +90,7 @@ pub fn name_below_prefix(prefix: &Path, path: &Path) -> Result<String> {
     }
 }
 
-/// With symbolic links resolved in what is there of it.
+/// Resolves symbolic links in what is there of the path.
 fn resolve(path: &Path) -> Option<PathBuf> {
     let there = path.ancestors().skip(1).find_map(|dir| Some((dir, dir.canonicalize().ok()?)));
     let (dir, real) = there?;

@@ -1,13 +1,13 @@
-//! Which files of the patterns are left alone, since they are never quiet.
+//! Files that match patterns, but are left alone since they are never quiet.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use crate::machine::{Knowledge, name_hash};
+use crate::machine::{Knowledge, mask_numbers, name_hash};
 use crate::patterns::Match;
 
-/// Templates that this rank leaves alone: the series, and the hash of the name with the id masked.
+/// By series and `name_hash`.
 #[derive(Debug, Default)]
 pub struct SilencedFiles {
     any: AtomicBool,
@@ -15,7 +15,6 @@ pub struct SilencedFiles {
 }
 
 impl SilencedFiles {
-    /// Makes the set of those that an earlier launch has found.
     pub fn new(known: &[Knowledge]) -> Self {
         let silenced = SilencedFiles::default();
         for (series, known) in known.iter().enumerate() {
@@ -24,18 +23,15 @@ impl SilencedFiles {
         silenced
     }
 
-    /// Adds one.
     pub fn add(&self, series: usize, template: u64) {
         self.templates.write().unwrap_or_else(PoisonError::into_inner).insert((series, template));
         self.any.store(true, Ordering::Release);
     }
 
-    /// Tells whether there is any.
     pub fn is_any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Tells whether a file that matches a pattern is left alone.
     pub fn has(&self, matched: &Match) -> bool {
         let template = || (matched.series, name_hash(&matched.masked));
         self.is_any()
@@ -45,21 +41,11 @@ impl SilencedFiles {
 
 /// Returns the name, or a pattern for names that differ by numbers.
 pub fn pattern_of(names: &[&str]) -> String {
-    let masked = |name: &str| {
-        let mut text = String::new();
-        for letter in name.chars() {
-            match letter {
-                '0'..='9' if text.ends_with('*') => {}
-                '0'..='9' => text.push('*'),
-                other => text.push(other),
-            }
-        }
-        text
-    };
     match names {
         [only] => (*only).to_string(),
         names => {
-            let patterns: BTreeSet<String> = names.iter().map(|name| masked(name)).collect();
+            let patterns: BTreeSet<String> =
+                names.iter().map(|name| mask_numbers(name, '*')).collect();
             patterns.into_iter().collect::<Vec<_>>().join(", ")
         }
     }

@@ -1,21 +1,16 @@
-//! Datasets into the index: by their summary, after a look at their files (manual 1.1, section
-//! 11.10.5).
+//! Datasets into the index, by their summaries on the prefix (manual 1.1, section 11.10.5).
 
 use std::path::Path;
 
-use super::index::find_dataset;
-use super::index::read_index;
+use super::index::{find_dataset, read_index};
 use super::prefix::state_dir;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::{IndexEntry, SUMMARY_NAME};
 use crate::transfer::{DROPPED_NAME, enter_again, ids_with_folder};
 
-/// Enters a dataset of which the prefix has the summary: by its id, its name, or the directory of
-/// its summary. One that the index has already is left as it is. Returns its entry.
-///
-/// # Errors
-/// There is no such summary, the files are not what it says, or the index cannot be changed.
+/// Enters a dataset into the index by its id, its name, or the directory of its summary. An entry
+/// that is there stays as it is.
 pub fn add_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
     let Some(id) = id_of(prefix, wanted) else {
         let state = state_dir(prefix);
@@ -29,12 +24,10 @@ pub fn add_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
 }
 
 /// Tells whether [`add_dataset`] knows by its summary what is meant.
-#[must_use]
 pub fn has_summary(prefix: &Path, wanted: &str) -> bool {
     id_of(prefix, wanted).is_some()
 }
 
-/// The id of a dataset that has a folder on the prefix, by that, its name or its folder.
 fn id_of(prefix: &Path, wanted: &str) -> Option<u64> {
     let ids = ids_with_folder(prefix);
     let last = Path::new(wanted).file_name().map(|name| name.to_string_lossy());

@@ -1,5 +1,5 @@
-//! The directories that a job needs: on a node (`scr_check_node` of manual 1.1, section 11.2.3),
-//! and the prefix at the beginning of an allocation (`scr_prerun`).
+//! The directories that a job needs on a node (`scr_check_node` of manual 1.1, section 11.2.3), and
+//! the prefix at the beginning of an allocation (`scr_prerun`).
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -14,8 +14,7 @@ use crate::launch::JobPlaces;
 use crate::params::{Environment, Settings, keys};
 use crate::system::{hostname, may_write, space};
 
-/// A directory that has to be on every node. As text: its path, and `=BYTES` if it has to have so
-/// much room.
+/// A directory that has to be on every node. As text: its path, and `=BYTES` with a capacity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// The directory.
@@ -31,11 +30,7 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// Returns the base directories of control and cache, with the capacity that their STORE line
-/// states.
-///
-/// # Errors
-/// The settings are wrong.
+/// Returns the base directories of control and cache.
 pub fn wanted_directories(settings: &Settings) -> Result<Vec<Wanted>> {
     let stores = Descriptors::new(settings, &[hostname()])?.stores;
     let stores = stores.into_iter().filter(|store| store.enabled);
@@ -49,9 +44,7 @@ pub fn wanted_directories(settings: &Settings) -> Result<Vec<Wanted>> {
     Ok(all)
 }
 
-/// Tells why the directory is no good on this node; `None` if it is. `free`: the capacity has to be
-/// free, as at the beginning of a job.
-#[must_use]
+/// Tells why the directory is no good on this node. With `free` the capacity has to be free.
 pub fn directory_fault(wanted: &Wanted, free: bool) -> Option<String> {
     let path = wanted.path.display();
     if !wanted.path.is_dir() {
@@ -62,13 +55,8 @@ pub fn directory_fault(wanted: &Wanted, free: bool) -> Option<String> {
     }
     let needed = wanted.capacity_bytes?;
     let found = match space(&wanted.path) {
-        Ok(found) => {
-            if free {
-                found.free_bytes
-            } else {
-                found.total_bytes
-            }
-        }
+        Ok(found) if free => found.free_bytes,
+        Ok(found) => found.total_bytes,
         Err(error) => return Some(error.to_string()),
     };
     let word = if free { "free" } else { "in all" };
@@ -88,13 +76,8 @@ fn try_to_write(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Prepares the prefix for an allocation: what an earlier run has recorded as its own end is taken
-/// back, and the nodes of another job are forgotten ([`reset_nodes_file`]). What a person asked for
-/// with `scr halt` stays.
-///
-/// # Errors
-/// The settings are wrong, the prefix is not there or cannot be written to, or one of the files is
-/// damaged or cannot be changed.
+/// Takes back what an earlier run has recorded as its own end, and forgets the nodes of another
+/// job. What a person asked for with `scr halt` stays.
 pub fn begin_allocation(settings: &Settings, environment: &Environment) -> Result<()> {
     let places = JobPlaces::new(settings, environment)?;
     let wanted = Wanted { path: places.prefix.clone(), capacity_bytes: None };

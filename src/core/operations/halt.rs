@@ -1,20 +1,20 @@
-//! Conditions under which a run is to halt, as a person changes them from outside (manual 1.1,
-//! section 9.5).
+//! Halt conditions, as a person changes them (manual 1.1, section 9.5).
 
 use std::path::{Path, PathBuf};
 
 use super::prefix::state_dir;
 use crate::error::{Error, Result};
+use crate::files::create_dirs;
 use crate::records::{HaltFile, Record as _, update};
 
 /// A condition of the halt file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HaltCondition {
-    /// Checkpoints that are still to be completed.
+    /// Number of checkpoints to come.
     Checkpoints,
-    /// A time before which the run is to halt.
+    /// Halt before this time.
     Before,
-    /// A time after which it is to halt.
+    /// Halt after this time.
     After,
     /// How long before `Before`.
     Seconds,
@@ -33,27 +33,20 @@ pub enum HaltWish {
     Before(u64),
     /// Halt once this time has passed, seconds since 1970.
     After(u64),
-    /// Halt so many seconds before the time of `Before`, or the end of the allocation.
+    /// Halt so many seconds before `Before`, or the end of the allocation.
     Seconds(u64),
     /// The condition is taken back.
     Unset(HaltCondition),
 }
 
-/// Changes the halt file of `prefix`, under its lock: a run that changes it at the same time loses
-/// nothing. Returns what it says then.
-///
-/// # Errors
-/// If `prefix` is no directory, or the file cannot be locked, read or written: it is as it was
-/// then.
+/// Changes the halt file of `prefix` under its lock and returns it: a run that changes it at the
+/// same time loses nothing.
 pub fn change_halt_file(prefix: &Path, wishes: &[HaltWish]) -> Result<HaltFile> {
     if !prefix.is_dir() {
         return Err(Error::Missing(format!("{} is no directory", prefix.display())));
     }
     let path = path(prefix);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Error::io("cannot create the directory", folder, error))?;
-    }
+    create_dirs(&state_dir(prefix), 0o777)?;
     update(&path, |file: &mut HaltFile| {
         wishes.iter().for_each(|wish| apply(file, wish));
         Ok(file.clone())
@@ -61,17 +54,11 @@ pub fn change_halt_file(prefix: &Path, wishes: &[HaltWish]) -> Result<HaltFile> 
 }
 
 /// Returns what the halt file of `prefix` says; the default if there is none.
-///
-/// # Errors
-/// If it cannot be read, or is damaged.
 pub fn read_halt_file(prefix: &Path) -> Result<HaltFile> {
     Ok(HaltFile::read(&path(prefix))?.unwrap_or_default())
 }
 
-/// Takes back what a run has recorded itself when it ended; what a person asked for stays.
-///
-/// # Errors
-/// If there is a halt file that cannot be read or changed.
+/// Takes back what a run has recorded itself when it ended.
 pub fn forget_halt_reason(prefix: &Path) -> Result<()> {
     if !read_halt_file(prefix)?.forget_own_reason() {
         return Ok(());

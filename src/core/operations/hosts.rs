@@ -1,28 +1,21 @@
 //! Lists of hosts as resource managers write them: `atlas[3,5-7,9-11]` (manual 1.1, sections 11.1.1
-//! and 11.2.1).
-//!
-//! A list is a sequence of names parted by commas; a name may have one pair of brackets with
-//! numbers and ranges in it. Leading zeros of a range are kept: `n[08-10]` is n08, n09, n10.
+//! and 11.2.1). Leading zeros of a range are kept: `n[08-10]` is n08, n09, n10.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
 
-/// Hosts that one list may stand for: a slip of the pen (`n[1-99999999]`) is no reason to fill the
-/// memory.
+/// A slip of the pen (`n[1-99999999]`) is no reason to fill the memory.
 const HOSTS_MAX: usize = 1_000_000;
 
-/// Hosts, in the order in which they were named; one may be there twice.
+/// Hosts in the order in which they were named, duplicates included.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostList {
     hosts: Vec<String>,
 }
 
 impl HostList {
-    /// Reads the compressed form; order and duplicates stay.
-    ///
-    /// # Errors
-    /// If it is not a list of hosts, or stands for more than a million.
+    /// Reads the compressed form; more than a million hosts are an error.
     pub fn expand(text: &str) -> Result<Self> {
         let mut hosts = Vec::new();
         for element in elements(text)? {
@@ -39,13 +32,11 @@ impl HostList {
     }
 
     /// Returns the hosts.
-    #[must_use]
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// Returns the compressed form, by name and number; duplicates stay.
-    #[must_use]
+    /// Returns the compressed form, sorted by name and number.
     pub fn compress(&self) -> String {
         let (mut numbered, mut plain) = (BTreeMap::<NumberedName, Vec<u64>>::new(), Vec::new());
         for host in &self.hosts {
@@ -64,13 +55,11 @@ impl HostList {
     }
 
     /// Returns what is left without the hosts of `other`.
-    #[must_use]
     pub fn minus(&self, other: &HostList) -> HostList {
         self.filtered(other, false)
     }
 
     /// Returns the hosts that `other` has, too.
-    #[must_use]
     pub fn intersection(&self, other: &HostList) -> HostList {
         self.filtered(other, true)
     }
@@ -82,7 +71,6 @@ impl HostList {
     }
 }
 
-/// A name with a number in it: what stands before and behind it. A width if it has leading zeros.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct NumberedName {
     before: String,
@@ -91,7 +79,6 @@ struct NumberedName {
 }
 
 impl NumberedName {
-    /// The compressed form of hosts that differ in the number only; `numbers` in order.
     fn with(&self, numbers: &[u64]) -> String {
         let NumberedName { before, behind, width } = self;
         if let [number] = numbers {
@@ -113,7 +100,6 @@ impl NumberedName {
     }
 }
 
-/// The last number of a name, and what is around it.
 fn split_number(host: &str) -> Option<(NumberedName, u64)> {
     let end = host.rfind(|c: char| c.is_ascii_digit())? + 1;
     let start = host[..end]
@@ -125,7 +111,7 @@ fn split_number(host: &str) -> Option<(NumberedName, u64)> {
     Some((place, digits.parse().ok()?))
 }
 
-/// The parts of a list: commas inside brackets do not part it.
+/// Commas inside brackets do not part a list.
 fn elements(text: &str) -> Result<Vec<&str>> {
     let (mut parts, mut start, mut inside) = (Vec::new(), 0, false);
     let bad = |what: &str| Err(Error::Refused(format!("\"{text}\" is no list of hosts: {what}")));

@@ -3,30 +3,21 @@
 
 use std::path::Path;
 
-use super::prefix::alone_on_prefix;
 use crate::error::{Error, Result};
-use crate::operations::prefix::{holder, state_dir};
+use crate::operations::prefix::{alone_on_prefix, state_dir};
 use crate::records::{Dataset, FlushState, IndexEntry, Nodes, PrefixIndex, Record as _, update};
 use crate::transfer::{repair_prefix, set_aside_datasets};
 
 /// Returns the index; an empty one if the prefix has none.
-///
-/// # Errors
-/// If it is damaged, of a newer version, or cannot be read.
 pub fn read_index(prefix: &Path) -> Result<PrefixIndex> {
     Ok(PrefixIndex::read(&state_dir(prefix).join(PrefixIndex::NAME))?.unwrap_or_default())
 }
 
-/// Finds a dataset by its id or its name, also as messages have it ("checkpoint 50"); the newest,
-/// if several have the name.
-///
-/// # Errors
-/// If the index cannot be read, or has no such dataset.
+/// Finds a dataset by its id or its name ("checkpoint 50", too); the newest of a name.
 pub fn find_dataset(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
     find_entry(&read_index(prefix)?, wanted, prefix)
 }
 
-/// Does the same in an index that was read already.
 pub(crate) fn find_entry(index: &PrefixIndex, wanted: &str, prefix: &Path) -> Result<IndexEntry> {
     let named = |entry: &&IndexEntry| {
         let is = |one: &Dataset| one.name == wanted || one.key.title() == wanted;
@@ -40,10 +31,7 @@ pub(crate) fn find_entry(index: &PrefixIndex, wanted: &str, prefix: &Path) -> Re
     })
 }
 
-/// Makes a dataset the one that the next run goes on from, under the index's lock.
-///
-/// # Errors
-/// If there is no such dataset, no run could go on from it, or the index cannot be changed.
+/// Makes a dataset the one that the next run goes on from.
 pub fn set_current(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
     let entry = find_dataset(prefix, wanted)?;
     if !entry.is_restorable() && !entry.is_kept() {
@@ -57,11 +45,8 @@ pub fn set_current(prefix: &Path, wanted: &str) -> Result<IndexEntry> {
     })
 }
 
-/// Takes a dataset, with `newer` those after it instead, out of the index. Their files stay where
-/// they are, and no restart offers them; [`super::add_dataset`] takes that back. Returns the ids.
-///
-/// # Errors
-/// If there is no such dataset, or the index cannot be changed.
+/// Takes a dataset, with `newer` those after it instead, out of the index; their files stay.
+/// Returns the ids.
 pub fn drop_datasets(prefix: &Path, wanted: &str, newer: bool) -> Result<Vec<u64>> {
     let id = find_dataset(prefix, wanted)?.id;
     let doomed = |one: u64| if newer { one > id } else { one == id };
@@ -71,56 +56,37 @@ pub fn drop_datasets(prefix: &Path, wanted: &str, newer: bool) -> Result<Vec<u64
     Ok(ids)
 }
 
-/// Makes the index anew from the summaries on the prefix, by the code of a start that finds it
-/// damaged. What it was stays beside it as `index.scr.damaged`. Returns what it says now.
-///
-/// # Errors
-/// If a live run uses the prefix, or the index cannot be set aside or written.
+/// Makes the index anew from the summaries on the prefix; what it was stays beside it as
+/// `index.scr.damaged`.
 pub fn build_index(prefix: &Path) -> Result<PrefixIndex> {
-    alone_on_prefix(prefix, &holder(), || build(prefix))
-}
-
-fn build(prefix: &Path) -> Result<PrefixIndex> {
-    let path = state_dir(prefix).join(PrefixIndex::NAME);
-    if path.exists() {
-        let mut aside = path.clone().into_os_string();
-        aside.push(".damaged");
-        std::fs::rename(&path, &aside).map_err(|e| Error::io("cannot rename", &path, e))?;
-    }
-    repair_prefix(prefix)?;
-    read_index(prefix)
+    alone_on_prefix(prefix, || {
+        let path = state_dir(prefix).join(PrefixIndex::NAME);
+        if path.exists() {
+            let aside = path.with_extension("scr.damaged");
+            std::fs::rename(&path, &aside).map_err(|e| Error::io("cannot rename", &path, e))?;
+        }
+        repair_prefix(prefix)?;
+        read_index(prefix)
+    })
 }
 
 /// Returns where each dataset is, as the flush file says.
-///
-/// # Errors
-/// If it is damaged or cannot be read.
 pub fn read_flush_file(prefix: &Path) -> Result<FlushState> {
     Ok(FlushState::read(&state_dir(prefix).join(FlushState::NAME))?.unwrap_or_default())
 }
 
-/// Returns how many nodes the last run used; `None` if there was none.
-///
-/// # Errors
-/// If the nodes file is damaged or cannot be read.
+/// Returns how many nodes the last run used.
 pub fn read_nodes(prefix: &Path) -> Result<Option<u64>> {
     Ok(read_nodes_file(prefix)?.map(|nodes| nodes.nodes))
 }
 
-/// Returns the nodes file: also where the last run's ranks were.
-///
-/// # Errors
-/// If it is damaged or cannot be read.
+/// Returns the nodes file, which also tells where the last run's ranks were.
 pub fn read_nodes_file(prefix: &Path) -> Result<Option<Nodes>> {
     Nodes::read(&state_dir(prefix).join(Nodes::NAME))
 }
 
-/// Takes the nodes file away if it is of another job than `job`: those nodes are no longer ours.
-/// Returns that job. A launch brings the flush file up to date itself, when it has told what was
-/// lost with the caches of that job.
-///
-/// # Errors
-/// If it cannot be read or removed.
+/// Removes the nodes file if it is of another job than `job`, and returns that job. The flush file
+/// stays: a launch still has to tell what was lost with the caches of that job.
 pub fn reset_nodes_file(prefix: &Path, job: &str) -> Result<Option<String>> {
     let former = read_nodes_file(prefix)?.map(|nodes| nodes.job);
     let Some(former) = former.filter(|former| !former.is_empty() && former != job) else {

@@ -1,5 +1,4 @@
-//! Any file of ours that begins with a tree: metadata, and the redundancy files, whose tree is
-//! followed by data.
+//! Files that begin with a tree: metadata, and redundancy files, whose tree data follows.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,7 +9,7 @@ use crate::kvtree::KvTree;
 /// What such a file holds.
 #[derive(Debug)]
 pub struct InspectedFile {
-    /// Its tree; the checksum was right, if it has one.
+    /// Its tree, whose checksum was right.
     pub tree: KvTree,
     /// Bytes of the tree in the file, header included.
     pub tree_bytes: u64,
@@ -19,9 +18,6 @@ pub struct InspectedFile {
 }
 
 /// Reads the file's tree.
-///
-/// # Errors
-/// If there is no such file, it cannot be read, or its beginning is no tree or a damaged one.
 pub fn inspect_file(path: &Path) -> Result<InspectedFile> {
     let mut file = File::open(path).map_err(|error| Error::io("cannot open", path, error))?;
     let (tree, tree_bytes) = KvTree::read_prefix(&mut file, path)?;

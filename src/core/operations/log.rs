@@ -13,23 +13,16 @@ use crate::params::{Environment, Settings, keys};
 use crate::records::Zone;
 use crate::system;
 
-/// What a log has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogEntries {
-    /// What was asked for, oldest first.
     pub events: Vec<Logged>,
-    /// Lines that are no events.
     pub unreadable: usize,
-    /// Why the database could not be read, and the events are those of the text log alone.
+    /// Why the events are those of the text log alone.
     pub trouble: Option<String>,
 }
 
-/// Reads the events of `prefix` that `filter` takes: of the database, and of the text log those
-/// that the database does not have, unless only the database is asked for by `from_database`.
-/// Without either there are none.
-///
-/// # Errors
-/// If the text log cannot be read, or the database is none and there is no text log.
+/// Reads the events of `prefix` that `filter` takes, from the database and, unless `from_database`,
+/// what the text log has besides.
 pub fn read_log(
     settings: &Settings,
     prefix: &Path,
@@ -64,11 +57,8 @@ pub fn read_log(
     Ok(found)
 }
 
-/// Writes an event of the job to every place that the settings name; returns to how many. None if
-/// the log is off.
-///
-/// # Errors
-/// The first place that could not be written to, if somebody asked for it; the others have it.
+/// Writes an event of the job to every place that the settings name; returns their number. An error
+/// tells the first place that failed although somebody asked for it.
 pub fn log_event(settings: &Settings, environment: &Environment, event: Event) -> Result<usize> {
     if !settings.get(keys::LOG_ENABLE) {
         return Ok(0);

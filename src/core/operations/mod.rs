@@ -18,7 +18,9 @@ pub mod run;
 mod transfers;
 mod verify;
 
-pub use crate::cache::{Damage, Depth, Fault, Health, Judged, Left, Prospect, Put, Trouble};
+pub use crate::cache::{
+    Damage, DamagedFile, Depth, Fault, Health, Judged, NotMended, Prospect, Put,
+};
 pub use crate::launch::JobPlaces;
 pub use add::{add_dataset, has_summary};
 pub use caches::{
@@ -33,12 +35,12 @@ pub use index::{
     read_nodes_file, reset_nodes_file, set_current,
 };
 pub use inspect::{InspectedFile, inspect_file};
-pub use log::{LogEntries, log_event, read_log};
+pub use log::{log_event, read_log};
 pub use older::{AddedOlder, add_older_directory, is_older_directory};
-pub use prefix::alone_on_prefix;
-pub use report::status::{Life, PrefixStatus, Unread, lines_of_program, read_status};
+pub(crate) use report::status::Unread;
+pub use report::status::{Life, PrefixStatus, lines_of_program, read_status};
 pub use rescue::rebuild::publish_directories;
-pub use rescue::salvage::{NodeCopies, Salvaged, copy_node, publish_copies};
+pub use rescue::salvage::{copy_node, publish_copies};
 pub use rescue::scavenge::{
     Scavenge, Scavenged, copy_this_node, left_in_caches, publish_what_was_copied, used_since,
 };

@@ -1,5 +1,4 @@
-//! Flushes of a run that is gone, brought to their end without starting the program again: what the
-//! command `scr transfer` does on each node.
+//! Flushes of a run that is gone, brought to their end by `scr transfer` on each node.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use crate::cache::Layout;
 use crate::error::Result;
 use crate::files::lease::{self, Taken};
 use crate::launch::JobPlaces;
-use crate::namespace::STATE_FOLDER;
+use crate::operations::prefix::{holder, state_dir};
 use crate::params::{Environment, Settings};
 use crate::records::{Record as _, TransferCommand, TransferFile};
 use crate::transfer::{Completed, Options, Staged, complete, set_transfer_command, stage_node};
@@ -16,23 +15,18 @@ use crate::transfer::{Completed, Options, Staged, complete, set_transfer_command
 /// What [`finish_transfers`] found and did.
 #[derive(Debug)]
 pub enum Finished {
-    /// A live process has this node's cache in use; the text says which.
+    /// A live process has this node's cache in use.
     Busy(String),
     /// This node's part is done as far as it can be.
     Done {
         /// What was copied from this node.
         staged: Staged,
-        /// What is on the prefix now; the holder's text if somebody else is at work there, who
-        /// will see to it.
+        /// What is on the prefix now; the holder of the prefix, if somebody else is at work there.
         completed: std::result::Result<Completed, String>,
     },
 }
 
-/// Tells `scr transfer` on this node, one that serves or one that is at work, what to do; false if
-/// the job has no transfer file here.
-///
-/// # Errors
-/// The settings are wrong, or the transfer file cannot be changed.
+/// Tells `scr transfer` on this node what to do; false if the job has no transfer file here.
 pub fn command_transfers(
     settings: &Settings,
     environment: &Environment,
@@ -43,35 +37,24 @@ pub fn command_transfers(
 }
 
 /// Copies what an ended run had on its way from this node, and enters what all nodes have copied
-/// into the index; with `limited` no faster than the run was to. Local; to be run on each node, in
-/// any order. The environment names the job, as that of the run did; `holder` is who does it, for
-/// whoever finds the locks taken.
-///
-/// # Errors
-/// Prefix, transfer file or journal cannot be read or changed.
+/// into the index; with `limited` no faster than the run was to. To be run on each node.
 pub fn finish_transfers(
     settings: &Settings,
     environment: &Environment,
     limited: bool,
-    holder: &str,
 ) -> Result<Finished> {
     let JobPlaces { prefix, layout: Layout { control_dir, .. }, .. } =
         JobPlaces::new(settings, environment)?;
     let begin = || set_transfer_command(&control_dir, TransferCommand::Run).map(drop);
-    finish(&prefix, &control_dir, &Options::new(settings), limited, holder, &begin)
+    finish(&prefix, &control_dir, &Options::new(settings), limited, &begin)
 }
 
-/// Waits for flushes that a run has left on this node and brings each to its end as
-/// [`finish_transfers`] does, within the limits of the run, until COMMAND in the transfer file is
-/// EXIT; while it is STOP nothing is copied. An EXIT of before the begin is taken back. Looks every
-/// `interval`; `tell` gets what was found and done, not the same twice in a row.
-///
-/// # Errors
-/// The settings are wrong. What goes wrong with a flush is told, and tried again.
+/// Brings flushes that a run has left on this node to their end, until COMMAND in the transfer file
+/// is EXIT (one from before the begin is taken back); while it is STOP nothing is copied. What was
+/// found is told once, and errors are tried again after `interval`.
 pub fn serve_transfers(
     settings: &Settings,
     environment: &Environment,
-    holder: &str,
     interval: Duration,
     tell: &mut dyn FnMut(std::result::Result<&Finished, &str>),
 ) -> Result<()> {
@@ -88,38 +71,35 @@ pub fn serve_transfers(
         let outcome = match TransferFile::read(&path) {
             Ok(Some(file)) if file.command == TransferCommand::Exit => return Ok(()),
             Ok(Some(file)) if file.command == TransferCommand::Run && !file.files.is_empty() => {
-                Some(finish(&prefix, &control_dir, &options, true, holder, &|| Ok(())))
+                Some(finish(&prefix, &control_dir, &options, true, &|| Ok(())))
             }
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         };
-        let now = outcome.as_ref().map_or_else(String::new, |outcome| match outcome {
-            Ok(done) => format!("{done:?}"),
-            Err(error) => error.to_string(),
-        });
-        if let Some(outcome) = outcome
-            && now != said
-        {
-            match outcome {
-                Ok(done) => tell(Ok(&done)),
-                Err(_) => tell(Err(&now)),
-            }
+        let now = match &outcome {
+            None => String::new(),
+            Some(Ok(done)) => format!("{done:?}"),
+            Some(Err(error)) => error.to_string(),
+        };
+        match outcome.filter(|_| now != said) {
+            None => {}
+            Some(Ok(done)) => tell(Ok(&done)),
+            Some(Err(_)) => tell(Err(&now)),
         }
         said = now;
         std::thread::sleep(interval);
     }
 }
 
-/// `begin` is done once the node is ours.
+/// `begin` is called once the node is ours.
 fn finish(
     prefix: &Path,
     control_dir: &Path,
     options: &Options,
     limited: bool,
-    holder: &str,
     begin: &dyn Fn() -> Result<()>,
 ) -> Result<Finished> {
-    let take = |path: &Path, patience| lease::take(path, holder, patience, || {});
+    let take = |path: &Path, patience| lease::take(path, &holder(), patience, || {});
     let mut staged = Staged::default();
     let lease = match control_dir.is_dir() {
         true => Some(take(&control_dir.join("lease"), Duration::ZERO)?),
@@ -132,7 +112,7 @@ fn finish(
         begin()?;
         staged = stage_node(prefix, control_dir, options, limited)?;
     }
-    let state = prefix.join(STATE_FOLDER);
+    let state = state_dir(prefix);
     if staged.stopped || !state.is_dir() {
         return Ok(Finished::Done { staged, completed: Ok(Completed::default()) });
     }

@@ -1,5 +1,5 @@
-//! Whether what the index says of a prefix is so (manual 1.1, section 9.1): index against
-//! directories, summaries against files. Nothing is changed.
+//! Whether the index is right (manual 1.1, section 9.1): against directories, and summaries against
+//! files.
 
 use std::path::Path;
 
@@ -16,10 +16,9 @@ pub enum Condition {
     Right,
     /// Some are not; a sentence for each.
     Wrong(Vec<String>),
-    /// All its files were deleted, or written anew, by the program or a person: no fault of the
-    /// prefix.
+    /// The program or a person has deleted its files or written them anew, all of them.
     Gone,
-    /// The index offers it to nobody, so it was not looked at; the word for its state.
+    /// It was not looked at, since the index offers it to nobody; the word for its state.
     NotOffered(&'static str),
 }
 
@@ -41,15 +40,14 @@ pub struct VerifiedDataset {
 pub struct VerifiedPrefix {
     /// Its datasets, the newest first.
     pub datasets: Vec<VerifiedDataset>,
-    /// Ids of datasets that have a summary, but no entry in the index: `scr index add` enters them.
+    /// Ids of datasets that have a summary and no entry in the index.
     pub not_listed: Vec<u64>,
-    /// There is no index, although datasets are there: `scr index build` makes it.
+    /// There is no index, although datasets are there.
     pub no_index: bool,
 }
 
 impl VerifiedPrefix {
     /// Tells whether all that a run could go on from is right.
-    #[must_use]
     pub fn is_right(&self) -> bool {
         let wrong = |one: &VerifiedDataset| matches!(one.condition, Condition::Wrong(_));
         !self.no_index && !self.datasets.iter().any(wrong)
@@ -57,7 +55,6 @@ impl VerifiedPrefix {
 }
 
 /// Returns the word for what the index says of a dataset.
-#[must_use]
 pub fn state_of(entry: &IndexEntry) -> &'static str {
     match entry {
         _ if entry.is_kept() => "kept",
@@ -68,11 +65,8 @@ pub fn state_of(entry: &IndexEntry) -> &'static str {
     }
 }
 
-/// Looks at the datasets `wanted` by id or name, at all without any; sizes, with `contents`
-/// checksums, too.
-///
-/// # Errors
-/// There is no such prefix, the index cannot be read, or has no such dataset.
+/// Looks at sizes, with `contents` checksums, too, of the datasets `wanted` by id or name (empty:
+/// all).
 pub fn verify_prefix(prefix: &Path, wanted: &[String], contents: bool) -> Result<VerifiedPrefix> {
     if !prefix.is_dir() {
         return Err(Error::Missing(format!("{} is no directory", prefix.display())));
@@ -103,7 +97,7 @@ pub fn verify_prefix(prefix: &Path, wanted: &[String], contents: bool) -> Result
 }
 
 /// A run may write over or delete what is being looked at: what is wrong counts only if the index
-/// says the same of it afterwards. `None` if it has left the index.
+/// says the same of it afterwards.
 fn verify_settled(
     prefix: &Path,
     entry: IndexEntry,

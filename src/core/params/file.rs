@@ -31,6 +31,9 @@ pub enum LineKind {
 }
 
 impl LineKind {
+    /// All kinds.
+    pub const ALL: [LineKind; 3] = [LineKind::Groups, LineKind::Store, LineKind::Checkpoint];
+
     /// Returns the key that such a line begins with.
     #[must_use]
     pub fn key(self) -> &'static str {
@@ -41,25 +44,18 @@ impl LineKind {
         }
     }
 
-    /// Finds the kind of the lines that begin with `key`: the inverse of [`LineKind::key`].
-    #[must_use]
-    pub fn from_key(key: &str) -> Option<LineKind> {
-        [LineKind::Groups, LineKind::Store, LineKind::Checkpoint]
-            .into_iter()
-            .find(|kind| kind.key() == key)
+    pub(super) fn from_key(key: &str) -> Option<LineKind> {
+        LineKind::ALL.into_iter().find(|kind| kind.key() == key)
     }
 }
 
-/// One GROUPS, STORE or CKPT line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescriptorLine {
-    /// Which of the three.
     pub kind: LineKind,
     /// What the leading key says: a host, a path, an index.
     pub subject: String,
     /// The other `KEY=VALUE` words, in the line's order, no key twice.
     pub fields: Vec<(String, String)>,
-    /// Where it comes from.
     pub source: Source,
     /// `file:line`, for messages.
     pub place: String,
@@ -68,22 +64,16 @@ pub struct DescriptorLine {
 /// A `KEY=VALUE` line, not yet compared with the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// The key as written.
     pub key: String,
     /// The value, unquoted and expanded.
     pub value: String,
-    /// `file:line`, for messages.
     pub place: String,
 }
 
-/// What a file says, with everything that is wrong with it.
 #[derive(Debug, Default)]
 pub struct Parsed {
-    /// The settings, in order.
     pub assignments: Vec<Assignment>,
-    /// The descriptor lines, in order.
     pub lines: Vec<DescriptorLine>,
-    /// One error for each bad line.
     pub problems: Vec<Error>,
 }
 
@@ -96,7 +86,6 @@ pub enum Choice {
     Found,
 }
 
-/// Reads a file. `Ok(None)` if there is none.
 pub fn read(
     path: &Path,
     source: Source,
@@ -156,8 +145,6 @@ fn distrust(owner: u32, user: u32, mode: u32) -> Option<String> {
     })
 }
 
-/// Parses the content of a config file; `name` stands before the line number in messages.
-#[must_use]
 pub fn parse(bytes: &[u8], name: &str, source: Source, environment: &Environment) -> Parsed {
     let mut parsed = Parsed::default();
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -239,7 +226,6 @@ fn parse_words(
     Ok((subject, fields))
 }
 
-/// A message quotes the first characters only.
 fn shorten(text: &str) -> String {
     const CHARACTERS_MAX: usize = 40;
     match text.char_indices().nth(CHARACTERS_MAX) {

@@ -51,9 +51,7 @@ pub enum ParamStatus {
 }
 
 impl Param {
-    /// Makes a row without any of the extras.
-    #[must_use]
-    pub const fn new(
+    pub(super) const fn new(
         name: &'static str,
         section: &'static str,
         kind: Kind,
@@ -152,17 +150,13 @@ fn hint(text: &str) -> &'static str {
 
 /// Marker types that tie a parameter's Rust type to its [`Kind`].
 pub trait Typed {
-    /// What the getter returns.
     type Output;
-    /// The kind in the table.
     const KIND: Kind;
-    /// Takes the value out; `None` if it is of another kind, which the table rules out.
     fn take(value: &Value) -> Option<Self::Output>;
 }
 
 macro_rules! typed {
-    ($($(#[$doc:meta])* $marker:ident => $output:ty, $pattern:pat => $result:expr;)*) => {$(
-        $(#[$doc])*
+    ($($marker:ident => $output:ty, $pattern:pat => $result:expr;)*) => {$(
         #[derive(Debug, Clone, Copy)]
         pub struct $marker;
 
@@ -180,29 +174,17 @@ macro_rules! typed {
 }
 
 typed! {
-    /// Yes or no.
     Bool => bool, Value::Bool(flag) => *flag;
-    /// A number from 0.
     Count => u64, Value::Count(number) => *number;
-    /// A number from 0, or yes or no.
     Level => u64, Value::Count(number) => *number;
-    /// A number with sign.
     Integer => i64, Value::Integer(number) => *number;
-    /// A number with fraction.
     Float => f64, Value::Float(number) => *number;
-    /// A time span, in seconds when written plain.
     Seconds => Duration, Value::Duration(span) => *span;
-    /// A time span, in milliseconds when written plain.
     Milliseconds => Duration, Value::Duration(span) => *span;
-    /// A time span, in microseconds when written plain.
     Microseconds => Duration, Value::Duration(span) => *span;
-    /// A number of bytes.
     ByteSize => u64, Value::Bytes(bytes) => *bytes;
-    /// Any text.
     Text => String, Value::Text(text) => text.clone();
-    /// One of the parameter's words, in upper case.
     Choice => String, Value::Text(text) => text.clone();
-    /// An absolute path.
     Path => PathBuf, Value::Path(path) => path.clone();
 }
 
@@ -214,10 +196,8 @@ pub struct Key<T> {
     marker: PhantomData<T>,
 }
 
-/// Names a parameter without a default, with its type.
 #[derive(Debug)]
 pub struct OptionalKey<T> {
-    /// The row.
     pub param: &'static Param,
     marker: PhantomData<T>,
 }

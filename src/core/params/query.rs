@@ -16,7 +16,6 @@ pub enum Query {
     Unset(SettingName),
 }
 
-/// A setting by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingName {
     /// The parameter, or `GROUPS`, `STORE`, `CKPT`.
@@ -27,9 +26,6 @@ pub struct SettingName {
 
 impl Query {
     /// Reads the text.
-    ///
-    /// # Errors
-    /// It names nothing.
     pub fn parse(text: &str) -> Result<Query> {
         let text = text.trim();
         let Some((key, rest)) = text.split_once('=') else {
@@ -108,7 +104,6 @@ impl SettingName {
         self.key == other.key && (all || subject(self) == subject(other))
     }
 
-    /// Finds its value, as far as anybody has set it.
     #[must_use]
     pub fn find(&self, settings: &Settings) -> Option<String> {
         let Some(kind) = LineKind::from_key(&self.key) else {

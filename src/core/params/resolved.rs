@@ -12,10 +12,8 @@ use super::{Environment, Source};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 
-/// Who said something, where, and what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Who.
     pub source: Source,
     /// `file:line`, or the source in words.
     pub place: String,
@@ -42,7 +40,7 @@ pub struct Setting {
 pub struct Settings {
     /// By name; families after one another.
     values: BTreeMap<(&'static str, u32), Setting>,
-    lines: Vec<DescriptorLine>,
+    pub(super) lines: Vec<DescriptorLine>,
     /// Sentences for the user about what was ignored or doubtful; one for each cause.
     pub warnings: Vec<String>,
     /// A clause about the user's config file: which it is, or where none was found.
@@ -75,9 +73,9 @@ impl Settings {
     /// Returns the value of a parameter that has a default.
     #[must_use]
     pub fn get<T: Typed>(&self, key: Key<T>) -> T::Output {
-        let find = |settings: &Settings| settings.find_value::<T>(key.param.name);
-        find(self)
-            .or_else(|| find(&Settings::defaults(Path::new("/"))))
+        let name = key.param.name;
+        self.find_value::<T>(name)
+            .or_else(|| Settings::defaults(Path::new("/")).find_value::<T>(name))
             .expect("the table's test shows that every default is of its row's type")
     }
 
@@ -121,8 +119,7 @@ impl Settings {
         self.setting(name).map_or(Source::Default, |setting| setting.origin.source)
     }
 
-    /// Tells whether the user or the program set the parameter called `name`, not the system's
-    /// file.
+    /// Tells whether the user or the program set the parameter, not the system's file.
     #[must_use]
     pub fn is_asked_for(&self, name: &str) -> bool {
         !matches!(self.source(name), Source::Default | Source::SystemFile)
@@ -134,11 +131,7 @@ impl Settings {
         self.source(name) != Source::Default
     }
 
-    /// Gives one parameter a value, as [`Source::Program`] does, whatever the old value's source
-    /// was.
-    ///
-    /// # Errors
-    /// `Error::Config` if there is no such parameter or the value is wrong.
+    /// Gives one parameter a value, as [`Source::Program`] does.
     pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
         let place = Source::Program.name().to_string();
         let Some(named) = find(name) else {
@@ -157,8 +150,7 @@ impl Settings {
     /// Returns the descriptor lines that the program has set, by their first word: what they say,
     /// and where.
     pub fn lines_of_program(&self) -> Vec<(String, (String, String))> {
-        let kinds = [LineKind::Groups, LineKind::Store, LineKind::Checkpoint];
-        let lines = kinds.into_iter().flat_map(|kind| self.lines(kind));
+        let lines = LineKind::ALL.into_iter().flat_map(|kind| self.lines(kind));
         let of_program = lines.filter(|line| line.source == Source::Program);
         let entry = |line: &DescriptorLine| {
             let fields: Vec<String> = line
@@ -191,10 +183,6 @@ impl Settings {
 
     pub(super) fn insert(&mut self, setting: Setting) {
         self.values.insert((setting.named.param.name, setting.named.number), setting);
-    }
-
-    pub(super) fn set_lines(&mut self, lines: Vec<DescriptorLine>) {
-        self.lines = lines;
     }
 
     pub(super) fn set_environment(&mut self, environment: &Environment) {
@@ -275,7 +263,6 @@ impl Settings {
     }
 }
 
-/// The subtrees `0`, `1`, ... in numeric order; `None` if there is a gap.
 fn numbered(tree: &KvTree) -> Option<Vec<&KvTree>> {
     (0..tree.len()).map(|index| tree.get(&index.to_string())).collect()
 }

@@ -28,9 +28,7 @@ impl Source {
         }
     }
 
-    /// Finds the source by its words: the inverse of [`Source::name`].
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Source> {
+    pub(super) fn from_name(name: &str) -> Option<Source> {
         use Source::{Default, Environment, Program, SystemFile, UserFile};
         [Environment, UserFile, Program, SystemFile, Default]
             .into_iter()

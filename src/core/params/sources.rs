@@ -27,7 +27,6 @@ pub const SYSTEM_FILE: &str = match option_env!("SCR_CONFIG_FILE") {
 /// Name of the user's config file below the prefix, when `SCR_CONF_FILE` names none.
 const USER_FILE: &str = ".scrconf";
 
-/// The place of what the program has set.
 pub(crate) const SCR_CONFIG: &str = "SCR_Config";
 
 /// Keys of ancient config files, and what to write instead.
@@ -74,11 +73,9 @@ impl From<Problems> for Error {
     }
 }
 
-/// Reads all sources and settles them.
-///
-/// # Errors
-/// Every mistake at once: malformed lines, unknown keys in files, values of the wrong type, a named
-/// file that is not there. Unknown variables in the environment only warn.
+/// Reads all sources and settles them. The errors are all mistakes at once: malformed lines,
+/// unknown keys in files, values of the wrong type, a named file that is not there. Unknown
+/// variables in the environment only warn.
 pub fn load(inputs: &Inputs<'_>) -> Result<Settings, Problems> {
     let mut loader = Loader {
         inputs,
@@ -108,7 +105,6 @@ struct Loader<'a> {
     lines: Vec<DescriptorLine>,
     problems: Vec<Error>,
     warnings: Vec<String>,
-    /// See [`Settings::user_file`].
     user_file: String,
 }
 
@@ -136,8 +132,7 @@ impl Loader<'_> {
         }
     }
 
-    /// The user's file: the one that `SCR_CONF_FILE` names, which has to exist, else the one that
-    /// the prefix has.
+    /// The file that `SCR_CONF_FILE` names, which has to exist, else the one that the prefix has.
     fn user_file(&mut self) {
         if let Some(Value::Path(path)) = self.strongest("SCR_CONF_FILE").cloned() {
             self.user_file = format!("the config file is {} (SCR_CONF_FILE)", path.display());
@@ -169,7 +164,7 @@ impl Loader<'_> {
         candidates.iter().min_by_key(|c| c.origin.source).map(|c| &c.value)
     }
 
-    /// False: there is none.
+    /// False if there is no such file.
     fn file(&mut self, path: &Path, source: Source) -> bool {
         let named = source != Source::UserFile || self.strongest("SCR_CONF_FILE").is_some();
         let choice = if named { Choice::Named } else { Choice::Found };
@@ -288,7 +283,7 @@ impl Loader<'_> {
     /// system stay: the user chooses among its stores and changes their other keys.
     fn settle_lines(&mut self, settings: &mut Settings, base: bool, overruled: &mut Vec<String>) {
         let mut lines = Vec::new();
-        for kind in [LineKind::Groups, LineKind::Store, LineKind::Checkpoint] {
+        for kind in LineKind::ALL {
             let of_kind: Vec<_> = self.lines.iter().filter(|line| line.kind == kind).collect();
             let Some(strongest) = of_kind.iter().map(|line| line.source).min() else { continue };
             let chosen = of_kind.iter().filter(|line| line.source == strongest);
@@ -317,7 +312,7 @@ impl Loader<'_> {
             lines.extend(chosen);
         }
         settings.store_bases_fixed |= base;
-        settings.set_lines(lines);
+        settings.lines = lines;
     }
 }
 

@@ -1,7 +1,6 @@
 //! "Did you mean": the nearest known name.
 
 /// Finds the candidate nearest to `wrong`, if it is near enough to be what was meant.
-#[must_use]
 pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_ascii_uppercase();
     // Distances cost the product of the lengths; nothing this long is a slip of the pen.
@@ -25,7 +24,6 @@ pub fn similarity(one: &str, other: &str) -> f64 {
     }
 }
 
-/// Returns what [`nearest`] finds as the end of a message; empty without a candidate.
 #[must_use]
 pub fn did_you_mean<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(wrong, candidates) {

@@ -3,7 +3,6 @@
 use super::param::{Param, ParamStatus};
 use super::table::PARAMS;
 
-/// Longest line of the file.
 const COLUMNS: usize = 100;
 
 const HEAD: &str = "\
@@ -62,8 +61,8 @@ fn entry(param: &Param) -> String {
     text
 }
 
-/// Describes a parameter in one paragraph: meaning, permitted values and status.
-pub(super) fn description(param: &Param) -> String {
+/// One paragraph: meaning, permitted values and status.
+fn description(param: &Param) -> String {
     let mut text = param.meaning.to_string();
     if !param.choices.is_empty() {
         text.push_str(&format!(" One of {}.", param.choices.join(", ")));
@@ -79,7 +78,6 @@ pub(super) fn description(param: &Param) -> String {
     if unit.is_empty() { text } else { format!("{text} [{unit}]") }
 }
 
-/// Breaks a paragraph into lines of at most `columns`.
 fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

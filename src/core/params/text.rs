@@ -13,7 +13,6 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Gives the value of a variable.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Reads a line's value: one text, without comment, trimmed.
@@ -183,7 +182,6 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Tells whether `text` can name a variable.
 pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

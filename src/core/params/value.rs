@@ -102,8 +102,7 @@ impl Value {
     }
 
     /// Returns the value as a whole number, for bounds; `None` if it is none.
-    #[must_use]
-    pub fn as_integer(&self) -> Option<i64> {
+    pub(super) fn as_integer(&self) -> Option<i64> {
         match self {
             Value::Count(number) | Value::Bytes(number) => i64::try_from(*number).ok(),
             Value::Integer(number) => Some(*number),
@@ -151,7 +150,6 @@ fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Splits `12.5kb` into `12.5` and `kb`.
 fn split_suffix(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     (&text[..end], text[end..].trim_start())

@@ -8,35 +8,24 @@ use super::config::PatternConfig;
 use super::element::{Element, Form};
 use super::glob;
 
-/// A compiled element.
 #[derive(Debug)]
 pub(super) struct Alternative {
-    /// Index of its series.
     pub(super) series: usize,
     pub(super) regex: Regex,
-    /// This process's rank is one of those that the element is for.
     pub(super) active: bool,
-    /// Matched against the absolute path.
     pub(super) absolute: bool,
     pub(super) own: bool,
-    /// Indices of the groups that capture the id; all that take part must agree.
     pub(super) ids: Vec<usize>,
     pub(super) ranks: Vec<usize>,
-    /// The element as written.
     pub(super) text: String,
     /// The components of a glob below the prefix, as written.
     pub(super) parts: Vec<String>,
     /// For each component of a glob; `None` from a `**` on. `None` for regular expressions.
     pub(super) components: Option<Vec<Option<Regex>>>,
-    /// What every relative match begins with.
     pub(super) literal: String,
 }
 
 impl Alternative {
-    /// Compiles one element.
-    ///
-    /// # Errors
-    /// A sentence about the mistake.
     pub(super) fn new(
         config: &PatternConfig,
         element: &Element,
@@ -130,7 +119,7 @@ fn compile(regex: &str, element: &str) -> Result<Regex, String> {
     })
 }
 
-/// Characters that every match of an anchored expression begins with.
+/// Every match of an anchored expression begins with these characters.
 fn regex_literal(regex: &str) -> String {
     let text = regex.strip_prefix('^').unwrap_or(regex);
     // An alternative at the top would make every beginning one of several.
@@ -156,7 +145,6 @@ fn regex_literal(regex: &str) -> String {
     literal
 }
 
-/// A glob's components below the prefix, lexically normal.
 fn relative_components<'a>(config: &PatternConfig, text: &'a str) -> Result<Vec<&'a str>, String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in text.split('/') {

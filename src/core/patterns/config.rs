@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::params::{Settings, keys};
 
-/// One pattern list and where it comes from.
+/// A pattern list and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternText {
-    /// The parameter, as in `SCR_CHECKPOINT_PATTERN_2`.
+    /// As in `SCR_CHECKPOINT_PATTERN_2`.
     pub name: String,
     /// `file:line` or the like, for messages.
     pub place: String,
@@ -15,12 +15,12 @@ pub struct PatternText {
     pub text: String,
 }
 
-/// What a `SeriesSet` is made from.
+/// What a [`crate::patterns::SeriesSet`] is made from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PatternConfig {
-    /// The prefix directory, absolute, symlinks resolved.
+    /// Absolute, symlinks resolved.
     pub prefix: PathBuf,
-    /// The prefix as the user wrote it, when that differs; absolute patterns may begin with either.
+    /// The prefix as the user wrote it; absolute patterns may begin with either.
     pub prefix_as_written: Option<PathBuf>,
     /// The series of checkpoints.
     pub checkpoint: Vec<PatternText>,
@@ -30,13 +30,12 @@ pub struct PatternConfig {
     pub ignore: Vec<PatternText>,
     /// Separator of lists in the classic form.
     pub token: String,
-    /// World rank of this process; the classic form can name ranks.
+    /// World rank; the classic form can name ranks.
     pub rank: u64,
 }
 
 impl PatternConfig {
-    /// Takes the patterns out of the settings; `prefix` is `SCR_PREFIX`, symlinks resolved.
-    #[must_use]
+    /// Takes the patterns from the settings; `prefix` is `SCR_PREFIX`, symlinks resolved.
     pub fn from_settings(settings: &Settings, prefix: &Path, rank: usize) -> PatternConfig {
         let texts = |family: Vec<(String, String)>| {
             let place = |name: &str| {

@@ -1,17 +1,14 @@
 //! A pattern list taken apart: elements, their form, and the `:own` behind them.
 
-/// One element of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Element {
-    /// What is matched.
     pub form: Form,
     /// `:own` stood behind it: no two ranks share such a file.
     pub own: bool,
-    /// The element as written, without `:own`.
+    /// As written, without `:own`.
     pub text: String,
 }
 
-/// The forms of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
     /// `ckpt/step_{id}/*`: the whole path has to match.
@@ -21,19 +18,15 @@ pub enum Form {
     /// `0-N:regex`, the form of the 2013 interposer: the expression may match anywhere in the
     /// absolute path, on these ranks only.
     Classic {
-        /// First rank.
         first: u64,
-        /// Last rank; `None` for `N`.
+        /// `None` for `N`.
         last: Option<u64>,
-        /// The expression.
         regex: String,
     },
 }
 
-/// Takes a list apart. `token` separates the elements of a list in the classic form.
-///
-/// # Errors
-/// A sentence that names the element.
+/// Takes a list apart. `token` separates elements in the classic form. The error is a sentence that
+/// names the element.
 pub fn split(list: &str, token: &str) -> Result<Vec<Element>, String> {
     let classic = classic(list.trim())?.is_some();
     let parts: Vec<&str> = match token {

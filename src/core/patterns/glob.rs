@@ -20,10 +20,8 @@ use crate::params::did_you_mean;
 /// `{id}` as a regular expression.
 const ID: &str = "[0-9](?:[-0-9.:+_eET]*[0-9])?";
 
-/// How deep alternatives may stand in one another.
 const DEPTH_MAX: usize = 8;
 
-/// A compiled glob.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Glob {
     /// For the whole path, without anchors. Groups `id`, `id2`, ..., `rank`, `rank2`, ...
@@ -31,14 +29,12 @@ pub struct Glob {
     /// For each component, without anchors or group names; `None` for `**`, after which anything
     /// goes.
     pub components: Vec<Option<String>>,
-    /// What every match begins with.
+    /// Every match begins with it.
     pub literal: String,
 }
 
-/// Compiles a glob without empty, `.` or `..` components.
-///
-/// # Errors
-/// A sentence about the mistake.
+/// Returns the glob has no empty, `.` or `..` components. The error is a sentence about the
+/// mistake.
 pub fn compile(components: &[&str]) -> Result<Glob, String> {
     let mut compiler = Compiler { ids: 0, ranks: 0, named: true };
     let mut glob = Glob { regex: String::new(), components: Vec::new(), literal: String::new() };
@@ -87,7 +83,7 @@ fn literal_start(component: &str) -> (String, bool) {
 struct Compiler {
     ids: usize,
     ranks: usize,
-    /// Whether captures get names; a regular expression must not have one twice.
+    /// Captures get names, which a regular expression must not have twice.
     named: bool,
 }
 

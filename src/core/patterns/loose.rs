@@ -1,18 +1,15 @@
 //! Texts in which numbers and random parts may be others: what temporary names have beside the
 //! final ones. A process has its number, and what a library draws makes names differ.
 
-/// Words by which people call what is not complete.
 const WORDS: [&str; 9] =
     ["tmp", "temp", "temporary", "partial", "incomplete", "new", "stage", "staging", "scratch"];
 
-/// Lengths of the parts of a UUID.
 const UUID: [usize; 5] = [8, 4, 4, 4, 12];
 
-/// Letters that Python's `tempfile` draws.
 const DRAWN: usize = 8;
 
-/// Makes a regular expression for texts like `text`, in which each random part is a group without a
-/// name.
+/// Returns A regular expression for texts like `text`, with a group without a name for each random
+/// part.
 pub(super) fn loose(text: &str) -> String {
     let mut regex = String::new();
     let mut rest = text;
@@ -29,12 +26,10 @@ pub(super) fn loose(text: &str) -> String {
     regex
 }
 
-/// Tells whether a part of `text` looks random.
 pub(super) fn is_random(text: &str) -> bool {
     loose(text).contains('(')
 }
 
-/// Tells whether a word in `text` says that it is temporary.
 pub(super) fn says_temporary(text: &str) -> bool {
     let mut words = text.split(|c: char| !is_of_word(c));
     let mut letters = text.split(|c: char| !c.is_ascii_alphabetic());
@@ -42,7 +37,6 @@ pub(super) fn says_temporary(text: &str) -> bool {
         || letters.any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
-/// Tells whether `part` may be a word: letters alone, small, or all but perhaps the first large.
 pub(super) fn is_word(part: &str) -> bool {
     let mut letters = part.chars();
     let first_is_large = letters.next().is_some_and(|c| c.is_ascii_uppercase());
@@ -56,7 +50,6 @@ fn is_of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// The length of the UUID that `text` begins with.
 fn uuid(text: &str) -> Option<usize> {
     let length = UUID.iter().sum::<usize>() + UUID.len() - 1;
     let mut parts = text.get(..length)?.split('-');
@@ -85,7 +78,6 @@ fn loose_word(word: &str) -> String {
     numbers
 }
 
-/// What Python has drawn for a name of its own.
 fn drawn_by_python(word: &str) -> Option<&str> {
     word.strip_prefix("tmp").filter(|rest| rest.len() == DRAWN && is_drawn(rest))
 }
@@ -121,7 +113,7 @@ fn loose_run(run: &str) -> String {
     }
 }
 
-/// The regular expression for a number like `run`, if that is a long hexadecimal one.
+/// The expression for numbers like `run`, if that is a long hexadecimal one.
 fn hex(run: &str) -> Option<String> {
     const HEX_MIN: usize = 8;
     let is_number = |letters: fn(&u8) -> bool| {

@@ -18,19 +18,17 @@ const NAMED: u32 = 900;
 const PLACEHOLDER: &str = "%[-+ 0#]*[0-9]*(?:[.][0-9]+)?(?:hh?|ll?|z|j)?[diouxXeEfFgGs]\
                            |<[A-Za-z_]+>|@[A-Za-z_]+@|##+";
 
-/// The name that came nearest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nearest {
-    /// How near, up to 1000.
+    /// Up to 1000.
     pub score: u32,
-    /// A clause: which name, which pattern, what differs.
+    /// Names the name and the pattern, and what differs.
     pub text: String,
 }
 
 impl SeriesSet {
-    /// Finds, of names that no pattern matches, relative to the prefix, the one that comes nearest
-    /// to a pattern. `None` if there is no name or no pattern.
-    #[must_use]
+    /// Finds, of names that no pattern matches, relative to the prefix, the one that comes
+    /// nearest to a pattern.
     pub fn nearest<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<Nearest> {
         let mut best: Option<Nearest> = None;
         for name in names {
@@ -51,9 +49,8 @@ impl SeriesSet {
         best
     }
 
-    /// Patterns with a placeholder of another tool, which stands for itself here: a sentence about
-    /// each.
-    #[must_use]
+    /// Returns A sentence for each pattern with a placeholder of another tool, which stands for
+    /// itself.
     pub fn placeholders(&self) -> Vec<String> {
         let Ok(placeholder) = Regex::new(PLACEHOLDER) else { return Vec::new() };
         let globs = self.alternatives().iter().filter(|one| one.components.is_some());
@@ -66,7 +63,6 @@ impl SeriesSet {
     }
 }
 
-/// How near the name comes, and what differs.
 fn compare(alternative: &Alternative, name: &str) -> (u32, String) {
     let Some(components) = &alternative.components else {
         let plain: String = alternative.text.replace(|c| "\\^$.|?*+()[]{}".contains(c), "");
@@ -79,7 +75,6 @@ fn compare(alternative: &Alternative, name: &str) -> (u32, String) {
     align(&alternative.parts, components, name)
 }
 
-/// A change of the pattern that has a name and would make it match.
 fn named_change(parts: &[String], text: &str, name: &str) -> Option<String> {
     let glob = |parts: &[String]| {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -135,7 +130,6 @@ fn stands_for_itself(placeholder: &str) -> String {
     )
 }
 
-/// Lays the components of pattern and name side by side so that least differs.
 fn align(parts: &[String], components: &[Option<Regex>], name: &str) -> (u32, String) {
     let names: Vec<&str> = name.split('/').collect();
     let (rows, columns) = (parts.len(), names.len());
@@ -200,14 +194,12 @@ fn align(parts: &[String], components: &[Option<Regex>], name: &str) -> (u32, St
     (score, differences.join(" and "))
 }
 
-/// A component of a pattern without what stands for other characters.
 fn bare(part: &str) -> String {
     let part = part.replace("{id}", "0").replace("{rank}", "0").replace("{name}", "");
     part.replace(['*', '?', '\\'], "")
 }
 
 /// Writes each number of a name as one `#`: numbers differ between names of a kind.
-#[must_use]
 pub fn masked(name: &str) -> String {
     let mut masked = String::with_capacity(name.len());
     for character in name.chars() {

@@ -5,23 +5,19 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 use super::alternative::Alternative;
 
-/// A series, as messages name it.
 #[derive(Debug)]
 pub(super) struct SeriesOrigin {
-    /// The parameter.
     pub name: String,
     /// The parameter with its place, if that says more.
     pub place: String,
-    /// Where it was set.
     pub source: String,
 }
 
-/// Characters that examples are made of, by preference: each list makes one.
+/// Each list of preferred characters makes one example.
 const TASTES: [[char; 3]; 3] = [['1', 'x', 'X'], ['x', 'X', '1'], ['_', '-', 'x']];
 
 /// Returns one sentence for each two series of which the earlier takes what the later was written
-/// for, as far as examples of its files tell. `origins` are those of the series; `prefix` is
-/// absolute.
+/// for, as far as examples of its files tell. `prefix` is absolute.
 pub(super) fn warnings(
     alternatives: &[Alternative],
     origins: &[SeriesOrigin],
@@ -54,7 +50,6 @@ pub(super) fn warnings(
     warnings
 }
 
-/// A path below the prefix that the alternative matches.
 fn example(alternative: &Alternative, prefix: &str, taste: &[char]) -> Option<String> {
     let hir = regex_syntax::parse(alternative.regex.as_str()).ok()?;
     let mut text = String::new();
@@ -89,7 +84,6 @@ fn write_example(hir: &Hir, taste: &[char], text: &mut String) -> Option<()> {
     Some(())
 }
 
-/// A character of the class, by taste if possible.
 fn member(class: &Class, taste: &[char]) -> Option<char> {
     let Class::Unicode(class) = class else { return None };
     let within = |one: char| class.iter().any(|range| (range.start()..=range.end()).contains(&one));

@@ -8,12 +8,11 @@ use super::element::{self, Element, Form};
 use super::overlap::{self, SeriesOrigin};
 use crate::error::{Error, Result};
 
-/// Series of the checkpoints that a program writes by calls of SCR; their ids are its own names.
+/// Series of the checkpoints that a program writes by calls of SCR, with ids of its own.
 pub const PROGRAM: &str = "program";
-/// The same of what is output only.
+/// Series of output that it writes by calls.
 pub const PROGRAM_OUTPUT: &str = "program_output";
 
-/// What tells which files are of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToldBy {
     /// Patterns.
@@ -25,34 +24,25 @@ pub enum ToldBy {
     Calls,
 }
 
-/// One series of datasets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
     /// `checkpoint`, `checkpoint_2`, ..., `output`, ...: stable, fit for a file name.
     pub name: String,
-    /// The parameter that it comes from.
     pub parameter: String,
-    /// Its datasets are checkpoints.
     pub checkpoint: bool,
-    /// Its datasets are output.
     pub output: bool,
-    /// Some pattern has an `{id}`: datasets are told apart by it, else by generation.
+    /// Some pattern has an `{id}` that tells datasets apart.
     pub has_id: bool,
-    /// What tells which files are of its datasets.
     pub told_by: ToldBy,
-    /// The list, canonically: what was learned about a series holds while this is the same.
+    /// The canonical list: what was learned about a series holds while this is the same.
     pub text: String,
 }
 
 impl Series {
-    /// Tells whether the program begins and completes its datasets by calls.
-    #[must_use]
     pub fn is_explicit(&self) -> bool {
         self.told_by == ToldBy::Calls
     }
 
-    /// Tells whether the user has said that no two ranks share its files.
-    #[must_use]
     pub fn is_own(&self) -> bool {
         self.told_by == ToldBy::Patterns { own: true }
     }
@@ -63,24 +53,22 @@ impl Series {
 pub struct Match {
     /// Index into [`SeriesSet::series`].
     pub series: usize,
-    /// The captured id; `None` if the pattern that matched has none.
+    /// `None` if the pattern that matched captures none.
     pub id: Option<String>,
-    /// The captured number of the writer. A hint, not the rank.
+    /// The captured number of the writer: a hint, not the rank.
     pub rank: Option<u64>,
     /// The user vouches that no two ranks share this file.
     pub own: bool,
     /// Some pattern of the series has an id.
     pub has_id_in_series: bool,
-    /// The path with the captured id replaced by `{id}`: the same for each dataset of the series.
+    /// The path with `{id}` for the captured id: the same for each dataset of the series.
     pub masked: String,
-    /// The path is a temporary name: the rest is that of the final one.
+    /// The path is a temporary name; the rest is about the final one.
     pub temporary: bool,
 }
 
 impl Match {
-    /// Tells whether the file belongs to whichever dataset is in progress (a pointer such as
-    /// `latest`).
-    #[must_use]
+    /// Tells whether the file is of whichever dataset is in progress, like a pointer `latest`.
     pub fn is_companion(&self) -> bool {
         self.id.is_none() && self.has_id_in_series
     }
@@ -93,21 +81,16 @@ pub struct SeriesSet {
     alternatives: Vec<Alternative>,
     /// Matches if any relative alternative does: one pass for the many paths that none matches.
     any_relative: Option<RegexSet>,
-    /// The same for those that look at the absolute path.
     any_absolute: Option<RegexSet>,
     ignore: Option<RegexSet>,
     ignore_absolute: Option<RegexSet>,
     prefix: String,
     warnings: Vec<String>,
-    /// Where each series comes from.
     origins: Vec<SeriesOrigin>,
 }
 
 impl SeriesSet {
     /// Compiles all patterns.
-    ///
-    /// # Errors
-    /// `Error::Config` naming the parameter, its place and the element.
     pub fn new(config: &PatternConfig) -> Result<SeriesSet> {
         let mut set = SeriesSet {
             prefix: config.prefix.to_string_lossy().into_owned(),
@@ -137,7 +120,6 @@ impl SeriesSet {
     }
 
     /// Adds the series of what the program writes by calls of SCR, behind all others.
-    #[must_use]
     pub fn with_program(mut self) -> SeriesSet {
         for (name, checkpoint) in [(PROGRAM, true), (PROGRAM_OUTPUT, false)] {
             self.series.push(Series {
@@ -153,9 +135,8 @@ impl SeriesSet {
         self
     }
 
-    /// Returns the index of the series of what the program writes by calls: of its checkpoints, or
-    /// of what is output only. Of a set that [`SeriesSet::with_program`] has made.
-    #[must_use]
+    /// Returns the index of the series of what the program writes by calls, if
+    /// [`SeriesSet::with_program`] has added it.
     pub fn program(&self, checkpoint: bool) -> usize {
         self.series.len() - if checkpoint { 2 } else { 1 }
     }
@@ -229,20 +210,17 @@ impl SeriesSet {
         Ok(())
     }
 
-    /// Returns the series, in the order of their indices.
-    #[must_use]
+    /// Returns all series, in the order of their indices.
     pub fn series(&self) -> &[Series] {
         &self.series
     }
 
-    /// Returns what is allowed, but cannot be meant, in sentences that name the place.
-    #[must_use]
+    /// Sentences about what is allowed, but cannot be meant.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Describes the patterns in force: each list with its parameter and where that was set.
-    #[must_use]
+    /// Describes each list with its parameter and where that was set.
     pub fn in_force(&self) -> String {
         let one = |(series, origin): (&Series, &SeriesOrigin)| {
             let Series { parameter, text, .. } = series;
@@ -255,7 +233,6 @@ impl SeriesSet {
         &self.alternatives
     }
 
-    /// Tells whether this pattern matches the name, whatever else is said about it.
     pub(super) fn takes(&self, alternative: &Alternative, name: &str) -> bool {
         match alternative.absolute {
             true => alternative.regex.is_match(&format!("{}/{name}", self.prefix)),
@@ -264,14 +241,12 @@ impl SeriesSet {
     }
 
     /// Finds the index of the series called `name`.
-    #[must_use]
     pub fn series_index(&self, name: &str) -> Option<usize> {
         self.series.iter().position(|series| series.name == name)
     }
 
     /// Finds out whether the file `path`, relative to the prefix and lexically normal, is ours. The
     /// first pattern that matches decides; what is ignored and what is SCR's own never matches.
-    #[must_use]
     pub fn match_path(&self, path: &str) -> Option<Match> {
         let any = |set: &Option<RegexSet>, text: &str| {
             set.as_ref().is_some_and(|regexes| regexes.is_match(text))
@@ -310,8 +285,7 @@ impl SeriesSet {
         })
     }
 
-    /// Tells whether SCR_IGNORE_PATTERN names `path` (relative to the prefix).
-    #[must_use]
+    /// Tells whether SCR_IGNORE_PATTERN names `path`, relative to the prefix.
     pub fn ignores(&self, path: &str) -> bool {
         self.ignore.as_ref().is_some_and(|regex| regex.is_match(path))
             || self.ignore_absolute.as_ref().is_some_and(|regexes| {
@@ -320,16 +294,14 @@ impl SeriesSet {
             })
     }
 
-    /// Tells whether some pattern may match a path below `directory` (relative to the prefix; empty
-    /// for the prefix itself). May say yes in vain, never no.
-    #[must_use]
+    /// Tells whether some pattern may match a path below `directory`, relative to the prefix. May
+    /// say yes in vain, never no.
     pub fn could_match_below(&self, directory: &str) -> bool {
         self.alternatives.iter().any(|alternative| alternative.could_match_below(directory))
     }
 
     /// Returns the innermost directory, relative to the prefix, that each pattern names without a
     /// wildcard.
-    #[must_use]
     pub fn literal_directories(&self) -> Vec<&str> {
         let literals = self.alternatives.iter().map(|alternative| alternative.literal.as_str());
         literals.filter_map(|literal| Some(literal.rsplit_once('/')?.0)).collect()
@@ -348,7 +320,6 @@ fn config_error(list: &PatternText, what: &str) -> Error {
     }
 }
 
-/// Where a list stands, with its name.
 fn place_of(list: &PatternText) -> String {
     let PatternText { name, place, .. } = list;
     match place.is_empty() || place.ends_with(name.as_str()) {
@@ -363,7 +334,6 @@ fn series_name(parameter: &str) -> String {
     name.replacen("_PATTERN", "", 1).to_ascii_lowercase()
 }
 
-/// Matches where any of these does, in one pass.
 fn union(regexes: &[String], config: &PatternConfig) -> Result<Option<RegexSet>> {
     if regexes.is_empty() {
         return Ok(None);

@@ -1,13 +1,11 @@
-//! How a program names what it renames later: learned from one rename, applied to the next.
-//!
-//! A file renamed onto a matching name belongs to that dataset; to be routed to the right place
-//! when it is *created*, that it will be has to be known from its temporary name.
+//! How a program names what it renames later: learned from one rename, applied to the next. To be
+//! routed to the right place when it is *created*, a file has to be known by its temporary name.
 
 use regex::{Captures, Match, Regex};
 
 use super::loose::{is_random, is_word, loose, says_temporary};
 
-/// What is known of how the files of a series are called before they have their names.
+/// How the files of a series are called before they have their names.
 ///
 /// Learn only from names that are not in a series themselves: a rename of `state` to `state_prev`
 /// is a rotation, not the end of writing.
@@ -16,9 +14,9 @@ pub struct Template {
     /// Components that both names have behind the one that differs.
     trailing: usize,
     change: NameChange,
-    /// Compiled from `change`: what its groups `head` and `tail` match stays, others are random.
+    /// What its groups `head` and `tail` match stays, other groups are random.
     regex: Regex,
-    /// It says that it is temporary, so that nothing has to look random.
+    /// A word says that the name is temporary, so that nothing has to look random.
     is_said: bool,
 }
 
@@ -30,31 +28,16 @@ impl PartialEq for Template {
 
 impl Eq for Template {}
 
-/// What becomes of the component that differs. In all texts but those of the final name, numbers
-/// and random parts may be others (`loose.rs`).
+/// What becomes of the component that differs. In all texts but the final name, numbers and random
+/// parts may be others (`loose.rs`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum NameChange {
     /// It loses what stands around the final name.
-    Strip {
-        /// Before the final name.
-        before: String,
-        /// After it.
-        after: String,
-    },
+    Strip { before: String, after: String },
     /// Its end becomes another.
-    Suffix {
-        /// The temporary's.
-        from: String,
-        /// The final name's.
-        to: String,
-    },
+    Suffix { from: String, to: String },
     /// Its beginning becomes another.
-    Prefix {
-        /// The temporary's.
-        from: String,
-        /// The final name's.
-        to: String,
-    },
+    Prefix { from: String, to: String },
     /// It loses what stands inside: `state_step100.cpt` becomes `state.cpt`.
     Cut(String),
     /// The directory goes away: `tmp/x` becomes `x`.
@@ -87,9 +70,8 @@ impl Template {
         Some(Template { trailing, change, regex, is_said: says_temporary(&own) })
     }
 
-    /// Learns from a rename of `temporary` to `last` (paths relative to the prefix). `None` if
-    /// nothing in the temporary name shows that it is one.
-    #[must_use]
+    /// Learns from a rename of `temporary` to `last`, relative to the prefix. `None` if nothing
+    /// in the temporary name shows that it is one.
     pub fn learn(temporary: &str, last: &str) -> Option<Template> {
         // A tab would end a field of the text form.
         if temporary.is_empty() || temporary.contains('\t') || last.contains('\t') {
@@ -107,9 +89,8 @@ impl Template {
         learn_relation(temporary, last).filter(fits).or_else(shape)
     }
 
-    /// Finds the final name of a file called `temporary`; `None` if the template is not for it, or
-    /// it cannot be foreseen. Whether the result belongs to a series is for the caller to see.
-    #[must_use]
+    /// Returns `None` if the template is not for `temporary`, or the final name cannot be
+    /// foreseen. Whether that belongs to a series is for the caller to see.
     pub fn final_name(&self, temporary: &str) -> Option<String> {
         let mut parts: Vec<&str> = temporary.split('/').collect();
         let at = parts.len().checked_sub(self.trailing + 1)?;
@@ -140,26 +121,22 @@ impl Template {
         (self.is_said || random.all(|(part, _)| looks_so(part))).then_some(found)
     }
 
-    /// Tells whether a file called `temporary` will get a name that cannot be foreseen.
-    #[must_use]
+    /// Tells whether A file called `temporary` will get a name that cannot be foreseen.
     pub fn covers(&self, temporary: &str) -> bool {
         matches!(self.change, NameChange::Shape(_)) && self.matches(temporary).is_some()
     }
 
-    /// Tells whether a rename of `temporary` to `last` shows nothing that this does not say.
-    #[must_use]
+    /// Tells whether A rename of `temporary` to `last` shows nothing that this does not say.
     pub fn explains(&self, temporary: &str, last: &str) -> bool {
         self.covers(temporary) || self.final_name(temporary).as_deref() == Some(last)
     }
 
     /// Tells whether final names are part of the temporary ones.
-    #[must_use]
     pub fn strips(&self) -> bool {
         matches!(self.change, NameChange::Strip { .. } | NameChange::Cut(_) | NameChange::Leave(_))
     }
 
-    /// Writes it as one line without tabs in its fields, for the record of what was learned.
-    #[must_use]
+    /// Returns one line without tabs in its fields, for the record of what was learned.
     pub fn to_text(&self) -> String {
         let (kind, one, other) = match &self.change {
             NameChange::Strip { before, after } => ("strip", before.as_str(), after.as_str()),
@@ -172,8 +149,6 @@ impl Template {
         format!("{}\t{kind}\t{one}\t{other}", self.trailing)
     }
 
-    /// Reads what [`Template::to_text`] writes; `None` for anything else.
-    #[must_use]
     pub fn from_text(text: &str) -> Option<Template> {
         let fields: Vec<&str> = text.split('\t').collect();
         let [trailing, kind, one, other] = fields[..] else { return None };
@@ -191,7 +166,6 @@ impl Template {
     }
 }
 
-/// How the final name follows from the temporary one, if it does.
 fn learn_relation(temporary: &str, last: &str) -> Option<Template> {
     let temporary_parts: Vec<&str> = temporary.split('/').collect();
     let last_parts: Vec<&str> = last.split('/').collect();
@@ -211,7 +185,6 @@ fn learn_relation(temporary: &str, last: &str) -> Option<Template> {
     Template::new(trailing, change)
 }
 
-/// The components of `temporary` that `last` has not, as one text.
 fn own_part(temporary: &str, last: &str) -> String {
     let shared: Vec<&str> = last.split('/').collect();
     let own = temporary.split('/').filter(|part| !shared.contains(part));
@@ -260,7 +233,6 @@ fn common_prefix(one: &str, other: &str) -> usize {
     one.as_bytes()[..equal].iter().rposition(|byte| is_separator(*byte)).unwrap_or(0)
 }
 
-/// The same for endings.
 fn common_suffix(one: &str, other: &str) -> usize {
     let equal = one.bytes().rev().zip(other.bytes().rev()).take_while(|(a, b)| a == b).count();
     let start = one.len() - equal;

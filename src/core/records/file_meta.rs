@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::files;
 use crate::kvtree::KvTree;
+use crate::records::FilePart;
 use crate::records::text::{crc_text, hex_text, parse_crc, parse_hex};
 use crate::system::{self, Attributes};
 
@@ -28,6 +29,8 @@ pub struct FileMeta {
     pub on_prefix: bool,
     /// Extended attributes (`user.*`) that the program has given it.
     pub attributes: Attributes,
+    /// It is a part of a file that several nodes have written.
+    pub part: Option<Box<FilePart>>,
 }
 
 impl FileMeta {
@@ -62,6 +65,9 @@ impl FileMeta {
         for (name, value) in &self.attributes {
             tree.child_mut("XATTR").set_value(name, hex_text(value));
         }
+        if let Some(part) = &self.part {
+            part.put(&mut tree);
+        }
         tree
     }
 
@@ -92,6 +98,7 @@ impl FileMeta {
             mtime_nanoseconds: optional("MTIME_NSECS")?,
             on_prefix: tree.get_flag("PFS"),
             attributes: attributes_from(tree.child("XATTR"))?,
+            part: FilePart::take(tree)?.map(Box::new),
         })
     }
 
@@ -168,6 +175,7 @@ mod tests {
             attributes: [("user.step", b"6 \0\xff".as_slice()), ("user.none", b"")]
                 .map(|(name, value)| (name.to_string(), value.to_vec()))
                 .into(),
+            part: Some(FilePart { of: "ckpt/all".into(), ..FilePart::default() }.into()),
         };
         let tree = meta.to_tree();
         assert_eq!(tree.get_value("CRC"), Some("0x28eeb9e"));

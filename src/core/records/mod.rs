@@ -4,11 +4,13 @@
 //! is `None`, damaged is an error that names the file. The keys are those of manual 1.1, sections
 //! 4, 5 and 9.
 
+mod content;
 mod dataset;
 mod dataset_record;
 mod file_meta;
 mod filemap;
 mod on_prefix;
+mod part;
 mod prefix_identity;
 mod record;
 mod runs;
@@ -17,6 +19,7 @@ mod timestamp;
 mod zone;
 
 pub use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
+pub use content::FileContent;
 pub use dataset::Dataset;
 pub use dataset_record::{DatasetKey, DatasetRecord, RecordedState};
 pub use file_meta::{FileMeta, files_from_list, files_to_list};
@@ -26,6 +29,7 @@ pub use on_prefix::flush_state::{FlushState, Location};
 pub use on_prefix::index_entry::IndexEntry;
 pub use on_prefix::prefix_index::{CourseTurn, PrefixIndex};
 pub use on_prefix::summary::{SUMMARY_NAME, Summary};
+pub use part::FilePart;
 pub use prefix_identity::PrefixIdentity;
 pub use record::{Record, update, update_or_renew, update_within};
 pub use runs::halt_file::{FINALIZE_CALLED, HaltFile};

@@ -13,7 +13,6 @@ use crate::comm::{Buffers, Comm, Pending};
 use crate::error::{Error, Result};
 use crate::system::test_pause;
 
-/// Most that a member has on their way.
 const UNDER_WAY_MAX: usize = 3;
 
 /// Most bytes of buffers that stay for the next checkpoint.
@@ -25,47 +24,34 @@ thread_local! {
     static KEPT: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The exchanges of a member on their way, each with what it is for.
 pub(super) struct Ahead<'a, T> {
     comm: &'a dyn Comm,
     under_way: VecDeque<(Box<dyn Pending>, T)>,
-    /// Buffers that nobody uses now.
     free: Vec<Vec<u8>>,
 }
 
 impl<'a, T> Ahead<'a, T> {
-    /// Makes one with nothing under way.
     pub fn new(comm: &'a dyn Comm) -> Self {
         // In a handler of exit(3) the thread has lost what it keeps.
         let free = KEPT.try_with(RefCell::take).unwrap_or_default();
         Ahead { comm, under_way: VecDeque::new(), free }
     }
 
-    /// Tells whether one has to end before the next begins.
     pub fn is_full(&self) -> bool {
         self.under_way.len() >= UNDER_WAY_MAX
     }
 
-    /// Tells whether all are over.
     pub fn is_over(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// Begins one; see [`Comm::begin_exchange`].
-    ///
-    /// # Errors
-    /// If communication fails.
     pub fn begin(&mut self, buffers: Buffers, to: usize, from: usize, what: T) -> Result<()> {
         let pending = self.comm.begin_exchange(buffers, to, from)?;
         self.under_way.push_back((pending, what));
         Ok(())
     }
 
-    /// Waits for the one that was begun first. Gives what it was for and what it has brought, a
-    /// buffer to be given back.
-    ///
-    /// # Errors
-    /// If communication fails, or none is under way.
+    /// Waits for the one that was begun first. Its buffer is to be given back.
     pub fn end_oldest(&mut self) -> Result<(T, Vec<u8>)> {
         let none = || Error::Comm("a piece is awaited that nobody sends".into());
         let (mut pending, what) = self.under_way.pop_front().ok_or_else(none)?;
@@ -75,14 +61,12 @@ impl<'a, T> Ahead<'a, T> {
         Ok((what, into))
     }
 
-    /// Returns a buffer of that length, with any content.
     pub fn buffer(&mut self, length: usize) -> Vec<u8> {
         let mut buffer = self.free.pop().unwrap_or_default();
         buffer.resize(length, 0);
         buffer
     }
 
-    /// Takes a buffer back, for the next one who wants one.
     pub fn give_back(&mut self, buffer: Vec<u8>) {
         if buffer.capacity() > 0 {
             self.free.push(buffer);

@@ -14,26 +14,23 @@ use super::folder::DIRECTORY_MODE;
 use super::running_crc::RunningCrc;
 use super::spares::create_file;
 use crate::error::{Error, Result};
-use crate::files::{create_dirs, join_relative, open_own, remove_file_if_there, sync_dir};
-use crate::records::FileMeta;
+use crate::files::{create_dirs, open_own, remove_file_if_there, sync_dir};
+use crate::records::{FileContent, FileMeta};
 use crate::system::begin_writeback;
 
 /// Open files of one logical file; the program's own limit is not ours to use up.
 const OPEN_FILES_MAX: usize = 32;
 
-/// One of the files.
 struct MemberFile {
-    path: PathBuf,
+    content: FileContent,
     /// Its index in the member's list.
     index: usize,
     /// Where it begins in the concatenation, in bytes.
     start: u64,
-    size: u64,
     file: Option<File>,
     crc32: RunningCrc,
 }
 
-/// The concatenation of a member's cached files.
 pub(super) struct LogicalFile {
     /// In order of `start`.
     parts: Vec<MemberFile>,
@@ -46,45 +43,37 @@ pub(super) struct LogicalFile {
 }
 
 impl LogicalFile {
-    /// Opens `files` of `dir` for reading.
-    ///
-    /// # Errors
-    /// If one is not there, or its size is not the recorded one.
+    /// Opens `files` of `dir`, each of which has to have its recorded size.
     pub fn open(dir: &Path, files: &[FileMeta]) -> Result<Self> {
-        let logical = Self::over(files, false, |_, file| join_relative(dir, &file.name))?;
-        for part in &logical.parts {
-            let metadata = std::fs::metadata(&part.path)
-                .map_err(|error| Error::io("cannot read", &part.path, error))?;
-            if metadata.len() != part.size {
-                let what = format!("{} bytes are recorded, it has {}", part.size, metadata.len());
-                return Err(Error::corrupt(&part.path, what));
-            }
-        }
-        Ok(logical)
+        Self::over(files, false, |_, file| {
+            let content = FileContent::of(dir, file)?;
+            content.check()?;
+            Ok(content)
+        })
     }
 
     /// Creates an empty file of the recorded size for each of `files`, at the path that `place`
     /// gives for it; directories on the way, too. What is there already is replaced. Of `spares`,
     /// if given, files are made that hold old content until they are written.
-    ///
-    /// # Errors
-    /// If one cannot be created.
     pub fn create(
         files: &[FileMeta],
         spares: Option<&Spares>,
-        place: impl FnMut(usize, &FileMeta) -> Result<PathBuf>,
+        mut place: impl FnMut(usize, &FileMeta) -> Result<PathBuf>,
     ) -> Result<Self> {
-        let logical = Self::over(files, true, place)?;
+        let logical = Self::over(files, true, |index, file| {
+            Ok(FileContent::dense(place(index, file)?, file.size))
+        })?;
         for part in &logical.parts {
-            if let Some(parent) = part.path.parent() {
+            let (path, size) = (part.content.path(), part.content.size());
+            if let Some(parent) = path.parent() {
                 create_dirs(parent, DIRECTORY_MODE)?;
             }
             // A leftover of a run that was cut off may already have a mode without write
             // permission.
-            remove_file_if_there(&part.path)?;
+            remove_file_if_there(path)?;
             match spares {
-                Some(spares) => spares.create(&part.path, part.size)?,
-                None => create_file(&part.path, part.size)?,
+                Some(spares) => spares.create(path, size)?,
+                None => create_file(path, size)?,
             };
         }
         Ok(logical)
@@ -93,20 +82,12 @@ impl LogicalFile {
     fn over(
         files: &[FileMeta],
         writable: bool,
-        mut place: impl FnMut(usize, &FileMeta) -> Result<PathBuf>,
+        mut content: impl FnMut(usize, &FileMeta) -> Result<FileContent>,
     ) -> Result<Self> {
         let (mut parts, mut total) = (Vec::new(), 0_u64);
         for (index, file) in files.iter().enumerate().filter(|(_, file)| !file.on_prefix) {
-            let path = place(index, file)?;
-            let crc32 = RunningCrc::default();
-            parts.push(MemberFile {
-                path,
-                index,
-                start: total,
-                size: file.size,
-                file: None,
-                crc32,
-            });
+            let (content, crc32) = (content(index, file)?, RunningCrc::default());
+            parts.push(MemberFile { content, index, start: total, file: None, crc32 });
             // Sizes may come from a damaged record.
             total = total.checked_add(file.size).ok_or_else(|| {
                 Error::Unreadable(format!("the recorded size of {} is wrong", file.name))
@@ -115,22 +96,18 @@ impl LogicalFile {
         Ok(LogicalFile { parts, listed: files.len(), total, open: VecDeque::new(), writable })
     }
 
-    /// Returns the bytes of all files together.
     pub fn total(&self) -> u64 {
         self.total
     }
 
     /// Fills `buffer` from `offset` on; what lies after the end is zero.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or has become shorter.
     pub fn read_padded(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while let Some((part, at, bytes)) = self.piece(offset + done as u64, buffer.len() - done) {
             let target = &mut buffer[done..done + bytes];
             self.with_part(part, |part, file| {
-                file.read_exact_at(target, at)
-                    .map_err(|error| Error::io("cannot read", &part.path, error))?;
+                let read = part.content.read_exact_at(file, target, at);
+                read.map_err(|error| Error::io("cannot read", part.content.path(), error))?;
                 part.crc32.update(at, target);
                 Ok(())
             })?;
@@ -141,16 +118,13 @@ impl LogicalFile {
     }
 
     /// Writes `bytes` at `offset`; what lies after the end is padding and is dropped.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
     pub fn write_padded(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let mut done = 0;
         while let Some((part, at, count)) = self.piece(offset + done as u64, bytes.len() - done) {
             let source = &bytes[done..done + count];
             self.with_part(part, |part, file| {
                 file.write_all_at(source, at)
-                    .map_err(|error| Error::io("cannot write", &part.path, error))?;
+                    .map_err(|error| Error::io("cannot write", part.content.path(), error))?;
                 part.crc32.update(at, source);
                 begin_writeback(file, at, source.len() as u64);
                 Ok(())
@@ -160,50 +134,43 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// Returns the CRC32 of each file of the list by what has passed; `None` for those on the
-    /// prefix and those that have not passed completely.
+    /// Returns the CRC32 of each file of the list; `None` if it has not passed completely.
     pub fn crcs(&self) -> Vec<Option<u32>> {
         let mut crcs = vec![None; self.listed];
         for part in &self.parts {
-            crcs[part.index] = part.crc32.value(part.size);
+            crcs[part.index] = part.crc32.value(part.content.size());
         }
         crcs
     }
 
     /// Reads what has not passed, so that every file has its CRC32.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or has become shorter.
     pub fn read_rest(&mut self) -> Result<()> {
         for part in 0..self.parts.len() {
             self.with_part(part, |part, file| {
-                let MemberFile { crc32, path, size, .. } = part;
-                crc32.complete(*size, |at, into| {
-                    file.read_exact_at(into, at)
-                        .map_err(|error| Error::io("cannot read", &*path, error))
+                let MemberFile { crc32, content, .. } = part;
+                crc32.complete(content.size(), |at, into| {
+                    content
+                        .read_exact_at(file, into, at)
+                        .map_err(|error| Error::io("cannot read", content.path(), error))
                 })
             })?;
         }
         Ok(())
     }
 
-    /// Makes content and names of files that were written durable.
-    ///
-    /// # Errors
-    /// If an fsync fails.
     pub fn sync(&mut self) -> Result<()> {
         let mut dirs = BTreeSet::new();
         for part in 0..self.parts.len() {
             self.with_part(part, |part, file| {
-                dirs.extend(part.path.parent().map(Path::to_owned));
-                file.sync_all().map_err(|error| Error::io("cannot fsync", &part.path, error))
+                let path = part.content.path();
+                dirs.extend(path.parent().map(Path::to_owned));
+                file.sync_all().map_err(|error| Error::io("cannot fsync", path, error))
             })?;
         }
         dirs.iter().try_for_each(|dir| sync_dir(dir))
     }
 
-    /// The longest piece from `offset` on that lies in one file: which part, where in it, how many
-    /// bytes of at most `bytes_max`. `None` past the end.
+    /// The longest piece from `offset` on that lies in one file: part, place, bytes.
     fn piece(&self, offset: u64, bytes_max: usize) -> Option<(usize, u64, usize)> {
         if bytes_max == 0 || offset >= self.total {
             return None;
@@ -211,7 +178,7 @@ impl LogicalFile {
         // The last one that begins at or before the offset: empty files before it are passed over.
         let part = self.parts.partition_point(|part| part.start <= offset) - 1;
         let at = offset - self.parts[part].start;
-        let left = self.parts[part].size - at;
+        let left = self.parts[part].content.size() - at;
         Some((part, at, left.min(bytes_max as u64) as usize))
     }
 
@@ -232,8 +199,9 @@ impl LogicalFile {
             None => {
                 let mut options = OpenOptions::new();
                 let options = options.read(!self.writable).write(self.writable);
-                let file = open_own(&part.path, options)
-                    .map_err(|error| Error::io("cannot open", &part.path, error))?;
+                let path = part.content.path();
+                let file = open_own(path, options)
+                    .map_err(|error| Error::io("cannot open", path, error))?;
                 self.open.push_back(index);
                 file
             }
@@ -247,7 +215,7 @@ impl LogicalFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::crc32;
+    use crate::files::{crc32, join_relative};
 
     fn meta(name: &str, size: usize) -> FileMeta {
         FileMeta { name: name.into(), size: size as u64, ..FileMeta::default() }

@@ -15,40 +15,35 @@ use crate::files::is_safe_relative;
 use crate::kvtree::KvTree;
 use crate::records::FileMeta;
 
-/// The list.
+/// What a member had.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemberList {
-    /// Rank in the world.
     pub world_rank: usize,
     /// Host it was on when it was protected: a tag for scavenge, never relied on.
     pub host: String,
     /// Its files, in the order of concatenation.
     pub files: Vec<FileMeta>,
-    /// Its record.
     pub record: KvTree,
 }
 
 impl MemberList {
-    /// Makes the list of this rank.
     pub(super) fn of(set: &RedundancySet, data: &MemberData) -> Self {
         let me = set.comm.rank();
         MemberList {
             world_rank: set.world_ranks[me],
             host: set.hosts.get(me).cloned().unwrap_or_default(),
-            files: data.files.clone(),
+            // What others keep, and bring back, are files of their own.
+            files: data.files.iter().map(FileMeta::as_copy).collect(),
             record: data.record.clone(),
         }
     }
 
-    /// Counts the bytes of the files in cache together.
-    #[must_use]
-    pub fn total_bytes(&self) -> u64 {
+    pub(super) fn total_bytes(&self) -> u64 {
         // The parser has checked that this does not overflow.
         self.files.iter().filter(|file| !file.on_prefix).map(|file| file.size).sum()
     }
 
-    /// Makes the tree as drawn above; `id` and `world_size` are repeated for each file.
-    #[must_use]
+    /// Makes the tree as drawn above.
     pub fn to_tree(&self, id: u64, world_size: usize) -> KvTree {
         let mut tree = KvTree::new();
         tree.set_value("RANK", self.world_rank);
@@ -66,8 +61,7 @@ impl MemberList {
         tree
     }
 
-    /// Reads what [`MemberList::to_tree`] makes; `None` if something is missing or malformed, or a
-    /// name leads out of the dataset directory.
+    /// Reads what [`MemberList::to_tree`] makes; `None` if a name leads out of the directory.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
         let count: usize = tree.parse("FILES")?;
@@ -89,14 +83,12 @@ impl MemberList {
         })
     }
 
-    /// Tells whether `files` are the same ones: names, sizes and places.
     pub(super) fn fits(&self, files: &[FileMeta]) -> bool {
         let what = |file: &FileMeta| (file.name.clone(), file.size, file.on_prefix);
         self.files.len() == files.len()
             && self.files.iter().zip(files).all(|(mine, theirs)| what(mine) == what(theirs))
     }
 
-    /// Puts checksums into the list.
     pub(super) fn set_crcs(&mut self, crcs: &[Option<u32>]) {
         for (file, crc32) in self.files.iter_mut().zip(crcs) {
             file.crc32 = *crc32;
@@ -142,7 +134,9 @@ mod tests {
         };
         bad(&|tree| tree.set_value("FILES", 13));
         bad(&|tree| tree.set_value("FILES", u64::MAX));
-        bad(&|tree| tree.set("RANK", KvTree::new()).clear());
+        bad(&|tree| {
+            tree.set("RANK", KvTree::new());
+        });
         bad(&set("FILE", "../../etc/passwd"));
         bad(&set("SIZE", "18446744073709551615"));
     }

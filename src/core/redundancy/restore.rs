@@ -15,16 +15,13 @@ use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, open_own, replace, sync_dir};
 use crate::records::FileMeta;
 
-/// The files of one lost member.
 pub(super) struct Restore {
     dir: PathBuf,
     list: MemberList,
-    /// Where the content goes.
     pub content: LogicalFile,
 }
 
 impl Restore {
-    /// Creates the temporaries of the files of `list` that belong below `dir`.
     pub fn begin(dir: &Path, list: MemberList) -> Result<Self> {
         let rank = list.world_rank;
         let content =
@@ -32,8 +29,7 @@ impl Restore {
         Ok(Restore { dir: dir.to_owned(), list, content })
     }
 
-    /// Checks the content against the checksums of the list and makes it durable. Gives the files
-    /// with the checksums that were found.
+    /// Checks the content against the checksums of the list and makes it durable.
     pub fn check(&mut self) -> Result<Vec<FileMeta>> {
         let found = self.content.crcs();
         compare_crcs(&self.dir, &self.list.files, &found)
@@ -46,14 +42,14 @@ impl Restore {
         Ok(files)
     }
 
-    /// Gives the files mode, time and name, durably.
     pub fn publish(self) -> Result<()> {
         drop(self.content);
         let mut dirs = BTreeSet::new();
         for (index, file) in self.list.files.iter().enumerate().filter(|(_, f)| !f.on_prefix) {
             let from = temporary(&self.dir, self.list.world_rank, index);
             let to = join_relative(&self.dir, &file.name)?;
-            set_attributes(&from, file)
+            open_own(&from, OpenOptions::new().write(true))
+                .and_then(|opened| file.give_to(&opened))
                 .map_err(|e| Error::io("cannot set the mode of", &from, e))?;
             if let Some(parent) = to.parent() {
                 create_dirs(parent, DIRECTORY_MODE)?;
@@ -67,8 +63,4 @@ impl Restore {
 
 fn temporary(dir: &Path, world_rank: usize, index: usize) -> PathBuf {
     dir.join(REDUNDANCY_DIR).join(format!("rebuild.{world_rank}.{index}"))
-}
-
-fn set_attributes(path: &Path, meta: &FileMeta) -> std::io::Result<()> {
-    meta.give_to(&open_own(path, OpenOptions::new().write(true))?)
 }

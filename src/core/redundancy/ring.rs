@@ -7,7 +7,6 @@ use crate::bytes::{Reader, Writer};
 use crate::comm::{Comm, words};
 use crate::error::{Error, Result};
 
-/// A set as its member sees it.
 #[derive(Clone, Copy)]
 pub(super) struct Ring<'a> {
     pub set: &'a RedundancySet,
@@ -27,17 +26,14 @@ impl<'a> Ring<'a> {
         (self.me + distance) % self.size
     }
 
-    /// Returns the member `distance` to the left, at most once around.
     pub fn left_by(&self, distance: usize) -> usize {
         (self.me + self.size - distance) % self.size
     }
 
-    /// Returns the world rank of a member, for messages.
     pub fn world_rank(&self, member: usize) -> usize {
         self.set.world_ranks[member]
     }
 
-    /// Formats the world ranks of members, for messages.
     pub fn world_ranks(&self, members: &[usize]) -> String {
         let texts: Vec<_> = members.iter().map(|&m| self.world_rank(m).to_string()).collect();
         match &texts[..] {
@@ -88,7 +84,6 @@ impl<'a> Ring<'a> {
         })
     }
 
-    /// Sends checksums to `to` and returns those of the files of `from`.
     pub fn swap_crcs(
         &self,
         crcs: &[Option<u32>],
@@ -98,7 +93,6 @@ impl<'a> Ring<'a> {
         Ok(crcs_from_bytes(&self.swap(&crcs_to_bytes(crcs), to, from)?))
     }
 
-    /// Sends `out` to `to` and returns what `from` sends here; any lengths.
     pub fn swap(&self, out: &[u8], to: usize, from: usize) -> Result<Vec<u8>> {
         words::swap(self.comm, out, to, from)
     }
@@ -119,7 +113,6 @@ fn crcs_to_bytes(crcs: &[Option<u32>]) -> Vec<u8> {
     out.take()
 }
 
-/// Reads what [`crcs_to_bytes`] makes.
 fn crcs_from_bytes(bytes: &[u8]) -> Vec<Option<u32>> {
     let mut from = Reader::new(bytes);
     let next = || {
@@ -142,7 +135,6 @@ impl Deferred {
         self.0.is_none()
     }
 
-    /// Gives the value, or notes the error.
     pub fn take<T>(&mut self, outcome: Result<T>) -> Option<T> {
         let mut value = None;
         self.act(|| {
@@ -152,7 +144,6 @@ impl Deferred {
         value
     }
 
-    /// Returns the outcome of all: the first error, if there was one.
     pub fn outcome(self) -> Result<()> {
         self.0.map_or(Ok(()), Err)
     }

@@ -21,7 +21,6 @@ pub(super) struct RunningCrc {
 }
 
 impl RunningCrc {
-    /// Adds the bytes at `offset`.
     pub fn update(&mut self, offset: u64, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -31,16 +30,12 @@ impl RunningCrc {
         self.runs.insert(offset + bytes.len() as u64, (start, crc32));
     }
 
-    /// Returns the checksum of a file of `size` bytes; `None` if some of them have not passed.
     pub fn value(&self, size: u64) -> Option<u32> {
         self.whole(size).map(|whole| whole.value())
     }
 
     /// Passes what has not passed of a file of `size` bytes; `read` fills a buffer from an offset
     /// on.
-    ///
-    /// # Errors
-    /// Those of `read`.
     pub fn complete(
         &mut self,
         size: u64,

@@ -10,8 +10,7 @@ use crate::records::FileMeta;
 
 /// The ranks that protect one another, as seen by one of them.
 pub struct RedundancySet {
-    /// The members, in set order; the right neighbour is `(rank + 1) % size`. It serves the same
-    /// set again.
+    /// The members, in set order; the right neighbour is `(rank + 1) % size`.
     pub comm: Arc<dyn Comm>,
     /// World rank of each member, in set order.
     pub world_ranks: Vec<usize>,
@@ -21,8 +20,7 @@ pub struct RedundancySet {
     pub group_id: usize,
     /// Ranks in the world.
     pub world_size: usize,
-    /// Losses that RS is to survive, and copies that PARTNER is to keep; as far as there are
-    /// members for it.
+    /// Losses that RS is to survive, copies that PARTNER is to keep, as far as members go.
     pub failures: usize,
     /// Bytes that one communication step carries at most (manual 1.1, section 7.3.1 goal 4: a piece
     /// of each buffer stays in the processor's cache); the same on all members.
@@ -82,26 +80,19 @@ pub trait Scheme: Send + Sync {
     ///
     /// Each member gets its own outcome, and the set is protected only if all have `Ok`: those who
     /// seal agree on that anyway, together with what else can fail.
-    ///
-    /// # Errors
-    /// If files cannot be read or written, or a data file is not what its record says.
     fn encode(&self, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection>;
-    /// Whether a rebuild compares what it reads with the recorded checksums, and reads the rest,
-    /// for survivors that were not looked at before.
+    /// Whether a rebuild compares what it reads with the recorded checksums, and reads the rest.
     fn compares_on_the_way(&self) -> bool {
         false
     }
     /// Restores files, record and redundancy files of the members that lost theirs. Parts whose id
     /// or epoch is not the survivor's count as lost. All members get `Ok` or all get `Err`.
-    ///
-    /// # Errors
     /// `Err(Error::Unrecoverable)` on all members when the losses exceed the scheme. An error, with
     /// nothing changed, when a survivor that was not looked at before is not what its record says.
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)>;
 }
 
 impl Survivor {
-    /// Returns the data, unless it belongs to another seal.
     pub(super) fn valid_data(&self) -> Option<&MemberData> {
         self.data.as_ref().filter(|data| data.id == self.id && data.epoch == self.epoch)
     }

@@ -4,8 +4,8 @@ use super::ring::Ring;
 use super::{MemberData, Protection, RedundancySet, Scheme, Survivor};
 use crate::error::{Error, Result};
 
-/// The scheme without redundancy; also what the others come down to in a set of one.
-pub struct Single;
+/// Also what the other schemes come down to in a set of one.
+pub(super) struct Single;
 
 impl Scheme for Single {
     fn encode(&self, _set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {

@@ -50,12 +50,7 @@ impl Spares {
         name.starts_with(FOLDER_PREFIX)
     }
 
-    /// Takes the large ones of `files` out of `dataset`, which is about to be
-    /// removed. What was kept before goes.
-    ///
-    /// # Errors
-    /// If the folder cannot be emptied or made, or a file cannot be renamed: the rest stays where
-    /// it is.
+    /// Takes the large ones of `files` out of `dataset`. What was kept before goes.
     pub fn keep(&self, dataset: &Path, files: &[FileMeta]) -> Result<()> {
         self.clear()?;
         let mut large: Vec<_> = files.iter().filter(|file| file.size >= Self::BYTES_MIN).collect();
@@ -78,9 +73,6 @@ impl Spares {
 
     /// Creates the file `to`, of `size` bytes, for writing, in place of what may be there: of the
     /// spare that fits best, whose content it has until it is written, or else empty.
-    ///
-    /// # Errors
-    /// If it cannot be created.
     pub(super) fn create(&self, to: &Path, size: u64) -> Result<File> {
         self.take(to, size).map_or_else(|| create_file(to, size), Ok)
     }
@@ -124,28 +116,18 @@ impl Spares {
         name.into()
     }
 
-    /// Gives the room back of those that are left, and of one that was lent: the program writes no
-    /// more.
-    ///
-    /// # Errors
-    /// If they cannot be removed.
+    /// Gives back the room of all, also of one that was lent: the program writes no more.
     pub fn end(&self) -> Result<()> {
         self.clear().and(remove_tree(&self.lent()))
     }
 
     /// Gives their room back.
-    ///
-    /// # Errors
-    /// If they cannot be removed.
     pub fn clear(&self) -> Result<()> {
         remove_tree(&self.dir)
     }
 }
 
 /// Creates an empty file of `size` bytes for writing, in place of what may be there.
-///
-/// # Errors
-/// If it cannot be created.
 pub(super) fn create_file(to: &Path, size: u64) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
@@ -167,7 +149,6 @@ mod tests {
         FileMeta { name: name.into(), size, ..FileMeta::default() }
     }
 
-    /// A cache, a dataset in it, and the spares of rank 5.
     fn cache() -> (tempfile::TempDir, PathBuf, Spares) {
         let cache = tempfile::tempdir().unwrap();
         let dataset = cache.path().join("scr.dataset.3");

@@ -3,23 +3,17 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::files::{crc32_of_file, join_relative};
-use crate::records::FileMeta;
+use crate::records::{FileContent, FileMeta};
 
 /// Tells whether all of `files` that lie in the cache are below `dir` with the recorded size and,
 /// where it is known, the recorded checksum. What fails this counts as lost.
 #[must_use]
 pub fn verify(dir: &Path, files: &[FileMeta]) -> bool {
     files.iter().filter(|file| !file.on_prefix).all(|file| {
-        let Ok(path) = join_relative(dir, &file.name) else { return false };
-        match (std::fs::symlink_metadata(&path), file.crc32) {
-            (Ok(found), _) if !found.is_file() || found.len() != file.size => false,
-            (Ok(_), Some(crc32)) => {
-                crc32_of_file(&path).is_ok_and(|found| found == (file.size, crc32))
-            }
-            (found, None) => found.is_ok(),
-            (Err(_), _) => false,
-        }
+        let Ok(content) = FileContent::of(dir, file) else { return false };
+        let is_file = std::fs::symlink_metadata(content.path()).is_ok_and(|found| found.is_file());
+        let is_right = |crc32| content.crc32().is_ok_and(|found| found == crc32);
+        is_file && content.check().is_ok() && file.crc32.is_none_or(is_right)
     })
 }
 

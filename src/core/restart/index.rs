@@ -19,52 +19,41 @@ use crate::transfer::{
     returned_to, sweep_marks,
 };
 
-/// What the index on the prefix says.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// Largest id.
     pub last_id: u64,
-    /// Datasets that are there, whole.
     pub flushed: Vec<u64>,
-    /// Per series, the largest number in it.
     pub last_numbers: Vec<u64>,
-    /// Of those that are not there any more, the ones that somebody has deleted.
     pub gone: Vec<u64>,
-    /// All datasets, newest first.
     pub listed: Vec<IndexedDataset>,
-    /// Id of the one that is marked as current.
     current: Option<u64>,
-    /// Nothing is, since the run went back to this one, which only the cache had.
+    /// No dataset is current, since the run went back to this one, which only the cache had.
     pub returned_to: Option<u64>,
-    /// The last time that the run went back.
     pub turn: Option<CourseTurn>,
-    /// By series, what is not offered any more since somebody has removed older ones.
+    /// By series, what is not offered since somebody has removed older datasets.
     pub removed: BTreeMap<usize, CourseTurn>,
-    /// By cached checkpoint, when somebody has removed the directories of its files from the
-    /// prefix: nanoseconds since 1970.
+    /// By cached checkpoint, when somebody has removed its directories from the prefix: nanoseconds
+    /// since 1970.
     pub dirs_removed: BTreeMap<u64, u64>,
-    /// Id and name of the complete ones that only the cache had, by what the last launch has left.
+    /// Id and name of the complete ones that only the cache had when the last launch ended.
     pub in_cache: Vec<(u64, String)>,
-    /// Files of what the C implementation calls incomplete.
     pub partial: Vec<String>,
 }
 
 impl Index {
-    /// Makes an index with these, newest first, for tests.
     #[cfg(test)]
     pub fn of(listed: Vec<IndexedDataset>, current: Option<u64>) -> Index {
         Index { listed, current, ..Index::default() }
     }
 
-    /// Gives id and key of all that is on the prefix, whole, newest first.
+    /// Returns id and key of all that is whole, newest first.
     pub fn restorable(&self) -> impl Iterator<Item = (u64, &records::DatasetKey)> {
         let whole = self.listed.iter().filter(|one| self.flushed.contains(&one.id));
         whole.map(|one| (one.id, &one.key))
     }
 
     /// Tells whether nothing of the dataset is to be written to the prefix any more: it is there,
-    /// or it was, and a whole newer one has taken names of it. Written again, it would take them
-    /// back.
+    /// or it was, and a whole newer one has taken names of it, which it would take back.
     pub fn has_had(&self, id: u64) -> bool {
         let replaced = self.listed.iter().find(|one| one.id == id && one.replaced);
         self.flushed.contains(&id)
@@ -94,23 +83,19 @@ impl Index {
         })
     }
 
-    /// Returns the current one, if it is whole: a restart from the prefix begins there.
+    /// Returns the current dataset, if it is whole: a restart from the prefix begins there.
     pub fn current(&self) -> Option<&IndexedDataset> {
         let current = self.listed.iter().find(|one| Some(one.id) == self.current)?;
         self.flushed.contains(&current.id).then_some(current)
     }
 }
 
-/// A dataset in the index.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct IndexedDataset {
-    /// Its number.
     pub id: u64,
-    /// Its series, if the patterns still have it.
+    /// `None` if the patterns do not have it any more.
     pub series: Option<usize>,
-    /// Series, captured id, generation.
     pub key: records::DatasetKey,
-    /// Name, such as `ckpt.20`.
     pub name: String,
     /// Its number in the series, if a program restarts from it.
     pub checkpoint: Option<u64>,
@@ -118,30 +103,26 @@ pub(crate) struct IndexedDataset {
     pub holds_names: bool,
     /// It was complete, and a newer one has taken names of it.
     pub replaced: bool,
-    /// So it was, and its files are kept beside.
+    /// Its files are kept beside, since a newer one has taken names of it.
     pub kept: bool,
-    /// The run has left it, and this is the first that came to the prefix since.
+    /// The first that came to the prefix after the run had left this one.
     pub abandoned_by: Option<u64>,
-    /// When somebody, not the program, has removed it: nanoseconds since 1970. Looked for in the
-    /// newest of each series that the cache has.
+    /// When somebody, not the program, has removed it: nanoseconds since 1970. Known of the newest
+    /// of each series that the cache has.
     pub removed: Option<u64>,
-    /// The program could not restart from it.
     pub refused: bool,
 }
 
 impl IndexedDataset {
-    /// Gives series, captured id and number, if the patterns still have the series.
+    /// Returns series, captured id and number, if the patterns have the series.
     pub fn short(&self) -> Option<(usize, String, u64)> {
         Some((self.series?, self.key.id.clone(), self.id))
     }
 }
 
 impl Index {
-    /// Reads what the index on the prefix says, and what has become of it there since the cache got
-    /// what it offers: rank 0 does, all get it. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
+    /// Reads what the index says, and what has become of it since the cache got what it offers, on
+    /// rank 0, for all. Collective.
     pub fn read(
         world: &dyn Comm,
         site: &Site,
@@ -199,7 +180,6 @@ impl Index {
         Ok(Index::of_tree(&trees::from_root(world, &tree, 0)?, series))
     }
 
-    /// What rank 0 has sent.
     fn of_tree(tree: &KvTree, patterns: &SeriesSet) -> Index {
         let series = patterns.series();
         let named = |(id, entry): (&str, &KvTree)| {
@@ -266,9 +246,8 @@ impl Index {
         index
     }
 
-    /// Finds a checkpoint that was complete and is newer than all that can be had, in words; `None`
-    /// if nothing was lost. The same on all ranks.
-    /// `title`: what people call it, if the patterns still have its series.
+    /// Says which complete checkpoint is newer than all that can be had; the same on all ranks.
+    /// `title` is what people call it, if the patterns have its series.
     pub fn lost_checkpoint(
         &self,
         report: &RebuildReport,
@@ -289,8 +268,8 @@ impl Index {
     }
 }
 
-/// Lists what the index has, and adds to `tree` what is not to be touched; at a start, on a prefix
-/// of the C implementation, ours begins beside it. Rank 0 does it.
+/// Lists what the index has, and adds to `tree` what is not to be touched. At a start, on a prefix
+/// of the C implementation, ours begins beside its index.
 fn list(site: &Site, series: &SeriesSet, starts: bool, tree: &mut KvTree) -> Vec<OnPrefix> {
     repair(&site.prefix);
     let begun = if starts { theirs::begin(site, series) } else { Ok(0) };
@@ -311,8 +290,8 @@ fn list(site: &Site, series: &SeriesSet, starts: bool, tree: &mut KvTree) -> Vec
     listed
 }
 
-/// What somebody has removed from the prefix of the series that the cache has; of each the newest,
-/// and those before it that are gone, too.
+/// Finds what somebody has removed from the prefix of the series that the cache has: of each the
+/// newest, and those before it that are gone, too.
 fn tell_removals(prefix: &Path, listed: &[OnPrefix], report: &RebuildReport, tree: &mut KvTree) {
     let settled = removals(prefix).unwrap_or_default();
     for (series, turn) in &settled {
@@ -352,7 +331,6 @@ fn tell_removals(prefix: &Path, listed: &[OnPrefix], report: &RebuildReport, tre
     }
 }
 
-/// Takes away marks of what is nowhere any more.
 fn sweep(prefix: &Path, listed: &[OnPrefix], report: &RebuildReport) {
     let cached = report.offered.iter().map(|one| &one.key);
     let keys = cached.chain(report.withheld.iter().map(|one| &one.key));
@@ -363,8 +341,8 @@ fn sweep(prefix: &Path, listed: &[OnPrefix], report: &RebuildReport) {
     sweep_marks(prefix, keys.map(|key| (key.series.as_str(), key.id.as_str())));
 }
 
-/// When somebody has removed the directories of a cached checkpoint's files; they are real, and
-/// were there when it was written.
+/// When somebody has removed the directories of a cached checkpoint's files, which were there when
+/// it was written.
 fn dirs_removed_since(prefix: &Path, one: &Offered) -> Option<u64> {
     let (mut dirs, mut since) = (BTreeSet::new(), 0);
     for entry in one.catalog.entries().filter(|_| !one.is_on_prefix()) {
@@ -381,7 +359,6 @@ fn dirs_removed_since(prefix: &Path, one: &Offered) -> Option<u64> {
     (since > 0).then_some(since)
 }
 
-/// A damaged index would refuse every flush of this run: it is made anew before anybody reads it.
 fn repair(prefix: &Path) {
     match repair_prefix(prefix) {
         Ok(repaired) => repaired.iter().for_each(|Repaired { path, what, instead, kept }| {
@@ -410,7 +387,6 @@ fn repair(prefix: &Path) {
     }
 }
 
-/// Returns the newest dataset of the series that can be had; 0 without one.
 pub(crate) fn newest_left(series: &str, report: &RebuildReport, known: &Index) -> u64 {
     let cached = report.offered.iter().filter(|one| one.key.series == series);
     let listed = known.listed.iter().filter(|one| one.key.series == series);
@@ -421,11 +397,8 @@ pub(crate) fn newest_left(series: &str, report: &RebuildReport, known: &Index) -
 /// Id and name of complete datasets that only the cache had, and that are newer than all of their
 /// series that can be had.
 fn vanished<'a>(report: &RebuildReport, known: &'a Index) -> impl Iterator<Item = (u64, &'a str)> {
-    known.in_cache.iter().filter_map(|(id, name)| {
-        let offered = report.offered.iter().find(|one| one.id == *id);
-        if offered.is_some() {
-            return None;
-        }
+    let is_offered = |id: u64| report.offered.iter().any(|one| one.id == id);
+    known.in_cache.iter().filter(move |one| !is_offered(one.0)).filter_map(|(id, name)| {
         // Any other name is one that the program has given.
         let series = name.split_once('.').map_or(PROGRAM, |(series, _)| series);
         let of_pattern = ["checkpoint", "output"].iter().any(|stem| series.starts_with(stem));
@@ -434,8 +407,8 @@ fn vanished<'a>(report: &RebuildReport, known: &'a Index) -> impl Iterator<Item 
     })
 }
 
-/// Finds the newest complete checkpoint that is nowhere any more, although no record is left that
-/// could be told of as withheld: id and name.
+/// Returns id and name of the newest complete checkpoint that is nowhere any more, and that no
+/// record tells of as withheld.
 pub(crate) fn newest_vanished<'a>(
     report: &RebuildReport,
     known: &'a Index,
@@ -445,7 +418,6 @@ pub(crate) fn newest_vanished<'a>(
     newest.filter(|(id, _)| !told(*id))
 }
 
-/// Says in words what [`newest_vanished`] finds.
 pub(crate) fn vanished_in_words(report: &RebuildReport, known: &Index) -> Option<String> {
     let (id, name) = newest_vanished(report, known)?;
     Some(format!(
@@ -468,14 +440,10 @@ mod tests {
                 id: captured.into(),
                 generation: id,
             },
-            name: String::new(),
             checkpoint: Some(id),
             holds_names: !replaced,
             replaced,
-            kept: false,
-            abandoned_by: None,
-            removed: None,
-            refused: false,
+            ..IndexedDataset::default()
         };
         let all = vec![listed(4, "", false), listed(3, "", true), listed(2, "7", true)];
         let mut index = Index { flushed: vec![4], listed: all, ..Index::default() };

@@ -1,73 +1,58 @@
-//! What becomes of each dataset at a start, decided from what caches and prefix hold: no look at a
-//! file is taken here. What has to be known or done first is a verdict, too; whoever does it
-//! (`carry_out.rs`) tells what he found, and asks again, until all is settled.
+//! What becomes of each dataset at a start, decided without a look at a file. What has to be known
+//! or done first is a verdict, too; whoever does it (`carry_out.rs`) tells what he found, and asks
+//! again, until all is settled.
 //!
 //! A start looks at the current one of the index, then backwards (the program flow,
-//! `scr_fetch_sync`), and at newer ones only when none of these is good; so, too, at those that the
-//! run has left: it has gone back, and has flushed others since. One that an earlier start found
-//! damaged has its turn like the others, unlike in the concepts: what failed for a passing reason
-//! would be lost for good.
+//! `scr_fetch_sync`); at newer ones, and those that the run has left, only when none of these is
+//! good. One that an earlier start found damaged has its turn like the others, unlike in the
+//! concepts: what failed for a passing reason would be lost for good.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::candidates::{Begin, Candidates, RestartCandidate};
-use super::verdict::{Current, Fate, HiddenBecause, LookResult, LookedFor, StartPlan};
+use super::candidates::{Begin, Candidate, Candidates};
+use super::verdict::{Current, Fate, FilesFound, HiddenBecause, LookResult, LookedFor, StartPlan};
 use crate::records::DatasetKey;
 use crate::restart::index::{Index, IndexedDataset};
 
 /// Checkpoints of a series that a start looks at, newest first, until one is good.
 const LOOKED_AT_MAX: usize = 16;
 
-/// A dataset that the cache offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cached {
-    /// Its number.
     pub id: u64,
-    /// Its series, if the patterns still have it.
+    /// `None` if the patterns do not have it any more.
     pub series: Option<usize>,
-    /// Series, captured id, generation.
     pub key: DatasetKey,
-    /// None of its files is in the cache, or all are copies of what the prefix has.
     pub on_prefix: bool,
-    /// It was not in the cache: this start has copied it.
     pub fetched: bool,
 }
 
-/// What the user and the settings ask for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wishes {
-    /// SCR_CURRENT is set.
     pub chooses: bool,
-    /// The newest that is to be offered, if SCR_CURRENT names one that is there.
     pub chosen: Option<u64>,
     /// Nothing on the prefix is looked at (SCR_FETCH=0).
     pub no_looks: bool,
-    /// Those on the prefix that may be copied into the cache.
     pub fetchable: BTreeSet<u64>,
-    /// The run ends before anybody reads anything.
     pub ends: bool,
 }
 
-/// What a start knows.
 #[derive(Debug, Default)]
 pub(crate) struct Restart {
-    /// What the prefix has.
     pub index: Index,
-    /// What the cache has, oldest first.
     pub cached: Vec<Cached>,
-    /// What is asked for.
     pub wishes: Wishes,
-    /// Id and series of what is whole, but has no room where its ranks run.
+    /// Id and series of datasets that are whole, but have no room where their ranks run.
     pub stranded: Vec<(u64, String)>,
-    /// Number of series.
     pub series: usize,
     /// The current one of the index when the start began, or the one that the run went back to.
     pub begin: Option<u64>,
     /// As of before anything was looked at.
+    /// As of before anything was looked at.
     courses: Vec<Candidates<IndexedDataset>>,
     newer_than_chosen: Vec<(u64, bool)>,
     gone_on: bool,
-    /// Of candidates, and whether the program would restart from them.
+    /// Of candidates; with whether the program would restart from them.
     looks: BTreeMap<u64, (LookResult, bool)>,
     looks_to_hide: BTreeMap<u64, LookResult>,
     looks_to_stay: BTreeMap<u64, LookResult>,
@@ -75,17 +60,13 @@ pub(crate) struct Restart {
     put_back: BTreeSet<u64>,
 }
 
-/// How the turn of a series' candidates came out.
 enum TurnOutcome {
     Good,
     None,
-    /// Something has to be done first.
     Open,
 }
 
 impl Restart {
-    /// Begins with what is known before anything is looked at, but for the cache; so many series.
-    /// What is `stranded` comes with its series.
     pub fn new(
         index: Index,
         series: usize,
@@ -96,7 +77,7 @@ impl Restart {
     }
 
     /// Takes the facts as complete: what is older and newer than what the run begins with is told
-    /// apart now, whatever looks find later.
+    /// apart here, whatever looks find later.
     pub fn begin(&mut self) {
         let hidden = |one: &IndexedDataset| (one.id, one.key.id.is_empty());
         let chosen = self.wishes.chosen.unwrap_or(u64::MAX);
@@ -118,7 +99,7 @@ impl Restart {
                 let serves = !one.refused || self.wishes.chosen == Some(one.id);
                 counts && serves && one.series == Some(series)
             });
-            begin.course(all.cloned(), |one| RestartCandidate {
+            begin.course(all.cloned(), |one| Candidate {
                 id: one.id,
                 is_cached: is_cached(one.id),
                 is_left: one.abandoned_by.is_some_and(|by| by <= begin.id),
@@ -132,8 +113,8 @@ impl Restart {
         Begin { id, is_firm: self.wishes.chosen.is_some(), ..Begin::ANYWHERE }
     }
 
-    /// Finds what the user goes back to: of each series the newest that is not newer, if its files
-    /// are kept beside and the cache has none that is as new.
+    /// Returns what the user goes back to: of each series the newest that is not newer, if its
+    /// files are kept beside and the cache has none that is as new.
     pub fn kept_for_chosen(&self) -> Vec<IndexedDataset> {
         let Some(limit) = self.wishes.chosen else { return Vec::new() };
         let of_series = |series: usize| {
@@ -155,14 +136,13 @@ impl Restart {
         self.stranded.retain(|one| Some(&one.1) != series.as_ref());
     }
 
-    /// Learns what a look has found.
     pub fn learn(&mut self, id: u64, depth: LookedFor, look: LookResult) {
-        let is_bad = look.gone || look.fault;
+        let is_bad = look.files != FilesFound::Right;
         if is_bad && depth != LookedFor::ToHide {
             self.index.flushed.retain(|one| *one != id);
         }
         if let LookedFor::Candidate { restarts } = depth {
-            if look.gone {
+            if look.files == FilesFound::Gone {
                 self.index.gone.push(id);
             }
             if restarts && !is_bad {
@@ -186,13 +166,12 @@ impl Restart {
         self.brought_back.insert(id, done);
     }
 
-    /// Notes that files that newer ones have changed are again as they were with it, as far as can
-    /// be.
+    /// Notes that files that newer ones have changed are again as they were with it, as far as
+    /// possible.
     pub fn has_put_back(&mut self, id: u64) {
         self.put_back.insert(id);
     }
 
-    /// Decides what is to become of all.
     pub fn plan(&self) -> StartPlan {
         let mut plan = StartPlan::default();
         self.publish(&mut plan);
@@ -209,8 +188,8 @@ impl Restart {
         plan
     }
 
-    /// The newest of each series, if nothing newer can be had. A run that goes back to an older one
-    /// has no use for it, and may need its room.
+    /// Publishes the newest of each series, if nothing newer can be had. A run that goes back to an
+    /// older one has no use for it, and may need its room.
     fn publish(&self, plan: &mut StartPlan) {
         let is_left = |id: u64| self.index.turn.is_some_and(|turn| turn.leaves(id));
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
@@ -227,8 +206,8 @@ impl Restart {
         newest.values().for_each(|id| plan.say(*id, Fate::PublishFromHolders));
     }
 
-    /// What is newer than the one that the user has chosen, or of a course that an earlier start
-    /// has left.
+    /// Hides what is newer than the one that the user has chosen, or of a course that an earlier
+    /// start has left.
     fn by_the_user(&self, plan: &mut StartPlan) {
         let known = |one: &&Cached| one.series.is_some();
         if let Some(limit) = self.wishes.chosen {
@@ -261,7 +240,6 @@ impl Restart {
         self.cached.iter().any(|one| one.id == id && one.series.is_some())
     }
 
-    /// Ids of what the cache still offers of the series.
     fn offered<'a>(
         &'a self,
         series: usize,
@@ -272,8 +250,8 @@ impl Restart {
     }
 
     /// The candidates of a series have their turn until one is good; then those of another course
-    /// are hidden. Whatever comes to the prefix becomes current, so what is newer than the current
-    /// one is of another course; but not what somebody has written anew without us.
+    /// are hidden. Whatever comes to the prefix becomes current, so that what is newer than the
+    /// current one is of another course, unless somebody has written it anew without us.
     fn search(&self, series: usize, course: &Candidates<IndexedDataset>, plan: &mut StartPlan) {
         let begin = self.limit().id;
         // One that only the cache has is not among the candidates.
@@ -300,9 +278,11 @@ impl Restart {
                 plan.say(one.id, Fate::Look(LookedFor::ToHide));
                 continue;
             };
-            let damaged = look.fault || !self.index.flushed.contains(&one.id);
+            let gone = look.files == FilesFound::Gone;
+            let damaged =
+                look.files == FilesFound::Damaged || !self.index.flushed.contains(&one.id);
             let verdict = match reason {
-                _ if look.gone || look.anew || (is_newer && !look.has_names) => Fate::Leave,
+                _ if gone || look.anew || (is_newer && !look.has_names) => Fate::Leave,
                 HiddenBecause::AfterCurrent { .. } => {
                     Fate::Hide(HiddenBecause::AfterCurrent { damaged })
                 }
@@ -312,7 +292,6 @@ impl Restart {
         }
     }
 
-    /// One after the other, until one is good.
     fn turn_of(
         &self,
         series: usize,
@@ -342,14 +321,16 @@ impl Restart {
                 plan.say(one.id, self.first_look(one.id, restarts));
                 return TurnOutcome::Open;
             };
-            stays_so |= look.gone;
-            damaged |= look.fault;
+            stays_so |= look.files == FilesFound::Gone;
+            damaged |= look.files == FilesFound::Damaged;
             let cached = self.offered(series, plan).find(|cached| cached.id == one.id);
-            match look.fault {
-                false if look.gone && cached.is_none() => {}
-                false => return self.good(one.id, restarts, look, plan),
-                true if cached.is_some_and(|cached| !cached.on_prefix) => return TurnOutcome::Good,
-                true => plan.say(one.id, Fate::Hide(HiddenBecause::Damaged)),
+            match look.files {
+                FilesFound::Gone if cached.is_none() => {}
+                FilesFound::Damaged if cached.is_some_and(|cached| !cached.on_prefix) => {
+                    return TurnOutcome::Good;
+                }
+                FilesFound::Damaged => plan.say(one.id, Fate::Hide(HiddenBecause::Damaged)),
+                _ => return self.good(one.id, restarts, look, plan),
             }
         }
         TurnOutcome::None
@@ -368,7 +349,7 @@ impl Restart {
         plan: &mut StartPlan,
     ) -> TurnOutcome {
         plan.good.insert(id);
-        if !restarts || look.gone {
+        if !restarts || look.files == FilesFound::Gone {
             return TurnOutcome::Good;
         }
         plan.restart = plan.restart.max(id);
@@ -383,8 +364,8 @@ impl Restart {
         TurnOutcome::Good
     }
 
-    /// A good checkpoint that stays on the prefix while the cache has only older ones of its
-    /// series: the program is to read it, and nothing older may be flushed over it.
+    /// The program is to read a good checkpoint that stays on the prefix while the cache has only
+    /// older ones of its series, and nothing older may be flushed over it.
     fn stay(&self, series: usize, plan: &mut StartPlan) {
         let Some(one) = self.staying(series, plan) else { return };
         let Some(look) = self.looks_to_stay.get(&one.id) else {
@@ -420,7 +401,7 @@ impl Restart {
         (cached < newest.id).then_some(newest)
     }
 
-    /// Decides which one on the prefix is current from now on, if that changes.
+    /// Returns which one on the prefix is current from now on, if that changes.
     pub fn new_current(&self, plan: &StartPlan) -> Option<Current> {
         let limit = self.limit();
         // Only the user's word, or that of a damaged one, takes it back to an older one.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::{Cached, Restart, Wishes};
-use super::verdict::{Fate, HiddenBecause, LookResult, LookedFor, StartPlan};
+use super::verdict::{Fate, FilesFound, HiddenBecause, LookResult, LookedFor, StartPlan};
 use crate::records::{CourseTurn, DatasetKey};
 use crate::restart::index::{Index, IndexedDataset};
 
@@ -63,8 +63,7 @@ impl Row {
             replaced: is('k') || is('r'),
             kept: is('k'),
             abandoned_by: is('l').then_some(id + 1),
-            removed: None,
-            refused: false,
+            ..IndexedDataset::default()
         }
     }
 
@@ -105,8 +104,7 @@ impl Row {
         let is = |letter| has(self.get("looks"), id, letter);
         let cached = self.get("cache").split_whitespace().map(self::id);
         LookResult {
-            fault: is('f'),
-            gone: is('g'),
+            files: FilesFound::of(is('f'), is('g')),
             anew: is('a'),
             has_names: !is('n'),
             fetched: fetches && !is('f') && !is('g'),
@@ -114,7 +112,6 @@ impl Row {
         }
     }
 
-    /// Does what the plan says; gives what was done, and the plan in the end.
     fn carry_out(&self, restart: &mut Restart) -> (Vec<String>, StartPlan) {
         let mut done = Vec::new();
         for one in restart.kept_for_chosen() {
@@ -162,7 +159,7 @@ impl Row {
         }
     }
 
-    /// As `Session::bring_back` leaves the index.
+    /// Leaves the index as `Session::bring_back` does.
     fn bring_back(&self, restart: &mut Restart, id: u64) -> bool {
         let done = !has(self.get("looks"), id, 'r');
         for one in &mut restart.index.listed {
@@ -218,7 +215,6 @@ fn what_becomes_of_what_is_there() {
     rows.iter().for_each(Row::check);
 }
 
-/// The rows: a line that says what, and then the fields that are not empty.
 const TABLE: &str = "
 = nothing at all
 = the cache alone

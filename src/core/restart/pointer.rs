@@ -3,11 +3,10 @@
 /// Tells whether the text of a pointer file has the id, not as a part of a longer number or word.
 pub fn names_id(text: &str, id: &str) -> bool {
     let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let ends = |at: usize| (text.as_bytes().get(..at).and_then(<[u8]>::last), at + id.len());
     !id.is_empty()
         && text.match_indices(id).any(|(at, _)| {
-            let (before, behind) = ends(at);
-            !is_part(before) && !is_part(text.as_bytes().get(behind))
+            let before = at.checked_sub(1).and_then(|before| text.as_bytes().get(before));
+            !is_part(before) && !is_part(text.as_bytes().get(at + id.len()))
         })
 }
 

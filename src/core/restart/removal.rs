@@ -1,23 +1,20 @@
 //! What somebody has removed from the prefix since the run ended is his word for what is newer,
-//! too: nothing of the series is offered from the cache that is not older.
-//!
-//! The newest ones count alone: who removes older ones makes room. What was written after the
-//! removal, by a run that went on, is not meant.
+//! too: nothing of the series that is not older is offered from the cache. Only removals of the
+//! newest count: who removes older ones makes room. What a run that went on wrote later is not
+//! meant.
 
 use super::index::Index;
 use crate::records::CourseTurn;
 
-/// What of a cached checkpoint the rule has to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CachedCheckpoint {
-    /// Its number.
     pub id: u64,
     /// When its newest file was written, nanoseconds since 1970.
     pub written: u64,
 }
 
 impl Index {
-    /// Finds what of a series is not offered from the cache, which has `kept`, oldest first: by a
+    /// Returns what of a series is not offered from the cache, which has `kept`, oldest first: by a
     /// removal that is new, or by an earlier one.
     pub fn removal(&self, series: usize, kept: &[CachedCheckpoint]) -> Option<CourseTurn> {
         let settled = self.removed.get(&series).copied();
@@ -42,11 +39,10 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::DatasetKey;
     use crate::restart::index::IndexedDataset;
 
-    /// `listed`, newest first, and `cached`, oldest first: ids; "r": removed, at 50. What is left
-    /// out: the ids after and up to.
+    /// `listed`, newest first, and `cached`, oldest first, are ids; "r": removed, at 50. Returns
+    /// after which id, and up to which, datasets are left out.
     fn removal(
         listed: &str,
         cached: &str,
@@ -58,15 +54,10 @@ mod tests {
         let all = listed.split_whitespace().map(|word| IndexedDataset {
             id: id(word),
             series: Some(0),
-            key: DatasetKey::default(),
-            name: String::new(),
             checkpoint: Some(id(word)),
             holds_names: true,
-            replaced: false,
-            kept: false,
-            abandoned_by: None,
             removed: time(word),
-            refused: false,
+            ..IndexedDataset::default()
         });
         let mut index = Index::of(all.collect(), None);
         index.last_id = 9;

@@ -9,11 +9,8 @@ use crate::records::DatasetKey;
 use crate::transfer::begin_beside;
 
 /// Begins our index beside that one; under the shim its checkpoints are of the series whose pattern
-/// their files match. What only its caches have is told. Returns the largest id that they have; 0
-/// on other prefixes. Local: rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read, or ours cannot be written.
+/// their files match. Warns of what only its caches have. Returns the largest id of these; 0 on
+/// other prefixes.
 pub(super) fn begin(site: &Site, series: &SeriesSet) -> Result<u64> {
     let key_of = |name: &str| {
         let found = series.match_path(name).filter(|_| site.host.door() == Door::Files)?;

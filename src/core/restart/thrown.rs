@@ -1,6 +1,6 @@
 //! What the program has deleted stays deleted, although a restart still has it. Each sealed dataset
 //! notes which files of older ones were gone ([`DatasetRecord::gone`]); who begins with it does not
-//! find them, in the cache or on the prefix.
+//! find them.
 //!
 //! [`DatasetRecord::gone`]: crate::records::DatasetRecord::gone
 
@@ -17,17 +17,15 @@ use crate::kvtree::KvTree;
 /// What the records of all ranks say of the files of the datasets that are offered, by their ids.
 #[derive(Debug, Default)]
 pub struct LastWords {
-    /// Of these the prefix has the last word.
+    /// Of these files the prefix has the last word.
     pub left: BTreeMap<u64, BTreeSet<String>>,
-    /// These of older datasets were gone; when the prefix's file of that name was last changed.
+    /// These files of older datasets were gone, with when the prefix's file was last changed.
     gone: BTreeMap<u64, BTreeMap<String, u64>>,
 }
 
 impl LastWords {
-    /// Gathers them: whoever has one of the files may have lost his record. Collective.
-    ///
-    /// # Errors
-    /// If communication fails.
+    /// Gathers them from all ranks: whoever has one of the files may have lost his record.
+    /// Collective.
     pub fn gather(world: &dyn Comm, offered: &[Offered]) -> Result<LastWords> {
         let mut own = KvTree::new();
         for one in offered {
@@ -55,9 +53,9 @@ impl LastWords {
         Ok(all)
     }
 
-    /// Leaves to the prefix what is gone of the offered datasets; returns what is gone there, too,
-    /// if it is still what it was at the given time. A dataset as new as the one that notes it may
-    /// have made the file again. The same on all ranks.
+    /// Leaves to the prefix what is gone of the offered datasets; returns what is to go there, too,
+    /// if it was last changed at the given time. A dataset as new as the one that notes it may have
+    /// made the file again. The same on all ranks.
     pub fn heed(&mut self, offered: &[Offered]) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         for (id, names) in &self.gone {
@@ -78,8 +76,8 @@ impl LastWords {
     }
 }
 
-/// Finds the names of `gone` under which the prefix has what it had then, not what somebody has put
-/// back since; or what this start itself has `published` of these, to complete a flush.
+/// Returns the names of `gone` under which the prefix has what it had then, not what somebody has
+/// put back since; or what this start has `published` of these, to complete a flush.
 pub fn still_there(prefix: &Path, gone: &BTreeMap<String, u64>, published: &[&Offered]) -> KvTree {
     let mut there = KvTree::new();
     for (name, time) in gone {
@@ -94,7 +92,6 @@ pub fn still_there(prefix: &Path, gone: &BTreeMap<String, u64>, published: &[&Of
 
 /// Returns when the file at `path` was last changed in any way, nanoseconds since 1970; 0 if there
 /// is none. What somebody puts back under its name has another time, whatever its data's is.
-#[must_use]
 pub fn last_change(path: &Path) -> u64 {
     let Ok(found) = path.symlink_metadata() else { return 0 };
     let seconds = u64::try_from(found.ctime()).unwrap_or(0);

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-/// What is to become of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// To be done: whole in the cache, but the nodes have no room to move it.
+    /// To be done: it is whole in the cache, but the nodes have no room to move it.
     PublishFromHolders,
-    /// To be done: its files are kept beside, and get their names back; the newer one that has them
-    /// may have been found `damaged`.
-    BringBack { damaged: bool },
+    /// To be done: the files that are kept beside get their names back from a newer one, which may
+    /// have been found `damaged`.
+    BringBack {
+        damaged: bool,
+    },
     /// To be done: it is looked at, and copied into the cache if it is good.
     Fetch,
     /// To be done: it is looked at where it is.
@@ -17,67 +18,68 @@ pub(crate) enum Fate {
     /// To be done: the program begins with it where it is, and files that newer ones have changed
     /// are again as they were.
     PutBack,
-    /// The program sees it from the cache.
     Offer,
-    /// It sees it on the prefix.
     ReadInPlace,
-    /// It does not see it.
     Hide(HiddenBecause),
     /// What lies there is not ours to judge.
     Leave,
 }
 
-/// How, and what for, a dataset is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LookedFor {
     /// As a candidate; in full if the program `restarts` from it.
-    Candidate { restarts: bool },
-    /// By sizes: it is to be hidden, if it is still what it was.
+    Candidate {
+        restarts: bool,
+    },
     ToHide,
-    /// By sizes: it is to take the place of older ones in the cache.
     ToStay,
 }
 
-/// Why the program does not see a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HiddenBecause {
-    /// The user has chosen an older one.
     NewerThanChosen,
     /// An earlier start has left it; the run has `gone_on` since, so that its names may be those of
     /// newer ones.
-    Left { gone_on: bool },
-    /// It is not what was sealed.
+    Left {
+        gone_on: bool,
+    },
     Damaged,
     /// It is newer than the index's current one, which is good.
-    AfterCurrent { damaged: bool },
-    /// It is older than that one, but of a course that the run has left for good; what it shares
-    /// with the newest of its own course is seen, such as a pointer.
-    OtherCourse { own: u64 },
+    AfterCurrent {
+        damaged: bool,
+    },
+    /// It is older than the current one, but of a course that the run has left for good. What it
+    /// shares with the newest of its `own` course is seen, such as a pointer.
+    OtherCourse {
+        own: u64,
+    },
     /// A newer one is read on the prefix, and has names of it.
     OlderThan(u64),
 }
 
-/// What a look at a dataset has told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum FilesFound {
+    #[default]
+    Right,
+    Damaged,
+    /// None is left, or somebody has written all of them anew.
+    Gone,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LookResult {
-    /// It is not what it was.
-    pub fault: bool,
-    /// Nothing of it is left.
-    pub gone: bool,
-    /// Somebody has written all of it anew.
+    pub files: FilesFound,
+    /// Somebody has written all files anew, perhaps as they were.
     pub anew: bool,
-    /// Which files it has is known.
     pub has_names: bool,
-    /// It has been copied into the cache.
     pub fetched: bool,
-    /// Cached datasets that have files of its names.
     pub shares: BTreeSet<u64>,
 }
 
-/// What is to become of all of them, in the order in which it is to be done and told.
+/// What is to become of all datasets, in the order in which it is to be done and told.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct StartPlan {
-    /// By dataset; one that is not here stays as it is.
+    /// A dataset that is not here stays as it is.
     pub verdicts: Vec<(u64, Fate)>,
     /// Those whose files are what they were with them, though hidden ones may have their names.
     pub good: BTreeSet<u64>,
@@ -86,13 +88,21 @@ pub(crate) struct StartPlan {
     pub restart: u64,
 }
 
-/// What the index is to say of the one that is current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Current {
-    /// This one.
     Is(u64),
     /// None, since the run goes back to this one, which only the cache has.
     OnlyCached(u64),
+}
+
+impl FilesFound {
+    pub fn of(is_damaged: bool, is_gone: bool) -> FilesFound {
+        match (is_damaged, is_gone) {
+            (true, _) => FilesFound::Damaged,
+            (_, true) => FilesFound::Gone,
+            _ => FilesFound::Right,
+        }
+    }
 }
 
 impl Fate {
@@ -129,7 +139,6 @@ impl StartPlan {
         read.map(|(id, _)| *id).max().unwrap_or(0)
     }
 
-    /// Adds a verdict on the dataset `id`.
     pub fn say(&mut self, id: u64, verdict: Fate) {
         self.verdicts.push((id, verdict));
     }

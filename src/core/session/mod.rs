@@ -1,14 +1,13 @@
 //! The life of a launch: start, name space, datasets, agreements, the end.
 //!
 //! Each room has one owner, a struct with the state that is its own. An owner asks those of the
-//! rooms above it in this table, never one below. Methods that are collective fail when
-//! communication does.
+//! rooms above it in this table, never one below. Collective methods fail when communication does.
 //!
 //! | room | owner | job |
 //! |---|---|---|
 //! | `rank/` | `Rank` | what a rank knows of itself, and says |
 //! | `node/` | `Node` | the state, as the ranks of a node see it at once |
-//! | `report/` | `Report` | what a launch tells of itself |
+//! | `report/` | `Reporter` | what a launch tells of itself |
 //! | `stores/` | `Stores` | where a dataset lies on a node; what if there is no room |
 //! | `updates/` | `Updates` | what ranks of other nodes tell each other of names |
 //! | `contents/` | `Contents` | where names lead, and the steps that change it |

@@ -10,36 +10,39 @@ mod process;
 mod shared;
 mod storage;
 
-pub use nibbles::NibbleTables;
-pub use process::affinity::{
+pub(crate) use nibbles::NibbleTables;
+pub(crate) use process::affinity::{
     bind_thread, parent, permitted, processor_time, processors, take_short_turns,
     waited_for_processor,
 };
-pub use process::lanes::in_lanes;
+pub(crate) use process::lanes::in_lanes;
 pub use process::node::{
-    block_signals, boot_id, exit_at_once, group_id, hostname, monotonic_ms, name_of_user,
-    random_u64, send_signal, thread_id, unix_seconds, user_id, user_name,
+    block_signals, exit_at_once, hostname, send_signal, thread_id, unix_seconds, user_id,
 };
-pub use process::pause::test_pause;
-pub use process::peer::{close_inherited, has_children, identity, make_room, peer, raise};
-pub use process::planted::{Planted, plant, planted};
-pub use process::poll::{addresses, await_ready};
-pub use process::queues::has_kernel_queues;
-pub use shared::log_memory::access_log;
-pub use shared::shared_bytes::SharedBytes;
-pub use shared::shared_log::{HeardInLog, SharedLog, Telling};
-pub use storage::access::{is_denied, may_write};
-pub use storage::attributes::{
-    Attributes, clear_acl, copy_default_acl, copy_user_attributes, set_user_attributes,
-    user_attributes_at,
+pub(crate) use process::node::{
+    boot_id, group_id, monotonic_ms, name_of_user, random_u64, user_name,
 };
-pub use storage::descriptor::{
+pub(crate) use process::pause::test_pause;
+pub use process::peer::make_room;
+pub(crate) use process::peer::{close_inherited, has_children, identity, peer, raise};
+pub(crate) use process::planted::planted;
+pub use process::planted::{Planted, plant};
+pub(crate) use process::poll::{addresses, await_ready};
+pub(crate) use process::queues::has_kernel_queues;
+pub(crate) use shared::log_memory::access_log;
+pub(crate) use shared::shared_bytes::SharedBytes;
+pub(crate) use shared::shared_log::{HeardInLog, SharedLog, Telling};
+pub(crate) use storage::access::is_denied;
+pub use storage::access::may_write;
+pub use storage::attributes::{Attributes, set_user_attributes, user_attributes_at};
+pub(crate) use storage::attributes::{clear_acl, copy_default_acl, copy_user_attributes};
+pub(crate) use storage::descriptor::{
     begin_writeback, has_writers, is_locked, is_open_elsewhere, next_data, try_lock, unlock,
     will_read_in_order,
 };
-pub use storage::durable::{sync_file_system, written_out};
-pub use storage::file_limit::{BelowLimit, allow_size, below_limit};
-pub use storage::memory::{Memory, cgroup_memory_left, memory_available, room};
-pub use storage::reserve::{allocated, release_excess, reserve};
-pub use storage::secure_dir::{SecureDir, check_own_dir, secure_dir};
-pub use storage::space::{Space, space};
+pub(crate) use storage::durable::{sync_file_system, written_out};
+pub(crate) use storage::file_limit::{allow_size, below_limit};
+pub(crate) use storage::memory::{Memory, room};
+pub(crate) use storage::reserve::{allocated, release_excess, reserve};
+pub(crate) use storage::secure_dir::{check_own_dir, secure_dir};
+pub(crate) use storage::space::space;

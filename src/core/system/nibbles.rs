@@ -17,7 +17,6 @@ const SSSE3_BYTES: usize = 16;
 #[cfg(target_arch = "aarch64")]
 const NEON_BYTES: usize = 16;
 
-/// A linear map of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NibbleTables {
     low: [u8; 16],
@@ -26,7 +25,6 @@ pub struct NibbleTables {
     matrix: u64,
 }
 
-/// How the bytes are mapped; all give the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Instructions {
     Bytes,
@@ -55,24 +53,15 @@ impl NibbleTables {
         }
     }
 
-    /// Returns the image of one byte.
-    #[must_use]
-    pub fn map(&self, byte: u8) -> u8 {
+    fn map(&self, byte: u8) -> u8 {
         self.low[usize::from(byte & 15)] ^ self.high[usize::from(byte >> 4)]
     }
 
     /// Adds the image of `source` to `target`, byte by byte: `target ^= map(source)`.
-    ///
-    /// # Panics
-    /// If the lengths differ: a defect of the caller.
     pub fn add_to(&self, target: &mut [u8], source: &[u8]) {
         self.by::<true>(best(), target, source);
     }
 
-    /// Puts the image of `source` into `target`, byte by byte: `target = map(source)`.
-    ///
-    /// # Panics
-    /// As [`NibbleTables::add_to`].
     pub fn put(&self, target: &mut [u8], source: &[u8]) {
         self.by::<false>(best(), target, source);
     }
@@ -125,7 +114,6 @@ impl NibbleTables {
         }
     }
 
-    /// All whole vectors of 64 bytes.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,gfni")]
     fn gfni<const ADD: bool>(&self, target: &mut [u8], source: &[u8]) {
@@ -150,7 +138,6 @@ impl NibbleTables {
         }
     }
 
-    /// All whole vectors of 16 bytes.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "ssse3")]
     fn ssse3<const ADD: bool>(&self, target: &mut [u8], source: &[u8]) {
@@ -181,7 +168,6 @@ impl NibbleTables {
         }
     }
 
-    /// All whole vectors of 32 bytes.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn avx2<const ADD: bool>(&self, target: &mut [u8], source: &[u8]) {
@@ -215,7 +201,6 @@ impl NibbleTables {
         }
     }
 
-    /// All whole vectors of 16 bytes.
     #[cfg(target_arch = "aarch64")]
     #[target_feature(enable = "neon")]
     fn neon<const ADD: bool>(&self, target: &mut [u8], source: &[u8]) {
@@ -272,7 +257,6 @@ fn has_gfni() -> bool {
 mod tests {
     use super::*;
 
-    /// Linear, and every bit of the byte matters.
     fn rotate(byte: u8) -> u8 {
         byte.rotate_left(3) ^ byte.rotate_left(6)
     }

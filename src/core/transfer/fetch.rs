@@ -1,12 +1,9 @@
 //! A dataset of the prefix into the cache, where it is sealed anew (manual 1.1, section 11.4.7; the
-//! program flow, `scr_fetch_sync`): the restart reads at the speed of the cache, and survives
-//! another lost node.
+//! program flow, `scr_fetch_sync`).
 //!
-//! Each rank copies the files that it wrote, so that it finds them on its node; who reads a file of
-//! another node goes on to read the prefix. The copies go into a directory that no record names, so
-//! that the next start sweeps what a kill leaves. Contents are compared on the way. Only when all
-//! are right, remains of the dataset in the cache go, and it is sealed with an epoch of its own and
-//! protected on the present placement of the ranks.
+//! Each rank copies the files that it wrote into a directory that no record names, so that the next
+//! start sweeps what a kill leaves. Only when all are right, remains of the dataset in the cache
+//! go, and it is sealed with an epoch of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -37,18 +34,17 @@ use crate::system::{self, random_u64};
 pub enum Fetched {
     /// It is in the cache, protected.
     Cached(Box<Offered>),
-    /// It can only be read where it is; why.
+    /// It can only be read where it is, for this reason.
     InPlace(String),
-    /// It is not what it was when it was flushed, and the index says so from now on: what is wrong,
-    /// one sentence.
+    /// It is not what was flushed, and the index says so from now on.
     Fault(String),
 }
 
 /// Why a rank could not copy its files.
 enum Trouble {
-    /// A file is not what was flushed: one sentence.
+    /// The file is not what was flushed.
     Wrong(String),
-    /// Something that says nothing against the dataset.
+    /// The reason says nothing against the dataset.
     Unable(String),
 }
 
@@ -56,21 +52,15 @@ fn unable(error: Error) -> Trouble {
     Trouble::Unable(error.to_string())
 }
 
-/// What a rank has copied.
+/// Files with name and place; `differing` ones are not what was flushed.
 #[derive(Default)]
 struct Copied {
-    /// Name and place of what is as it was flushed.
     files: Vec<FileMeta>,
-    /// The others.
     differing: Vec<FileMeta>,
 }
 
-/// Copies dataset `id` into the store called `store` and protects it as `descriptor` says, no more
-/// than `Options::fetch_width` ranks at a time. `capacity` is this rank's share, in bytes, of what
-/// the user says that the store has. Collective; the outcome is of the same kind on all ranks.
-///
-/// # Errors
-/// Communication failed, or remains of the dataset in the cache could not be removed.
+/// Copies dataset `id` into a store of which this rank may take `capacity` bytes, and protects it
+/// as `descriptor` says. Collective; the outcome is of the same kind on all ranks.
 pub fn fetch(
     ctx: &Ctx,
     id: u64,
@@ -115,7 +105,6 @@ pub fn fetch(
     }
 }
 
-/// The first rank's sentence, on all ranks. Collective.
 fn first(ctx: &Ctx, own: Option<String>) -> Result<Option<String>> {
     let all = ctx.world.all_gather(own.unwrap_or_default().as_bytes())?;
     let first = all.iter().find(|text| !text.is_empty());
@@ -126,13 +115,11 @@ fn files_of(summary: &Summary, rank: usize) -> &[FileMeta] {
     summary.files.get(&rank).map_or(&[], Vec::as_slice)
 }
 
-/// Bytes of a rank's files that would be copied.
 fn bytes_of(summary: &Summary, rank: usize) -> u64 {
     let copied = files_of(summary, rank).iter().filter(|file| !file.on_prefix);
     copied.fold(0, |sum: u64, file| sum.saturating_add(file.size))
 }
 
-/// Why the dataset cannot be had from a cache of this launch. Local.
 fn why_not(ctx: &Ctx, summary: &Summary) -> Option<String> {
     let (ranks, size) = (summary.ranks, ctx.world.size());
     if ranks != size as u64 {
@@ -153,7 +140,7 @@ fn is_plain(path: &Path) -> bool {
     })
 }
 
-/// Bytes that this rank's part takes, redundancy included: rounded up.
+/// An upper bound of what this rank's part takes, redundancy included.
 fn bytes_needed(ctx: &Ctx, summary: &Summary, set: &RedundancySet, descriptor: &KvTree) -> u64 {
     let most = set.world_ranks.iter().map(|rank| bytes_of(summary, *rank)).max().unwrap_or(0);
     let (members, losses) = (set.world_ranks.len() as u64, set.failures as u64);
@@ -167,7 +154,7 @@ fn bytes_needed(ctx: &Ctx, summary: &Summary, set: &RedundancySet, descriptor: &
     bytes_of(summary, ctx.world.rank()).saturating_add(redundancy)
 }
 
-/// The next checkpoint needs as much beside it, or it would go to the prefix. Collective.
+/// The next checkpoint needs as much room beside it, or it would go to the prefix. Collective.
 fn why_no_room(ctx: &Ctx, (store, capacity): (&str, u64), need: u64) -> Result<Option<String>> {
     let shared = ctx.sharing.is_shared(ctx.layout.store_index(store));
     let of_node = words::all_gather(ctx.node, [need])?;
@@ -188,7 +175,6 @@ fn why_no_room(ctx: &Ctx, (store, capacity): (&str, u64), need: u64) -> Result<O
     Ok((capacity / 2 < need).then(why))
 }
 
-/// A dataset that is being fetched.
 struct From<'a> {
     ctx: &'a Ctx<'a>,
     summary: &'a Summary,
@@ -206,14 +192,12 @@ impl From<'_> {
         self.ctx.led_stores().iter().any(|led| led.name == store)
     }
 
-    /// Where the copies are until all are there: the directory of a key that no dataset has.
     fn scratch(&self) -> PathBuf {
         let key = DatasetKey { generation: u64::MAX, ..self.key().clone() };
         self.ctx.layout.open_dir(self.store, &key)
     }
 
-    /// Name and place of this rank's files; nothing is left of them if any rank has trouble.
-    /// Collective.
+    /// Nothing is left of the files if any rank has trouble. Collective.
     fn copy(&self) -> Result<std::result::Result<Vec<FileMeta>, Trouble>> {
         let ctx = self.ctx;
         let width = ctx.transfer.fetch_width;
@@ -246,18 +230,13 @@ impl From<'_> {
                 copied.differing.push(file.clone());
             } else if !file.on_prefix || source.exists() {
                 // One that the program has deleted before it was flushed is in the list, too.
-                let name = file.name.clone();
-                copied.files.push(FileMeta {
-                    name,
-                    on_prefix: file.on_prefix,
-                    ..FileMeta::default()
-                });
+                let (name, on_prefix) = (file.name.clone(), file.on_prefix);
+                copied.files.push(FileMeta { name, on_prefix, ..FileMeta::default() });
             }
         }
         Ok(copied)
     }
 
-    /// Whether the copy is what was flushed. Local.
     fn copy_file(&self, source: &Path, file: &FileMeta) -> std::result::Result<bool, Trouble> {
         let target = join_relative(&self.scratch(), &file.name).map_err(unable)?;
         let ready = target.parent().map_or(Ok(()), make_own_dir);
@@ -272,18 +251,17 @@ impl From<'_> {
         Ok(copied.bytes == file.size && (unknown || copied.crc32 == file.crc32))
     }
 
-    /// What becomes of files that are not what was flushed, of which other datasets have `theirs`:
-    /// of a pointer file that a newer one has written anew the copy that was kept is cached, if
-    /// there is one; one that somebody has changed, to choose where to begin, is read where it is,
-    /// and one that was deleted stays so. Local.
+    /// Of files that are not what was flushed: if another dataset has the name (`theirs`), the copy
+    /// that was kept is cached, if there is one; one that somebody has changed to choose where to
+    /// begin is read where it is, and one that was deleted stays so.
     fn settle(
         &self,
         copied: Copied,
         theirs: &BTreeSet<String>,
     ) -> std::result::Result<Vec<FileMeta>, Trouble> {
         let (ctx, id) = (self.ctx, self.summary.dataset.id);
-        let mut files = copied.files;
-        for file in copied.differing {
+        let Copied { mut files, differing } = copied;
+        for file in differing {
             let target = join_relative(&self.scratch(), &file.name).map_err(unable)?;
             let is_theirs = theirs.contains(&file.name);
             let is_there = join_relative(ctx.prefix, &file.name).is_ok_and(|path| path.exists());
@@ -291,16 +269,15 @@ impl From<'_> {
                 && (!is_there || is_changed(ctx.prefix, &file));
             let kept = find(ctx.prefix, id, &file).filter(|_| is_theirs);
             match &kept {
-                Some(kept) => {
-                    copy_file(kept, &target, CopyOptions::default()).map_err(unable)?;
-                }
-                None if is_theirs || is_chosen => remove_file_if_there(&target).map_err(unable)?,
+                Some(kept) => copy_file(kept, &target, CopyOptions::default()).map(drop),
+                None if is_theirs || is_chosen => remove_file_if_there(&target),
                 None => {
                     let name = &file.name;
                     let what = format!("{name} has not the content that it was flushed with");
                     return Err(Trouble::Wrong(what));
                 }
             }
+            .map_err(unable)?;
             if kept.is_some() || is_there {
                 let (name, on_prefix) = (file.name, kept.is_none());
                 files.push(FileMeta { name, on_prefix, ..FileMeta::default() });
@@ -309,14 +286,12 @@ impl From<'_> {
         Ok(files)
     }
 
-    /// Removes what the cache has of the dataset. Collective.
     fn discard(&self) -> Result<()> {
         let (id, key) = (self.summary.dataset.id, self.key());
         let chosen = |record: &DatasetRecord| record.dataset_id == id || record.key == *key;
         agree(self.ctx.world, discard(self.ctx, &chosen, &|_| false))
     }
 
-    /// The copies become a dataset. Collective.
     fn seal(
         &self,
         files: Vec<FileMeta>,
@@ -338,7 +313,7 @@ impl From<'_> {
             set,
             descriptor,
         };
-        let prepared = prepare(ctx, request, &|action| action().map(|()| true))?;
+        let prepared = prepare(ctx, request, None, &|action| action().map(|()| true))?;
         commit(ctx, &prepared, true)?;
         Ok(Offered {
             id: dataset.id,

@@ -349,7 +349,7 @@ pub fn prepare_if(
         set: &set,
         descriptor: &descriptor,
     };
-    cache::prepare(ctx, request, if_untouched)
+    cache::prepare(ctx, request, None, if_untouched)
 }
 
 /// Writes and seals a checkpoint.
@@ -381,7 +381,7 @@ pub fn seal_files(ctx: &Ctx, key: &DatasetKey, id: u64, files: &[(&str, &str)]) 
         set: &set,
         descriptor: &descriptor,
     };
-    let prepared = cache::prepare(ctx, request, &|action| action().map(|()| true)).unwrap();
+    let prepared = cache::prepare(ctx, request, None, &|action| action().map(|()| true)).unwrap();
     cache::commit(ctx, &prepared, true).unwrap();
 }
 

@@ -77,7 +77,7 @@ impl Dataset {
             set: &set,
             descriptor: &descriptor,
         };
-        let prepared = cache::prepare(ctx, request, &|action| action().map(|()| true))?;
+        let prepared = cache::prepare(ctx, request, None, &|action| action().map(|()| true))?;
         cache::commit(ctx, &prepared, true)
     }
 

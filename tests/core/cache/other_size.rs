@@ -229,7 +229,7 @@ fn seal_in_sets(cluster: &Cluster, ranks: usize, nodes: usize) {
                 set: &set,
                 descriptor: &descriptor,
             };
-            let prepared = cache::prepare(&ctx, request, &|action| action().map(|()| true))?;
+            let prepared = cache::prepare(&ctx, request, None, &|action| action().map(|()| true))?;
             cache::commit(&ctx, &prepared, true)
         });
         sealed.into_iter().for_each(|result| result.unwrap());

@@ -55,7 +55,7 @@ fn seal(ctx: &cache::Ctx, dataset: &Dataset) {
         set: &set,
         descriptor: &descriptor,
     };
-    let prepared = cache::prepare(ctx, request, &|action| action().map(|()| true)).unwrap();
+    let prepared = cache::prepare(ctx, request, None, &|action| action().map(|()| true)).unwrap();
     cache::commit(ctx, &prepared, true).unwrap();
 }
 

@@ -89,7 +89,7 @@ impl Node {
                     told.push(format!("{outcome:?}"));
                 };
                 let pause = Duration::from_millis(5);
-                serve_transfers(&self.settings, &self.environment, "test", pause, &mut tell)
+                serve_transfers(&self.settings, &self.environment, pause, &mut tell)
             });
             // It has to end also if the body fails.
             let body = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&looks)));

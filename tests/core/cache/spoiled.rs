@@ -57,7 +57,7 @@ fn seal_as(
         set: &set,
         descriptor: &descriptor,
     };
-    let prepared = cache::prepare(ctx, request, &|action| action().map(|()| true)).unwrap();
+    let prepared = cache::prepare(ctx, request, None, &|action| action().map(|()| true)).unwrap();
     cache::commit(ctx, &prepared, confirmed).unwrap();
 }
 

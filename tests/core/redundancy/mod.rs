@@ -6,6 +6,7 @@
 mod golden;
 mod killed;
 mod partner;
+mod parts;
 mod pieces;
 mod random;
 mod reed_solomon;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scr_core::cache::Claim;
+use scr_core::cache::{Claim, Marks};
 use scr_core::machine::{DatasetKey, Knowledge};
 use scr_core::records;
 
@@ -31,10 +31,8 @@ impl Content {
     pub const GARBAGE: Content = Content { launch: u32::MAX, step: 0, stage: Stage::Torn };
 }
 
-/// Files by name.
 pub type Files = BTreeMap<String, Content>;
 
-/// A rank's durable record of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub id: u64,
@@ -47,7 +45,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// The record of a first open.
     pub fn open() -> Record {
         Record { id: 0, number: 0, epoch: 0, prepared: false, files: Vec::new() }
     }
@@ -69,7 +66,6 @@ pub type Sealed = (DatasetKey, u64);
 /// A dataset on a rank.
 pub type Part = (usize, DatasetKey);
 
-/// A node.
 #[derive(Debug, Clone, Default)]
 pub struct Node {
     pub records: BTreeMap<Part, Record>,
@@ -85,7 +81,6 @@ pub struct Node {
     pub trusted: BTreeMap<DatasetKey, u64>,
 }
 
-/// The redundancy scheme of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
     Single,
@@ -101,7 +96,6 @@ pub struct Journal {
     pub staged: Vec<Files>,
 }
 
-/// All that is durable.
 #[derive(Debug, Clone)]
 pub struct Cluster {
     pub scheme: Scheme,
@@ -132,7 +126,6 @@ impl Cluster {
         }
     }
 
-    /// The node of a rank.
     pub fn node(&mut self, rank: usize) -> &mut Node {
         let node = self.node_of[rank];
         &mut self.nodes[node]
@@ -159,13 +152,11 @@ impl Cluster {
         (right != rank && self.scheme != Scheme::Single).then_some(right)
     }
 
-    /// A node dies with all it holds.
     pub fn lose(&mut self, node: usize) {
         self.nodes[node] = Node::default();
         self.lost.insert(node);
     }
 
-    /// The rank's own record.
     pub fn own_record(&self, rank: usize, key: &DatasetKey) -> Option<&Record> {
         let part = (rank, key.clone());
         self.nodes.iter().find_map(|node| node.records.get(&part))
@@ -245,9 +236,11 @@ impl Cluster {
             owner,
             holder: owner,
             prepared: record.prepared && record.id != 0,
-            confirmed: marked(&self.nodes[node].confirmed),
-            offered: marked(&self.nodes[node].offered),
-            trusted: marked(&self.nodes[node].trusted),
+            marks: Marks {
+                confirmed: marked(&self.nodes[node].confirmed),
+                offered: marked(&self.nodes[node].offered),
+                trusted: marked(&self.nodes[node].trusted),
+            },
             present: true,
             intact: true,
             encodings: Vec::new(),
@@ -293,7 +286,6 @@ impl Cluster {
         Some(copy.files.clone())
     }
 
-    /// Removes all traces of a dataset.
     pub fn remove(&mut self, key: &DatasetKey) {
         for node in &mut self.nodes {
             node.records.retain(|(_, other), _| other != key);

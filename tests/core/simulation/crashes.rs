@@ -3,7 +3,6 @@
 use super::job::{Sim, trace};
 
 impl Sim {
-    /// Something dies: all processes, one of them, or nodes.
     pub fn crash(&mut self) {
         if let Some(rank) = self.victim.take().filter(|_| self.rng.u8(..4) > 0) {
             self.lose_node(self.cluster.node_of[rank]);

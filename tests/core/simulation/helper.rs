@@ -3,7 +3,6 @@
 use super::job::{Sim, Task, trace};
 
 impl Sim {
-    /// The helper threads look now and then.
     pub fn helpers(&mut self) {
         for rank in 0..self.ranks.len() {
             let own = &self.ranks[rank];
@@ -16,7 +15,6 @@ impl Sim {
         }
     }
 
-    /// The helper thread copies overdue files to the PFS.
     fn helper_step(&mut self, rank: usize) {
         let now_ms = self.clock_ms;
         for overdue in self.ranks[rank].machine.overdue(now_ms) {

@@ -47,7 +47,6 @@ pub struct Collective {
     pub missing: usize,
 }
 
-/// What a rank is doing.
 #[derive(Debug, Clone)]
 pub enum Task {
     /// Its program's next operation.
@@ -76,7 +75,6 @@ pub enum OpenFile {
     Passed,
 }
 
-/// A rank of a launch.
 pub struct Rank {
     pub machine: Machine,
     pub ops: VecDeque<Op>,
@@ -112,7 +110,6 @@ pub enum Moment {
     Published,
 }
 
-/// When something dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
     Never,
@@ -122,19 +119,16 @@ pub enum Crash {
     At(Moment, u32),
 }
 
-/// How a launch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Normal,
     Crash,
 }
 
-/// The whole simulation.
 pub struct Sim {
     pub rng: Rng,
     pub style: Style,
     pub cluster: Cluster,
-    /// By series.
     pub truth: Vec<Truth>,
     pub launch: u32,
     pub ranks: Vec<Rank>,
@@ -142,10 +136,8 @@ pub struct Sim {
     pub collectives: Vec<Collective>,
     pub clock_ms: u64,
     pub fault: Option<Fault>,
-    /// One line for each event, if wanted.
     pub trace: Option<Vec<String>>,
     pub confirmed: u64,
-    /// When the launch is to crash.
     pub crash: Crash,
     /// The rank at whose moment it does.
     pub victim: Option<usize>,
@@ -196,7 +188,6 @@ impl Sim {
         Ok(())
     }
 
-    /// Whether the collective that the rank is in has all its ranks.
     fn complete(&self, rank: usize) -> bool {
         let at = self.ranks[rank].passed;
         self.collectives.get(at).is_some_and(|collective| collective.missing == 0)
@@ -210,7 +201,6 @@ impl Sim {
         parts.cloned().collect()
     }
 
-    /// The maximum of the words that the ranks gave.
     pub fn leave_max(&mut self, rank: usize) -> i64 {
         let parts = self.leave(rank);
         let words = parts.iter().map(|part| match part {
@@ -234,7 +224,6 @@ impl Sim {
         }
     }
 
-    /// The rank's main thread can move.
     fn can_move(&self, rank: usize) -> bool {
         match self.ranks[rank].task {
             Task::Finished => false,
@@ -256,7 +245,6 @@ impl Sim {
         }
     }
 
-    /// Runs the launch to its end or its crash.
     pub fn run(&mut self) -> Checked<End> {
         let count = self.ranks.len();
         let (mut last_gasps, mut crashed_ms) = (None, u64::MAX);
@@ -326,7 +314,6 @@ impl Sim {
         }
     }
 
-    /// One micro-step of the rank's main thread.
     fn main_step(&mut self, rank: usize) -> Checked {
         self.ranks[rank].machine.called_by(1);
         self.hear_neighbour(rank);

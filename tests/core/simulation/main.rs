@@ -87,7 +87,6 @@ const ASIDE_EVERY: u64 = 5;
 /// Of so many schedules one throws files away in checkpoints that are not complete.
 const DISCARDS_EVERY: u64 = 7;
 
-/// What a schedule came to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Summary {
     launches: u64,
@@ -103,7 +102,6 @@ impl Summary {
     }
 }
 
-/// Runs one schedule in the style that the environment asks for.
 fn schedule(
     seed: u64,
     fault: Option<Fault>,
@@ -113,7 +111,6 @@ fn schedule(
     schedule_in(wish.as_deref().unwrap_or_default(), seed, fault, trace)
 }
 
-/// Runs one schedule in the style `wish`.
 fn schedule_in(
     wish: &str,
     seed: u64,

@@ -68,7 +68,6 @@ impl Sim {
         }
     }
 
-    /// What the PFS has of a checkpoint.
     fn on_prefix(&self, series: &Series, id: &str) -> Files {
         let mut files = self.cluster.pfs.clone();
         files.retain(|name, _| series.belongs(name, id));
@@ -123,7 +122,6 @@ impl Sim {
         Ok(())
     }
 
-    /// The rank's node is lost, with what its record said.
     fn is_lost(&self, rank: usize) -> bool {
         self.cluster.lost.contains(&self.cluster.node_of[rank])
     }
@@ -242,7 +240,6 @@ impl Sim {
         }
     }
 
-    /// The checkpoint that a pointer file names is there.
     fn check_named(&self, series: &Series, pointer: Content, visible: &Files) -> Checked {
         let mut files = visible.clone();
         files.retain(|name, _| series.belongs(name, &pointer.step.to_string()));

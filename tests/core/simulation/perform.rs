@@ -20,7 +20,6 @@ pub fn waits(step: &Step, stage: u32) -> bool {
 }
 
 impl Sim {
-    /// One micro-step of a step.
     pub fn perform(&mut self, rank: usize, step: Step, stage: u32) -> Checked {
         match step.clone() {
             Step::Encode(plan) => return self.encode(rank, step, &plan.key, stage),
@@ -84,7 +83,6 @@ impl Sim {
         Ok(())
     }
 
-    /// What the rank says in a conference.
     pub fn report(&mut self, rank: usize, entropy: u64) -> Report {
         let able = self.style.aside && self.rng.u8(..8) > 0;
         let machine = &mut self.ranks[rank].machine;
@@ -105,7 +103,6 @@ impl Sim {
         Part::Encode(files, self.names(rank, key))
     }
 
-    /// Encoding begins beside the program.
     fn encode(&mut self, rank: usize, step: Step, key: &DatasetKey, stage: u32) -> Checked {
         if stage == 0 {
             let own = if self.rng.u8(..40) == 0 { Outcome::Failed } else { Outcome::Done };
@@ -329,7 +326,6 @@ impl Sim {
         (key.clone(), epoch)
     }
 
-    /// This rank's files of a dataset that are in cache.
     fn cached_files(&mut self, rank: usize, key: &DatasetKey) -> Files {
         let planned = self.ranks[rank].machine.seal_files(key);
         let held = self.cluster.node(rank).files.get(&(rank, key.clone()));

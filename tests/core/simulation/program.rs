@@ -9,7 +9,6 @@ use super::series::{series_of, temporary};
 use super::style::Op;
 
 impl Sim {
-    /// Carries out one operation on files.
     pub fn file_op(&mut self, rank: usize, op: Op) -> Checked {
         match op {
             Op::Write(file) => {
@@ -31,7 +30,6 @@ impl Sim {
         Ok(())
     }
 
-    /// The checkpoint that a rank is writing.
     fn step_of(&self, rank: usize) -> u32 {
         self.ranks[rank].next_step - 1
     }
@@ -164,7 +162,6 @@ impl Sim {
         self.write(rank, &file.name, whole);
     }
 
-    /// The program unlinks a file that it sees.
     pub fn delete(&mut self, rank: usize, file: &FileRef) {
         let Some(seen) = self.ranks[rank].sees.remove(&file.name) else { return };
         self.truth[file.series].deleted.insert(file.name.clone());

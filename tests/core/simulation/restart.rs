@@ -27,12 +27,10 @@ impl Restored {
 }
 
 impl Sim {
-    /// Starts the first launch.
     pub fn first_launch(&mut self) {
         self.start(&RestartDecision::default(), &[], &Files::new(), 0);
     }
 
-    /// Everything from the crash to the start of the next launch.
     pub fn restart(&mut self) -> Checked {
         if let Some(journal) = self.cluster.journal.take() {
             journal.staged.into_iter().for_each(|files| self.cluster.pfs.extend(files));
@@ -221,7 +219,6 @@ impl Sim {
         }
     }
 
-    /// Starts the ranks of a launch.
     fn start(
         &mut self,
         decision: &RestartDecision,

@@ -12,20 +12,17 @@ use super::style::Op;
 /// Names of a program's series, in order; all files of one lie in the directory of its name.
 pub const NAMES: [&str; 3] = ["ckpt", "dump", "data"];
 
-/// The series that a file belongs to.
 pub fn series_of(name: &str) -> usize {
     let head = name.split('/').next();
     NAMES.iter().position(|known| Some(*known) == head).unwrap_or(NAMES.len())
 }
 
-/// The rank that writes a file.
 pub fn owner(name: &str) -> usize {
     let last = name.rsplit('/').next().unwrap_or(name);
     let digits = last.strip_prefix('r').and_then(|last| last.split('.').next());
     digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-/// The temporary name of a file.
 pub fn temporary(file: &FileRef) -> FileRef {
     let (name, masked) = (format!("{}.tmp", file.name), format!("{}.tmp", file.masked));
     FileRef { name, masked, ..file.clone() }
@@ -38,16 +35,13 @@ fn is_thrown_away(step: u32) -> bool {
 /// What a program does with its older checkpoints.
 #[derive(Debug, Clone, Copy)]
 pub struct Clean {
-    /// Checkpoints it keeps.
     pub keep: u32,
     /// It deletes before the new one is complete.
     pub early: bool,
 }
 
-/// A series.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// Its place in the program's list.
     pub index: usize,
     pub rule: SeriesConfig,
     /// It is written in one of so many steps, first in this one.
@@ -164,12 +158,10 @@ impl Series {
         (self.threaded, self.pause_ms, self.moves) = (true, 2, false);
     }
 
-    /// Whether the step writes it.
     pub fn is_due(&self, step: u32) -> bool {
         step >= self.first && (step - self.first).is_multiple_of(self.every)
     }
 
-    /// A file of a checkpoint.
     pub fn file(&self, rank: usize, step: u32, file: u32) -> FileRef {
         let last = format!("r{rank}.{file}");
         if self.rule.has_id {
@@ -182,7 +174,6 @@ impl Series {
         }
     }
 
-    /// The file that is written just once.
     fn params(&self, rank: usize, step: u32) -> Option<FileRef> {
         (self.params && rank == 0 && step == self.first).then(|| self.bare("params"))
     }
@@ -201,7 +192,6 @@ impl Series {
         (simple && self.writers[rank]).then(|| self.file(rank, step, self.files))
     }
 
-    /// Whether the name is that of a file that was thrown away.
     pub fn is_discarded(&self, name: &str) -> bool {
         let step: u32 = self.id(name).parse().unwrap_or(1);
         let extra = self.extra(owner(name), step).filter(|_| is_thrown_away(step));
@@ -218,7 +208,6 @@ impl Series {
         FileRef { series: self.index, id, name, masked, temporary: false }
     }
 
-    /// The name with its id masked.
     pub fn masked(&self, name: &str) -> String {
         match self.id(name) {
             "" => name.to_string(),
@@ -235,7 +224,6 @@ impl Series {
         }
     }
 
-    /// `latest`.
     pub fn pointer_name(&self) -> String {
         self.bare("latest").name
     }

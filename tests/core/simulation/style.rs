@@ -19,13 +19,20 @@ pub enum Op {
     Close(String, bool),
     /// Write a temporary file, close it, rename it to its final name; a matched temporary name is
     /// known to belong to the dataset, another lies on the PFS.
-    WriteAside { file: FileRef, matched: bool },
+    WriteAside {
+        file: FileRef,
+        matched: bool,
+    },
     /// Rank 0 renames the directory of this checkpoint: from now on it has its final name.
-    Move { series: usize, step: u32 },
-    /// Unlink, if the program sees the file.
+    Move {
+        series: usize,
+        step: u32,
+    },
     Delete(FileRef),
     /// A blocking collective.
-    Sync { constructor: bool },
+    Sync {
+        constructor: bool,
+    },
     /// Computation, up to so many milliseconds.
     Pause(u64),
     /// A pause of rank 0 for which the others wait.
@@ -40,13 +47,10 @@ pub enum Op {
     Await(u32),
     /// Hand operations to a background thread.
     Spawn(Vec<Op>),
-    /// Wait for it.
     Join,
-    /// MPI_Finalize.
     Finalize,
 }
 
-/// A program.
 #[derive(Debug, Clone)]
 pub struct Style {
     /// A restart goes on from the newest checkpoint of the first one.
@@ -108,7 +112,6 @@ impl Style {
         self.series.iter().map(|series| series.rule.clone()).collect()
     }
 
-    /// The series that this step writes.
     pub fn due(&self, step: u32) -> impl Iterator<Item = &Series> {
         self.series.iter().filter(move |series| series.is_due(step))
     }

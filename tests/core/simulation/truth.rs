@@ -29,7 +29,6 @@ impl Called {
     }
 }
 
-/// What the program wrote of a series.
 #[derive(Debug, Clone, Default)]
 pub struct Truth {
     /// What each checkpoint consists of when all ranks have written it: the files of its id, or
@@ -46,7 +45,6 @@ pub struct Truth {
     /// What the program saw of all series when a dataset of this one was found to have been left
     /// alone for long.
     pub trusted: BTreeMap<Sealed, Files>,
-    /// Names that the program has deleted.
     pub deleted: BTreeSet<String>,
     /// What it has thrown away before its checkpoint was complete.
     pub discarded: Files,
@@ -57,12 +55,10 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// A launch starts with these files.
     pub fn start(&mut self, base: Files) {
         self.base = base;
     }
 
-    /// A dataset is called complete, if it is not yet.
     pub fn call(&mut self, called: Called) {
         if self.called.iter().all(|known| known.sealed() != called.sealed()) {
             let at = self.called.partition_point(|known| known.id <= called.id);
@@ -70,7 +66,6 @@ impl Truth {
         }
     }
 
-    /// The files of a checkpoint.
     pub fn files(&self, checkpoint: Checkpoint) -> Files {
         self.checkpoints.get(&checkpoint).cloned().unwrap_or_default()
     }

@@ -16,6 +16,7 @@ pub fn files_of(rank: usize) -> Vec<FileMeta> {
         mode: 0o640,
         mtime_seconds: 1_298_896_656,
         mtime_nanoseconds: 999_999_999 - rank as i64,
+        part: None,
         on_prefix: false,
         attributes: Default::default(),
     };

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::Path;
 
-use scr_core::cache::{Catalog, CatalogEntry, Claim, Encoding, NodeCatalog, Verdict, decide};
+use scr_core::cache::{
+    Catalog, CatalogEntry, Claim, Encoding, Marks, NodeCatalog, Verdict, decide,
+};
 use scr_core::machine::{
     DatasetKey, FileRef, Intent, Machine, MachineConfig, Outcome, Placement, Report, SeriesConfig,
     Step, SyncKind, WORDS,
@@ -151,9 +153,7 @@ fn restart(ranks: usize, _: &Path) -> Work {
             owner: rank,
             holder: rank,
             prepared: true,
-            confirmed: true,
-            offered: false,
-            trusted: false,
+            marks: Marks { confirmed: true, ..Marks::default() },
             present: true,
             intact: true,
             encodings: vec![Encoding { number: 0, set, protected: true }],

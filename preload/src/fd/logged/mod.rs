@@ -138,22 +138,23 @@ pub(crate) unsafe fn begin_at(fd: c_int, at: *const off_t) -> LoggedCall {
 }
 
 impl LoggedCall {
-    /// Ends the call, which has written so many bytes, or has failed.
+    /// Ends the call, which has written `done` bytes, or has failed.
     #[inline]
-    pub(crate) fn wrote(self, done: ssize_t) {
+    pub(crate) fn wrote(self, done: ssize_t) -> ssize_t {
         if let Some(one) = self.0.filter(|_| done > 0) {
             if one.at != WritePlace::Place && one.log.traits() & trait_bit::APPENDS != 0 {
                 one.log.mark(trait_bit::UNSEEN); // the kernel appends all the same
             }
             let (start, end) = one.bytes(done as off_t);
-            add(one.log, Deed::Write, mpi_io::writes(), start, end);
+            add(one.log, Deed::Write, mpi_io::place(), start, end);
         }
+        done
     }
 
     /// Ends the call, which has read so many of the bytes that it was to, or has failed. One that
     /// gets fewer hears where the file ends.
     #[inline]
-    pub(crate) fn read(self, wanted: usize, done: ssize_t) {
+    pub(crate) fn read(self, wanted: usize, done: ssize_t) -> ssize_t {
         if let Some(one) = self.0.filter(|_| done >= 0) {
             let (start, end) = one.bytes(done as off_t);
             let within = mpi_io::reads();
@@ -165,6 +166,7 @@ impl LoggedCall {
                 add(one.log, Deed::Size, within, 0, end);
             }
         }
+        done
     }
 }
 
@@ -188,34 +190,37 @@ impl UnderWay {
     }
 }
 
-/// Notes that a call has told the size of the file.
+/// Returns `result`; if that is 0, the call has told how long the file is.
 #[inline]
-pub(crate) fn asked(fd: c_int, size: off_t) {
-    if let Some(log) = of(fd) {
-        add(log, Deed::Size, mpi_io::place(), 0, size);
+pub(crate) fn asked(result: c_int, fd: c_int, size: impl FnOnce() -> off_t) -> c_int {
+    if let Some(log) = of(fd).filter(|_| result == 0) {
+        add(log, Deed::Size, mpi_io::place(), 0, size());
     }
+    result
 }
 
-/// Notes that a call has made the file so long.
+/// The same of one that has made the file so long.
 #[inline]
-pub(crate) fn cut(fd: c_int, length: off_t) {
-    if let Some(log) = of(fd) {
+pub(crate) fn cut(result: c_int, fd: c_int, length: off_t) -> c_int {
+    if let Some(log) = of(fd).filter(|_| result == 0) {
         add(log, Deed::Cut, Within::Nothing, 0, length);
     }
+    result
 }
 
-/// Notes that a call has made the file at least so long.
+/// The same of one that has made it at least so long.
 #[inline]
-pub(crate) fn grown(fd: c_int, length: off_t) {
-    if let Some(log) = of(fd) {
+pub(crate) fn grown(result: c_int, fd: c_int, length: off_t) -> c_int {
+    if let Some(log) = of(fd).filter(|_| result == 0) {
         add(log, Deed::Grow, Within::Nothing, 0, length);
     }
+    result
 }
 
 /// Notes that these bytes may be read, or will be written, without another call.
 pub(crate) fn will(fd: c_int, deed: Deed, start: off_t, bytes: usize) {
     if let Some(log) = of(fd) {
-        let within = if deed == Deed::Write { mpi_io::writes() } else { mpi_io::reads() };
+        let within = if deed == Deed::Write { mpi_io::place() } else { mpi_io::reads() };
         let end = start.saturating_add(off_t::try_from(bytes).unwrap_or(off_t::MAX));
         add(log, deed, within, start, end);
     }

@@ -53,14 +53,9 @@ impl Drop for WriteCall {
     }
 }
 
-/// Where the thread is.
+/// Where the thread is that writes.
 pub(super) fn place() -> Within {
     CALL.with(Cell::get)
-}
-
-/// Where the thread is, which writes.
-pub(super) fn writes() -> Within {
-    place()
 }
 
 /// Where the thread is, which reads: what it writes before it has left the call is told from what
@@ -81,17 +76,17 @@ mod tests {
 
     #[test]
     fn what_a_call_writes_after_it_has_read_is_told_apart() {
-        assert_eq!((reads(), writes()), (Within::Nothing, Within::Nothing));
+        assert_eq!((reads(), place()), (Within::Nothing, Within::Nothing));
         {
             let _one = WriteCall::enter(Within::Write);
-            assert_eq!(writes(), Within::Write);
-            assert_eq!((reads(), writes()), (Within::Sieve, Within::Sieve));
+            assert_eq!(place(), Within::Write);
+            assert_eq!((reads(), place()), (Within::Sieve, Within::Sieve));
         }
-        assert_eq!(writes(), Within::Nothing);
+        assert_eq!(place(), Within::Nothing);
     }
 
     #[test]
-    fn a_name_tells_who_writes() {
+    fn a_name_tells_who_place() {
         for (name, kind) in [
             ("MPI_File_read_at_all\0", Within::Nothing),
             ("PMPI_File_iwrite_at\0", Within::Write),

@@ -57,10 +57,8 @@ unsafe fn lio_listio(
     unsafe { real(mode, blocks, count, event) }
 }
 
-/// Makes sure that the file may change and that there is room; false: it may not, errno is set.
-///
-/// # Safety
-/// `block` is a valid control block.
+/// The file must be allowed to change, and have room. False: errno is set. Safety: `block` is a
+/// valid control block.
 unsafe fn prepare(block: *const aiocb) -> bool {
     // SAFETY: the caller's promise.
     let (fd, offset, bytes) =
@@ -73,15 +71,12 @@ unsafe fn prepare(block: *const aiocb) -> bool {
     true
 }
 
-/// Notes that a block will be read.
-///
-/// # Safety
-/// `block` is a valid control block.
+/// Safety: `block` is a valid control block.
 unsafe fn note_read(block: *const aiocb) {
     // SAFETY: the caller's promise.
-    unsafe {
-        logged::will((*block).aio_fildes, Deed::Read, (*block).aio_offset, (*block).aio_nbytes)
-    }
+    let (fd, offset, bytes) =
+        unsafe { ((*block).aio_fildes, (*block).aio_offset, (*block).aio_nbytes) };
+    logged::will(fd, Deed::Read, offset, bytes);
 }
 
 unsafe fn aio_read(real: AioWrite, block: *mut aiocb) -> c_int {
@@ -92,7 +87,7 @@ unsafe fn aio_read(real: AioWrite, block: *mut aiocb) -> c_int {
     }
 }
 
-/// Their results: what failed all the same makes the dataset invalid.
+/// What failed all the same makes the dataset invalid.
 unsafe fn aio_error(real: AioError, block: *const c_void) -> c_int {
     // SAFETY: the program's own call; a control block begins with its descriptor.
     let (code, fd) = unsafe { (real(block), *block.cast::<c_int>()) };

@@ -9,7 +9,7 @@ use crate::fd::handle::{Outcome, handle};
 use crate::fd::lazy::{wake_beyond, wake_descriptor};
 use crate::fd::open_files::Released;
 use crate::fd::release::{fresh, report, take_back};
-use crate::hooks::family::interpose;
+use crate::hooks::family::{interpose, made};
 use crate::hooks::files::unseen_mappings;
 use crate::signal::guard;
 use crate::{fd::failing_store, fd::in_order, fd::open_files, fd::reuse, fd::stream_writes};
@@ -17,9 +17,6 @@ use crate::{fd::failing_store, fd::in_order, fd::open_files, fd::reuse, fd::stre
 type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
 type CloseFrom = unsafe extern "C-unwind" fn(c_int);
 type CloseRange = unsafe extern "C-unwind" fn(c_uint, c_uint, c_int) -> c_int;
-type Dup = unsafe extern "C-unwind" fn(c_int) -> c_int;
-type Dup2 = unsafe extern "C-unwind" fn(c_int, c_int) -> c_int;
-type Dup3 = unsafe extern "C-unwind" fn(c_int, c_int, c_int) -> c_int;
 type Fcntl = unsafe extern "C-unwind" fn(c_int, c_int, ...) -> c_int;
 
 interpose! {
@@ -27,14 +24,18 @@ interpose! {
     plain [close_range](first: c_uint, last: c_uint, flags: c_int) -> c_int
         = CloseRange => close_range;
     plain [closefrom](low: c_int) -> () = CloseFrom => closefrom;
-    plain [dup](fd: c_int) -> c_int = Dup => dup;
-    plain [dup2, __dup2](from: c_int, to: c_int) -> c_int = Dup2 => dup2;
-    plain [dup3](from: c_int, to: c_int, flags: c_int) -> c_int = Dup3 => dup3;
     cancellable [fcntl, fcntl64, __fcntl](fd: c_int, command: c_int, argument: usize) -> c_int
         = Fcntl => fcntl;
 }
 
-/// Tells whether an error of close(2) means that data were lost.
+made! {
+    plain [dup](fd: c_int) -> c_int = |real| copied(fd, || real(fd));
+    plain [dup2, __dup2](from: c_int, to: c_int) -> c_int
+        = |real| copied_onto(from, to, || real(from, to));
+    plain [dup3](from: c_int, to: c_int, flags: c_int) -> c_int
+        = |real| copied_onto(from, to, || real(from, to, flags));
+}
+
 pub(super) fn loses_data(code: c_int) -> bool {
     matches!(code, libc::EIO | libc::ENOSPC | libc::EDQUOT)
 }
@@ -51,8 +52,8 @@ unsafe fn close(real: Close, fd: c_int) -> c_int {
     done.unwrap_or_else(|| unsafe { real(fd) })
 }
 
-/// Tells the engine of a descriptor that was closed, with this result: what its store could not
-/// make durable goes to the PFS. Returns what the program is told. Guard held.
+/// Returns what the program is told; what its store could not make durable goes to the PFS. Guard
+/// held.
 pub(super) fn ended(
     table: &Engine,
     released: Released,
@@ -70,8 +71,7 @@ pub(super) fn ended(
     if report(table, [released]) && kept { Ok(0) } else { result }
 }
 
-/// Tells the engine what `fd`, which is about to be closed, has written, if that was followed from
-/// the file's start to its end. Guard held.
+/// Looks at an `fd` that is about to be closed. Guard held.
 pub(super) fn tell_whole(table: &Engine, fd: c_int) {
     let Some(whole) = in_order::finish(fd) else { return };
     if let Some(claim) = open_files::claim(fd)
@@ -81,10 +81,8 @@ pub(super) fn tell_whole(table: &Engine, fd: c_int) {
     }
 }
 
-/// Closes a tracked descriptor by `call`. `None` if it is not tracked: nothing was done.
-///
-/// The claim is given up first: once the real call has returned, the number can belong to another
-/// thread's new file.
+/// Returns `None` if `fd` is not tracked: nothing was done. The claim is given up first: once the
+/// real call has returned, the number can belong to another thread's new file.
 pub(super) fn close_tracked(
     fd: c_int,
     call: impl FnOnce() -> Result<c_int, c_int>,
@@ -140,21 +138,6 @@ unsafe fn closefrom(real: CloseFrom, low: c_int) {
     done.unwrap_or_else(|| unsafe { real(low) });
 }
 
-unsafe fn dup(real: Dup, fd: c_int) -> c_int {
-    // SAFETY: the program's own call.
-    copied(fd, || unsafe { real(fd) })
-}
-
-unsafe fn dup2(real: Dup2, from: c_int, to: c_int) -> c_int {
-    // SAFETY: the program's own call.
-    copied_onto(from, to, || unsafe { real(from, to) })
-}
-
-unsafe fn dup3(real: Dup3, from: c_int, to: c_int, flags: c_int) -> c_int {
-    // SAFETY: the program's own call.
-    copied_onto(from, to, || unsafe { real(from, to, flags) })
-}
-
 unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_int {
     // SAFETY: the argument is passed on in the width of a register, as it came.
     let call = || unsafe { real(fd, command, argument) };
@@ -168,7 +151,6 @@ unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_in
     }
 }
 
-/// A new descriptor, made by `call`, is a copy of `from`.
 fn copied(from: c_int, call: impl Fn() -> c_int) -> c_int {
     if !open_files::may_hold(from) {
         return fresh(call());
@@ -180,6 +162,7 @@ fn copied(from: c_int, call: impl Fn() -> c_int) -> c_int {
                 Err(code) => return Outcome::Fail(code),
             };
             report(&active.table, before);
+            stream_writes::watch_standard(to);
             if wake_beyond(&active.table, to) {
                 return Outcome::Done(to);
             }
@@ -191,7 +174,7 @@ fn copied(from: c_int, call: impl Fn() -> c_int) -> c_int {
     done.unwrap_or_else(call)
 }
 
-/// `to` is replaced by a copy of `from`; whatever `to` was is closed by the call.
+/// The call closes whatever `to` was.
 fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
     if from == to || !(open_files::may_hold(from) || open_files::may_hold(to)) {
         return call();
@@ -205,9 +188,7 @@ fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
             match open_files::copy(from, || checked(call())) {
                 Ok((to, before)) => {
                     report(&active.table, before);
-                    if to <= libc::STDERR_FILENO && open_files::may_hold(to) {
-                        stream_writes::watch(); // a stream of the program may be on it
-                    }
+                    stream_writes::watch_standard(to);
                     Outcome::Done(to)
                 }
                 Err(code) => Outcome::Fail(code),
@@ -217,7 +198,7 @@ fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
     done.unwrap_or_else(call)
 }
 
-/// What a real call returned; must follow it at once.
+/// It must follow the real call at once.
 fn checked(result: c_int) -> Result<c_int, c_int> {
     if result < 0 { Err(guard::errno()) } else { Ok(result) }
 }

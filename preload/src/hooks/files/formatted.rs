@@ -8,7 +8,6 @@ use crate::base::real::Symbol;
 use crate::hooks::files::intent::may_change;
 use crate::signal::guard;
 
-/// What the hook jumps to; 0 if the call has failed, errno is set.
 fn ready(symbol: &Symbol, fd: c_int) -> usize {
     let Some(address) = symbol.next() else {
         guard::set_errno(libc::ENOSYS);

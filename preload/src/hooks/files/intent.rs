@@ -1,22 +1,19 @@
-//! A descriptor that could write and has only read so far: it is open on a sealed copy, and gets a
-//! copy of its own before its first change (docs/internals/handles.md). What a forked child or
-//! asynchronous I/O write passes no hook, so those are woken when the descriptor is handed over,
-//! and so are those that get a stream: its buffer is filled before it is written.
+//! A descriptor that could write and has only read so far is open on a sealed copy, and gets a copy
+//! of its own before its first change (docs/internals/handles.md). What passes no hook (a forked
+//! child, asynchronous I/O, streams, whose buffers are filled first) has it woken beforehand.
 
 use std::ffi::c_int;
 
 use crate::{fd::changes, fd::in_order, fd::open_files};
 
-/// Has `fd` replaced if it is lazy, and follows it no more; to be asked before every change through
-/// `fd` that has no end to be seen; see [`changes::begin`] for the others. False: it is impossible,
-/// errno is set.
+/// Prepares a change through `fd` that has no end to be seen; see [`changes::begin`] for the
+/// others. `fd` is followed no more. False: the change is impossible, errno is set.
 #[inline]
 pub(super) fn may_change(fd: c_int) -> bool {
     in_order::stop(fd);
     may_be_changed(fd)
 }
 
-/// Does what [`may_change`] does for changes that will be seen.
 #[inline]
 pub(super) fn may_be_changed(fd: c_int) -> bool {
     !open_files::is_lazy(fd) || changes::wake(fd).unwrap_or(true)

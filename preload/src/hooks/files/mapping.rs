@@ -1,7 +1,6 @@
-//! Shared mappings: a file can be written through memory long after its descriptor was closed.
-//!
-//! A shared mapping of a writable tracked descriptor holds the token until it is unmapped, whatever
-//! its protection, since mprotect can make it writable.
+//! Shared mappings: a file can be written through memory long after its descriptor was closed. So
+//! one of a writable tracked descriptor holds the token until it is unmapped, whatever its
+//! protection, since mprotect can make it writable.
 
 use std::ffi::{c_int, c_void};
 

@@ -19,7 +19,7 @@ use crate::hooks::below::{below_prefix, below_prefix_for};
 use crate::hooks::family::interpose;
 use crate::hooks::files::unseen_mappings;
 use crate::path::question::Question;
-use crate::{engine, fd::identity, fd::in_order, fd::reuse, signal::guard};
+use crate::{engine, fd::identity, fd::in_order, fd::reuse, fd::stream_writes, signal::guard};
 
 type Open = unsafe extern "C-unwind" fn(*const c_char, c_int, ...) -> c_int;
 type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c_int;
@@ -39,23 +39,14 @@ interpose! {
 }
 
 unsafe fn open(real: Open, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
-    // SAFETY: the arguments are the program's, or a path of ours in their place.
-    unsafe {
-        open_any(AT_FDCWD, path, flags, mode, |to| match to {
-            Some(to) => real(to.as_ptr(), flags, mode),
-            None => real(path, flags, mode),
-        })
-    }
+    // SAFETY: the program's arguments, or an absolute path of ours in place of its own; here and
+    // below.
+    unsafe { open_any(AT_FDCWD, path, flags, mode, |path| real(path, flags, mode)) }
 }
 
 unsafe fn open_2(real: Open, path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: as in `open`; the fortified form has no mode.
-    unsafe {
-        open_any(AT_FDCWD, path, flags, 0, |to| match to {
-            Some(to) => real(to.as_ptr(), flags),
-            None => real(path, flags),
-        })
-    }
+    unsafe { open_any(AT_FDCWD, path, flags, 0, |path| real(path, flags)) }
 }
 
 unsafe fn openat(
@@ -66,46 +57,32 @@ unsafe fn openat(
     mode: mode_t,
 ) -> c_int {
     // SAFETY: as in `open`.
-    unsafe {
-        open_any(dirfd, path, flags, mode, |to| match to {
-            Some(to) => real(AT_FDCWD, to.as_ptr(), flags, mode),
-            None => real(dirfd, path, flags, mode),
-        })
-    }
+    unsafe { open_any(dirfd, path, flags, mode, |path| real(dirfd, path, flags, mode)) }
 }
 
 unsafe fn openat_2(real: OpenAt, dirfd: c_int, path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: as in `open_2`.
-    unsafe {
-        open_any(dirfd, path, flags, 0, |to| match to {
-            Some(to) => real(AT_FDCWD, to.as_ptr(), flags),
-            None => real(dirfd, path, flags),
-        })
-    }
+    unsafe { open_any(dirfd, path, flags, 0, |path| real(dirfd, path, flags)) }
 }
 
 unsafe fn creat(real: Creat, path: *const c_char, mode: mode_t) -> c_int {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
     // SAFETY: as in `open`.
-    unsafe {
-        open_any(AT_FDCWD, path, flags, mode, |to| match to {
-            Some(to) => real(to.as_ptr(), mode),
-            None => real(path, mode),
-        })
-    }
+    unsafe { open_any(AT_FDCWD, path, flags, mode, |path| real(path, mode)) }
 }
 
-/// Answers that one open may get: where the file was, where it has gone, the PFS.
+/// The file is asked for where it was, where it has gone, and on the PFS.
 const ASKS_MAX: usize = 3;
 
-/// The body of all: `call` makes the real call on another path, or on the program's.
 unsafe fn open_any(
     dirfd: c_int,
     path: *const c_char,
     flags: c_int,
     mode: mode_t,
-    call: impl Fn(Option<&CStr>) -> c_int,
+    real: impl Fn(*const c_char) -> c_int,
 ) -> c_int {
+    let own = path;
+    let call = |to: Option<&CStr>| real(to.map_or(own, CStr::as_ptr));
     if !concerns_files(flags) {
         // SAFETY: `path` is what the program gave for a C string.
         let done = unsafe { open_handle(dirfd, path, flags, &call) };
@@ -144,10 +121,7 @@ unsafe fn open_any(
     done.unwrap_or_else(|| fresh(call(None)))
 }
 
-/// Tells whether the kernel refuses the open: it creates no file with a slash behind its name,
-/// whatever is there.
-///
-/// # Safety
+/// Knows that the kernel creates no file with a slash behind its name, whatever is there. Safety:
 /// `path` is null or a C string.
 pub(super) unsafe fn is_refused(path: *const c_char, flags: c_int) -> bool {
     // SAFETY: the caller's promise.
@@ -156,10 +130,7 @@ pub(super) unsafe fn is_refused(path: *const c_char, flags: c_int) -> bool {
         && unsafe { CStr::from_ptr(path) }.to_bytes().ends_with(b"/")
 }
 
-/// Finds the name by which a descriptor's own name has to be opened.
-///
-/// # Safety
-/// `path` is null or a C string.
+/// Finds the name behind a descriptor's own name. Safety: `path` is null or a C string.
 pub(in crate::hooks) unsafe fn name_behind(path: *const c_char, flags: c_int) -> Option<CString> {
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY || flags & libc::O_TRUNC != 0;
     if !writes || path.is_null() || engine::active().is_none() {
@@ -169,7 +140,7 @@ pub(in crate::hooks) unsafe fn name_behind(path: *const c_char, flags: c_int) ->
     identity::number_in(unsafe { CStr::from_ptr(path) }.to_bytes()).and_then(identity::name_behind)
 }
 
-/// Opens a directory or a path handle: never tracked, but what is seen under the name decides.
+/// A directory or a path handle is never tracked, but what is seen under the name decides.
 unsafe fn open_handle(
     dirfd: c_int,
     path: *const c_char,
@@ -191,13 +162,12 @@ unsafe fn open_handle(
     unsafe { below_prefix(-1, dirfd, path, job) }
 }
 
-/// Directories, nameless files and mere path handles are never routed.
 fn concerns_files(flags: c_int) -> bool {
     flags & libc::O_TMPFILE != libc::O_TMPFILE && flags & (libc::O_DIRECTORY | libc::O_PATH) == 0
 }
 
-/// Opens a located path as the engine says: `call` returns the result and its descriptor, or an
-/// errno. `None`: the real call without tracking, outside of our work. Guard held.
+/// Opens by `call`, which returns the result and its descriptor, or an errno. `None`: the real call
+/// without tracking, outside of our work. Guard held.
 pub(super) fn open_below<T>(
     mut question: Question,
     flags: c_int,
@@ -224,8 +194,7 @@ fn may_stay(table: &scr_abi::Engine, fd: c_int) -> bool {
     wake_beyond(table, fd) && (!unseen() || wake_descriptor(table, fd))
 }
 
-/// Has `fd`, which the program has opened just now, write over a file that is no longer needed, if
-/// the engine has one for it. Guard held.
+/// `fd`, just opened, is to write over a file that is no longer needed. Guard held.
 fn write_over(table: &scr_abi::Engine, fd: c_int, flags: c_int) {
     let claim = open_files::claim(fd).filter(|claim| claim.writable && !claim.lazy);
     let Some(claim) = claim.filter(|_| reuse::fits(fd, flags)) else { return };
@@ -237,14 +206,13 @@ fn write_over(table: &scr_abi::Engine, fd: c_int, flags: c_int) {
     }
 }
 
-/// Finds the log of a token.
 fn log_of(table: &scr_abi::Engine, token: u64) -> Option<Log> {
     let log = if token & TOKEN_LOGGED == 0 { std::ptr::null() } else { (table.log)(token) };
     // SAFETY: null, or a log that stays as long as the process.
     unsafe { log.as_ref() }.map(Log)
 }
 
-/// Asks once and opens; the first part says whether the engine has another answer by now.
+/// The first part of the result says whether the engine has another answer by now.
 fn open_as_told<T>(
     question: &mut Question,
     flags: c_int,
@@ -282,6 +250,7 @@ fn open_as_told<T>(
                 let claim = Claim { token, writable, lazy, log };
                 let stale = open_files::attach(*fd, claim);
                 report(table, stale);
+                stream_writes::watch_standard(*fd);
                 let begun = Moment::now();
                 let fits = (table.opened)(token, *fd, 0) == 0;
                 if !fits {

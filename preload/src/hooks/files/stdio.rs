@@ -37,10 +37,10 @@ interpose! {
     cancellable [fclose, _IO_fclose](stream: *mut FILE) -> c_int = Fclose => fclose;
 }
 
-/// Permissions of a file that fopen(3) creates, before the umask.
+/// The umask is applied to these permissions.
 const MODE: libc::mode_t = 0o666;
 
-/// open(2)'s flags for a mode of fopen(3), as glibc reads it.
+/// Reads the mode as glibc does.
 fn flags_of(mode: &CStr) -> Option<c_int> {
     let mode = mode.to_bytes();
     let mut flags = match mode.first()? {
@@ -70,17 +70,15 @@ unsafe fn fopen(real: Fopen, path: *const c_char, mode: *const c_char) -> *mut F
     }
 }
 
-/// Notes that a stream was made on `fd`. Guard held.
 fn attach_stream(fd: c_int, stream: *mut FILE) {
     logged::mark(fd, trait_bit::UNSEEN);
     open_files::attach_stream(fd, stream as usize);
     stream_writes::watch();
-    if !stream_writes::are_seen() {
+    if !open_files::streams_are_seen() {
         in_order::stop(fd);
     }
 }
 
-/// A stream that is not tracked; see [`fresh`].
 unsafe fn fresh_stream(stream: *mut FILE) -> *mut FILE {
     if !stream.is_null() && engine::active().is_some() {
         // SAFETY: an open stream.
@@ -89,7 +87,7 @@ unsafe fn fresh_stream(stream: *mut FILE) -> *mut FILE {
     stream
 }
 
-/// Opens by `call`; `undo` closes a stream that the program must not get.
+/// `undo` closes a stream that the program must not get.
 unsafe fn open_stream<T>(
     path: *const c_char,
     mode: *const c_char,
@@ -136,8 +134,8 @@ unsafe fn open_stream<T>(
     unsafe { below_prefix_for(std::ptr::null_mut(), AT_FDCWD, path, flags, open) }
 }
 
-/// The descriptor is the same and stays tracked; the stream is remembered, since what it buffers is
-/// written when the process ends at the latest.
+/// The descriptor stays tracked; the stream is remembered, since what it buffers is written when
+/// the process ends at the latest.
 unsafe fn fdopen(real: Fdopen, fd: c_int, mode: *const c_char) -> *mut FILE {
     let _unsafe = handlers::unsafe_call();
     // SAFETY: the program's own call and string.
@@ -199,11 +197,8 @@ unsafe fn freopen(
     }
 }
 
-/// Flushes a stream and gives up its descriptor before it is reopened: freopen(3) does not tell of
-/// what it could not write.
-///
-/// # Safety
-/// `stream` is an open stream.
+/// freopen(3) does not tell of what it could not write, so that is flushed before. Safety: `stream`
+/// is open.
 unsafe fn give_up(stream: *mut FILE) {
     // SAFETY: the caller's promise.
     let fd = unsafe { libc::fileno(stream) };
@@ -270,7 +265,7 @@ unsafe fn fclose(real: Fclose, stream: *mut FILE) -> c_int {
     done.unwrap_or_else(|| unsafe { real(stream) })
 }
 
-/// Closes every stream, inside of libc; the descriptors of those that we know are given up after.
+/// libc closes every stream inside; the descriptors of those that we know are given up after.
 unsafe fn fcloseall(real: Fcloseall) -> c_int {
     let _unsafe = handlers::unsafe_call();
     if engine::active().is_some() && !guard::inside() {

@@ -13,10 +13,8 @@ use crate::base::lock::{GENERATIONS, Lock};
 use crate::fd::release::report;
 use crate::{fd::open_files, signal::guard};
 
-/// What [`are_seen`] has found last.
 static HIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// Mappings that hold a token because of [`claim_before_close`].
 static CLAIMED: Lock<Vec<Region>> = Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
 
 thread_local! {
@@ -24,7 +22,6 @@ thread_local! {
     static REACHED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A shared mapping of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Region {
     start: usize,
@@ -32,12 +29,10 @@ struct Region {
     file: (libc::dev_t, libc::ino_t),
 }
 
-/// Notes that the hook of mmap was called without a length.
 pub(super) fn reached() {
     let _ = REACHED.try_with(|reached| reached.set(true));
 }
 
-/// Finds out whether the program's mappings reach our hook.
 pub(in crate::hooks) fn are_seen() -> bool {
     let code = guard::errno();
     let _ = REACHED.try_with(|reached| reached.set(false));
@@ -50,15 +45,13 @@ pub(in crate::hooks) fn are_seen() -> bool {
     seen
 }
 
-/// Tells whether the file of `fd` cannot be changed by mappings that pass unseen.
 pub(super) fn cannot_change(fd: c_int) -> bool {
     // SAFETY: system call on numbers only.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     flags & libc::O_ACCMODE == libc::O_WRONLY || are_seen()
 }
 
-/// Claims the token of `fd`, which is about to be closed, for the mappings of its file: they hold
-/// it from now on. Guard held.
+/// Has the mappings of its file hold the token of `fd`, which is about to be closed. Guard held.
 pub(super) fn claim_before_close(table: &Engine, fd: c_int) {
     if !HIDDEN.load(Ordering::Relaxed) {
         return;
@@ -78,7 +71,6 @@ pub(super) fn claim_before_close(table: &Engine, fd: c_int) {
     }
 }
 
-/// Gives up the tokens of mappings that are no more. Guard held.
 pub(in crate::hooks) fn sweep(table: &Engine) {
     if !HIDDEN.load(Ordering::Relaxed) || CLAIMED.lock().is_empty() {
         return;
@@ -112,13 +104,12 @@ fn identity(fd: c_int) -> Option<(libc::dev_t, libc::ino_t)> {
     Some((found.st_dev, found.st_ino))
 }
 
-/// All shared mappings of this process.
 fn shared_regions() -> Vec<Region> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines().filter_map(shared_region).collect()
 }
 
-/// A line of `/proc/self/maps`: `start-end rwxs offset major:minor inode path`.
+/// A line is `start-end rwxs offset major:minor inode path`.
 fn shared_region(line: &str) -> Option<Region> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;

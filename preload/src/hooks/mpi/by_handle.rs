@@ -1,9 +1,7 @@
-//! MPI functions that a program takes from a handle: Python's ctypes and cffi, Julia, plug-in
-//! hosts. A look-up in the handle of libmpi does not come by this library, so such a program gets
-//! ours here.
-//!
-//! All other look-ups go on as if nobody were in between: whose RTLD_NEXT or RTLD_DEFAULT it is,
-//! libc tells by the address to which the call returns, so dlsym is not called but jumped to.
+//! MPI functions that a program takes from a handle (ctypes, cffi, Julia, plug-in hosts): a look-up
+//! in the handle of libmpi does not come by this library, so such a program gets ours here. For all
+//! other look-ups dlsym is jumped to: libc tells by the return address whose RTLD_NEXT or
+//! RTLD_DEFAULT it is.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::num::NonZeroUsize;
@@ -22,16 +20,14 @@ unsafe extern "C" {
 /// Versions under which libc, or libdl before it, has dlsym; the older ones stay.
 const VERSIONS: [&CStr; 3] = [c"GLIBC_2.34", c"GLIBC_2.2.5", c"GLIBC_2.17"];
 
-/// Where a look-up goes on; in two registers.
+/// The structure is returned in two registers.
 #[repr(C)]
 struct Way {
-    /// What it finds; 0: that is for the next one to say.
+    /// 0 means that the next one is to say.
     found: usize,
-    /// The next dlsym.
     next: usize,
 }
 
-/// The look-up of the name that the program passes.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
@@ -52,7 +48,6 @@ unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_v
     )
 }
 
-/// As above.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
@@ -85,8 +80,8 @@ extern "C" fn way(handle: *mut c_void, name: *const c_char) -> Way {
     Way { found: found.map_or(0, NonZeroUsize::get), next }
 }
 
-/// Our function of that name, if it would call the very one that is asked for: not that of another
-/// MPI, or of a tool.
+/// Our function, if it would call the very one that is asked for: not that of another MPI, or of a
+/// tool.
 fn ours(handle: *mut c_void, name: &CStr) -> Option<NonZeroUsize> {
     let own = real::resolving(|| {
         let own = own_function(name)?;
@@ -116,7 +111,7 @@ fn own_function(name: &CStr) -> Option<NonZeroUsize> {
     (found.dli_fbase == own.dli_fbase).then_some(NonZeroUsize::new(address)?)
 }
 
-/// The dlsym behind ours: libc's, or that of a tool.
+/// The next one is libc's, or that of a tool.
 fn next_dlsym() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let known = NEXT.load(Ordering::Relaxed);
@@ -141,7 +136,6 @@ fn next_dlsym() -> usize {
     next
 }
 
-/// Stands in where the loader has no dlsym.
 extern "C" fn nothing(_handle: *mut c_void, _name: *const c_char) -> *mut c_void {
     std::ptr::null_mut()
 }

@@ -1,9 +1,7 @@
-//! The MPI entry points that matter, each under its `MPI_` and its `PMPI_` name.
-//!
-//! `MPI_X` forwards to the next `MPI_X`, `PMPI_X` to the next `PMPI_X`, so that tools preloaded
-//! before or after us see what they would see without us. Arguments travel as register-wide
-//! integers: no MPI header, no data of libmpi, no difference between MPIs. Everything that
-//! MPI calls while a hooked call is under way has depth above zero and does not count.
+//! The MPI entry points that matter. `MPI_X` forwards to the next `MPI_X`, `PMPI_X` to the next
+//! `PMPI_X`, so that preloaded tools see what they would see without us. Arguments travel as
+//! register-wide integers: no MPI header, no difference between MPIs. What MPI calls while a hooked
+//! call is under way does not count.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +17,7 @@ use crate::{
     path::memory, signal::handlers,
 };
 
-/// MPI_ERR_OTHER of MPICH; merely nonzero elsewhere. Returned for a function that no library has.
+/// This is MPICH's value; elsewhere it is merely nonzero.
 const ERR_OTHER: c_int = 15;
 
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -27,27 +25,24 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 /// Exports one MPI function under both names. `before` runs when the program calls it, not when MPI
 /// calls itself; its arguments are an array of register-wide integers.
 macro_rules! mpi {
-    ($( ($name:literal, $c:ident, $p:ident, $($arg:ident)*) => $before:expr; )+) => {
+    ($( ($c:ident, $p:ident, $($arg:ident)*) => $before:expr; )+) => {
         $(
-            $crate::hooks::mpi::calls::mpi_one! {
-                concat!("MPI_", $name, "\0"), $c, $($arg)* => $before
-            }
-            $crate::hooks::mpi::calls::mpi_one! {
-                concat!("PMPI_", $name, "\0"), $p, $($arg)* => $before
-            }
+            $crate::hooks::mpi::calls::mpi_one! { $c ($($arg)*) => $before }
+            $crate::hooks::mpi::calls::mpi_one! { $p ($($arg)*) => $before }
         )+
     };
 }
 
 macro_rules! mpi_one {
-    ($symbol:expr, $name:ident, $($arg:ident)* => $before:expr) => {
+    ($name:ident ($($arg:ident)*) => $before:expr) => {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         unsafe extern "C-unwind" fn $name($($arg: usize),*) -> core::ffi::c_int {
+            const NAME: &str = concat!(stringify!($name), "\0");
             static SYMBOL: $crate::base::real::Symbol =
-                $crate::base::real::Symbol::new($crate::hooks::mpi::calls::c_string($symbol));
+                $crate::base::real::Symbol::new($crate::hooks::mpi::calls::c_string(NAME));
             let Some(address) = SYMBOL.next_or_private() else {
-                return $crate::hooks::mpi::calls::missing($symbol);
+                return $crate::hooks::mpi::calls::missing(NAME);
             };
             // SAFETY: the next definition of the function of this name takes these arguments, each
             // passed in a register or an 8-byte slot whatever its C type, and returns an int.
@@ -59,7 +54,7 @@ macro_rules! mpi_one {
                     ) -> core::ffi::c_int,
                 >(address.get());
                 const KIND: scr_abi::accesses::Within =
-                    $crate::fd::logged::WriteCall::kind($symbol);
+                    $crate::fd::logged::WriteCall::kind(NAME);
                 let call = || {
                     let _writes = (KIND as u8 > 0)
                         .then(|| $crate::fd::logged::WriteCall::enter(KIND));
@@ -74,86 +69,71 @@ macro_rules! mpi_one {
 
 pub(super) use {mpi, mpi_one};
 
-/// What a hooked call does besides the call.
 pub(super) enum Role {
-    /// MPI_Init, MPI_Init_thread.
     Init,
-    /// MPI_Session_init.
     Session,
-    /// Makes a communicator of a session's ranks.
     OfSession,
-    /// MPI_Finalize.
     Finalize,
-    /// Synchronises a communicator, which is this argument.
+    /// The call synchronises a communicator, which is this argument.
     Sync(usize, c_int),
-    /// Worth a note to the engine.
     Note(c_int),
-    /// MPI_File_open; which arguments are the communicator and the name.
+    /// These arguments are the communicator and the name.
     FileOpen(usize, usize),
-    /// Any other call of MPI-IO.
     File,
-    /// Only its depth matters.
+    /// What MPI calls inside of any other call does not count.
     Depth,
 }
 
 mpi! {
-    ("Init", MPI_Init, PMPI_Init, argc argv) => Role::Init;
-    ("Init_thread", MPI_Init_thread, PMPI_Init_thread, argc argv required provided) => Role::Init;
-    ("Session_init", MPI_Session_init, PMPI_Session_init, info handler session) => Role::Session;
-    ("Comm_create_from_group", MPI_Comm_create_from_group, PMPI_Comm_create_from_group,
+    (MPI_Init, PMPI_Init, argc argv) => Role::Init;
+    (MPI_Init_thread, PMPI_Init_thread, argc argv required provided) => Role::Init;
+    (MPI_Session_init, PMPI_Session_init, info handler session) => Role::Session;
+    (MPI_Comm_create_from_group, PMPI_Comm_create_from_group,
         group tag info handler new) => Role::OfSession;
-    ("Finalize", MPI_Finalize, PMPI_Finalize,) => Role::Finalize;
+    (MPI_Finalize, PMPI_Finalize,) => Role::Finalize;
     // The other ranks are killed at whatever they do: nothing can be agreed on any more, and one
     // rank's part of a checkpoint, if published, would be in a restart's way. What is sealed stays.
-    ("Abort", MPI_Abort, PMPI_Abort, comm code) => Role::Depth;
-    ("Barrier", MPI_Barrier, PMPI_Barrier, comm) => Role::Sync(0, sync_kind::BARRIER);
-    ("Allreduce", MPI_Allreduce, PMPI_Allreduce, send receive count datatype op comm)
+    (MPI_Abort, PMPI_Abort, comm code) => Role::Depth;
+    (MPI_Barrier, PMPI_Barrier, comm) => Role::Sync(0, sync_kind::BARRIER);
+    (MPI_Allreduce, PMPI_Allreduce, send receive count datatype op comm)
         => Role::Sync(5, sync_kind::COLLECTIVE);
-    ("Alltoall", MPI_Alltoall, PMPI_Alltoall, send scount stype receive rcount rtype comm)
+    (MPI_Alltoall, PMPI_Alltoall, send scount stype receive rcount rtype comm)
         => Role::Sync(6, sync_kind::COLLECTIVE);
-    ("Alltoallv", MPI_Alltoallv, PMPI_Alltoallv,
-        send scounts sdispls stype receive rcounts rdispls rtype comm)
+    (MPI_Alltoallv, PMPI_Alltoallv, send scounts sdispls stype receive rcounts rdispls rtype comm)
         => Role::Sync(8, sync_kind::COLLECTIVE);
-    ("Alltoallw", MPI_Alltoallw, PMPI_Alltoallw,
-        send scounts sdispls stypes receive rcounts rdispls rtypes comm)
+    (MPI_Alltoallw, PMPI_Alltoallw, send scounts sdispls stypes receive rcounts rdispls rtypes comm)
         => Role::Sync(8, sync_kind::COLLECTIVE);
-    ("Allgather", MPI_Allgather, PMPI_Allgather, send scount stype receive rcount rtype comm)
+    (MPI_Allgather, PMPI_Allgather, send scount stype receive rcount rtype comm)
         => Role::Sync(6, sync_kind::COLLECTIVE);
-    ("Allgatherv", MPI_Allgatherv, PMPI_Allgatherv,
-        send scount stype receive rcounts displs rtype comm)
+    (MPI_Allgatherv, PMPI_Allgatherv, send scount stype receive rcounts displs rtype comm)
         => Role::Sync(7, sync_kind::COLLECTIVE);
-    ("Reduce_scatter", MPI_Reduce_scatter, PMPI_Reduce_scatter,
+    (MPI_Reduce_scatter, PMPI_Reduce_scatter,
         send receive counts datatype op comm) => Role::Sync(5, sync_kind::COLLECTIVE);
-    ("Reduce_scatter_block", MPI_Reduce_scatter_block, PMPI_Reduce_scatter_block,
+    (MPI_Reduce_scatter_block, PMPI_Reduce_scatter_block,
         send receive count datatype op comm) => Role::Sync(5, sync_kind::COLLECTIVE);
-    ("Comm_dup", MPI_Comm_dup, PMPI_Comm_dup, comm new)
+    (MPI_Comm_dup, PMPI_Comm_dup, comm new) => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    (MPI_Comm_dup_with_info, PMPI_Comm_dup_with_info, comm info new)
         => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Comm_dup_with_info", MPI_Comm_dup_with_info, PMPI_Comm_dup_with_info, comm info new)
+    (MPI_Comm_split, PMPI_Comm_split, comm color key new) => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    (MPI_Comm_split_type, PMPI_Comm_split_type, comm kind key info new)
         => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Comm_split", MPI_Comm_split, PMPI_Comm_split, comm color key new)
+    (MPI_Comm_create, PMPI_Comm_create, comm group new) => Role::Sync(0, sync_kind::CONSTRUCTOR);
+    (MPI_Cart_create, PMPI_Cart_create, comm ndims dims periods reorder new)
         => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Comm_split_type", MPI_Comm_split_type, PMPI_Comm_split_type, comm kind key info new)
-        => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Comm_create", MPI_Comm_create, PMPI_Comm_create, comm group new)
-        => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Cart_create", MPI_Cart_create, PMPI_Cart_create, comm ndims dims periods reorder new)
-        => Role::Sync(0, sync_kind::CONSTRUCTOR);
-    ("Comm_spawn", MPI_Comm_spawn, PMPI_Comm_spawn,
-        command argv maxprocs info root comm intercomm errcodes)
+    (MPI_Comm_spawn, PMPI_Comm_spawn, command argv maxprocs info root comm intercomm errcodes)
         => Role::Note(event::DYNAMIC_PROCESSES);
-    ("Comm_spawn_multiple", MPI_Comm_spawn_multiple, PMPI_Comm_spawn_multiple,
+    (MPI_Comm_spawn_multiple, PMPI_Comm_spawn_multiple,
         count commands argvs maxprocs infos root comm intercomm errcodes)
         => Role::Note(event::DYNAMIC_PROCESSES);
-    ("Comm_connect", MPI_Comm_connect, PMPI_Comm_connect, port info root comm new)
+    (MPI_Comm_connect, PMPI_Comm_connect, port info root comm new)
         => Role::Note(event::DYNAMIC_PROCESSES);
-    ("Comm_accept", MPI_Comm_accept, PMPI_Comm_accept, port info root comm new)
+    (MPI_Comm_accept, PMPI_Comm_accept, port info root comm new)
         => Role::Note(event::DYNAMIC_PROCESSES);
-    ("Comm_join", MPI_Comm_join, PMPI_Comm_join, fd new) => Role::Note(event::DYNAMIC_PROCESSES);
-    ("Intercomm_merge", MPI_Intercomm_merge, PMPI_Intercomm_merge, intercomm high new)
+    (MPI_Comm_join, PMPI_Comm_join, fd new) => Role::Note(event::DYNAMIC_PROCESSES);
+    (MPI_Intercomm_merge, PMPI_Intercomm_merge, intercomm high new)
         => Role::Note(event::DYNAMIC_PROCESSES);
 }
 
-/// Returns a name from `concat!`, with its NUL.
 pub(super) const fn c_string(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {
         Ok(name) => name,
@@ -161,7 +141,6 @@ pub(super) const fn c_string(name: &'static str) -> &'static CStr {
     }
 }
 
-/// Says that a function of MPI was called that no loaded library has.
 pub(super) fn missing(symbol: &str) -> c_int {
     message::complain(
         messages::MPI_FUNCTION_MISSING,
@@ -170,7 +149,7 @@ pub(super) fn missing(symbol: &str) -> c_int {
     ERR_OTHER
 }
 
-/// Runs `call`, and what `role` asks for if the program itself made the call.
+/// Plays `role` only if the program itself made the call.
 pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_int) -> c_int {
     let Some(caller) = Caller::of_mpi() else { return call() };
     reuse::settle(); // other ranks may hear of the file by this call
@@ -226,7 +205,6 @@ fn note(what: c_int, path: Option<&CStr>) {
     }
 }
 
-/// Returns the canonical name of what MPI-IO is about to open, if it lies below the prefix.
 fn note_file_open(comm: usize, name: usize) -> Option<CString> {
     let active = engine::active()?;
     let name = name as *const c_char;
@@ -246,7 +224,6 @@ fn note_file_open(comm: usize, name: usize) -> Option<CString> {
     Some(path)
 }
 
-/// The real MPI_Init, then the engine.
 fn initialise(call: impl FnOnce() -> c_int) -> c_int {
     let _depth = MpiDepth::enter();
     let result = call();

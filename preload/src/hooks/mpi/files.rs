@@ -1,87 +1,75 @@
-//! MPI-IO: the collectives that it calls inside itself pass our hooks and must not count.
-//!
-//! Only the depth matters here, and the name of the file at its open: what else MPI-IO opens
-//! inside its calls is its own (locks, trials of them, shared file pointers beside the file). The
-//! arguments are register-wide integers as in [`super::calls`]; their number is all that differs.
+//! MPI-IO: what it calls and opens inside itself passes our hooks and must not count. So only the
+//! depth matters, and the name of the file at its open. As in [`super::calls`] arguments are
+//! register-wide integers.
 
-use super::calls::{Role, mpi};
+use super::calls::{Role, mpi, mpi_one};
+
+macro_rules! of_a_file {
+    ($( $arguments:tt $($c:ident $p:ident),+; )+) => { $( $(
+        mpi_one! { $c $arguments => Role::File }
+        mpi_one! { $p $arguments => Role::File }
+    )+ )+ };
+}
 
 mpi! {
-    ("File_open", MPI_File_open, PMPI_File_open, comm name amode info file) => Role::FileOpen(0, 1);
-    ("File_close", MPI_File_close, PMPI_File_close, file) => Role::File;
-    ("File_sync", MPI_File_sync, PMPI_File_sync, file) => Role::File;
-    ("File_delete", MPI_File_delete, PMPI_File_delete, file a) => Role::File;
-    ("File_get_atomicity", MPI_File_get_atomicity, PMPI_File_get_atomicity, file a) => Role::File;
-    ("File_get_info", MPI_File_get_info, PMPI_File_get_info, file a) => Role::File;
-    ("File_get_position", MPI_File_get_position, PMPI_File_get_position, file a) => Role::File;
-    ("File_get_position_shared", MPI_File_get_position_shared, PMPI_File_get_position_shared,
-        file a)
-        => Role::File;
-    ("File_get_size", MPI_File_get_size, PMPI_File_get_size, file a) => Role::File;
-    ("File_preallocate", MPI_File_preallocate, PMPI_File_preallocate, file a) => Role::File;
-    ("File_set_atomicity", MPI_File_set_atomicity, PMPI_File_set_atomicity, file a) => Role::File;
-    ("File_set_info", MPI_File_set_info, PMPI_File_set_info, file a) => Role::File;
-    ("File_set_size", MPI_File_set_size, PMPI_File_set_size, file a) => Role::File;
-    ("File_read_all_end", MPI_File_read_all_end, PMPI_File_read_all_end, file a b) => Role::File;
-    ("File_read_at_all_end", MPI_File_read_at_all_end, PMPI_File_read_at_all_end, file a b)
-        => Role::File;
-    ("File_read_ordered_end", MPI_File_read_ordered_end, PMPI_File_read_ordered_end, file a b)
-        => Role::File;
-    ("File_seek", MPI_File_seek, PMPI_File_seek, file a b) => Role::File;
-    ("File_seek_shared", MPI_File_seek_shared, PMPI_File_seek_shared, file a b) => Role::File;
-    ("File_write_all_end", MPI_File_write_all_end, PMPI_File_write_all_end, file a b)
-        => Role::File;
-    ("File_write_at_all_end", MPI_File_write_at_all_end, PMPI_File_write_at_all_end, file a b)
-        => Role::File;
-    ("File_write_ordered_end", MPI_File_write_ordered_end, PMPI_File_write_ordered_end, file a b)
-        => Role::File;
-    ("File_read_all_begin", MPI_File_read_all_begin, PMPI_File_read_all_begin, file a b c)
-        => Role::File;
-    ("File_read_ordered_begin", MPI_File_read_ordered_begin, PMPI_File_read_ordered_begin,
-        file a b c)
-        => Role::File;
-    ("File_write_all_begin", MPI_File_write_all_begin, PMPI_File_write_all_begin, file a b c)
-        => Role::File;
-    ("File_write_ordered_begin", MPI_File_write_ordered_begin, PMPI_File_write_ordered_begin,
-        file a b c)
-        => Role::File;
-    ("File_get_view", MPI_File_get_view, PMPI_File_get_view, file a b c d) => Role::File;
-    ("File_iread", MPI_File_iread, PMPI_File_iread, file a b c d) => Role::File;
-    ("File_iread_all", MPI_File_iread_all, PMPI_File_iread_all, file a b c d) => Role::File;
-    ("File_iread_shared", MPI_File_iread_shared, PMPI_File_iread_shared, file a b c d)
-        => Role::File;
-    ("File_iwrite", MPI_File_iwrite, PMPI_File_iwrite, file a b c d) => Role::File;
-    ("File_iwrite_all", MPI_File_iwrite_all, PMPI_File_iwrite_all, file a b c d) => Role::File;
-    ("File_iwrite_shared", MPI_File_iwrite_shared, PMPI_File_iwrite_shared, file a b c d)
-        => Role::File;
-    ("File_read", MPI_File_read, PMPI_File_read, file a b c d) => Role::File;
-    ("File_read_all", MPI_File_read_all, PMPI_File_read_all, file a b c d) => Role::File;
-    ("File_read_at_all_begin", MPI_File_read_at_all_begin, PMPI_File_read_at_all_begin,
-        file a b c d)
-        => Role::File;
-    ("File_read_ordered", MPI_File_read_ordered, PMPI_File_read_ordered, file a b c d)
-        => Role::File;
-    ("File_read_shared", MPI_File_read_shared, PMPI_File_read_shared, file a b c d) => Role::File;
-    ("File_write", MPI_File_write, PMPI_File_write, file a b c d) => Role::File;
-    ("File_write_all", MPI_File_write_all, PMPI_File_write_all, file a b c d) => Role::File;
-    ("File_write_at_all_begin", MPI_File_write_at_all_begin, PMPI_File_write_at_all_begin,
-        file a b c d)
-        => Role::File;
-    ("File_write_ordered", MPI_File_write_ordered, PMPI_File_write_ordered, file a b c d)
-        => Role::File;
-    ("File_write_shared", MPI_File_write_shared, PMPI_File_write_shared, file a b c d)
-        => Role::File;
-    ("File_iread_at", MPI_File_iread_at, PMPI_File_iread_at, file a b c d e) => Role::File;
-    ("File_iread_at_all", MPI_File_iread_at_all, PMPI_File_iread_at_all, file a b c d e)
-        => Role::File;
-    ("File_iwrite_at", MPI_File_iwrite_at, PMPI_File_iwrite_at, file a b c d e) => Role::File;
-    ("File_iwrite_at_all", MPI_File_iwrite_at_all, PMPI_File_iwrite_at_all, file a b c d e)
-        => Role::File;
-    ("File_read_at", MPI_File_read_at, PMPI_File_read_at, file a b c d e) => Role::File;
-    ("File_read_at_all", MPI_File_read_at_all, PMPI_File_read_at_all, file a b c d e)
-        => Role::File;
-    ("File_set_view", MPI_File_set_view, PMPI_File_set_view, file a b c d e) => Role::File;
-    ("File_write_at", MPI_File_write_at, PMPI_File_write_at, file a b c d e) => Role::File;
-    ("File_write_at_all", MPI_File_write_at_all, PMPI_File_write_at_all, file a b c d e)
-        => Role::File;
+    (MPI_File_open, PMPI_File_open, comm name amode info file) => Role::FileOpen(0, 1);
+}
+
+of_a_file! {
+    (file)
+        MPI_File_close PMPI_File_close,
+        MPI_File_sync PMPI_File_sync;
+    (file a)
+        MPI_File_delete PMPI_File_delete,
+        MPI_File_get_atomicity PMPI_File_get_atomicity,
+        MPI_File_get_info PMPI_File_get_info,
+        MPI_File_get_position PMPI_File_get_position,
+        MPI_File_get_position_shared PMPI_File_get_position_shared,
+        MPI_File_get_size PMPI_File_get_size,
+        MPI_File_preallocate PMPI_File_preallocate,
+        MPI_File_set_atomicity PMPI_File_set_atomicity,
+        MPI_File_set_info PMPI_File_set_info,
+        MPI_File_set_size PMPI_File_set_size;
+    (file a b)
+        MPI_File_read_all_end PMPI_File_read_all_end,
+        MPI_File_read_at_all_end PMPI_File_read_at_all_end,
+        MPI_File_read_ordered_end PMPI_File_read_ordered_end,
+        MPI_File_seek PMPI_File_seek,
+        MPI_File_seek_shared PMPI_File_seek_shared,
+        MPI_File_write_all_end PMPI_File_write_all_end,
+        MPI_File_write_at_all_end PMPI_File_write_at_all_end,
+        MPI_File_write_ordered_end PMPI_File_write_ordered_end;
+    (file a b c)
+        MPI_File_read_all_begin PMPI_File_read_all_begin,
+        MPI_File_read_ordered_begin PMPI_File_read_ordered_begin,
+        MPI_File_write_all_begin PMPI_File_write_all_begin,
+        MPI_File_write_ordered_begin PMPI_File_write_ordered_begin;
+    (file a b c d)
+        MPI_File_get_view PMPI_File_get_view,
+        MPI_File_iread PMPI_File_iread,
+        MPI_File_iread_all PMPI_File_iread_all,
+        MPI_File_iread_shared PMPI_File_iread_shared,
+        MPI_File_iwrite PMPI_File_iwrite,
+        MPI_File_iwrite_all PMPI_File_iwrite_all,
+        MPI_File_iwrite_shared PMPI_File_iwrite_shared,
+        MPI_File_read PMPI_File_read,
+        MPI_File_read_all PMPI_File_read_all,
+        MPI_File_read_at_all_begin PMPI_File_read_at_all_begin,
+        MPI_File_read_ordered PMPI_File_read_ordered,
+        MPI_File_read_shared PMPI_File_read_shared,
+        MPI_File_write PMPI_File_write,
+        MPI_File_write_all PMPI_File_write_all,
+        MPI_File_write_at_all_begin PMPI_File_write_at_all_begin,
+        MPI_File_write_ordered PMPI_File_write_ordered,
+        MPI_File_write_shared PMPI_File_write_shared;
+    (file a b c d e)
+        MPI_File_iread_at PMPI_File_iread_at,
+        MPI_File_iread_at_all PMPI_File_iread_at_all,
+        MPI_File_iwrite_at PMPI_File_iwrite_at,
+        MPI_File_iwrite_at_all PMPI_File_iwrite_at_all,
+        MPI_File_read_at PMPI_File_read_at,
+        MPI_File_read_at_all PMPI_File_read_at_all,
+        MPI_File_set_view PMPI_File_set_view,
+        MPI_File_write_at PMPI_File_write_at,
+        MPI_File_write_at_all PMPI_File_write_at_all;
 }

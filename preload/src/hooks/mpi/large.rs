@@ -1,8 +1,6 @@
-//! The functions of MPI 4 whose counts have 64 bits: the same calls under names with `_c`.
-//!
-//! Programs find out at run time whether their MPI has them (mpi4py does, by weak references), and
-//! find ours, whether it has or not. Where it has not, the call is made without the `_c` if an
-//! `int` holds its counts; so does mpi4py by itself.
+//! The functions of MPI 4 whose counts have 64 bits, with `_c` in their names. Programs such as
+//! mpi4py ask at run time whether their MPI has them, and find ours in any case. Where MPI has
+//! none, the call is made without the `_c` if an `int` holds its counts, as mpi4py would.
 
 use std::ffi::c_int;
 
@@ -11,18 +9,16 @@ use scr_abi::sync_kind;
 use super::calls::Role;
 use crate::base::real::Symbol;
 
-/// MPI_ERR_COUNT, the same in all MPIs without these functions.
+/// All MPIs without these functions have this value.
 const ERR_COUNT: c_int = 2;
 
-/// Which arguments of a call are counts.
 struct Counts {
-    /// Numbers.
     numbers: &'static [usize],
-    /// Lists with a number for each rank.
+    /// These have a number for each rank.
     lists: &'static [usize],
-    /// Those of them that mean nothing if the first argument is MPI_IN_PLACE.
+    /// These mean nothing if the first argument is MPI_IN_PLACE.
     of_sent: &'static [usize],
-    /// The lists of a call on an inter-communicator are of the other group's ranks.
+    /// On an inter-communicator the lists have a number for each rank of the other group.
     of_others: bool,
 }
 
@@ -34,7 +30,6 @@ const ALL_TO_ALL: Counts =
     Counts { numbers: &[], lists: &[1, 2, 5, 6], of_sent: &[1, 2], of_others: true };
 const SCATTERED: Counts = Counts { numbers: &[], lists: &[2], of_sent: &[], of_others: false };
 
-/// Exports functions under both names, as [`super::calls::mpi`] does.
 macro_rules! large {
     ($( ($name:literal, $c:ident, $p:ident, $counts:expr, $($arg:ident)*) => $before:expr; )+) => {
         $(
@@ -155,8 +150,7 @@ large! {
         NUMBER_3, file a b c d) => Role::File;
 }
 
-/// Makes counts of 32 bits of those of 64: numbers stay where they are, lists are made anew.
-/// `None`: one is too large.
+/// Numbers stay where they are, lists are made anew. `None`: one is too large.
 fn narrow(arguments: &mut [usize], counts: &Counts) -> Option<Vec<Vec<c_int>>> {
     let is_in_place = [1, usize::MAX].contains(&arguments[0]);
     let means_something = |at: &&usize| !(is_in_place && counts.of_sent.contains(at));
@@ -183,7 +177,6 @@ fn narrow(arguments: &mut [usize], counts: &Counts) -> Option<Vec<Vec<c_int>>> {
 
 type Ask = unsafe extern "C" fn(usize, *mut c_int) -> c_int;
 
-/// Number of ranks of the communicator; of the other group, if it has two and that is wanted.
 fn ranks_of(comm: usize, of_others: bool) -> Option<usize> {
     static IS_INTER: Symbol = Symbol::new(c"PMPI_Comm_test_inter");
     static OWN: Symbol = Symbol::new(c"PMPI_Comm_size");

@@ -61,9 +61,7 @@ interpose! {
     ) -> c_int = Glob => glob;
 }
 
-/// scandir's choice of entries.
 type Filter = unsafe extern "C-unwind" fn(*const dirent) -> c_int;
-/// scandir's order of entries.
 type Compare = unsafe extern "C-unwind" fn(*const *const dirent, *const *const dirent) -> c_int;
 
 unsafe fn opendir(real: Opendir, path: *const c_char) -> *mut DIR {
@@ -84,7 +82,6 @@ unsafe fn fdopendir(real: Fdopendir, fd: c_int) -> *mut DIR {
     merged(unsafe { real(fd) })
 }
 
-/// Asks what is to be merged into a stream that was opened just now.
 fn merged(stream: *mut DIR) -> *mut DIR {
     if !stream.is_null()
         && !guard::inside()
@@ -178,7 +175,6 @@ unsafe fn closedir(real: Closedir, stream: *mut DIR) -> c_int {
     unsafe { real(stream) }
 }
 
-/// The listing is asked for anew, as the directory is read anew.
 unsafe fn rewinddir(real: Rewinddir, stream: *mut DIR) {
     // SAFETY: the program's own call.
     unsafe { real(stream) };
@@ -208,7 +204,6 @@ unsafe fn seekdir(real: Seekdir, stream: *mut DIR, position: c_long) {
     }
 }
 
-/// Reimplemented for merged directories only.
 unsafe fn scandir(
     real: Scandir,
     path: *const c_char,
@@ -256,7 +251,7 @@ unsafe fn scandirat(
     }
 }
 
-/// Scans and closes `stream`, which may be null. `None` if it is not merged: the real call will do.
+/// Closes `stream`, which may be null. `None`: it is not merged, the real call will do.
 unsafe fn scan_if_merged(
     stream: *mut DIR,
     list: *mut *mut *mut dirent,
@@ -275,7 +270,7 @@ unsafe fn scan_if_merged(
     }
 }
 
-/// Collects the entries into memory of malloc, as the program will free it.
+/// The program will free the entries, so malloc has their memory.
 unsafe fn scan_merged(
     stream: *mut DIR,
     list: *mut *mut *mut dirent,
@@ -336,7 +331,7 @@ struct GlobResult {
 
 const GLOB_ALTDIRFUNC: c_int = 1 << 9;
 
-/// Gives the real glob our directory functions, unless the program brought its own.
+/// A program that brought directory functions of its own keeps them.
 unsafe fn glob(
     real: Glob,
     pattern: *const c_char,

@@ -8,109 +8,63 @@ use scr_abi::event;
 use crate::engine::ask::{Answer, ask};
 use crate::fd::handle::{Outcome, handle};
 use crate::hooks::below::{below_prefix, below_prefix_anew, below_prefix_to_make};
-use crate::hooks::family::interpose;
+use crate::hooks::family::rerouted;
 use crate::path::disk;
 use crate::path::glance::{self, NameIs};
 use crate::path::question::{Question, lies_below_file};
 use crate::path::text;
 use crate::{child, engine, path::canonical, signal::guard};
 
-type ByPath = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
-type UnlinkAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int) -> c_int;
-type Mkdir = unsafe extern "C-unwind" fn(*const c_char, mode_t) -> c_int;
-type MkdirAt = unsafe extern "C-unwind" fn(c_int, *const c_char, mode_t) -> c_int;
-type Mknod = unsafe extern "C-unwind" fn(*const c_char, mode_t, dev_t) -> c_int;
-type MknodAt = unsafe extern "C-unwind" fn(c_int, *const c_char, mode_t, dev_t) -> c_int;
-type XMknod = unsafe extern "C-unwind" fn(c_int, *const c_char, mode_t, *mut dev_t) -> c_int;
-type XMknodAt =
-    unsafe extern "C-unwind" fn(c_int, c_int, *const c_char, mode_t, *mut dev_t) -> c_int;
-type Rename = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> c_int;
-type RenameAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, *const c_char) -> c_int;
-type RenameAt2 =
-    unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, *const c_char, c_uint) -> c_int;
-
-interpose! {
-    looking [unlink](path: *const c_char) -> c_int = ByPath => unlink;
+rerouted! {
+    looking [unlink](path: *const c_char) -> c_int
+        = |real| below_prefix(-1, AT_FDCWD, path, unlink_below);
     looking [unlinkat](dirfd: c_int, path: *const c_char, flags: c_int) -> c_int
-        = UnlinkAt => unlinkat;
-    looking [remove](path: *const c_char) -> c_int = ByPath => remove;
-    plain [rmdir](path: *const c_char) -> c_int = ByPath => rmdir;
-    plain [mkdir](path: *const c_char, mode: mode_t) -> c_int = Mkdir => mkdir;
-    plain [mkdirat](dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int = MkdirAt => mkdirat;
-    plain [mkfifo](path: *const c_char, mode: mode_t) -> c_int = Mkdir => mkfifo;
+        = |real| remove_below(dirfd, path, |_| flags & libc::AT_REMOVEDIR != 0);
+    // remove(3) is unlink for files and rmdir for directories; libc's inner calls pass no hook.
+    looking [remove](path: *const c_char) -> c_int
+        = |real| remove_below(AT_FDCWD, path, |path| kind_of(path) == libc::S_IFDIR);
+    plain [rmdir](path: *const c_char) -> c_int = |real| remove_below(AT_FDCWD, path, |_| true);
+    plain [mkdir](path: *const c_char, mode: mode_t) -> c_int
+        = |real| make_directory(AT_FDCWD, path, || real(path, mode));
+    plain [mkdirat](dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int
+        = |real| make_directory(dirfd, path, || real(dirfd, path, mode));
+    plain [mkfifo](path: *const c_char, mode: mode_t) -> c_int
+        = |real| make_special(AT_FDCWD, path);
     plain [mkfifoat](dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int
-        = MkdirAt => mkfifoat;
-    plain [mknod](path: *const c_char, mode: mode_t, device: dev_t) -> c_int = Mknod => mknod;
+        = |real| make_special(dirfd, path);
+    plain [mknod](path: *const c_char, mode: mode_t, device: dev_t) -> c_int
+        = |real| make_special(AT_FDCWD, path);
     plain [mknodat](dirfd: c_int, path: *const c_char, mode: mode_t, device: dev_t) -> c_int
-        = MknodAt => mknodat;
+        = |real| make_special(dirfd, path);
     plain [__xmknod](version: c_int, path: *const c_char, mode: mode_t, device: *mut dev_t)
-        -> c_int = XMknod => xmknod;
+        -> c_int = |real| make_special(AT_FDCWD, path);
     plain [__xmknodat](
         version: c_int, dirfd: c_int, path: *const c_char, mode: mode_t, device: *mut dev_t
-    ) -> c_int = XMknodAt => xmknodat;
-    looking [rename](from: *const c_char, to: *const c_char) -> c_int = Rename => rename;
+    ) -> c_int = |real| make_special(dirfd, path);
+    looking [rename](from: *const c_char, to: *const c_char) -> c_int
+        = |real| rename_any(AT_FDCWD, from, AT_FDCWD, to, 0);
     looking [renameat](
         from_dir: c_int, from: *const c_char, to_dir: c_int, to: *const c_char
-    ) -> c_int = RenameAt => renameat;
+    ) -> c_int = |real| rename_any(from_dir, from, to_dir, to, 0);
     looking [renameat2](
         from_dir: c_int, from: *const c_char, to_dir: c_int, to: *const c_char, flags: c_uint
-    ) -> c_int = RenameAt2 => renameat2;
+    ) -> c_int = |real| rename_any(from_dir, from, to_dir, to, flags);
 }
 
-unsafe fn unlink(real: ByPath, path: *const c_char) -> c_int {
+unsafe fn remove_below(
+    dirfd: c_int,
+    path: *const c_char,
+    is_directory: impl FnOnce(&CStr) -> bool,
+) -> Option<c_int> {
+    let job = |question: Question| match is_directory(&question.path) {
+        true => rmdir_below(question),
+        false => unlink_below(question),
+    };
     // SAFETY: the program's arguments, here and below.
-    unsafe {
-        below_prefix(-1, AT_FDCWD, path, |question| unlink_below(&question))
-            .unwrap_or_else(|| real(path))
-    }
+    unsafe { if is_dots(path) { None } else { below_prefix_anew(-1, dirfd, path, job) } }
 }
 
-unsafe fn unlinkat(real: UnlinkAt, dirfd: c_int, path: *const c_char, flags: c_int) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe {
-        if is_dots(path) {
-            return real(dirfd, path, flags);
-        }
-        below_prefix_anew(-1, dirfd, path, |question| {
-            if flags & libc::AT_REMOVEDIR == 0 {
-                unlink_below(&question)
-            } else {
-                rmdir_below(question)
-            }
-        })
-        .unwrap_or_else(|| real(dirfd, path, flags))
-    }
-}
-
-unsafe fn rmdir(real: ByPath, path: *const c_char) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe {
-        if is_dots(path) {
-            return real(path);
-        }
-        below_prefix_anew(-1, AT_FDCWD, path, rmdir_below).unwrap_or_else(|| real(path))
-    }
-}
-
-/// remove(3) is unlink for files and rmdir for directories; libc's inner calls pass no hook.
-unsafe fn remove(real: ByPath, path: *const c_char) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe {
-        if is_dots(path) {
-            return real(path);
-        }
-        below_prefix_anew(-1, AT_FDCWD, path, |question| {
-            if kind_of(&question.path) == libc::S_IFDIR {
-                rmdir_below(question)
-            } else {
-                unlink_below(&question)
-            }
-        })
-        .unwrap_or_else(|| real(path))
-    }
-}
-
-/// The `S_IFMT` bits of what the file system has under a name, 0 for nothing.
+/// Returns the `S_IFMT` bits, 0 for nothing.
 fn kind_of(path: &CStr) -> libc::mode_t {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: lstat writes the structure when it returns 0; the guard is held.
@@ -127,7 +81,7 @@ pub(super) fn exists(path: &CStr) -> bool {
     unsafe { libc::faccessat(AT_FDCWD, path.as_ptr(), libc::F_OK, libc::AT_SYMLINK_NOFOLLOW) == 0 }
 }
 
-fn unlink_below(question: &Question) -> Outcome<c_int> {
+fn unlink_below(question: Question) -> Outcome<c_int> {
     let (answer, _) = ask(|verdict| (question.engine.unlink)(question.path.as_ptr(), verdict));
     removed(answer, |path| {
         // SAFETY: a path of the engine.
@@ -135,15 +89,12 @@ fn unlink_below(question: &Question) -> Outcome<c_int> {
     })
 }
 
-/// The kernel refuses to remove or rename what is named `.` or `..`.
 fn ends_in_dots(path: &[u8]) -> bool {
     let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
     let name = path[..end].rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     name == b"." || name == b".."
 }
 
-/// # Safety
-/// `path` is null or a C string.
 unsafe fn is_dots(path: *const c_char) -> bool {
     // SAFETY: the caller's promise.
     !path.is_null() && ends_in_dots(unsafe { CStr::from_ptr(path) }.to_bytes())
@@ -171,21 +122,15 @@ fn removed(answer: Answer, call: impl Fn(&CStr) -> Outcome<c_int>) -> Outcome<c_
     }
 }
 
-unsafe fn mkdir(real: Mkdir, path: *const c_char, mode: mode_t) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe { make_directory(AT_FDCWD, path, || real(path, mode)) }
-}
-
-unsafe fn mkdirat(real: MkdirAt, dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe { make_directory(dirfd, path, || real(dirfd, path, mode)) }
-}
-
-/// Directories are real, on the PFS; the engine is told. One that is still there for the sake of
-/// files that the program does not see any more is as good as new.
-unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c_int) -> c_int {
-    // SAFETY: as in `unlink`.
-    let done = unsafe {
+/// Directories are real, on the PFS. One that is still there for the sake of files that the program
+/// does not see any more is as good as new.
+unsafe fn make_directory(
+    dirfd: c_int,
+    path: *const c_char,
+    call: impl Fn() -> c_int,
+) -> Option<c_int> {
+    // SAFETY: as in `remove_below`.
+    unsafe {
         below_prefix_to_make(-1, dirfd, path, |mut question| {
             if finds_no_room(&mut question) {
                 return Outcome::Fail(libc::EEXIST);
@@ -202,12 +147,11 @@ unsafe fn make_directory(dirfd: c_int, path: *const c_char, call: impl Fn() -> c
             }
             outcome
         })
-    };
-    done.unwrap_or_else(call)
+    }
 }
 
 /// A file that the program has deleted, and that waits on the PFS for its real deletion, makes room
-/// now. Whether the cache has something of the name.
+/// now. True: the cache has something of the name.
 fn finds_no_room(question: &mut Question) -> bool {
     let found = question.lookup(false);
     if matches!(found, Answer::Fail(libc::ENOENT)) {
@@ -217,99 +161,15 @@ fn finds_no_room(question: &mut Question) -> bool {
 }
 
 /// Special files are the PFS's business; but a cached file of that name is in the way.
-unsafe fn make_special(dirfd: c_int, path: *const c_char, call: impl Fn() -> c_int) -> c_int {
+unsafe fn make_special(dirfd: c_int, path: *const c_char) -> Option<c_int> {
     let job = |mut question: Question| match finds_no_room(&mut question) {
         true => Outcome::Fail(libc::EEXIST),
         false => Outcome::Pass,
     };
-    // SAFETY: as in `unlink`.
-    unsafe { below_prefix_to_make(-1, dirfd, path, job) }.unwrap_or_else(call)
+    // SAFETY: as in `remove_below`.
+    unsafe { below_prefix_to_make(-1, dirfd, path, job) }
 }
 
-unsafe fn mkfifo(real: Mkdir, path: *const c_char, mode: mode_t) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe { make_special(AT_FDCWD, path, || real(path, mode)) }
-}
-
-unsafe fn mkfifoat(real: MkdirAt, dirfd: c_int, path: *const c_char, mode: mode_t) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe { make_special(dirfd, path, || real(dirfd, path, mode)) }
-}
-
-unsafe fn mknod(real: Mknod, path: *const c_char, mode: mode_t, device: dev_t) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe { make_special(AT_FDCWD, path, || real(path, mode, device)) }
-}
-
-unsafe fn mknodat(
-    real: MknodAt,
-    dirfd: c_int,
-    path: *const c_char,
-    mode: mode_t,
-    device: dev_t,
-) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe { make_special(dirfd, path, || real(dirfd, path, mode, device)) }
-}
-
-unsafe fn xmknod(
-    real: XMknod,
-    version: c_int,
-    path: *const c_char,
-    mode: mode_t,
-    device: *mut dev_t,
-) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe { make_special(AT_FDCWD, path, || real(version, path, mode, device)) }
-}
-
-unsafe fn xmknodat(
-    real: XMknodAt,
-    version: c_int,
-    dirfd: c_int,
-    path: *const c_char,
-    mode: mode_t,
-    device: *mut dev_t,
-) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe { make_special(dirfd, path, || real(version, dirfd, path, mode, device)) }
-}
-
-unsafe fn rename(real: Rename, from: *const c_char, to: *const c_char) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe { rename_any(AT_FDCWD, from, AT_FDCWD, to, 0).unwrap_or_else(|| real(from, to)) }
-}
-
-unsafe fn renameat(
-    real: RenameAt,
-    from_dir: c_int,
-    from: *const c_char,
-    to_dir: c_int,
-    to: *const c_char,
-) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe {
-        rename_any(from_dir, from, to_dir, to, 0)
-            .unwrap_or_else(|| real(from_dir, from, to_dir, to))
-    }
-}
-
-unsafe fn renameat2(
-    real: RenameAt2,
-    from_dir: c_int,
-    from: *const c_char,
-    to_dir: c_int,
-    to: *const c_char,
-    flags: c_uint,
-) -> c_int {
-    // SAFETY: as in `unlink`.
-    unsafe {
-        rename_any(from_dir, from, to_dir, to, flags)
-            .unwrap_or_else(|| real(from_dir, from, to_dir, to, flags))
-    }
-}
-
-/// `None` if neither name lies below the prefix.
 unsafe fn rename_any(
     from_dir: c_int,
     from: *const c_char,

@@ -9,128 +9,31 @@ use scr_abi::event;
 use crate::engine::ask::Answer;
 use crate::fd::handle::Outcome;
 use crate::hooks::below::below_prefix;
-use crate::hooks::family::interpose;
+use crate::hooks::family::rerouted;
 use crate::path::question::Question;
 use crate::signal::guard;
 
-type Get =
-    unsafe extern "C-unwind" fn(*const c_char, *const c_char, *mut c_void, size_t) -> ssize_t;
-type List = unsafe extern "C-unwind" fn(*const c_char, *mut c_char, size_t) -> ssize_t;
-type Set = unsafe extern "C-unwind" fn(
-    *const c_char,
-    *const c_char,
-    *const c_void,
-    size_t,
-    c_int,
-) -> c_int;
-type Remove = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> c_int;
-
-interpose! {
+rerouted! {
     plain [getxattr](path: *const c_char, name: *const c_char, value: *mut c_void, size: size_t)
-        -> ssize_t = Get => getxattr;
+        -> ssize_t = |real| read(path, true, |to| real(to.as_ptr(), name, value, size));
     plain [lgetxattr](path: *const c_char, name: *const c_char, value: *mut c_void, size: size_t)
-        -> ssize_t = Get => lgetxattr;
+        -> ssize_t = |real| read(path, false, |to| real(to.as_ptr(), name, value, size));
     plain [listxattr](path: *const c_char, list: *mut c_char, size: size_t) -> ssize_t
-        = List => listxattr;
+        = |real| read(path, true, |to| real(to.as_ptr(), list, size));
     plain [llistxattr](path: *const c_char, list: *mut c_char, size: size_t) -> ssize_t
-        = List => llistxattr;
+        = |real| read(path, false, |to| real(to.as_ptr(), list, size));
     plain [setxattr](
         path: *const c_char, name: *const c_char, value: *const c_void, size: size_t, flags: c_int
-    ) -> c_int = Set => setxattr;
+    ) -> c_int = |real| write(path, true, |to| real(to.as_ptr(), name, value, size, flags));
     plain [lsetxattr](
         path: *const c_char, name: *const c_char, value: *const c_void, size: size_t, flags: c_int
-    ) -> c_int = Set => lsetxattr;
+    ) -> c_int = |real| write(path, false, |to| real(to.as_ptr(), name, value, size, flags));
     plain [removexattr](path: *const c_char, name: *const c_char) -> c_int
-        = Remove => removexattr;
+        = |real| write(path, true, |to| real(to.as_ptr(), name));
     plain [lremovexattr](path: *const c_char, name: *const c_char) -> c_int
-        = Remove => lremovexattr;
+        = |real| write(path, false, |to| real(to.as_ptr(), name));
 }
 
-unsafe fn getxattr(
-    real: Get,
-    path: *const c_char,
-    name: *const c_char,
-    value: *mut c_void,
-    size: size_t,
-) -> ssize_t {
-    // SAFETY: the program's arguments, or a path of ours in place of its own; here and below.
-    unsafe {
-        read(path, true, |to| real(to.as_ptr(), name, value, size))
-            .unwrap_or_else(|| real(path, name, value, size))
-    }
-}
-
-unsafe fn lgetxattr(
-    real: Get,
-    path: *const c_char,
-    name: *const c_char,
-    value: *mut c_void,
-    size: size_t,
-) -> ssize_t {
-    // SAFETY: as in `getxattr`.
-    unsafe {
-        read(path, false, |to| real(to.as_ptr(), name, value, size))
-            .unwrap_or_else(|| real(path, name, value, size))
-    }
-}
-
-unsafe fn listxattr(real: List, path: *const c_char, list: *mut c_char, size: size_t) -> ssize_t {
-    // SAFETY: as in `getxattr`.
-    unsafe {
-        read(path, true, |to| real(to.as_ptr(), list, size))
-            .unwrap_or_else(|| real(path, list, size))
-    }
-}
-
-unsafe fn llistxattr(real: List, path: *const c_char, list: *mut c_char, size: size_t) -> ssize_t {
-    // SAFETY: as in `getxattr`.
-    unsafe {
-        read(path, false, |to| real(to.as_ptr(), list, size))
-            .unwrap_or_else(|| real(path, list, size))
-    }
-}
-
-unsafe fn setxattr(
-    real: Set,
-    path: *const c_char,
-    name: *const c_char,
-    value: *const c_void,
-    size: size_t,
-    flags: c_int,
-) -> c_int {
-    // SAFETY: as in `getxattr`.
-    unsafe {
-        write(path, true, |to| real(to.as_ptr(), name, value, size, flags))
-            .unwrap_or_else(|| real(path, name, value, size, flags))
-    }
-}
-
-unsafe fn lsetxattr(
-    real: Set,
-    path: *const c_char,
-    name: *const c_char,
-    value: *const c_void,
-    size: size_t,
-    flags: c_int,
-) -> c_int {
-    // SAFETY: as in `getxattr`.
-    unsafe {
-        write(path, false, |to| real(to.as_ptr(), name, value, size, flags))
-            .unwrap_or_else(|| real(path, name, value, size, flags))
-    }
-}
-
-unsafe fn removexattr(real: Remove, path: *const c_char, name: *const c_char) -> c_int {
-    // SAFETY: as in `getxattr`.
-    unsafe { write(path, true, |to| real(to.as_ptr(), name)).unwrap_or_else(|| real(path, name)) }
-}
-
-unsafe fn lremovexattr(real: Remove, path: *const c_char, name: *const c_char) -> c_int {
-    // SAFETY: as in `getxattr`.
-    unsafe { write(path, false, |to| real(to.as_ptr(), name)).unwrap_or_else(|| real(path, name)) }
-}
-
-/// `None`: the real call.
 unsafe fn read(
     path: *const c_char,
     follow: bool,
@@ -150,7 +53,6 @@ unsafe fn read(
     unsafe { below_prefix(-1, AT_FDCWD, path, job) }
 }
 
-/// `None`: the real call.
 unsafe fn write(path: *const c_char, follow: bool, call: impl Fn(&CStr) -> c_int) -> Option<c_int> {
     let job = |mut question: Question| match question.change(follow) {
         Answer::Pass | Answer::Done => Outcome::Pass,

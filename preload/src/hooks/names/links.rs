@@ -8,87 +8,63 @@ use scr_abi::Engine;
 use crate::engine::ask::{Answer, ask};
 use crate::fd::handle::Outcome;
 use crate::hooks::below::{below_prefix, below_prefix_to_make};
-use crate::hooks::family::interpose;
+use crate::hooks::family::rerouted;
 use crate::hooks::names::entries::{self, rename_below};
 use crate::path::disk;
 use crate::path::question::{Question, lies_below_file};
 use crate::path::text;
 use crate::{engine, fd::identity, path::aliases, path::canonical};
 
-type Link = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> c_int;
-type LinkAt =
-    unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, *const c_char, c_int) -> c_int;
-type SymlinkAt = unsafe extern "C-unwind" fn(*const c_char, c_int, *const c_char) -> c_int;
-type Readlink = unsafe extern "C-unwind" fn(*const c_char, *mut c_char, size_t) -> ssize_t;
-type ReadlinkAt = unsafe extern "C-unwind" fn(c_int, *const c_char, *mut c_char, size_t) -> ssize_t;
-type ReadlinkChecked =
-    unsafe extern "C-unwind" fn(*const c_char, *mut c_char, size_t, size_t) -> ssize_t;
-type ReadlinkAtChecked =
-    unsafe extern "C-unwind" fn(c_int, *const c_char, *mut c_char, size_t, size_t) -> ssize_t;
-type RealpathChecked =
-    unsafe extern "C-unwind" fn(*const c_char, *mut c_char, size_t) -> *mut c_char;
-type Realpath = unsafe extern "C-unwind" fn(*const c_char, *mut c_char) -> *mut c_char;
-type Canonical = unsafe extern "C-unwind" fn(*const c_char) -> *mut c_char;
-type Statfs = unsafe extern "C-unwind" fn(*const c_char, *mut libc::statfs) -> c_int;
-type Statvfs = unsafe extern "C-unwind" fn(*const c_char, *mut libc::statvfs) -> c_int;
-
-interpose! {
-    looking [link](target: *const c_char, path: *const c_char) -> c_int = Link => link;
+rerouted! {
+    looking [link](target: *const c_char, path: *const c_char) -> c_int
+        = |real| hard_link(AT_FDCWD, target, AT_FDCWD, path);
     looking [linkat](
         target_dir: c_int, target: *const c_char, dirfd: c_int, path: *const c_char, flags: c_int
-    ) -> c_int = LinkAt => linkat;
-    plain [symlink](target: *const c_char, path: *const c_char) -> c_int = Link => symlink;
+    ) -> c_int = |real| {
+        let call = |to: &CStr| real(target_dir, target, AT_FDCWD, to.as_ptr(), flags);
+        match is_handle(target, flags) {
+            true => nameless(target_dir, target, dirfd, path, call),
+            false => hard_link(target_dir, target, dirfd, path),
+        }
+    };
+    plain [symlink](target: *const c_char, path: *const c_char) -> c_int
+        = |real| symbolic_link(target, AT_FDCWD, path);
     plain [symlinkat](target: *const c_char, dirfd: c_int, path: *const c_char) -> c_int
-        = SymlinkAt => symlinkat;
+        = |real| symbolic_link(target, dirfd, path);
     looking [readlink](path: *const c_char, buffer: *mut c_char, size: size_t) -> ssize_t
-        = Readlink => readlink;
+        = |real| read_link(AT_FDCWD, path, buffer, size, |to| real(to.as_ptr(), buffer, size));
     looking [readlinkat](dirfd: c_int, path: *const c_char, buffer: *mut c_char, size: size_t)
-        -> ssize_t = ReadlinkAt => readlinkat;
+        -> ssize_t = |real| read_link(dirfd, path, buffer, size, |to| {
+            real(AT_FDCWD, to.as_ptr(), buffer, size)
+        });
+    // The real function judges the sizes: it ends the program when they do not fit.
     looking [__readlink_chk](path: *const c_char, buffer: *mut c_char, size: size_t, room: size_t)
-        -> ssize_t = ReadlinkChecked => readlink_checked;
+        -> ssize_t = |real| read_link(AT_FDCWD, path, buffer, size.min(room), |to| {
+            real(to.as_ptr(), buffer, size, room)
+        });
     looking [__readlinkat_chk](
         dirfd: c_int, path: *const c_char, buffer: *mut c_char, size: size_t, room: size_t
-    ) -> ssize_t = ReadlinkAtChecked => readlinkat_checked;
+    ) -> ssize_t = |real| read_link(dirfd, path, buffer, size.min(room), |to| {
+        real(AT_FDCWD, to.as_ptr(), buffer, size, room)
+    });
+    // A buffer that is too small is left to the real function.
     looking [__realpath_chk](path: *const c_char, resolved: *mut c_char, room: size_t)
-        -> *mut c_char = RealpathChecked => realpath_checked;
+        -> *mut c_char = |real| match room < libc::PATH_MAX as size_t {
+            true => None,
+            false => canonical(path, resolved),
+        };
     looking [realpath](path: *const c_char, resolved: *mut c_char) -> *mut c_char
-        = Realpath => realpath;
+        = |real| canonical(path, resolved);
     looking [canonicalize_file_name](path: *const c_char) -> *mut c_char
-        = Canonical => canonicalize_file_name;
+        = |real| canonical(path, std::ptr::null_mut());
     plain [statfs, statfs64, __statfs](path: *const c_char, buffer: *mut libc::statfs) -> c_int
-        = Statfs => statfs;
+        = |real| file_system(path, |to| real(to.as_ptr(), buffer));
     plain [statvfs, statvfs64](path: *const c_char, buffer: *mut libc::statvfs) -> c_int
-        = Statvfs => statvfs;
+        = |real| file_system(path, |to| real(to.as_ptr(), buffer));
 }
 
-unsafe fn link(real: Link, target: *const c_char, path: *const c_char) -> c_int {
-    // SAFETY: the program's arguments, or paths of ours in place of its own; here and below.
-    unsafe { hard_link(AT_FDCWD, target, AT_FDCWD, path).unwrap_or_else(|| real(target, path)) }
-}
-
-unsafe fn linkat(
-    real: LinkAt,
-    target_dir: c_int,
-    target: *const c_char,
-    dirfd: c_int,
-    path: *const c_char,
-    flags: c_int,
-) -> c_int {
-    // SAFETY: as in `link`.
-    unsafe {
-        let call = |to: &CStr| real(target_dir, target, AT_FDCWD, to.as_ptr(), flags);
-        let handle = is_handle(target, flags);
-        let followed = handle.then(|| nameless(target_dir, target, dirfd, path, call));
-        followed
-            .unwrap_or_else(|| hard_link(target_dir, target, dirfd, path))
-            .unwrap_or_else(|| real(target_dir, target, dirfd, path, flags))
-    }
-}
-
-/// True if `target` is a descriptor in a name's clothes: a file that has no name, mostly.
-///
-/// # Safety
-/// `target` is null or a C string.
+/// `target` stands for a descriptor: a file that has no name, mostly. Safety: it is null or a C
+/// string.
 unsafe fn is_handle(target: *const c_char, flags: c_int) -> bool {
     if target.is_null() {
         return false;
@@ -99,8 +75,7 @@ unsafe fn is_handle(target: *const c_char, flags: c_int) -> bool {
         || flags & libc::AT_SYMLINK_FOLLOW != 0 && identity::number_in(target).is_some()
 }
 
-/// Gives such a file a name; `call` makes the real call with another one. What lies in the cache is
-/// linked by its own name.
+/// `call` makes the real call with another name. What lies in the cache is linked by its own name.
 unsafe fn nameless(
     target_dir: c_int,
     target: *const c_char,
@@ -151,8 +126,7 @@ fn in_place_of_a_deleted_one(question: Question, call: impl Fn(&CStr) -> c_int) 
     outcome
 }
 
-/// `None`: the real call. The new name decides whose business it is, and the target, if the new
-/// name lies elsewhere.
+/// The new name decides whose business it is, and the target, if the new name lies elsewhere.
 unsafe fn hard_link(
     target_dir: c_int,
     target: *const c_char,
@@ -215,21 +189,6 @@ fn answered(table: &Engine, target: &CStr, path: &CStr) -> Outcome<c_int> {
     }
 }
 
-unsafe fn symlink(real: Link, target: *const c_char, path: *const c_char) -> c_int {
-    // SAFETY: as in `link`.
-    unsafe { symbolic_link(target, AT_FDCWD, path).unwrap_or_else(|| real(target, path)) }
-}
-
-unsafe fn symlinkat(
-    real: SymlinkAt,
-    target: *const c_char,
-    dirfd: c_int,
-    path: *const c_char,
-) -> c_int {
-    // SAFETY: as in `link`.
-    unsafe { symbolic_link(target, dirfd, path).unwrap_or_else(|| real(target, dirfd, path)) }
-}
-
 unsafe fn symbolic_link(target: *const c_char, dirfd: c_int, path: *const c_char) -> Option<c_int> {
     let job = |mut question: Question| {
         if matches!(question.lookup(false), Answer::Redirect(_) | Answer::Stat(_)) {
@@ -254,68 +213,7 @@ unsafe fn symbolic_link(target: *const c_char, dirfd: c_int, path: *const c_char
     unsafe { below_prefix_to_make(-1, dirfd, path, job) }
 }
 
-unsafe fn readlink(
-    real: Readlink,
-    path: *const c_char,
-    buffer: *mut c_char,
-    size: size_t,
-) -> ssize_t {
-    // SAFETY: as in `link`.
-    unsafe {
-        read_link(AT_FDCWD, path, buffer, size, |to| real(to.as_ptr(), buffer, size))
-            .unwrap_or_else(|| real(path, buffer, size))
-    }
-}
-
-unsafe fn readlinkat(
-    real: ReadlinkAt,
-    dirfd: c_int,
-    path: *const c_char,
-    buffer: *mut c_char,
-    size: size_t,
-) -> ssize_t {
-    // SAFETY: as in `link`.
-    unsafe {
-        read_link(dirfd, path, buffer, size, |to| real(AT_FDCWD, to.as_ptr(), buffer, size))
-            .unwrap_or_else(|| real(dirfd, path, buffer, size))
-    }
-}
-
-/// Of the fortified forms the real one judges the sizes: it ends the program when they do not fit.
-unsafe fn readlink_checked(
-    real: ReadlinkChecked,
-    path: *const c_char,
-    buffer: *mut c_char,
-    size: size_t,
-    room: size_t,
-) -> ssize_t {
-    // SAFETY: as in `link`.
-    unsafe {
-        read_link(AT_FDCWD, path, buffer, size.min(room), |to| {
-            real(to.as_ptr(), buffer, size, room)
-        })
-        .unwrap_or_else(|| real(path, buffer, size, room))
-    }
-}
-
-unsafe fn readlinkat_checked(
-    real: ReadlinkAtChecked,
-    dirfd: c_int,
-    path: *const c_char,
-    buffer: *mut c_char,
-    size: size_t,
-    room: size_t,
-) -> ssize_t {
-    // SAFETY: as in `link`.
-    unsafe {
-        read_link(dirfd, path, buffer, size.min(room), |to| {
-            real(AT_FDCWD, to.as_ptr(), buffer, size, room)
-        })
-        .unwrap_or_else(|| real(dirfd, path, buffer, size, room))
-    }
-}
-
-/// Does what readlink(2) does; `buffer` is the program's, for what the kernel would not say.
+/// `buffer` is the program's, for what the kernel would not say.
 unsafe fn read_link(
     dirfd: c_int,
     path: *const c_char,
@@ -345,35 +243,8 @@ unsafe fn read_link(
     unsafe { below_prefix(-1, dirfd, path, job) }
 }
 
-unsafe fn realpath(real: Realpath, path: *const c_char, resolved: *mut c_char) -> *mut c_char {
-    // SAFETY: as in `link`.
-    unsafe { canonical(path, resolved).unwrap_or_else(|| real(path, resolved)) }
-}
-
-unsafe fn realpath_checked(
-    real: RealpathChecked,
-    path: *const c_char,
-    resolved: *mut c_char,
-    room: size_t,
-) -> *mut c_char {
-    // SAFETY: as in `link`; a buffer that is too small is left to the real function.
-    unsafe {
-        if room < libc::PATH_MAX as size_t {
-            return real(path, resolved, room);
-        }
-        canonical(path, resolved).unwrap_or_else(|| real(path, resolved, room))
-    }
-}
-
-unsafe fn canonicalize_file_name(real: Canonical, path: *const c_char) -> *mut c_char {
-    // SAFETY: as in `link`.
-    unsafe { canonical(path, std::ptr::null_mut()).unwrap_or_else(|| real(path)) }
-}
-
-/// Where the file should be that a name like `/proc/self/fd/7` stands for, if it is in the cache.
-///
-/// # Safety
-/// `path` is null or a C string.
+/// Where the cached file should be that a name like `/proc/self/fd/7` stands for. Safety: `path` is
+/// null or a C string.
 unsafe fn behind_descriptor(path: *const c_char) -> Option<CString> {
     engine::active().filter(|_| !path.is_null())?;
     // SAFETY: not null, so a C string by this function's contract.
@@ -385,7 +256,7 @@ unsafe fn behind_descriptor(path: *const c_char) -> Option<CString> {
 /// A cached file lies where it would lie without us; where its bytes are is our business.
 unsafe fn canonical(path: *const c_char, resolved: *mut c_char) -> Option<*mut c_char> {
     let failed = std::ptr::null_mut();
-    // SAFETY: as in `link`.
+    // SAFETY: the caller's promise.
     let behind = unsafe { behind_descriptor(path) };
     let path = behind.as_deref().map_or(path, CStr::as_ptr);
     let job = |mut question: Question| {
@@ -414,22 +285,8 @@ unsafe fn canonical(path: *const c_char, resolved: *mut c_char) -> Option<*mut c
     unsafe { below_prefix(failed, AT_FDCWD, path, job) }
 }
 
-unsafe fn statfs(real: Statfs, path: *const c_char, buffer: *mut libc::statfs) -> c_int {
-    // SAFETY: as in `link`.
-    unsafe {
-        file_system(path, |to| real(to.as_ptr(), buffer)).unwrap_or_else(|| real(path, buffer))
-    }
-}
-
-unsafe fn statvfs(real: Statvfs, path: *const c_char, buffer: *mut libc::statvfs) -> c_int {
-    // SAFETY: as in `link`.
-    unsafe {
-        file_system(path, |to| real(to.as_ptr(), buffer)).unwrap_or_else(|| real(path, buffer))
-    }
-}
-
-/// A cached file has the file system of its bytes, as fstatfs on its descriptor would say. A file
-/// that is elsewhere has that of its directory.
+/// A cached file has the file system of its bytes, as fstatfs on its descriptor would say. One that
+/// is elsewhere has that of its directory.
 unsafe fn file_system(path: *const c_char, call: impl Fn(&CStr) -> c_int) -> Option<c_int> {
     engine::active()?;
     let job = |mut question: Question| match question.lookup(true) {

@@ -7,27 +7,26 @@ use libc::{AT_FDCWD, key_t};
 use crate::engine::ask::Answer;
 use crate::fd::handle::Outcome;
 use crate::hooks::below::below_prefix;
-use crate::hooks::family::interpose;
+use crate::hooks::family::rerouted;
 use crate::path::question::Question;
 use crate::signal::guard;
 
-type Pathconf = unsafe extern "C-unwind" fn(*const c_char, c_int) -> c_long;
-type Ftok = unsafe extern "C-unwind" fn(*const c_char, c_int) -> key_t;
-type Watch = unsafe extern "C-unwind" fn(c_int, *const c_char, u32) -> c_int;
-type Handle =
-    unsafe extern "C-unwind" fn(c_int, *const c_char, *mut c_void, *mut c_int, c_int) -> c_int;
-
-interpose! {
-    plain [pathconf](path: *const c_char, name: c_int) -> c_long = Pathconf => pathconf;
-    plain [ftok](path: *const c_char, project: c_int) -> key_t = Ftok => ftok;
-    plain [inotify_add_watch](fd: c_int, path: *const c_char, mask: u32) -> c_int
-        = Watch => inotify_add_watch;
+rerouted! {
+    plain [pathconf](path: *const c_char, name: c_int) -> c_long
+        = |real| where_it_lies(AT_FDCWD, path, true, |to| real(to.as_ptr(), name));
+    plain [ftok](path: *const c_char, project: c_int) -> key_t
+        = |real| where_it_lies(AT_FDCWD, path, true, |to| real(to.as_ptr(), project));
+    plain [inotify_add_watch](fd: c_int, path: *const c_char, mask: u32) -> c_int = |real| {
+        let follow = mask & libc::IN_DONT_FOLLOW == 0;
+        where_it_lies(AT_FDCWD, path, follow, |to| real(fd, to.as_ptr(), mask))
+    };
     plain [name_to_handle_at](
         dirfd: c_int, path: *const c_char, handle: *mut c_void, mount: *mut c_int, flags: c_int
-    ) -> c_int = Handle => name_to_handle_at;
+    ) -> c_int = |real| where_it_lies(dirfd, path, flags & libc::AT_SYMLINK_FOLLOW != 0, |to| {
+        real(AT_FDCWD, to.as_ptr(), handle, mount, flags)
+    });
 }
 
-/// Makes the call on a cached file; `None`: the real call on the program's own name.
 unsafe fn where_it_lies<T: PartialEq + From<i8>>(
     dirfd: c_int,
     path: *const c_char,
@@ -50,45 +49,4 @@ unsafe fn where_it_lies<T: PartialEq + From<i8>>(
     };
     // SAFETY: `path` is null or a C string of the program.
     unsafe { below_prefix(T::from(-1), dirfd, path, job) }
-}
-
-unsafe fn pathconf(real: Pathconf, path: *const c_char, name: c_int) -> c_long {
-    // SAFETY: the program's arguments, or a path of ours in place of its own; here and below.
-    unsafe {
-        where_it_lies(AT_FDCWD, path, true, |to| real(to.as_ptr(), name))
-            .unwrap_or_else(|| real(path, name))
-    }
-}
-
-unsafe fn ftok(real: Ftok, path: *const c_char, project: c_int) -> key_t {
-    // SAFETY: as in `pathconf`.
-    unsafe {
-        where_it_lies(AT_FDCWD, path, true, |to| real(to.as_ptr(), project))
-            .unwrap_or_else(|| real(path, project))
-    }
-}
-
-unsafe fn inotify_add_watch(real: Watch, fd: c_int, path: *const c_char, mask: u32) -> c_int {
-    let follow = mask & libc::IN_DONT_FOLLOW == 0;
-    // SAFETY: as in `pathconf`.
-    unsafe {
-        where_it_lies(AT_FDCWD, path, follow, |to| real(fd, to.as_ptr(), mask))
-            .unwrap_or_else(|| real(fd, path, mask))
-    }
-}
-
-unsafe fn name_to_handle_at(
-    real: Handle,
-    dirfd: c_int,
-    path: *const c_char,
-    handle: *mut c_void,
-    mount: *mut c_int,
-    flags: c_int,
-) -> c_int {
-    let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
-    // SAFETY: as in `pathconf`.
-    unsafe {
-        where_it_lies(dirfd, path, follow, |to| real(AT_FDCWD, to.as_ptr(), handle, mount, flags))
-            .unwrap_or_else(|| real(dirfd, path, handle, mount, flags))
-    }
 }

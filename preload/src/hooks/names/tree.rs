@@ -26,7 +26,6 @@ interpose! {
         -> c_int = Ftw => ftw;
 }
 
-/// `struct FTW`.
 #[repr(C)]
 struct Position {
     base: c_int,
@@ -90,15 +89,11 @@ unsafe fn ftw(
     }
 }
 
-/// # Safety
-/// `path` is null or a C string.
 unsafe fn is_below(path: *const c_char) -> bool {
     // SAFETY: the caller's promise.
     unsafe { below_prefix_anew((), AT_FDCWD, path, |_| Outcome::Done(())) }.is_some()
 }
 
-/// # Safety
-/// `path` is a C string.
 unsafe fn walk(
     path: *const c_char,
     flags: c_int,
@@ -120,9 +115,9 @@ unsafe fn walk(
 struct Walk<F> {
     flags: c_int,
     visit: F,
-    /// Device of the root, with FTW_MOUNT.
+    /// The device is only compared with FTW_MOUNT.
     device: Option<u64>,
-    /// Directories on the way, where symlinks are followed: each is visited once.
+    /// Where symlinks are followed, each directory is visited once.
     seen: BTreeSet<(u64, u64)>,
 }
 
@@ -191,8 +186,7 @@ impl<F: FnMut(&CStr, &libc::stat, c_int, Position) -> c_int> Walk<F> {
         }
     }
 
-    /// What stat and lstat say. A name that cannot be asked about is visited as such, the first
-    /// one excepted.
+    /// A name that cannot be asked about is visited as such, the first one excepted.
     fn kind_of(&self, name: &CStr, level: c_int) -> Result<(libc::stat, c_int), c_int> {
         let mut stat = MaybeUninit::<libc::stat>::zeroed();
         let physical = self.flags & FTW_PHYS != 0;
@@ -228,7 +222,6 @@ impl<F: FnMut(&CStr, &libc::stat, c_int, Position) -> c_int> Walk<F> {
     }
 }
 
-/// The entries of a directory, or an errno.
 fn names_in(directory: &CStr) -> Result<Vec<Vec<u8>>, c_int> {
     let mut names = Vec::new();
     // SAFETY: the exported functions; an entry is used before the next is read.

@@ -5,16 +5,18 @@ use std::ffi::{c_char, c_int};
 use crate::engine::ask::Answer;
 use crate::fd::handle::Outcome;
 use crate::hooks::below::below_prefix;
-use crate::hooks::family::interpose;
+use crate::hooks::family::{interpose, made};
 use crate::path::question::Question;
 use crate::{engine, path::memory, signal::guard};
 
 type Chdir = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
-type Fchdir = unsafe extern "C-unwind" fn(c_int) -> c_int;
 
 interpose! {
     plain [chdir](path: *const c_char) -> c_int = Chdir => chdir;
-    plain [fchdir](fd: c_int) -> c_int = Fchdir => fchdir;
+}
+
+made! {
+    plain [fchdir](fd: c_int) -> c_int = |real| moved(real(fd));
 }
 
 unsafe fn chdir(real: Chdir, path: *const c_char) -> c_int {
@@ -29,11 +31,6 @@ unsafe fn chdir(real: Chdir, path: *const c_char) -> c_int {
     };
     // SAFETY: `path` is null or a C string of the program.
     unsafe { below_prefix(-1, libc::AT_FDCWD, path, job) }.unwrap_or(result)
-}
-
-unsafe fn fchdir(real: Fchdir, fd: c_int) -> c_int {
-    // SAFETY: the program's own call.
-    moved(unsafe { real(fd) })
 }
 
 fn moved(result: c_int) -> c_int {

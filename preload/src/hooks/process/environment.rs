@@ -5,41 +5,25 @@ use std::ffi::{CStr, c_char, c_int};
 
 use crate::child;
 use crate::fd::in_order;
-use crate::hooks::family::interpose;
+use crate::hooks::family::made;
 use crate::hooks::process::programs::with_place;
 
-type Exec =
-    unsafe extern "C-unwind" fn(*const c_char, *const *mut c_char, *const *mut c_char) -> c_int;
-
-interpose! {
+made! {
     plain [execve, execvpe](
         path: *const c_char, arguments: *const *mut c_char, environment: *const *mut c_char
-    ) -> c_int = Exec => execute;
-}
-
-/// An environment that has more entries is passed on as it is.
-const ENTRIES_MAX: usize = 1024;
-
-unsafe fn execute(
-    real: Exec,
-    path: *const c_char,
-    arguments: *const *mut c_char,
-    environment: *const *mut c_char,
-) -> c_int {
-    in_order::stop_all(); // a vfork child: what it becomes may have our descriptors
-    // SAFETY: the program's own call, with its environment or a longer one.
-    unsafe {
+    ) -> c_int = |real| {
+        in_order::stop_all(); // a vfork child: what it becomes may have our descriptors
         with_place(path, |path| {
             with_rank(environment, |environment| real(path, arguments, environment))
         })
-    }
+    };
 }
 
-/// Makes `call` with an environment that tells of the rank, if the given one loads us and does not.
-/// No allocation and no lock: the caller may be a vfork child.
-///
-/// # Safety
-/// `environment` is null or an array of C strings that ends with null.
+const ENTRIES_MAX: usize = 1024;
+
+/// Adds the rank to an environment that loads us and does not tell of it. No allocation and no
+/// lock: the caller may be a vfork child. Safety: `environment` is null or an array of C strings
+/// that ends with null.
 pub(super) unsafe fn with_rank<T>(
     environment: *const *mut c_char,
     call: impl FnOnce(*const *mut c_char) -> T,

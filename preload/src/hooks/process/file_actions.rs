@@ -11,26 +11,30 @@ use crate::base::lock::{GENERATIONS, Lock};
 use crate::engine::ask::Answer;
 use crate::fd::handle::Outcome;
 use crate::hooks::below::below_prefix;
-use crate::hooks::family::interpose;
+use crate::hooks::family::{interpose, made};
 use crate::path::question::Question;
 use crate::{child, engine, signal::guard};
 
 type AddOpen =
     unsafe extern "C-unwind" fn(*mut c_void, c_int, *const c_char, c_int, mode_t) -> c_int;
-type ByActions = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
 
 interpose! {
     plain [posix_spawn_file_actions_addopen](
         actions: *mut c_void, fd: c_int, path: *const c_char, flags: c_int, mode: mode_t
     ) -> c_int = AddOpen => add_open;
-    plain [posix_spawn_file_actions_init](actions: *mut c_void) -> c_int = ByActions => begin;
-    plain [posix_spawn_file_actions_destroy](actions: *mut c_void) -> c_int = ByActions => end;
 }
 
-/// An open for writing that a spawn is to make.
+made! {
+    plain [posix_spawn_file_actions_init, posix_spawn_file_actions_destroy]
+        (actions: *mut c_void) -> c_int = |real| {
+            forget(actions);
+            real(actions)
+        };
+}
+
 #[derive(Clone)]
 struct Write {
-    /// Address of the program's list of actions.
+    /// The address of the program's list of actions.
     actions: usize,
     path: CString,
     flags: c_int,
@@ -38,8 +42,8 @@ struct Write {
 
 static WRITES: Lock<Vec<Write>> = Lock::new([const { Mutex::new(Vec::new()) }; GENERATIONS]);
 
-/// Any number of spawns may follow, at any time: the rank is told at each of them. It is asked here
-/// whether it has the file open itself.
+/// Any number of spawns may follow, at any time, and the rank is told at each of them. Here it is
+/// asked whether it has the file open itself.
 unsafe fn add_open(
     real: AddOpen,
     actions: *mut c_void,
@@ -74,18 +78,6 @@ unsafe fn add_open(
     }
 }
 
-unsafe fn begin(real: ByActions, actions: *mut c_void) -> c_int {
-    forget(actions);
-    // SAFETY: the program's own call, here and below.
-    unsafe { real(actions) }
-}
-
-unsafe fn end(real: ByActions, actions: *mut c_void) -> c_int {
-    forget(actions);
-    // SAFETY: as in `begin`.
-    unsafe { real(actions) }
-}
-
 fn forget(actions: *mut c_void) {
     if engine::active().is_some() {
         let forget = || WRITES.lock().retain(|write| write.actions != actions as usize);
@@ -93,8 +85,7 @@ fn forget(actions: *mut c_void) {
     }
 }
 
-/// Asks about what a child opens that is about to be spawned with these actions. An error: what its
-/// open would fail with.
+/// Returns the error that an open of the child would fail with.
 pub(super) fn before_spawn(actions: *const c_void) -> Option<c_int> {
     let active = engine::active().filter(|_| !actions.is_null())?;
     guard::work(|| {

@@ -8,28 +8,20 @@ use libc::AT_FDCWD;
 use crate::child;
 use crate::engine::ask::Answer;
 use crate::fd::in_order;
-use crate::hooks::family::interpose;
+use crate::hooks::family::made;
 use crate::path::glance::{self, NameIs};
 use crate::path::question::Question;
 use crate::{engine, path::canonical, signal::guard};
 
-type Run = unsafe extern "C-unwind" fn(*const c_char, *const *mut c_char) -> c_int;
-
-interpose! {
-    plain [execv, execvp](path: *const c_char, arguments: *const *mut c_char) -> c_int
-        = Run => run;
+made! {
+    plain [execv, execvp](path: *const c_char, arguments: *const *mut c_char) -> c_int = |real| {
+        in_order::stop_all(); // as in execve(2)
+        with_place(path, |path| real(path, arguments))
+    };
 }
 
-unsafe fn run(real: Run, path: *const c_char, arguments: *const *mut c_char) -> c_int {
-    in_order::stop_all(); // as in execve(2)
-    // SAFETY: the program's own call, or on a path of ours in place of its own.
-    unsafe { with_place(path, |path| real(path, arguments)) }
-}
-
-/// Makes `call` with the place of the program `path`, if that is in the cache.
-///
-/// # Safety
-/// `path` is null or a C string.
+/// Makes `call` with the place of the program if that is cached. Safety: `path` is null or a C
+/// string.
 pub(super) unsafe fn with_place<T>(
     path: *const c_char,
     call: impl FnOnce(*const c_char) -> T,
@@ -71,7 +63,7 @@ fn place_of(path: &CStr) -> Option<CString> {
     .flatten()
 }
 
-/// Without the memory of the working directory: a vfork child may have another one.
+/// The memory of the working directory is not used: a vfork child may have another one.
 fn absolute(path: &CStr) -> Option<CString> {
     if path.to_bytes().starts_with(b"/") {
         return Some(path.to_owned());
@@ -87,7 +79,7 @@ fn absolute(path: &CStr) -> Option<CString> {
     CString::new([here.to_bytes(), b"/", path.to_bytes()].concat()).ok()
 }
 
-/// False on a file system that is mounted without leave to run programs, as some have /dev/shm.
+/// A file system may be mounted without leave to run programs, as some have /dev/shm.
 fn may_run(place: &CStr) -> bool {
     let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
     // SAFETY: statvfs writes the structure when it returns 0.

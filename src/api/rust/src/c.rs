@@ -6,9 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Error, Result};
 
-/// SCR_MAX_FILENAME.
 const FILENAME_BYTES: usize = 1024;
-/// A value that is longer is an error.
 const VALUE_BYTES: usize = 16384;
 
 #[link(name = "scr")]
@@ -40,13 +38,13 @@ extern "C" {
     );
 }
 
-/// One call at a time: the library's message stays until the next call that fails.
+/// The library's message stays until the next call that fails.
 fn turn() -> MutexGuard<'static, ()> {
     static CALLS: Mutex<()> = Mutex::new(());
     CALLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a call, and takes the library's message if it fails.
+/// Takes the library's message if the call fails.
 fn call(call: impl FnOnce() -> c_int) -> Result<()> {
     let _turn = turn();
     if call() == 0 {
@@ -61,7 +59,7 @@ fn text(text: impl Into<Vec<u8>>) -> Result<CString> {
     CString::new(text).map_err(|error| Error(format!("a name with a NUL in it: {error}")))
 }
 
-/// A place for an answer of the library, which ends it with a NUL.
+/// The library ends its answer with a NUL.
 struct Place([u8; FILENAME_BYTES]);
 
 impl Place {

@@ -12,7 +12,6 @@ use super::owner::is_made_for;
 use crate::bytes::stable_number;
 use crate::files::lease;
 
-/// First part of the name of a prefix's directory.
 const OF_PREFIX: &str = "prefix.";
 
 /// Where the directories of a prefix are below each base: `<user>/scr.<jobid>/prefix.<number>`.
@@ -22,21 +21,18 @@ pub struct Address {
     pub user: String,
     /// The job.
     pub job: String,
-    /// The prefix's directory in that of the job; `None`: that of the job itself.
     folder: Option<String>,
 }
 
 impl Address {
-    /// Makes that of a prefix. The number follows from its path, symlinks resolved: one that was
+    /// Returns the number in the name follows from the path, symlinks resolved: a prefix that was
     /// made anew meets the cache of the one before, and tells of it.
-    #[must_use]
     pub fn new(user: &str, job: &str, prefix: &Path) -> Address {
         Address { user: user.to_owned(), job: job.to_owned(), folder: Some(folder_of(prefix)) }
     }
 
-    /// Returns it, or where a version that had one directory a job has left a cache of this prefix
-    /// below one of `bases`: it is used there until it is empty.
-    #[must_use]
+    /// Returns where a version that had one directory a job has left a cache of this prefix below
+    /// one of `bases`, that is used until it is empty.
     pub fn or_older(self, root: &Path, bases: &[PathBuf], prefix: &Path) -> Address {
         let older = Address { folder: None, ..self.clone() };
         let is_there = |base: &PathBuf| is_made_for(&older.below(root, base).join(LAUNCH), prefix);
@@ -44,13 +40,11 @@ impl Address {
     }
 
     /// Returns the names of the directories, one in the other.
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         let both = [self.user.clone(), format!("scr.{}", self.job)];
         both.into_iter().chain(self.folder.clone()).collect()
     }
 
-    /// Returns where it is below `base`, on a node whose files begin at `root`.
     pub(super) fn below(&self, root: &Path, base: &Path) -> PathBuf {
         on_node(root, base).join(self.names().iter().collect::<PathBuf>())
     }
@@ -65,16 +59,15 @@ fn folder_of(prefix: &Path) -> String {
     format!("{OF_PREFIX}{:016x}", stable_number(&prefix.to_string_lossy()))
 }
 
-/// Returns the directory of the job, `<base>/<user>/scr.<jobid>`, which has that of a prefix.
-#[must_use]
+/// Returns the directory of the job, `<base>/<user>/scr.<jobid>`, in which `dir` is that of a
+/// prefix.
 pub fn job_dir(dir: &Path) -> &Path {
     let name = dir.file_name().unwrap_or_default();
     let is_prefix_own = is_of_prefix(&name.to_string_lossy());
     dir.parent().filter(|_| is_prefix_own).unwrap_or(dir)
 }
 
-/// Leaves out, of directories that a person has copied, those that another prefix has in a job, if
-/// there are some of this one.
+/// Leaves out directories that other prefixes have in a job, if some are of this one.
 pub(crate) fn keep_own(prefix: &Path, dirs: &mut [&mut BTreeSet<PathBuf>]) {
     let own = folder_of(prefix);
     let of = |dir: &Path| {
@@ -86,16 +79,14 @@ pub(crate) fn keep_own(prefix: &Path, dirs: &mut [&mut BTreeSet<PathBuf>]) {
     }
 }
 
-/// How many launches of a job are alive on a node: they share its room. A launch that begins counts
-/// those that are there; they count it a moment later.
+/// Counts the launches of a job that are alive on a node and share its room.
 #[derive(Debug, Default)]
 pub struct Launches(Mutex<Option<(Instant, u64)>>);
 
 impl Launches {
-    /// How long a count serves: it takes longer than a small file does.
+    /// A count serves for so long: it takes longer than a small file does.
     const FRESH: Duration = Duration::from_secs(1);
 
-    /// Counts them, the one with this control directory included.
     pub fn alive(&self, control_dir: &Path) -> u64 {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match *last {
@@ -110,7 +101,6 @@ fn count(control_dir: &Path) -> u64 {
     1 + of_others(control_dir).iter().filter(lives).count() as u64
 }
 
-/// Finds the control directories that other prefixes have in the job on this node.
 pub(super) fn of_others(control_dir: &Path) -> Vec<PathBuf> {
     let of_job = job_dir(control_dir);
     let names = names_in(of_job).unwrap_or_default();

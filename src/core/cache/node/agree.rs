@@ -3,15 +3,15 @@
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 
-/// Makes a step's outcome common: `Ok` on all ranks if all have `Ok`; otherwise a rank with an
-/// error keeps it and the others get the first rank's sentence. Collective, except that a rank
-/// whose communication failed returns at once (the others then fail in this call).
+/// Gives `Ok` on all ranks if all have `Ok`; otherwise a rank with an error keeps it, and the
+/// others get the first rank's sentence. A rank whose communication failed returns at once.
+/// Collective.
 pub(crate) fn agree<T>(comm: &dyn Comm, outcome: Result<T>) -> Result<T> {
     agree_and_ask(comm, outcome, |_| false).map(|(outcome, _)| outcome)
 }
 
-/// Does what [`agree`] does, and tells whether the `question` is true on any rank, in one
-/// collective.
+/// Does what [`agree`] does, also tells in the same collective whether the `question` is true on
+/// any rank.
 pub(crate) fn agree_and_ask<T>(
     comm: &dyn Comm,
     outcome: Result<T>,
@@ -31,7 +31,7 @@ pub(crate) fn agree_and_ask<T>(
     outcome.and(Err(of_rank(rank, first)))
 }
 
-/// Does what [`agree`] does, and gives all ranks the bytes of each, in one collective.
+/// Does what [`agree`] does, also gives all ranks the bytes of each in the same collective.
 pub(crate) fn agree_and_gather(comm: &dyn Comm, outcome: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
     let mut all = comm.all_gather(&marked(&outcome)?)?;
     let failed = all.iter().position(|bytes| bytes.first() != Some(&GOOD));
@@ -42,7 +42,6 @@ pub(crate) fn agree_and_gather(comm: &dyn Comm, outcome: Result<Vec<u8>>) -> Res
     Ok(all)
 }
 
-/// Gives all ranks what rank 0 has come to; the outcome of the others does not matter. Collective.
 pub(crate) fn from_root(comm: &dyn Comm, outcome: Result<Vec<u8>>) -> Result<Vec<u8>> {
     let mut bytes = if comm.rank() == 0 { marked(&outcome)? } else { Vec::new() };
     comm.broadcast(&mut bytes, 0)?;
@@ -53,7 +52,7 @@ pub(crate) fn from_root(comm: &dyn Comm, outcome: Result<Vec<u8>>) -> Result<Vec
     }
 }
 
-/// Before what a rank has to say; before why it has failed is something else.
+/// The first byte before a rank's bytes; before the reason why it has failed is another.
 const GOOD: u8 = 0;
 
 fn marked(outcome: &Result<Vec<u8>>) -> Result<Vec<u8>> {
@@ -68,9 +67,8 @@ fn of_rank(rank: usize, sentence: &[u8]) -> Error {
     Error::Remote(format!("rank {rank}: {}", String::from_utf8_lossy(sentence)))
 }
 
-/// Does a step whose outcome is common, and that can be interrupted and repeated, a second time if
-/// it has failed: what a file system said may be passing. If not, the first error is told: the
-/// second may come of it. Collective.
+/// Does a step with a common outcome a second time if it has failed: the error may be passing. If
+/// it fails again, the first error is told: the second may come of it. Collective.
 pub(crate) fn twice<T>(step: impl Fn() -> Result<T>) -> Result<T> {
     match step() {
         Err(Error::Comm(what)) => Err(Error::Comm(what)),
@@ -82,12 +80,11 @@ pub(crate) fn twice<T>(step: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Tells whether `flag` is set on any rank. Collective.
 pub(crate) fn any(comm: &dyn Comm, flag: bool) -> Result<bool> {
     any_of(comm, [flag]).map(|[flag]| flag)
 }
 
-/// Tells of each of `flags` whether it is set on any rank. Collective.
+/// Tells for each of `flags` whether it is set on any rank. Collective.
 pub(crate) fn any_of<const N: usize>(comm: &dyn Comm, flags: [bool; N]) -> Result<[bool; N]> {
     let mut words = flags.map(i64::from);
     comm.all_max(&mut words)?;

@@ -10,15 +10,14 @@ use crate::files::{crc32_of_file, create_dirs};
 use crate::records::FileMeta;
 use crate::system::user_attributes_at;
 
-/// Bytes read, checked or sent at a time.
 pub(crate) const CHUNK_BYTES: usize = 1 << 20;
 
-/// Makes a directory of ours and its parents, for this user only. There already is fine.
+/// Makes a directory and its parents for this user only, unless it is there.
 pub(crate) fn make_own_dir(dir: &Path) -> Result<()> {
     create_dirs(dir, 0o700)
 }
 
-/// Returns the names in a directory; none if it is not there.
+/// Returns the names in a directory, sorted; none if it is not there.
 pub(crate) fn names_in(dir: &Path) -> Result<Vec<String>> {
     let fail = |e| Error::io("cannot list the directory", dir, e);
     let entries = match fs::read_dir(dir) {
@@ -53,7 +52,6 @@ pub(crate) fn folders_below(dir: &Path, without: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Finds all files below `dir`, relative to it.
 pub(crate) fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -71,7 +69,6 @@ pub(crate) fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Reads size, mode, times and attributes of a file; no checksum.
 pub(crate) fn describe(path: &Path, name: &str) -> Result<FileMeta> {
     let meta = fs::metadata(path).map_err(|e| Error::io("cannot read", path, e))?;
     Ok(FileMeta {
@@ -83,16 +80,17 @@ pub(crate) fn describe(path: &Path, name: &str) -> Result<FileMeta> {
         mtime_nanoseconds: meta.mtime_nsec(),
         on_prefix: false,
         attributes: user_attributes_at(path),
+        part: None,
     })
 }
 
-/// Tells whether something is there. What cannot be told is asked once more, as by `matches`.
+/// Asks once more after an error, which may be passing.
 pub(crate) fn is_there(path: &Path) -> bool {
     path.try_exists().or_else(|_| path.try_exists()).unwrap_or(false)
 }
 
-/// Tells whether a file is there with the recorded size and, with `content`, the recorded checksum.
-/// An error may be passing, and what is taken for lost is given up: then it is looked at again.
+/// Tells whether a file has the recorded size and, with `content`, the recorded checksum. An error
+/// may be passing, and what is taken for lost is given up, so the file is looked at once more.
 pub(crate) fn matches(path: &Path, meta: &FileMeta, content: bool) -> bool {
     let found = fs::metadata(path).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Err(error),

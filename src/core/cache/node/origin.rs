@@ -10,14 +10,13 @@ use super::owner::{Owner, is_of_path, read_identity};
 use super::store::all_records;
 use crate::records::{PrefixIdentity, RecordedState};
 
-/// Returns the ids of what this node has of other prefixes.
 pub(crate) fn strange_ids(layout: &Layout) -> BTreeSet<u64> {
     let strange = all_records(&layout.control_dir).filter(|(_, one)| !layout.owner.owns(one));
     strange.map(|(_, record)| record.dataset_id).collect()
 }
 
-/// Finds the newest complete dataset of a control directory that names a prefix: its id, and which.
-#[must_use]
+/// Returns the newest sealed dataset of a control directory that names a prefix: its id, and the
+/// prefix.
 pub fn newest_owner(control_dir: &Path) -> Option<(u64, PrefixIdentity)> {
     let sealed = all_records(control_dir)
         .map(|(_, record)| record)
@@ -25,18 +24,16 @@ pub fn newest_owner(control_dir: &Path) -> Option<(u64, PrefixIdentity)> {
     sealed.filter_map(|one| Some((one.dataset_id, one.prefix?))).max_by_key(|(id, _)| *id)
 }
 
-/// Tells in words for which prefix this node's cache was made, if that has another path than
-/// `prefix`. What nothing tells of counts as its own.
-#[must_use]
+/// Says in words for which prefix this node's cache was made, if that has another path than
+/// `prefix`.
 pub fn other_prefix(control_dir: &Path, prefix: &Path) -> Option<String> {
     let identity = read_identity(&control_dir.join(LAUNCH))?;
     let (theirs, _) = identity.split_once(" | ")?;
     (!is_of_path(&identity, prefix)).then(|| format!("its cache was made for {theirs}"))
 }
 
-/// Finds the path that the prefix with this directory `.scr` had before, if this node has a cache
-/// that was made for it there and none that was made for it here. Local.
-#[must_use]
+/// Returns the path that the prefix with this directory `.scr` had before, if this node has a cache
+/// that was made for it there and none that was made for it here.
 pub fn former_path(control_dir: &Path, state_dir: &Path) -> Option<String> {
     if newest_owner(control_dir).is_some() {
         return None;

@@ -1,6 +1,5 @@
-//! Whose caches count: those that were made for one prefix, which an identity tells, not its path
-//! alone. A directory that was deleted and made anew is another prefix: nothing of the old one is
-//! taken for it.
+//! Whose caches count: those made for one prefix, which an identity tells, not its path alone. A
+//! directory that was deleted and made anew is another prefix.
 
 use std::path::Path;
 
@@ -11,21 +10,17 @@ use crate::records::{DatasetRecord, FlushState, PrefixIdentity, PrefixIndex, Rec
 /// The prefix whose caches count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Owner {
-    /// Nothing tells which prefix it is: all count that are of its path.
+    /// Nothing tells which prefix it is: all datasets of its path count.
     #[default]
     Anybody,
-    /// The prefix of this identity.
+    /// The one with this identity.
     Prefix(PrefixIdentity),
     /// A prefix that was made anew, and has had no launch yet.
     Nobody,
 }
 
 impl Owner {
-    /// Finds out which prefix has this directory `.scr`. Local.
-    ///
-    /// # Errors
-    /// If its identity is there and cannot be read.
-    pub fn of_state_dir(state_dir: &Path) -> Result<Owner> {
+    pub(crate) fn of_state_dir(state_dir: &Path) -> Result<Owner> {
         match PrefixIdentity::read(&state_dir.join(PrefixIdentity::NAME)) {
             Ok(Some(identity)) => return Ok(Owner::Prefix(identity)),
             Ok(None) | Err(Error::Corrupt { .. }) => {}
@@ -37,18 +32,15 @@ impl Owner {
         Ok(if is_known { Owner::Anybody } else { Owner::Nobody })
     }
 
-    /// Returns its identity.
-    #[must_use]
-    pub fn identity(&self) -> Option<&PrefixIdentity> {
+    pub(crate) fn identity(&self) -> Option<&PrefixIdentity> {
         match self {
             Owner::Prefix(identity) => Some(identity),
             Owner::Anybody | Owner::Nobody => None,
         }
     }
 
-    /// Tells whether what the record is of was made for this prefix. One without identity is of an
-    /// older version: its path is all that counts.
-    #[must_use]
+    /// Tells whether the record was made for this prefix. One without identity is of an older
+    /// version, of which only the path counts.
     pub fn owns(&self, record: &DatasetRecord) -> bool {
         match (self, &record.prefix) {
             (Owner::Anybody, _) | (_, None) => true,
@@ -58,18 +50,16 @@ impl Owner {
     }
 }
 
-/// Tells whether the file `launch` says that its cache was made for a prefix of this path.
 pub(super) fn is_made_for(launch: &Path, prefix: &Path) -> bool {
     read_identity(launch).is_some_and(|identity| is_of_path(&identity, prefix))
 }
 
-/// Reads which launches share the cache that this file `launch` is of.
+/// Returns what the file `launch` says of the launches that share its cache.
 pub(super) fn read_identity(launch: &Path) -> Option<String> {
     KvTree::read_file(launch).ok()??.get_value("IDENTITY").map(str::to_owned)
 }
 
-/// Tells whether the prefix in what a launch shares with the one whose cache it takes over is that
-/// of this path.
+/// Tells whether an identity, "<prefix> | ...", is of the prefix of this path.
 pub(super) fn is_of_path(identity: &str, prefix: &Path) -> bool {
     let rest = identity.strip_prefix(&*prefix.to_string_lossy());
     rest.is_some_and(|rest| rest.starts_with(" | "))

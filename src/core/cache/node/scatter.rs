@@ -1,10 +1,7 @@
-//! At a restart: every record on the node to a rank that answers for it (the program flow,
-//! `scr_scatter_filemaps`).
-//!
-//! Ranks may have moved and their number per node may differ. The node's leader reads all filemaps,
-//! writes everything it found into one merged file, and only then does each rank replace its own
-//! filemap; so at every instant each record is in at least one file. Where each rank has its own
-//! records already, as after a run on the same nodes, nothing is merged.
+//! At a restart, every record on the node goes to a rank that answers for it (the program flow,
+//! `scr_scatter_filemaps`). The node's leader merges all filemaps into one file before each rank
+//! replaces its own, so that each record is in a file at every instant. Where each rank has its own
+//! records already, nothing is merged.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,12 +18,11 @@ use crate::files::{remove_file_if_there, sync_dir};
 use crate::kvtree::KvTree;
 use crate::records::{MASTER_FILEMAP, MasterFilemap, Record, filemap_name};
 
-/// The merged file; it exists only while filemaps are being replaced.
 const MERGED: &str = "filemap_merged.scrinfo";
 
-/// Makes this node's ranks answer for all records on it: a rank for its own, and the ranks in turn
-/// for those of ranks that run elsewhere now. Returns the damaged filemaps, whose data counts as
-/// lost. Collective over the node.
+/// Makes this node's ranks answer for all records on it: a rank for its own, all ranks in turn for
+/// those of ranks that run elsewhere now. Returns the damaged filemaps, whose data counts as lost.
+/// Collective over the node.
 pub(crate) fn scatter(ctx: &Ctx) -> Result<Vec<PathBuf>> {
     let gathered = words::all_gather(ctx.node, [ctx.world.rank() as u64])?;
     let local_ranks: Vec<usize> = gathered.into_iter().map(|[rank]| rank as usize).collect();
@@ -46,18 +42,15 @@ pub(crate) fn scatter(ctx: &Ctx) -> Result<Vec<PathBuf>> {
     Ok(merged.damaged)
 }
 
-/// All that a node's filemaps say.
 #[derive(Default)]
 pub(crate) struct Merged {
     pub held: Vec<Held>,
-    /// Filemaps that cannot be read.
     pub damaged: Vec<PathBuf>,
-    /// Which filemap has records of which rank.
     places: BTreeSet<(String, usize)>,
 }
 
 impl Merged {
-    /// Whether each of `local_ranks` has in its own filemap what it gets, and there is no other.
+    /// Each of `local_ranks` has its records in its own filemap, and there are no others.
     fn is_in_place(&self, local_ranks: &[usize]) -> bool {
         let own = |(name, owner): &(String, usize)| {
             let place = local_ranks.iter().position(|rank| rank == owner);
@@ -67,7 +60,7 @@ impl Merged {
     }
 }
 
-/// Reads all filemaps and writes the merged one, if records go from one to another.
+/// Writes the merged filemap only if records go from one to another.
 fn merge(ctx: &Ctx, local_ranks: &[usize]) -> Result<Merged> {
     let control = &ctx.layout.control_dir;
     let merged = read_filemaps(control)?;
@@ -77,7 +70,6 @@ fn merge(ctx: &Ctx, local_ranks: &[usize]) -> Result<Merged> {
     Ok(merged)
 }
 
-/// Reads what the filemaps in a control directory say. Local.
 pub(crate) fn read_filemaps(control: &Path) -> Result<Merged> {
     let mut merged = Merged::default();
     for name in names_in(control)? {
@@ -103,7 +95,6 @@ pub(crate) fn read_filemaps(control: &Path) -> Result<Merged> {
     Ok(merged)
 }
 
-/// One message for each local rank that gets anything; from the leader to itself, too.
 fn share_out(held: Vec<Held>, local_ranks: &[usize]) -> Vec<(usize, Vec<u8>)> {
     let mut shares: Vec<Vec<Held>> = vec![Vec::new(); local_ranks.len()];
     let mut next = 0;
@@ -119,7 +110,7 @@ fn share_out(held: Vec<Held>, local_ranks: &[usize]) -> Vec<(usize, Vec<u8>)> {
     filled.map(|(target, share)| (target, encode_records(&share).encode())).collect()
 }
 
-/// Writes the list of filemaps and removes those of ranks that the node no longer has.
+/// Writes the list of filemaps, and removes those of ranks that the node no longer has.
 fn clean_up(ctx: &Ctx) -> Result<()> {
     let control = &ctx.layout.control_dir;
     let current: Vec<String> = (0..ctx.node.size()).map(filemap_name).collect();

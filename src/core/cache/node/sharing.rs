@@ -10,34 +10,28 @@ use crate::comm::{Comm, trees};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 
-/// First part of the name of a file that a node shows the others.
 const PROBE: &str = ".probe.";
 
 /// Who shares each store of the layout.
 pub struct Sharing {
     stores: Vec<Sharers>,
-    /// Some ranks share some store; the same on all ranks.
     any: bool,
 }
 
-/// The ranks that reach one store's directory.
 struct Sharers {
-    /// `None` for a store of the node.
     comm: Option<Box<dyn Comm>>,
-    /// World ranks, ascending.
     ranks: Vec<usize>,
-    /// Of every rank of the world, the first rank among those that it shares the store with.
+    /// For every rank of the world, the first rank that it shares the store with.
     groups: Vec<usize>,
 }
 
 impl Sharing {
-    /// Looks which nodes see one another's files in each store. `leader` is the world rank of this
-    /// node's leader, `nonce` a number that all ranks of this launch have and no other one; `meet`
-    /// is collective, and nobody comes out of it before all are in. Collective over `world`; the
-    /// layouts of all ranks have the same stores.
+    /// Looks which nodes see one another's files in each store. `nonce` is a number that all ranks
+    /// of this launch have and no other one; nobody comes out of the collective `meet` before all
+    /// are in. Collective over `world`; the layouts of all ranks have the same stores.
     ///
     /// # Errors
-    /// Communication failed. A store that cannot be written counts as its node's own.
+    /// If communication fails. A store that cannot be written counts as its node's own.
     pub fn observe<T>(
         world: &dyn Comm,
         leader: usize,
@@ -87,44 +81,35 @@ impl Sharing {
 
     /// Returns the world ranks that share store `index` of the layout with this one, itself
     /// included.
-    #[must_use]
     pub fn ranks(&self, index: usize) -> &[usize] {
         self.stores.get(index).map_or(&[], |sharers| &sharers.ranks)
     }
 
-    /// Counts the ranks that share each store with this one, itself included.
-    #[must_use]
-    pub fn counts(&self) -> Vec<u64> {
+    pub(crate) fn counts(&self) -> Vec<u64> {
         self.stores.iter().map(|sharers| sharers.ranks.len() as u64).collect()
     }
 
-    /// Tells whether other nodes reach this node's store `index`.
-    #[must_use]
-    pub fn is_shared(&self, index: usize) -> bool {
+    pub(crate) fn is_shared(&self, index: usize) -> bool {
         self.stores.get(index).is_some_and(|sharers| sharers.comm.is_some())
     }
 
-    /// Returns for every rank of the world the first one that shares store `index` with it.
-    #[must_use]
+    /// Returns for every rank of the world, the first one that shares store `index` with it.
     pub fn groups(&self, index: usize) -> &[usize] {
         self.stores.get(index).map_or(&[], |sharers| &sharers.groups)
     }
 
-    /// Tells whether any ranks share any store between nodes; the same on all ranks.
-    #[must_use]
+    /// Tells whether several nodes share any store; the same on all ranks.
     pub fn any(&self) -> bool {
         self.any
     }
 
-    /// Returns the ranks of store `index`, if they are on several nodes.
     pub(crate) fn comm(&self, index: usize) -> Option<&dyn Comm> {
         self.stores.get(index)?.comm.as_deref()
     }
 }
 
 impl Sharers {
-    /// `groups` names what each rank belongs to. Without `is_shared` there is nothing to share for
-    /// anybody. Collective over `world`.
+    /// `groups` names what each rank belongs to. Collective over `world`.
     fn new(world: &dyn Comm, groups: &[usize], is_shared: bool) -> Result<Sharers> {
         let own = groups[world.rank()];
         let ranks: Vec<usize> = (0..groups.len()).filter(|rank| groups[*rank] == own).collect();
@@ -136,7 +121,6 @@ impl Sharers {
     }
 }
 
-/// Removes this node's own file, and those that launches before have left.
 fn remove_probes(dir: &Path, start: &str, leader: usize) {
     let own = format!("{start}{leader}");
     let gone = |name: &String| *name == own || !name.starts_with(start);
@@ -146,9 +130,9 @@ fn remove_probes(dir: &Path, start: &str, leader: usize) {
     }
 }
 
-/// Of the leaders that one of them `sees`, those whom the world needs to hear of: the least; all if
-/// that is itself. So every two that one of them has seen are joined, and the answers of a store
-/// that all nodes reach are no more than two for each node.
+/// Reduces what a leader `sees` to the least one, unless that is itself. Every two that one leader
+/// has seen are still joined, and the answers about a store that all nodes reach are at most two a
+/// node.
 fn edges(leader: usize, sees: BTreeSet<usize>) -> BTreeSet<usize> {
     match sees.first() {
         Some(least) if *least < leader => BTreeSet::from([*least]),
@@ -157,7 +141,7 @@ fn edges(leader: usize, sees: BTreeSet<usize>) -> BTreeSet<usize> {
 }
 
 /// For each rank the least leader of the nodes that share store `index` with it. `all` is what each
-/// rank has seen, `nodes` its node's leader.
+/// rank has seen, `nodes` the leader of its node.
 fn components(index: usize, all: &[KvTree], nodes: &[usize]) -> Vec<usize> {
     let mut parents: Vec<usize> = nodes.to_vec();
     for (rank, tree) in all.iter().enumerate() {
@@ -174,7 +158,6 @@ fn components(index: usize, all: &[KvTree], nodes: &[usize]) -> Vec<usize> {
     (0..nodes.len()).map(|rank| root(&mut parents, rank)).collect()
 }
 
-/// The least of those that `rank` is joined with.
 fn root(parents: &mut [usize], mut rank: usize) -> usize {
     while parents[rank] != rank {
         parents[rank] = parents[parents[rank]];

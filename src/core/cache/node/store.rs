@@ -14,35 +14,28 @@ use crate::records::{
     DatasetKey, DatasetRecord, Filemap, MASTER_FILEMAP, Record, RecordedState, filemap_name,
 };
 
-/// A record and the world rank whose files it describes.
 pub type Held = (usize, DatasetRecord);
 
 /// The durable records of one rank: of its own files, and, after a restart on other nodes, of files
-/// of ranks that run elsewhere now. Every change is on disk when the call returns (but see
-/// `forget` and [`FilemapFile::note_open`]); if it fails, the old state holds, in
-/// memory too. May be used from several threads.
+/// of ranks that run elsewhere now. Every change is on disk when the call returns (except by
+/// `forget` and [`FilemapFile::note_open`]); if it fails, the old state holds, in memory too.
 #[derive(Debug)]
 pub struct FilemapFile {
     path: PathBuf,
     layout: Layout,
     rank: usize,
     held: Mutex<Vec<Held>>,
-    /// Changed with `held` locked: what of it is in memory alone.
+    /// What of `held` is in memory alone; changed while that is locked.
     begun: AtomicU8,
 }
 
-/// All that is held is written.
 const WRITTEN: u8 = 0;
-/// A dataset has begun of which nothing is written.
 const BEGUN: u8 = 1;
-/// A dataset had begun, and nothing of it was written, when the thread last asked.
+/// A dataset had begun when the thread last asked, and nothing of it was written.
 const WAITS: u8 = 2;
 
 impl FilemapFile {
-    /// Makes the filemap of local rank `local_rank` (its rank among those of the node), which is
-    /// `world_rank` of the world. Reads nothing: what an earlier launch left is taken over by
-    /// [`crate::cache::rebuild()`].
-    #[must_use]
+    /// Reads nothing: [`crate::cache::rebuild()`] takes over what an earlier launch left.
     pub fn new(layout: &Layout, local_rank: usize, world_rank: usize) -> Self {
         FilemapFile {
             path: layout.control_dir.join(filemap_name(local_rank)),
@@ -53,9 +46,8 @@ impl FilemapFile {
         }
     }
 
-    /// Notes that the first file of a dataset is about to be opened in `store`: state Open. Nothing
-    /// is written if the record is there already. After a power cut it may be as if the dataset had
-    /// not begun: the name of the record is made durable with the seal's.
+    /// Notes that the first file of a dataset is about to be opened in `store`. After a power cut
+    /// it may be as if the dataset had not begun: the seal makes the record's name durable.
     pub fn record_open(&self, key: &DatasetKey, store: &str) -> Result<()> {
         if self.get(key).is_some() {
             return Ok(());
@@ -63,9 +55,9 @@ impl FilemapFile {
         self.put_unnamed(self.open_record(key, store))
     }
 
-    /// Does what [`FilemapFile::record_open`] does, but in memory alone: the record of a checkpoint
-    /// that is sealed soon is written once. Until [`FilemapFile::write_begun`] has written it, it
-    /// is after a kill as if the dataset had not begun on this rank.
+    /// Does what [`FilemapFile::record_open`] does, but in memory alone until
+    /// [`FilemapFile::write_begun`]: the record of a checkpoint that is sealed soon is written
+    /// once. After a kill it may be as if the dataset had not begun on this rank.
     pub fn note_open(&self, key: &DatasetKey, store: &str) {
         let mut held = self.lock();
         if !held.iter().any(|(owner, record)| *owner == self.rank && record.key == *key) {
@@ -74,11 +66,8 @@ impl FilemapFile {
         }
     }
 
-    /// Writes the records of [`FilemapFile::note_open`] that were there, unwritten, when this was
-    /// called last. To be called now and then.
-    ///
-    /// # Errors
-    /// As [`FilemapFile::record_open`]; the next call tries again.
+    /// Writes the records of [`FilemapFile::note_open`] that were there, unwritten, at the last
+    /// call. To be called now and then; a call after an error tries again.
     pub fn write_begun(&self) -> Result<()> {
         let held = self.lock();
         if self.begun.load(Ordering::Relaxed) == BEGUN {
@@ -102,21 +91,15 @@ impl FilemapFile {
         record
     }
 
-    /// Notes that everything of this rank's part is durable: state Prepared.
+    /// Notes that all files of this rank's part are durable. The record is durable only with the
+    /// next sync of the control directory, which one rank makes for its node.
     pub fn record_prepared(&self, record: DatasetRecord) -> Result<()> {
-        debug_assert_eq!(record.state, RecordedState::Prepared);
-        self.put_held(self.rank, record)
-    }
-
-    /// Does what [`FilemapFile::record_prepared`] does, but durable only with the next sync of the
-    /// control directory, which one rank makes for all of its node.
-    pub(crate) fn record_prepared_unnamed(&self, record: DatasetRecord) -> Result<()> {
         debug_assert_eq!(record.state, RecordedState::Prepared);
         self.put_unnamed(record)
     }
 
-    /// Takes the record of `key` back to Open, before a write-open of a file of a sealed but
-    /// unconfirmed dataset returns. Nothing is written if it is Open, or unknown.
+    /// Takes the record of `key` back to Open before the program writes to a file of a sealed but
+    /// unconfirmed dataset.
     pub fn revoke(&self, key: &DatasetKey) -> Result<()> {
         match self.get(key) {
             Some(mut record) if record.state == RecordedState::Prepared => {
@@ -127,8 +110,7 @@ impl FilemapFile {
         }
     }
 
-    /// Notes that the prefix has the last word on the file `name` of the dataset from now on.
-    /// Nothing is written if it is not one of the dataset's, or is known to be left.
+    /// Notes that the prefix has the last word on this rank's file `name` of the dataset.
     pub fn leave(&self, key: &DatasetKey, name: &str) -> Result<()> {
         match self.get(key) {
             Some(record) if record.files.iter().any(|file| file.name == name) => {
@@ -138,8 +120,8 @@ impl FilemapFile {
         }
     }
 
-    /// Does what [`FilemapFile::leave`] does, also for a file of another rank: what this rank's
-    /// record says holds for all.
+    /// Does what [`FilemapFile::leave`] does, also for a file of another rank: what one record says
+    /// holds for all.
     pub fn note_left(&self, key: &DatasetKey, name: &str) -> Result<()> {
         match self.get(key) {
             Some(mut record) => match record.left.insert(name.to_owned()) {
@@ -150,22 +132,15 @@ impl FilemapFile {
         }
     }
 
-    /// Adds to what the program has deleted of older datasets ([`DatasetRecord::gone`]).
-    pub fn note_gone(&self, key: &DatasetKey, gone: BTreeMap<String, u64>) -> Result<()> {
+    pub(crate) fn note_gone(&self, key: &DatasetKey, gone: BTreeMap<String, u64>) -> Result<()> {
         let knows = |record: DatasetRecord| gone.keys().all(|name| record.gone.contains_key(name));
         if self.get(key).is_none_or(knows) {
             return Ok(());
         }
-        // Another thread may change the record meanwhile.
-        self.change(|held| {
-            let is_own = |(owner, record): &&mut Held| *owner == self.rank && record.key == *key;
-            if let Some((_, record)) = held.iter_mut().find(is_own) {
-                record.gone.extend(gone);
-            }
-        })
+        self.edit_own(|record| record.key == *key, |record| record.gone.extend(gone))
     }
 
-    /// Changes this rank's record, if it is still there as that of the same seal.
+    /// Changes this rank's record, if it is still that of the same seal.
     pub(crate) fn amend(
         &self,
         sealed: &DatasetRecord,
@@ -174,16 +149,23 @@ impl FilemapFile {
         if !self.is_sealed(sealed) {
             return Ok(());
         }
+        self.edit_own(|record| is_same_seal(record, sealed), edit)
+    }
+
+    /// Another thread may have changed the record.
+    fn edit_own(
+        &self,
+        wanted: impl Fn(&DatasetRecord) -> bool,
+        edit: impl FnOnce(&mut DatasetRecord),
+    ) -> Result<()> {
         self.change(|held| {
-            let same =
-                |(owner, record): &&mut Held| *owner == self.rank && is_same_seal(record, sealed);
-            if let Some((_, record)) = held.iter_mut().find(same) {
+            let is_it = |(owner, record): &&mut Held| *owner == self.rank && wanted(record);
+            if let Some((_, record)) = held.iter_mut().find(is_it) {
                 edit(record);
             }
         })
     }
 
-    /// Tells whether this rank's record is still there as that of the same seal.
     pub(crate) fn is_sealed(&self, sealed: &DatasetRecord) -> bool {
         self.find(|record| is_same_seal(record, sealed)).is_some()
     }
@@ -194,23 +176,19 @@ impl FilemapFile {
     }
 
     /// Returns this rank's record of `key`.
-    #[must_use]
     pub fn get(&self, key: &DatasetKey) -> Option<DatasetRecord> {
         self.find(|record| record.key == *key)
     }
 
     /// Returns this rank's record of dataset `id`.
-    #[must_use]
     pub fn get_id(&self, id: u64) -> Option<DatasetRecord> {
         self.find(|record| record.dataset_id == id)
     }
 
-    /// Returns all records of this rank's own files, by key.
-    #[must_use]
-    pub fn records(&self) -> Vec<DatasetRecord> {
-        let own = self.lock().iter().filter(|(owner, _)| *owner == self.rank).cloned().collect();
-        let own: Vec<Held> = own;
-        own.into_iter().map(|(_, record)| record).collect()
+    pub(crate) fn records(&self) -> Vec<DatasetRecord> {
+        let held = self.lock();
+        let own = held.iter().filter(|(owner, _)| *owner == self.rank);
+        own.map(|(_, record)| record.clone()).collect()
     }
 
     fn find(&self, wanted: impl Fn(&DatasetRecord) -> bool) -> Option<DatasetRecord> {
@@ -219,17 +197,14 @@ impl FilemapFile {
         found.map(|(_, record)| record.clone())
     }
 
-    /// Returns all records, those of other ranks' files too.
     pub(crate) fn held(&self) -> Vec<Held> {
         self.lock().clone()
     }
 
-    /// Adds or replaces the record of `owner` for its key.
     pub(crate) fn put_held(&self, owner: usize, record: DatasetRecord) -> Result<()> {
         self.change(put(owner, self.own(record)))
     }
 
-    /// Gives the record this prefix, unless it names another one.
     fn own(&self, mut record: DatasetRecord) -> DatasetRecord {
         record.prefix = record.prefix.or_else(|| self.layout.owner.identity().cloned());
         record
@@ -243,9 +218,9 @@ impl FilemapFile {
         map.to_tree().replace_file(&self.path)
     }
 
-    /// Forgets records whose data is gone. What a newer dataset of its series has outdated goes
-    /// from the file with the next change: a write less for each checkpoint, and the next start
-    /// knows such a record by the newer one ([`crate::cache::restart::decide`]). Others go at once.
+    /// Forgets records whose data is gone. One that a newer dataset of its series outdates goes
+    /// from the file with the next change, which saves a write for each checkpoint: the next start
+    /// knows it by the newer one ([`crate::cache::restart::decide`]).
     pub(crate) fn forget(&self, gone: &[(usize, DatasetKey)]) -> Result<()> {
         let mut held = self.lock();
         let is_gone = |entry: &Held| gone.contains(&(entry.0, entry.1.key.clone()));
@@ -265,7 +240,6 @@ impl FilemapFile {
         self.remove_held(gone)
     }
 
-    /// Forgets records; nothing is written if none is there.
     pub(crate) fn remove_held(&self, gone: &[(usize, DatasetKey)]) -> Result<()> {
         let is_gone =
             |entry: &Held| gone.iter().any(|(owner, key)| (*owner, key) == (entry.0, &entry.1.key));
@@ -275,13 +249,11 @@ impl FilemapFile {
         self.change(|held| held.retain(|entry| !is_gone(entry)))
     }
 
-    /// Replaces everything; durable only with the next sync of the control directory, but never
-    /// half of it.
+    /// Replaces everything at once; durable only with the next sync of the control directory.
     pub(super) fn replace_all_unnamed(&self, records: Vec<Held>) -> Result<()> {
         self.change_by(|held| *held = records, |map| self.replace(map))
     }
 
-    /// Forgets everything in memory; the file is gone already.
     pub(crate) fn forget_all(&self) {
         self.lock().clear();
     }
@@ -325,7 +297,6 @@ fn put(owner: usize, record: DatasetRecord) -> impl FnOnce(&mut Vec<Held>) {
     }
 }
 
-/// The filemap of records.
 fn filemap_of(held: &[Held]) -> Filemap {
     let mut map = Filemap::new();
     for (owner, record) in held {
@@ -334,43 +305,38 @@ fn filemap_of(held: &[Held]) -> Filemap {
     map
 }
 
-/// Makes one message of records.
 pub(crate) fn encode_records(held: &[Held]) -> KvTree {
     filemap_of(held).to_tree()
 }
 
-/// Reads the message of [`encode_records`].
 pub(crate) fn decode_records(tree: &KvTree) -> Result<Vec<Held>> {
     let map = Filemap::from_tree(tree).map_err(Error::Unreadable)?;
     Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
 }
 
-/// The filemaps in a control directory.
 fn filemaps(control_dir: &Path) -> impl Iterator<Item = PathBuf> {
     let mut names = names_in(control_dir).unwrap_or_default();
     names.retain(|name| is_filemap_name(name) && name != MASTER_FILEMAP);
     names.into_iter().map(|name| control_dir.join(name)).collect::<Vec<_>>().into_iter()
 }
 
-/// Returns all records in a control directory; what cannot be read has none.
+/// Returns all records in a control directory; a filemap that cannot be read has none.
 pub(crate) fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
     filemaps(control_dir).filter_map(|path| read_records(&path).ok()).flatten()
 }
 
-/// Finds the stores that the records in a control directory name.
-#[must_use]
+/// Returns the stores that the records in a control directory name.
 pub fn stores_in_records(control_dir: &Path) -> BTreeSet<String> {
     let held = all_records(control_dir);
     held.map(|(_, record)| store_of(&record).to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
-/// Reads a filemap; none if it is not there.
 pub(crate) fn read_records(path: &Path) -> Result<Vec<Held>> {
     let map = Filemap::read(path)?.unwrap_or_default();
     Ok(map.iter().map(|(owner, record)| (owner, record.clone())).collect())
 }
 
-/// Makes a `change` to a rank's record in the filemaps of a node that no launch uses.
+/// Changes a rank's record in the filemaps of a node that no launch uses.
 pub(crate) fn change_record(
     control_dir: &Path,
     rank: usize,
@@ -388,7 +354,8 @@ pub(crate) fn change_record(
     Ok(())
 }
 
-/// Writes a filemap durably. What fails once is done again: a passing error would end caching.
+/// Writes a filemap durably; a second time after an error, which may be passing and would end
+/// caching.
 pub(crate) fn write_records(path: &Path, held: &[Held]) -> Result<()> {
     let map = filemap_of(held);
     again(|| map.write(path))

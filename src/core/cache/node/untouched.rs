@@ -1,10 +1,8 @@
-//! Files that nobody has touched since their seal: a start does not read them.
-//!
-//! Of a large file that is the same one, on a node that has not been started anew, the content is
-//! taken for what it was when it was sealed. It is compared before it serves: a rebuild compares
-//! all that it reads, and if it is not right, the start looks at everything again. What the program
-//! restarts from is compared while it runs (`recheck.rs`). A start before notes that; until it has
-//! been done, the next one compares the program's files in full.
+//! Files that nobody has touched since their seal: a start does not read a large one that is the
+//! same, on a node that has not been started anew. It is compared before it serves: a rebuild
+//! compares all that it reads, and what the program restarts from is compared while it runs
+//! (`recheck.rs`). A start before notes that; until it has been done, the next one compares the
+//! program's files in full.
 //!
 //! ```text
 //! UNTOUCHED   BOOT <boot id of the node>
@@ -23,14 +21,14 @@ use crate::system::boot_id;
 const KEY: &str = "UNTOUCHED";
 const OFFERED: &str = "OFFERED";
 
-/// To read smaller files costs no time, to remember them would.
+/// To read a smaller file takes no longer than to remember it.
 const BYTES_MIN: u64 = 1 << 20;
 
-/// Remembers the redundancy `files` below `dir`, which have just been written and made durable,
-/// and, with `program`, the record's own files, if they are what they were when they were measured.
+/// Remembers the redundancy `files` below `dir`, which are durable, and, with `program`, those of
+/// the record's own files that are as they were measured.
 pub(crate) fn remember(record: &mut DatasetRecord, dir: &Path, files: &[FileMeta], program: bool) {
     forget(&mut record.descriptor);
-    let mut known = Known::default();
+    let mut known = KnownFiles::default();
     files.iter().filter(|file| is_large(file)).for_each(|file| known.add(dir, file));
     for file in record.files.iter().filter(|file| program && is_large(file)) {
         let times = |found: fs::Metadata| (found.mtime(), found.mtime_nsec());
@@ -42,13 +40,12 @@ pub(crate) fn remember(record: &mut DatasetRecord, dir: &Path, files: &[FileMeta
     known.note(&mut record.descriptor);
 }
 
-/// Leaves out what was remembered: of another encoding.
 pub(crate) fn forget(descriptor: &mut KvTree) {
     descriptor.remove(KEY);
 }
 
-/// Notes that a start offers what the record describes. If one before has done so, and nobody has
-/// compared the content since, the program's files are known no more.
+/// Notes that a start offers what the record describes. If an earlier one has done so, and nobody
+/// has compared the content since, the program's files are no longer known.
 pub(crate) fn offer(record: &mut DatasetRecord) {
     if record.state != RecordedState::Prepared || !record.files.iter().any(is_large) {
         return;
@@ -61,12 +58,12 @@ pub(crate) fn offer(record: &mut DatasetRecord) {
     tree.set_flag(OFFERED, true);
 }
 
-/// Tells whether a start has offered it, and nobody has compared the content since.
+/// Tells whether A start has offered it, and nobody has compared the content since.
 pub(crate) fn is_offered(record: &DatasetRecord) -> bool {
     record.descriptor.child(KEY).get_flag(OFFERED)
 }
 
-/// Tells whether `file` below `dir` is the one that was remembered, on the same boot of the node,
+/// Tells whether `file` below `dir` is the one that was remembered on the same boot of the node,
 /// and nobody has written to it or renamed it since.
 pub(crate) fn is_untouched(record: &DatasetRecord, dir: &Path, file: &FileMeta) -> bool {
     let tree = record.descriptor.child(KEY);
@@ -76,28 +73,27 @@ pub(crate) fn is_untouched(record: &DatasetRecord, dir: &Path, file: &FileMeta) 
     same_boot && known.is_some() && known == identity(&dir.join(&file.name)).as_deref()
 }
 
-/// Tells whether a file lies in the cache, and whether it is one that is remembered.
+/// Tells whether files of this size in the cache are remembered.
 pub(crate) fn is_large(file: &FileMeta) -> bool {
     !file.on_prefix && file.size >= BYTES_MIN
 }
 
 /// Files whose content is what was sealed.
 #[derive(Debug, Default)]
-pub(crate) struct Known(KvTree);
+pub(crate) struct KnownFiles(KvTree);
 
-impl Known {
+impl KnownFiles {
     fn add(&mut self, dir: &Path, file: &FileMeta) {
         if let Some(identity) = identity(&dir.join(&file.name)) {
             self.insert(file, identity);
         }
     }
 
-    /// Adds a file of which `identity` was found before its content was compared.
+    /// Adds a file whose `identity` was found before the content was compared.
     pub fn insert(&mut self, file: &FileMeta, identity: String) {
         self.0.set_value(&file.name, identity);
     }
 
-    /// Remembers these, and nothing else.
     pub fn note(self, descriptor: &mut KvTree) {
         let Some(boot) = boot_id() else { return forget(descriptor) };
         let mut tree = KvTree::new();
@@ -109,7 +105,7 @@ impl Known {
     }
 }
 
-/// Describes what changes when somebody writes to a file, replaces, copies or renames it.
+/// Changes when somebody writes to a file, replaces, copies or renames it.
 pub(crate) fn identity(path: &Path) -> Option<String> {
     let found = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
     Some(format!(
@@ -129,7 +125,6 @@ mod tests {
     use std::fs::{FileTimes, OpenOptions};
     use std::io::Write as _;
 
-    /// A remembered file of the least size, `r`.
     fn remembered() -> (tempfile::TempDir, DatasetRecord, FileMeta) {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("r"), vec![1; BYTES_MIN as usize]).unwrap();
@@ -140,7 +135,6 @@ mod tests {
         (dir, record, file)
     }
 
-    /// Acts until the clock of the file system has gone on.
     fn changed(dir: &Path, act: impl Fn(&Path)) {
         let (path, before) = (dir.join("r"), identity(&dir.join("r")));
         while identity(&path) == before {
@@ -166,7 +160,7 @@ mod tests {
         let other = FileMeta { name: "s".into(), ..file.clone() };
         fs::copy(dir.path().join("r"), dir.path().join("s")).unwrap();
         assert!(!is_untouched(&record, dir.path(), &other));
-        record.descriptor.child_mut(KEY).child_mut("BOOT").clear();
+        record.descriptor.child_mut(KEY).set("BOOT", KvTree::new());
         assert!(!is_untouched(&record, dir.path(), &file), "no boot is known");
         record.descriptor.child_mut(KEY).set_value("BOOT", "another");
         assert!(!is_untouched(&record, dir.path(), &file));

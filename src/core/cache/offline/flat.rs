@@ -8,38 +8,27 @@ use crate::cache::node::disk::{make_own_dir, matches};
 use crate::cache::node::layout::{Layout, Store};
 use crate::cache::node::names::OWN_FOLDER;
 use crate::cache::node::owner::Owner;
-use crate::cache::sealing::catalog::{Catalog, CatalogEntry};
+use crate::cache::sealing::catalog::Catalog;
 use crate::cache::sealing::marker::Marker;
-use crate::cache::{Protect, Remains, Whole};
+use crate::cache::{CatalogEntry, Protect, Remains, Whole};
 use crate::error::Result;
 use crate::records::{DatasetKey, FileMeta};
 
-/// What there is of such a dataset; names are those in its directory.
 #[derive(Debug, Clone)]
 pub struct Flat<'a> {
-    /// The directory.
     pub dir: &'a Path,
-    /// Series, id.
     pub key: &'a DatasetKey,
-    /// Dataset id.
     pub id: u64,
-    /// Ranks of the run.
     pub ranks: usize,
-    /// The program's files that are there, with their ranks.
     pub files: Vec<(usize, FileMeta)>,
-    /// The redundancy files that are there.
     pub redundancy: Vec<FileMeta>,
 }
 
-/// Epoch of all that version 1.1 has written: it had none.
 const EPOCH: u64 = 0;
 
 impl Flat<'_> {
     /// Rebuilds what is lost below `work`, where links stand for the files. The inner error says
-    /// why that is not possible. Local.
-    ///
-    /// # Errors
-    /// If something cannot be read or written.
+    /// why that is not possible.
     pub(crate) fn restore(
         &self,
         work: &Path,
@@ -73,7 +62,6 @@ impl Flat<'_> {
         Ok(brought.whole.pop().ok_or_else(none))
     }
 
-    /// The directory as a node would have it.
     fn stage(&self, dir: &Path) -> Result<()> {
         let own = dir.join(OWN_FOLDER);
         make_own_dir(&own)?;
@@ -86,10 +74,9 @@ impl Flat<'_> {
                 link(&self.dir.join(&file.name), &own.join(&file.name))?;
             }
         }
-        let mut entries: Vec<CatalogEntry> = Vec::new();
-        for (rank, meta) in &self.files {
-            entries.push(CatalogEntry { rank: *rank, meta: meta.clone() });
-        }
+        let entry =
+            |(rank, meta): &(usize, FileMeta)| CatalogEntry { rank: *rank, meta: meta.clone() };
+        let entries = self.files.iter().map(entry).collect();
         Catalog { id: self.id, epoch: EPOCH, key: self.key.clone(), entries }.write(dir)?;
         // It came to the prefix, so it was complete.
         Marker::Confirmed.write(dir, EPOCH)

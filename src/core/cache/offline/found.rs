@@ -1,6 +1,6 @@
-//! Directories of nodes as a person has copied them: whole caches with their control directories,
-//! or directories of datasets alone, at any depth. They are made one folder for each node in the
-//! form of `scr copy`, by links where that is possible: nothing in them is changed.
+//! Directories of nodes as a person has copied them: whole caches, or directories of datasets
+//! alone, at any depth. Each node becomes a folder in the form of `scr copy`, by links where
+//! possible: nothing in the copies is changed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,28 +18,24 @@ use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
 use crate::records::{DatasetKey, MASTER_FILEMAP, filemap_name};
 
-/// Directories below which nobody has a cache.
+/// Nobody has a cache in deeper directories.
 const DEPTH_MAX: usize = 16;
-/// Number of the filemap of records that were put together: no node has so many ranks.
+/// Number of the filemap of records that were put together; no node has so many ranks.
 const MADE: usize = 999_999;
 
-/// What was found.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// By node, or by directory where nothing tells which node it is of.
+    /// A directory that nothing tells the node of is a node of its own.
     pub nodes: Vec<FoundNode>,
-    /// Ranks of the run, as far as the redundancy files tell; 0 if they do not.
+    /// Ranks of the run, or 0 if the redundancy files do not tell.
     pub ranks: usize,
-    /// Datasets that nothing can be told of, a sentence for each.
+    /// A sentence for each dataset that nothing tells of.
     pub unknown: Vec<String>,
 }
 
-/// What one copied node has.
 #[derive(Debug, Default)]
 pub(crate) struct FoundNode {
-    /// Its control directory, if there is one.
     pub control: Option<PathBuf>,
-    /// Records that are not in the control directory.
     made: Vec<Held>,
     datasets: Vec<FoundDataset>,
 }
@@ -52,10 +48,7 @@ struct FoundDataset {
 }
 
 impl Found {
-    /// Looks below `dirs`, where other prefixes may have something, too. Local.
-    ///
-    /// # Errors
-    /// If one of them is no directory, or something below cannot be read.
+    /// Looks below `dirs`, where other prefixes may have something, too.
     pub fn below(dirs: &[PathBuf], prefix: &Path) -> Result<Found> {
         let (mut controls, mut datasets) = (BTreeSet::new(), BTreeSet::new());
         for dir in dirs {
@@ -67,22 +60,22 @@ impl Found {
         }
         keep_own(prefix, &mut [&mut controls, &mut datasets]);
         let mut found = Found::default();
-        for control in &controls {
-            found.nodes.push(FoundNode { control: Some(control.clone()), ..FoundNode::default() });
-        }
+        let node = |control: &PathBuf| FoundNode {
+            control: Some(control.clone()),
+            ..FoundNode::default()
+        };
+        found.nodes.extend(controls.iter().map(node));
         for dir in datasets {
             found.add(&controls, dir)?;
         }
         Ok(found)
     }
 
-    /// Tells whether any control directory found has the identity of its run.
     pub fn has_identity(&self) -> bool {
         let mut controls = self.nodes.iter().filter_map(|node| node.control.as_ref());
         controls.any(|control| control.join(LAUNCH).exists())
     }
 
-    /// Adds a dataset to the node whose control directory is nearest, or else as a node of its own.
     fn add(&mut self, controls: &BTreeSet<PathBuf>, dir: PathBuf) -> Result<()> {
         let near = nearest(controls, &dir);
         let mut known = Vec::new();
@@ -136,10 +129,7 @@ impl Found {
 }
 
 impl FoundNode {
-    /// Makes `node` from it; `place` tells where there the datasets of a store lie. Local.
-    ///
-    /// # Errors
-    /// If something cannot be read or written.
+    /// Makes `node` from it; `place` tells where the datasets of a store lie there.
     pub fn stage(&self, node: &Path, place: &dyn Fn(&str) -> PathBuf) -> Result<()> {
         let control = node.join("control");
         make_own_dir(&control)?;
@@ -167,7 +157,7 @@ impl FoundNode {
     }
 }
 
-/// Gives the file at `from` the name `to` too, or copies it if that is on another file system.
+/// Gives the file at `from` the name `to`, too; copies it if that is on another file system.
 pub(super) fn link(from: &Path, to: &Path) -> Result<()> {
     if fs::hard_link(from, to).is_ok() {
         return Ok(());
@@ -199,7 +189,7 @@ fn walk(
     Ok(())
 }
 
-/// Whether the program's files of a dataset lie in `dir`: one that is being written has another
+/// Tells whether `dir` has the program's files of a dataset: one that is being written has another
 /// name, and the records of one on a prefix have a summary.
 fn is_dataset(dir: &Path) -> Result<bool> {
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -211,7 +201,6 @@ fn is_dataset(dir: &Path) -> Result<bool> {
     Ok(own.is_dir() && names_in(&own)?.iter().any(is_sign))
 }
 
-/// The control directories that have most of their path in common with `dir`.
 fn nearest(controls: &BTreeSet<PathBuf>, dir: &Path) -> Vec<PathBuf> {
     let common = |control: &Path| {
         control.components().zip(dir.components()).take_while(|(a, b)| a == b).count()

@@ -12,7 +12,7 @@ use crate::cache::node::store::Held;
 use crate::cache::restart::claims::claim_of;
 use crate::cache::restart::decide::Claim;
 use crate::cache::sealing::catalog::Catalog;
-use crate::cache::sealing::seal::protection_of;
+use crate::cache::sealing::own_part::protection_of;
 use crate::error::{Result, again};
 use crate::files::crc32_of_file;
 use crate::kvtree::KvTree;
@@ -20,17 +20,16 @@ use crate::progress::{self, Total};
 use crate::records::{DatasetRecord, FileMeta, files_from_list, files_to_list};
 use crate::system::in_lanes;
 
-/// Threads that read files.
 const LANES: usize = 8;
 
 /// How closely a node is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// What the records say, and whether the files are there.
+    /// Only whether files are there is looked at.
     Records,
-    /// Sizes of all files.
+    /// Sizes of files count.
     Sizes,
-    /// Their checksums, too.
+    /// Checksums count, too.
     Contents,
 }
 
@@ -39,11 +38,11 @@ pub enum Depth {
 pub enum Damage {
     /// It is not there.
     Missing,
-    /// It has another size, in bytes.
+    /// It has this size, in bytes.
     Size(u64),
-    /// Its checksum is another one.
+    /// It has another checksum.
     Content,
-    /// The system does not read it; its words.
+    /// The system says why it does not read it.
     Unreadable(String),
 }
 
@@ -54,7 +53,7 @@ pub struct Fault {
     pub name: String,
     /// It is a redundancy file.
     pub redundancy: bool,
-    /// Bytes that it had when it was sealed.
+    /// Its size when it was sealed.
     pub bytes: u64,
     /// What is wrong.
     pub damage: Damage,
@@ -63,40 +62,32 @@ pub struct Fault {
 /// One rank's part of a dataset on a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeldPart {
-    /// What the record says; who holds it is a number that the asker gives.
+    /// Its holder is a number that the asker gives.
     pub claim: Claim,
-    /// Where the files are on the node.
     pub dir: PathBuf,
-    /// Files that were looked at, those of redundancy included.
     pub files: u64,
-    /// Their bytes.
     pub bytes: u64,
-    /// Files that are not as the record says.
     pub faults: Vec<Fault>,
-    /// Files of one that is not sealed, those of all ranks of the node that share its directory,
-    /// with the first of them.
+    /// Files of a dataset that is not sealed: those of all ranks of the node that share its
+    /// directory, with the first of them.
     pub unsealed: Vec<FileMeta>,
 }
 
 /// What a node has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeState {
-    /// The launch that left it; empty if nothing tells.
+    /// Of the launch that left it; empty if nothing tells.
     pub identity: String,
-    /// Parts of datasets.
-    pub parts: Vec<HeldPart>,
-    /// Records that cannot be read, a sentence for each.
+    pub(crate) parts: Vec<HeldPart>,
+    /// A sentence for each record that cannot be read.
     pub damaged: Vec<String>,
-    /// Why something there is left out, since it was made for another prefix.
+    /// Why datasets are left out that were made for another prefix.
     pub strange: Option<String>,
 }
 
 impl NodeState {
-    /// Looks at the node of `layout`; at dataset `id` alone, if that is given. With `unsealed`, the
-    /// files of datasets that are being written are listed, too. Local.
-    ///
-    /// # Errors
-    /// If a directory of ours cannot be read.
+    /// Looks at the node of `layout`, or at dataset `id` alone; with `unsealed` lists the files of
+    /// datasets that are being written, too.
     pub fn look(layout: &Layout, depth: Depth, id: Option<u64>, unsealed: bool) -> Result<Self> {
         let mut state = NodeState::default();
         if !layout.control_dir.is_dir() {
@@ -122,10 +113,11 @@ impl NodeState {
             let name = record.key.name();
             format!("{name} was made for the directory that was there before")
         });
-        let works: Vec<Work> = held.iter().map(|one| Work::of(layout, one, depth)).collect();
+        let works: Vec<FilesToLookAt> =
+            held.iter().map(|one| FilesToLookAt::of(layout, one, depth)).collect();
         let bytes = works.iter().flat_map(|one| &one.files).map(|(file, _)| file.size);
         let bytes = bytes.fold(0, u64::saturating_add);
-        let total = if depth == Depth::Contents { Some(bytes) } else { None };
+        let total = (depth == Depth::Contents).then_some(bytes);
         let step = progress::step("comparing checksums", Total::Bytes(total));
         let look = |at: usize| works[at].faults(depth);
         let mut found = in_lanes((LANES, &|| {}), works.len(), &look);
@@ -143,7 +135,7 @@ impl NodeState {
         Ok(state)
     }
 
-    /// The list of a dataset's files in its directory is ours.
+    /// A dataset's directory has the list of its files.
     fn look_at_catalogs(&mut self) {
         let sealed = self.parts.iter().filter(|part| part.claim.prepared && part.claim.present);
         let dirs: BTreeSet<&PathBuf> = sealed.map(|part| &part.dir).collect();
@@ -160,7 +152,6 @@ impl NodeState {
     }
 
     /// Makes the tree in which the node's state travels.
-    #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         tree.set_value("IDENTITY", &self.identity);
@@ -176,8 +167,7 @@ impl NodeState {
         tree
     }
 
-    /// Reads the tree of [`NodeState::to_tree`]; `None` if a field is missing or malformed.
-    #[must_use]
+    /// Returns `None` if a field is missing or malformed.
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
         let damaged = tree.child("DAMAGED");
         let text = |key: &str| damaged.get_value(key).map(str::to_owned);
@@ -191,15 +181,13 @@ impl NodeState {
     }
 }
 
-/// What is to be looked at of one record.
-struct Work {
+struct FilesToLookAt {
     dir: PathBuf,
-    /// With the word whether it is a redundancy file.
     files: Vec<(FileMeta, bool)>,
 }
 
-impl Work {
-    fn of(layout: &Layout, (_, record): &Held, depth: Depth) -> Work {
+impl FilesToLookAt {
+    fn of(layout: &Layout, (_, record): &Held, depth: Depth) -> FilesToLookAt {
         let dir = layout.data_dir(record);
         let mut files = Vec::new();
         // Where another encoding is under way, files are in two places: the next start judges.
@@ -210,7 +198,7 @@ impl Work {
             let protection = protection_of(record).into_iter().filter(|_| settled);
             files.extend(protection.map(|file| (file, true)));
         }
-        Work { dir, files }
+        FilesToLookAt { dir, files }
     }
 
     fn faults(&self, depth: Depth) -> Vec<Fault> {
@@ -227,7 +215,7 @@ fn is_sealed(record: &DatasetRecord) -> bool {
     Claim::new(0, 0, record).prepared
 }
 
-/// Finds what is wrong with the file at `path`; with `content` its checksum counts.
+/// Returns what is wrong with the file at `path`; with `content` its checksum counts.
 pub(super) fn damage_of(path: &Path, meta: &FileMeta, content: bool) -> Option<Damage> {
     let unreadable = |error: &dyn std::fmt::Display| Damage::Unreadable(error.to_string());
     match std::fs::symlink_metadata(path) {
@@ -260,7 +248,7 @@ fn forget_changed(layout: &Layout, held: &[Held], found: &mut [Vec<Fault>]) -> R
 }
 
 /// The claim is made last: a directory that has gone meanwhile is not there.
-fn part_of(layout: &Layout, held: &Held, work: Work, faults: Vec<Fault>) -> HeldPart {
+fn part_of(layout: &Layout, held: &Held, work: FilesToLookAt, faults: Vec<Fault>) -> HeldPart {
     let mut claim = claim_of(layout, 0, held);
     claim.intact &= faults.iter().all(|fault| fault.redundancy);
     if faults.iter().any(|fault| fault.redundancy) {
@@ -271,7 +259,6 @@ fn part_of(layout: &Layout, held: &Held, work: Work, faults: Vec<Fault>) -> Held
     HeldPart { claim, dir, files, bytes, faults, unsealed: Vec::new() }
 }
 
-/// Finds the directories on a node in which datasets are being written.
 pub(crate) fn unsealed_dirs(layout: &Layout) -> Result<BTreeSet<PathBuf>> {
     let held = read_filemaps(&layout.control_dir)?.held;
     let open = held.iter().filter(|(_, record)| !is_sealed(record));
@@ -345,8 +332,7 @@ impl Fault {
         })
     }
 
-    /// Tells what is wrong, without the name: "ends after 10 of 20 bytes".
-    #[must_use]
+    /// Says what is wrong, without the name: "ends after 10 of 20 bytes".
     pub fn sentence(&self) -> String {
         let bytes = self.bytes;
         match &self.damage {

@@ -16,26 +16,26 @@ use crate::records::DatasetKey;
 /// What can become of a dataset in the caches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prospect {
-    /// All is as it was sealed.
+    /// Nothing has to be done.
     Right,
-    /// Something is damaged or missing, and can be rebuilt.
+    /// What is damaged or missing can be rebuilt.
     Repairable,
     /// All files are right, but too many redundancy files are not: the next start makes them anew.
     Unprotected,
-    /// It cannot be had from the caches; why.
+    /// Why it cannot be had from the caches.
     Lost(String),
 }
 
-/// Damage to one file.
+/// A damaged file, and what its redundancy set can do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct DamagedFile {
     /// World rank that wrote it, or whose redundancy file it is.
     pub rank: usize,
     /// Its node.
     pub node: String,
     /// The file, and what is wrong with it.
     pub fault: Fault,
-    /// Ranks of its redundancy set; it alone without one.
+    /// Ranks of its redundancy set, which may be one.
     pub set: Vec<usize>,
     /// How many ranks of the set have damage, or are gone.
     pub losses: usize,
@@ -47,23 +47,17 @@ pub struct Trouble {
 
 /// A dataset that the caches have.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the other fields are those of the records")]
 pub struct Health {
-    /// Dataset id.
     pub id: u64,
-    /// Epoch of its seal.
     pub epoch: u64,
-    /// Series, captured id, generation.
     pub key: DatasetKey,
-    /// Its scheme: "XOR", ...
     pub scheme: String,
-    /// Files that were looked at, redundancy files included.
+    /// Number of the files that were looked at, redundancy files included.
     pub files: u64,
-    /// Their bytes.
     pub bytes: u64,
-    /// What can become of it.
     pub prospect: Prospect,
-    /// Damaged files.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<DamagedFile>,
     /// World ranks whose files are on no node that answers.
     pub absent: Vec<usize>,
     /// By world rank the nodes that hold its files, the one to ask first.
@@ -83,10 +77,7 @@ pub struct Judged {
     pub strange: Vec<usize>,
 }
 
-/// Judges what nodes hold.
-///
-/// # Errors
-/// If nothing tells how many ranks the run had.
+/// Judges what nodes with these names hold.
 pub fn judge(nodes: &[(String, NodeState)]) -> Result<Judged> {
     let mut identities = nodes.iter().map(|(_, node)| &node.identity);
     let Some(identity) = identities.find(|text| !text.is_empty()) else {
@@ -152,7 +143,7 @@ fn health(
     for (claim, part) in &told {
         let set = sets.iter().find(|set| set.ranks.contains(&claim.owner));
         for fault in &part.faults {
-            troubles.push(Trouble {
+            troubles.push(DamagedFile {
                 rank: claim.owner,
                 node: name(claim.holder),
                 fault: fault.clone(),
@@ -185,12 +176,10 @@ fn worth(part: Part) -> u8 {
     }
 }
 
-/// A redundancy set with something to rebuild.
 struct Struck {
     ranks: Vec<usize>,
     losses: usize,
     survives: usize,
-    /// It has lost files of the program.
     lost: bool,
     can: bool,
 }
@@ -228,7 +217,6 @@ fn prospect(facts: &Facts, parts: &[Part]) -> (Prospect, Vec<Struck>) {
     (prospect, sets)
 }
 
-/// Whether a set can be rebuilt, by the rules of its scheme.
 fn strike(facts: &Facts, set: &[usize], parts: &[Part]) -> Struck {
     let part = |at: usize| parts.get(set[at % set.len()]).copied().unwrap_or(Part::Lost);
     let copies = facts.failures.min(set.len().saturating_sub(1));

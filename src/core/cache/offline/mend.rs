@@ -12,7 +12,7 @@ use crate::cache::node::layout::{Layout, store_of};
 use crate::cache::node::names::OWN_FOLDER;
 use crate::cache::node::scatter::read_filemaps;
 use crate::cache::node::store::{Held, change_record};
-use crate::cache::sealing::seal::{note_protection, protection_of};
+use crate::cache::sealing::own_part::{note_protection, protection_of};
 use crate::error::{Error, Result};
 use crate::files::{
     CopyOptions, copy_file, join_relative, open_own, read_own, remove_file_if_there, replace,
@@ -20,9 +20,8 @@ use crate::files::{
 };
 use crate::kvtree::KvTree;
 use crate::records::{FileMeta, RecordedState};
-use crate::redundancy::Protection;
 
-/// Parts of a file that are told; the last one ends with the last difference.
+/// Only so many differing parts of a file are told; the last one ends with the last difference.
 const RANGES_MAX: usize = 8;
 /// Differences that are less apart are told as one.
 const GAP: u64 = 4096;
@@ -34,14 +33,14 @@ pub struct Put {
     pub rank: usize,
     /// Its name in the dataset's directory.
     pub name: String,
-    /// The bytes that were wrong or missing: first, and the one behind the last. None for a
-    /// redundancy file, which was made anew.
+    /// The bytes that were wrong or missing: first, and the one behind the last. A redundancy file,
+    /// which was made anew, has none.
     pub ranges: Vec<(u64, u64)>,
 }
 
 /// A damaged file that stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct NotMended {
     /// World rank whose it is.
     pub rank: usize,
     /// Its name in the dataset's directory.
@@ -50,16 +49,13 @@ pub struct Left {
     pub why: String,
 }
 
-/// What was done on a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mended {
-    /// Files that are right now.
     pub put: Vec<Put>,
-    /// Files that are not.
-    pub left: Vec<Left>,
+    pub left: Vec<NotMended>,
 }
 
-/// Reads the records of the sealed dataset `id` on a node, with the directories of their files.
+/// Returns the records of the sealed dataset `id` on a node, with the directories of their files.
 pub(crate) fn parts_of(layout: &Layout, id: u64) -> Result<Vec<(Held, PathBuf)>> {
     let mut held = read_filemaps(&layout.control_dir)?.held;
     held.retain(|(_, one)| one.dataset_id == id && one.state == RecordedState::Prepared);
@@ -70,14 +66,12 @@ pub(crate) fn parts_of(layout: &Layout, id: u64) -> Result<Vec<(Held, PathBuf)>>
     Ok(held.into_iter().map(with_dir).collect())
 }
 
-/// What was rebuilt: the records that have come of it, since what it has made of redundancy files,
-/// whose heads name nodes and times, is new; and by store the directory of the files.
+/// The records that have come of a rebuild, since the heads of its redundancy files name nodes and
+/// times; and by store the directory of the files.
 pub(crate) type Rebuilt<'a> = (&'a [Held], &'a dyn Fn(&str) -> PathBuf);
 
-/// Replaces each damaged file of dataset `id` on this node by the rebuilt one. Local.
-///
-/// # Errors
-/// If the records cannot be read. What happens to a file is told with it.
+/// Replaces each damaged file of dataset `id` on this node by the rebuilt one. An error is of the
+/// records: what happens to a file is told with it.
 pub(crate) fn mend_node(layout: &Layout, id: u64, rebuilt: Rebuilt<'_>) -> Result<Mended> {
     let mut mended = Mended::default();
     for (held, dir) in parts_of(layout, id)? {
@@ -88,7 +82,9 @@ pub(crate) fn mend_node(layout: &Layout, id: u64, rebuilt: Rebuilt<'_>) -> Resul
             let name = file.name.clone();
             match put(&from, &dir, file, Some(&damage)) {
                 Ok(ranges) => mended.put.push(Put { rank: *rank, name, ranges }),
-                Err(error) => mended.left.push(Left { rank: *rank, name, why: error.to_string() }),
+                Err(error) => {
+                    mended.left.push(NotMended { rank: *rank, name, why: error.to_string() });
+                }
             }
         }
         let known = protection_of(record);
@@ -125,28 +121,25 @@ fn mend_protection(
             Err(error) => failed = Some(error),
         }
     }
-    let failed = failed.map_or_else(
-        || {
-            change_record(&layout.control_dir, *rank, record, |changed| {
-                let protection = Protection { files: new.clone(), ..Protection::default() };
-                note_protection(changed, &protection);
-            })
-        },
-        Err,
-    );
+    let failed = match failed {
+        Some(error) => Err(error),
+        None => change_record(&layout.control_dir, *rank, record, |changed| {
+            note_protection(changed, &new);
+        }),
+    };
     if new.is_empty() || failed.is_err() {
         let missing = || "it was not rebuilt".to_owned();
         let why = failed.err().map_or_else(missing, |error| error.to_string());
         let name = known.first().map(|file| file.name.clone()).unwrap_or_default();
-        mended.left.push(Left { rank: *rank, name, why });
+        mended.left.push(NotMended { rank: *rank, name, why });
         return;
     }
     let put = |name| Put { rank: *rank, name, ranges: Vec::new() };
     mended.put.extend(done.into_iter().map(put));
 }
 
-/// Puts one file in place: a copy is compared before it gets the name. Gives what was wrong with a
-/// file of the program, of which `damage` is known.
+/// Puts one file in place: a copy is compared before it gets the name. Returns what was wrong with
+/// a file of the program, whose `damage` is known.
 fn put(
     from: &Path,
     dir: &Path,
@@ -199,7 +192,6 @@ fn place(
     sync_dir(parent)
 }
 
-/// In what parts two files differ; what one of them lacks is a difference.
 fn differences(one: &Path, other: &Path) -> Result<Vec<(u64, u64)>> {
     let open = |path: &Path| read_own(path).map_err(|e| Error::io("cannot open", path, e));
     let (mut a, mut b) = (open(one)?, open(other)?);
@@ -242,8 +234,6 @@ fn note(found: &mut Vec<(u64, u64)>, begin: u64, end: u64) {
 }
 
 impl Mended {
-    /// Makes the tree in which what was done travels.
-    #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         for (number, one) in self.put.iter().enumerate() {
@@ -263,8 +253,7 @@ impl Mended {
         tree
     }
 
-    /// Reads the tree of [`Mended::to_tree`]; `None` if a field is missing or malformed.
-    #[must_use]
+    /// Returns `None` if a field is missing or malformed.
     pub fn from_tree(tree: &KvTree) -> Option<Mended> {
         let range = |ranges: &KvTree, key: &str| {
             let (begin, end) = ranges.get_value(key)?.split_once('-')?;
@@ -279,7 +268,7 @@ impl Mended {
             })
         };
         let left = |entry: &KvTree| {
-            Some(Left {
+            Some(NotMended {
                 rank: entry.parse("RANK")?,
                 name: entry.get_value("FILE")?.to_owned(),
                 why: entry.get_value("WHY")?.to_owned(),

@@ -1,8 +1,6 @@
 //! What a run has left is brought back without its ranks, by one process that reaches all of it.
-//!
-//! A redundancy set is rebuilt by itself, each of its members a thread: no more threads are needed
-//! than the largest set has members, and what there is to know is known once, however many ranks
-//! that run had.
+//! Redundancy sets are rebuilt by themselves, each member a thread, so the largest set bounds the
+//! threads, however many ranks that run had.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -19,7 +17,7 @@ use crate::cache::restart::decide::{Claim, Decision, Verdict, decide};
 use crate::cache::restart::identity::strangers;
 use crate::cache::restart::protect_anew;
 use crate::cache::restart::recover::{
-    Case, Look, Part, Placement, inspect_record, plan_sets, rebuild_member,
+    Case, Inspected, Look, Part, inspect_record, plan_sets, rebuild_member,
 };
 use crate::cache::restart::survey::Facts;
 use crate::cache::sealing::shared_store::records_in;
@@ -31,56 +29,40 @@ use crate::records::{DatasetKey, DatasetRecord};
 use crate::redundancy::RedundancySet;
 use crate::system::{block_signals, in_lanes};
 
-/// What the nodes of a run have left, all within reach; it is ours to change.
 pub(crate) struct Remains<'a> {
-    /// Names and directories of the nodes.
     pub nodes: Vec<(String, Layout)>,
-    /// Where files are rebuilt that lie on none of them.
+    /// Files are rebuilt here that lie on none of them.
     pub spare: Layout,
-    /// The launch that left it.
     pub identity: &'a str,
-    /// Ranks that it had.
     pub ranks: usize,
-    /// Schemes.
     pub protection: &'a dyn Protect,
-    /// Threads at a time that read files, and what each thread calls first.
+    /// The number of threads that read files, and what each thread calls first.
     pub lanes: (usize, &'a (dyn Fn() + Sync)),
-    /// If there is but a part of it: the dataset, and the ranks whose files are to be looked for.
-    /// Only those are rebuilt, their redundancy files, too, and have records.
+    /// The dataset and the ranks whose files are looked for, if only a part of the run is left.
+    /// Only these are rebuilt, with their redundancy files, and have records.
     pub only: Option<(u64, &'a BTreeSet<usize>)>,
 }
 
-/// A dataset that is whole.
 pub(crate) struct Whole {
     pub id: u64,
     pub key: DatasetKey,
-    /// The record of each rank; its directory is that of the rank's files.
+    /// Of each rank, in whose directory its files are.
     pub records: Vec<DatasetRecord>,
 }
 
-/// Datasets that could be brought back.
 #[derive(Default)]
 pub(crate) struct Brought {
-    /// Lowest id first.
     pub whole: Vec<Whole>,
     pub withheld: Vec<Withheld>,
-    /// Names of what was made for another prefix.
     pub strange: BTreeSet<String>,
-    /// Some records could not be read.
     pub damaged: bool,
 }
 
 /// A record and what it says; its holder is a number in [`Remains::nodes`].
-type Told = (Claim, Held);
-
-/// A rank's record, and the state of its part.
-type Inspected = (Option<DatasetRecord>, Part);
+type ToldRecord = (Claim, Held);
 
 impl Remains<'_> {
-    /// Rebuilds all that can be had; nothing is protected anew. Local.
-    ///
-    /// # Errors
-    /// The nodes are of several runs, or something cannot be read.
+    /// Rebuilds all that can be had; nothing is protected anew.
     pub fn rebuild(&self) -> Result<Brought> {
         self.check_identity()?;
         let mut brought = Brought::default();
@@ -97,7 +79,7 @@ impl Remains<'_> {
         let mut decisions = in_order(decide(&claims, self.ranks));
         decisions.retain(|one| self.only.is_none_or(|(id, _)| one.id == id));
         let told = claims.into_iter().zip(held.into_iter().map(|(_, held)| held));
-        let told: Vec<Told> = told.collect();
+        let told: Vec<ToldRecord> = told.collect();
         for decision in &decisions {
             let (reason, deleted) = match &decision.verdict {
                 Verdict::Restore => match self.restore(decision, &told)? {
@@ -119,15 +101,13 @@ impl Remains<'_> {
                     continue;
                 }
             };
-            let (id, key) = (decision.id, decision.key.clone());
             brought.withheld.push(Withheld {
-                id,
-                key,
+                id: decision.id,
+                key: decision.key.clone(),
                 reason,
                 absent: decision.absent.clone(),
                 deleted,
-                stranded: None,
-                spoiled: false,
+                ..Withheld::default()
             });
         }
         Ok(brought)
@@ -147,8 +127,7 @@ impl Remains<'_> {
         }
     }
 
-    /// All records with the node that each is on; those of stores that several nodes share are on
-    /// the first.
+    /// All records with the node that each is on; those of shared stores are on the first.
     fn read_records(&self, damaged: &mut bool) -> Result<Vec<(usize, Held)>> {
         let mut all = Vec::new();
         for (number, (_, node)) in self.nodes.iter().enumerate() {
@@ -167,7 +146,7 @@ impl Remains<'_> {
     }
 
     /// Removes what is left of a dataset: it may lie under the name of another seal of its id.
-    fn delete(&self, decision: &Decision, told: &[Told], all: &[Decision]) -> Result<()> {
+    fn delete(&self, decision: &Decision, told: &[ToldRecord], all: &[Decision]) -> Result<()> {
         for (claim, (_, record)) in told.iter().filter(|one| matches_record(&one.1.1, decision)) {
             let dirs = directories(&self.nodes[claim.holder].1, record).into_iter();
             let mut doomed = dirs.filter(|dir| !belongs_to_winner(dir, decision.id, all));
@@ -176,17 +155,16 @@ impl Remains<'_> {
         Ok(())
     }
 
-    /// The records of all ranks, whose files are right; the inner error says why not.
     fn restore(
         &self,
         chosen: &Decision,
-        told: &[Told],
+        told: &[ToldRecord],
     ) -> Result<std::result::Result<Vec<DatasetRecord>, String>> {
-        let told: Vec<&Told> = told.iter().filter(|one| belongs(&one.0, chosen)).collect();
+        let told: Vec<&ToldRecord> = told.iter().filter(|one| belongs(&one.0, chosen)).collect();
         let claims: Vec<&Claim> = told.iter().map(|one| &one.0).collect();
         let facts = Facts::of(&claims, self.ranks, &[]);
         let encoding = facts.encoding;
-        let mut of_owner: Vec<Vec<&Told>> = vec![Vec::new(); self.ranks];
+        let mut of_owner: Vec<Vec<&ToldRecord>> = vec![Vec::new(); self.ranks];
         told.iter().for_each(|one| of_owner[one.0.owner].push(one));
         for copies in &mut of_owner {
             copies.sort_by_key(|(claim, _)| {
@@ -195,21 +173,20 @@ impl Remains<'_> {
             });
         }
         let inspect = |owner: usize| match self.leaves_out(owner) {
-            true => Ok((None, Part::Whole)),
+            true => Ok(Inspected { record: None, part: Part::Whole }),
             false => self.inspect(&of_owner[owner], encoding),
         };
         let mut found: Vec<Inspected> = Vec::new();
         for inspected in in_lanes(self.lanes, self.ranks, &inspect) {
             found.push(inspected?);
         }
-        let holder = |copies: &Vec<&Told>| match copies.first() {
+        let holder = |copies: &Vec<&ToldRecord>| match copies.first() {
             Some((claim, _)) => self.nodes[claim.holder].0.clone(),
             None => String::new(),
         };
-        let placement =
-            Placement { nodes: Vec::new(), hosts: of_owner.iter().map(holder).collect() };
-        let case = Case { chosen, facts: &facts, placement: &placement };
-        let parts: Vec<Part> = found.iter().map(|(_, part)| *part).collect();
+        let hosts: Vec<String> = of_owner.iter().map(holder).collect();
+        let case = Case { chosen, facts: &facts, hosts: &hosts };
+        let parts: Vec<Part> = found.iter().map(|one| one.part).collect();
         let rounds = match plan_sets(&facts, &parts) {
             Ok(rounds) => rounds,
             Err(reason) => return Ok(Err(reason)),
@@ -231,40 +208,38 @@ impl Remains<'_> {
             for (set, records) in round.iter().zip(rebuilt) {
                 match records? {
                     Ok(records) => {
-                        let parts = records.into_iter().map(|one| (Some(one), Part::Whole));
-                        set.iter().zip(parts).for_each(|(rank, part)| found[*rank] = part);
+                        for (rank, record) in set.iter().zip(records) {
+                            found[*rank] = Inspected { record: Some(record), part: Part::Whole };
+                        }
                     }
                     Err(reason) => return Ok(Err(reason)),
                 }
             }
         }
         let wanted = found.into_iter().enumerate().filter(|(rank, _)| !self.leaves_out(*rank));
-        let records: Option<Vec<DatasetRecord>> = wanted.map(|(_, (record, _))| record).collect();
+        let records: Option<Vec<DatasetRecord>> = wanted.map(|(_, one)| one.record).collect();
         Ok(records.ok_or_else(|| "a rank still has no record of it after the rebuild".into()))
     }
 
-    /// Whether nothing of the rank is looked for.
     fn leaves_out(&self, rank: usize) -> bool {
         self.only.is_some_and(|(_, ranks)| !ranks.contains(&rank))
     }
 
-    /// The first of a rank's copies that is right, else the best.
-    fn inspect(&self, copies: &[&Told], encoding: u64) -> Result<Inspected> {
-        let mut best = None;
+    fn inspect(&self, copies: &[&ToldRecord], encoding: u64) -> Result<Inspected> {
+        let mut best = Inspected { record: None, part: Part::Lost };
         for (claim, (owner, record)) in copies {
             let layout = &self.nodes[claim.holder].1;
             let record = protect_anew::under(layout, *owner, record.clone(), encoding)?;
-            let (record, part) = inspect_record(layout, record, encoding, Look::Content);
-            if part != Part::Lost {
-                return Ok((Some(record), part));
+            let inspected = inspect_record(layout, record, encoding, Look::Content);
+            if inspected.part != Part::Lost {
+                return Ok(inspected);
             }
-            best = best.or(Some(record));
+            best.record = best.record.or(inspected.record);
         }
-        Ok((best, Part::Lost))
+        Ok(best)
     }
 
-    /// Rebuilds one set, its members as threads; gives their records. The inner error says in words
-    /// why that is not possible.
+    /// Rebuilds one set, its members as threads. The inner error says why that is not possible.
     fn rebuild_set(
         &self,
         case: &Case,
@@ -276,18 +251,18 @@ impl Remains<'_> {
             block_signals();
             (self.lanes.1)();
             let at = comm.rank();
-            let (known, part) = &found[set[at]];
+            let own = &found[set[at]];
             let set = RedundancySet {
                 comm: comm.into(),
                 world_ranks: set.to_vec(),
-                hosts: set.iter().map(|rank| case.placement.hosts[*rank].clone()).collect(),
+                hosts: set.iter().map(|rank| case.hosts[*rank].clone()).collect(),
                 group_id: set.iter().copied().min().unwrap_or(0),
                 world_size: self.ranks,
                 failures: case.facts.failures,
                 piece_bytes: self.protection.piece_bytes(),
             };
-            let known = (known.as_ref(), *part, Look::Content);
-            rebuild_member(layouts[at], self.protection, case, &set, known, &|_| Ok(()))
+            let keep = |_: &DatasetRecord| Ok(());
+            rebuild_member(layouts[at], self.protection, case, &set, own, Look::Content, &keep)
         });
         let mut records = Vec::new();
         for (rank, result) in set.iter().zip(played.results) {

@@ -1,8 +1,6 @@
-//! The records of a dataset, put together from what its directory holds: the catalog, and the lists
-//! in the redundancy files. For a copy of a node's cache without its control directory.
-//!
-//! Only a dataset that was sealed has a directory with its id, and by then all ranks had prepared
-//! it. What was changed since has other sizes or checksums than the lists say, and counts as lost.
+//! The records of a dataset, put together from its catalog and the lists in its redundancy files,
+//! for a copy of a node's cache without its control directory. A directory with an id was sealed,
+//! so all ranks had prepared it; what was changed since differs from the lists, and counts as lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,30 +9,22 @@ use super::redundancy_files::{Trace, find_redundancy};
 use crate::cache::node::disk::matches;
 use crate::cache::node::store::Held;
 use crate::cache::sealing::catalog::Catalog;
-use crate::cache::sealing::seal::note_protection;
+use crate::cache::sealing::own_part::note_protection;
 use crate::comm::ranks::{parse_ranks, ranks_text};
 use crate::error::{Error, Result};
 use crate::records::{DatasetRecord, FileMeta, RecordedState};
-use crate::redundancy::Protection;
 
-/// What a directory tells of its dataset.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// Dataset id.
     pub id: u64,
     /// Ranks of the run; 0 if nothing tells.
     pub ranks: usize,
-    /// Records of the ranks that have files here.
     pub held: Vec<Held>,
 }
 
-/// Where data lies of which no record says it.
 const STORE: &str = "found";
 
-/// Looks at the dataset in `dir`; `None` if nothing tells which one it is. Local.
-///
-/// # Errors
-/// If the directory cannot be read.
+/// Returns `None` if nothing tells which dataset is in `dir`.
 pub(super) fn records_in(dir: &Path) -> Result<Option<Told>> {
     let catalog = match Catalog::read(dir) {
         Err(Error::Corrupt { .. }) => None,
@@ -48,7 +38,7 @@ pub(super) fn records_in(dir: &Path) -> Result<Option<Told>> {
     traces.retain(|one| (one.id, one.epoch) == seal);
     let known = Known { dir, catalog: catalog.as_ref(), traces: &traces };
     let ranks = traces.first().map_or(0, |one| one.world_size);
-    Ok(Some(Told { id: seal.0, ranks, held: known.records(seal) }))
+    Ok(Some(Told { id: seal.0, ranks, held: known.records(seal.0, seal.1) }))
 }
 
 struct Known<'a> {
@@ -58,7 +48,7 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    fn records(&self, (id, epoch): (u64, u64)) -> Vec<Held> {
+    fn records(&self, id: u64, epoch: u64) -> Vec<Held> {
         let Some(base) = self.base(id, epoch) else { return Vec::new() };
         let mut parts: BTreeMap<usize, (Vec<FileMeta>, Vec<FileMeta>)> = BTreeMap::new();
         for trace in self.traces {
@@ -89,14 +79,13 @@ impl Known<'_> {
             record.tags = self.tags_of(rank).unwrap_or(record.tags);
             let set = self.set_of(rank).unwrap_or_default();
             record.descriptor.set_value("MEMBERS", ranks_text(&set));
-            note_protection(&mut record, &Protection { files: own, ..Protection::default() });
+            note_protection(&mut record, &own);
             (rank, record)
         };
         parts.into_iter().map(record).collect()
     }
 
-    /// What all records have in common: series, descriptor, tags are those in the neighbours'
-    /// copies. Without redundancy files nothing tells them.
+    /// What all records have in common: the neighbours' copies have series, descriptor and tags.
     fn base(&self, id: u64, epoch: u64) -> Option<DatasetRecord> {
         let copies =
             self.traces.iter().filter_map(|one| DatasetRecord::from_tree(&one.list.record));
@@ -113,13 +102,12 @@ impl Known<'_> {
         Some(base)
     }
 
-    /// The tags in the rank's own record, if that is here: the time of its seal is its own.
+    /// The tags in the rank's own record, which has the time of its own seal.
     fn tags_of(&self, rank: usize) -> Option<BTreeMap<String, String>> {
         let own = self.traces.iter().find(|trace| trace.list.world_rank == rank)?;
         DatasetRecord::from_tree(&own.list.record).map(|record| record.tags)
     }
 
-    /// Finds the common part where neighbours keep no copies: version 1.1 had none.
     fn bare_base(&self) -> Option<DatasetRecord> {
         let mut base = DatasetRecord { key: self.catalog?.key.clone(), ..DatasetRecord::default() };
         base.descriptor.set_value("TYPE", self.traces.first()?.scheme);
@@ -146,7 +134,7 @@ impl Known<'_> {
         catalog.flat_map(|catalog| catalog.files_of_rank(rank)).cloned().collect()
     }
 
-    /// Whether the rank's files are here; `None` if it has none in the cache.
+    /// `None` if the rank has no files in the cache.
     fn has_files_of(&self, rank: usize) -> Option<bool> {
         let files = self.files_of(rank);
         let mut cached = files.iter().filter(|file| !file.on_prefix).peekable();
@@ -169,7 +157,6 @@ impl Known<'_> {
     }
 }
 
-/// The set that a trace is of, in set order.
 fn set_of_trace(trace: &Trace) -> Vec<usize> {
     if !trace.group.is_empty() {
         return trace.group.clone();

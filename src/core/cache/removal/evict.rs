@@ -1,13 +1,9 @@
-//! Removal from the cache: data first, record after.
+//! Removal from the cache. To give pages and blocks back takes a third of the time of writing them,
+//! so an evicted dataset's directory only gets a name by which nothing finds it; what it holds is
+//! removed later ([`Evicted`]), at the end or by the next start.
 //!
-//! To give pages and blocks back takes a third of the time that writing them took. So an evicted
-//! dataset's directory only gets another name, by which nothing finds it, and what it holds is
-//! removed later ([`Evicted`]). The end removes what is left of it, and so does the next start.
-//!
-//! A kill in between leaves records of data that is gone, which the next start treats like any
-//! other loss; the other way round it would leave data that nothing names. A record that a newer
-//! dataset of its series outdates waits for the next one to be written
-//! ([`crate::cache::FilemapFile`]).
+//! Data goes first, then its record: a kill in between is like any other loss to the next start.
+//! The other way round nothing would name the data.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -17,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::node::agree::agree;
 use crate::cache::node::disk::names_in;
 use crate::cache::node::layout::{Layout, store_of};
-use crate::cache::sealing::seal::protection_of;
+use crate::cache::sealing::own_part::protection_of;
 use crate::cache::{Ctx, Store};
 use crate::comm::trees;
 use crate::error::{Result, again};
@@ -26,38 +22,29 @@ use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord, FileMeta};
 use crate::redundancy::Spares;
 
-/// First part of the name of what was evicted, in the directory that the datasets lie in.
 const EVICTED_PREFIX: &str = "scr.evicted.";
 
 /// What is left of an evicted dataset in one directory.
 #[derive(Debug)]
 pub struct Evicted {
     dir: PathBuf,
-    /// This rank's files in it, relative to it.
     files: Vec<String>,
-    /// Their bytes.
     bytes: u64,
-    /// This rank removes the directory, with all that others have left in it.
+    /// This rank removes the directory with all that is left in it.
     leads: bool,
 }
 
 impl Evicted {
     /// Tells whether a name in a cache directory is that of something evicted.
-    #[must_use]
     pub fn is_folder(name: &str) -> bool {
         name.starts_with(EVICTED_PREFIX)
     }
 
-    /// Counts the bytes of this rank's files in it.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Removes it. Local: each rank its own files, which takes no longer on a node of many.
-    ///
-    /// # Errors
-    /// If something cannot be removed.
+    /// Removes it. Each rank removes its own files, which takes no longer on a node of many.
     pub fn remove(&self) -> Result<()> {
         for file in &self.files {
             let path = join_relative(&self.dir, file)?;
@@ -67,10 +54,7 @@ impl Evicted {
     }
 }
 
-/// Removes all that was evicted from the store in `cache_dir`, of any rank. Local.
-///
-/// # Errors
-/// If something cannot be removed.
+/// Removes all that was evicted from the store in `cache_dir`, by any rank.
 pub fn remove_evicted(cache_dir: &Path) -> Result<()> {
     let names = names_in(cache_dir)?;
     let mut evicted = names.iter().filter(|name| Evicted::is_folder(name));
@@ -78,8 +62,7 @@ pub fn remove_evicted(cache_dir: &Path) -> Result<()> {
 }
 
 /// Returns what runs before this one, and its start, have put aside in the stores that this rank
-/// acts on, as far as they can be looked through.
-#[must_use]
+/// acts on.
 pub fn find_evicted(ctx: &Ctx) -> Vec<Evicted> {
     let in_store = |store: &Store| {
         let names = names_in(&store.cache_dir).unwrap_or_default();
@@ -101,8 +84,8 @@ pub fn evict(ctx: &Ctx, id: u64) -> Result<()> {
     agree(ctx.node, removed)
 }
 
-/// Takes dataset `id` out of the cache; what it holds is to be removed by each rank. Collective
-/// over the ranks that share a store, which is the node as a rule: others need not be waited for.
+/// Takes dataset `id` out of the cache; each rank is to remove what it gets. Collective over the
+/// ranks that share a store.
 pub fn set_aside(ctx: &Ctx, id: u64) -> Result<Vec<Evicted>> {
     let own = ctx.filemap.get_id(id);
     let (gone, dirs) = remove_data(ctx, &|record| record.dataset_id == id, &put_aside)?;
@@ -122,7 +105,7 @@ fn aside(dir: &Path) -> PathBuf {
     dir.with_file_name(format!("{EVICTED_PREFIX}{name}"))
 }
 
-/// Gives the directory the other name; removes it if that is impossible.
+/// Gives the directory the other name, or removes it if that is impossible.
 pub(super) fn put_aside(dir: &Path) -> Result<()> {
     let to = aside(dir);
     let rename = || fs::rename(dir, &to).is_ok();
@@ -130,22 +113,19 @@ pub(super) fn put_aside(dir: &Path) -> Result<()> {
     if rename() || (remove_tree(&to).is_ok() && rename()) { Ok(()) } else { remove(dir) }
 }
 
-/// Again after a passing error: nobody comes back to what is left before the next start.
+/// Tries again after an error, which may be passing: nobody comes back before the next start.
 fn remove(dir: &Path) -> Result<()> {
     again(|| remove_tree(dir))
 }
 
-/// Removes a dataset that was never sealed from the cache. Collective like [`evict`].
+/// Removes a dataset that was never sealed. Collective like [`evict`].
 pub fn drop_open(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
     discard(ctx, &|record| record.key == *key, &|_| false)
 }
 
-/// Keeps files of this rank of the sealed dataset `id`, which is about to be evicted, for its next
-/// ones to be written over: those of redundancy, if they are `protective`, and those of the program
-/// that are `wanted`. Local.
-///
-/// # Errors
-/// If one could not be: it goes with the dataset.
+/// Keeps this rank's files of dataset `id`, which is about to be evicted, for the next ones to be
+/// written over: redundancy files, if they are `protective`, and those of the program that are
+/// `wanted`. What cannot be kept goes with the dataset.
 pub fn keep_spares(
     ctx: &Ctx,
     id: u64,
@@ -159,8 +139,8 @@ pub fn keep_spares(
     Spares::beside(&dir, ctx.world.rank()).keep(&dir, &files)
 }
 
-/// Removes everything that the chosen records of this node's ranks name, but for directories that
-/// are `spared`, then the records. Collective like [`evict`].
+/// Removes the directories that the chosen records of this node's ranks name, unless they are
+/// `spared`, then the records. Collective like [`evict`].
 pub(crate) fn discard(
     ctx: &Ctx,
     chosen: &dyn Fn(&DatasetRecord) -> bool,
@@ -171,16 +151,13 @@ pub(crate) fn discard(
     agree(ctx.node, ctx.filemap.remove_held(&gone))
 }
 
-/// Owners and keys of records.
-type Keys = Vec<(usize, DatasetKey)>;
-
-/// The data of [`set_aside`] and [`discard`], by `remove`; gives the records that are left, and the
+/// Does [`set_aside`] and [`discard`] to the data. Returns owners and keys of the records, and the
 /// directories, with whether this rank leads there.
 fn remove_data(
     ctx: &Ctx,
     chosen: &dyn Fn(&DatasetRecord) -> bool,
     remove: &dyn Fn(&Path) -> Result<()>,
-) -> Result<(Keys, Vec<(PathBuf, bool)>)> {
+) -> Result<(Vec<(usize, DatasetKey)>, Vec<(PathBuf, bool)>)> {
     let dirs = RefCell::new(Vec::new());
     let held = ctx.filemap.held();
     let mine: Vec<_> = held.iter().filter(|(_, record)| chosen(record)).collect();
@@ -202,7 +179,6 @@ fn remove_data(
     Ok((keys, dirs.into_inner()))
 }
 
-/// Returns every name that the data of `record` may have on this node.
 pub(crate) fn directories(layout: &Layout, record: &DatasetRecord) -> Vec<PathBuf> {
     let store = store_of(record);
     let mut dirs = vec![layout.open_dir(store, &record.key)];

@@ -10,28 +10,26 @@ use crate::log;
 /// To wake a thread takes longer than to remove less, a rank.
 const AT_ONCE_BYTES: u64 = 8 << 20;
 
-/// What is to be removed, and who does it.
 #[derive(Debug, Default)]
 pub struct Leftovers {
     waiting: Mutex<Vec<Evicted>>,
-    /// Held while something is removed: who adds something does not wait for that.
+    /// Held while something is removed: whoever adds something does not wait for that.
     removing: Mutex<()>,
     helper: OnceLock<Thread>,
 }
 
 impl Leftovers {
-    /// Leaves it to the calling thread, which is unparked when there is something.
+    /// Makes the calling thread the one that is unparked when there is something to remove.
     pub fn leave_to_this_thread(&self) {
         let _ = self.helper.set(std::thread::current());
     }
 
     /// Takes what there is at the start; nothing of it is removed yet.
-    #[must_use]
     pub fn of(found: Vec<Evicted>) -> Leftovers {
         Leftovers { waiting: Mutex::new(found), ..Leftovers::default() }
     }
 
-    /// Takes more of it; removed at once if it is small, or there is no such thread.
+    /// Removes it at once if it is small, or there is no thread for it.
     pub fn add(&self, evicted: Vec<Evicted>) {
         let is_small = evicted.iter().map(Evicted::bytes).sum::<u64>() < AT_ONCE_BYTES;
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(evicted);

@@ -8,14 +8,10 @@ use crate::error::Error;
 use crate::machine::Reason;
 use crate::system::space;
 
-/// Why the cache could not take a file.
 #[derive(Debug, Clone)]
 pub enum Setback {
-    /// The store in this directory has no room.
     NoRoom(PathBuf),
-    /// The store in this directory has no inodes.
     NoInodes(PathBuf),
-    /// Something else, in words.
     Failed(String),
 }
 
@@ -28,7 +24,6 @@ impl Setback {
         }
     }
 
-    /// Says that the store in the directory `place` met `error`.
     pub fn of(place: &Path, error: &Error) -> Setback {
         match error.is_no_room() {
             true => Setback::full(place),
@@ -36,7 +31,6 @@ impl Setback {
         }
     }
 
-    /// Returns why a file is on the prefix then.
     pub fn reason(&self) -> Reason {
         match self {
             Setback::NoRoom(_) | Setback::NoInodes(_) => Reason::NoRoom,
@@ -45,7 +39,6 @@ impl Setback {
     }
 }
 
-/// The first setback of this rank, and whether one has been told.
 #[derive(Debug, Default)]
 pub struct Setbacks {
     met: Mutex<Option<Setback>>,
@@ -53,30 +46,25 @@ pub struct Setbacks {
 }
 
 impl Setbacks {
-    /// Notes that this rank has met one; only the first counts.
     pub fn met(&self, setback: Setback) {
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
         met.get_or_insert(setback);
     }
 
-    /// Tells whether one has been told.
     pub fn is_told(&self) -> bool {
         self.told.load(Ordering::Relaxed)
     }
 
-    /// Notes that one has been told.
     pub fn tell(&self) {
         self.told.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the first, if there was one.
     pub fn first(&self) -> Option<Setback> {
         self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Tells whether open(2) says with `errno` what is true of the file or of the caller, wherever the
-/// file lies.
+/// Tells whether open(2) fails with `errno` for the file or the caller, wherever the file lies.
 pub fn is_about_the_file(errno: i32) -> bool {
     matches!(
         errno,
@@ -96,8 +84,7 @@ pub fn is_about_the_file(errno: i32) -> bool {
     )
 }
 
-/// Tells whether a failed open with `errno` leaves a checkpoint without a file that was to be in
-/// it.
+/// Tells whether a checkpoint lacks a file whose open has failed with `errno`.
 pub fn leaves_a_gap(errno: i32) -> bool {
     !matches!(errno, libc::EEXIST | libc::EISDIR | libc::ELOOP | libc::ENOTDIR)
 }

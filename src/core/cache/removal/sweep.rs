@@ -6,7 +6,7 @@ use super::evict::put_aside;
 use crate::cache::node::disk::{files_below, names_in};
 use crate::cache::node::names::{OWN_FOLDER, sealed_id};
 use crate::cache::sealing::marker::Marker;
-use crate::cache::sealing::seal::protection_of;
+use crate::cache::sealing::own_part::protection_of;
 use crate::cache::sealing::shared_store::{RECORDS, StorageGroup};
 use crate::cache::{Catalog, Ctx, Evicted};
 use crate::comm::{Comm, trees};
@@ -16,22 +16,18 @@ use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord};
 use crate::redundancy::Spares;
 
-/// Tells whether a name in a cache directory is that of a dataset, sealed or not.
 pub(crate) fn is_dataset_name(name: &str) -> bool {
     sealed_id(name).is_some() || DatasetKey::is_directory_name(name)
 }
 
-/// Tells whether a name in a cache directory is that of something of ours which lives with the
-/// datasets.
 pub(crate) fn goes_with_datasets(name: &str) -> bool {
     is_dataset_name(name) || Spares::is_folder(name) || Evicted::is_folder(name)
 }
 
-/// Removes dataset directories that no record of this node's ranks names, and in those of the
-/// datasets `offered` also the files that none names: an interrupted move, or a seal that did not
-/// come to its end, left them. Files of other datasets stay as they are. Spares are put aside, to
-/// be removed later ([`find_evicted`](crate::cache::find_evicted)): they are large, and a start
-/// waits for this. Collective over the ranks that share a store.
+/// Removes dataset directories that no record of this node's ranks names, and from those of the
+/// datasets `offered` also files that none names: an interrupted move or seal left them. Spares are
+/// put aside, to be removed later ([`find_evicted`](crate::cache::find_evicted)): they are large,
+/// and a start waits for this. Collective over the ranks that share a store.
 pub(crate) fn sweep(ctx: &Ctx, offered: &[u64]) -> Result<()> {
     ctx.in_storage_groups(|group| {
         let mut named = KvTree::new();
@@ -50,14 +46,13 @@ pub(crate) fn sweep(ctx: &Ctx, offered: &[u64]) -> Result<()> {
     })
 }
 
-/// Merges what all ranks name. Collective.
 fn merged(comm: &dyn Comm, own: &KvTree) -> Result<KvTree> {
     let mut all = KvTree::new();
     trees::all_gather(comm, own)?.iter().for_each(|named| all.merge(named));
     Ok(all)
 }
 
-/// `named`: directory, then the names of its files; no names at all means that it stays whole.
+/// `named` has directories with the names of their files; one without any stays whole.
 fn remove_unnamed(ctx: &Ctx, group: &StorageGroup, named: &KvTree) -> Result<()> {
     for store in group.stores.iter().map(|index| &ctx.layout.stores[*index]) {
         for name in names_in(&store.cache_dir)?.iter().filter(|name| goes_with_datasets(name)) {
@@ -75,14 +70,14 @@ fn remove_unnamed(ctx: &Ctx, group: &StorageGroup, named: &KvTree) -> Result<()>
     Ok(())
 }
 
-/// Tells whether the C implementation has left it: that has an index in the control directory, and
+/// Tells whether the C implementation has left it, which has an index in the control directory, and
 /// makes no catalog.
 fn is_theirs(ctx: &Ctx, dir: &Path) -> bool {
     ctx.layout.control_dir.join("cindex.scrinfo").exists() && !Catalog::path(dir).exists()
 }
 
-/// Removes from the sealed dataset `id` on this node what no rank of the node has in its own
-/// record: files that moved away with their owners. Collective over the ranks that share a store.
+/// Removes from the sealed dataset `id` on this node what is in no record of its ranks: files that
+/// moved away with their owners. Collective over the ranks that share a store.
 pub(crate) fn tidy_dataset(ctx: &Ctx, id: u64) -> Result<()> {
     let own = ctx.filemap.get_id(id);
     ctx.in_storage_groups(|group| {

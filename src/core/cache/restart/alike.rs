@@ -11,10 +11,8 @@ use crate::bytes::{Reader, Writer};
 
 /// Bytes that have to agree before what follows a difference counts as the same again.
 const AGREE: usize = 6;
-/// How far a piece may have moved.
 const REACH: usize = 48;
 
-/// Joins all lists to one message.
 pub(super) fn join_alike(lists: &[Vec<u8>]) -> Vec<u8> {
     let (mut out, mut before): (Writer, &[u8]) = (Writer::new(), &[]);
     for list in lists {
@@ -32,7 +30,6 @@ pub(super) fn join_alike(lists: &[Vec<u8>]) -> Vec<u8> {
     out.take()
 }
 
-/// How many bytes of each are to be passed over until both go on alike.
 fn next_same(was: &[u8], now: &[u8]) -> (usize, usize) {
     let agree = |at: &(usize, usize)| {
         let pieces = (was.get(at.0..at.0 + AGREE), now.get(at.1..at.1 + AGREE));
@@ -45,7 +42,7 @@ fn next_same(was: &[u8], now: &[u8]) -> (usize, usize) {
     })
 }
 
-/// Splits a message of [`join_alike`] into its lists; `None` if it is malformed.
+/// Returns `None` if the message is malformed.
 pub(super) fn split_alike(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut from = Reader::new(bytes);
     let mut lists: Vec<Vec<u8>> = Vec::new();

@@ -1,11 +1,10 @@
 //! Which datasets of a cache count at a restart: a pure function of what all records say.
 //!
-//! A dataset counts if every member's record says Prepared with the same epoch. If members' records
-//! are lost, it counts only if it was confirmed: a confirmation on any node proves that all members
-//! were prepared and untouched, whereas a lost record might have been revoked. One that an earlier
-//! restart offered cannot have been revoked, and newer ones may rest on its files. One that the
-//! program had left alone for longer than it took was on all ranks what the records say; a lost one
-//! may have been revoked since, for a change that the restart then goes back behind.
+//! A dataset counts if every member's record says Prepared with the same epoch. If records are
+//! lost, it counts only if it was confirmed on any node, since a lost record might have been
+//! revoked; or offered by an earlier restart, since newer datasets may rest on its files. One that
+//! the program had left alone for longer than it took was on all ranks what the records say; the
+//! restart then goes back behind a change that a lost record may tell of.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +14,24 @@ use crate::kvtree::KvTree;
 use crate::records::text::{epoch_text, parse_epoch};
 use crate::records::{DatasetKey, DatasetRecord, RecordedState};
 
+/// What the holder's node knows of a dataset as a whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// It is complete.
+    pub confirmed: bool,
+    /// An earlier restart offered it.
+    pub offered: bool,
+    /// The program had left it alone for longer than it took.
+    pub trusted: bool,
+}
+
 /// What one record says, and where it is.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the other fields are those of the record")]
 pub struct Claim {
-    /// Series, captured id, generation.
     pub key: DatasetKey,
-    /// Dataset id; 0 if it never came to a seal.
+    /// 0 if it never came to a seal.
     pub id: u64,
-    /// Epoch of the seal.
     pub epoch: u64,
     /// It was made for another prefix.
     pub strange: bool,
@@ -30,30 +39,24 @@ pub struct Claim {
     pub owner: usize,
     /// World rank that answers for the record now; the files are on its node.
     pub holder: usize,
-    /// State Prepared.
+    /// Its state is Prepared.
     pub prepared: bool,
-    /// A confirmation is on the holder's node.
-    pub confirmed: bool,
-    /// The holder's node knows that an earlier restart offered it.
-    pub offered: bool,
-    /// The holder's node knows that the program had left it alone for longer than it took.
-    pub trusted: bool,
+    /// What the holder's node knows of the dataset.
+    pub marks: Marks,
     /// A directory of the dataset is on the holder's node.
     pub present: bool,
     /// The program's files are there with the right sizes.
     pub intact: bool,
-    /// What it tells of the dataset's encodings, the newest first.
+    /// The dataset's encodings, the newest first.
     pub encodings: Vec<Encoding>,
-    /// TYPE of its descriptor.
     pub scheme: String,
-    /// SET_FAILURES of its descriptor: losses that its scheme was to survive.
+    /// Losses that the scheme was to survive.
     pub failures: usize,
-    /// Store that the data is in.
     pub store: String,
 }
 
 impl Claim {
-    /// Makes the claim of a record; the caller fills in what it knows of holder and files.
+    /// Returns the caller fills in what it knows of holder and files.
     pub fn new(owner: usize, holder: usize, record: &DatasetRecord) -> Claim {
         let text = |key| record.descriptor.get_value(key).unwrap_or_default().to_owned();
         Claim {
@@ -64,9 +67,7 @@ impl Claim {
             owner,
             holder,
             prepared: record.state == RecordedState::Prepared && record.dataset_id != 0,
-            confirmed: record.confirmed,
-            offered: false,
-            trusted: false,
+            marks: Marks { confirmed: record.confirmed, ..Marks::default() },
             present: false,
             intact: false,
             encodings: Vec::new(),
@@ -76,13 +77,11 @@ impl Claim {
         }
     }
 
-    /// Finds what the claim tells of one encoding.
-    pub fn under(&self, number: u64) -> Option<&Encoding> {
+    pub(crate) fn under(&self, number: u64) -> Option<&Encoding> {
         self.encodings.iter().find(|encoding| encoding.number == number)
     }
 
     /// Makes the tree in which the claim travels.
-    #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         tree.set("KEY", self.key.to_tree());
@@ -92,9 +91,9 @@ impl Claim {
         tree.set_value("HOLDER", self.holder);
         tree.set_flag("STRANGE", self.strange);
         tree.set_flag("PREPARED", self.prepared);
-        tree.set_flag("CONFIRMED", self.confirmed);
-        tree.set_flag("OFFERED", self.offered);
-        tree.set_flag("TRUSTED", self.trusted);
+        tree.set_flag("CONFIRMED", self.marks.confirmed);
+        tree.set_flag("OFFERED", self.marks.offered);
+        tree.set_flag("TRUSTED", self.marks.trusted);
         tree.set_flag("PRESENT", self.present);
         tree.set_flag("INTACT", self.intact);
         for encoding in &self.encodings {
@@ -106,8 +105,7 @@ impl Claim {
         tree
     }
 
-    /// Reads the tree of [`Claim::to_tree`]; `None` if a field is missing or malformed.
-    #[must_use]
+    /// Returns `None` if a field is missing or malformed.
     pub fn from_tree(tree: &KvTree) -> Option<Claim> {
         let encodings = tree.child("ENCODING").iter();
         let encodings: Option<Vec<_>> = encodings.map(|(n, e)| Encoding::from_tree(n, e)).collect();
@@ -121,9 +119,11 @@ impl Claim {
             holder: tree.parse("HOLDER")?,
             strange: tree.get_flag("STRANGE"),
             prepared: tree.get_flag("PREPARED"),
-            confirmed: tree.get_flag("CONFIRMED"),
-            offered: tree.get_flag("OFFERED"),
-            trusted: tree.get_flag("TRUSTED"),
+            marks: Marks {
+                confirmed: tree.get_flag("CONFIRMED"),
+                offered: tree.get_flag("OFFERED"),
+                trusted: tree.get_flag("TRUSTED"),
+            },
             present: tree.get_flag("PRESENT"),
             intact: tree.get_flag("INTACT"),
             encodings,
@@ -151,16 +151,13 @@ pub enum Verdict {
 
 /// The verdict on the records of one id and epoch (or, without an id, of one key).
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the other fields are those of the records")]
 pub struct Decision {
-    /// Dataset id; 0 without one.
+    /// 0 without an id.
     pub id: u64,
-    /// Epoch of the seal.
     pub epoch: u64,
-    /// Series, captured id, generation.
     pub key: DatasetKey,
-    /// Known to be complete.
     pub confirmed: bool,
-    /// What is to be done.
     pub verdict: Verdict,
     /// World ranks of which no node has a record.
     pub absent: Vec<usize>,
@@ -178,7 +175,7 @@ pub fn decide(claims: &[Claim], world_size: usize) -> Vec<Decision> {
             id,
             epoch,
             key: key.clone(),
-            confirmed: members.iter().any(|claim| claim.confirmed),
+            confirmed: members.iter().any(|claim| claim.marks.confirmed),
             verdict: judge(id, &members, claims, world_size),
             absent: absent(&members, world_size),
         })
@@ -188,8 +185,8 @@ pub fn decide(claims: &[Claim], world_size: usize) -> Vec<Decision> {
     decisions
 }
 
-/// An eviction leaves records for a while ([`crate::cache::FilemapFile`]): of a dataset that has no
-/// directory on any node, while a newer one of its series has.
+/// An eviction leaves records for a while ([`crate::cache::FilemapFile`]): they are of a dataset
+/// that has no directory on any node, while a newer one of its series has.
 fn forget_evicted(decisions: &mut [Decision], claims: &[Claim]) {
     let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
     let mut present: BTreeSet<(u64, u64, &DatasetKey)> = BTreeSet::new();
@@ -220,7 +217,7 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
         return Verdict::Withhold(format!("it has files of rank {}", stray.owner));
     }
     let missing = absent(claims, world_size);
-    let confirmed = claims.iter().any(|claim| claim.confirmed || claim.offered);
+    let confirmed = claims.iter().any(|claim| claim.marks.confirmed || claim.marks.offered);
     if missing.is_empty() || confirmed {
         return Verdict::Restore;
     }
@@ -229,7 +226,7 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
     if missing.iter().all(sealed_otherwise) {
         return Verdict::Delete("it was being sealed again".into());
     }
-    if claims.iter().any(|claim| claim.trusted) && !missing.iter().any(sealed_otherwise) {
+    if claims.iter().any(|claim| claim.marks.trusted) && !missing.iter().any(sealed_otherwise) {
         return Verdict::Restore;
     }
     Verdict::Withhold(format!(
@@ -243,8 +240,8 @@ fn absent(claims: &[&Claim], world_size: usize) -> Vec<usize> {
     (0..world_size).filter(|rank| !owners.contains(rank)).collect()
 }
 
-/// Two seals under one id: a node that was away has an old cache. Confirmed beats provisional, then
-/// the larger epoch only makes the choice the same everywhere.
+/// Two seals have one id if a node that was away has an old cache. Confirmed beats provisional;
+/// then the larger epoch only makes the choice the same everywhere.
 fn one_for_each_id(decisions: &mut [Decision]) {
     let mut best: BTreeMap<u64, (bool, u64)> = BTreeMap::new();
     for decision in decisions.iter().filter(|d| d.verdict == Verdict::Restore) {
@@ -269,19 +266,13 @@ mod tests {
             key: DatasetKey { series: "s".into(), id: id.to_string(), generation: 0 },
             id,
             epoch,
-            strange: false,
-            owner: *owner,
-            holder: *owner,
             prepared: true,
-            confirmed: false,
-            offered: false,
-            trusted: false,
             present: true,
             intact: true,
             encodings: vec![Encoding { number: 10, set: vec![0, 1], protected: true }],
             scheme: "XOR".into(),
-            failures: 1,
             store: "ram".into(),
+            ..Claim::new(*owner, *owner, &DatasetRecord::default())
         };
         owners.iter().map(one).collect()
     }
@@ -299,16 +290,16 @@ mod tests {
     fn a_lost_member_needs_a_confirmation() {
         let mut seen = claims(4, 9, &[0, 2]);
         assert!(matches!(verdicts(&seen)[0].2, Verdict::Withhold(_)));
-        seen[1].confirmed = true;
+        seen[1].marks.confirmed = true;
         assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
-        (seen[0].offered, seen[1].confirmed) = (true, false);
+        (seen[0].marks.offered, seen[1].marks.confirmed) = (true, false);
         assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
     }
 
     #[test]
     fn a_lost_member_needs_trust_and_nobody_who_was_sealing_again() {
         let mut seen = claims(4, 9, &[0]);
-        seen[0].trusted = true;
+        seen[0].marks.trusted = true;
         assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
         // Rank 1 has amended it, and come to its next seal: rank 2 may have changed its files, too.
         seen.extend(claims(4, 8, &[1]));
@@ -325,7 +316,7 @@ mod tests {
         seen.iter_mut().for_each(|claim| claim.present = false);
         let lost = seen.clone();
         seen.extend(claims(5, 9, &[0]));
-        seen.iter_mut().for_each(|claim| claim.confirmed = true);
+        seen.iter_mut().for_each(|claim| claim.marks.confirmed = true);
         assert_eq!(verdicts(&seen), [(4, 9, Verdict::Forget), (5, 9, Verdict::Restore)]);
         // Nothing is newer: the stores were emptied.
         assert_eq!(verdicts(&lost)[0].2, Verdict::Restore);
@@ -363,7 +354,7 @@ mod tests {
     #[test]
     fn an_old_cache_loses_against_the_confirmed_one() {
         let mut seen = claims(4, 9, &[0, 1]);
-        seen[0].confirmed = true;
+        seen[0].marks.confirmed = true;
         seen.extend(claims(4, 77, &[0, 1, 2]));
         let verdicts = verdicts(&seen);
         assert_eq!(verdicts[0], (4, 9, Verdict::Restore));

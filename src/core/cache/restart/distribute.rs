@@ -1,11 +1,8 @@
-//! At a restart: the files of a dataset to the nodes where their owners now run (the program flow,
-//! `scr_distribute_files`).
-//!
-//! Works in rounds; in each, a rank sends to one other or receives from one, never both, so no
-//! cycle of waiting can arise. A copy is complete and recorded at its new place before anything is
-//! removed at the old one (`recover.rs`), so a kill at any moment only leaves one copy too many.
-//! Nodes without room for that cannot exchange their ranks: such a dataset is stranded, and goes to
-//! the prefix from where it is ([`crate::cache::Stranded`]).
+//! At a restart, the files of a dataset go to the nodes where their owners run (the program flow,
+//! `scr_distribute_files`). In each round a rank sends to one other or receives from one, so no
+//! cycle of waiting can arise. A copy is recorded at its new place before anything is removed at
+//! the old one (`recover.rs`). Nodes without room for that cannot exchange their ranks: such a
+//! dataset is stranded ([`crate::cache::Withheld`]).
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -18,7 +15,7 @@ use crate::cache::Ctx;
 use crate::cache::node::disk::{CHUNK_BYTES, make_own_dir, matches};
 use crate::cache::node::layout::store_of;
 use crate::cache::node::names::OWN_FOLDER;
-use crate::cache::sealing::seal::protection_of;
+use crate::cache::sealing::own_part::protection_of;
 use crate::error::{Error, Result};
 use crate::files::{join_relative, read_own, replace};
 use crate::kvtree::KvTree;
@@ -29,24 +26,20 @@ const DATA: u8 = 0;
 const END: u8 = 1;
 const FAILED: u8 = 2;
 
-/// One rank's files go from one node to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Transfer {
-    /// World rank that answers for them now.
+pub(crate) struct FileMove {
     pub from: usize,
-    /// World rank that wrote them.
     pub to: usize,
 }
 
-/// Plans who sends to whom, in rounds. Pure; the same on all ranks. `nodes[rank]` tells nodes
-/// apart. A copy is the better the more redundancy files of `encoding` are with it, then if it is
-/// there.
-pub(super) fn plan(claims: &[&Claim], encoding: u64, nodes: &[usize]) -> Vec<Vec<Transfer>> {
+/// Plans who sends to whom, in rounds; the same on all ranks. `nodes[rank]` tells nodes apart. The
+/// best copy is one with the redundancy files of `encoding`; of these, one that is in its place.
+pub(super) fn plan(claims: &[&Claim], encoding: u64, nodes: &[usize]) -> Vec<Vec<FileMove>> {
     let mut of_owner: Vec<Vec<&Claim>> = vec![Vec::new(); nodes.len()];
     for claim in claims.iter().filter(|claim| claim.intact && claim.owner < nodes.len()) {
         of_owner[claim.owner].push(claim);
     }
-    let mut rounds: Vec<Vec<Transfer>> = Vec::new();
+    let mut rounds: Vec<Vec<FileMove>> = Vec::new();
     // The rounds in which a rank has something to do.
     let mut busy: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); nodes.len()];
     for (to, sources) in of_owner.iter().enumerate() {
@@ -65,31 +58,27 @@ pub(super) fn plan(claims: &[&Claim], encoding: u64, nodes: &[usize]) -> Vec<Vec
         if round == rounds.len() {
             rounds.push(Vec::new());
         }
-        rounds[round].push(Transfer { from, to });
+        rounds[round].push(FileMove { from, to });
         busy[from].insert(round);
         busy[to].insert(round);
     }
     rounds
 }
 
-/// Why a rank's files could not come to where it runs now.
-pub(super) struct Trouble {
-    /// The reason, one sentence.
+pub(super) struct NotMoved {
     pub why: String,
-    /// The node has no room for them.
     pub no_room: bool,
 }
 
-/// What a person can do about [`Trouble::no_room`].
 pub(super) const ADVICE: &str = "make room there, or start the ranks on the nodes where they were";
 
-/// Carries out the plan. A rank that should have received but could not goes on without its files:
-/// redundancy may still bring them back. The inner sentence says why they did not come. Collective.
+/// Carries out the plan. A rank whose files do not come goes on without them, and returns why:
+/// redundancy may still bring them back. Collective.
 pub(super) fn distribute(
     ctx: &Ctx,
     chosen: &Decision,
-    rounds: &[Vec<Transfer>],
-) -> Result<Option<Trouble>> {
+    rounds: &[Vec<FileMove>],
+) -> Result<Option<NotMoved>> {
     let me = ctx.world.rank();
     let mut trouble = None;
     for transfer in rounds.iter().flatten() {
@@ -99,16 +88,16 @@ pub(super) fn distribute(
             match receive(ctx, transfer.from)? {
                 // Unrecorded files would be swept at the next start; redundancy then replaces them.
                 Ok(record) => drop(ctx.filemap.put_held(me, record)),
-                Err(error) => trouble = Some(trouble_of(ctx, &error)),
+                Err(error) => trouble = Some(not_moved(ctx, &error)),
             }
         }
     }
     Ok(trouble)
 }
 
-fn trouble_of(ctx: &Ctx, error: &Error) -> Trouble {
+fn not_moved(ctx: &Ctx, error: &Error) -> NotMoved {
     let why = format!("rank {} cannot have its files on {}: {error}", ctx.world.rank(), ctx.host);
-    Trouble { why, no_room: error.is_no_room() }
+    NotMoved { why, no_room: error.is_no_room() }
 }
 
 fn send(ctx: &Ctx, chosen: &Decision, to: usize) -> Result<()> {
@@ -127,7 +116,6 @@ fn send(ctx: &Ctx, chosen: &Decision, to: usize) -> Result<()> {
     Ok(())
 }
 
-/// Program files, then redundancy files.
 fn moving_files(record: &DatasetRecord) -> Vec<FileMeta> {
     let own = record.files.iter().filter(|file| !file.on_prefix).cloned();
     own.chain(protection_of(record)).collect()
@@ -148,8 +136,8 @@ fn send_file(ctx: &Ctx, path: &Path, size: u64, to: usize) -> Result<()> {
     ctx.world.send(&[END], to)
 }
 
-/// Receives a rank's files; the inner error says why the program files did not all arrive right. A
-/// redundancy file that did not arrive is made anew later.
+/// The inner error says why the program's files did not all arrive right. A redundancy file that
+/// did not arrive is made anew later.
 fn receive(ctx: &Ctx, from: usize) -> Result<Result<DatasetRecord>> {
     let tree = KvTree::decode(&ctx.world.receive(from)?)?;
     let Some(mut record) = DatasetRecord::from_tree(&tree) else {
@@ -170,8 +158,7 @@ fn receive(ctx: &Ctx, from: usize) -> Result<Result<DatasetRecord>> {
     Ok(arrived.map(|()| record))
 }
 
-/// Takes all messages of a file whatever happens to it here, which the inner error says. The outer
-/// one is of communication.
+/// Takes all messages of a file whatever happens to it here, which the inner error says.
 fn receive_file(ctx: &Ctx, dir: &Path, meta: &FileMeta, from: usize) -> Result<Result<()>> {
     let incoming = dir.join(OWN_FOLDER).join(format!("incoming.{}", ctx.world.rank()));
     let mut sink = make_own_dir(&dir.join(OWN_FOLDER)).and_then(|()| {
@@ -227,7 +214,7 @@ mod tests {
         // Nodes {0,1}, {2,3}; ranks 0 and 2 have changed places, rank 1 stayed, 3's is broken.
         let claims = [claim(0, 2, true), claim(2, 0, true), claim(1, 1, true), claim(3, 3, false)];
         let rounds = plan(&claims.iter().collect::<Vec<_>>(), 0, &[0, 0, 2, 2]);
-        let (first, second) = (Transfer { from: 2, to: 0 }, Transfer { from: 0, to: 2 });
+        let (first, second) = (FileMove { from: 2, to: 0 }, FileMove { from: 0, to: 2 });
         assert_eq!(rounds, [vec![first], vec![second]]);
     }
 
@@ -247,6 +234,6 @@ mod tests {
     fn a_copy_on_the_own_node_is_preferred_and_a_broken_one_is_no_copy() {
         let claims = [claim(0, 0, false), claim(0, 3, true), claim(1, 0, true), claim(1, 2, true)];
         let rounds = plan(&claims.iter().collect::<Vec<_>>(), 0, &[0, 0, 2, 2]);
-        assert_eq!(rounds, [vec![Transfer { from: 3, to: 0 }]]);
+        assert_eq!(rounds, [vec![FileMove { from: 3, to: 0 }]]);
     }
 }

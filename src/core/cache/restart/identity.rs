@@ -11,7 +11,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::recover::Placement;
 use crate::bytes::{Reader, Writer};
 use crate::cache::node::agree::{agree, agree_and_gather};
 use crate::cache::node::disk::{make_own_dir, names_in};
@@ -27,9 +26,10 @@ use crate::kvtree::KvTree;
 use crate::records::{DatasetRecord, MASTER_FILEMAP, RecordedState};
 
 /// Whose cache was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Takeover {
     /// There was none.
+    #[default]
     Fresh,
     /// An earlier launch of the same program, prefix and world size.
     Ours,
@@ -40,9 +40,14 @@ pub enum Takeover {
     },
 }
 
-/// What a node's leader found.
+pub(super) struct RankPlaces {
+    /// For each world rank the world rank of its node's leader.
+    pub nodes: Vec<usize>,
+    pub hosts: Vec<String>,
+}
+
 #[derive(Clone, Copy, PartialEq)]
-enum Found {
+enum Tag {
     Nothing,
     Ours,
     Foreign,
@@ -51,46 +56,46 @@ enum Found {
 }
 
 /// Finds out whose cache lies on the nodes. If it is ours or nobody's, every node carries our tag
-/// afterwards. Returns where the ranks are, too. Collective.
-pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<(Takeover, Placement)> {
-    let found = if ctx.is_node_leader() { look(ctx, identity) } else { Ok(Found::Nothing) };
+/// afterwards. Collective.
+pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<(Takeover, RankPlaces)> {
+    let found = if ctx.is_node_leader() { look(ctx, identity) } else { Ok(Tag::Nothing) };
     let leader = ctx.node_ranks.first().copied().unwrap_or(ctx.world.rank());
-    let answer = |found: Found| {
+    let answer = |found: Tag| {
         Writer::new().byte(found as u8).word(leader as u64).raw(ctx.host.as_bytes()).take()
     };
-    let (mut all, mut placement) = (Vec::new(), Placement { nodes: vec![], hosts: vec![] });
+    let (mut all, mut places) = (Vec::new(), RankPlaces { nodes: vec![], hosts: vec![] });
     for bytes in agree_and_gather(ctx.world, found.map(answer))? {
         let mut answer = Reader::new(&bytes);
         all.push(answer.byte());
-        placement.nodes.push(answer.size().unwrap_or_default());
-        placement.hosts.push(answer.rest_text().unwrap_or_default());
+        places.nodes.push(answer.size().unwrap_or_default());
+        places.hosts.push(answer.rest_text().unwrap_or_default());
     }
-    let hosts_with = |wanted: Found| -> Vec<String> {
-        let both = all.iter().zip(&placement.hosts);
+    let hosts_with = |wanted: Tag| -> Vec<String> {
+        let both = all.iter().zip(&places.hosts);
         both.filter(|one| *one.0 == Some(wanted as u8)).map(|one| one.1.clone()).collect()
     };
-    let ours = !hosts_with(Found::Ours).is_empty();
-    let mut foreign = hosts_with(Found::Foreign);
+    let ours = !hosts_with(Tag::Ours).is_empty();
+    let mut foreign = hosts_with(Tag::Foreign);
     if !ours {
         // A damaged tag among ours is a node's mishap: epochs and checksums judge its data. Without
         // any readable tag of ours nothing tells whose data it is.
-        foreign.extend(hosts_with(Found::Unreadable));
+        foreign.extend(hosts_with(Tag::Unreadable));
     }
     if !foreign.is_empty() {
-        return Ok((Takeover::Foreign { hosts: foreign }, placement));
+        return Ok((Takeover::Foreign { hosts: foreign }, places));
     }
     let tagged = if ctx.is_node_leader() { write_tags(ctx, identity) } else { Ok(()) };
     agree(ctx.world, tagged)?;
-    Ok((if ours { Takeover::Ours } else { Takeover::Fresh }, placement))
+    Ok((if ours { Takeover::Ours } else { Takeover::Fresh }, places))
 }
 
-fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
+fn look(ctx: &Ctx, identity: &str) -> Result<Tag> {
     let control = &ctx.layout.control_dir;
     let mut found = judge_node(control, identity)?;
-    if found == Found::Worthless {
+    if found == Tag::Worthless {
         let groups = ctx.storage_groups();
         clear(ctx, &groups[0])?;
-        found = Found::Nothing;
+        found = Tag::Nothing;
     }
     // Those who lead a shared store look at its tag, too: the nodes may all be new.
     for store in shared_and_led(ctx) {
@@ -101,41 +106,40 @@ fn look(ctx: &Ctx, identity: &str) -> Result<Found> {
         };
         let there = judge(&store.cache_dir.join(LAUNCH), identity, &has_datasets)?;
         found = match there {
-            Found::Foreign => Found::Foreign,
-            Found::Ours if found == Found::Nothing => Found::Ours,
+            Tag::Foreign => Tag::Foreign,
+            Tag::Ours if found == Tag::Nothing => Tag::Ours,
             _ => found,
         };
     }
     Ok(found)
 }
 
-/// Whose cache this is, by its tag. `has_value`: whether it has a dataset of that series; of any.
-fn judge(path: &Path, identity: &str, has_value: &dyn Fn(Option<&str>) -> bool) -> Result<Found> {
+/// `has_value` tells whether there is a dataset of that series, or of any.
+fn judge(path: &Path, identity: &str, has_value: &dyn Fn(Option<&str>) -> bool) -> Result<Tag> {
     let tree = match KvTree::read_file(path) {
-        Ok(None) => return Ok(Found::Nothing),
+        Ok(None) => return Ok(Tag::Nothing),
         Ok(Some(tree)) => tree,
-        Err(Error::Corrupt { .. }) if has_value(None) => return Ok(Found::Unreadable),
-        Err(Error::Corrupt { .. }) => return Ok(Found::Worthless),
+        Err(Error::Corrupt { .. }) if has_value(None) => return Ok(Tag::Unreadable),
+        Err(Error::Corrupt { .. }) => return Ok(Tag::Worthless),
         Err(other) => return Err(other),
     };
     let there = tree.get_value("IDENTITY").unwrap_or_default();
     Ok(match strange_series(there, identity) {
-        _ if there == identity => Found::Ours,
-        Some(strange) if strange.iter().any(|series| has_value(Some(series))) => Found::Foreign,
-        Some(_) => Found::Ours,
-        None if has_value(None) => Found::Foreign,
-        None => Found::Worthless,
+        _ if there == identity => Tag::Ours,
+        Some(strange) if strange.iter().any(|series| has_value(Some(series))) => Tag::Foreign,
+        Some(_) => Tag::Ours,
+        None if has_value(None) => Tag::Foreign,
+        None => Tag::Worthless,
     })
 }
 
-/// Judges what the node with this control directory has.
-fn judge_node(control: &Path, identity: &str) -> Result<Found> {
+fn judge_node(control: &Path, identity: &str) -> Result<Tag> {
     judge(&control.join(LAUNCH), identity, &|series| {
         holds(control, |record| series.is_none_or(|series| record.key.series == series))
     })
 }
 
-/// Finds the series of the run `there` that this one does not have, or has with other patterns;
+/// Returns the series of the run `there` that this one does not have, or has with other patterns;
 /// `None` if the runs differ in more than that.
 pub(crate) fn strange_series<'a>(there: &'a str, identity: &str) -> Option<Vec<&'a str>> {
     let (their_run, theirs) = there.rsplit_once(" | ")?;
@@ -146,20 +150,18 @@ pub(crate) fn strange_series<'a>(there: &'a str, identity: &str) -> Option<Vec<&
     (their_run == our_run).then(|| strange.map(name).collect())
 }
 
-/// Shared stores that this rank acts on.
 fn shared_and_led<'a>(ctx: &'a Ctx) -> impl Iterator<Item = &'a Store> {
     let led = ctx.led_stores().into_iter();
     led.filter(|store| ctx.sharing.is_shared(ctx.layout.store_index(&store.name)))
 }
 
-/// Tells whether anything on the node of this control directory could be restarted from. Local. A
-/// launch that ended before its first seal leaves nothing that is worth keeping others out for.
-/// A record that cannot be read counts as worth it.
+/// Tells whether anything on the node of this control directory could be restarted from: a launch
+/// that ended before its first seal leaves nothing worth keeping others out for.
 pub fn holds_value(control: &Path) -> bool {
     holds(control, |_| true)
 }
 
-/// Whether the node has such a record that was prepared, or any that cannot be read.
+/// The node has such a record that was prepared, or one that cannot be read.
 fn holds(control: &Path, of: impl Fn(&DatasetRecord) -> bool) -> bool {
     let Ok(names) = names_in(control) else { return true };
     names.iter().filter(|name| is_filemap_name(name) && *name != MASTER_FILEMAP).any(|name| {
@@ -168,7 +170,6 @@ fn holds(control: &Path, of: impl Fn(&DatasetRecord) -> bool) -> bool {
     })
 }
 
-/// An identity without its number of ranks, and that number.
 fn split_size(identity: &str) -> Option<(String, usize)> {
     let parts: Vec<&str> = identity.split(" | ").collect();
     let at = parts.iter().position(|part| part.parse::<usize>().is_ok())?;
@@ -178,13 +179,12 @@ fn split_size(identity: &str) -> Option<(String, usize)> {
     Some((rest.join(" | "), size))
 }
 
-/// Returns the number of ranks in an identity.
 pub(crate) fn size_in(identity: &str) -> Option<usize> {
     split_size(identity).map(|(_, size)| size)
 }
 
-/// Finds the identity of the run that left this node's cache, if it differs from `identity` in the
-/// number of ranks only. On node leaders; others have none. Local.
+/// Returns the identity of the run that left this node's cache, if it differs from `identity` in
+/// the number of ranks only. Other ranks than node leaders find none.
 pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
     let own = split_size(identity)?;
     // What was made for another prefix is left alone.
@@ -205,17 +205,18 @@ pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
     found.filter(|_| ctx.is_node_leader())
 }
 
-/// Finds, of nodes with these control directories, those that do not belong to the run `identity`.
-/// Local.
+/// Finds, of nodes with these control directories, those that do not belong to the run
+/// `identity`.
 pub(crate) fn strangers<'a>(control_dirs: &[&'a Path], identity: &str) -> Result<Vec<&'a Path>> {
     let look = |dir: &&'a Path| Ok((*dir, judge_node(dir, identity)?));
-    let found: Vec<(&Path, Found)> = control_dirs.iter().map(look).collect::<Result<_>>()?;
-    let ours = found.iter().any(|(_, found)| *found == Found::Ours);
-    let strange = |found| found == Found::Foreign || (found == Found::Unreadable && !ours);
+    let found: Vec<(&Path, Tag)> = control_dirs.iter().map(look).collect::<Result<_>>()?;
+    let ours = found.iter().any(|(_, found)| *found == Tag::Ours);
+    let strange = |found| found == Tag::Foreign || (found == Tag::Unreadable && !ours);
     Ok(found.into_iter().filter(|(_, found)| strange(*found)).map(|(dir, _)| dir).collect())
 }
 
-/// Drops the cache of this node (`mine`, on its leader) and of the shared stores. Collective.
+/// Drops the cache of this node (if it is `mine`, on its leader) and of the shared stores.
+/// Collective.
 pub(crate) fn drop_other_size(ctx: &Ctx, mine: bool) -> Result<()> {
     ctx.in_storage_groups(|group| {
         group.comm.barrier()?;
@@ -223,7 +224,6 @@ pub(crate) fn drop_other_size(ctx: &Ctx, mine: bool) -> Result<()> {
     })
 }
 
-/// The tags that are not there yet.
 fn write_tags(ctx: &Ctx, identity: &str) -> Result<()> {
     make_own_dir(&ctx.layout.control_dir)?;
     let mut tree = KvTree::new();
@@ -242,9 +242,8 @@ fn path(ctx: &Ctx) -> PathBuf {
     ctx.layout.control_dir.join(LAUNCH)
 }
 
-/// Empties the cache once everything of value is on the prefix, so that the next launch starts
-/// afresh, whatever its identity, and reads the prefix. Collective over the ranks that share a
-/// store.
+/// Empties the cache once everything of value is on the prefix, so that the next launch reads the
+/// prefix, whatever its identity. Collective over the ranks that share a store.
 pub fn finish(ctx: &Ctx) -> Result<()> {
     ctx.in_storage_groups(|group| {
         // The others may still look at what goes.
@@ -255,7 +254,7 @@ pub fn finish(ctx: &Ctx) -> Result<()> {
     Ok(())
 }
 
-/// Data, then records, then the tag: a kill in between leaves a cache that is still ours.
+/// Removes data, then records, then the tag: a kill in between leaves a cache that is still ours.
 fn clear(ctx: &Ctx, group: &StorageGroup) -> Result<()> {
     for store in group.stores.iter().map(|index| &ctx.layout.stores[*index]) {
         for name in names_in(&store.cache_dir)? {

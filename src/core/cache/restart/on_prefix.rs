@@ -1,15 +1,12 @@
-//! Files of a cached dataset that lie on the prefix: shared ones, what had no room. Between two
-//! runs a person, a job script or a purge reaches them, and a program that rewrites them in place
-//! leaves half of a newer checkpoint. With what the cache has they would be a mixture.
+//! Files of a cached dataset that lie on the prefix: between two runs a person, a job script or a
+//! purge reaches them, and with what the cache has they would be a mixture.
 //!
-//! Metadata alone decides, each rank looks at its own. One that is gone, or shorter than it was, is
-//! not what was sealed. Another time of modification proves nothing: copying a directory there and
-//! back gives one, and so does the last data that another client of the prefix sends late. Of a
-//! dataset of which the cache has nothing the program finds what it would find without us.
+//! Metadata alone decides, each rank looks at its own. A file that is gone, or shorter than it was,
+//! is not what was sealed. Another time of modification proves nothing: copies have one, and so
+//! does data that another client of the prefix sends late.
 //!
 //! What the cache has of a dataset that is not known to be complete must not hide what the program
-//! has written since under the same names, straight to the prefix or brought there since no
-//! agreement came: that may be the complete one.
+//! has written since under the same names: that may be the complete one.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -24,29 +21,28 @@ use crate::files::join_relative;
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord, FileMeta};
 
-/// What has become of the files of one dataset.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// The first that is not what was sealed, one sentence.
-    pub spoiled: Option<String>,
+struct PrefixLook {
+    /// Says of the first file that is not what was sealed what is wrong.
+    spoiled: Option<String>,
     /// Name of the first that somebody has written to since, and that is no shorter.
-    pub rewritten: Option<String>,
-    /// The first that the cache has an older one of, one sentence.
-    pub newer: Option<String>,
+    rewritten: Option<String>,
+    /// Says of the first that the cache has an older one of that it is newer.
+    newer: Option<String>,
 }
 
-/// Looks at those of `files` that lie on the prefix and that `counts` names. Local.
+/// Looks at those of `files` that lie on the prefix and that `counts` names.
 ///
 /// A name that other datasets of the series have, too (a log or pointer beside files with the id in
 /// their names), does not count: whatever the program does next changes it, and an older dataset
 /// would be no better off.
-pub fn look_on_prefix(
+fn look_on_prefix(
     prefix: &Path,
     key: &DatasetKey,
     files: &[FileMeta],
     counts: &dyn Fn(&str) -> bool,
-) -> Found {
-    let mut found = Found::default();
+) -> PrefixLook {
+    let mut found = PrefixLook::default();
     // Files of a dataset that the program has named are in it by its word, no pattern has them.
     let is_part = |name: &str| key.is_named() || (!key.is_shared_name(name) && counts(name));
     let own = |file: &&FileMeta| file.on_prefix && is_part(&file.name);
@@ -78,14 +74,13 @@ pub fn look_on_prefix(
     found
 }
 
-/// As [`look_on_prefix`], for those of `files` that lie in the cache: the first that the prefix has
-/// a newer one of.
+/// Looks, of those of `files` that lie in the cache, for one that the prefix has a newer one of.
 fn look_for_newer(
     prefix: &Path,
     key: &DatasetKey,
     files: &[FileMeta],
     counts: &dyn Fn(&str) -> bool,
-) -> Found {
+) -> PrefixLook {
     let cached =
         |file: &&FileMeta| !file.on_prefix && !key.is_shared_name(&file.name) && counts(&file.name);
     let newer = |file: &FileMeta| {
@@ -98,23 +93,20 @@ fn look_for_newer(
             format!("{shown} is newer than what the cache has, which may not be complete")
         })
     };
-    Found { newer: files.iter().filter(cached).find_map(newer), ..Found::default() }
+    PrefixLook { newer: files.iter().filter(cached).find_map(newer), ..PrefixLook::default() }
 }
 
 /// Takes out of what `report` offers each dataset that the cache has a part of and whose files on
 /// the prefix are not what was sealed; and each that may not be complete, if the prefix has newer
-/// files of its names and no newer dataset rests on it. Gives the ids of the others that have a
-/// file which was written since, with its name. Collective.
-///
-/// # Errors
-/// If communication fails.
+/// files of its names and no newer dataset rests on it. Of the others that have a file which was
+/// written since, returns the ids, with its name. Collective.
 pub fn withhold_spoiled(
     ctx: &Ctx,
     report: &mut RebuildReport,
     counts: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<(u64, String)>> {
     let mut own = KvTree::new();
-    let mut note = |id: u64, found: Found| {
+    let mut note = |id: u64, found: PrefixLook| {
         let parts =
             [("SPOILED", found.spoiled), ("REWRITTEN", found.rewritten), ("NEWER", found.newer)];
         for (key, what) in parts {
@@ -155,11 +147,11 @@ pub fn withhold_spoiled(
         }
     }
     let withheld = |one: Offered| {
-        let (spoiled, newer) = (told(one.id, "SPOILED"), told(one.id, "NEWER"));
+        let spoiled = told(one.id, "SPOILED");
         // Of what is newer on the prefix the program finds what it would find without us.
         let is_spoiled = spoiled.is_some();
-        let reason = spoiled.or(newer).unwrap_or_default();
-        Withheld { spoiled: is_spoiled, ..Withheld::spoiled(one.id, one.key, reason) }
+        let reason = spoiled.or(told(one.id, "NEWER")).unwrap_or_default();
+        Withheld { id: one.id, key: one.key, reason, spoiled: is_spoiled, ..Withheld::default() }
     };
     report.withheld.extend(out.into_iter().map(withheld));
     report.withheld.sort_by_key(|one| one.id);
@@ -167,12 +159,11 @@ pub fn withhold_spoiled(
     Ok(report.offered.iter().filter_map(rewritten).collect())
 }
 
-/// Looks at this rank's files of each and notes what it finds; whether any rank has to.
 fn look_at_offered(
     prefix: &Path,
     offered: &[Offered],
     counts: &dyn Fn(&str) -> bool,
-    note: &mut dyn FnMut(u64, Found),
+    note: &mut dyn FnMut(u64, PrefixLook),
 ) -> bool {
     let mut any = false;
     for (at, one) in offered.iter().enumerate() {
@@ -193,22 +184,17 @@ fn look_at_offered(
     any
 }
 
-/// What the program has deleted there itself is not missing.
-fn look_at_record(prefix: &Path, record: &DatasetRecord, counts: &dyn Fn(&str) -> bool) -> Found {
+fn look_at_record(
+    prefix: &Path,
+    record: &DatasetRecord,
+    counts: &dyn Fn(&str) -> bool,
+) -> PrefixLook {
+    // What the program has deleted there itself is not missing.
     let stays = |name: &str| counts(name) && !record.left.contains(name);
     look_on_prefix(prefix, &record.key, &record.files, &stays)
 }
 
-impl Withheld {
-    /// Makes one whose files on the prefix are not what was sealed.
-    pub(crate) fn spoiled(id: u64, key: DatasetKey, reason: String) -> Withheld {
-        let (absent, stranded) = (Vec::new(), None);
-        Withheld { id, key, reason, absent, deleted: false, stranded, spoiled: true }
-    }
-}
-
-/// Tells why the files on the prefix that the records of all ranks name are not what was sealed;
-/// `None` if nothing is wrong. Local.
+/// Says why the files on the prefix that the records of all ranks name are not what was sealed.
 pub(crate) fn spoiled_in(prefix: &Path, records: &[DatasetRecord]) -> Option<String> {
     let files = || records.iter().flat_map(|record| &record.files);
     if files().all(|file| file.on_prefix) {
@@ -217,8 +203,8 @@ pub(crate) fn spoiled_in(prefix: &Path, records: &[DatasetRecord]) -> Option<Str
     records.iter().find_map(|one| look_at_record(prefix, one, &|_| true).spoiled)
 }
 
-/// It is not known to be complete, and no complete one of the same id is newer. The same on all
-/// ranks. Without ids what follows has the same names, complete or not.
+/// The dataset is not known to be complete, and no complete one of the same id is newer. Without
+/// ids what follows has the same names, complete or not.
 fn may_be_outdated(one: &Offered, newer: &[Offered]) -> bool {
     let rests = |newer: &Offered| {
         newer.confirmed && (&newer.key.series, &newer.key.id) == (&one.key.series, &one.key.id)
@@ -226,7 +212,6 @@ fn may_be_outdated(one: &Offered, newer: &[Offered]) -> bool {
     !one.confirmed && !one.key.id.is_empty() && !one.is_on_prefix() && !newer.iter().any(rests)
 }
 
-/// The cache has some of its files, the prefix others. The same on all ranks.
 fn is_divided(one: &Offered) -> bool {
     !one.is_on_prefix() && one.catalog.has_files_on_prefix()
 }

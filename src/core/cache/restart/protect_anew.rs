@@ -1,13 +1,12 @@
-//! Two encodings of one dataset, while it is protected anew for another placement of the ranks.
+//! Two encodings of one dataset, while it is protected anew for another placement of the ranks. The
+//! old redundancy files must serve until every rank has the new ones, or a node that dies would
+//! take both with it. So a rank encodes in `.scr/next.<world rank>/`, with links to the program's
+//! files; then its record tells both encodings (`ENCODING / <n>`, and `BEFORE` the older
+//! descriptor); when all ranks have such a record, the new files take their places and `BEFORE`
+//! goes.
 //!
-//! The old redundancy files must serve until every rank has the new ones, or a node that dies in
-//! between would take both with it. So a rank encodes in a directory of its own,
-//! `.scr/next.<world rank>/`, where hard links stand for the program's files; then its record tells
-//! both encodings (`ENCODING / <n>`, and under `BEFORE` the descriptor of the one before); and only
-//! when all ranks have such a record, the new files take their places and `BEFORE` goes.
-//!
-//! At a restart: if any record tells only the newest encoding, every rank had it, so it serves.
-//! Otherwise, if any record tells only an older one, no rank has given that up, so it serves.
+//! At a restart the newest encoding serves if any record tells only that: every rank had it.
+//! Otherwise an older one serves if any record tells only that: no rank has given it up.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,13 +19,13 @@ use crate::cache::node::layout::{Layout, store_of};
 use crate::cache::node::names::OWN_FOLDER;
 use crate::cache::node::untouched;
 use crate::cache::sealing::encoding::{before, next_dir, number};
-use crate::cache::sealing::seal::{note_protection, protect, protection_of};
+use crate::cache::sealing::own_part::{note_protection, protection_of};
+use crate::cache::sealing::seal::protect;
 use crate::comm::ranks::ranks_text;
 use crate::error::{Error, Result};
 use crate::files::{join_relative, remove_tree, sync_dir};
 use crate::records::DatasetRecord;
 
-/// Chooses the encoding that serves at a restart. Pure; see the head of this file.
 pub(super) fn choose(claims: &[&Claim]) -> u64 {
     let newest = |claim: &&Claim| claim.encodings.first().map_or(0, |encoding| encoding.number);
     let top = claims.iter().map(newest).max().unwrap_or(0);
@@ -40,8 +39,7 @@ pub(super) fn choose(claims: &[&Claim]) -> u64 {
     }
 }
 
-/// Makes all records of the dataset that this rank holds tell only `encoding`, if they know it.
-/// Local.
+/// Makes this rank's records of the dataset tell only `encoding`, if they know it.
 pub(super) fn adopt(ctx: &Ctx, chosen: &Decision, encoding: u64) -> Result<()> {
     for (owner, record) in ctx.filemap.held() {
         if (record.dataset_id, record.epoch) != (chosen.id, chosen.epoch) {
@@ -57,7 +55,6 @@ pub(super) fn adopt(ctx: &Ctx, chosen: &Decision, encoding: u64) -> Result<()> {
     Ok(())
 }
 
-/// Puts the files of the newest encoding in their places and forgets the one before. Local.
 fn settle(ctx: &Ctx, owner: usize, record: DatasetRecord) -> Result<DatasetRecord> {
     let record = take_places(ctx.layout, owner, record)?;
     ctx.filemap.put_held(owner, record.clone())?;
@@ -65,8 +62,8 @@ fn settle(ctx: &Ctx, owner: usize, record: DatasetRecord) -> Result<DatasetRecor
     Ok(record)
 }
 
-/// Returns a record as it is under `encoding`, if it knows that, with its files in their places.
-/// Nothing is recorded: for copies of what a run has left. Local.
+/// Returns A record as it is under `encoding`, if it knows that, with its files in their places.
+/// Nothing is recorded: this is for copies of what a run has left.
 pub(crate) fn under(
     layout: &Layout,
     owner: usize,
@@ -80,7 +77,6 @@ pub(crate) fn under(
     }
 }
 
-/// Moves the files of the newest encoding to their places; the record tells only that one.
 fn take_places(layout: &Layout, owner: usize, mut record: DatasetRecord) -> Result<DatasetRecord> {
     let dir = layout.data_dir(&record);
     let next = next_dir(&dir, owner);
@@ -98,8 +94,8 @@ fn take_places(layout: &Layout, owner: usize, mut record: DatasetRecord) -> Resu
     Ok(record)
 }
 
-/// Chooses sets on the present placement and encodes for them, after the `newest` encoding that any
-/// record tells. On an error the dataset is what it was before. Collective.
+/// Chooses sets on the present placement and encodes for them, after the `newest` encoding of any
+/// record. On an error the dataset is what it was before. Collective.
 pub(super) fn encode_again(ctx: &Ctx, old: &DatasetRecord, newest: u64) -> Result<DatasetRecord> {
     let number = newest + 1;
     let me = ctx.world.rank();
@@ -117,14 +113,13 @@ pub(super) fn encode_again(ctx: &Ctx, old: &DatasetRecord, newest: u64) -> Resul
     untouched::offer(&mut record); // all of it is new
     let protection = protect(ctx, &set, &record)?;
     agree(ctx.world, sync_dir(&record.dir.join(OWN_FOLDER)))?;
-    note_protection(&mut record, &protection);
+    note_protection(&mut record, &protection.files);
     record.dir = old.dir.clone();
     record.descriptor.set("BEFORE", old.descriptor.clone());
     agree(ctx.world, ctx.filemap.put_held(me, record.clone()))?;
     agree(ctx.world, settle(ctx, me, record))
 }
 
-/// Makes the directory in which this rank encodes anew: the program's files are there, too.
 fn open_next(owner: usize, record: &DatasetRecord) -> Result<PathBuf> {
     let next = next_dir(&record.dir, owner);
     remove_tree(&next)?;

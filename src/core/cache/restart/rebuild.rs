@@ -7,9 +7,8 @@ use std::time::Instant;
 
 use super::claims::{belongs_to_winner, goes, matches_record};
 use super::decide::{Decision, Verdict};
-use super::distribute::{ADVICE, Trouble, distribute};
-use super::identity::Takeover;
-use super::identity::take_over;
+use super::distribute::{ADVICE, NotMoved, distribute};
+use super::identity::{Takeover, take_over};
 use super::protect_anew;
 use super::recover::{Case, Recovered, recover};
 use super::survey::{Facts, Survey};
@@ -22,7 +21,8 @@ use crate::cache::node::store::Held;
 use crate::cache::removal::evict::discard;
 use crate::cache::removal::sweep::sweep;
 use crate::cache::sealing::marker::Marker;
-use crate::cache::sealing::seal::{protection_of, rename_sealed};
+use crate::cache::sealing::own_part::protection_of;
+use crate::cache::sealing::seal::rename_sealed;
 use crate::cache::sealing::shared_store::{bring_records, keep_records};
 use crate::cache::{Catalog, Ctx, NodeCatalog, Share};
 use crate::comm::trees;
@@ -30,57 +30,43 @@ use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetKey, DatasetRecord, FileMeta};
 
-/// A dataset that the program may restart from.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the other fields are those of the record")]
 pub struct Offered {
-    /// Dataset id.
     pub id: u64,
-    /// Series, captured id, generation.
     pub key: DatasetKey,
-    /// Epoch of its seal.
     pub epoch: u64,
-    /// Whether it was confirmed.
     pub confirmed: bool,
-    /// Directory on this node.
     pub dir: PathBuf,
-    /// Store name.
     pub store: String,
-    /// This rank's files.
     pub files: Vec<FileMeta>,
-    /// Names of which the prefix has the last word, as this rank's record has them: the program has
-    /// deleted or changed them there since the seal.
+    /// Names that the program has deleted or changed on the prefix since the seal, as this rank's
+    /// record has them: the prefix has the last word.
     pub left: BTreeSet<String>,
     /// See [`DatasetRecord::gone`].
     pub gone: BTreeMap<String, u64>,
-    /// Bytes of this rank's redundancy files.
     pub redundancy_bytes: u64,
-    /// All files.
     pub catalog: NodeCatalog,
     /// World ranks whose files were lost and are rebuilt.
     pub rebuilt: Vec<usize>,
     /// World ranks whose files came from another node's cache.
     pub moved: Vec<usize>,
-    /// It was not in the cache: it has come from the prefix.
+    /// It has come from the prefix.
     pub fetched: bool,
-    /// Whether the redundancy was applied anew on the new placement.
+    /// All redundancy files were made anew for the new placement.
     pub reencoded: bool,
     /// Why it is whole but not protected, if so: a second loss would be final.
     pub unprotected: Option<String>,
-    /// Scheme: "XOR", ...
     pub scheme: String,
-    /// Seconds for this dataset.
     pub seconds: f64,
 }
 
 impl Offered {
-    /// Tells whether none of its files is in the cache.
-    #[must_use]
-    pub fn is_on_prefix(&self) -> bool {
+    pub(crate) fn is_on_prefix(&self) -> bool {
         self.catalog.is_on_prefix()
     }
 
     /// Returns when its newest file was written, nanoseconds since 1970.
-    #[must_use]
     pub fn written(&self) -> u64 {
         let time = |file: FileMeta| {
             let seconds = u64::try_from(file.mtime_seconds).unwrap_or(0);
@@ -91,31 +77,25 @@ impl Offered {
     }
 
     /// Tells whether the file `name` is one of its files.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         !self.catalog.named(name).is_empty()
     }
 
-    /// Tells whether it has files in the directory `dir` or below.
-    #[must_use]
-    pub fn holds(&self, dir: &str) -> bool {
+    pub(crate) fn holds(&self, dir: &str) -> bool {
         self.catalog.below(dir).next().is_some()
     }
 }
 
-/// A dataset that is not offered.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Withheld {
-    /// Dataset id; 0 if it was never sealed.
+    /// 0 if it was never sealed.
     pub id: u64,
-    /// Series, captured id, generation.
     pub key: DatasetKey,
-    /// Why, in words for a person.
     pub reason: String,
     /// World ranks of which no node of this launch has a record.
     pub absent: Vec<usize>,
-    /// Gone from the cache already (it can never become whole). If false it stays until the
-    /// caller evicts it, which may happen once a newer one is confirmed.
+    /// It can never become whole, and is gone. If false it stays until the caller evicts it, which
+    /// may happen once a newer one is confirmed.
     pub deleted: bool,
     /// The dataset is whole, but its ranks cannot have it.
     pub stranded: Option<Stranded>,
@@ -124,25 +104,23 @@ pub struct Withheld {
     pub spoiled: bool,
 }
 
-/// A dataset all of whose files are on the nodes present, but cannot come to where their ranks run:
-/// the nodes have no room for what comes beside what has to stay until it has arrived elsewhere. It
-/// can be published from where it is ([`crate::transfer::flush_shares`]).
+/// A dataset all of whose files are on the nodes present, which have no room for what comes beside
+/// what has to stay until it has arrived elsewhere. It can be published from where it is
+/// ([`crate::transfer::flush_shares`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stranded {
-    /// The first rank's trouble, one sentence.
     pub why: String,
-    /// The files that this rank answers for.
     pub shares: Vec<Share>,
 }
 
 /// What [`rebuild`] found and did; the same on all ranks but for directories and own files.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct RebuildReport {
     /// Whose cache it was.
     pub takeover: Takeover,
     /// Datasets that can be restarted from, lowest id first.
     pub offered: Vec<Offered>,
-    /// Datasets that cannot be restarted from.
+    /// Whatever is not offered, lowest id first.
     pub withheld: Vec<Withheld>,
     /// Id and key of what was made for another prefix; it stays until the caller evicts it.
     pub strange: Vec<(u64, DatasetKey)>,
@@ -150,7 +128,7 @@ pub struct RebuildReport {
     pub damaged: Vec<String>,
     /// Largest id ever seen in the cache; 0 if none.
     pub highest_id: u64,
-    /// Seconds for everything.
+    /// Seconds for this dataset.
     pub seconds: f64,
 }
 
@@ -158,28 +136,20 @@ pub struct RebuildReport {
 /// now run, rebuilds lost ones, verifies, and protects anew. `identity` is what a launch must share
 /// with the one that left the cache: prefix, world size, patterns, as one line of text.
 ///
-/// Collective. An interrupted rebuild can be repeated; so is one that a file error has ended, once:
-/// that may be passing, and without the cache the run would go on from an older checkpoint.
+/// An interrupted rebuild can be repeated. One that a file error has ended is repeated once: the
+/// error may be passing, and without the cache the run would go on from an older checkpoint.
+/// Collective.
 ///
-/// # Errors
-/// If communication fails, or a control directory cannot be read or written. A dataset that cannot
-/// be restored is no error.
+/// # Errors If communication fails, or a control directory cannot be read or written. A dataset
+/// that cannot be restored is no error.
 pub fn rebuild(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     twice(|| rebuild_once(ctx, identity))
 }
 
 fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     let start = Instant::now();
-    let (takeover, placement) = take_over(ctx, identity)?;
-    let mut report = RebuildReport {
-        takeover,
-        offered: Vec::new(),
-        withheld: Vec::new(),
-        strange: Vec::new(),
-        damaged: Vec::new(),
-        highest_id: 0,
-        seconds: 0.0,
-    };
+    let (takeover, places) = take_over(ctx, identity)?;
+    let mut report = RebuildReport { takeover, ..RebuildReport::default() };
     if matches!(report.takeover, Takeover::Foreign { .. }) {
         return Ok(report);
     }
@@ -187,18 +157,18 @@ fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     let (damaged, any_damaged) =
         agree_and_ask(ctx.world, scattered, |damaged| !damaged.is_empty())?;
     bring_records(ctx)?;
-    let survey = Survey::gather(ctx, &placement.nodes)?;
+    let survey = Survey::gather(ctx, &places.nodes)?;
     report.highest_id = survey.highest_id;
-    let facts = survey.decisions.iter().map(|(_, facts)| facts.clone().unwrap_or_default());
-    let facts: Vec<Facts> = facts.collect();
-    let decisions: Vec<Decision> = survey.decisions.into_iter().map(|(one, _)| one).collect();
-    for (decision, facts) in decisions.iter().zip(&facts) {
+    let (decisions, facts): (Vec<Decision>, Vec<Option<Facts>>) =
+        survey.decisions.into_iter().unzip();
+    let facts = facts.into_iter().map(Option::unwrap_or_default);
+    for (decision, facts) in decisions.iter().zip(facts) {
         if goes(&decision.verdict) {
             delete(ctx, decision, &decisions)?;
         }
         let outcome = match &decision.verdict {
             Verdict::Restore => {
-                let case = Case { chosen: decision, facts, placement: &placement };
+                let case = Case { chosen: decision, facts: &facts, hosts: &places.hosts };
                 match restore(ctx, &case)? {
                     // The failure may have been passing, unless room is lacking.
                     Err(refused) if !refused.no_room => restore(ctx, &case)?,
@@ -217,11 +187,11 @@ fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
             Err(Refused { reason, stranded, .. }) => report.withheld.push(Withheld {
                 id: decision.id,
                 key: decision.key.clone(),
-                reason,
                 absent: decision.absent.clone(),
                 deleted: matches!(decision.verdict, Verdict::Delete(_)),
                 stranded,
-                spoiled: false,
+                reason,
+                ..Withheld::default()
             }),
         }
     }
@@ -237,7 +207,6 @@ fn rebuild_once(ctx: &Ctx, identity: &str) -> Result<RebuildReport> {
     Ok(report)
 }
 
-/// Removes what is left of a dataset. Collective.
 fn delete(ctx: &Ctx, decision: &Decision, all: &[Decision]) -> Result<()> {
     let chosen = |record: &DatasetRecord| matches_record(record, decision);
     let spared = |dir: &Path| belongs_to_winner(dir, decision.id, all);
@@ -253,12 +222,9 @@ fn gather_names(ctx: &Ctx, damaged: &[PathBuf]) -> Result<Vec<String>> {
     Ok(all.iter().flat_map(KvTree::keys).map(str::to_owned).collect())
 }
 
-/// Why a dataset is not offered.
 struct Refused {
-    /// In words for a person.
     reason: String,
     stranded: Option<Stranded>,
-    /// Nodes have no room for what was to come to them.
     no_room: bool,
 }
 
@@ -268,12 +234,12 @@ impl Refused {
     }
 }
 
-/// Why nothing came of [`recover`], which says `reason`. Collective.
+/// Adds to the `reason` for which nothing came of [`recover`] why files were not moved. Collective.
 fn refused(
     ctx: &Ctx,
     &Case { chosen, facts, .. }: &Case,
     reason: String,
-    trouble: Option<Trouble>,
+    trouble: Option<NotMoved>,
 ) -> Result<Refused> {
     let no_room = any(ctx.world, trouble.as_ref().is_some_and(|trouble| trouble.no_room))?;
     let own = trouble.map(|trouble| trouble.why).unwrap_or_default();
@@ -290,7 +256,7 @@ fn refused(
     Ok(Refused { reason: format!("{reason} ({why}{advice})"), stranded, no_room })
 }
 
-/// What this rank answers for, if some rank has the files of each rank; `None` on all ranks if not.
+/// This rank's share, if some rank has the files of each rank; `None` on all ranks if not.
 fn shares_of(ctx: &Ctx, chosen: &Decision, facts: &Facts) -> Option<Vec<Share>> {
     if !facts.whole {
         return None;
@@ -306,7 +272,7 @@ fn shares_of(ctx: &Ctx, chosen: &Decision, facts: &Facts) -> Option<Vec<Share>> 
     Some(wanted.map(share).collect())
 }
 
-/// Brings one dataset back. The inner error says why not. Collective.
+/// Brings one dataset back; the inner error says why not. Collective.
 fn restore(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Offered, Refused>> {
     let start = Instant::now();
     let Case { chosen, facts, .. } = case;
@@ -358,7 +324,6 @@ fn restore(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Offered, Refuse
 /// Collective.
 fn complete_folders(ctx: &Ctx, chosen: &Decision, recovered: &Recovered) -> Result<NodeCatalog> {
     let files = &recovered.record.files;
-    let about = (chosen.id, chosen.epoch, &chosen.key);
     let own = store_of(&recovered.record);
     let complete = |whole: &Catalog| {
         ctx.led_stores().into_iter().try_for_each(|store| {
@@ -367,7 +332,7 @@ fn complete_folders(ctx: &Ctx, chosen: &Decision, recovered: &Recovered) -> Resu
             if is_wanted { complete_folder(&dir, chosen, whole) } else { Ok(()) }
         })
     };
-    let whole = Catalog::gather_on_leaders(ctx, about, files)
+    let whole = Catalog::gather_on_leaders(ctx, chosen.id, chosen.epoch, &chosen.key, Some(files))
         .and_then(|whole| whole.iter().try_for_each(complete).map(|()| whole));
     let catalog = agree(ctx.world, NodeCatalog::share(ctx, whole))?;
     keep_records(ctx, &recovered.record)?;

@@ -1,6 +1,6 @@
-//! What a start has offered is compared while the program runs: in small steps, so that nobody
-//! waits for it. Files that are right are remembered (`untouched.rs`), so that the next start need
-//! not read them; if one is damaged, the next start still compares all of them.
+//! What a start has offered is compared while the program runs, in small steps that nobody waits
+//! for. Right files are remembered (`untouched.rs`), so that the next start need not read them; if
+//! one is damaged, it still compares all of them.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,73 +9,64 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use crate::cache::node::disk::CHUNK_BYTES;
-use crate::cache::node::untouched::{self, Known};
-use crate::cache::sealing::seal::protection_of;
+use crate::cache::node::untouched::{self, KnownFiles};
+use crate::cache::sealing::own_part::protection_of;
 use crate::cache::{Ctx, FilemapFile};
 use crate::error::Result;
 use crate::files::{Crc32, read_own};
 use crate::records::{DatasetRecord, FileMeta};
 
-/// The work of one rank that is left.
+/// What is left of one rank's work.
 pub struct Recheck {
-    parts: VecDeque<Part>,
+    parts: VecDeque<Uncompared>,
     buffer: Vec<u8>,
 }
 
-/// A dataset of which files are still to be compared.
-struct Part {
+struct Uncompared {
     record: DatasetRecord,
     dir: PathBuf,
     waiting: VecDeque<FileMeta>,
     reading: Option<Reading>,
-    known: Known,
+    known: KnownFiles,
     is_right: bool,
 }
 
-/// A file of which a part has been read.
 struct Reading {
     file: File,
     meta: FileMeta,
-    /// What told the file from a changed one before the first byte was read.
+    /// As it was before the first byte was read.
     identity: String,
     inode: u64,
     bytes: u64,
     crc32: Crc32,
 }
 
-/// A file that is not what was sealed.
 #[derive(Debug)]
 pub struct Damaged {
-    /// The record of the rank whose file it is.
     pub record: DatasetRecord,
-    /// Where it lies.
     pub path: PathBuf,
 }
 
 impl Recheck {
-    /// Collects what the start has offered of this rank. Local.
-    #[must_use]
+    /// Collects what the start has offered of this rank.
     pub fn of(ctx: &Ctx) -> Self {
         let unread = |record: &DatasetRecord| {
             // Where other nodes reach it, this node cannot tell who has touched it.
             untouched::is_offered(record) && !ctx.sharing.is_shared(ctx.store_index(record))
         };
         let records = ctx.filemap.records().into_iter().filter(unread);
-        let parts: VecDeque<Part> = records.map(|record| Part::new(ctx, record)).collect();
+        let parts: VecDeque<Uncompared> =
+            records.map(|record| Uncompared::new(ctx, record)).collect();
         let buffer = if parts.is_empty() { Vec::new() } else { vec![0; CHUNK_BYTES] };
         Recheck { parts, buffer }
     }
 
     /// Tells whether nothing is left to be done.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Reads up to 1 MiB. Gives a file that has turned out to be damaged.
-    ///
-    /// # Errors
-    /// If what was found cannot be recorded; the next start compares the files once more.
+    /// Reads up to 1 MiB; returns a file that has turned out to be damaged.
     pub fn step(&mut self, filemap: &FilemapFile) -> Result<Option<Damaged>> {
         let Some(part) = self.parts.front_mut() else { return Ok(None) };
         let found = part.step(&mut self.buffer, filemap);
@@ -87,12 +78,12 @@ impl Recheck {
     }
 }
 
-impl Part {
-    fn new(ctx: &Ctx, record: DatasetRecord) -> Part {
+impl Uncompared {
+    fn new(ctx: &Ctx, record: DatasetRecord) -> Uncompared {
         let dir = ctx.layout.data_dir(&record);
         let own = record.files.iter().filter(|file| untouched::is_large(file)).cloned();
         let redundancy = protection_of(&record).into_iter().filter(untouched::is_large);
-        let mut known = Known::default();
+        let mut known = KnownFiles::default();
         let mut waiting: VecDeque<FileMeta> = own.collect();
         for file in redundancy {
             match untouched::identity(&dir.join(&file.name)) {
@@ -103,7 +94,7 @@ impl Part {
                 _ => waiting.push_back(file),
             }
         }
-        Part { record, dir, waiting, reading: None, known, is_right: true }
+        Uncompared { record, dir, waiting, reading: None, known, is_right: true }
     }
 
     fn is_over(&self) -> bool {
@@ -113,12 +104,12 @@ impl Part {
     fn step(&mut self, buffer: &mut [u8], filemap: &FilemapFile) -> Option<Damaged> {
         let reading = self.reading.take().or_else(|| self.open_next())?;
         match reading.go_on(buffer) {
-            Progress::More(reading) => {
+            ReadStep::More(reading) => {
                 self.reading = Some(reading);
                 None
             }
-            Progress::End(reading) => self.compare(reading, filemap),
-            Progress::Failed => {
+            ReadStep::End(reading) => self.compare(reading, filemap),
+            ReadStep::Failed => {
                 self.is_right = false;
                 None
             }
@@ -157,7 +148,6 @@ impl Part {
         counts.then(|| Damaged { record: self.record.clone(), path })
     }
 
-    /// The files have been compared, so the next start need not read them.
     fn record_known(self, filemap: &FilemapFile) -> Result<()> {
         if !self.is_right {
             return Ok(());
@@ -166,24 +156,23 @@ impl Part {
     }
 }
 
-/// How far the reading of a file has come.
-enum Progress {
+enum ReadStep {
     More(Reading),
     End(Reading),
     Failed,
 }
 
 impl Reading {
-    fn go_on(mut self, buffer: &mut [u8]) -> Progress {
+    fn go_on(mut self, buffer: &mut [u8]) -> ReadStep {
         match self.file.read(buffer) {
-            Ok(0) => Progress::End(self),
+            Ok(0) => ReadStep::End(self),
             Ok(count) => {
                 self.crc32.update(&buffer[..count]);
                 self.bytes += count as u64;
-                Progress::More(self)
+                ReadStep::More(self)
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => Progress::More(self),
-            Err(_) => Progress::Failed,
+            Err(error) if error.kind() == ErrorKind::Interrupted => ReadStep::More(self),
+            Err(_) => ReadStep::Failed,
         }
     }
 }

@@ -8,50 +8,33 @@ use super::decide::Decision;
 use super::protect_anew::encode_again;
 use super::survey::Facts;
 use crate::cache::node::agree::{agree, any, any_of};
+use crate::cache::node::context::unknown_scheme;
 use crate::cache::node::disk::{make_own_dir, matches};
 use crate::cache::node::layout::{Layout, store_of};
 use crate::cache::node::names::OWN_FOLDER;
 use crate::cache::node::untouched;
 use crate::cache::removal::sweep;
 use crate::cache::sealing::encoding;
-use crate::cache::sealing::seal::{member_data, note_protection, protection_of};
+use crate::cache::sealing::own_part::{member_data, note_protection, protection_of};
 use crate::cache::{Ctx, Protect};
 use crate::comm::ranks::{parse_ranks, ranks_phrase, ranks_text};
 use crate::error::{Error, Result};
 use crate::records::{DatasetRecord, FileMeta, RecordedState};
 use crate::redundancy::{MemberData, Protection, RedundancySet, Survivor};
 
-/// What is known of the ranks of the present launch.
-pub(crate) struct Placement {
-    /// For each world rank the world rank of its node's leader.
-    pub nodes: Vec<usize>,
-    /// For each world rank its host.
-    pub hosts: Vec<String>,
-}
-
-/// A dataset that is to be recovered, the same on all ranks.
 pub(crate) struct Case<'a> {
-    /// Its id and epoch.
     pub chosen: &'a Decision,
-    /// What the records said before anything was moved.
     pub facts: &'a Facts,
-    /// Where the ranks are.
-    pub placement: &'a Placement,
+    pub hosts: &'a [String],
 }
 
-/// What has become of a dataset.
 pub(super) struct Recovered {
-    /// This rank's record.
     pub record: DatasetRecord,
-    /// World ranks whose files were rebuilt.
     pub rebuilt: Vec<usize>,
-    /// Whether all redundancy files were made anew.
     pub reencoded: bool,
-    /// Why the dataset is whole but not protected, if so.
     pub unprotected: Option<String>,
 }
 
-/// The state of one rank's part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Whole,
@@ -60,10 +43,16 @@ pub(crate) enum Part {
     Lost,
 }
 
-/// Rebuilds what is lost. The outer error is one of communication; the inner sentence says why the
-/// dataset cannot be had. Collective; both are the same on all ranks.
+#[derive(Clone)]
+pub(crate) struct Inspected {
+    pub record: Option<DatasetRecord>,
+    pub part: Part,
+}
+
+/// Rebuilds what is lost. The inner error says why the dataset cannot be had. Collective; the
+/// outcome is the same on all ranks.
 pub(super) fn recover(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Recovered, String>> {
-    let parts = gather_parts(ctx, inspect(ctx, case, Look::Sizes).1)?;
+    let parts = gather_parts(ctx, inspect(ctx, case, Look::Sizes).part)?;
     let trusted = comparing_sets(ctx, case, &parts);
     let mut outcome = attempt(ctx, case, &trusted, Look::Touched)?;
     let unread = outcome.is_err() && any(ctx.world, has_redundancy(ctx, case))?;
@@ -80,9 +69,8 @@ pub(super) fn recover(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Reco
     Ok(outcome)
 }
 
-/// The ranks of sets that have something to rebuild and compare, while they do, all that is there:
-/// a look at it before would be a second reading of all files, a quarter of the time that a restart
-/// after a lost node takes.
+/// The ranks of sets that have something to rebuild and compare meanwhile all that is there. A look
+/// at it before would read all files twice, which takes a quarter of a restart after a lost node.
 fn comparing_sets(ctx: &Ctx, case: &Case, parts: &[Part]) -> Vec<usize> {
     match (ctx.protection.scheme(&case.facts.scheme), plan_sets(case.facts, parts)) {
         (Some(scheme), Ok(rounds)) if scheme.compares_on_the_way() => {
@@ -92,7 +80,6 @@ fn comparing_sets(ctx: &Ctx, case: &Case, parts: &[Part]) -> Vec<usize> {
     }
 }
 
-/// Whether this rank's record names redundancy files.
 fn has_redundancy(ctx: &Ctx, case: &Case) -> bool {
     ctx.filemap.get_id(case.chosen.id).is_some_and(|record| !protection_of(&record).is_empty())
 }
@@ -101,8 +88,8 @@ fn lost(parts: &[Part]) -> impl Iterator<Item = usize> {
     (0..parts.len()).filter(|rank| parts[*rank] == Part::Lost)
 }
 
-/// As [`recover`]; what the `trusted` ranks have is not looked at before the rebuild, what others
-/// have is by `look`.
+/// As [`recover`]; the files of `trusted` ranks are not looked at before the rebuild, those of
+/// others by `look`.
 fn attempt(
     ctx: &Ctx,
     case: &Case,
@@ -112,19 +99,19 @@ fn attempt(
     let me = ctx.world.rank();
     let all_read = look == Look::Content;
     let look = if trusted.contains(&me) { Look::Sizes } else { look };
-    let (mut record, part) = inspect(ctx, case, look);
-    let parts = gather_parts(ctx, part)?;
+    let mut own = inspect(ctx, case, look);
+    let parts = gather_parts(ctx, own.part)?;
     let rebuilt = lost(&parts).collect();
     let rounds = match plan_sets(case.facts, &parts) {
         Ok(rounds) => rounds,
         Err(reason) => return Ok(Err(reason)),
     };
     let planned = rounds.iter().flatten().any(|set| set.contains(&me));
-    let mut must_encode = part == Part::Unprotected && !planned;
+    let mut must_encode = own.part == Part::Unprotected && !planned;
     for round in &rounds {
         let own_set = round.iter().find(|set| set.contains(&me));
         let needed = own_set.is_some_and(|s| s.iter().any(|rank| parts[*rank] == Part::Lost));
-        let mut outcome = rebuild_round(ctx, case, round, &mut record, part, look);
+        let mut outcome = rebuild_round(ctx, case, round, &mut own, look);
         let failed = matches!(&outcome, Err(error) if !matches!(error, Error::Comm(_)));
         if failed && !needed && all_read {
             // Nothing but redundancy is lost, and that can be made anew from the files.
@@ -136,9 +123,9 @@ fn attempt(
         }
     }
     let is_spread = |it: &DatasetRecord| ctx.protection.is_spread(&it.descriptor, &members(it));
-    must_encode |= !record.as_ref().is_some_and(is_spread);
-    let [missing, must_encode] = any_of(ctx.world, [record.is_none(), must_encode])?;
-    let Some(record) = record.filter(|_| !missing) else {
+    must_encode |= !own.record.as_ref().is_some_and(is_spread);
+    let [missing, must_encode] = any_of(ctx.world, [own.record.is_none(), must_encode])?;
+    let Some(record) = own.record.filter(|_| !missing) else {
         return Ok(Err("a rank still has no record of it after the rebuild".into()));
     };
     let mut recovered = Recovered { record, rebuilt, reencoded: false, unprotected: None };
@@ -159,14 +146,13 @@ fn attempt(
     Ok(Ok(recovered))
 }
 
-/// Reads what was taken for what it was.
 fn untouched_are_right(record: &DatasetRecord) -> bool {
     let dir = &record.dir;
     let unread = record.files.iter().filter(|file| untouched::is_untouched(record, dir, file));
     unread.into_iter().all(|file| matches(&dir.join(&file.name), file, true))
 }
 
-/// The first rank's sentence about why it failed, the same on all ranks; `None` if all went well.
+/// The first rank's sentence about why it failed, the same on all ranks.
 fn common_reason(ctx: &Ctx, outcome: Result<()>) -> Result<Option<String>> {
     let sentence = match outcome {
         Ok(()) => String::new(),
@@ -182,34 +168,28 @@ fn common_reason(ctx: &Ctx, outcome: Result<()>) -> Result<Option<String>> {
     Ok(first.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
 }
 
-/// How closely files are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Whether they have their recorded size.
     Sizes,
-    /// The checksum, too, of those that are not known to be untouched.
+    /// The checksum is right, too, of those that are not known to be untouched.
     Touched,
-    /// The checksum of all of them.
     Content,
 }
 
-/// This rank's record of the dataset, checked against the files.
-fn inspect(ctx: &Ctx, case: &Case, look: Look) -> (Option<DatasetRecord>, Part) {
+fn inspect(ctx: &Ctx, case: &Case, look: Look) -> Inspected {
     let own = ctx.filemap.get_id(case.chosen.id);
-    let Some(record) = own.filter(|record| record.epoch == case.chosen.epoch) else {
-        return (None, Part::Lost);
-    };
-    let (record, part) = inspect_record(ctx.layout, record, case.facts.encoding, look);
-    (Some(record), part)
+    match own.filter(|record| record.epoch == case.chosen.epoch) {
+        Some(record) => inspect_record(ctx.layout, record, case.facts.encoding, look),
+        None => Inspected { record: None, part: Part::Lost },
+    }
 }
 
-/// Gives a record the directory that its data is in, and checks it against the files. Local.
 pub(crate) fn inspect_record(
     layout: &Layout,
     record: DatasetRecord,
     encoding: u64,
     look: Look,
-) -> (DatasetRecord, Part) {
+) -> Inspected {
     let dir = layout.data_dir(&record);
     let record = DatasetRecord { dir: dir.clone(), ..record };
     let mut program = record.files.iter().filter(|file| !file.on_prefix);
@@ -228,7 +208,7 @@ pub(crate) fn inspect_record(
     } else {
         Part::Unprotected
     };
-    (record, part)
+    Inspected { record: Some(record), part }
 }
 
 fn gather_parts(ctx: &Ctx, own: Part) -> Result<Vec<Part>> {
@@ -246,8 +226,8 @@ fn gather_parts(ctx: &Ctx, own: Part) -> Result<Vec<Part>> {
     Ok(all.iter().map(decode).collect())
 }
 
-/// Plans the sets that have something to rebuild, in rounds of disjoint ones. Pure. The error is
-/// the reason why a rank's files cannot come back.
+/// Plans the sets that have something to rebuild, in rounds of disjoint ones. The error is the
+/// reason why a rank's files cannot come back.
 pub(crate) fn plan_sets(
     facts: &Facts,
     parts: &[Part],
@@ -286,8 +266,7 @@ fn rebuild_round(
     ctx: &Ctx,
     case: &Case,
     round: &[Vec<usize>],
-    record: &mut Option<DatasetRecord>,
-    part: Part,
+    own: &mut Inspected,
     look: Look,
 ) -> Result<()> {
     let me = ctx.world.rank();
@@ -299,7 +278,7 @@ fn rebuild_round(
     let world_ranks = round[index].clone();
     let set = RedundancySet {
         comm: comm.into(),
-        hosts: world_ranks.iter().map(|rank| case.placement.hosts[*rank].clone()).collect(),
+        hosts: world_ranks.iter().map(|rank| case.hosts[*rank].clone()).collect(),
         group_id: world_ranks.iter().copied().min().unwrap_or(me),
         failures: case.facts.failures,
         world_size: ctx.world.size(),
@@ -307,38 +286,37 @@ fn rebuild_round(
         world_ranks,
     };
     let keep = |record: &DatasetRecord| ctx.filemap.put_held(me, record.clone());
-    let known = (record.as_ref(), part, look);
-    *record = Some(rebuild_member(ctx.layout, ctx.protection, case, &set, known, &keep)?);
+    let rebuilt = rebuild_member(ctx.layout, ctx.protection, case, &set, own, look, &keep)?;
+    own.record = Some(rebuilt);
     Ok(())
 }
 
-/// Does the part of one member, whose record is `known`; `keep` makes the new one durable.
-/// Collective over the set.
+/// Does the part of one member; `keep` makes its new record durable. Collective over the set.
 pub(crate) fn rebuild_member(
     layout: &Layout,
     protection: &dyn Protect,
     case: &Case,
     set: &RedundancySet,
-    (known, part, look): (Option<&DatasetRecord>, Part, Look),
+    own: &Inspected,
+    look: Look,
     keep: &dyn Fn(&DatasetRecord) -> Result<()>,
 ) -> Result<DatasetRecord> {
     let (chosen, type_name) = (case.chosen, &case.facts.scheme);
+    let known = own.record.as_ref();
     let store = layout.stand_in(known.map_or(&case.facts.store, store_of)).to_owned();
     let dir = known.map(|record| record.dir.clone());
     let dir = dir.unwrap_or_else(|| layout.dataset_dir(&store, chosen.id));
     // A rank that cannot even make a directory would leave the others waiting in the scheme.
-    let ready = make_own_dir(&dir.join(OWN_FOLDER)).and_then(|()| {
-        let unknown = || Error::Missing(format!("no redundancy scheme is called \"{type_name}\""));
-        protection.scheme(type_name).ok_or_else(unknown)
-    });
+    let ready = make_own_dir(&dir.join(OWN_FOLDER))
+        .and_then(|()| protection.scheme(type_name).ok_or_else(|| unknown_scheme(type_name)));
     let scheme = agree(&*set.comm, ready)?;
     let survivor = Survivor {
         dir: dir.clone(),
         id: chosen.id,
         epoch: chosen.epoch,
-        data: known.filter(|_| part != Part::Lost).map(member_data),
+        data: known.filter(|_| own.part != Part::Lost).map(member_data),
         protection: known
-            .filter(|_| part == Part::Whole)
+            .filter(|_| own.part == Part::Whole)
             .map(|record| Protection { files: protection_of(record), ..Protection::default() }),
         compared: look == Look::Content,
     };
@@ -353,7 +331,6 @@ pub(crate) fn rebuild_member(
     agree(&*set.comm, finished)
 }
 
-/// The record of what came back, which is checked.
 fn record_of(
     case: &Case,
     data: &MemberData,
@@ -370,7 +347,7 @@ fn record_of(
     record.dir = dir.to_path_buf();
     // The neighbour's copy of the record was made before the checksums were known.
     record.files = data.files.clone();
-    note_protection(&mut record, protection);
+    note_protection(&mut record, &protection.files);
     if !untouched::is_offered(&record) {
         untouched::offer(&mut record);
     }
@@ -388,7 +365,7 @@ fn record_of(
     Ok(record)
 }
 
-/// The record of a rank whose neighbours keep no copy of one: version 1.1 had none.
+/// The record of a rank whose neighbours keep no copy of it, as in version 1.1.
 fn bare_record(case: &Case, data: &MemberData) -> DatasetRecord {
     let mut record = DatasetRecord {
         key: case.chosen.key.clone(),
@@ -402,13 +379,12 @@ fn bare_record(case: &Case, data: &MemberData) -> DatasetRecord {
     record
 }
 
-/// World ranks of a record's redundancy set.
 fn members(record: &DatasetRecord) -> Vec<usize> {
     parse_ranks(record.descriptor.get_value("MEMBERS").unwrap_or_default())
 }
 
-/// Forgets records of ranks that now have their files elsewhere, and removes what this node no
-/// longer needs of the dataset. Data first, record after. Collective.
+/// Forgets records of ranks that have their files elsewhere now, and before them the data that this
+/// node no longer needs. Collective.
 fn release_leftovers(ctx: &Ctx, case: &Case) -> Result<()> {
     let chosen = case.chosen;
     agree(ctx.world, sweep::tidy_dataset(ctx, chosen.id))?;

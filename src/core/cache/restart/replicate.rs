@@ -15,7 +15,6 @@ use crate::files::{join_relative, read_own};
 use crate::kvtree::KvTree;
 use crate::log;
 
-/// Most bytes that are copied to every node, for each dataset.
 const REPLICATED_BYTES_MAX: u64 = 1 << 20;
 
 /// Brings small files (up to 1 MiB in all) of dataset `offered` to every node, for programs whose
@@ -58,7 +57,6 @@ pub fn replicate_small(ctx: &Ctx, offered: &Offered) -> Result<Vec<String>> {
     Ok(trees::from_root(ctx.node, &names, 0)?.keys().map(str::to_owned).collect())
 }
 
-/// The smallest files first, as many as fit. The same on all ranks.
 fn choose(catalog: &NodeCatalog) -> Vec<CatalogEntry> {
     let mut files: Vec<_> = catalog.entries().filter(|e| !e.meta.on_prefix).collect();
     files.sort_by_key(|entry| entry.meta.size); // stable: by name and rank before
@@ -71,7 +69,6 @@ fn choose(catalog: &NodeCatalog) -> Vec<CatalogEntry> {
     files
 }
 
-/// Writes the files of one rank out of its `content`.
 fn unpack(dir: &Path, files: &[&CatalogEntry], content: &[u8], names: &mut KvTree) -> Result<()> {
     let total: u64 = files.iter().map(|entry| entry.meta.size).sum();
     if total != content.len() as u64 {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::alike::{join_alike, split_alike};
 use super::claims::{belongs, claim_of, in_order};
 use super::decide::{Claim, Decision, Verdict, decide};
-use super::distribute::{Transfer, plan};
+use super::distribute::{FileMove, plan};
 use super::protect_anew;
 use crate::cache::Ctx;
 use crate::cache::node::agree::agree;
@@ -17,31 +17,22 @@ use crate::kvtree::KvTree;
 use crate::records::DatasetKey;
 use crate::records::text::{epoch_text, parse_epoch};
 
-/// What the records of one dataset said before anything was moved, as far as it takes to bring it
-/// back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// The encoding that serves.
     pub encoding: u64,
-    /// The newest that any record tells.
     pub newest: u64,
     /// The redundancy sets of several ranks, under the encoding that serves.
     pub sets: BTreeSet<Vec<usize>>,
-    /// Its scheme, and the losses that this survives.
     pub scheme: String,
     pub failures: usize,
     pub store: String,
-    /// The files of each rank are somewhere.
     pub whole: bool,
     /// For each rank whose files others answer for: the lowest of these.
     pub moved: BTreeMap<usize, usize>,
-    /// All ranks that answer for files of it.
     pub holders: BTreeSet<usize>,
-    /// Who sends to whom.
-    pub rounds: Vec<Vec<Transfer>>,
+    pub rounds: Vec<Vec<FileMove>>,
 }
 
-/// All datasets: what is to go first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Survey {
     /// With the facts of what is to be brought back.
@@ -51,8 +42,6 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Collects what all records on all nodes say, in a world whose ranks are on `nodes`.
-    /// Collective.
     pub fn gather(ctx: &Ctx, nodes: &[usize]) -> Result<Survey> {
         let mut own = KvTree::new();
         for (index, held) in ctx.filemap.held().iter().enumerate() {
@@ -123,8 +112,7 @@ fn claims_in(nodes: &[Vec<u8>]) -> Result<Vec<Claim>> {
 }
 
 impl Facts {
-    /// Draws the facts from the claims of one dataset in a world of `ranks`, which run on `nodes`
-    /// now.
+    /// Draws the facts from a dataset's claims, in a world of `ranks`, which run on `nodes` now.
     pub fn of(claims: &[&Claim], ranks: usize, nodes: &[usize]) -> Facts {
         let encoding = protect_anew::choose(claims);
         let numbers = claims.iter().flat_map(|claim| &claim.encodings).map(|one| one.number);
@@ -177,7 +165,7 @@ impl Facts {
         let text = |key: &str| tree.get_value(key).unwrap_or_default();
         let round = |(key, _): (&str, &KvTree)| {
             let pairs = pairs_in(tree.child("ROUND").get_value(key).unwrap_or_default());
-            pairs.into_iter().map(|(from, to)| Transfer { from, to }).collect()
+            pairs.into_iter().map(|(from, to)| FileMove { from, to }).collect()
         };
         Facts {
             encoding: tree.get_u64("ENCODING").unwrap_or(0),
@@ -245,7 +233,9 @@ impl Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::restart::decide::Marks;
     use crate::cache::sealing::encoding::Encoding;
+    use crate::records::DatasetRecord;
 
     const RANKS: usize = 100_000;
     const RANKS_ON_NODE: usize = 64;
@@ -253,33 +243,28 @@ mod tests {
     /// One node in so many is looked at; the others have as much to say.
     const NODES_TO_ONE: usize = 50;
 
-    /// Under XOR, in sets of 16 nodes.
+    /// Of a rank under XOR, in sets of 16 nodes.
     fn claims_of(rank: usize) -> Vec<u8> {
         let mut own = KvTree::new();
         let first = rank / (RANKS_ON_NODE * 16) * RANKS_ON_NODE * 16 + rank % RANKS_ON_NODE;
         let set = (0..16).map(|node| first + node * RANKS_ON_NODE).collect();
         for id in 1..=DATASETS {
             let claim = Claim {
-                trusted: false,
                 key: DatasetKey {
                     series: "CHECKPOINT".into(),
                     id: format!("{id}0"),
                     generation: 0,
                 },
                 id,
-                strange: false,
                 epoch: 0x1234_5678_9abc_def0 + id,
-                owner: rank,
-                holder: rank,
                 prepared: true,
-                confirmed: true,
-                offered: false,
+                marks: Marks { confirmed: true, ..Marks::default() },
                 present: true,
                 intact: true,
                 encodings: vec![Encoding { number: 0, set: Vec::clone(&set), protected: true }],
                 scheme: "XOR".into(),
-                failures: 1,
                 store: "/dev/shm".into(),
+                ..Claim::new(rank, rank, &DatasetRecord::default())
             };
             own.set(id, claim.to_tree());
         }

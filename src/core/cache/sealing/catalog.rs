@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use super::packed::{Packer, join_lists, pack, split_lists, unpack};
+use super::packed::{CatalogEntry, Packer, join_lists, pack, split_lists, unpack};
 use crate::cache::Ctx;
 use crate::cache::node::names::OWN_FOLDER;
 use crate::comm::Comm;
@@ -27,21 +27,9 @@ use crate::records::{DatasetKey, FileMeta, files_from_list, files_to_list};
 
 /// What a rank sends that has no list: no list begins like this.
 const NO_LIST: &[u8] = &[0xff];
-/// Name of the catalog in a dataset's own folder.
 const FILE_NAME: &str = "catalog.scr";
-/// Version of the format in which files are a list.
 const LISTED: u64 = 1;
-/// Version of the format in which they are packed.
 const PACKED: u64 = 2;
-
-/// One file of a dataset.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogEntry {
-    /// World rank that wrote it.
-    pub rank: usize,
-    /// Path, size, checksum, times.
-    pub meta: FileMeta,
-}
 
 /// All files of a dataset, by rank, in each rank's index order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,7 +45,6 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Collects everyone's files, with ranks of `comm`. Collective over it.
     pub(crate) fn gather(
         comm: &dyn Comm,
         id: u64,
@@ -72,21 +59,14 @@ impl Catalog {
         Ok(Catalog { id, epoch, key: key.clone(), entries })
     }
 
-    /// Collects everyone's files on the leaders of the nodes; the others get `None`. Collective
-    /// over the world.
+    /// Collects everyone's files on the leaders of the nodes; the others get `None`, and so do the
+    /// leaders if any rank has `None`. A leader that returns knows that all ranks of its node have
+    /// come here. Collective over the world.
     pub(crate) fn gather_on_leaders(
         ctx: &Ctx,
-        (id, epoch, key): (u64, u64, &DatasetKey),
-        own: &[FileMeta],
-    ) -> Result<Option<Catalog>> {
-        Catalog::gather_if_all(ctx, (id, epoch, key), Some(own))
-    }
-
-    /// Does what [`Catalog::gather_on_leaders`] does, but leaders get `None`, too, if any rank has
-    /// `None`. A leader that returns knows that all ranks of its node have come here.
-    pub(crate) fn gather_if_all(
-        ctx: &Ctx,
-        (id, epoch, key): (u64, u64, &DatasetKey),
+        id: u64,
+        epoch: u64,
+        key: &DatasetKey,
         own: Option<&[FileMeta]>,
     ) -> Result<Option<Catalog>> {
         // In place of each rank's all-gather over the world: a job's files pass a node once.
@@ -111,16 +91,11 @@ impl Catalog {
         Ok(Some(Catalog { id, epoch, key: key.clone(), entries }))
     }
 
-    /// Returns where the catalog of the dataset in `dir` lies.
-    #[must_use]
-    pub fn path(dir: &Path) -> PathBuf {
+    pub(crate) fn path(dir: &Path) -> PathBuf {
         dir.join(OWN_FOLDER).join(FILE_NAME)
     }
 
     /// Reads the catalog of the dataset in `dir`; `None` if there is none.
-    ///
-    /// # Errors
-    /// If it is damaged or cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Catalog>> {
         let path = Self::path(dir);
         let Some(tree) = KvTree::read_file(&path)? else { return Ok(None) };
@@ -130,7 +105,6 @@ impl Catalog {
         }
     }
 
-    /// Writes the catalog of the dataset in `dir`, durably.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         self.to_file_tree().write_file(Self::path(dir))
     }
@@ -149,13 +123,11 @@ impl Catalog {
         tree
     }
 
-    /// Returns the files of one rank.
-    pub fn files_of_rank(&self, rank: usize) -> impl Iterator<Item = &FileMeta> {
+    pub(crate) fn files_of_rank(&self, rank: usize) -> impl Iterator<Item = &FileMeta> {
         self.entries.iter().filter(move |entry| entry.rank == rank).map(|entry| &entry.meta)
     }
 
-    /// Finds the files that several ranks have, at least one of them in cache, by name.
-    #[must_use]
+    /// Returns the files that several ranks have, at least one of them in cache, by name.
     pub fn contested(&self) -> BTreeMap<&str, Vec<&CatalogEntry>> {
         let mut names = HashMap::with_capacity(self.entries.len());
         for entry in &self.entries {
@@ -169,9 +141,7 @@ impl Catalog {
         found
     }
 
-    /// Returns the sum of all sizes, in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.meta.size))
     }
 
@@ -184,8 +154,7 @@ impl Catalog {
         tree
     }
 
-    /// Makes the tree of the second picture above.
-    #[must_use]
+    /// Makes the second picture above.
     pub fn to_tree(&self) -> KvTree {
         let mut tree = self.head(LISTED);
         let mut rest = &self.entries[..];
@@ -199,7 +168,6 @@ impl Catalog {
     }
 
     /// Reads either picture; `None` if a field is missing, malformed, or of another version.
-    #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Catalog> {
         let entries = match tree.get_u64("VERSION")? {
             LISTED => listed(tree.child("RANK"))?,

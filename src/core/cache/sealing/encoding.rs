@@ -3,14 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::seal::protection_of;
+use super::own_part::protection_of;
 use crate::cache::node::disk::matches;
 use crate::cache::node::names::OWN_FOLDER;
 use crate::comm::ranks::{parse_ranks, ranks_text};
 use crate::kvtree::KvTree;
 use crate::records::DatasetRecord;
 
-/// First part of the names of the directories in which a rank encodes anew.
 const NEXT: &str = "next.";
 
 /// What a claim tells of one encoding.
@@ -25,8 +24,7 @@ pub struct Encoding {
 }
 
 impl Encoding {
-    /// Returns all encodings that `record` tells, the newest first. The files are looked for below
-    /// `dir`.
+    /// Returns all encodings that `record` tells, the newest first. The files are below `dir`.
     pub(crate) fn list(owner: usize, record: &DatasetRecord, dir: &Path) -> Vec<Encoding> {
         let describe = |record: &DatasetRecord| Encoding {
             number: number(record),
@@ -53,24 +51,21 @@ impl Encoding {
     }
 }
 
-/// Returns the number of a record's newest encoding.
 pub(crate) fn number(record: &DatasetRecord) -> u64 {
     record.descriptor.get_u64("ENCODING").unwrap_or(0)
 }
 
-/// Returns the record as it was before the newest encoding.
 pub(crate) fn before(record: &DatasetRecord) -> Option<DatasetRecord> {
     let descriptor = record.descriptor.get("BEFORE")?.clone();
     Some(DatasetRecord { descriptor, ..record.clone() })
 }
 
-/// Returns the directory in which `owner` encodes anew.
 pub(crate) fn next_dir(dir: &Path, owner: usize) -> PathBuf {
     dir.join(OWN_FOLDER).join(format!("{NEXT}{owner}"))
 }
 
-/// Where else than at its place a redundancy file may be. While two encodings are about, only the
-/// content tells which one a file belongs to.
+/// A redundancy file may also be where its rank encodes anew. While there are two encodings, only
+/// the content tells to which one a file belongs.
 fn is_protected(owner: usize, record: &DatasetRecord, dir: &Path) -> bool {
     let next = next_dir(dir, owner);
     let content = next.exists();

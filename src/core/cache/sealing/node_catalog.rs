@@ -23,16 +23,13 @@ use crate::files::remove_file_if_there;
 use crate::log;
 use crate::system::{SharedBytes, allow_size};
 
-/// Files of a list: a name is found by halving over the lists and a walk through one of them.
+/// A name is found by halving over the lists and a walk through one of them.
 const LIST_FILES: usize = 16;
-/// Words before the places of the lists.
 const WORDS: usize = 6;
-/// Catalogs up to this size are sent to the node's ranks: two pages of memory are less than the
-/// work of sharing them.
+/// Catalogs up to this size are sent: to share two pages of memory is more work.
 const SENT_BYTES_MAX: usize = 8 << 10;
-/// What the leader sends if it has none.
 const NO_CATALOG: &[u8] = &[0];
-/// The file in the control directory that is there while a catalog passes from rank to rank.
+/// Is in the control directory while a catalog passes from rank to rank.
 const FILE: &str = "catalog";
 
 /// All files of a dataset, by name.
@@ -59,8 +56,8 @@ impl Deref for Bytes {
 }
 
 impl NodeCatalog {
-    /// Passes what the node's leader has gathered to the other ranks of the node, which have
-    /// `None`. Collective over the node.
+    /// Passes what the node's leader has gathered to the other ranks of the node. Collective over
+    /// the node.
     ///
     /// # Errors
     /// Not the same on all ranks: the leader has an error instead, or memory cannot be shared.
@@ -69,10 +66,7 @@ impl NodeCatalog {
         NodeCatalog::share_if_any(ctx, whole)?.ok_or_else(none)
     }
 
-    /// Does what [`NodeCatalog::share`] does; `None` if the leader has no catalog.
-    ///
-    /// # Errors
-    /// As there.
+    /// Does what [`NodeCatalog::share`] does, `None` if the leader has no catalog.
     pub(super) fn share_if_any(
         ctx: &Ctx,
         whole: Result<Option<Catalog>>,
@@ -89,49 +83,40 @@ impl NodeCatalog {
     }
 
     /// Packs a catalog that this rank has, in its own memory.
-    #[must_use]
     pub fn of(whole: &Catalog, node_ranks: &[usize]) -> NodeCatalog {
         let bytes = Arc::new(Bytes::Own(pack(whole)));
         NodeCatalog { bytes, node_ranks: node_ranks.into() }
     }
 
     /// Tells whether the rank runs on this node.
-    #[must_use]
     pub fn is_near(&self, rank: usize) -> bool {
         self.node_ranks.contains(&rank)
     }
 
-    /// Returns the number of all files, and of their bytes; what several ranks have counts for each
-    /// of them.
-    #[must_use]
+    /// Returns the number of all files, and of their bytes; a file that several ranks have counts
+    /// for each.
     pub fn size(&self) -> (u64, u64) {
         (self.word(0), self.word(2))
     }
 
-    /// Returns the bytes of the files in caches.
-    #[must_use]
-    pub fn cached_bytes(&self) -> u64 {
+    pub(crate) fn cached_bytes(&self) -> u64 {
         self.word(3)
     }
 
-    /// Tells whether any file is on the prefix.
-    #[must_use]
-    pub fn has_files_on_prefix(&self) -> bool {
+    pub(crate) fn has_files_on_prefix(&self) -> bool {
         self.word(1) > 0
     }
 
-    /// Tells whether no file is in a cache.
-    #[must_use]
-    pub fn is_on_prefix(&self) -> bool {
+    pub(crate) fn is_on_prefix(&self) -> bool {
         self.word(1) == self.word(0)
     }
 
-    /// Reads all files by name; one on the prefix that several ranks have is there once.
+    /// Returns all files by name; one on the prefix that several ranks have is there once.
     pub fn entries(&self) -> impl Iterator<Item = CatalogEntry> {
         self.since_list(0)
     }
 
-    /// Reads the files in the directory `dir` and below; `""` is the prefix.
+    /// Returns the files in the directory `dir` and below; `""` is the prefix.
     pub fn below(&self, dir: &str) -> impl Iterator<Item = CatalogEntry> {
         let below = if dir.is_empty() { String::new() } else { format!("{dir}/") };
         let from = self.since_list(self.list_of(&below));
@@ -142,8 +127,7 @@ impl NodeCatalog {
         from.take_while(move |entry| entry.meta.name.starts_with(&below))
     }
 
-    /// Finds the files of this name: several if ranks have each one in their caches.
-    #[must_use]
+    /// Returns the files of this name: several if ranks have each one in their caches.
     pub fn named(&self, name: &str) -> Vec<CatalogEntry> {
         let mut found = Vec::new();
         for list in self.list_of(name)..self.lists() {
@@ -160,7 +144,7 @@ impl NodeCatalog {
         found
     }
 
-    /// Reads the files that several ranks have, at least one of them in cache, by name.
+    /// Returns the files that several ranks have, at least one of them in cache, by name.
     pub fn contested(&self) -> impl Iterator<Item = CatalogEntry> {
         read(self.bytes.get(self.word(5) as usize..).unwrap_or_default())
     }
@@ -186,7 +170,6 @@ impl NodeCatalog {
         self.bytes.get(begin..end).unwrap_or_default()
     }
 
-    /// The list in which the first file of this name is, if there is one.
     fn list_of(&self, name: &str) -> usize {
         let (mut low, mut high) = (0, self.lists());
         while low < high {
@@ -252,7 +235,6 @@ fn pack(whole: &Catalog) -> Vec<u8> {
     bytes
 }
 
-/// Gives the leader's bytes to all ranks of the node: in memory that they share if there are many.
 fn pass(node: &dyn Comm, path: &Path, bytes: Vec<u8>) -> Result<Bytes> {
     if node.size() == 1 {
         return Ok(Bytes::Own(bytes));

@@ -2,21 +2,29 @@
 //! rank's file costs about as much as its checksum and what is new in its name.
 //!
 //! ```text
-//! flags  u8: 1 has a checksum, 2 lies on the PFS, 4 has extended attributes
+//! flags  u8: 1 has a checksum, 2 lies on the PFS, 4 has extended attributes, 8 is a part
 //! name   number of bytes as before, number of other bytes, those
 //! rank, size, mode, seconds    differences, zigzag         nanoseconds    zigzag
 //! checksum u32, little-endian     attributes: count, then name and value of each
+//! of a part: name of the whole file, its size, the share u32; where it lies is not told
 //! ```
 //! Numbers are variable-length, seven bits a byte.
 
 use std::collections::BTreeMap;
 
 use crate::bytes::{Reader, Writer};
-use crate::cache::CatalogEntry;
 use crate::files::is_safe_relative;
-use crate::records::FileMeta;
+use crate::records::{FileMeta, FilePart};
 
-/// Writes a list.
+/// A file of a dataset, and the world rank that wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogEntry {
+    /// World rank that wrote it.
+    pub rank: usize,
+    /// Path, size, checksum, times.
+    pub meta: FileMeta,
+}
+
 #[derive(Default)]
 pub(super) struct Packer {
     out: Writer,
@@ -25,9 +33,10 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    /// Writes the next entry.
     pub fn put(&mut self, rank: usize, meta: &FileMeta) {
-        self.out.flags(&[meta.crc32.is_some(), meta.on_prefix, !meta.attributes.is_empty()]);
+        let has_attributes = !meta.attributes.is_empty();
+        let flags = [meta.crc32.is_some(), meta.on_prefix, has_attributes, meta.part.is_some()];
+        self.out.flags(&flags);
         let name = meta.name.as_bytes();
         let same = self.name.iter().zip(name).take_while(|(before, now)| before == now).count();
         self.out.packed(same as u64).packed_counted(&name[same..]);
@@ -42,28 +51,30 @@ impl Packer {
         if let Some(crc32) = meta.crc32 {
             self.out.raw(&crc32.to_le_bytes());
         }
-        if !meta.attributes.is_empty() {
+        if has_attributes {
             self.out.packed(meta.attributes.len() as u64);
         }
         for (name, value) in &meta.attributes {
             self.out.packed_counted(name.as_bytes()).packed_counted(value);
         }
+        if let Some(part) = &meta.part {
+            self.out.packed_counted(part.of.as_bytes()).packed(part.whole);
+            self.out.raw(&part.share.to_le_bytes());
+        }
     }
 
-    /// Begins a list of its own with the next entry. Returns the byte at which it begins.
+    /// Begins a list with the next entry, and returns the byte at which it begins.
     pub fn begin(&mut self) -> usize {
         self.name.clear();
         self.numbers = [0; 4];
         self.out.len()
     }
 
-    /// Returns the bytes of the lists.
     pub fn bytes(mut self) -> Vec<u8> {
         self.out.take()
     }
 }
 
-/// Reads one list, entry by entry, without making any that is not asked for.
 pub(super) struct Unpacker<'a> {
     from: Reader<'a>,
     name: Vec<u8>,
@@ -72,10 +83,11 @@ pub(super) struct Unpacker<'a> {
     crc32: Option<u32>,
     on_prefix: bool,
     attributes: BTreeMap<&'a [u8], &'a [u8]>,
+    /// Whole file, its size and the share, of a part.
+    part: Option<(&'a [u8], u64, u32)>,
 }
 
 impl<'a> Unpacker<'a> {
-    /// Makes a reader that stands before the first entry of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Unpacker {
             from: Reader::new(bytes),
@@ -85,13 +97,14 @@ impl<'a> Unpacker<'a> {
             crc32: None,
             on_prefix: false,
             attributes: BTreeMap::new(),
+            part: None,
         }
     }
 
-    /// Goes to the next entry. `None`: there is none, or it is malformed, and bytes are left.
+    /// Goes to the next entry; `None` if there is none, or it is malformed, and bytes are left.
     pub fn step(&mut self) -> Option<()> {
         let mut from = self.from;
-        let [has_crc32, on_prefix, has_attributes] = from.flags()?;
+        let [has_crc32, on_prefix, has_attributes, is_part] = from.flags()?;
         let same = usize::try_from(from.packed()?).ok()?;
         self.name.truncate(match same <= self.name.len() {
             true => same,
@@ -108,26 +121,37 @@ impl<'a> Unpacker<'a> {
         for _ in 0..if has_attributes { from.packed()? } else { 0 } {
             self.attributes.insert(from.packed_counted()?, from.packed_counted()?);
         }
+        self.part = match is_part {
+            true => {
+                Some((from.packed_counted()?, from.packed()?, u32::from_le_bytes(from.array()?)))
+            }
+            false => None,
+        };
         self.from = from;
         Some(())
     }
 
-    /// Tells whether all has been read.
     pub fn is_done(&self) -> bool {
         self.from.is_done()
     }
 
-    /// Returns the name of this entry.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// Makes the entry; `None` if it is malformed.
+    /// Returns `None` if the entry is malformed.
     pub fn entry(&self) -> Option<CatalogEntry> {
         let [rank, size, mode, seconds] = self.numbers;
         let text = |bytes: &[u8]| Some(std::str::from_utf8(bytes).ok()?.to_string());
         let attributes = self.attributes.iter();
         let attributes = attributes.map(|(name, value)| Some((text(name)?, value.to_vec())));
+        let part = match self.part {
+            None => None,
+            Some((of, whole, share)) => {
+                let of = text(of).filter(|of| is_safe_relative(of))?;
+                Some(FilePart { of, whole, share, ..FilePart::default() }.into())
+            }
+        };
         let meta = FileMeta {
             name: text(&self.name)?,
             size,
@@ -137,20 +161,20 @@ impl<'a> Unpacker<'a> {
             mtime_nanoseconds: self.nanoseconds,
             on_prefix: self.on_prefix,
             attributes: attributes.collect::<Option<_>>()?,
+            part,
         };
         Some(CatalogEntry { rank: usize::try_from(rank).ok()?, meta })
     }
 }
 
-/// Packs the files of one rank as a list.
 pub(super) fn pack(rank: usize, files: &[FileMeta]) -> Vec<u8> {
     let mut packer = Packer::default();
     files.iter().for_each(|meta| packer.put(rank, meta));
     packer.bytes()
 }
 
-/// Reads all entries of a list that another rank has sent. `None` if one is malformed, or has a
-/// name that could lie outside the dataset's directory: names are joined to paths.
+/// Reads a list that another rank has sent; `None` if an entry is malformed, or has a name that
+/// could lie outside the dataset's directory, since names are joined to paths.
 pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<CatalogEntry>> {
     let mut unpacker = Unpacker::new(bytes);
     let mut entries = Vec::new();
@@ -160,14 +184,12 @@ pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<CatalogEntry>> {
     unpacker.is_done().then_some(entries)
 }
 
-/// Joins several lists to one message.
 pub(super) fn join_lists(lists: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Writer::new();
     lists.iter().for_each(|list| _ = out.packed_counted(list));
     out.take()
 }
 
-/// Splits a message of [`join_lists`] into its lists; `None` if it is malformed.
 pub(super) fn split_lists(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let mut from = Reader::new(bytes);
     let mut lists = Vec::new();
@@ -177,7 +199,6 @@ pub(super) fn split_lists(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     Some(lists)
 }
 
-/// Small numbers of either sign as small ones.
 fn zigzag(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)) as u64
 }

@@ -10,17 +10,15 @@ use crate::kvtree::KvTree;
 use crate::params::{Settings, keys};
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
 
-/// Who protects whom; the same on all ranks but for the rank itself.
+/// Who protects whom; all of it is the same on all ranks.
 pub struct Sets {
-    /// All ranks.
     world: Arc<dyn Comm>,
     descriptors: Descriptors,
     piece_bytes: usize,
-    /// To make one takes longer than to protect a small checkpoint.
+    /// To make a communicator takes longer than to protect a small checkpoint.
     kept: Mutex<Vec<(Division, Arc<dyn Comm>)>>,
 }
 
-/// What divides the ranks into sets; the same on all ranks.
 #[derive(Clone, PartialEq)]
 struct Division {
     scheme: SchemeKind,
@@ -43,7 +41,7 @@ impl Division {
 }
 
 impl Sets {
-    /// Makes sets for `descriptors`, which know the host of every rank.
+    /// Returns the descriptors know the host of every rank.
     pub fn new(world: Arc<dyn Comm>, descriptors: Descriptors, settings: &Settings) -> Self {
         let piece_bytes = usize::try_from(settings.get(keys::MPI_BUF_SIZE)).unwrap_or(usize::MAX);
         Sets { world, descriptors, piece_bytes, kept: Mutex::default() }
@@ -53,7 +51,6 @@ impl Sets {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The communicator of this rank's set, made at its first use.
     fn communicator(&self, division: Division, color: usize, key: usize) -> Result<Arc<dyn Comm>> {
         let known = self.kept().iter().find(|(known, _)| *known == division).cloned();
         if let Some((_, comm)) = known {

@@ -1,9 +1,7 @@
-//! Who acts in which store, and what a restart needs to know about datasets in one that several
-//! nodes reach, when a node's control directory is gone.
+//! Who acts in which store. In one that several nodes reach a dataset is one directory: one rank
+//! acts for all that share it (renames, markers, catalog, removal), and the records of all ranks
+//! lie with the data, since those in the control directories go with their nodes:
 //!
-//! In such a store a dataset is one directory for all nodes. One rank acts for all that share it
-//! (renames, markers, catalog, removal), nothing is moved between its nodes, and the records of all
-//! ranks lie with the data, since those in the control directories go with their nodes:
 //! ```text
 //! <dataset>/.scr/records.scr: VERSION / 1, EPOCH / <hex>, RECORDS / <a filemap>
 //! ```
@@ -24,28 +22,23 @@ use crate::kvtree::KvTree;
 use crate::records::DatasetRecord;
 use crate::records::text::{epoch_text, parse_epoch};
 
-/// Name of the records in a dataset's own folder.
 pub(crate) const RECORDS: &str = "records.scr";
 
-/// Ranks that act together on directories, and which stores they do it for.
 pub(crate) struct StorageGroup<'a> {
     pub comm: &'a dyn Comm,
-    /// Indices into the layout's stores.
     pub stores: Vec<usize>,
-    /// The ranks are on several nodes.
     pub is_shared: bool,
 }
 
 impl StorageGroup<'_> {
-    /// Tells whether this rank acts for the others.
     pub fn leads(&self) -> bool {
         self.comm.rank() == 0
     }
 }
 
 impl Ctx<'_> {
-    /// Returns the groups: the node with the stores of its own, then those of shared stores. Ranks
-    /// of a group see it at the same place of the list, and stores of other groups nowhere.
+    /// Returns the node with the stores of its own, then the groups of shared stores. Ranks of a
+    /// group see it at the same place of the list, and stores of other groups nowhere.
     pub(crate) fn storage_groups(&self) -> Vec<StorageGroup<'_>> {
         let all = 0..self.layout.stores.len();
         let (shared, own) = all.partition(|index| self.sharing.is_shared(*index));
@@ -58,7 +51,7 @@ impl Ctx<'_> {
         groups
     }
 
-    /// Does the same in every storage group; a failure in one does not keep this rank from the
+    /// Does the same in every storage group; after a failure in one, this rank still comes to the
     /// others, where it is waited for. Collective.
     pub(crate) fn in_storage_groups(
         &self,
@@ -74,14 +67,12 @@ impl Ctx<'_> {
         first
     }
 
-    /// Returns the stores that this rank acts on for all that share them.
     pub(crate) fn led_stores(&self) -> Vec<&Store> {
         let groups = self.storage_groups();
         let led = groups.iter().filter(|group| group.leads()).flat_map(|group| &group.stores);
         led.map(|index| &self.layout.stores[*index]).collect()
     }
 
-    /// Returns the index of the store that a record's data lies in.
     pub(crate) fn store_index(&self, record: &DatasetRecord) -> usize {
         self.layout.store_index(store_of(record))
     }
@@ -107,7 +98,7 @@ pub(crate) fn keep_records(ctx: &Ctx, own: &DatasetRecord) -> Result<()> {
     agree(ctx.world, result)
 }
 
-/// `all`: by rank of the group its own record.
+/// `all` has, by rank of the group, its own record.
 fn write_records_file(
     ctx: &Ctx,
     index: usize,
@@ -131,7 +122,7 @@ fn write_records_file(
     tree.write_file(dir.join(OWN_FOLDER).join(RECORDS))
 }
 
-/// Records of a dataset in `dir`, if it is known to be complete: others may have been revoked.
+/// The records of a dataset that is known to be complete: others may have been revoked.
 fn read_records_file(dir: &Path) -> Option<Vec<Held>> {
     let tree = KvTree::read_file(dir.join(OWN_FOLDER).join(RECORDS)).ok()??;
     let epoch = parse_epoch(tree.get_value("EPOCH")?)?;
@@ -163,7 +154,6 @@ pub(crate) fn bring_records(ctx: &Ctx) -> Result<()> {
     hand_over(ctx)
 }
 
-/// Keeps what this rank answers for of the records in a shared store. Local.
 fn take_records(ctx: &Ctx, group: &StorageGroup, bytes: &[u8]) -> Result<()> {
     let me = ctx.world.rank();
     let here: BTreeSet<usize> = ctx.sharing.ranks(group.stores[0]).iter().copied().collect();
@@ -179,7 +169,6 @@ fn take_records(ctx: &Ctx, group: &StorageGroup, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Reads what a shared store's complete datasets say of themselves.
 pub(crate) fn records_in(store: &Store) -> Result<Vec<Held>> {
     let dir = &store.cache_dir;
     let names = names_in(dir)?;
@@ -187,7 +176,7 @@ pub(crate) fn records_in(store: &Store) -> Result<Vec<Held>> {
     Ok(sealed.filter_map(|name| read_records_file(&dir.join(name))).flatten().collect())
 }
 
-/// Records of ranks that run elsewhere now go to them, if they reach the data from there.
+/// Sends records of ranks that run elsewhere now to them, if they reach the data from there.
 fn hand_over(ctx: &Ctx) -> Result<()> {
     let me = ctx.world.rank();
     let held = ctx.filemap.held();

@@ -1,10 +1,7 @@
-//! Whether each rank of a node has a processor to spare, on which a thread can encode while the
-//! program goes on.
-//!
-//! What the ranks of a node may use is read from their affinity masks, and from that of the
-//! launcher that has started them: where it binds each rank to a processor, the others are free.
-//! Where ranks are not bound, or to several processors, what they have used so far tells: a program
-//! of threads needs its processors itself.
+//! Whether each rank of a node has a processor to spare, on which a thread can encode. The affinity
+//! masks of the ranks and of their launcher tell which processors are free where ranks are bound.
+//! Where they are not, or to several processors, what they have used so far tells: a program of
+//! threads needs its processors itself.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,20 +13,20 @@ use crate::error::Result;
 use crate::params::{Settings, keys};
 use crate::system::{bind_thread, parent, permitted, processor_time, processors, take_short_turns};
 
-/// A shorter time tells nothing of how many processors a program uses.
+/// A shorter time does not tell how many processors a program uses.
 const MEASURED_LEAST: Duration = Duration::from_millis(500);
 
-/// Above a whole number of processors, what is taken for noise: services of MPI, ours.
+/// A part of a processor, used by services of MPI and ours, that counts as none.
 const NOISE: f64 = 0.15;
 
-/// Launchers of a resource manager that may use processors of other jobs.
+/// Launchers of a resource manager, which may use processors of other jobs.
 const FOREIGN_LAUNCHERS: [&str; 2] = ["slurmstepd", "srun"];
 
 /// With `SCR_SEAL=AUTO`, bytes of a rank in a dataset from which on a thread is worth its while.
 const AUTO_BYTES: u64 = 4 << 20;
 
-/// Processors beside those that the rank is bound to, as far as they are the job's. Whoever asks
-/// for threads himself has kept free what the kernel permits.
+/// The processors that the launcher may use, as far as they are the job's. Whoever asks for threads
+/// himself has kept free what the kernel permits.
 fn of_launcher(mode: &str) -> Option<BTreeSet<usize>> {
     if mode != "AUTO" {
         return permitted().ok();
@@ -39,36 +36,32 @@ fn of_launcher(mode: &str) -> Option<BTreeSet<usize>> {
     if of_job { processors(process).ok() } else { None }
 }
 
-/// Processor time at a moment, and the processors used until then; 0: not known yet.
+/// Processor time at a moment, and the processors that were used until then; 0: not known yet.
 struct Used {
     at: Instant,
     time: Duration,
     processors: usize,
 }
 
-/// What a rank knows of its processors.
 pub struct Spare {
     mode: String,
-    node: Node,
+    node: NodeProcessors,
     used: Mutex<Used>,
-    /// Processor time of threads that encode.
     own: Arc<Mutex<Duration>>,
 }
 
-/// What is known of a node's processors before the program has done anything.
 #[derive(Debug, PartialEq, Eq)]
-struct Node {
-    /// Processors that no rank of the node is bound to; empty: it does not matter where.
+struct NodeProcessors {
+    /// No rank of the node is bound to these; none: any processor will do.
     free: BTreeSet<usize>,
-    /// No other rank has these.
     is_own: bool,
-    /// The part of each rank in the node's processors.
+    /// The number of the node's processors for each rank.
     share: usize,
 }
 
-impl Node {
+impl NodeProcessors {
     /// `masks`: processors of each rank of the node, and of its launcher.
-    fn of(masks: &[(BTreeSet<usize>, BTreeSet<usize>)], rank: usize) -> Node {
+    fn of(masks: &[(BTreeSet<usize>, BTreeSet<usize>)], rank: usize) -> NodeProcessors {
         let ranks = masks.len().max(1);
         let taken: BTreeSet<usize> = masks.iter().flat_map(|(own, _)| own).copied().collect();
         let all: BTreeSet<usize> = masks.iter().flat_map(|(_, all)| all).copied().collect();
@@ -78,37 +71,34 @@ impl Node {
         let is_own = width > 0;
         let (first, width) = if is_own { (rank * width, width) } else { (0, free.len()) };
         let free = free.into_iter().skip(first).take(width).collect();
-        Node { free, is_own, share: all.len() / ranks }
+        NodeProcessors { free, is_own, share: all.len() / ranks }
     }
 
-    /// Whether a rank that uses so many processors (0: not known) has one more.
     fn has_room(&self, used: usize) -> bool {
         self.is_own || (used > 0 && self.share > used)
     }
 }
 
 impl Spare {
-    /// Asks the kernel, and the other ranks of the node; nothing unless the rank `owns_process`.
+    /// Asks the kernel and the other ranks of the node, unless the rank shares its process.
     /// Collective over the node.
-    ///
-    /// # Errors
-    /// Communication failed.
     pub fn find(owns_process: bool, settings: &Settings, node: &dyn Comm) -> Result<Spare> {
         let mode = settings.get(keys::SEAL);
-        let mut found = Node { free: BTreeSet::new(), is_own: false, share: 0 };
+        let mut found = NodeProcessors { free: BTreeSet::new(), is_own: false, share: 0 };
         if matches!(mode.as_str(), "AUTO" | "BACKGROUND") && owns_process {
             let own = processors(0).unwrap_or_default();
             let launcher = of_launcher(&mode).unwrap_or_else(|| own.clone());
             let bytes = Writer::new().list(&list(&own), put).list(&list(&launcher), put).take();
             let masks = node.all_gather(&bytes)?;
             let masks: Option<Vec<_>> = masks.iter().map(|bytes| read(bytes)).collect();
-            found = Node::of(&masks.unwrap_or_default(), node.rank());
+            found = NodeProcessors::of(&masks.unwrap_or_default(), node.rank());
         }
         let used = Used { at: Instant::now(), time: processor_time(false), processors: 0 };
         Ok(Spare { mode, node: found, used: Mutex::new(used), own: Arc::default() })
     }
 
-    /// Returns from how many bytes a rank on datasets are encoded beside the program, if any is.
+    /// Returns the least bytes of a rank in datasets that are encoded beside the program, if any
+    /// are.
     pub fn least_bytes(mode: &str) -> Option<u64> {
         match mode {
             "BLOCKING" => None,
@@ -126,15 +116,11 @@ impl Spare {
     pub fn is_there(&self) -> bool {
         match self.mode.as_str() {
             "BLOCKING" => false,
-            "AUTO" => {
-                let used = self.used();
-                self.node.has_room(used)
-            }
+            "AUTO" => self.node.has_room(self.used()),
             _ => true,
         }
     }
 
-    /// Processors that the program has used since this was asked last.
     fn used(&self) -> usize {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let own = *self.own.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,7 +133,6 @@ impl Spare {
         used.processors
     }
 
-    /// Returns what a thread that encodes calls first, and at its end.
     pub fn enter(&self) -> (impl FnOnce() + Send + 'static, impl FnOnce() + Send + 'static) {
         let (free, own) = (self.node.free.clone(), self.own.clone());
         let begin = move || {
@@ -183,22 +168,23 @@ fn read(bytes: &[u8]) -> Option<(BTreeSet<usize>, BTreeSet<usize>)> {
 mod tests {
     use super::*;
 
-    fn node(masks: &[(&[usize], &[usize])], rank: usize) -> Node {
+    fn node(masks: &[(&[usize], &[usize])], rank: usize) -> NodeProcessors {
         let set = |of: &[usize]| of.iter().copied().collect();
         let masks: Vec<_> = masks.iter().map(|(own, all)| (set(own), set(all))).collect();
-        Node::of(&masks, rank)
+        NodeProcessors::of(&masks, rank)
     }
 
     #[test]
     fn processors_beside_those_that_ranks_are_bound_to_are_free() {
         let all: &[usize] = &[0, 1, 2, 3];
         let found = node(&[(&[0], all), (&[1], all)], 1);
-        assert_eq!(found, Node { free: BTreeSet::from([3]), is_own: true, share: 2 });
+        let alone = |number| BTreeSet::from([number]);
+        assert_eq!(found, NodeProcessors { free: alone(3), is_own: true, share: 2 });
         assert!(found.has_room(0), "bound: what it uses does not matter");
         let full = node(&[(&[0, 1], all), (&[2, 3], all)], 0);
-        assert_eq!(full, Node { free: BTreeSet::new(), is_own: false, share: 2 });
+        assert_eq!(full, NodeProcessors { free: BTreeSet::new(), is_own: false, share: 2 });
         let one = node(&[(&[0], &[0, 1]), (&[0], &[0, 1])], 1);
-        assert_eq!(one, Node { free: BTreeSet::from([1]), is_own: false, share: 1 });
+        assert_eq!(one, NodeProcessors { free: alone(1), is_own: false, share: 1 });
         assert!(!one.has_room(1), "both would share it");
     }
 

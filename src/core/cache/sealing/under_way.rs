@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::encoder::Encoder;
-use super::seal::SealRequest;
+use super::own_part::SealRequest;
 use crate::comm::Comm;
 use crate::comm::mesh::Link;
 use crate::comm::slices::Slices;
@@ -14,7 +14,6 @@ use crate::machine::{DatasetKey, SealPlan};
 use crate::records::{self, FileMeta};
 use crate::redundancy::RedundancySet;
 
-/// All that a seal needs to know of this rank's part.
 pub(crate) struct SealAsked {
     pub key: records::DatasetKey,
     pub(crate) store: String,
@@ -26,7 +25,6 @@ pub(crate) struct SealAsked {
 }
 
 impl SealAsked {
-    /// Returns the request of this plan's seal.
     pub fn request(&self, plan: &SealPlan) -> SealRequest<'_> {
         SealRequest {
             key: &self.key,
@@ -42,7 +40,6 @@ impl SealAsked {
     }
 }
 
-/// A thread that encodes, and for what.
 pub(crate) struct EncodingUnderWay {
     pub(crate) encoder: Encoder,
     pub(crate) asked: SealAsked,
@@ -50,17 +47,15 @@ pub(crate) struct EncodingUnderWay {
     pub(crate) ways: Ways,
 }
 
-/// How the thread communicates.
 #[derive(Default)]
 pub(crate) struct Ways {
-    /// What the program's thread carries for it, and over what: nothing else uses that.
+    /// Carried by the program's thread, with the communicator that nothing else uses.
     pub(crate) slices: Option<(Arc<Slices>, Box<dyn Comm>)>,
-    /// Its connections: nobody else uses them before its end.
+    /// Connections that nobody else uses before its end.
     pub(crate) link: Option<Arc<dyn Link>>,
 }
 
 impl EncodingUnderWay {
-    /// Carries its messages a little further.
     pub(crate) fn advance(&self) {
         if let Some((slices, comm)) = &self.ways.slices {
             slices.advance(&**comm);
@@ -71,7 +66,6 @@ impl EncodingUnderWay {
 /// Connections of the set that encoded last, with its world ranks; not while they are in use.
 pub(crate) type KeptMesh = (Vec<usize>, Arc<dyn Link>);
 
-/// What this rank encodes beside the program.
 #[derive(Default)]
 pub(crate) struct Encoders {
     under_way: Mutex<BTreeMap<DatasetKey, EncodingUnderWay>>,

@@ -1,46 +1,35 @@
 //! A message that is on its way, while its receiver does other things.
 
-use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::{Arc, PoisonError};
 
-use super::{Channel, Killed, QueueKey, ThreadComm, World, WorldState, lock};
+use super::ThreadComm;
+use super::world::{Channel, Killed, QueueKey, World, WorldState, lock};
 use crate::comm::{Buffers, Pending};
 use crate::error::{Error, Result};
 
 /// It keeps no end of the group: without the communicator the group goes on.
 pub(super) struct Coming {
     world: Arc<World>,
-    /// Where it will be found.
     place: QueueKey,
-    from: usize,
     buffers: Buffers,
 }
 
 impl Coming {
-    /// Expects from member `from` what fills the buffer.
     pub fn new(comm: &ThreadComm, buffers: Buffers, from: usize) -> Self {
         let (source, own) = (comm.members[from], comm.world_rank());
         let place = (comm.context, Channel::Point, source, own);
-        Coming { world: comm.world.clone(), place, from, buffers }
+        Coming { world: comm.world.clone(), place, buffers }
     }
 
-    /// Takes it, if it is there.
     fn take(&mut self, state: &mut WorldState) -> Result<Option<Buffers>> {
-        let (context, _, source, _) = self.place;
-        if let Some(parcel) = state.queues.get_mut(&self.place).and_then(VecDeque::pop_front) {
-            let bytes = parcel.into_iter().next().map(|(_, bytes)| bytes).unwrap_or_default();
-            if bytes.len() != self.buffers.into.len() {
-                return Err(Error::Comm("calls do not match".to_string()));
-            }
-            self.buffers.into.copy_from_slice(&bytes);
-            return Ok(Some(std::mem::take(&mut self.buffers)));
+        let Some(parcel) = state.take(&self.place)? else { return Ok(None) };
+        let bytes = parcel.into_iter().next().map(|(_, bytes)| bytes).unwrap_or_default();
+        if bytes.len() != self.buffers.into.len() {
+            return Err(Error::Comm("calls do not match".to_string()));
         }
-        let is_gone = state.dead.contains(&source) || state.aborted;
-        if is_gone || state.gone.contains(&(context, source)) {
-            return Err(Error::Comm(format!("rank {} is gone", self.from)));
-        }
-        Ok(None)
+        self.buffers.into.copy_from_slice(&bytes);
+        Ok(Some(std::mem::take(&mut self.buffers)))
     }
 }
 

@@ -13,7 +13,6 @@ use crate::system::unix_seconds;
 /// Between two looks at the halt file on behalf of a program that asks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a launch knows of its halt.
 pub(crate) struct HaltConditions {
     site: Arc<Site>,
     reason: Mutex<Option<String>>,
@@ -26,7 +25,6 @@ impl HaltConditions {
         HaltConditions { site, reason: Mutex::default(), looked: Mutex::default() }
     }
 
-    /// Locks why the run is to end, once it is.
     pub(crate) fn reason(&self) -> MutexGuard<'_, Option<String>> {
         self.reason.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,7 +67,6 @@ impl HaltConditions {
         }
     }
 
-    /// Notes that a checkpoint is complete.
     pub(crate) fn count_checkpoint(&self) {
         let own = HaltFile::read(&self.path()).ok().flatten();
         if own.is_some_and(|file| file.checkpoints_left.is_some()) {

@@ -37,9 +37,6 @@ pub struct JobPlaces {
 
 impl JobPlaces {
     /// Finds them; nothing is made. The environment names the job, as that of the run did.
-    ///
-    /// # Errors
-    /// The settings are wrong, or the prefix is not there.
     pub fn new(settings: &Settings, environment: &Environment) -> Result<JobPlaces> {
         let prefix = canonical(&settings.get(keys::PREFIX))?;
         let descriptors = Descriptors::new(settings, &[system::hostname()])?;
@@ -55,9 +52,6 @@ impl JobPlaces {
     }
 
     /// Makes them of the prefix's directories. Local.
-    ///
-    /// # Errors
-    /// The identity of the prefix cannot be read.
     pub fn of(
         prefix: PathBuf,
         mut layout: Layout,

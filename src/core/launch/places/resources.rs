@@ -2,7 +2,6 @@
 
 use crate::params::Environment;
 
-/// Where each of them puts the job's id.
 const JOB_ID: [&str; 4] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"];
 
 /// Of Slurm, in seconds since 1970; the others do not tell.
@@ -16,7 +15,6 @@ pub(crate) fn job_id(environment: &Environment) -> Option<String> {
     (!id.is_empty()).then_some(id)
 }
 
-/// Finds when the allocation ends, seconds since 1970.
 pub(crate) fn end_time(environment: &Environment) -> Option<u64> {
     environment.get(END_TIME)?.trim().parse().ok().filter(|seconds| *seconds > 0)
 }

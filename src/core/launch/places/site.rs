@@ -16,35 +16,24 @@ use crate::launch::aliases::Alias;
 use crate::launch::host::Host;
 use crate::namespace as ns;
 
-/// The unchanging facts of this rank.
 pub struct Site {
-    /// The door of the program.
     pub host: Arc<dyn Host>,
-    /// World rank.
     pub rank: usize,
-    /// Ranks in the world.
     pub size: usize,
-    /// Name of the node.
     pub node_name: String,
     /// The program's directory, symlinks resolved.
     pub prefix: PathBuf,
     /// Directories below it that are symbolic links, and that keep their names.
     pub aliases: Vec<Alias>,
-    /// Directories of this node.
     pub layout: Layout,
-    /// This rank's durable records.
     pub filemap: FilemapFile,
-    /// The first rank of its node.
     pub leads_node: bool,
-    /// Ranks on this node.
     pub ranks_on_node: u64,
     /// Ranks that share each store of the layout.
     pub store_sharers: Vec<u64>,
     /// Settings of rank 0.
     pub settings: Settings,
-    /// How files travel between cache and prefix.
     pub transfer: Options,
-    /// Stores, schemes and groups.
     pub descriptors: Descriptors,
     /// What each redundancy descriptor keeps on this rank beside its files.
     pub overheads: Vec<Overhead>,
@@ -52,12 +41,10 @@ pub struct Site {
     pub end_time: Option<u64>,
     /// Time zone of the people who read the log of events.
     pub zone: Zone,
-    /// When the launch began, by this node's clock.
     pub begun: SystemTime,
 }
 
 impl Site {
-    /// Returns `<prefix>/.scr`.
     pub fn state_dir(&self) -> PathBuf {
         self.prefix.join(ns::STATE_FOLDER)
     }
@@ -68,12 +55,10 @@ impl Site {
         !series.is_explicit() && !self.settings.is_chosen(keys::FLUSH.param.name)
     }
 
-    /// Returns the path of `name` on the PFS.
     pub fn on_prefix(&self, name: &str) -> PathBuf {
         self.prefix.join(name)
     }
 
-    /// Tells whether the user wants to begin anew, whatever there was.
     pub fn purges(&self) -> bool {
         self.settings.get(keys::CACHE_PURGE) || self.settings.get(keys::PREFIX_PURGE)
     }
@@ -86,22 +71,16 @@ impl Site {
 
 /// The communicators, alive until MPI_Finalize. Used at sync points only.
 pub struct Links {
-    /// All ranks.
     pub world: Arc<dyn Comm>,
-    /// The ranks of this node.
     pub node: Box<dyn Comm>,
-    /// World ranks of this node, in node order.
     pub node_ranks: Vec<usize>,
     /// The leaders of all nodes; on them only.
     pub leaders: Option<Box<dyn Comm>>,
-    /// Schemes and sets.
     pub sets: Sets,
-    /// Which nodes reach the same store.
     pub sharing: Sharing,
 }
 
 impl Links {
-    /// Returns what cache and transfer work on.
     pub fn ctx<'a>(&'a self, site: &'a Site) -> Ctx<'a> {
         Ctx {
             world: self.world.as_ref(),

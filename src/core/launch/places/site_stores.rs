@@ -10,16 +10,14 @@ use crate::descriptors::RedundancyDesc;
 use crate::machine::StoreTurns;
 
 impl Site {
-    /// Selects the descriptor for the dataset with this number in its series.
     pub fn descriptor(&self, output: bool, number: u64) -> &RedundancyDesc {
         self.descriptors.select(number, output)
     }
 
-    /// Returns the stores of a series' datasets, for its machine.
     pub fn places(&self, output: bool) -> StoreTurns {
         let sizes = self.descriptors.stores.iter();
         let sizes = sizes.map(|store| usize::try_from(store.count).unwrap_or(usize::MAX));
-        StoreTurns::new(self.descriptors.intervals(output), sizes.collect())
+        StoreTurns { rules: self.descriptors.intervals(output), sizes: sizes.collect() }
     }
 
     /// Tells in sentences which stores are shared otherwise than the settings say.

@@ -14,7 +14,6 @@ use crate::params::Environment;
 /// How long a rank that cannot take part looks for others that wait for it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a node has reported.
 #[derive(Default)]
 pub(crate) struct NodeReport {
     pub ready: BTreeSet<usize>,
@@ -22,7 +21,6 @@ pub(crate) struct NodeReport {
     pub started: Option<usize>,
 }
 
-/// Why a rank is not with us.
 pub(crate) struct Excuse {
     pub host: String,
     pub rank: usize,
@@ -107,7 +105,6 @@ pub fn excuse(place: PathBuf, host: String, rank: usize, why: String) {
     let _ = std::thread::Builder::new().name("scr-excuse".into()).spawn(tell);
 }
 
-/// Says at the meeting place why a rank of `host` is not with us.
 pub(crate) fn leave_excuse(shared: &Path, host: &str, rank: usize, why: &str) -> io::Result<()> {
     let file = shared.join(format!("missing.{host}"));
     let line = format!("{rank}\t{}\n", why.replace(['\n', '\t'], " "));
@@ -115,7 +112,6 @@ pub(crate) fn leave_excuse(shared: &Path, host: &str, rank: usize, why: &str) ->
     OpenOptions::new().append(true).create(true).open(file)?.write_all(line.as_bytes())
 }
 
-/// Returns the names of the entries of `dir` that begin with `start`, without it.
 pub(crate) fn entries(dir: &Path, start: &str) -> Result<Vec<String>> {
     let names = fs::read_dir(dir).map_err(|e| Error::io("cannot list", dir, e))?;
     Ok(names
@@ -124,7 +120,6 @@ pub(crate) fn entries(dir: &Path, start: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Reads which nodes have reported, by host.
 pub(crate) fn nodes(shared: &Path) -> Result<BTreeMap<String, NodeReport>> {
     let mut nodes: BTreeMap<String, NodeReport> = BTreeMap::new();
     for name in entries(shared, "node.")? {

@@ -45,45 +45,28 @@ const NODE_SIZES: [&str; 2] = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
 /// One word from rank to rank, by the transport of the collectives that follow.
 pub trait Herald {
     /// Says it to `rank`, which listens.
-    ///
-    /// # Errors
-    /// Communication failed.
     fn tell(&self, rank: usize) -> Result<()>;
     /// Whether `rank` has said it; once it has, it is taken out.
-    ///
-    /// # Errors
-    /// Communication failed.
     fn has_told(&self, rank: usize) -> Result<bool>;
 }
 
-/// What one rank knows about its launch before any collective.
 pub struct Launch {
-    /// `<prefix>/.scr`.
     pub prefix_state: PathBuf,
     /// This node's control directory, if this rank can use it; it exists.
     pub control: Option<PathBuf>,
     /// Distinguishes this launch from every other one, see [`nonce()`](super::nonce::nonce).
     pub nonce: String,
-    /// Name of this node.
     pub host: String,
-    /// Rank in the world.
     pub rank: usize,
-    /// Ranks in the world.
     pub size: usize,
-    /// Ranks of this node that the launcher has started, if it tells; see [`node_size`].
     pub node_size: Option<usize>,
-    /// How this launcher is told to hand our variables on, if it is known; see [`handed_on`].
     pub handed_on: Option<&'static str>,
 }
 
-/// What a launch came to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LaunchVerdict {
-    /// We are in all ranks.
     Go,
-    /// This launch stays without us.
     Stop {
-        /// For a person: who is missing.
         reason: String,
         /// This rank came to the verdict. The one that tells: rank 0 may be what is missing.
         own: bool,
@@ -124,7 +107,6 @@ impl Launch {
         if self.rank == 0 { time } else { time + time / 5 }
     }
 
-    /// Tells the prefix of these ranks.
     pub(crate) fn write_report(&self, shared: &Path, ready: &[String]) -> Result<()> {
         let target = shared.join(format!("node.{}.{}", self.host, self.rank));
         let size = self.node_size.map_or_else(String::new, |size| format!(" of {size}"));
@@ -157,8 +139,7 @@ impl Launch {
         ))
     }
 
-    /// Leaves the launch, since this rank has read "stop". Whoever is the last one removes the
-    /// traces.
+    /// Leaves the launch. Whoever is the last one removes the traces.
     pub(crate) fn leave(&self, alone: bool) {
         let shared = self.shared();
         let count = |dir: &Path, start| entries(dir, start).map_or(0, |names| names.len());
@@ -183,8 +164,7 @@ impl Launch {
         let _ = fs::remove_dir(self.prefix_state.join("launch"));
     }
 
-    /// Removes the traces. To be called after the first collective: then every rank has read the
-    /// verdict.
+    /// Removes the traces. To be called after the first collective: all have read the verdict.
     pub fn clean_up(&self) {
         if let Some(local) = self.local() {
             let _ = fs::remove_dir_all(local);
@@ -198,7 +178,6 @@ impl Launch {
     }
 }
 
-/// Removes the directories below `dir` that begin with `start` and have not changed for long.
 fn sweep(dir: &Path, start: &str) {
     for name in entries(dir, start).unwrap_or_default() {
         let path = dir.join(format!("{start}{name}"));

@@ -1,4 +1,4 @@
-//! The files by which ranks tell each other of a launch (`launch.rs`).
+//! The files by which ranks tell each other of a launch (`check.rs`).
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,7 +7,6 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::files::write_ours;
 
-/// What a verdict says.
 pub(crate) enum DecidedVerdict {
     Go,
     Stop(String),
@@ -22,7 +21,6 @@ pub(crate) fn claim(path: &Path) -> Result<bool> {
     }
 }
 
-/// Makes the directory and those above it.
 pub(crate) fn make_dir(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(|e| Error::io("cannot create the directory", dir, e))
 }
@@ -36,7 +34,6 @@ pub(crate) fn write_at_once(path: &Path, rank: usize, text: &str) -> Result<()> 
     written.map_err(|e| Error::io("cannot write", path, e))
 }
 
-/// Puts the verdict that a launch stays without us into words.
 pub(crate) fn stop_text(reason: &str) -> String {
     format!("stop {}\n", reason.replace('\n', " "))
 }

@@ -13,17 +13,13 @@ use crate::log;
 /// How long an exiting rank waits for others that show no sign of life.
 const EXIT_WAIT: Duration = Duration::from_secs(2);
 
-/// Between two signs of life of a rank that copies.
 const BEAT: Duration = Duration::from_millis(500);
 
 /// A folder on the PFS in which each rank leaves a mark, `<rank>`: a launcher kills the others as
 /// soon as one process has ended without MPI_Finalize, so each waits for the marks of all.
 pub struct Meeting {
-    /// Where.
     pub folder: PathBuf,
-    /// This rank.
     pub rank: usize,
-    /// Ranks that come.
     pub size: usize,
 }
 
@@ -52,7 +48,6 @@ pub(crate) fn sweep_meetings(site: &Site, launch: u64) {
 }
 
 impl Meeting {
-    /// Finds where the ranks of `launch` meet for `what`.
     pub(crate) fn of(site: &Site, launch: u64, what: &str) -> Meeting {
         let folder = site.state_dir().join(format!("{EXIT_FOLDER}{launch:016x}")).join(what);
         Meeting { folder, rank: site.rank, size: site.size }
@@ -129,7 +124,6 @@ fn beat_until(done: &AtomicBool, folder: &Path, rank: usize) {
     }
 }
 
-/// Of all marks and signs, in order.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> =

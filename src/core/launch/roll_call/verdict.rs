@@ -1,4 +1,4 @@
-//! How a rank waits for the verdict of a launch check (`launch.rs`).
+//! How a rank waits for the verdict of a launch check (`check.rs`).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -26,15 +26,12 @@ const ATTEMPTS: u32 = 3;
 
 /// Whether the others hear of a rank.
 enum Reports {
-    /// They do, or will soon.
     Work,
     /// They do not: since when, and what fails.
     Fail(Instant, Error),
-    /// They know that it will not come.
     Excused,
 }
 
-/// A rank that waits for the verdict.
 pub(crate) struct Wait<'a> {
     launch: &'a Launch,
     herald: &'a dyn Herald,
@@ -51,20 +48,15 @@ pub(crate) struct Wait<'a> {
     hopeless_from: Option<Duration>,
     /// Ranks that the prefix knows of by this one.
     reported: usize,
-    /// Attempts to use the node's directory that have failed.
     attempts: u32,
     reports: Reports,
-    /// This rank has come to the verdict "stop".
     stopped: bool,
 }
 
 impl Launch {
     /// Waits until every rank of the launch has called this, or for less than one and a half times
-    /// `limit`.
-    /// All ranks get the same verdict: a rank that hears "go" is one that all others will wait for.
-    ///
-    /// # Errors
-    /// Communication failed. Files that cannot be read or written make a verdict of "stop".
+    /// `limit`. All ranks get the same verdict: a rank that hears "go" is one that all others will
+    /// wait for. Files that cannot be read or written make a verdict of "stop".
     pub fn prove_whole(&self, limit: Duration, herald: &dyn Herald) -> Result<LaunchVerdict> {
         Wait::new(self, limit, herald).verdict()
     }
@@ -90,9 +82,6 @@ impl<'a> Wait<'a> {
     }
 
     /// Waits for the verdict; at last without one, when nobody can say "go" any more.
-    ///
-    /// # Errors
-    /// Communication failed.
     pub fn verdict(&mut self) -> Result<LaunchVerdict> {
         loop {
             let pause = (self.begin.elapsed() / 4).clamp(LOOK_MIN, LOOK);
@@ -164,7 +153,6 @@ impl<'a> Wait<'a> {
         Ok(())
     }
 
-    /// Comes to the ranks of the node.
     fn enter(&mut self, local: &Path) -> Result<()> {
         make_dir(local)?;
         self.reporter |= claim(&local.join("reporter"))?;
@@ -172,7 +160,6 @@ impl<'a> Wait<'a> {
         write_ours(&ready, b"").map_err(|e| Error::io("cannot write", &ready, e))
     }
 
-    /// Looks for a verdict in files, and decides if it is time.
     fn decide(&mut self) -> Result<Option<DecidedVerdict>> {
         let launch = self.launch;
         let impatient = self.begin.elapsed() > self.patience();
@@ -243,7 +230,6 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Tells "go" to those who hear it from this rank.
     fn pass_on(&self) -> Result<()> {
         let Launch { rank, size, .. } = *self.launch;
         let first = FAN_OUT * rank + 1;
@@ -350,7 +336,6 @@ mod tests {
         all_ready(&nodes(shared).unwrap_or_default()).len()
     }
 
-    /// What ranks tell a person.
     fn told(verdicts: &[LaunchVerdict]) -> Vec<&str> {
         let told = |verdict| match verdict {
             &LaunchVerdict::Stop { ref reason, own: true } => Some(reason.as_str()),

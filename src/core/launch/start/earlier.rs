@@ -14,9 +14,6 @@ use crate::params::keys;
 use crate::transfer::{Left, OtherSize, publish_other_size, purge_prefix};
 
 /// Obeys `SCR_CACHE_PURGE`, `SCR_PREFIX_PURGE`. Returns what is to be logged. Collective.
-///
-/// # Errors
-/// Communication failed, or something could not be deleted.
 pub(crate) fn purge(links: &Links, site: &Site) -> Result<Vec<Event>> {
     let is_root = site.rank == 0;
     let mut events = Vec::new();
@@ -48,9 +45,7 @@ pub(crate) fn purge(links: &Links, site: &Site) -> Result<Vec<Event>> {
 
 /// Takes over the cache that a run with another number of ranks has left: what it holds goes to the
 /// prefix, where this program reads it by files. Returns what is to be logged. Collective.
-///
-/// # Errors
-/// Communication failed. All else leaves the cache as it is.
+/// An error leaves the cache as it is.
 pub(crate) fn take_over_other_size(
     links: &Links,
     site: &Site,
@@ -90,7 +85,6 @@ pub(crate) fn take_over_other_size(
     Ok(events)
 }
 
-/// What became of the cache of a run with another number of ranks.
 fn tell_taken_over(site: &Site, found: &OtherSize) {
     for (id, key, reason) in &found.withheld {
         let title = key.title();

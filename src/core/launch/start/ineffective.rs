@@ -18,7 +18,6 @@ impl Site {
     }
 }
 
-/// Settings for programs that ask when a checkpoint is due.
 fn never_asked(settings: &Settings) -> Option<String> {
     let names = [
         keys::CHECKPOINT_INTERVAL.param.name,

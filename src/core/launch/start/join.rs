@@ -19,29 +19,20 @@ use crate::patterns::{PatternConfig, SeriesSet};
 use crate::records::Zone;
 use crate::transfer::Options;
 
-/// A rank of a launch that is together.
 pub(crate) struct Joined {
-    /// What stays the same.
     pub site: Arc<Site>,
-    /// The communicators.
     pub links: Links,
-    /// What the patterns say.
     pub series: SeriesSet,
-    /// Names of the nodes, by rank.
     pub hosts: Vec<String>,
     /// Random, the same on all ranks of this launch.
     pub launch: u64,
     /// What a launch must share with the one whose cache it takes over.
     pub identity: String,
-    /// Locks on the prefix and on this node.
     pub leases: Vec<Lease>,
 }
 
 impl Arrival {
     /// Brings the ranks together; `world` is ours alone. Collective.
-    ///
-    /// # Errors
-    /// Communication failed, or a rank cannot take part.
     pub(crate) fn join(mut self, world: Box<dyn Comm>) -> Result<Joined> {
         let trouble = match &mut self {
             Arrival::Ready(ready) => {

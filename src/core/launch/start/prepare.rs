@@ -147,7 +147,6 @@ impl Preparation {
         }))
     }
 
-    /// Tells what is to become of the run if this rank cannot take part after all.
     pub(crate) fn required(&self) -> Required {
         let restarts = self.settings.get(keys::RESTART_REQUIRED);
         let control = restarts.then(|| self.layout.control_dir.clone());
@@ -155,9 +154,6 @@ impl Preparation {
     }
 
     /// False: ranks are without us. One of the others has said so.
-    ///
-    /// # Errors
-    /// Communication failed.
     fn launch_is_whole(&mut self, herald: &dyn Herald) -> Result<bool> {
         let variable = |name: &str| self.environment.get(name).cloned();
         let found = nonce(variable);
@@ -193,9 +189,6 @@ impl Preparation {
 }
 
 /// Tells what a setting is before the session is there; `None` if nobody has set it. Local.
-///
-/// # Errors
-/// The settings are wrong.
 pub fn program_setting(around: &Surroundings, asked: &SettingName) -> Result<Option<String>> {
     let (environment, problems) = around.environment();
     if !problems.is_empty() {
@@ -215,7 +208,6 @@ fn has_patterns(settings: &Settings) -> bool {
         || !settings.family(keys::OUTPUT_PATTERN).is_empty()
 }
 
-/// Makes our directories, or makes sure that they are ours alone.
 fn secure<'a>(
     root: &Path,
     bases: impl IntoIterator<Item = &'a Path>,
@@ -223,5 +215,5 @@ fn secure<'a>(
 ) -> Result<()> {
     let names = address.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    bases.into_iter().try_for_each(|base| secure_dir(&on_node(root, base), &names).map(drop))
+    bases.into_iter().try_for_each(|base| secure_dir(&on_node(root, base), &names))
 }

@@ -20,7 +20,6 @@ use crate::patterns::{SeriesSet, Template};
 use crate::system::{random_u64, unix_seconds};
 use crate::transfer::ask_to_stop;
 
-/// Tells what the settings say that is not so, or does nothing.
 pub(crate) fn warn(site: &Site, series: &SeriesSet, sharing: &Sharing) {
     let each = |id: Id, texts: &[String]| texts.iter().for_each(|text| log::warn(id, text));
     each(messages::SETTING_IGNORED, &site.settings.warnings);
@@ -32,9 +31,6 @@ pub(crate) fn warn(site: &Site, series: &SeriesSet, sharing: &Sharing) {
 
 /// Makes an error on all ranks of what one of them cannot do; `names`: it says which rank that is.
 /// Else returns what each rank has to tell. Collective.
-///
-/// # Errors
-/// See above, or communication failed.
 pub(crate) fn share_trouble(
     world: &dyn Comm,
     own: Option<&Error>,
@@ -62,9 +58,6 @@ pub(crate) fn share_trouble(
 impl Preparation {
     /// Takes rank 0's settings: they hold everywhere. Returns a number that only this launch has.
     /// Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
     pub(crate) fn share_settings(&mut self, world: &dyn Comm) -> Result<u64> {
         let mut own = KvTree::new();
         own.set("SETTINGS", self.settings.to_tree());
@@ -81,9 +74,6 @@ impl Preparation {
 
     /// Takes the locks, and hears what all ranks have found before: settings in their environments
     /// that do not hold, and stores of an earlier launch. Collective.
-    ///
-    /// # Errors
-    /// Another live launch has a lock, or communication failed.
     pub(crate) fn come_in(&mut self, world: &dyn Comm, leads_node: bool) -> Result<Vec<Lease>> {
         let (leases, mut trouble) = self.take_leases(leads_node);
         let differences = self.settings.environment_differences(&self.environment);
@@ -116,8 +106,7 @@ impl Preparation {
         Ok(leases)
     }
 
-    /// The locks on the prefix and on this node; and what is in the way if another live launch has
-    /// one.
+    /// The locks on the prefix and on this node; and what is in the way of them.
     fn take_leases(&self, leads_node: bool) -> (Vec<Lease>, Option<Error>) {
         let holder =
             format!("host {}, process {}, {}", self.node_name, self.process, unix_seconds());
@@ -181,7 +170,6 @@ fn busy(path: &Path, holder: &str, node: Option<&String>) -> Error {
     }
 }
 
-/// Returns why this launch goes without us, and what a person can do.
 pub(crate) fn foreign(hosts: &[String]) -> Error {
     Error::named(
         messages::CACHE_FOREIGN,
@@ -204,7 +192,6 @@ pub(crate) fn templates(known: &[Knowledge]) -> Vec<(usize, Template)> {
     known.iter().enumerate().flat_map(of).collect()
 }
 
-/// Returns what the machine of a rank is built with; `hosts` by rank.
 pub(crate) fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) -> MachineConfig {
     let settings = &site.settings;
     let learn = settings.get(keys::LEARN);

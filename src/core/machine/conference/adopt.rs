@@ -18,8 +18,8 @@ pub fn adopt(facts: &RunFacts, index: usize, conference: &mut Conference) -> Opt
     Some(move_files(facts, from, into, &floating, conference))
 }
 
-/// Takes back what was written to the next generation because of a vote that came to nothing, once
-/// it is closed; until then the dataset is not complete.
+/// Takes back what was written to the next generation because of a vote that failed. Until it is
+/// closed the dataset is not complete.
 pub fn take_back(facts: &RunFacts, index: usize, conference: &mut Conference) -> Option<Step> {
     while let Some(into) = conference.returning.keys().find(|key| key.series == index).cloned() {
         let stray = conference.returning.remove(&into).unwrap_or_default();
@@ -47,9 +47,7 @@ fn move_files(
         vote.on_prefix += stray.on_prefix;
     }
     let local = &facts.series[into.series];
-    let own = local.find(&from);
-    let kept = own.into_iter().flat_map(|own| &own.files);
-    let files: Vec<String> = kept.map(|(name, _)| name.clone()).collect();
+    let files: Vec<String> = facts.files_of(&from).map(|(name, _)| name.clone()).collect();
     let has_files = !files.is_empty();
     let target = local.find(&into);
     let begin = has_files && target.is_none_or(|target| !target.begun);
@@ -57,7 +55,6 @@ fn move_files(
     Step::Adopt { from, into, files, begin, revoke }
 }
 
-/// Notes that the files of `from` belong to `into` from now on.
 pub fn adopted(facts: &mut RunFacts, from: &DatasetKey, into: &DatasetKey) {
     let local = &mut facts.series[from.series];
     let Some(at) = local.datasets.iter().position(|dataset| dataset.key == *from) else {

@@ -1,32 +1,28 @@
-//! Whether the program still sees files of a dataset that only the cache has: what the last reports
-//! say of that may be out of date, and then the next ones are waited for, once.
+//! Whether the program still sees files of a dataset that only the cache has: the last reports may
+//! be out of date, and then the next ones are waited for, once.
 
 use crate::machine::state::{RunFacts, SharedDataset};
 
-/// What is in doubt in a series; equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Doubt {
     /// One was confirmed since the last reports: it may have what was live of older ones.
     pub confirms: bool,
-    /// Something waits for the next reports to tell that, or has waited for these: not again.
+    /// Something waits for the next reports; in `waited`: has waited for these, and does not wait
+    /// again.
     waits: bool,
     waited: bool,
 }
 
 impl Doubt {
-    /// Notes that there are reports.
     pub fn reported(&mut self) {
         *self = Doubt { confirms: false, waits: false, waited: self.waits };
     }
 
-    /// Waits for the next reports.
     pub fn wait(&mut self, facts: &mut RunFacts) {
         self.waits = true;
         facts.agreement.changed(1);
     }
 
-    /// Tells whether it is unknown if the program still sees files of the dataset that only the
-    /// cache has.
     pub fn is_unsure(&self, dataset: &SharedDataset) -> bool {
         let unsure = self.confirms && !self.waited;
         unsure && dataset.told.live && !dataset.due && !dataset.flushed

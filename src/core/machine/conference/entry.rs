@@ -62,8 +62,8 @@ pub fn meet(
     course
 }
 
-/// What floats is going to a sealed dataset: that is open again on all ranks, and sealed with
-/// it. Confirmed as it is, it would have lost the record of the rank that the files are from.
+/// Opens the sealed dataset that files float to again on all ranks. If it was confirmed as it is,
+/// it would have lost the record of the rank that the files are from.
 fn open_for_floating(facts: &mut RunFacts, series: usize, conference: &Conference) {
     let Some(floating) = conference.floating.get(&series) else { return };
     let Some(into) = facts.newest_taker(series).cloned() else { return };
@@ -72,7 +72,8 @@ fn open_for_floating(facts: &mut RunFacts, series: usize, conference: &Conferenc
     }
 }
 
-/// Gives what is new its place in the order in which the ranks began it, whatever its series.
+/// Gives new datasets their place in the order in which the ranks began them, whatever their
+/// series.
 pub fn number_begins(facts: &mut RunFacts, reports: &[Report]) {
     for report in reports {
         let begun = report.datasets.iter().filter(|dataset| dataset.order > 0);
@@ -89,7 +90,6 @@ pub fn number_begins(facts: &mut RunFacts, reports: &[Report]) {
     }
 }
 
-/// Puts this rank's datasets into the shared order; those not shared yet come last.
 fn order_local(facts: &mut RunFacts, series: usize) {
     let shared = &facts.shared.series[series].datasets;
     facts.series[series].datasets.sort_by_key(|dataset| {
@@ -97,7 +97,6 @@ fn order_local(facts: &mut RunFacts, series: usize) {
     });
 }
 
-/// Takes in how the ranks have written a series.
 pub fn take_series_news(facts: &mut RunFacts, index: usize, reports: &[Report]) {
     let shared = &mut facts.shared.series[index];
     let news = || reports.iter().map(|report| &report.series[index]);
@@ -109,7 +108,6 @@ pub fn take_series_news(facts: &mut RunFacts, index: usize, reports: &[Report]) 
     shared.learned |= news().any(|news| news.learned);
 }
 
-/// Takes in what the ranks say of sealed datasets.
 pub fn take_sealed_news(facts: &mut RunFacts, reports: &[Report]) {
     for dataset in facts.shared.series.iter_mut().flat_map(|series| &mut series.datasets) {
         if dataset.id == 0 || dataset.state == DatasetState::Open {

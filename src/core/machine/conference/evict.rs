@@ -7,7 +7,6 @@ use super::votes::Conference;
 use crate::machine::state::{DatasetState, RunFacts, SharedDataset};
 use crate::machine::terms::{OutputSeries, Step};
 
-/// Finds what leaves the cache next.
 pub fn evict(
     facts: &mut RunFacts,
     doubt: &mut Doubt,

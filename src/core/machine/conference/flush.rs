@@ -6,7 +6,7 @@ use crate::machine::matters::deletions::Deletions;
 use crate::machine::state::{DatasetState, Phase, RunFacts, SharedDataset};
 use crate::machine::terms::{DatasetKey, Step};
 
-/// Deletions become real; at the end all of them, `last` of all, when what is newer is written.
+/// Makes deletions real; at the end `last` of all, when what is newer is written.
 pub fn publish(
     facts: &RunFacts,
     deletions: &Deletions,
@@ -22,8 +22,7 @@ pub fn publish(
     Some(Step::PublishDeletions { series: index, files: deletions.passed(facts, index, ending) })
 }
 
-/// Finds what is to be flushed now, the oldest first: each flush leaves on the PFS what the
-/// program saw at that time.
+/// Finds the oldest first: each flush leaves on the PFS what the program saw at that time.
 pub fn flush(
     facts: &mut RunFacts,
     doubt: &mut Doubt,
@@ -53,7 +52,6 @@ pub fn flush(
     Some(Step::Flush { key: key(&at), id: datasets[at].id, along })
 }
 
-/// It is to be on the PFS now, and is not.
 fn is_pending(facts: &RunFacts, index: usize, at: usize, closing: bool) -> bool {
     let datasets = &facts.shared.series[index].datasets;
     let dataset = &datasets[at];
@@ -75,8 +73,8 @@ fn is_pending(facts: &RunFacts, index: usize, at: usize, closing: bool) -> bool 
     sealed(dataset) && !dataset.flushed && (due || last)
 }
 
-/// The newest one, or the newest known to be complete, of which the program has deleted
-/// nothing: what the end leaves of a newer one may be less. Without ids they share their names.
+/// The newest, or newest complete, of which the program has deleted nothing: what the end leaves of
+/// a newer one may be less. Without ids they share their names.
 fn is_last_kept(facts: &RunFacts, index: usize, at: usize) -> bool {
     let kept = facts.shared.series[index].datasets.iter().enumerate().rev();
     let mut kept = kept.filter(|(_, one)| !one.told.deleted_from);
@@ -87,11 +85,10 @@ fn is_last_kept(facts: &RunFacts, index: usize, at: usize) -> bool {
     facts.config.series[index].has_id && (is_it(newest) || is_it(newest_complete))
 }
 
-/// Without ids, what is not known to be complete takes names of a checkpoint that is on the
-/// PFS. It must not come there before the complete one that rests on it, nor after it: either
-/// would leave a mixture, and that may be all there is after the loss of the cache. So would,
-/// at the end, a complete one whose other names were those of one that has left the cache since
-/// a newer one has them.
+/// Without ids, what is not known to be complete takes names of a checkpoint on the PFS. Flushed
+/// before or after the complete one that rests on it, it would leave a mixture there, perhaps all
+/// there is after the loss of the cache. So would, at the end, a complete one that shared names
+/// with one that has left the cache.
 fn goes_along(facts: &RunFacts, index: usize, at: usize, closing: bool) -> bool {
     let datasets = &facts.shared.series[index].datasets;
     let mut newer = datasets[at + 1..].iter();
@@ -101,8 +98,8 @@ fn goes_along(facts: &RunFacts, index: usize, at: usize, closing: bool) -> bool 
         && newest.is_some_and(|newest| !newest.flushed)
 }
 
-/// What will never be confirmed is due like any other when it is about to go: the program has
-/// not deleted what is left of it. Without ids what follows has the same names.
+/// What will never be confirmed is due like any other when it is about to go: the program has not
+/// deleted it. Without ids what follows has the same names.
 fn is_due_unconfirmed(facts: &RunFacts, index: usize, at: usize, closing: bool) -> bool {
     let (rule, series) = (&facts.config.series[index], &facts.shared.series[index]);
     let dataset = &series.datasets[at];
@@ -122,7 +119,6 @@ fn is_part(facts: &RunFacts, index: usize, at: usize) -> bool {
         && newest.is_some_and(|newest| newest.key.same_group(&datasets[at].key))
 }
 
-/// Finds what cannot be sealed in the cache, and goes to the PFS.
 pub fn spill(facts: &RunFacts, index: usize, conference: &mut Conference) -> Option<Step> {
     let datasets = facts.shared.series[index].datasets.iter();
     let mut open = datasets.filter(|dataset| dataset.state == DatasetState::Open);
@@ -150,8 +146,7 @@ pub fn spill(facts: &RunFacts, index: usize, conference: &mut Conference) -> Opt
     if !conference.spill_tried.insert(tried) {
         return None;
     }
-    let own = facts.series[index].find(&key);
-    let files = own.into_iter().flat_map(|own| &own.files);
+    let files = facts.files_of(&key);
     let files =
         files.filter(|(_, file)| file.open == 0 && file.on_prefix.is_none() && !file.is_deleted());
     let names = files.map(|(name, _)| name);
@@ -162,7 +157,6 @@ pub fn spill(facts: &RunFacts, index: usize, conference: &mut Conference) -> Opt
     Some(Step::Spill { key, files })
 }
 
-/// Halts when nothing is in progress any more.
 pub fn halt(facts: &RunFacts, conference: &mut Conference) -> Option<Step> {
     let open = facts.shared.series.iter().any(|series| series.open().next().is_some());
     if conference.halt == 0 || open || std::mem::replace(&mut conference.halted, true) {

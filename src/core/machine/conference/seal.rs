@@ -3,18 +3,15 @@
 use super::votes::{Conference, Readiness, Vote};
 use crate::machine::matters::encodings::{Encodings, PlannedSeal};
 use crate::machine::matters::trust::Trust;
-use crate::machine::prefix::places::number_at;
 use crate::machine::state::{DatasetState, RunFacts};
 use crate::machine::terms::{CompleteBy, SealPlan, Step};
 
-/// What a seal changes.
 pub struct Sealing<'a> {
     pub facts: &'a mut RunFacts,
     pub encodings: &'a mut Encodings,
     pub trust: &'a mut Trust,
 }
 
-/// Finds what is next in a series: a seal, or what becomes of a dataset that cannot have one.
 pub fn seal_or_drop(
     parts: &mut Sealing<'_>,
     index: usize,
@@ -28,13 +25,11 @@ pub fn seal_or_drop(
             continue;
         }
         let key = dataset.key.clone();
-        let vote = conference.votes.get(&key).cloned().unwrap_or_default();
+        let mut vote = conference.votes.get(&key).cloned().unwrap_or_default();
+        vote.followed |= facts.is_followed(index, at);
         if let Some(planned) = parts.encodings.planned(&key) {
-            let followed = vote.followed || facts.is_followed(index, at);
-            let over = followed || conference.closes() || facts.shared.fallen_back;
-            let once = facts.config.series[index].complete == CompleteBy::FirstSeal;
-            let confirmed = followed || once;
-            let confirmed = confirms(&vote, conference, confirmed);
+            let confirmed = confirms(facts, index, &vote, conference);
+            let over = is_over(facts, &vote, conference);
             return after_encoding(planned, over, confirmed, &vote, conference); // later ones wait
         }
         if !conference.tried.contains(&key) && vote.open == 0 {
@@ -56,7 +51,8 @@ pub fn seal_or_drop(
                 conference.tried.insert(key.clone());
                 return Some(Step::GiveUp { key });
             }
-            if vote.files > 0 && !fails && may_seal(facts, index, at, &vote, conference) {
+            let may_seal = vote.readiness > Readiness::Writes || conference.ending || vote.followed;
+            if vote.files > 0 && !fails && may_seal {
                 let plan = seal(parts, index, at, &vote, conference);
                 return Some(aside_if_it_pays(parts, at, plan, &vote, conference));
             }
@@ -71,22 +67,13 @@ pub fn seal_or_drop(
     None
 }
 
-fn may_seal(
-    facts: &RunFacts,
-    index: usize,
-    at: usize,
-    vote: &Vote,
-    conference: &Conference,
-) -> bool {
-    vote.readiness > Readiness::Writes
-        || conference.ending
-        || vote.followed
-        || facts.is_followed(index, at)
+fn is_over(facts: &RunFacts, vote: &Vote, conference: &Conference) -> bool {
+    vote.followed || conference.closes() || facts.shared.fallen_back
 }
 
-/// Tells whether the seal confirms, too.
-fn confirms(vote: &Vote, conference: &Conference, is_over: bool) -> bool {
-    let is_over = is_over || conference.closes();
+fn confirms(facts: &RunFacts, index: usize, vote: &Vote, conference: &Conference) -> bool {
+    let once = facts.config.series[index].complete == CompleteBy::FirstSeal;
+    let is_over = once || vote.followed || conference.closes();
     vote.readiness == Readiness::Complete || (!vote.abandoned && is_over)
 }
 
@@ -99,8 +86,7 @@ fn seal(
 ) -> SealPlan {
     let facts = &mut *parts.facts;
     facts.shared.seals_tried += 1;
-    let followed = vote.followed || facts.is_followed(index, at);
-    let number = number_at(facts, index, at);
+    let number = facts.number_at(index, at);
     let series = &mut facts.shared.series[index];
     let dataset = &mut series.datasets[at];
     let resealed = dataset.seals.count > 0;
@@ -117,19 +103,19 @@ fn seal(
     // Mixed so that no two seals of any launch have the same epoch; rank 0's bits are random.
     let tried = facts.shared.seals_tried.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let epoch = (conference.entropy ^ tried).max(1);
-    let seals_once = facts.config.series[index].complete == CompleteBy::FirstSeal;
+    let confirmed = confirms(facts, index, vote, conference);
+    let dataset = &facts.shared.series[index].datasets[at];
     SealPlan {
         key: dataset.key.clone(),
         id: dataset.id,
         number: dataset.number,
         epoch,
-        confirmed: confirms(vote, conference, followed || seals_once),
+        confirmed,
         resealed,
         on_prefix: vote.on_prefix == vote.files,
     }
 }
 
-/// Finds the next sealed dataset of a series that is complete.
 pub fn confirm(facts: &RunFacts, index: usize, conference: &mut Conference) -> Option<Step> {
     for at in 0..facts.shared.series[index].datasets.len() {
         let dataset = &facts.shared.series[index].datasets[at];
@@ -152,8 +138,7 @@ fn aside_if_it_pays(
 ) -> Step {
     let (facts, key) = (&*parts.facts, plan.key.clone());
     let is_large = facts.config.aside_bytes.is_some_and(|least| vote.bytes >= least);
-    let followed = vote.followed || facts.is_followed(key.series, at);
-    let over = followed || conference.closes() || facts.shared.fallen_back;
+    let over = is_over(facts, vote, conference);
     let is_calm = conference.aside && !over && !parts.encodings.is_failing();
     let fits = is_large && !plan.on_prefix && !facts.config.series[key.series].is_explicit();
     let is_first = conference.encode_tried.insert(key.clone());
@@ -166,8 +151,8 @@ fn aside_if_it_pays(
     Step::Seal(plan)
 }
 
-/// Decides what follows on an encoding: `None` if it goes on. The seal is `confirmed` with
-/// it; what comes next waits if that is `over`.
+/// Decides what follows on an encoding, `None` if it goes on; what comes next waits for it if that
+/// is `over`.
 fn after_encoding(
     planned: &PlannedSeal,
     over: bool,

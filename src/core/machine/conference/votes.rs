@@ -4,80 +4,73 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::terms::{DatasetKey, DatasetReport, EncodingReport, Report};
 
-/// What all ranks together say of a dataset in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Vote {
     pub open: u32,
     pub files: u32,
     pub on_prefix: u32,
     pub readiness: Readiness,
-    /// Every rank has the names that it had in the last ones.
     pub covers: bool,
-    /// Some rank has begun a later dataset of the series.
     pub followed: bool,
     /// On some rank; see `ProgramWord`.
     pub abandoned: bool,
-    /// Time since the first rank began it, milliseconds.
     pub since_begun_ms: u64,
     /// The most bytes in cache on any rank.
     pub bytes: u64,
-    /// Every rank has encoded it; that has failed on some rank; some rank has changed it since.
+    /// Encoded on every rank; failed or spoiled on some.
     pub encoding: EncodingReport,
     /// The first rank that calls it invalid, and why.
     pub invalid: Option<(usize, String)>,
 }
 
-/// Whether a rank has written its files; the least of any counts.
+/// Whether a rank has written its files; the least of any rank's counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Readiness {
     #[default]
     Writes,
-    /// They have been quiet for the settle time.
+    /// The files have been quiet for the settle time.
     Settled,
-    /// They are known to be all.
+    /// The files are known to be all.
     Complete,
 }
 
-/// Files that belong to another dataset than the one they were written into, on all ranks together.
+/// Files of all ranks that belong to another dataset than the one they were written into.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stray {
-    /// What they must come after.
+    /// The datasets that the files must come after.
     pub after: Vec<DatasetKey>,
     pub open: u32,
     pub files: u32,
     pub on_prefix: u32,
 }
 
-/// A conference in progress; equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conference {
     pub votes: BTreeMap<DatasetKey, Vote>,
     pub ending: bool,
     pub halt: i64,
     pub entropy: u64,
-    /// Some rank has no room for two more datasets like those in its store.
+    /// On some rank; see `Report`.
     pub scarce: bool,
-    /// All ranks can encode beside the program.
+    /// On all ranks; see `Report`.
     pub aside: bool,
     pub encode_tried: BTreeSet<DatasetKey>,
-    /// Series in which some rank has a floating dataset.
+    /// By series, where some rank has a floating dataset.
     pub floating: BTreeMap<usize, Stray>,
-    /// What returns to a dataset; see [`DatasetReport::returns`].
+    /// See [`DatasetReport::returns`].
     pub returning: BTreeMap<DatasetKey, Stray>,
-    /// Seals, adoptions and drops that this conference has tried; one try each.
+    /// Seals, adoptions and drops are tried once.
     pub tried: BTreeSet<DatasetKey>,
     pub confirm_tried: BTreeSet<DatasetKey>,
     /// Datasets that all ranks have left alone for long enough to be trusted.
     pub quiet: Vec<DatasetKey>,
     pub flush_tried: BTreeSet<DatasetKey>,
     pub spill_tried: BTreeSet<DatasetKey>,
-    /// Series whose deletions were published.
     pub published: BTreeSet<usize>,
     pub halted: bool,
 }
 
 impl Vote {
-    /// Counts what the `reports` say of the dataset.
     pub fn of(key: &DatasetKey, reports: &[Report]) -> Vote {
         let encoding = EncodingReport { encoded: true, ..EncodingReport::default() };
         let readiness = Readiness::Complete;
@@ -132,7 +125,6 @@ impl Stray {
 }
 
 impl Conference {
-    /// Tells whether the run is over, or halts: what can be done is done now.
     pub fn closes(&self) -> bool {
         self.ending || self.halt != 0
     }

@@ -1,30 +1,24 @@
-//! Names that the program takes away (docs/internals/names.md, "Deletion").
-//!
-//! In a dataset that is not sealed that is done at once: what the program has thrown away is no
-//! part of it. Of a sealed one it becomes real when a newer one is confirmed, since a restart may
-//! need what was taken away; the newer one is that without it. A file without id beside others (a
-//! flag, a pointer) is no checkpoint: its unlink amends the newest sealed dataset that has it. One
-//! that is not confirmed is sealed again without it; of a confirmed one, which is never taken back,
-//! all ranks are told at the next conference that this file is gone.
+//! Names that the program takes away (docs/internals/names.md, "Deletion"): at once out of a
+//! dataset that is not sealed, out of a sealed one when a newer one is confirmed, since a restart
+//! may need the file. The unlink of a file without id beside others (a flag, a pointer) amends the
+//! newest sealed dataset that has it, which is sealed again without it, or, if it is confirmed,
+//! goes on without it.
 
 use std::collections::BTreeSet;
 
-use crate::machine::state::{Deleted, LocalDataset, RunFacts, Standing};
+use crate::machine::state::{Deleted, LocalDataset, RunFacts, Status};
 use crate::machine::terms::{DatasetKey, FileRef, Gone, SeriesReport};
 
-/// A deletion by the program that is not real yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tombstone {
     pub name: String,
     /// It becomes real when a dataset with an id above this one is confirmed.
     pub above: u64,
-    /// The newest dataset that has the file; it must be older than the confirmed one, too.
     pub holder: Option<DatasetKey>,
     /// When no agreement was in sight, and the newer dataset not known to be on the PFS.
     pub early_ms: Option<u64>,
 }
 
-/// Deletions of a series on this rank.
 #[derive(Debug, Clone, Default)]
 struct SeriesDeletions {
     tombstones: Vec<Tombstone>,
@@ -33,7 +27,6 @@ struct SeriesDeletions {
     amended: Vec<(String, u64)>,
 }
 
-/// The matter of names that are taken away.
 #[derive(Debug, Clone)]
 pub struct Deletions {
     series: Vec<SeriesDeletions>,
@@ -44,45 +37,37 @@ impl Deletions {
         Deletions { series: vec![SeriesDeletions::default(); series] }
     }
 
-    /// Fills in what has been deleted since the last report.
     pub fn report(&mut self, series: usize, report: &mut SeriesReport) {
         let own = &mut self.series[series];
         report.unlinked = std::mem::take(&mut own.unlinked);
         report.amended = std::mem::take(&mut own.amended);
     }
 
-    /// Keeps a name as deleted.
     pub fn bury(&mut self, series: usize, tombstone: Tombstone) {
         self.series[series].tombstones.push(tombstone);
     }
 
-    /// Notes that the name is there again.
     pub fn revive(&mut self, series: usize, name: &str) {
         self.series[series].tombstones.retain(|tombstone| tombstone.name != name);
     }
 
-    /// Notes that the name is there again, in whatever series.
     pub fn revive_name(&mut self, name: &str) {
         (0..self.series.len()).for_each(|series| self.revive(series, name));
     }
 
-    /// Notes that the deletions of these names have become real.
     pub fn published(&mut self, series: usize, files: &[String]) {
         self.series[series].tombstones.retain(|tombstone| !files.contains(&tombstone.name));
     }
 
-    /// Notes that a file that names no checkpoint was unlinked.
     pub fn note_unlinked(&mut self, file: &FileRef) {
         self.series[file.series].unlinked.push(file.name.clone());
     }
 
-    /// Notes that the complete dataset `id` goes on without the file.
     pub fn note_amended(&mut self, file: &FileRef, id: u64) {
         self.series[file.series].amended.push((file.name.clone(), id));
     }
 
-    /// Takes it back that the program has unlinked a file, which it makes again before others have
-    /// heard of that.
+    /// Undoes the amendment of a file that the program makes again before others have heard of it.
     pub fn take_back_amendment(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let own = &mut self.series[file.series];
         own.unlinked.retain(|name| *name != file.name);
@@ -96,7 +81,6 @@ impl Deletions {
         });
     }
 
-    /// Does what `Machine::gone_before` does.
     pub fn gone_before(&self, facts: &RunFacts, key: &DatasetKey) -> BTreeSet<String> {
         let (local, shared) =
             (&facts.series[key.series], &facts.shared.series[key.series].datasets);
@@ -111,12 +95,10 @@ impl Deletions {
         deleted.map(|(name, _)| name).chain(waits.map(|one| &one.name)).cloned().collect()
     }
 
-    /// Finds the deletions that may become real, since a newer dataset is confirmed; when the
-    /// program is `ending`, all of them.
     pub fn passed(&self, facts: &RunFacts, index: usize, ending: bool) -> Vec<String> {
         let newest = facts.shared.newest_confirmed(index);
         let is_past = |holder: &DatasetKey| {
-            facts.id_of(holder) < newest && facts.status(holder) != Standing::Open
+            facts.id_of(holder) < newest && facts.status(holder) != Status::Open
         };
         let passed = self.series[index].tombstones.iter().filter(|tombstone| {
             ending || (tombstone.above < newest && tombstone.holder.as_ref().is_none_or(is_past))
@@ -124,14 +106,13 @@ impl Deletions {
         passed.map(|tombstone| tombstone.name.clone()).collect()
     }
 
-    /// Does what `Machine::overdue_deletions` does.
     pub fn overdue_deletions(&mut self, facts: &mut RunFacts, now_ms: u64) -> Vec<Gone> {
         facts.tick(now_ms);
         if facts.ending {
             return Vec::new(); // the end's conference does it, when all else is written
         }
         let wait_ms = facts.config.unsealed_ms * 3;
-        let agreed_ms = facts.agreement.agreed_ms();
+        let agreed_ms = facts.agreement.agreed_ms;
         let mut gone = Vec::new();
         for (series, own) in facts.series.iter_mut().zip(&mut self.series) {
             let unsealed = series.datasets.iter().filter(|dataset| dataset.is_unsealed());
@@ -163,8 +144,8 @@ impl Deletions {
     }
 }
 
-/// Takes out the files that were deleted early and are among `names`; then the pointers that
-/// `newer` datasets have, too, if they are all that is left.
+/// Takes out the files deleted early that are among `names`; then, if only pointers are left, those
+/// that `newer` datasets have, too.
 fn take_deleted(
     dataset: &mut LocalDataset,
     names: &BTreeSet<String>,
@@ -191,9 +172,8 @@ fn take_deleted(
     gone
 }
 
-/// Tells whether a file that the program deletes of the dataset at `at`, which is not sealed
-/// yet, goes too early: there is a newer one, which may be in the cache of the ranks still, and
-/// be lost with it.
+/// Tells whether the deletion from an unsealed dataset is too early: a newer one may be only in the
+/// ranks' caches, and be lost with them.
 pub fn deletes_too_early(facts: &RunFacts, series: usize, at: usize, name: &str) -> bool {
     let datasets = &facts.series[series].datasets;
     let closed = datasets[at].files.get(name).is_some_and(|file| file.open == 0);

@@ -1,41 +1,33 @@
-//! Datasets that are encoded beside the program, between two conferences: the first one begins it,
-//! the second one seals what has come of it.
-//!
-//! What the program does to the dataset in between spoils that: it is let run to its end,
-//! forgotten, and begun again in due time. What comes before the end (the next dataset of the
-//! series, a halt, the end of the program, the end of the cache's use) makes all ranks wait for it.
-//! One that fails is done again at once as part of a seal, with the program waiting.
+//! Datasets that are encoded beside the program: one conference begins it, a later one seals what
+//! has come of it. If the program changes the dataset meanwhile, the encoding is forgotten at its
+//! end, and begun again in due time. The next dataset of the series, a halt, or the end waits for
+//! it. One that fails is done again at once in a seal, with the program waiting.
 
 use std::collections::BTreeMap;
 
 use crate::machine::state::{LocalDataset, RunFacts};
 use crate::machine::terms::{DatasetKey, EncodingReport, Outcome, SealPlan};
 
-/// Encodings beside the program in a row that fail before no further one is tried.
+/// After so many failures in a row no further encoding is tried.
 const FAILURES_MAX: u32 = 2;
 
-/// An encoding as all ranks know it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PlannedSeal {
-    /// The seal that it is for.
     pub plan: SealPlan,
     /// Files of some rank were added since.
     pub spoiled: bool,
 }
 
-/// This rank's part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OwnPart {
-    /// How it went, if it is over; after a failure others may wait for it in vain.
+    /// How it went, once it is over. After a failure others may wait for it in vain.
     well: Option<bool>,
-    /// The dataset's count of changes when it began; `None`: it was being changed.
+    /// The dataset's count of changes at the begin; `None`: it was being changed.
     changes: Option<u64>,
 }
 
-/// How far all ranks together are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Nothing is being encoded.
     Nothing,
     /// Some rank's part goes on, and nobody waits for it.
     Goes,
@@ -48,18 +40,15 @@ const GOES: i64 = 1;
 
 const IS_WAITED_FOR: i64 = 2;
 
-/// What is equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SharedEncodings {
     planned: BTreeMap<DatasetKey, PlannedSeal>,
-    /// Those in a row that failed.
     failed: u32,
 }
 
-/// The matter of what is encoded beside the program.
 #[derive(Debug, Clone, Default)]
 pub struct Encodings {
-    /// This rank has a processor for it, or is to do so in slices.
+    /// See `Report::aside`.
     pub able: bool,
     shared: SharedEncodings,
     own: BTreeMap<DatasetKey, OwnPart>,
@@ -70,24 +59,20 @@ impl Encodings {
         &self.shared
     }
 
-    /// Notes that this rank's part is over, `well` or not.
     pub fn encoded(&mut self, key: &DatasetKey, well: bool) {
         if let Some(own) = self.own.get_mut(key) {
             own.well = Some(well);
         }
     }
 
-    /// Tells whether anything is being encoded; the same on all ranks.
     pub fn encodes(&self) -> bool {
         !self.shared.planned.is_empty()
     }
 
-    /// Tells whether no further one is tried.
     pub fn is_failing(&self) -> bool {
         self.shared.failed >= FAILURES_MAX
     }
 
-    /// Plans the encoding for a seal.
     pub fn plan(&mut self, plan: &SealPlan) {
         let planned = PlannedSeal { plan: plan.clone(), spoiled: false };
         self.shared.planned.insert(plan.key.clone(), planned);
@@ -97,7 +82,6 @@ impl Encodings {
         self.shared.planned.get(key)
     }
 
-    /// Notes whether this rank's part has begun.
     pub fn encode_done(&mut self, facts: &RunFacts, key: &DatasetKey, outcome: Outcome) {
         if outcome != Outcome::Done {
             self.end_encoding(key);
@@ -110,7 +94,6 @@ impl Encodings {
         self.own.insert(key.clone(), OwnPart { well: None, changes });
     }
 
-    /// Returns what this rank says of it in a conference.
     pub fn report(&self, dataset: &LocalDataset) -> EncodingReport {
         let Some(own) = self.own.get(&dataset.key) else { return EncodingReport::default() };
         EncodingReport {
@@ -128,7 +111,6 @@ impl Encodings {
         }
     }
 
-    /// Returns this rank's word in an agreement.
     pub fn encoding_word(&self, facts: &RunFacts) -> i64 {
         let word = |(key, own): (&DatasetKey, &OwnPart)| match own.well {
             Some(false) => IS_WAITED_FOR,
@@ -146,13 +128,11 @@ impl Encodings {
         }
     }
 
-    /// Forgets the encoding; whether there was one.
     pub fn end_encoding(&mut self, key: &DatasetKey) -> bool {
         self.own.remove(key);
         self.shared.planned.remove(key).is_some()
     }
 
-    /// Counts failures of what was encoded `aside`.
     pub fn note_encoding(&mut self, aside: bool, outcome: Outcome) {
         match outcome {
             Outcome::Done if aside => self.shared.failed = 0,

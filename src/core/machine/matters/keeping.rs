@@ -1,18 +1,14 @@
-//! How long a program keeps its checkpoints: at which distance it deletes, or writes over, its own.
-//!
-//! What it has deleted by itself never has to reach the PFS, so a checkpoint waits in the cache for
-//! that for as long as this program was seen to take. What is there for longer is kept by the
-//! program, and flushed in the background before its place is needed.
+//! How long a program keeps its checkpoints. What it deletes by itself never has to reach the PFS,
+//! so a checkpoint waits in the cache for as long as this program was seen to take. What stays
+//! longer is kept by the program, and flushed in the background before its place is needed.
 
-use crate::machine::state::{DatasetState, RunFacts, Standing};
+use crate::machine::state::{DatasetState, RunFacts, Status};
 use crate::machine::terms::{DatasetKey, FileRef, Habit, Knowledge, RecentIds, Resumed};
 
-/// The matter of how long the program keeps its checkpoints, by series.
 #[derive(Debug, Clone)]
 pub struct Keeping {
     /// Equal on all ranks.
     habits: Vec<Habit>,
-    /// The last checkpoints.
     courses: Vec<RecentIds>,
     /// The largest distance seen since the last report.
     distances: Vec<Option<u64>>,
@@ -32,7 +28,6 @@ impl Keeping {
         &self.habits
     }
 
-    /// Takes what this rank has seen, for a report.
     pub fn take_distance(&mut self, series: usize) -> Option<u64> {
         self.distances[series].take()
     }
@@ -42,7 +37,7 @@ impl Keeping {
         let Some(id) = &file.id else { return };
         let newest = facts.newest(file.series, id);
         let same = into.zip(newest.as_ref()).is_some_and(|(into, newest)| into.same_group(newest));
-        let unfinished = newest.is_some_and(|newest| facts.status(&newest) == Standing::Open);
+        let unfinished = newest.is_some_and(|newest| facts.status(&newest) == Status::Open);
         if same || unfinished || facts.ending {
             return;
         }
@@ -60,7 +55,6 @@ impl Keeping {
         self.note_distance(facts, key.series, replaced);
     }
 
-    /// Begins with the checkpoints that the restart and the prefix's index know.
     pub fn resume_course(&mut self, resumed: &Resumed) {
         let mut known: Vec<_> = resumed.listed.clone();
         let offered = resumed.decision.offered.iter();
@@ -71,7 +65,6 @@ impl Keeping {
         }
     }
 
-    /// Learns from what the ranks have seen, the same on all.
     pub fn note_distance(&mut self, facts: &mut RunFacts, series: usize, distance: Option<u64>) {
         if !facts.is_kept_series(series) {
             return;
@@ -81,8 +74,8 @@ impl Keeping {
         shared.learned |= distance.is_some_and(|distance| habit.given_up(distance));
     }
 
-    /// Makes due what the program keeps for longer than was its habit, the oldest first; what has
-    /// to go, since some rank has no room for two more like it, before that.
+    /// Makes due what the program keeps for longer than was its habit; the oldest before that,
+    /// where some rank has no room for two more.
     pub fn make_kept_due(&mut self, facts: &mut RunFacts, index: usize, scarce: bool) {
         if !facts.is_kept_series(index) {
             return;

@@ -1,15 +1,14 @@
 //! Checkpoints that have less than the one before. A rank that could not write its file may have
-//! deleted what there was of it and gone on: nothing says that the rest is no checkpoint. Sets of
-//! files that vary are as likely, so it counts; but the one before goes to the PFS before it leaves
-//! the cache, whatever else is due.
+//! deleted the rest of it and gone on; as likely the sets of files vary, so the checkpoint counts.
+//! But the one before goes to the PFS before it leaves the cache, whatever else is due.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::{DatasetState, LocalDataset, RunFacts, Standing};
+use crate::machine::state::{DatasetState, LocalDataset, RunFacts, Status};
 use crate::machine::terms::{DatasetKey, DatasetReport, Report};
 
-/// Tells whether this rank has fewer files of a kind in its dataset at `at` than in the newest
-/// complete one before it. What the program says itself is complete is not asked.
+/// Tells whether this rank has fewer files of some kind at `at` than in the newest complete dataset
+/// before it. What the program itself calls complete is not asked.
 pub fn lacks(facts: &RunFacts, series: usize, at: usize) -> bool {
     let datasets = &facts.series[series].datasets;
     let own = &datasets[at];
@@ -21,7 +20,7 @@ pub fn lacks(facts: &RunFacts, series: usize, at: usize) -> bool {
         one.key == *key || (joins && one.key.same_group(key))
     };
     let older = datasets[..at].iter().rev().filter(|one| !same(one, &own.key));
-    let mut complete = older.filter(|one| facts.status(&one.key) == Standing::Confirmed);
+    let mut complete = older.filter(|one| facts.status(&one.key) == Status::Confirmed);
     let Some(before) = complete.next() else { return false };
     let kinds = |key: &DatasetKey| {
         let parts = datasets[..=at].iter().filter(|one| same(one, key));
@@ -35,16 +34,14 @@ pub fn lacks(facts: &RunFacts, series: usize, at: usize) -> bool {
     kinds(&before.key).iter().any(|(kind, count)| here.get(kind).unwrap_or(&0) < count)
 }
 
-/// The matter of what has less than the one before; equal on all ranks.
+/// Equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Lacking {
-    /// Datasets that are not confirmed, to which some rank has written fewer files of a kind.
+    /// Unconfirmed datasets to which some rank has written fewer files of a kind.
     datasets: BTreeSet<DatasetKey>,
 }
 
 impl Lacking {
-    /// Takes what the ranks say of datasets that are not confirmed. One that has not heard of it
-    /// has no file in it.
     pub fn take_lacks(&mut self, facts: &RunFacts, reports: &[Report]) {
         for (index, series) in facts.shared.series.iter().enumerate() {
             if facts.config.series[index].is_explicit() {
@@ -67,7 +64,6 @@ impl Lacking {
         }
     }
 
-    /// Makes the newest complete dataset before that of `key` due, if that lacks names.
     pub fn make_whole_one_due(&self, facts: &mut RunFacts, key: &DatasetKey) {
         if !self.datasets.contains(key) {
             return;
@@ -83,7 +79,6 @@ impl Lacking {
         }
     }
 
-    /// Forgets a dataset that has left.
     pub fn forget(&mut self, key: &DatasetKey) {
         self.datasets.remove(key);
     }

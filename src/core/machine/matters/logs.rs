@@ -1,17 +1,12 @@
-//! Files that are never quiet: logs that stay open while checkpoints come and go, or that are
-//! appended to all the time. No checkpoint can wait for them, and none needs them: what the PFS has
-//! of them is what the program would find without us.
-//!
-//! Nothing is concluded from time. What counts is how many checkpoints of its series have begun
-//! since a file was opened, and how often it grew although no checkpoint was begun.
-//!
-//! The rank that has such a file finds it; a conference tells all ranks its template (the name with
-//! the id masked), and each leaves the files of that template alone ([`Logs::silence`]) as soon
-//! as it can take them out of the cache.
+//! Files that are never quiet: logs that stay open, or are appended to, all the time. No checkpoint
+//! can wait for them, and none needs them. Nothing is concluded from time, but from the checkpoints
+//! that begin while a file is open, and its growth beside any checkpoint. A conference tells all
+//! ranks its template (the name with the id masked), and each leaves such files alone as soon as it
+//! can take them out of the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::{LocalDataset, RunFacts, Standing};
+use crate::machine::state::{LocalDataset, RunFacts, Status};
 use crate::machine::terms::{DatasetKey, FileRef, Intent, Knowledge, LeftAlone, Report, name_hash};
 
 /// Checkpoints that begin while a file stays open.
@@ -23,56 +18,44 @@ const APPENDS_EACH: u32 = 2;
 /// Times that a file grows although that is no part of a checkpoint.
 const APPENDS_MAX: u32 = 8;
 
-/// The same in a series without ids, where each makes a generation of its own.
+/// The same without ids, where each growth makes a generation of its own.
 const APPENDS_MAX_WITHOUT_ID: u32 = 2;
 
-/// A name that is never quiet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restless {
-    /// Its series.
     pub series: usize,
-    /// Relative to the prefix.
     pub name: String,
-    /// [`name_hash`] of it with the id masked: what it stands for.
     pub template: u64,
 }
 
-/// How often a file was appended to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Appends {
     /// Its size when it was opened to be changed; `None` if it is not, or was unknown.
     pub size: Option<u64>,
-    /// Checkpoints that had begun at the last append.
     pub begun: u64,
-    /// Sync points passed at the last append.
     pub last: u64,
     /// Appends since then, each after another sync point.
     pub times: u32,
-    /// All that no checkpoint explains.
+    /// Appends that no checkpoint explains.
     pub unexplained: u32,
 }
 
-/// Such files of a series. A template is the [`name_hash`] of a name with the id masked.
 #[derive(Debug, Clone, Default)]
 struct SeriesLogs {
     /// Templates that are never quiet, as all ranks know.
     templates: BTreeSet<u64>,
-    /// Those that this rank leaves alone.
+    /// Templates that this rank leaves alone.
     silenced: BTreeSet<u64>,
-    /// Files that are appended to, by name.
     appends: BTreeMap<String, Appends>,
-    /// Names and templates found since the last report.
     news: Vec<(String, u64)>,
 }
 
-/// The matter of files that are never quiet.
 #[derive(Debug, Clone)]
 pub struct Logs {
     series: Vec<SeriesLogs>,
 }
 
 impl Logs {
-    /// Begins with what earlier launches have found in each of `count` series.
     pub fn new(count: usize, knowledge: &[Knowledge]) -> Self {
         let series = (0..count).map(|index| {
             let templates = knowledge.get(index).map(|one| one.restless.clone());
@@ -82,23 +65,20 @@ impl Logs {
         Logs { series: series.collect() }
     }
 
-    /// Returns what is equal on all ranks, by series.
     pub fn shared(&self) -> impl Iterator<Item = &BTreeSet<u64>> {
         self.series.iter().map(|series| &series.templates)
     }
 
-    /// Returns what is to be stored of a series.
     pub fn templates(&self, series: usize) -> &BTreeSet<u64> {
         &self.series[series].templates
     }
 
-    /// Takes what this rank has found, for a report.
     pub fn take_news(&mut self, series: usize) -> Vec<(String, u64)> {
         std::mem::take(&mut self.series[series].news)
     }
 
-    /// Notes that the program is about to change `file` in place, or to write it anew.
-    /// `true`: a checkpoint of which nothing else is known yet goes on in it after a sync point.
+    /// Notes that the program is about to change `file` in place, or to write it anew. `true`: a
+    /// checkpoint of which nothing else is known yet goes on in it after a sync point.
     pub fn expect_append(&mut self, facts: &RunFacts, file: &FileRef, intent: Intent) -> bool {
         let has_id = facts.config.series[file.series].has_id;
         if intent.rewrites() {
@@ -113,19 +93,13 @@ impl Logs {
             (true, Some(id)) => Self::is_outdated(facts, file.series, id),
         };
         if matters {
-            let size = Self::holder_bytes(facts, file);
+            let held = facts.holder(file).and_then(|(key, _)| facts.file(&key, &file.name));
+            let size = held.map(|held| held.bytes);
             self.series[file.series].appends.entry(file.name.clone()).or_default().size = size;
         }
         false
     }
 
-    fn holder_bytes(facts: &RunFacts, file: &FileRef) -> Option<u64> {
-        let mut datasets = facts.series[file.series].datasets.iter().rev();
-        let holder = datasets.find(|dataset| dataset.holds(&file.name))?;
-        holder.files.get(&file.name).map(|held| held.bytes)
-    }
-
-    /// A later checkpoint than that of `id` has begun.
     fn is_outdated(facts: &RunFacts, series: usize, id: &str) -> bool {
         let mut datasets = facts.series[series].datasets.iter().rev();
         let newest = datasets.find(|dataset| !facts.is_floating(&dataset.key));
@@ -135,7 +109,6 @@ impl Logs {
         })
     }
 
-    /// Notes that the file was closed, with `bytes` bytes.
     pub fn note_append(&mut self, facts: &mut RunFacts, key: &DatasetKey, name: &str, bytes: u64) {
         let count = facts.agreement.count;
         let has_id = facts.config.series[key.series].has_id;
@@ -162,11 +135,10 @@ impl Logs {
         }
     }
 
-    /// Finds the files that stay open while checkpoints come and go.
     pub fn find_open_over(&mut self, facts: &mut RunFacts) {
         let mut found = Vec::new();
         for (index, series) in facts.series.iter().enumerate() {
-            let open = |dataset: &&LocalDataset| facts.status(&dataset.key) == Standing::Open;
+            let open = |dataset: &&LocalDataset| facts.status(&dataset.key) == Status::Open;
             for (name, file) in series.datasets.iter().filter(open).flat_map(|one| &one.files) {
                 if file.open > 0 && series.begun - file.open_since >= OPEN_OVER {
                     found.push((index, name.clone(), file.named.masked));
@@ -187,7 +159,6 @@ impl Logs {
         }
     }
 
-    /// Takes in which files the ranks have found restless; the same on all of them.
     pub fn listen_loud(&mut self, facts: &mut RunFacts, reports: &[Report]) -> Vec<Restless> {
         let mut heard = Vec::new();
         for (series, news) in reports.iter().flat_map(|report| report.series.iter().enumerate()) {
@@ -201,7 +172,6 @@ impl Logs {
         heard
     }
 
-    /// Does what `Machine::restless_ahead` does.
     pub fn restless_ahead(&self) -> Vec<(usize, u64)> {
         let ahead = self.series.iter().enumerate().flat_map(|(at, own)| {
             own.templates.difference(&own.silenced).map(move |template| (at, *template))
@@ -209,7 +179,6 @@ impl Logs {
         ahead.collect()
     }
 
-    /// Does what `Machine::silence` does.
     pub fn silence(
         &mut self,
         facts: &mut RunFacts,
@@ -218,7 +187,7 @@ impl Logs {
     ) -> Vec<LeftAlone> {
         let open: Vec<DatasetKey> = {
             let open = facts.series[series].datasets.iter();
-            let open = open.filter(|dataset| facts.status(&dataset.key) == Standing::Open);
+            let open = open.filter(|dataset| facts.status(&dataset.key) == Status::Open);
             open.map(|dataset| dataset.key.clone()).collect()
         };
         let local = &mut facts.series[series];
@@ -242,12 +211,10 @@ impl Logs {
         gone
     }
 
-    /// Does what `Machine::is_silenced` does.
     pub fn is_silenced(&self, series: usize, template: u64) -> bool {
         self.series[series].silenced.contains(&template)
     }
 
-    /// Tells whether the file is left alone: see [`Logs::is_silenced`].
     pub fn is_left_alone(&self, file: &FileRef) -> bool {
         !self.series[file.series].silenced.is_empty()
             && self.is_silenced(file.series, name_hash(&file.masked))

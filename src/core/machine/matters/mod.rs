@@ -39,6 +39,6 @@ pub use others::{Others, Overheard};
 pub use rotations::Rotations;
 pub use telling::NamesToTell;
 pub use trust::Trust;
-pub use unsealed::Unsealed;
+pub use unsealed::UnsealedFiles;
 pub use verdicts::Verdicts;
 pub use watch::NameWatch;

@@ -1,26 +1,23 @@
-//! What a rank does with files that another one wrote: it removes them, and that one may write them
-//! again; it changes them. Told at the next conference; what a sync point puts in order keeps its
-//! order.
+//! What a rank does with files that another one wrote: it removes, makes or changes them. The
+//! others hear of it at the next conference; what a sync point puts in order keeps its order.
 
 use std::collections::BTreeSet;
 
 use super::logs::Restless;
 use crate::comm::ranks::ranks_phrase;
-use crate::machine::state::{DatasetState, LocalFile, Phase, RunFacts, SharedDataset};
+use crate::machine::state::{DatasetState, LocalFile, Phase, RunFacts};
 use crate::machine::terms::{DatasetKey, DatasetReport, FileRef, Report, SeriesReport};
 
-/// One of them; the same on all ranks.
+/// A file that several ranks have; the same on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contested {
-    /// The file.
     pub file: FileRef,
-    /// Who has it, the first rank first.
+    /// The first rank first.
     pub ranks: Vec<usize>,
-    /// Why none of them has what the program has written, if their contents differ.
+    /// Why no rank has all of the file, if their contents differ.
     pub spoiled: Option<String>,
 }
 
-/// Says why a dataset with `name` is given up, which these `writers` have written, too.
 pub fn contested_reason(name: &str, writers: &str) -> String {
     format!(
         "{name} was written by {writers}, too, and no rank has all of it. From now on such files \
@@ -28,7 +25,6 @@ pub fn contested_reason(name: &str, writers: &str) -> String {
     )
 }
 
-/// Says why a dataset is given up of which these `writers` have each routed the file `name`.
 pub fn parted_reason(name: &str, writers: &str) -> String {
     format!(
         "{name} was written by {writers}, and no node has all of it. From now on such files go \
@@ -40,27 +36,25 @@ pub fn parted_reason(name: &str, writers: &str) -> String {
 /// What a conference has told this rank of other ranks' doings; the caller acts on it at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Overheard {
-    /// Files of this rank that another rank deleted: to be deleted here as if the program had done
-    /// it on this rank.
+    /// Files of this rank, to be deleted as if the program had done it on this rank.
     pub deleted: Vec<String>,
-    /// Those of them that were unlinked, and name no checkpoint.
+    /// Those of `deleted` that were unlinked, and name no checkpoint.
     pub unlinked: Vec<String>,
     /// Files that complete datasets, of any rank, go on without.
     pub amended: Vec<(DatasetKey, String)>,
-    /// Files that another rank has written again: there is nothing deleted about them any more.
+    /// Files that another rank has written again: their deletion is void.
     pub revived: Vec<String>,
-    /// Files that another rank than their writer changes: the PFS has their newest content.
+    /// Files of which another rank than their writer has put the newest content on the PFS.
     pub taken: Vec<String>,
-    /// Of those, this rank's copies in cache that belong to no dataset any more.
+    /// Copies of `taken` in this rank's cache that belong to no dataset any more.
     pub dropped: Vec<(DatasetKey, String)>,
     /// Names that turn out to be never quiet; the same on all ranks.
     pub restless: Vec<Restless>,
 }
 
-/// What other ranks have to do with this one's files of a series.
 #[derive(Debug, Clone, Default)]
 struct SeriesOthers {
-    /// Files of this rank that another rank deleted, and that were not written again since.
+    /// Files of this rank that another rank deleted, not written again since.
     deleted_elsewhere: BTreeSet<String>,
     /// Files that another rank of the node has made, as this one was told when it happened.
     made_near: BTreeSet<String>,
@@ -68,7 +62,6 @@ struct SeriesOthers {
     news: SeriesReport,
 }
 
-/// The matter of files that several ranks have to do with.
 #[derive(Debug, Clone)]
 pub struct Others {
     series: Vec<SeriesOthers>,
@@ -79,7 +72,6 @@ impl Others {
         Others { series: vec![SeriesOthers::default(); series] }
     }
 
-    /// Takes what the others are to hear.
     pub fn take_news(&mut self, series: usize) -> SeriesReport {
         std::mem::take(&mut self.series[series].news)
     }
@@ -92,8 +84,8 @@ impl Others {
         }
     }
 
-    /// Tells the others that the PFS has the newest content of a file from this rank. Even while
-    /// files are open: until it knows, the one that has written it reads its own copy.
+    /// Tells that the PFS has the newest content of a file, even while files are open: until it
+    /// knows, the rank that has written it reads its own copy.
     pub fn tell_taken(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let taken = &mut self.series[file.series].news.taken;
         taken.retain(|(name, _)| *name != file.name);
@@ -101,8 +93,6 @@ impl Others {
         facts.agreement.changed(2);
     }
 
-    /// Tells the others that a file that this rank has just told to be deleted has moved with its
-    /// directory.
     pub fn tell_moved(&mut self, file: &FileRef) {
         let news = &mut self.series[file.series].news;
         if news.deleted.last().is_some_and(|(name, _)| *name == file.name) {
@@ -122,16 +112,12 @@ impl Others {
         own.made_near.insert(file.name.clone());
     }
 
-    /// Tells the others that this rank deletes a file that it does not hold: whoever holds it must
-    /// know.
     pub fn tell_deleted(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let count = facts.agreement.count;
         self.series[file.series].news.deleted.push((file.name.clone(), count));
         facts.agreement.changed(2);
     }
 
-    /// Tells the others that this rank writes a file again, if another one has deleted it: that
-    /// rank must know.
     pub fn tell_revived(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let series = &mut self.series[file.series];
         if series.deleted_elsewhere.remove(&file.name) {
@@ -140,7 +126,6 @@ impl Others {
         }
     }
 
-    /// Takes in what the others' reports say of this rank's files, and of those that it deleted.
     pub fn listen(&mut self, facts: &mut RunFacts, reports: &[Report]) -> Overheard {
         let mut heard =
             Overheard { amended: listen_amended(facts, reports), ..Overheard::default() };
@@ -185,17 +170,14 @@ impl Others {
         heard
     }
 
-    /// Forgets what the ranks of the node are known to have made: something that they have told was
-    /// missed.
     pub fn forget_near(&mut self) {
         self.series.iter_mut().for_each(|series| series.made_near.clear());
     }
 }
 
-/// Finds a file of `key` on the PFS that a private copy of a rank has replaced after one of
-/// another node had begun to write it, or no sync point was between: what that one has written
-/// is lost. The catalog cannot tell, since both have it on the PFS. (Ranks of a node do such
-/// things one after the other.)
+/// Finds a file of `key` on the PFS that a private copy of a rank has replaced after a rank of
+/// another node had begun to write it: its content is lost. The catalog cannot tell, since both
+/// have it on the PFS. (Ranks of one node do such things one after the other.)
 pub fn overwritten(
     facts: &RunFacts,
     key: &DatasetKey,
@@ -216,19 +198,6 @@ pub fn overwritten(
     })
 }
 
-/// Does what `Machine::is_left_behind` does.
-pub fn is_left_behind(facts: &RunFacts, file: &FileRef) -> bool {
-    let Some(id) = &file.id else { return false };
-    let (shared, local) = (&facts.shared.series[file.series], &facts.series[file.series]);
-    let safe = |newer: &SharedDataset| {
-        newer.state == DatasetState::Confirmed && newer.flushed && !newer.told.deleted_from
-    };
-    let newest = shared.datasets.iter().rfind(|newer| safe(newer)).map_or(0, |newer| newer.id);
-    local.left.on_prefix(id).is_some_and(|number| number < newest)
-        && !shared.datasets.iter().any(|dataset| dataset.key.id == *id)
-        && !local.datasets.iter().any(|dataset| dataset.key.id == *id)
-}
-
 fn listen_amended(facts: &RunFacts, reports: &[Report]) -> Vec<(DatasetKey, String)> {
     let news = reports.iter().flat_map(|report| report.series.iter().enumerate());
     let all = news.flat_map(|(index, news)| news.amended.iter().map(move |one| (index, one)));
@@ -239,8 +208,8 @@ fn listen_amended(facts: &RunFacts, reports: &[Report]) -> Vec<(DatasetKey, Stri
     keyed.collect()
 }
 
-/// What another rank has taken over. A dataset that is complete keeps its version of the file,
-/// for a restart from it; one in progress has it from that rank.
+/// Another rank has taken the file over: a complete dataset keeps its version, for a restart; one
+/// in progress has it from that rank.
 fn give_away(facts: &mut RunFacts, series: usize, news: &SeriesReport, heard: &mut Overheard) {
     for (name, count) in &news.taken {
         let datasets = &mut facts.series[series].datasets;

@@ -1,25 +1,19 @@
 //! Renames: the end of writing a file, or, without ids, the begin of a checkpoint whose program
-//! first moves the files of its last ones out of the way (`s.1` to `s.2`, `s` to `s.1`).
-//!
-//! Nothing says which of the two a rename is. If the first one of a rotation is taken for the last
-//! one of a checkpoint, it changes that one, which is sealed, and of which the next rename then
-//! takes a file away: it would never be known to be complete.
-//!
-//! The same with copies (`s` to `s.1`, then a new `s`): `s.1` appears when the second checkpoint
-//! begins, and looks like a late part of the first. If that stayed so, each checkpoint would be
-//! complete only when the next one begins.
+//! first moves its last ones away (`s.1` to `s.2`, `s` to `s.1`). If the first rename of a rotation
+//! is taken for the end of a checkpoint, it changes one that is sealed, which is then never
+//! complete. With copies (`s` to `s.1`, then a new `s`), `s.1` looks like a late part of the first
+//! checkpoint, and each would be complete only when the next one begins.
 
 use std::collections::BTreeSet;
 
-use crate::machine::state::{LocalDataset, LocalFile, RunFacts, Standing};
+use crate::machine::state::{LocalDataset, LocalFile, RunFacts, Status};
 use crate::machine::terms::{DatasetKey, FileRef, name_hash};
 use crate::patterns::Template;
 
-/// The matter of rotations.
 #[derive(Debug, Clone)]
 pub struct Rotations {
-    /// By series, without ids: names ([`name_hash`]) that a checkpoint begins with, if the first
-    /// one did not have them.
+    /// By series, without ids: hashes of names that a checkpoint begins with, if the first one did
+    /// not have them.
     leaders: Vec<BTreeSet<u64>>,
 }
 
@@ -46,8 +40,7 @@ impl Rotations {
     }
 
     /// The file is one of the checkpoint `key`, which is over: the program makes room for its next
-    /// one. Of the first ones of a series nothing is known but that it has been quiet, and what
-    /// names look like.
+    /// one. Of the first ones of a series only quiet and names tell that.
     fn is_moved_aside(facts: &RunFacts, from: &FileRef, to: &FileRef, key: &DatasetKey) -> bool {
         let holder = facts.holder(from).filter(|(holder, _)| holder == key);
         let Some((_, status)) = holder.filter(|_| !facts.config.series[to.series].has_id) else {
@@ -55,7 +48,7 @@ impl Rotations {
         };
         let over = || match facts.is_full(key) {
             Some(full) => full,
-            None => status == Standing::Provisional && !loses_decoration(from, to),
+            None => status == Status::Provisional && !loses_decoration(from, to),
         };
         facts.written_before(key, from) && over()
     }
@@ -72,11 +65,10 @@ impl Rotations {
             && facts.is_full_but(newest, &self.leaders[newest.series]) != Some(false)
     }
 
-    /// Notes that the checkpoint `next` begins. What the one before got long after the rest of it
-    /// and shortly before this, with a sync point before but none since, is a part of this one: so
-    /// it will be from the next one on. (With a sync point since it could be the last part of the
-    /// one before, of a program that takes as long for a part as for the way to its next
-    /// checkpoint.)
+    /// Notes that the checkpoint `next` begins. What the one before got long after its rest and
+    /// shortly before this is a part of this one, from the next one on, if a sync point lies before
+    /// it but none since. (With one since, it could be the last part of the one before, of a
+    /// program that takes as long for a part as for the way to its next checkpoint.)
     pub fn note_leaders(&mut self, facts: &RunFacts, next: &DatasetKey) {
         const TIMES_NEARER: u64 = 2;
         let (local, count) = (&facts.series[next.series], facts.agreement.count);

@@ -1,50 +1,39 @@
-//! Trust in what is sealed but not confirmed: a checkpoint that has been left alone for longer than
-//! it took to write is, by all likelihood, all there is to it.
-//!
-//! Likelihood is not knowledge: nothing is evicted, flushed or deleted because of it, and what the
-//! program writes to such a dataset is an amendment as before. But where nothing of the series is
-//! confirmed, withholding it after the loss of a node would leave nothing at all, so a restart may
-//! offer it then, as it was at its seal: a state that the program has left its files in, on all
-//! ranks, at a sync point. Where something is confirmed, that is what a lost node leaves, for
-//! without ids a part of a checkpoint would take its names; unless the new one has all names that
-//! those before it had, and more: the first ones of a program that keeps its last states under
-//! names that move, of which none would be known to be complete before the next one begins.
+//! Trust in what is sealed but not confirmed: a checkpoint left alone for longer than it took to
+//! write is, by all likelihood, complete. Likelihood is not knowledge: nothing is evicted, flushed
+//! or deleted because of it. But where nothing of the series is confirmed, a restart after the loss
+//! of a node may offer it, rather than nothing. Where something is confirmed, that is offered
+//! (without ids a part of a checkpoint would take its names), unless the new one has all names of
+//! those before, as with a program that moves its last states to other names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::state::{DatasetState, LocalDataset, RunFacts, SharedDataset, Standing};
+use crate::machine::state::{DatasetState, LocalDataset, RunFacts, SharedDataset, Status};
 use crate::machine::terms::{DatasetKey, Report, Step};
 
-/// What matters of a dataset's last seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct LastSeal {
-    /// Time from its first open, milliseconds.
     took_ms: u64,
-    /// It has all names of those before it.
     covers: bool,
-    /// It was left alone for longer since.
     trusted: bool,
 }
 
-/// The matter of trust; equal on all ranks.
+/// Equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Trust {
     seals: BTreeMap<DatasetKey, LastSeal>,
 }
 
 impl Trust {
-    /// Notes that a dataset is about to be sealed, which took so long; it `covers` those before.
     pub fn note_seal(&mut self, key: &DatasetKey, took_ms: u64, covers: bool) {
         self.seals.insert(key.clone(), LastSeal { took_ms, covers, trusted: false });
     }
 
-    /// Forgets a dataset that has left.
     pub fn forget(&mut self, key: &DatasetKey) {
         self.seals.remove(key);
     }
 
-    /// The dataset of the series that may come to be trusted, and for how long, ms, the series has
-    /// to be left alone before it is; equal on all ranks.
+    /// The dataset of the series that may come to be trusted, and for how many milliseconds the
+    /// series has to be left alone before.
     fn trustable<'a>(
         &self,
         facts: &'a RunFacts,
@@ -60,14 +49,13 @@ impl Trust {
         wanted.then(|| (newest, seal.took_ms.max(settle_ms)))
     }
 
-    /// Tells after how much agreed time without a conference, ms, one may find a dataset to be
+    /// Returns after how much agreed time without a conference one may find a dataset to be
     /// trusted.
     pub fn trust_due_ms(&self, facts: &RunFacts) -> Option<u64> {
         let due = (0..facts.shared.series.len()).filter_map(|series| self.trustable(facts, series));
         due.map(|(_, quiet_ms)| quiet_ms).min()
     }
 
-    /// Finds the datasets that all ranks have left alone for long enough.
     pub fn quiet_enough(&self, facts: &RunFacts, reports: &[Report]) -> Vec<DatasetKey> {
         let quiet = |series: usize| {
             let (dataset, quiet_ms) = self.trustable(facts, series)?;
@@ -99,13 +87,12 @@ impl Trust {
     }
 }
 
-/// Tells whether this rank's part of a dataset has all names that the ones before it have, so
-/// that it may be as complete as they.
+/// Tells whether this rank's part of a dataset has all names of the ones before it.
 pub fn covers_last(facts: &RunFacts, dataset: &LocalDataset) -> bool {
     let series = dataset.key.series;
     let datasets = facts.series[series].datasets.iter();
     let older = datasets.take_while(|other| other.key != dataset.key);
-    let older = older.filter(|other| facts.status(&other.key) != Standing::Dropped);
+    let older = older.filter(|other| facts.status(&other.key) != Status::Dropped);
     let names: BTreeSet<u64> = older.flat_map(LocalDataset::names).collect();
     let own = dataset.names();
     names.is_empty() || (!facts.shared.series[series].rewrites && names.is_subset(&own))

@@ -1,58 +1,46 @@
-//! Without agreements: closed files go to the PFS by themselves, each rank's by its helper thread.
+//! Without agreements each rank's helper thread copies its closed files to the PFS: a constant time
+//! (`MachineConfig::unsealed_ms`) after their first close, in the order of the closes, so that the
+//! PFS looks as it would have looked that long ago. What depends on files of *other* ranks waits
+//! longer: a file without id beside files with one (a pointer, that rank 0 writes when it has heard
+//! of all files) twice as long, and for all older files of its rank; a deletion while newer files
+//! are on their way three times as long.
 //!
-//! Without us a file is on the PFS when it is closed. Here it comes there a constant time later
-//! (`MachineConfig::unsealed_ms`), in the order in which the rank closed its files, so
-//! that the PFS looks as it would have looked that long ago. (Of a file that is written again
-//! before, the first close counts, and the newest content.) What depends on the files of *other*
-//! ranks waits longer. Twice as long: a file without id beside files with one (a pointer to a
-//! checkpoint, that rank 0 writes when it has heard of all files), until all older files of its
-//! rank are there, too; three times as long: the deletion of a file while newer ones are on their
-//! way.
-//!
-//! No more is possible without communication: if the copies of a rank take longer than that
-//! time, or only that rank dies and the others live on for so long, a pointer comes to name a
-//! checkpoint that is not whole. A marker *with* an id is not known as one; its rank alone orders
-//! it after its own files.
+//! No more is possible without communication: if the copies of a rank take longer than that, or
+//! only that rank dies, a pointer comes to name a checkpoint that is not whole. A marker *with* an
+//! id is not known as one; its rank alone orders it after its own files.
 
 use std::collections::BTreeMap;
 
-use crate::machine::state::{
-    DatasetState, LocalDataset, LocalFile, LocalSeries, OnPfs, Phase, RunFacts,
-};
+use crate::machine::state::{LocalDataset, LocalSeries, OnPfs, RunFacts};
 use crate::machine::terms::{DatasetKey, FileRef, Overdue};
 
-/// What waits in a series.
 #[derive(Debug, Clone, Default)]
 struct WaitingFiles {
     /// When something was overdue first; `None` again after an agreement.
     unreachable_ms: Option<u64>,
-    /// When files in cache were closed for the first time since the last agreement, by name: what
-    /// is written anew all the time would never be overdue by its last close.
+    /// When files in cache were first closed since the last agreement, by name: by its last close,
+    /// what is written anew all the time would never be overdue.
     unheard: BTreeMap<String, u64>,
 }
 
-/// The matter of files that wait for an agreement.
 #[derive(Debug, Clone)]
-pub struct Unsealed {
+pub struct UnsealedFiles {
     series: Vec<WaitingFiles>,
 }
 
-impl Unsealed {
+impl UnsealedFiles {
     pub fn new(series: usize) -> Self {
-        Unsealed { series: vec![WaitingFiles::default(); series] }
+        UnsealedFiles { series: vec![WaitingFiles::default(); series] }
     }
 
-    /// Notes that there was an agreement.
     pub fn agreed(&mut self) {
         self.series.fill(WaitingFiles::default());
     }
 
-    /// Notes that a file in cache was closed.
     pub fn note_closed(&mut self, series: usize, name: &str, now_ms: u64) {
         self.series[series].unheard.entry(name.to_string()).or_insert(now_ms);
     }
 
-    /// Does what `Machine::outruns` does.
     pub fn outruns(&self, facts: &RunFacts, file: &FileRef) -> bool {
         let (series, count) = (&facts.series[file.series], facts.agreement.count);
         let begun =
@@ -69,7 +57,6 @@ impl Unsealed {
                 .any(|at| unheard(&series.datasets[at]) && patience_ms(facts, series, at, 1) == 0)
     }
 
-    /// Does what `Machine::overdue_before` does.
     pub fn overdue_before(
         &mut self,
         facts: &mut RunFacts,
@@ -131,48 +118,6 @@ impl Unsealed {
     }
 }
 
-/// Does what `Machine::wanted` does.
-pub fn wanted(facts: &RunFacts, key: &DatasetKey) -> Vec<Overdue> {
-    let dataset = facts
-        .own(key)
-        .filter(|dataset| dataset.begun && matches!(dataset.phase, Phase::Open | Phase::Dropped));
-    let files = dataset.into_iter().flat_map(|dataset| &dataset.files);
-    let pending = files.filter(|(name, file)| {
-        file.is_pending() && !file.is_deleted() && !facts.has_newer_on_prefix(key, name)
-    });
-    let has_id = facts.config.series[key.series].has_id;
-    let wanted = |(name, file): (&String, &LocalFile)| Overdue {
-        key: key.clone(),
-        file: name.clone(),
-        last: file.named.bare && has_id,
-    };
-    let mut wanted: Vec<Overdue> = pending.map(wanted).collect();
-    wanted.sort_by_key(|one| one.last);
-    wanted
-}
-
-/// Does what `Machine::unsaved` does.
-pub fn unsaved(facts: &RunFacts) -> Vec<DatasetKey> {
-    let all = (0..facts.series.len()).flat_map(|series| {
-        let newest = facts.shared.newest_confirmed(series);
-        let keeps = facts.is_kept_series(series);
-        facts.shared.series[series].datasets.iter().filter(move |one| {
-            let sealed = matches!(one.state, DatasetState::Confirmed | DatasetState::Provisional);
-            let wanted = one.id >= newest || (keeps && one.is_kept());
-            sealed && wanted && !one.flushed && !one.on_prefix
-        })
-    });
-    let mut all: Vec<_> = all.map(|one| (one.id, one.key.clone())).collect();
-    all.sort_unstable();
-    all.into_iter().map(|(_, key)| key).collect()
-}
-
-/// Does what `Machine::is_unheard` does.
-pub fn is_unheard(facts: &RunFacts, now_ms: u64) -> bool {
-    let agreed_ms = facts.agreement.agreed_ms();
-    !facts.agreement.is_disabled() && now_ms.saturating_sub(agreed_ms) >= facts.config.unsealed_ms
-}
-
 /// How long the dataset's closed files wait for an agreement; so many newer ones are `coming`.
 fn patience_ms(facts: &RunFacts, series: &LocalSeries, at: usize, coming: usize) -> u64 {
     let newer = series.datasets[at + 1..].iter();
@@ -180,8 +125,8 @@ fn patience_ms(facts: &RunFacts, series: &LocalSeries, at: usize, coming: usize)
     let newer = newer.count() + coming;
     let closed = series.datasets[at].files.values().map(|file| file.closed_ms).max();
     // An agreement since then is on its way to a seal.
-    let unheard = closed.is_some_and(|closed_ms| closed_ms > facts.agreement.agreed_ms());
-    let over = facts.agreement.is_disabled() || facts.exiting || facts.ended;
+    let unheard = closed.is_some_and(|closed_ms| closed_ms > facts.agreement.agreed_ms);
+    let over = facts.agreement.disabled || facts.exiting || facts.ended;
     match (newer >= 2 && unheard) || over {
         true => 0,
         false => facts.config.unsealed_ms,
@@ -224,7 +169,7 @@ mod tests {
             (2 * WAIT_MS, &["s1", "latest"]),
         ];
         for (now_ms, expected) in rows {
-            let (mut facts, mut unsealed) = (facts(true), Unsealed::new(1));
+            let (mut facts, mut unsealed) = (facts(true), UnsealedFiles::new(1));
             let key = DatasetKey::new(0, "1", 0);
             for one in [file("", "latest"), file("1", "s1")] {
                 write(&mut facts, &key, &one, 0);
@@ -234,7 +179,7 @@ mod tests {
             let names: Vec<_> = overdue.iter().map(|one| one.file.as_str()).collect();
             assert_eq!(names, expected, "{now_ms}");
             let out =
-                |unsealed: &Unsealed| unsealed.is_out_of_reach(&facts, &file("2", "s2"), &key);
+                |unsealed: &UnsealedFiles| unsealed.is_out_of_reach(&facts, &file("2", "s2"), &key);
             assert_eq!(out(&unsealed), !expected.is_empty(), "new files go to the PFS");
             unsealed.agreed();
             assert!(!out(&unsealed));
@@ -243,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_is_written_anew_all_the_time_waits_since_its_first_close() {
-        let (mut facts, mut unsealed) = (facts(true), Unsealed::new(1));
+        let (mut facts, mut unsealed) = (facts(true), UnsealedFiles::new(1));
         let (key, one) = (DatasetKey::new(0, "1", 0), file("1", "s1"));
         for now_ms in [0, WAIT_MS - 1] {
             write(&mut facts, &key, &one, now_ms);

@@ -1,6 +1,6 @@
-//! What is learned of how the program treats the files of a series: which of them stay on the PFS,
-//! and why. Without ids one such name keeps the whole series there: its older versions are gone,
-//! and no roll-back would be consistent.
+//! Which files of a series stay on the PFS, and why, as learned from the program. Without ids one
+//! such name keeps the whole series there: its older versions are gone, and no roll-back would be
+//! consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,35 +10,30 @@ use crate::machine::terms::{
     UnsafeName, Why, kind_hash, name_hash,
 };
 
-/// What all ranks know of the names of a series. Names are [`name_hash`]es.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SharedNames {
-    /// Names that stay on the PFS, and why.
     pub stay: BTreeMap<u64, Why>,
     /// Names that these ranks of one node write together.
     pub together: BTreeMap<u64, BTreeSet<usize>>,
     /// The first name without id among them, for which the whole series stays there.
     pub marked: Option<UnsafeName>,
-    /// (name, rank) of all files written while learning, or new, since the last confirmation.
+    /// (name, rank) of files written while learning, or new, since the last confirmation.
     pub written: BTreeSet<(u64, usize)>,
-    /// While learning: (name, rank, has no id) of all files read but not written by a rank.
+    /// (name, rank, has no id) of files read but not written by a rank while learning.
     pub read: BTreeSet<(u64, usize, bool)>,
 }
 
-/// What this rank knows of the names of a series.
 #[derive(Debug, Clone, Default)]
 struct OwnNames {
-    /// Names that it wrote while learning, or that were new, since the last confirmation.
+    /// Written while learning, or new, since the last confirmation.
     written: BTreeSet<u64>,
-    /// Kinds of names ([`kind_hash`]) written in confirmed datasets.
+    /// [`kind_hash`]es of names in confirmed datasets.
     kinds: BTreeSet<u64>,
     /// The file of this rank for which no file of the series is cached.
     marked: Option<String>,
-    /// Since the last report: what [`SeriesReport`] has of this.
     news: SeriesReport,
 }
 
-/// The matter of names that cannot be cached.
 #[derive(Debug, Clone)]
 pub struct NameWatch {
     shared: Vec<SharedNames>,
@@ -46,7 +41,6 @@ pub struct NameWatch {
 }
 
 impl NameWatch {
-    /// Begins with what earlier launches have seen.
     pub fn new(config: &MachineConfig, knowledge: &[Knowledge]) -> Self {
         let none = Knowledge::default();
         let all = || {
@@ -74,12 +68,10 @@ impl NameWatch {
         NameWatch { shared: shared.collect(), series: series.collect() }
     }
 
-    /// Returns what is equal on all ranks, by series.
     pub fn shared(&self) -> &[SharedNames] {
         &self.shared
     }
 
-    /// Fills in what is to be stored of a series.
     pub fn store(&self, series: usize, knowledge: &mut Knowledge) {
         let (shared, own) = (&self.shared[series], &self.series[series]);
         knowledge.unsafe_names.clone_from(&shared.stay);
@@ -89,7 +81,6 @@ impl NameWatch {
         knowledge.kinds.clone_from(&own.kinds);
     }
 
-    /// Fills in what this rank has seen since the last report.
     pub fn report(&mut self, series: usize, report: &mut SeriesReport) {
         let own = &mut self.series[series];
         let SeriesReport { unsafe_names, read, rewrites, .. } = std::mem::take(&mut own.news);
@@ -97,36 +88,30 @@ impl NameWatch {
         report.written = own.written.iter().copied().collect();
     }
 
-    /// Notes that this rank writes a file of which it is not known who else does.
     pub fn note_written(&mut self, file: &FileRef) {
         self.series[file.series].written.insert(name_hash(&file.masked));
     }
 
-    /// Notes that a dataset is complete: what was written until then is no news any more.
     pub fn confirmed(&mut self, series: usize) {
         let shared = &mut self.shared[series];
         (shared.written, shared.read) = Default::default();
         self.series[series].written.clear();
     }
 
-    /// Tells whether a name has been written since the last confirmation.
     pub fn has_written(&self, series: usize) -> bool {
         !self.shared[series].written.is_empty()
     }
 
-    /// Notes that who writes files of these kinds has been seen.
     pub fn learn_kinds(&mut self, series: usize, kinds: impl Iterator<Item = u64>) {
         self.series[series].kinds.extend(kinds);
     }
 
-    /// Tells why new files of the name stay on the PFS.
     pub fn why(&self, series: usize, name: u64) -> Option<Why> {
         let news = &self.series[series].news.unsafe_names;
         let own = || news.iter().find(|mark| mark.name == name).map(|mark| mark.why);
         self.shared[series].stay.get(&name).copied().or_else(own)
     }
 
-    /// Does what `Machine::read_elsewhere` does.
     pub fn read_elsewhere(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let shared = &facts.shared.series[file.series];
         let begun = |dataset: &&SharedDataset| !dataset.restored;
@@ -146,7 +131,6 @@ impl NameWatch {
         }
     }
 
-    /// Does what `Machine::mark_unsafe` does.
     pub fn mark_unsafe(&mut self, facts: &mut RunFacts, file: &FileRef, why: Why) {
         let marked = &mut self.series[file.series].news.unsafe_names;
         let name = name_hash(&file.masked);
@@ -156,7 +140,6 @@ impl NameWatch {
         facts.agreement.changed(1);
     }
 
-    /// Takes in what the ranks have seen of the names of a series.
     pub fn listen(&mut self, facts: &mut RunFacts, index: usize, reports: &[Report]) {
         for (rank, report) in reports.iter().enumerate() {
             let news = &report.series[index];
@@ -182,7 +165,6 @@ impl NameWatch {
         self.find_marked(facts, index);
     }
 
-    /// Returns what has been heard of names that ranks of several nodes write.
     pub fn parted(&self, series: usize, nodes: &[usize]) -> Vec<PartedNews> {
         let shared = &self.shared[series];
         let written: BTreeSet<u64> = shared.written.iter().map(|(name, _)| *name).collect();
@@ -212,8 +194,7 @@ impl NameWatch {
         }
     }
 
-    /// Finds the name of the file for which the series stays on the PFS: a rank that has it tells
-    /// it.
+    /// Finds the name of the file for which the series stays on the PFS, if this rank has it.
     pub fn find_marked(&mut self, facts: &RunFacts, index: usize) {
         let (shared, own) = (&self.shared[index], &mut self.series[index]);
         let Some(mark) = shared.marked.as_ref().filter(|_| own.marked.is_none()) else { return };
@@ -222,14 +203,13 @@ impl NameWatch {
         own.marked = named.next().map(|(name, _)| name.clone());
     }
 
-    /// Does what `Machine::unprotected` does.
     pub fn unprotected(&self, series: usize) -> Option<(Why, &str)> {
         let name = self.series[series].marked.as_deref()?;
         Some((self.shared[series].marked.as_ref()?.why, name))
     }
 
-    /// Notes that a full set of files does not mean that a checkpoint is complete: one of its files
-    /// is written again after a sync point, or could have been.
+    /// Notes that a full set of files does not mean a complete checkpoint: one of its files is, or
+    /// could have been, written again after a sync point.
     pub fn note_rewrite(&mut self, facts: &RunFacts, file: &FileRef, target: &DatasetKey) {
         if file.id.is_none() {
             return;
@@ -251,7 +231,6 @@ impl NameWatch {
         }
     }
 
-    /// Tells whether nobody has seen yet how the program treats files of this kind.
     pub fn is_new(&self, facts: &RunFacts, file: &FileRef) -> bool {
         facts.config.series[file.series].learn
             && !self.series[file.series].kinds.contains(&kind_hash(&file.masked))
@@ -265,8 +244,8 @@ impl NameWatch {
         mark.map_or(Reason::SeriesStays, |mark| Reason::Learned(mark.why))
     }
 
-    /// Takes what a program does that gives a file a new name: who writes it under the new one is
-    /// known, if that is known of the old one. Others may write it, too.
+    /// Learns who writes the new name that the program gives a file: who writes the old one. Others
+    /// may write it, too.
     pub fn learn_new_name(&mut self, to: &FileRef) {
         let own = &mut self.series[to.series];
         if own.kinds.insert(kind_hash(&to.masked)) {
@@ -274,7 +253,6 @@ impl NameWatch {
         }
     }
 
-    /// Notes that files of that name go to the PFS.
     pub fn note_unsafe(&mut self, facts: &mut RunFacts, index: usize, mark: &UnsafeName) {
         let (names, series) = (&mut self.shared[index], &mut facts.shared.series[index]);
         series.learned |= !names.stay.contains_key(&mark.name);

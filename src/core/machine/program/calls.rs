@@ -6,7 +6,7 @@ pub enum ProgramState {
     /// Before SCR_Init, and after SCR_Finalize.
     #[default]
     Uninit,
-    /// After SCR_Init, before it has begun to read or write anything.
+    /// After SCR_Init, before the program has begun to read or write anything.
     Init,
     /// Between two of the following.
     Idle,
@@ -61,7 +61,6 @@ impl Call {
     ];
 
     /// Returns the function's name in C.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Call::Init => "SCR_Init",
@@ -84,18 +83,7 @@ impl Call {
 }
 
 impl ProgramState {
-    /// All of them.
-    pub const ALL: [ProgramState; 6] = [
-        ProgramState::Uninit,
-        ProgramState::Init,
-        ProgramState::Idle,
-        ProgramState::Restart,
-        ProgramState::Checkpoint,
-        ProgramState::Output,
-    ];
-
     /// Returns the state after a call that went well; `None`: the call is not valid now.
-    #[must_use]
     pub fn after(self, call: Call) -> Option<ProgramState> {
         use ProgramState::{Checkpoint, Idle, Init, Output, Restart, Uninit};
         match (self, call) {
@@ -122,9 +110,7 @@ impl ProgramState {
         }
     }
 
-    /// Tells where the program is after a call has failed that leads to another state. What was to
-    /// be completed is over in any case.
-    #[must_use]
+    /// Returns the state after a call has failed. What was to be completed is over in any case.
     pub fn after_failure(self, call: Call) -> ProgramState {
         match (call, self.after(call)) {
             (
@@ -139,7 +125,6 @@ impl ProgramState {
     }
 
     /// Says why a call is not valid now, and what is to come first.
-    #[must_use]
     pub fn why_not(self, call: Call) -> String {
         let wanted = match (self, call) {
             (ProgramState::Uninit, _) => "SCR_Init comes first",
@@ -171,7 +156,16 @@ impl ProgramState {
 mod tests {
     use super::*;
 
-    /// A row for each call; in the order of the states: where it leads, `-` where it is not valid.
+    const STATES: [ProgramState; 6] = [
+        ProgramState::Uninit,
+        ProgramState::Init,
+        ProgramState::Idle,
+        ProgramState::Restart,
+        ProgramState::Checkpoint,
+        ProgramState::Output,
+    ];
+
+    /// By state, in their order: where the call leads, `-` where it is not valid.
     const TABLE: [(Call, [&str; 6]); 15] = [
         (Call::Init, ["Init", "-", "-", "-", "-", "-"]),
         (Call::Finalize, ["-", "Uninit", "Uninit", "-", "-", "-"]),
@@ -194,7 +188,7 @@ mod tests {
     fn every_call_in_every_state() {
         assert_eq!(TABLE.map(|(call, _)| call), Call::ALL);
         for (call, row) in TABLE {
-            for (state, expected) in ProgramState::ALL.into_iter().zip(row) {
+            for (state, expected) in STATES.into_iter().zip(row) {
                 let found = state.after(call).map_or("-".to_string(), |next| format!("{next:?}"));
                 assert_eq!(found, expected, "{call:?} in {state:?}");
                 let why = state.why_not(call);
@@ -206,7 +200,7 @@ mod tests {
     #[test]
     fn a_failure_ends_what_was_to_be_completed_and_begins_nothing() {
         for (call, _) in TABLE {
-            for state in ProgramState::ALL {
+            for state in STATES {
                 let ends = call.name().contains("Complete") || call == Call::Finalize;
                 let expected = state.after(call).filter(|_| ends).unwrap_or(state);
                 assert_eq!(state.after_failure(call), expected, "{call:?} in {state:?}");

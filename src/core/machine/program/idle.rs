@@ -1,16 +1,12 @@
-//! Sync points that nobody has to be told of: they carry no agreement, so all that there is to do
-//! is to count them. The door of the program does that with one load and one store.
-//!
-//! After each agreement the ranks know how many sync points come before the next one. The session
-//! grants that many; the door counts down, and what it has counted is added to the account of the
-//! machine before anybody looks at that.
+//! Sync points that carry no agreement, and only have to be counted, which the door of the program
+//! does with one load and one store. The session grants some after each agreement; what the door
+//! has counted down is added to the machine's account before anybody looks at that.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What is granted, and what is left of it.
 #[derive(Debug, Default)]
 pub struct Idle {
-    /// Counted down by the thread that passes sync points; there is one at a time.
+    /// Counted down by the one thread that passes sync points.
     left: AtomicU32,
     /// Written under the lock of the state only.
     granted: AtomicU32,
@@ -19,27 +15,22 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Returns the place where the door counts down.
     pub fn left(&self) -> &AtomicU32 {
         &self.left
     }
 
-    /// Returns the place where the door finds how many sync points have been entered when none is
-    /// left.
     pub fn points(&self) -> &AtomicU64 {
         &self.points
     }
 
-    /// Counts the sync points that have passed since this was asked last. With the lock of the
-    /// state.
+    /// Counts the sync points passed since this was asked last; with the lock of the state.
     pub fn take_passed(&self) -> u64 {
         let left = self.left.load(Ordering::Relaxed);
         let granted = self.granted.swap(left, Ordering::Relaxed);
         u64::from(granted.saturating_sub(left))
     }
 
-    /// Lets so many more sync points pass; `entered` were so far. With the lock of the state, by
-    /// the thread that passes sync points.
+    /// `entered` were passed so far; with the lock of the state.
     pub fn grant(&self, points: u32, entered: u64) {
         self.points.store(u64::MAX, Ordering::SeqCst);
         self.left.store(points, Ordering::Release);
@@ -47,7 +38,7 @@ impl Idle {
         self.entered(entered);
     }
 
-    /// Notes that so many have been entered, those included that [`Idle::take_passed`] has told.
+    /// So many have been passed, those included that [`Idle::take_passed`] has told.
     pub fn entered(&self, entered: u64) {
         let granted = u64::from(self.granted.load(Ordering::Relaxed));
         self.points.store(entered + granted, Ordering::SeqCst);

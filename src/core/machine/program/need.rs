@@ -1,5 +1,4 @@
-//! Whether a checkpoint is due, for programs that ask (manual 1.1 and the program flow,
-//! SCR_Need_checkpoint).
+//! Whether a checkpoint is due, for programs that ask (manual 1.1, SCR_Need_checkpoint).
 
 use std::time::Duration;
 
@@ -10,12 +9,12 @@ pub struct NeedLimits {
     pub calls: u64,
     /// When so much time has passed since the last checkpoint, or since the start.
     pub since_last: Duration,
-    /// While checkpoints, the next one at the others' average cost included, take less than this
-    /// share of the run, percent.
+    /// While checkpoints take less than this share of the run, percent; the next one counts at the
+    /// average cost of the others.
     pub percent: f64,
 }
 
-/// What the decision rests on. Times are on one clock, milliseconds.
+/// The times of a run that the decision rests on, milliseconds on one clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Need {
     begin_ms: u64,
@@ -27,7 +26,6 @@ pub struct Need {
 
 impl Need {
     /// Makes the account of a run that begins at `now_ms`.
-    #[must_use]
     pub fn new(now_ms: u64) -> Need {
         Need { begin_ms: now_ms, last_end_ms: now_ms, ..Need::default() }
     }
@@ -39,8 +37,8 @@ impl Need {
         self.last_end_ms = end_ms;
     }
 
-    /// Decides whether the program, which asks, is to write a checkpoint; with `halting` the run is
-    /// to end as soon as there is one more.
+    /// Decides whether the program is to write a checkpoint; when `halting`, the run ends after one
+    /// more.
     pub fn ask(&mut self, now_ms: u64, limits: &NeedLimits, halting: bool) -> bool {
         self.calls += 1;
         let by_calls = limits.calls > 0 && self.calls.is_multiple_of(limits.calls);

@@ -3,24 +3,21 @@
 use crate::machine::terms::{BARRIER_STRIDE_MAX, SYNC_POINTS_MAX};
 use crate::streams::{HEAD, Streams};
 
-/// Words of an agreement.
 pub const WORDS: usize = HEAD + OWN;
 
-/// Those of the machine.
+/// The words of the machine; the stream's come before them.
 pub const OWN: usize = 8;
 
-/// This rank's account of agreements.
 #[derive(Debug, Clone)]
 pub struct Agreement {
     /// Sync points passed; as many on all ranks after each agreement.
     pub count: u64,
-    /// Which sync points carry one.
     pub streams: Streams,
-    /// Time of the last agreement on this rank.
+    /// When this rank took part in the last agreement.
     pub asked_ms: u64,
-    /// What this rank has asked for the one that is under way: the time.
+    /// When this rank has asked for the one that is under way.
     pub asks_ms: u64,
-    /// Time at which the last one succeeded on this rank.
+    /// When the last one succeeded.
     pub agreed_ms: u64,
     /// Agreed time for which files have been open without a pause.
     pub busy_ms: u64,
@@ -28,7 +25,6 @@ pub struct Agreement {
     pub since_conference_ms: u64,
     /// 2: the others must know at once; 1: something for the next conference; 0: nothing.
     pub changed: u8,
-    /// No agreement ever again.
     pub disabled: bool,
 }
 
@@ -53,31 +49,20 @@ impl Agreement {
         self.streams.end();
     }
 
-    pub fn is_disabled(&self) -> bool {
-        self.disabled
-    }
-
-    /// Returns when the last agreement succeeded on this rank, ms.
-    pub fn agreed_ms(&self) -> u64 {
-        self.agreed_ms
-    }
-
     /// Asks for a conference: 1 when nobody is busy, 2 at the next agreement.
     pub fn changed(&mut self, urgency: u8) {
         self.changed = self.changed.max(urgency);
     }
 
-    /// Notes that a report was made: it says all that has changed until now.
     pub fn reported(&mut self) {
         self.changed = 0;
         self.since_conference_ms = 0;
     }
 }
 
-/// Returns how many sync points pass until the next agreement, aimed at `target_ms` from the agreed
-/// time of the last, since which so many have `passed`; at most twice as many. A start-up of a few
-/// fast ones would else starve a program of slow steps: a millisecond for two of them says nothing
-/// about the next forty.
+/// Returns after how many sync points the next agreement comes, `target_ms` after the last, since
+/// which so many have `passed`. At most twice as many: a millisecond for two fast ones at the start
+/// says nothing about the next forty, and would starve a program of slow steps.
 pub fn stride(passed: u64, elapsed_ms: u64, target_ms: u64) -> u64 {
     let twice = passed * 2;
     let aimed = (passed * target_ms).checked_div(elapsed_ms).unwrap_or(twice);

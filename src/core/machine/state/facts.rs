@@ -1,29 +1,24 @@
 //! All that one rank knows of the run, with the questions that everyone asks.
 
 use super::agreement::Agreement;
-use super::dataset::{LocalDataset, Phase, Standing};
+use super::dataset::{LocalDataset, Phase, Status};
 use super::file::{Begun, LocalFile};
 use super::series::LocalSeries;
-use super::shared::{DatasetState, SharedDataset, SharedSeries, SharedState};
+use super::shared::{DatasetState, SharedDataset, SharedFacts};
 use crate::machine::terms::{DatasetKey, FileRef, Knowledge, MachineConfig, SealFile};
 
-/// What one rank knows. `shared` is equal on all of them.
+/// `shared` is equal on all ranks.
 #[derive(Debug, Clone)]
 pub struct RunFacts {
     pub config: MachineConfig,
-    pub shared: SharedState,
+    pub shared: SharedFacts,
     pub series: Vec<LocalSeries>,
     pub agreement: Agreement,
-    /// Latest time that any event gave.
     pub clock_ms: u64,
-    /// This rank cannot use the cache any more, and tells the others.
     pub falls_back: bool,
-    /// The program is in MPI_Finalize.
     pub ending: bool,
-    /// The process ends, perhaps without a conference.
     pub exiting: bool,
     pub ended: bool,
-    /// Datasets that this rank has begun.
     pub begins: u64,
     /// The thread that the next event comes from; 0: not told.
     pub caller: u64,
@@ -41,7 +36,7 @@ impl RunFacts {
             }
         });
         RunFacts {
-            shared: SharedState::new(&config, knowledge),
+            shared: SharedFacts::new(&config, knowledge),
             series: series.collect(),
             agreement: Agreement::new(now_ms),
             clock_ms: now_ms,
@@ -59,9 +54,8 @@ impl RunFacts {
         self.clock_ms = self.clock_ms.max(now_ms);
     }
 
-    /// Tells whether nothing is routed any more.
     pub fn is_passive(&self) -> bool {
-        self.ended || self.agreement.is_disabled()
+        self.ended || self.agreement.disabled
     }
 
     /// Tells whether the event comes from a thread that sync points do not stop: one may be passed
@@ -75,13 +69,11 @@ impl RunFacts {
         key.id.is_empty() && self.config.series[key.series].has_id
     }
 
-    /// Does what `Machine::cached_bytes` does.
     pub fn cached_bytes(&self, key: &DatasetKey) -> u64 {
-        let files = self.own(key).into_iter().flat_map(|one| &one.files);
-        files.filter(|(_, file)| file.on_prefix.is_none()).map(|(_, file)| file.bytes).sum()
+        let cached = self.files_of(key).filter(|(_, file)| file.on_prefix.is_none());
+        cached.map(|(_, file)| file.bytes).sum()
     }
 
-    /// Returns this rank's part of the dataset.
     pub fn own(&self, key: &DatasetKey) -> Option<&LocalDataset> {
         self.series[key.series].find(key)
     }
@@ -90,9 +82,12 @@ impl RunFacts {
         self.series[key.series].find_mut(key)
     }
 
-    /// Returns this rank's file of the dataset.
     pub fn file(&self, key: &DatasetKey, name: &str) -> Option<&LocalFile> {
         self.own(key)?.files.get(name)
+    }
+
+    pub fn files_of(&self, key: &DatasetKey) -> impl Iterator<Item = (&String, &LocalFile)> {
+        self.own(key).into_iter().flat_map(|own| &own.files)
     }
 
     pub fn file_mut(&mut self, key: &DatasetKey, name: &str) -> Option<&mut LocalFile> {
@@ -100,16 +95,16 @@ impl RunFacts {
     }
 
     /// Tells how far the dataset is, as this rank must treat it.
-    pub fn status(&self, key: &DatasetKey) -> Standing {
+    pub fn status(&self, key: &DatasetKey) -> Status {
         let local = self.own(key).map(|dataset| dataset.phase);
         let shared = self.shared.find(key).map(|dataset| dataset.state);
         match (local, shared) {
-            (Some(Phase::Dropped), _) | (_, Some(DatasetState::Dropped)) => Standing::Dropped,
+            (Some(Phase::Dropped), _) | (_, Some(DatasetState::Dropped)) => Status::Dropped,
             (Some(Phase::Locked | Phase::Voted { confirms: true }), _)
-            | (_, Some(DatasetState::Confirmed)) => Standing::Confirmed,
-            (Some(Phase::Voted { .. }), _) => Standing::Provisional,
-            (Some(Phase::Sealed), Some(DatasetState::Provisional)) => Standing::Provisional,
-            _ => Standing::Open,
+            | (_, Some(DatasetState::Confirmed)) => Status::Confirmed,
+            (Some(Phase::Voted { .. }), _) => Status::Provisional,
+            (Some(Phase::Sealed), Some(DatasetState::Provisional)) => Status::Provisional,
+            _ => Status::Open,
         }
     }
 
@@ -121,7 +116,7 @@ impl RunFacts {
     }
 
     /// Finds the newest dataset on this rank in which the program sees `file`, with its status.
-    pub fn holder(&self, file: &FileRef) -> Option<(DatasetKey, Standing)> {
+    pub fn holder(&self, file: &FileRef) -> Option<(DatasetKey, Status)> {
         let datasets = self.series[file.series].datasets.iter().rev();
         let mut holders = datasets.filter(|dataset| dataset.holds(&file.name));
         holders.next().map(|dataset| (dataset.key.clone(), self.status(&dataset.key)))
@@ -131,8 +126,6 @@ impl RunFacts {
         self.file(key, name).is_some_and(|file| file.on_prefix.is_some())
     }
 
-    /// Tells whether this rank has the file open for writing in the cache: a further descriptor is
-    /// to be on that file.
     pub fn is_open_in_cache(&self, key: &DatasetKey, name: &str) -> bool {
         let file = self.file(key, name);
         file.is_some_and(|file| file.open > 0 && file.on_prefix.is_none() && !file.is_deleted())
@@ -145,7 +138,6 @@ impl RunFacts {
         held.is_some_and(|file| file.is_past(self.agreement.count))
     }
 
-    /// Returns the newest dataset, if it can still take files without id.
     pub fn newest_taker(&self, series: usize) -> Option<&DatasetKey> {
         let newest = self.shared.series[series].datasets.last()?;
         let takes = match newest.state {
@@ -156,29 +148,25 @@ impl RunFacts {
         takes.then_some(&newest.key)
     }
 
-    /// Tells whether a checkpoint went on after a sync point: its file was made anew, changed in
-    /// place, and is made anew once more.
+    /// Tells whether the file was made anew, changed in place after a sync point, and is made anew
+    /// once more.
     pub fn went_on(&self, file: &FileRef) -> bool {
-        let mut datasets = self.series[file.series].datasets.iter().rev();
-        let holder = datasets.find(|dataset| dataset.holds(&file.name));
-        let held = holder.and_then(|holder| holder.files.get(&file.name));
+        let held = self.holder(file).and_then(|(key, _)| self.file(&key, &file.name));
         held.is_some_and(|held| held.begun == Begun::GoesOn)
     }
 
-    /// Returns this rank's entry of a shared dataset, made if need be.
     pub fn local_mut(&mut self, key: &DatasetKey) -> &mut LocalDataset {
         let clock_ms = self.clock_ms;
         self.series[key.series].entry(key, clock_ms)
     }
 
-    /// Tells whether a later dataset of the series has begun in this launch.
     pub fn is_followed(&self, index: usize, at: usize) -> bool {
         let mut later = self.shared.series[index].datasets[at + 1..].iter();
         later.any(|later| later.state != DatasetState::Dropped && !later.restored)
     }
 
-    /// Tells whether this is what the program writes to a checkpoint after it was given up: a part,
-    /// which is none.
+    /// Tells whether the dataset is what the program writes to a checkpoint after that was given
+    /// up: a part, and no checkpoint.
     pub fn is_rest(&self, key: &DatasetKey) -> bool {
         let mut all = self.shared.series[key.series].datasets.iter();
         self.config.series[key.series].has_id
@@ -194,46 +182,64 @@ impl RunFacts {
         rule.keeps && rule.has_id
     }
 
-    /// Returns the datasets in progress that this rank knows of, floating ones apart.
+    /// Returns the datasets in progress that this rank knows of, without floating ones.
     pub fn in_progress(&self) -> impl Iterator<Item = &LocalDataset> {
         let all = self.series.iter().flat_map(|series| series.datasets.iter());
         all.filter(|dataset| {
-            !self.is_floating(&dataset.key) && self.status(&dataset.key) == Standing::Open
+            !self.is_floating(&dataset.key) && self.status(&dataset.key) == Status::Open
         })
     }
 
-    /// Returns the datasets that are open on this rank, floating ones included.
+    /// Returns the datasets that are open on this rank, with floating ones.
     pub fn in_progress_here(&self) -> impl Iterator<Item = &LocalDataset> {
         let all = self.series.iter().flat_map(|series| series.datasets.iter());
-        all.filter(|dataset| dataset.begun && self.status(&dataset.key) == Standing::Open)
+        all.filter(|dataset| dataset.begun && self.status(&dataset.key) == Status::Open)
     }
 
-    /// Tells whether all ranks see at once what each of them does.
     pub fn is_on_one_node(&self) -> bool {
         let nodes = &self.config.nodes;
         nodes.iter().all(|node| *node == nodes[0])
     }
 
-    /// Returns the index of the store of the dataset with this number in its series.
     pub fn store_of(&self, series: usize, number: u64) -> usize {
         self.config.series[series].places.store(number)
     }
 
-    /// Tells how many datasets of the series are kept in a store.
     pub fn kept_in(&self, series: usize, store: usize) -> usize {
         let rule = &self.config.series[series];
         rule.places.sizes.get(store).copied().unwrap_or(rule.cache_size).max(1)
     }
 
-    /// Does what `Machine::id_of` does.
+    /// Tells whether datasets that wait for their flush take every place in the store of the
+    /// series' next dataset.
+    pub fn is_overfull(&self, series: usize) -> bool {
+        let store = self.store_of(series, self.shared.series[series].next_number);
+        let waiting = self.shared.series[series].datasets.iter().filter(|dataset| {
+            dataset.due
+                && !dataset.flushed
+                && dataset.state == DatasetState::Confirmed
+                && self.store_of(series, dataset.number) == store
+        });
+        waiting.count() > self.kept_in(series, store)
+    }
+
+    /// Returns the number that all generations of one id share, so that they are due together.
+    pub fn number_at(&self, index: usize, at: usize) -> u64 {
+        let series = &self.shared.series[index];
+        let key = &series.datasets[at].key;
+        let joins = self.config.series[index].joins_generations();
+        let same = |other: &&SharedDataset| {
+            joins && other.number > 0 && other.seals.count > 0 && other.key.same_group(key)
+        };
+        series.datasets.iter().find(same).map_or(series.next_number, |other| other.number)
+    }
+
     pub fn id_of(&self, key: &DatasetKey) -> u64 {
         self.shared.find(key).map_or(0, |dataset| dataset.id)
     }
 
-    /// Does what `Machine::seal_files` does.
     pub fn seal_files(&self, key: &DatasetKey) -> Vec<SealFile> {
-        let own = self.own(key).into_iter();
-        own.flat_map(|own| &own.files)
+        self.files_of(key)
             .map(|(name, file)| SealFile {
                 name: name.clone(),
                 bytes: file.bytes,
@@ -244,25 +250,13 @@ impl RunFacts {
 
     /// Tells whether this rank has begun a later dataset of the series, which is in progress.
     pub fn has_successor(&self, key: &DatasetKey) -> bool {
-        let datasets = self.series[key.series].datasets.iter();
-        let mut later = datasets.skip_while(|dataset| dataset.key != *key).skip(1);
-        later.any(|later| {
+        self.series[key.series].newer(key).any(|later| {
             later.is_successor()
                 && !self.is_floating(&later.key)
-                && self.status(&later.key) == Standing::Open
+                && self.status(&later.key) == Status::Open
         })
     }
 
-    /// Does what `Machine::newest_sealed` does.
-    pub fn newest_sealed(&self) -> Vec<DatasetKey> {
-        let sealed = |one: &&SharedDataset| {
-            matches!(one.state, DatasetState::Provisional | DatasetState::Confirmed)
-        };
-        let newest = |series: &SharedSeries| series.datasets.iter().rev().find(sealed).cloned();
-        self.shared.series.iter().filter_map(newest).map(|dataset| dataset.key).collect()
-    }
-
-    /// Tells whether files of the series are in the cache, perhaps of other ranks.
     pub fn keeps_any(&self, series: usize) -> bool {
         let series = &self.shared.series[series];
         let sealed = |one: &SharedDataset| one.id > 0 && !one.on_prefix;
@@ -280,12 +274,10 @@ impl RunFacts {
     }
 
     pub fn open_count(&self, file: &FileRef) -> u32 {
-        let Some((key, Standing::Open)) = self.holder(file) else { return 0 };
-        let dataset = self.series[file.series].find(&key);
-        dataset.and_then(|dataset| dataset.files.get(&file.name)).map_or(0, |file| file.open)
+        let Some((key, Status::Open)) = self.holder(file) else { return 0 };
+        self.file(&key, &file.name).map_or(0, |file| file.open)
     }
 
-    /// Tells for how long this rank has not touched any file of the series, ms.
     pub fn quiet_ms(&self, series: usize) -> u64 {
         let touched = self.series[series].datasets.iter().map(|dataset| dataset.touched_ms);
         self.clock_ms.saturating_sub(touched.max().unwrap_or(0))

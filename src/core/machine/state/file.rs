@@ -5,17 +5,15 @@ use crate::machine::terms::{Reason, kind_hash, name_hash};
 /// How a file of a dataset without id was begun, as far as learning needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Begun {
-    /// Not cut short: the program changes it in place at each checkpoint.
+    /// The program changes it in place at each checkpoint.
     #[default]
     InPlace,
-    /// Made anew, as it may be at each checkpoint.
     Anew,
     /// Made anew, and changed in place after a sync point. If the program makes it anew the next
     /// time, too, that was the rest of a checkpoint.
     GoesOn,
 }
 
-/// Whether the PFS has a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum OnPfs {
     #[default]
@@ -25,7 +23,7 @@ pub enum OnPfs {
     There,
 }
 
-/// Whether the program has deleted a file; a sealed dataset keeps it nonetheless.
+/// A sealed dataset keeps a file that the program has deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Deleted {
     #[default]
@@ -33,20 +31,16 @@ pub enum Deleted {
     Yes,
     /// Before an agreement could come for it; the PFS is to see both, in due time.
     Early,
-    /// After its dataset was complete: that one goes on without it.
+    /// After its dataset was complete, which goes on without it.
     Amended,
 }
 
-/// What the name of a file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NameFacts {
     /// [`name_hash`] of it with the id masked.
     pub masked: u64,
-    /// See [`kind_hash`].
     pub kind: u64,
-    /// It carries no id.
     pub bare: bool,
-    /// See `FileRef::temporary`.
     pub temporary: bool,
 }
 
@@ -57,31 +51,27 @@ impl NameFacts {
     }
 }
 
-/// A file of a dataset on this rank.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LocalFile {
     pub named: NameFacts,
-    /// Opens for writing that are not closed.
     pub open: u32,
     /// Checkpoints of the series that had begun when it was opened.
     pub open_since: u64,
-    /// Why the PFS has it, and not the cache: what the program writes to it goes there.
+    /// Why the PFS has it, and gets what the program writes to it.
     pub on_prefix: Option<Reason>,
-    /// All the same, its dataset has the content that was sealed, in the cache.
+    /// All the same, the cache has the content that its dataset was sealed with.
     pub keeps_copy: bool,
     pub deleted: Deleted,
-    /// It was moved on the PFS, to another name: nothing of it is to come back under this one.
+    /// It was moved on the PFS: nothing of it is to come back under this name.
     pub moved: bool,
-    /// Size at the last close.
     pub bytes: u64,
     pub closed_ms: u64,
     /// The first sync point after the last close; `None` before the first close.
     pub closed_before: Option<u64>,
-    /// Whether the PFS has a copy of its present content, but for a flush of all ranks.
+    /// Of its present content, flushes of all ranks apart.
     pub published: OnPfs,
     /// Another rank of the node has deleted it since it was written.
     pub outlived: bool,
-    /// Another rank of the node answers for it.
     pub joined: bool,
     pub begun: Begun,
 }
@@ -91,24 +81,23 @@ impl LocalFile {
         LocalFile { named, on_prefix, ..LocalFile::default() }
     }
 
-    /// Tells whether the program does not see it any more.
     pub fn is_deleted(&self) -> bool {
         self.deleted != Deleted::No
     }
 
-    /// Notes that the program does not see it any more.
     pub fn delete(&mut self) {
         if self.deleted == Deleted::No {
             self.deleted = Deleted::Yes;
         }
     }
 
-    /// Tells whether it was written, and a sync point (of `count`) has been passed since.
+    /// Tells whether it was written, and a sync point of `count` has been passed since.
     pub fn is_past(&self, count: u64) -> bool {
         self.open == 0 && self.bytes > 0 && self.closed_before.is_some_and(|sync| sync <= count)
     }
 
-    /// Notes that another one writes it on the PFS from now on; the sealed dataset has what it had.
+    /// Notes that another rank writes it on the PFS from now on; the sealed dataset has what it
+    /// had.
     pub fn share(&mut self) {
         self.keeps_copy |= self.on_prefix.is_none();
         (self.on_prefix, self.moved) = (Some(Reason::Shared), true);

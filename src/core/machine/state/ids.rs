@@ -4,40 +4,35 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::machine::terms::DatasetKey;
 
-/// Datasets that have left and whose generation is remembered: more than one conference evicts.
+/// More than one conference evicts.
 const EVICTED_MAX: usize = 64;
 
-/// What is remembered of them, for a series.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LeftIds {
-    /// Datasets that only the PFS has, by their captured id: the newest number.
+    /// The newest number of datasets that only the PFS has, by captured id.
     on_prefix: BTreeMap<String, u64>,
-    /// Ids and generations that left last.
+    /// Ids and generations of the last ones.
     evicted: VecDeque<(String, u64)>,
 }
 
 impl LeftIds {
-    /// Notes that only the PFS has the dataset of the captured `id`.
     pub fn note_left(&mut self, id: &str, number: u64) {
         let newest = self.on_prefix.entry(id.to_string()).or_default();
         *newest = number.max(*newest);
     }
 
-    /// Notes that a dataset leaves. A thread of the program may write its id again on one rank
-    /// before that, on another one after it: both must mean the same generation, or there would be
-    /// two checkpoints with a part of the files each.
+    /// Remembers the generation: a thread of the program may write the id again on one rank before
+    /// the dataset leaves, on another one after that, and both must mean the same one.
     pub fn note_evicted(&mut self, key: &DatasetKey) {
         self.evicted.truncate(EVICTED_MAX - 1);
         self.evicted.push_front((key.id.clone(), key.generation));
     }
 
-    /// Returns the generation of `id` that comes after what has left.
     pub fn after_evicted(&self, id: &str) -> u64 {
         let same = self.evicted.iter().filter(|(evicted, _)| evicted == id);
         same.map(|(_, generation)| generation + 1).max().unwrap_or(0)
     }
 
-    /// Returns the newest number of what only the PFS has of `id`.
     pub fn on_prefix(&self, id: &str) -> Option<u64> {
         self.on_prefix.get(id).copied()
     }

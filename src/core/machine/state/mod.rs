@@ -25,7 +25,7 @@ mod target;
 pub mod testing;
 
 pub use agreement::{OWN, WORDS, stride};
-pub use dataset::{Explicit, LocalDataset, Phase, Standing};
+pub use dataset::{Explicit, LocalDataset, Phase, Status};
 pub use facts::RunFacts;
 pub use file::{Deleted, LocalFile, NameFacts, OnPfs};
 pub use series::LocalSeries;

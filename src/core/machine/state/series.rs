@@ -7,23 +7,21 @@ use super::file::LocalFile;
 use super::ids::LeftIds;
 use crate::machine::terms::DatasetKey;
 
-/// A series on this rank.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LocalSeries {
     /// [`set_hash`](crate::machine::set_hash) of the last confirmed dataset's names here.
     pub known: Option<u64>,
-    /// In order of their begin.
     pub datasets: Vec<LocalDataset>,
     pub last_begin_ms: Option<u64>,
-    /// Time between the last two begins; 0 if there was none since the last report.
+    /// Between the last two begins; 0 if there was none since the last report.
     pub interval_ms: u64,
     pub temporaries: Vec<String>,
-    /// Some of them have come since the last report.
+    /// Since the last report.
     pub has_new_temporaries: bool,
     pub sizes: BTreeMap<u64, u64>,
-    /// Checkpoints that are known to have begun in this launch, on any rank.
+    /// Checkpoints known to have begun in this launch, on any rank.
     pub begun: u64,
-    /// Floating datasets so far, so that their directories differ.
+    /// Counts floating datasets, so that their directories differ.
     pub floating: u64,
     pub left: LeftIds,
 }
@@ -33,11 +31,15 @@ impl LocalSeries {
         self.datasets.iter().find(|dataset| dataset.key == *key)
     }
 
+    /// Returns this rank's datasets after that of `key`.
+    pub fn newer(&self, key: &DatasetKey) -> impl Iterator<Item = &LocalDataset> {
+        self.datasets.iter().skip_while(move |dataset| dataset.key != *key).skip(1)
+    }
+
     pub fn find_mut(&mut self, key: &DatasetKey) -> Option<&mut LocalDataset> {
         self.datasets.iter_mut().find(|dataset| dataset.key == *key)
     }
 
-    /// Returns the dataset's entry, made if need be.
     pub fn entry(&mut self, key: &DatasetKey, now_ms: u64) -> &mut LocalDataset {
         let at = match self.datasets.iter().position(|dataset| dataset.key == *key) {
             Some(at) => at,
@@ -49,8 +51,7 @@ impl LocalSeries {
         &mut self.datasets[at]
     }
 
-    /// Leaves the file to another rank of the node from now on, if that one answered for it while
-    /// it was open.
+    /// Leaves the file to another rank of the node, if that one answered for it while it was open.
     pub fn leave_joined(&mut self, key: &DatasetKey, name: &str) {
         if let Some(dataset) = self.find_mut(key)
             && dataset.files.get(name).is_some_and(|file| file.joined && file.open == 0)
@@ -59,13 +60,11 @@ impl LocalSeries {
         }
     }
 
-    /// Notes that the PFS has the file under another name.
     pub fn note_moved(&mut self, name: &str) {
         let held = self.datasets.iter_mut().filter_map(|dataset| dataset.files.get_mut(name));
         held.for_each(|file| file.moved = true);
     }
 
-    /// Notes the time since the dataset before.
     pub fn note_begin(&mut self, key: &DatasetKey, now_ms: u64) {
         if key.generation > 0 && !key.id.is_empty() {
             return;
@@ -76,12 +75,10 @@ impl LocalSeries {
         self.last_begin_ms = Some(now_ms);
     }
 
-    /// Returns this rank's files of the name, in whatever dataset.
     pub fn held(&mut self, name: &str) -> impl Iterator<Item = &mut LocalFile> {
         self.datasets.iter_mut().filter_map(move |dataset| dataset.files.get_mut(name))
     }
 
-    /// Does what `Machine::learn_temporary` does.
     pub fn learn_temporary(&mut self, template: &str) -> Option<String> {
         const TEMPLATES_MAX: usize = 16;
         // A program whose names are never alike would have all stored anew at each checkpoint.

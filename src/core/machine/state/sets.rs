@@ -19,8 +19,8 @@ impl RunFacts {
         !rewrites && dataset.open_files() == 0 && known == Some(dataset.set())
     }
 
-    /// Does what `Machine::is_complete` does; the second dataset of a series is compared with the
-    /// first, which is confirmed only by the conference that this one waits for.
+    /// Does what [`RunFacts::is_complete`] does, but compares the second dataset of a series with
+    /// the first, which only the conference that this one waits for confirms.
     pub fn looks_complete(&self, dataset: &LocalDataset) -> bool {
         if let Some(explicit) = dataset.explicit {
             return explicit.complete;
@@ -34,7 +34,7 @@ impl RunFacts {
     }
 
     /// Returns the set of the last confirmed dataset on this rank; else that of the one among
-    /// `datasets` that will be confirmed as soon as all know of its successor.
+    /// `datasets` that is confirmed as soon as all know of its successor.
     pub fn expected_set<'a>(
         &'a self,
         series: usize,
@@ -73,8 +73,8 @@ impl RunFacts {
         })
     }
 
-    /// Tells whether this rank's part of a dataset without id has all files that the last complete
-    /// one had: those that a checkpoint lacks while it is being written get their last names then.
+    /// Tells whether this rank's part of a dataset without id has all files of the last complete
+    /// one: files that a checkpoint lacks while it is being written get their last names then.
     /// `None`: there is nothing to compare it with.
     pub fn is_full(&self, key: &DatasetKey) -> Option<bool> {
         self.is_full_but(key, &BTreeSet::new())
@@ -90,9 +90,8 @@ impl RunFacts {
     }
 
     /// Tells whether this rank's dataset at `at` keeps the file, which the program deletes or moves
-    /// `into` a later one: it was part of a checkpoint that is over. What has been written since
-    /// the last sync point or seal is part of the next one, under a temporary name that matches,
-    /// too.
+    /// `into` a later one, since it was part of a checkpoint that is over. What has been written
+    /// since the last sync point or seal is part of the next one, even under a temporary name.
     pub fn is_kept_of(&self, file: &FileRef, at: usize, into: Option<&DatasetKey>) -> bool {
         let dataset = &self.series[file.series].datasets[at];
         let key = &dataset.key;
@@ -107,7 +106,7 @@ impl RunFacts {
     }
 
     /// Tells whether a file of `key` that is moved into `into` goes on there, and is not given up.
-    /// On the PFS there is just one of it: the older dataset does not have it any more.
+    /// The PFS has just one of it, so that the older dataset loses it.
     pub fn goes_on(&self, file: &FileRef, key: &DatasetKey, into: &DatasetKey) -> bool {
         into == key || (into.same_group(key) && !self.file_is_on_prefix(key, &file.name))
     }

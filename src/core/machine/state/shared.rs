@@ -4,21 +4,18 @@ use std::collections::BTreeSet;
 
 use crate::machine::terms::{DatasetKey, Knowledge, MachineConfig, ProgramWord, SealedNews};
 
-/// Failed tries in a row after which a dataset is written to the PFS, and after which it is left
-/// there as it is.
+/// Failed tries in a row after which a dataset is written to the PFS, and, there, left as it is.
 pub const FAILURES_MAX: u32 = 3;
 
 /// Datasets in a row that could not be sealed in the cache after which no further one is tried.
 const SPILLS_MAX: u32 = 3;
 
-/// Where the files of a series go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Routing {
-    /// To the cache.
     Cache,
     /// To the PFS, watched, since nothing is known of the series.
     Learning,
-    /// To the cache, but for the first dataset: that is sealed, so it is known who writes what; who
+    /// To the cache, except the first dataset: that is sealed, so it is known who writes what; who
     /// reads it is watched until it is confirmed.
     Trial,
     /// To the PFS: a roll-back of it could not be consistent.
@@ -26,20 +23,15 @@ pub enum Routing {
 }
 
 impl Routing {
-    /// Tells whether new datasets go to the cache.
-    #[must_use]
     pub fn caches(self) -> bool {
         matches!(self, Routing::Cache | Routing::Trial)
     }
 
-    /// Tells whether it is still being learned how the program treats its files.
-    #[must_use]
     pub fn watches(self) -> bool {
         matches!(self, Routing::Learning | Routing::Trial)
     }
 }
 
-/// How far a dataset has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DatasetState {
     /// In progress, or amended since its seal.
@@ -47,30 +39,25 @@ pub enum DatasetState {
     Open,
     /// Sealed, not known to be complete.
     Provisional,
-    /// Sealed and complete.
     Confirmed,
     /// Invalid, or rejected at the restart.
     Dropped,
 }
 
-/// A dataset as all ranks know it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SharedDataset {
-    /// Its key.
     pub key: DatasetKey,
-    /// Its number; 0 before its first seal.
+    /// 0 before its first seal.
     pub id: u64,
     /// Number in its series; 0 before its first seal.
     pub number: u64,
     /// Its place among all that was begun in this launch, of all series; 0 if it was not.
     pub turn: u64,
-    /// Its state.
     pub state: DatasetState,
-    /// It was found at the restart; a provisional one then is never confirmed.
+    /// A provisional one that was found at the restart is never confirmed.
     pub restored: bool,
     /// It must reach the PFS before it may be evicted.
     pub due: bool,
-    /// It is on the PFS.
     pub flushed: bool,
     /// None of its files is in cache.
     pub on_prefix: bool,
@@ -81,7 +68,6 @@ pub struct SharedDataset {
     pub(in crate::machine) told: SealedNews,
 }
 
-/// How often it was sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Seals {
     pub count: u32,
@@ -89,7 +75,6 @@ pub struct Seals {
     pub fresh: bool,
 }
 
-/// What a dataset has come to that cannot be sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Failing {
     /// Tries in a row to seal it that failed for a reason other than a touch.
@@ -102,19 +87,17 @@ pub struct Failing {
 }
 
 impl SharedDataset {
-    /// Tells whether it is sealed, but never to be confirmed: offered at a restart if no node is
-    /// lost, and removed after a newer one is confirmed.
+    /// Tells whether it is never to be confirmed: offered at a restart if no node is lost, and
+    /// removed after a newer one is confirmed.
     pub fn is_second_rate(&self) -> bool {
         self.state == DatasetState::Provisional && (self.restored || self.word.abandoned)
     }
 
-    /// Tells whether the program still sees, for all that is known, what only the cache has of it.
+    /// Tells whether the program still sees, as far as is known, what only the cache has of it.
     pub fn is_kept(&self) -> bool {
         (self.told.kept || self.seals.fresh) && !self.flushed
     }
 
-    /// Tells whether it was tried often enough: see `Step::Spill` and
-    /// `Step::GiveUp`.
     pub fn is_failing(&self) -> bool {
         self.failing.tries >= FAILURES_MAX
     }
@@ -124,7 +107,6 @@ impl SharedDataset {
     }
 }
 
-/// A series as all ranks know it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SharedSeries {
     pub routing: Routing,
@@ -134,28 +116,24 @@ pub struct SharedSeries {
     pub next_number: u64,
     /// Files are written again inside one checkpoint: a full set does not tell that it is complete.
     pub rewrites: bool,
-    /// Oldest first.
     pub datasets: Vec<SharedDataset>,
-    /// The knowledge changed and is to be stored.
+    /// The knowledge has changed and is to be stored.
     pub learned: bool,
 }
 
-/// The state that all ranks share, but for what belongs to one matter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct SharedState {
+pub struct SharedFacts {
     pub series: Vec<SharedSeries>,
     pub next_id: u64,
-    /// Counts what was begun.
     pub turns: u64,
     /// Counts seals tried, so that no two have the same epoch.
     pub seals_tried: u64,
     /// Datasets in a row that could not be sealed in the cache.
     pub spills: u32,
-    /// A rank cannot use the cache any more: the files of all ranks go to the PFS.
     pub fallen_back: bool,
 }
 
-impl SharedState {
+impl SharedFacts {
     pub fn new(config: &MachineConfig, knowledge: &[Knowledge]) -> Self {
         let series = config.series.iter().enumerate().map(|(index, series)| {
             let none = Knowledge::default();
@@ -176,10 +154,9 @@ impl SharedState {
                 learned: false,
             }
         });
-        SharedState { series: series.collect(), next_id: 1, ..SharedState::default() }
+        SharedFacts { series: series.collect(), next_id: 1, ..SharedFacts::default() }
     }
 
-    /// Notes that one more dataset could not be sealed in the cache.
     pub fn note_spill(&mut self) {
         self.spills += 1;
         self.fallen_back |= self.spills >= SPILLS_MAX;
@@ -193,7 +170,6 @@ impl SharedState {
         self.series[key.series].datasets.iter_mut().find(|dataset| dataset.key == *key)
     }
 
-    /// Returns the newest number of a confirmed dataset of the series; 0 if there is none.
     pub fn newest_confirmed(&self, series: usize) -> u64 {
         let confirmed = self.series[series].datasets.iter().rev();
         let mut confirmed = confirmed.filter(|dataset| dataset.state == DatasetState::Confirmed);
@@ -202,7 +178,6 @@ impl SharedState {
 }
 
 impl SharedSeries {
-    /// Returns the place of its oldest dataset in progress among those of all series.
     pub fn first_turn(&self) -> u64 {
         self.open().next().map_or(u64::MAX, |dataset| dataset.turn)
     }
@@ -211,8 +186,8 @@ impl SharedSeries {
         self.datasets.iter().filter(|dataset| dataset.state == DatasetState::Open)
     }
 
-    /// Tells how many other ids (or generations, without ids) that `counts` are confirmed after
-    /// `index`.
+    /// Counts the confirmed ids (or generations, without ids) after `index`, of those that `counts`
+    /// admits.
     pub fn confirmed_after(
         &self,
         index: usize,
@@ -231,8 +206,6 @@ impl SharedSeries {
         seen.len()
     }
 
-    /// Tells whether there is any newer confirmed dataset, other generations of the same id
-    /// included.
     pub fn newer_confirmed(&self, index: usize) -> bool {
         let mut newer = self.datasets[index + 1..].iter();
         newer.any(|dataset| dataset.state == DatasetState::Confirmed)

@@ -1,13 +1,12 @@
 //! Which dataset a write belongs to.
 
-use super::dataset::{Phase, Standing};
+use super::dataset::{Phase, Status};
 use super::facts::RunFacts;
 use super::file::{Begun, LocalFile};
 use super::shared::Routing;
 use crate::machine::terms::{DatasetKey, FileRef, Intent};
 
 impl RunFacts {
-    /// Tells which dataset a change of `file` belongs to.
     pub fn target(&self, file: &FileRef) -> DatasetKey {
         let series = file.series;
         let has_id = self.config.series[series].has_id;
@@ -25,29 +24,29 @@ impl RunFacts {
             return next; // what the restart found stays as it was, and older than what follows
         }
         match self.status(&newest) {
-            Standing::Open | Standing::Provisional if again => next,
-            Standing::Open | Standing::Provisional => newest,
-            Standing::Confirmed | Standing::Dropped => next,
+            Status::Open | Status::Provisional if again => next,
+            Status::Open | Status::Provisional => newest,
+            Status::Confirmed | Status::Dropped => next,
         }
     }
 
-    /// A file without id beside files with one: the dataset in progress here, else the one known to
-    /// be in progress, else the newest provisional one; but not one that has the file from before.
-    /// Else it floats until a conference.
+    /// A file without id beside files with one belongs to the dataset in progress here, else the
+    /// one known to be in progress, else the newest provisional one; but not to one that has the
+    /// file from before. Else it floats until a conference.
     fn companion_target(&self, file: &FileRef) -> DatasetKey {
         let series = file.series;
         let local = &self.series[series];
         let in_progress = |begun: bool| {
             let mut newest = local.datasets.iter().rev().filter(move |dataset| {
                 let floating = dataset.key.id.is_empty();
-                !floating && dataset.begun >= begun && self.status(&dataset.key) == Standing::Open
+                !floating && dataset.begun >= begun && self.status(&dataset.key) == Status::Open
             });
             newest.next().map(|dataset| dataset.key.clone())
         };
         let free = |key: &DatasetKey| !self.written_before(key, file) || self.goes_on_now(key);
         let provisional = || {
             let newest = self.shared.series[series].datasets.last()?;
-            let ours = !newest.restored && self.status(&newest.key) == Standing::Provisional;
+            let ours = !newest.restored && self.status(&newest.key) == Status::Provisional;
             ours.then(|| newest.key.clone())
         };
         let floating = || {
@@ -66,8 +65,8 @@ impl RunFacts {
             .unwrap_or_else(|| DatasetKey::new(series, "", local.floating))
     }
 
-    /// Tells whether this rank has written to a file with an id of this dataset since the last sync
-    /// point: the program makes that checkpoint anew, with what lies beside it.
+    /// This rank has written to a file with an id of this dataset since the last sync point: the
+    /// program makes that checkpoint anew, with what lies beside it.
     fn goes_on_now(&self, key: &DatasetKey) -> bool {
         let own = self.own(key);
         let written = |held: &LocalFile| !held.named.bare && !held.is_past(self.agreement.count);
@@ -79,13 +78,13 @@ impl RunFacts {
     pub fn goes_with_next(&self, file: &FileRef) -> bool {
         let next = self.target(file);
         let begun = self.series[file.series].find(&next).is_some_and(|dataset| dataset.begun);
-        begun && !self.is_floating(&next) && self.status(&next) == Standing::Open
+        begun && !self.is_floating(&next) && self.status(&next) == Status::Open
     }
 
-    /// Tells whether, in a series without ids, the program changes a file of its last checkpoint in
-    /// place, and so begins the next one. While learning that is not sure of one that was made
-    /// anew, nor of what is only appended to: it may be the rest of the checkpoint, which the next
-    /// open tells. See `expect_append`.
+    /// Tells whether, without ids, the program changes a file of its last checkpoint in place, and
+    /// so begins the next one. While learning that is not sure of a file that was made anew, or is
+    /// only appended to: it may be the rest of the checkpoint, which the next open tells. See
+    /// `expect_append`.
     pub fn is_changed_again(&mut self, key: &DatasetKey, file: &FileRef, intent: Intent) -> bool {
         let again = !self.config.series[key.series].has_id && self.written_before(key, file);
         if again && self.shared.series[key.series].routing == Routing::Learning {
@@ -99,7 +98,6 @@ impl RunFacts {
         again
     }
 
-    /// Notes whether the file was opened to be made `anew`, or not.
     pub fn note_anew(&mut self, key: &DatasetKey, file: &FileRef, anew: bool) {
         if let Some(held) = self.file_mut(key, &file.name) {
             held.begun = if anew { Begun::Anew } else { Begun::InPlace };

@@ -17,7 +17,6 @@ pub fn file(id: &str, name: &str) -> FileRef {
     FileRef { series: 0, id, name: name.to_string(), masked, temporary: false }
 }
 
-/// Writes the file into the dataset, and closes it.
 pub fn write(facts: &mut RunFacts, key: &DatasetKey, file: &FileRef, now_ms: u64) {
     facts.tick(now_ms);
     let count = facts.agreement.count;
@@ -29,7 +28,7 @@ pub fn write(facts: &mut RunFacts, key: &DatasetKey, file: &FileRef, now_ms: u64
     (held.open, held.bytes, held.closed_ms, held.closed_before) = (0, 10, now_ms, Some(count + 1));
 }
 
-/// Lets all ranks know of the dataset, the next one.
+/// Lets all ranks know of the next dataset.
 pub fn share(facts: &mut RunFacts, key: &DatasetKey, state: DatasetState) {
     let mut dataset = SharedDataset::new(key.clone());
     let all = &mut facts.shared.series[key.series].datasets;
@@ -43,7 +42,7 @@ pub fn share(facts: &mut RunFacts, key: &DatasetKey, state: DatasetState) {
     };
 }
 
-/// Returns reports of both ranks, with these news of rank 1.
+/// Reports of both ranks, with these news of rank 1.
 pub fn reports(news: SeriesReport) -> Vec<Report> {
     let of = |news| Report { series: vec![news], ..Report::default() };
     vec![of(SeriesReport::default()), of(news)]

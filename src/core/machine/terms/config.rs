@@ -3,49 +3,41 @@
 use super::knowledge::Knowledge;
 use super::reason::Why;
 
-/// Who says that a dataset is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompleteBy {
-    /// Nobody: it follows from what the program does with its files.
+    /// It follows from what the program does with its files.
     Files,
-    /// The user: each is at its first seal.
+    /// The user: each is complete at its first seal.
     FirstSeal,
-    /// The program, which begins and completes its datasets itself: whatever is called by a
-    /// captured id is complete in itself, and a later one of that id is another one.
+    /// The program, which begins and completes its datasets itself: a later one of the same id is
+    /// another one.
     Program,
 }
 
-/// Whether the datasets of a series are output, so that every one is due for a flush.
+/// Output is due for a flush, each dataset of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputSeries {
-    /// They are not.
     No,
-    /// They are checkpoints, too.
     Checkpoints,
     /// No restart needs them: what has reached the PFS leaves the cache (API manual, Output API).
     Only,
 }
 
-/// Settings of one series of datasets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesConfig {
-    /// For records and messages.
     pub name: String,
     /// Some pattern of the series captures `{id}`.
     pub has_id: bool,
-    /// Who says that a dataset is complete.
     pub complete: CompleteBy,
-    /// Whether they are output.
     pub output: OutputSeries,
-    /// Learn first, unless knowledge is given: `false` for `:own` or `SCR_LEARN=0`.
+    /// Learn first, unless knowledge is given; not with `:own` or `SCR_LEARN=0`.
     pub learn: bool,
     /// Confirmed datasets kept in a store that `places` does not know, at least 1
     /// (`SCR_CACHE_SIZE`).
     pub cache_size: usize,
-    /// Which store each dataset goes to, and how many it keeps.
     pub places: StoreTurns,
-    /// The program's word counts: what it has not deleted or replaced by itself must reach the PFS
-    /// before it leaves the cache. `false`: nobody said so, but which ones are due (`SCR_FLUSH`).
+    /// What the program has not deleted or replaced by itself must reach the PFS before it leaves
+    /// the cache; else only what is due (`SCR_FLUSH`).
     pub keeps: bool,
     /// Every n-th dataset is due for a flush (`SCR_FLUSH`); 0: none but the last one.
     pub flush_every: u64,
@@ -54,7 +46,6 @@ pub struct SeriesConfig {
 }
 
 impl SeriesConfig {
-    /// Makes a checkpoint series with the defaults: cache of 2, every 10th flushed, learning first.
     pub fn new(name: impl Into<String>, has_id: bool) -> Self {
         SeriesConfig {
             name: name.into(),
@@ -70,43 +61,37 @@ impl SeriesConfig {
         }
     }
 
-    /// Tells whether the program says itself what is complete.
     pub fn is_explicit(&self) -> bool {
         self.complete == CompleteBy::Program
     }
 
-    /// Tells whether datasets with one id belong together.
     pub fn joins_generations(&self) -> bool {
         self.has_id && !self.is_explicit()
     }
 
-    /// Tells why the series stays on the PFS, by what is known of it. With `:own` or SCR_LEARN=0
-    /// the user says what learning could not tell.
+    /// Returns what was learned. With `:own` or SCR_LEARN=0 the user says what learning could not
+    /// tell.
     pub fn prefix_only(&self, known: &Knowledge) -> Option<Why> {
         known.prefix_only.filter(|why| self.learn || *why != Why::GoesOn)
     }
 
-    /// Tells whether the dataset with this number in series must reach the PFS.
     pub fn is_due(&self, number: u64) -> bool {
         self.output != OutputSeries::No
             || (self.flush_every > 0 && number.is_multiple_of(self.flush_every))
     }
 }
 
-/// Settings of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineConfig {
-    /// This rank.
     pub rank: usize,
-    /// Index of each rank's node; its length is the world's size.
     pub nodes: Vec<usize>,
-    /// The series, checkpoint series first.
+    /// Checkpoint series first.
     pub series: Vec<SeriesConfig>,
-    /// Settle time of a series that nothing is known of (50).
+    /// Settle time of a series that nothing is known of.
     pub settle_ms: u64,
     /// A closed file that is not sealed within this time is overdue (`SCR_UNSEALED_SECONDS`).
     pub unsealed_ms: u64,
-    /// Time between agreements that is aimed at while nothing is in progress (20).
+    /// Time between agreements that is aimed at while nothing is in progress.
     pub agreement_ms: u64,
     /// Datasets of which some rank has so many bytes in cache are encoded beside the program, where
     /// all ranks can; `None`: none is (`SCR_SEAL`).
@@ -114,7 +99,6 @@ pub struct MachineConfig {
 }
 
 impl MachineConfig {
-    /// Makes a configuration with the defaults for these ranks and series.
     pub fn new(rank: usize, nodes: Vec<usize>, series: Vec<SeriesConfig>) -> Self {
         MachineConfig {
             rank,
@@ -126,11 +110,6 @@ impl MachineConfig {
             aside_bytes: None,
         }
     }
-
-    /// Counts the ranks in the world.
-    pub fn world_size(&self) -> usize {
-        self.nodes.len()
-    }
 }
 
 /// Sync points between two agreements, at most, so that a change of rhythm cannot starve them.
@@ -141,18 +120,17 @@ pub const BARRIER_STRIDE_MAX: u64 = 8;
 /// A conference is held although a rank is busy when the last one is this long ago.
 pub const CONFERENCE_MS: u64 = 1000;
 
-/// Files that are open for longer than this, ms, are not waited for at every sync point.
+/// Files that are open for longer than this are not waited for at every sync point.
 pub const BUSY_MS: u64 = 200;
 
-/// Sync points from one agreement to the next while files stay open, at most: the checkpoint that
-/// follows may be written by slow steps.
+/// Sync points between agreements while files stay open, at most: the checkpoint that follows may
+/// be written by slow steps.
 pub const BUSY_SYNC_POINTS_MAX: u64 = 8;
 /// The settle time doubles up to this when the series' interval is not known yet.
 pub const SETTLE_MS_MAX: u64 = 5_000;
-/// Clean seals after which the settle time halves.
 pub const CLEAN_SEALS: u32 = 10;
 
-/// Stores and schemes in turn, as the CKPT and STORE lines have them.
+/// Stores in turn, as the CKPT and STORE lines have them; without rules all goes to store 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoreTurns {
     /// Interval and store; of those whose interval divides a number the largest counts.
@@ -162,15 +140,7 @@ pub struct StoreTurns {
 }
 
 impl StoreTurns {
-    /// Makes the places of a series: `rules` are intervals with indices of stores; `sizes` says how
-    /// many datasets each store keeps. Without rules all goes to store 0.
-    #[must_use]
-    pub fn new(rules: Vec<(u64, usize)>, sizes: Vec<usize>) -> Self {
-        StoreTurns { rules, sizes }
-    }
-
     /// Returns the index of the store of the dataset with this number.
-    #[must_use]
     pub fn store(&self, number: u64) -> usize {
         let dividing = self.rules.iter().filter(|(every, _)| number.is_multiple_of(*every));
         // The first of equals, as in the choice of descriptors.
@@ -184,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_largest_interval_that_divides_has_the_store() {
-        let places = StoreTurns::new(vec![(1, 0), (4, 2), (2, 1)], vec![]);
+        let places = StoreTurns { rules: vec![(1, 0), (4, 2), (2, 1)], sizes: vec![] };
         let stores: Vec<_> = (1..=8).map(|number| places.store(number)).collect();
         assert_eq!(stores, [0, 1, 0, 2, 0, 1, 0, 2]);
         assert_eq!(StoreTurns::default().store(7), 0);

@@ -1,30 +1,22 @@
-//! How long a program keeps its checkpoints: at which distance it deletes, or writes over, its own.
-//!
-//! What it has deleted by itself never has to reach the PFS, so a checkpoint waits in the cache for
-//! that for as long as this program was seen to take. What is there for longer is kept by the
-//! program, and flushed in the background before its place is needed.
+//! At which distance a program deletes, or writes over, its own checkpoints.
 
 use std::collections::VecDeque;
 
-/// The habit of a series; equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Habit {
     /// The most newer checkpoints that there were when the program gave one up; `None`: it was not
     /// seen to.
     pub distance: Option<u64>,
-    /// Checkpoints in a row that outlived their wait.
     pub outlived: u64,
 }
 
 impl Habit {
-    /// Checkpoints in a row after which a program is taken to keep all: none is waited for.
+    /// A program that keeps so many checkpoints in a row is taken to keep all: none is waited for.
     const OUTLIVED_MAX: u64 = 8;
-    /// The largest distance that is waited for.
     const DISTANCE_MAX: usize = 16;
 
-    /// Tells how many newer complete checkpoints there have to be before one is flushed. Most
-    /// programs keep no more than the store is made for, which is `places`, and delete the one
-    /// before those when a new one is complete: that is what is expected until more is known.
+    /// Tells how many newer complete checkpoints there have to be before one is flushed. Until more
+    /// is known, the program is expected to keep what the store is made for, `places`.
     pub fn patience(&self, places: usize) -> usize {
         match self.distance {
             _ if self.keeps_all() => 0,
@@ -37,7 +29,7 @@ impl Habit {
         self.outlived >= Self::OUTLIVED_MAX
     }
 
-    /// Notes that the program has given one up at this distance; tells whether that is news.
+    /// Tells whether it is news that the program gives a checkpoint up at this distance.
     pub fn given_up(&mut self, distance: u64) -> bool {
         let before = *self;
         self.outlived = 0;
@@ -45,7 +37,7 @@ impl Habit {
         before.keeps_all() || before.distance != self.distance
     }
 
-    /// Notes that one more was there for longer; tells whether that is news.
+    /// Tells whether it is news that one more checkpoint was there for longer.
     pub fn outlived(&mut self) -> bool {
         let before = *self;
         self.outlived = (self.outlived + 1).min(Self::OUTLIVED_MAX);
@@ -53,16 +45,14 @@ impl Habit {
     }
 }
 
-/// The last checkpoints of a series on this rank, as far as all know of them: their captured ids,
-/// the newest last.
+/// The captured ids of the last checkpoints of a series that all know of, the newest last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecentIds {
     ids: VecDeque<String>,
 }
 
 impl RecentIds {
-    /// Notes that a checkpoint of this id has begun; tells at which distance it replaces an older
-    /// one.
+    /// Returns the distance at which the new checkpoint replaces an older one.
     pub fn begun(&mut self, id: &str) -> Option<u64> {
         let replaced = self.distance(id);
         self.ids.retain(|known| known != id);
@@ -73,7 +63,6 @@ impl RecentIds {
         replaced
     }
 
-    /// Counts the checkpoints that are newer than that of this id.
     pub fn distance(&self, id: &str) -> Option<u64> {
         let newer = self.ids.iter().rev().position(|known| known == id);
         newer.map(|newer| newer as u64)

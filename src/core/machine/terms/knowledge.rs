@@ -5,18 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::habit::Habit;
 use super::reason::Why;
 
-/// Knowledge of one series on one rank; stored in `<prefix>/.scr/learned.scr`. All fields but
-/// `files`, `marked`, `kinds`, `sizes` and `temporaries` are equal on all ranks.
+/// Stored in `<prefix>/.scr/learned.scr`. All fields but `files`, `marked`, `kinds`, `sizes` and
+/// `temporaries` are equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Knowledge {
-    /// `set_hash` of this rank's file names, the captured id masked, in the last confirmed
-    /// dataset; `None` before the first one.
+    /// `set_hash` of this rank's masked names in the last confirmed dataset; `None` before the
+    /// first one.
     pub files: Option<u64>,
-    /// The settle time, milliseconds; 0: the configured one.
+    /// 0: the configured one.
     pub settle_ms: u64,
-    /// Datasets that were sealed just once, in a row.
     pub clean_seals: u32,
-    /// Longest time between the first files of two successive datasets, milliseconds; 0: unknown.
+    /// Longest time between the first files of two successive datasets; 0: unknown.
     pub interval_ms: u64,
     /// Names (`name_hash`) that stay on the PFS, and why.
     pub unsafe_names: BTreeMap<u64, Why>,
@@ -33,12 +32,11 @@ pub struct Knowledge {
     pub rewrites: bool,
     /// Names (`name_hash`) that are never quiet: they belong to no dataset.
     pub restless: BTreeSet<u64>,
-    /// This rank's temporary-name templates (`patterns::temporary`), in text.
+    /// Texts of this rank's temporary-name templates (`patterns::temporary`).
     pub temporaries: Vec<String>,
-    /// Kinds of names (`kind_hash`) that this rank has written in confirmed datasets.
+    /// `kind_hash`es of what this rank has written in confirmed datasets.
     pub kinds: BTreeSet<u64>,
-    /// Largest size of each of this rank's files seen so far, bytes, by `name_hash`.
+    /// Largest size of each of this rank's files, bytes, by `name_hash`.
     pub sizes: BTreeMap<u64, u64>,
-    /// For how long the program keeps its checkpoints.
     pub habit: Habit,
 }

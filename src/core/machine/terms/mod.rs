@@ -24,7 +24,7 @@ pub use config::{
 pub use habit::{Habit, RecentIds};
 pub use keys::{DatasetKey, FileRef};
 pub use knowledge::Knowledge;
-pub use names::{kind_hash, name_hash, set_hash};
+pub use names::{kind_hash, mask_numbers, name_hash, set_hash};
 pub use reason::{Hints, Reason, Why};
 pub use report::{
     DatasetReport, EncodingReport, ProgramWord, Report, SealedNews, SealedReport, SeriesReport,

@@ -1,12 +1,9 @@
-//! Why a file that a pattern matches is on the prefix under its own name, and not in the cache.
-//!
-//! Whatever SCR leaves to the prefix has one of these reasons: it is kept with the file, counted,
-//! and told to who asks.
+//! Why a file that a pattern matches is on the prefix under its own name: kept with the file,
+//! counted, and told to who asks.
 
 /// Why new files of a name stay on the PFS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
-    /// Several ranks write it.
     Writers,
     /// Ranks of other nodes read it while the run goes on.
     Readers,
@@ -40,7 +37,6 @@ pub enum Hints {
 }
 
 impl Why {
-    /// Every one.
     pub const ALL: [Why; 11] = [
         Why::Writers,
         Why::Readers,
@@ -55,8 +51,6 @@ impl Why {
         Why::OfNodes(Hints::Gathered),
     ];
 
-    /// Returns the word for it in files and messages.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Why::Writers => "WRITERS",
@@ -74,7 +68,6 @@ impl Why {
     }
 
     /// Says it in a clause, as [`Reason::text`] does.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Why::Writers => "several ranks write it",
@@ -95,7 +88,6 @@ impl Why {
 
     /// Says what a user can change so that the file is cached; empty if nothing helps that is known
     /// here.
-    #[must_use]
     pub fn help(self) -> &'static str {
         match self {
             Why::Writers => {
@@ -130,70 +122,38 @@ impl Why {
         }
     }
 
-    /// Finds what [`Why::word`] gives this word for; `None` for an unknown one.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Why> {
         Why::ALL.into_iter().find(|why| why.word() == word)
     }
-
-    pub(super) fn number(self) -> u64 {
-        Why::ALL.iter().position(|why| *why == self).unwrap_or_default() as u64
-    }
-
-    pub(super) fn from_number(number: u64) -> Option<Why> {
-        Why::ALL.get(usize::try_from(number).ok()?).copied()
-    }
 }
 
-/// Why a file goes to the prefix by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// Nobody has seen yet how the program writes files of this kind.
     Watched,
-    /// A file of its series cannot be cached, and a roll-back without it would not be consistent.
     SeriesStays,
     /// It was seen what the program does with such files.
     Learned(Why),
-    /// The rank, or the whole run, has given the cache up.
     FallenBack,
-    /// Every place in the store is taken by datasets that wait for their flush.
     WaitsForFlush,
-    /// No collective of all ranks is in sight.
     NoAgreement,
-    /// Its dataset cannot be sealed in the cache.
     Unsealable,
-    /// The store has no room or no inodes.
     NoRoom,
-    /// The store has failed.
     StoreFailed,
-    /// Another rank, or a process that a rank has started, writes it there.
     Shared,
-    /// Another file of that name, or its older content, is open or lies there.
     Follows,
-    /// The program makes a hard link of it.
     Linked,
-    /// Its directory is renamed.
     DirectoryMoved,
-    /// The program has renamed it to a name that no pattern matches.
     RenamedOut,
-    /// It is under a temporary name that was not renamed.
     Temporary,
-    /// Ranks open it together by MPI-IO.
     OpenedTogether,
-    /// It is never quiet: a log.
     NeverQuiet,
-    /// A rank of another node waits for it.
     Wanted,
-    /// It is opened in a way that the cache cannot serve (O_DIRECT, O_TMPFILE).
     Special,
-    /// The program has named it to a call of SCR, and changes it by other means.
     ChangedApart,
-    /// Its dataset had left the cache while it was open.
     Evicted,
 }
 
 impl Reason {
-    /// Every one.
     pub const ALL: [Reason; 31] = [
         Reason::Watched,
         Reason::SeriesStays,
@@ -229,7 +189,6 @@ impl Reason {
     ];
 
     /// Says it in a clause that goes on from "it is there since".
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Reason::Watched => {
@@ -259,7 +218,6 @@ impl Reason {
     }
 
     /// Returns its place in [`Reason::ALL`].
-    #[must_use]
     pub fn index(self) -> usize {
         Reason::ALL.iter().position(|one| *one == self).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! Reports as bytes: fields in order, integers big-endian, lists and texts behind their length.
+//! Reports as bytes: fields in order, numbers as big-endian words, lists and texts behind their
+//! length, options behind a flag.
 
 use super::accesses::Accesses;
 use super::keys::DatasetKey;
@@ -10,179 +11,154 @@ use super::report::{
 use crate::bytes::{Reader, Writer};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 11;
+const VERSION: u8 = 12;
 
 impl Report {
-    /// Makes the bytes of the report for an all-gather.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::new();
-        out.byte(VERSION).word(self.entropy).word(self.digest).word(self.halt as u64);
-        out.flags(&[self.ending, self.fallen_back, self.scarce, self.aside]);
-        out.list(&self.series, put_series).list(&self.datasets, put_dataset);
-        out.list(&self.sealed, |out, sealed| {
-            let SealedNews { deleted_from, live, held, kept } = sealed.news;
-            out.word(sealed.id).flags(&[deleted_from, live, held, kept]);
-        });
+        out.byte(VERSION);
+        self.put(&mut out);
         out.take()
     }
 
-    /// Reads the report; `None` for anything that [`Report::to_bytes`] cannot have made.
-    #[must_use]
+    /// Returns `None` for anything that [`Report::to_bytes`] cannot have made.
     pub fn from_bytes(bytes: &[u8]) -> Option<Report> {
         let mut from = Reader::new(bytes);
-        if from.byte()? != VERSION {
-            return None;
+        let read = if from.byte()? == VERSION { Wire::get(&mut from)? } else { return None };
+        from.whole(read)
+    }
+}
+
+/// What has a form in bytes.
+trait Wire: Sized {
+    fn put(&self, out: &mut Writer);
+    fn get(from: &mut Reader) -> Option<Self>;
+}
+
+macro_rules! fields {
+    ($($name:ident { $($field:ident),* })*) => {$(
+        impl Wire for $name {
+            fn put(&self, out: &mut Writer) {
+                let $name { $($field),* } = self;
+                $($field.put(out);)*
+            }
+
+            fn get(from: &mut Reader) -> Option<Self> {
+                Some($name { $($field: Wire::get(from)?),* })
+            }
         }
-        let (entropy, digest, halt) = (from.word()?, from.word()?, from.word()? as i64);
-        let [ending, fallen_back, scarce, aside] = from.flags()?;
-        let (series, datasets) = (from.list(series)?, from.list(dataset)?);
-        let sealed = from.list(|from| {
-            let (id, [deleted_from, live, held, kept]) = (from.word()?, from.flags()?);
-            Some(SealedReport { id, news: SealedNews { deleted_from, live, held, kept } })
-        })?;
-        from.whole(Report {
-            entropy,
-            digest,
-            halt,
-            ending,
-            fallen_back,
-            scarce,
-            aside,
-            series,
-            datasets,
-            sealed,
-        })
+    )*};
+}
+
+fields! {
+    Report {
+        entropy, digest, halt, ending, fallen_back, scarce, aside, series, datasets, sealed
+    }
+    SeriesReport {
+        writes_nothing, interval_ms, distance, unsafe_names, rewrites, learned, written, read,
+        deleted, unlinked, amended, moved, revived, taken, begun, watched, restless
+    }
+    UnsafeName { name, bare, why }
+    DatasetReport {
+        key, open, files, on_prefix, bytes, encoding, begun, order, sealed, quiet_ms,
+        since_begun_ms, followed, invalid, replaced, after, returns, set, word
+    }
+    DatasetKey { series, id, generation }
+    EncodingReport { encoded, failed, spoiled }
+    SetReport { complete, covers, settled, lacks }
+    ProgramWord { output, abandoned }
+    SealedReport { id, news }
+    SealedNews { deleted_from, live, held, kept }
+}
+
+macro_rules! numbers {
+    ($($name:ident)*) => {$(
+        impl Wire for $name {
+            fn put(&self, out: &mut Writer) {
+                out.word(*self as u64);
+            }
+
+            fn get(from: &mut Reader) -> Option<Self> {
+                let word = from.word()?;
+                let number = word as $name;
+                (number as u64 == word).then_some(number)
+            }
+        }
+    )*};
+}
+
+numbers! { u64 i64 u32 usize }
+
+impl Wire for bool {
+    fn put(&self, out: &mut Writer) {
+        out.byte(u8::from(*self));
+    }
+
+    fn get(from: &mut Reader) -> Option<Self> {
+        from.byte().map(|byte| byte != 0)
     }
 }
 
-fn put_series(out: &mut Writer, series: &SeriesReport) {
-    let SeriesReport { writes_nothing, rewrites, learned, distance, .. } = *series;
-    out.flags(&[writes_nothing, rewrites, learned, distance.is_some()]);
-    out.word(series.interval_ms).word(distance.unwrap_or(0));
-    out.list(&series.unsafe_names, |out, mark| {
-        out.word(mark.name).word(mark.why.number()).flags(&[mark.bare]);
-    });
-    out.list(&series.written, |out, name| _ = out.word(*name));
-    out.list(&series.read, |out, (name, bare)| _ = out.word(*name).flags(&[*bare]));
-    for names in [&series.deleted, &series.taken, &series.begun, &series.restless] {
-        out.list(names, put_counted);
+impl Wire for Accesses {
+    fn put(&self, out: &mut Writer) {
+        out.counted(&self.to_bytes());
     }
-    for names in [&series.revived, &series.moved, &series.unlinked] {
-        out.list(names, |out, name| _ = out.counted(name.as_bytes()));
-    }
-    out.list(&series.amended, put_counted);
-    out.list(&series.watched, |out, one| _ = out.counted(&one.to_bytes()));
-}
 
-fn series(from: &mut Reader) -> Option<SeriesReport> {
-    let [writes_nothing, rewrites, learned, far] = from.flags()?;
-    let (interval_ms, distance) = (from.word()?, from.word()?);
-    let unsafe_names = from.list(|from| {
-        let (name, why) = (from.word()?, Why::from_number(from.word()?)?);
-        let [bare] = from.flags()?;
-        Some(UnsafeName { name, why, bare })
-    })?;
-    let written = from.list(Reader::word)?;
-    let read = from.list(|from| {
-        let (name, [bare]) = (from.word()?, from.flags()?);
-        Some((name, bare))
-    })?;
-    Some(SeriesReport {
-        writes_nothing,
-        rewrites,
-        learned,
-        interval_ms,
-        distance: far.then_some(distance),
-        unsafe_names,
-        written,
-        read,
-        deleted: from.list(counted)?,
-        taken: from.list(counted)?,
-        begun: from.list(counted)?,
-        restless: from.list(counted)?,
-        revived: from.list(Reader::text)?,
-        moved: from.list(Reader::text)?,
-        unlinked: from.list(Reader::text)?,
-        amended: from.list(counted)?,
-        watched: from.list(|from| Accesses::from_bytes(from.counted()?))?,
-    })
-}
-
-fn put_counted(out: &mut Writer, (name, count): &(String, u64)) {
-    out.counted(name.as_bytes()).word(*count);
-}
-
-fn counted(from: &mut Reader) -> Option<(String, u64)> {
-    Some((from.text()?, from.word()?))
-}
-
-fn put_dataset(out: &mut Writer, dataset: &DatasetReport) {
-    put_key(out, &dataset.key);
-    out.word(dataset.order).word(dataset.quiet_ms).word(dataset.since_begun_ms).word(dataset.bytes);
-    for count in [dataset.open, dataset.files, dataset.on_prefix] {
-        out.word(u64::from(count));
-    }
-    let SetReport { complete, covers, settled, lacks } = dataset.set;
-    let ProgramWord { output, abandoned } = dataset.word;
-    out.flags(&[
-        dataset.begun,
-        complete,
-        settled,
-        dataset.followed,
-        dataset.invalid.is_some(),
-        abandoned,
-        dataset.after.is_some(),
-        dataset.sealed,
-    ]);
-    out.flags(&[dataset.returns, output, lacks]);
-    let EncodingReport { encoded, failed, spoiled } = dataset.encoding;
-    out.flags(&[encoded, failed, spoiled, covers]);
-    out.list(&dataset.replaced, put_counted);
-    if let Some(reason) = &dataset.invalid {
-        out.counted(reason.as_bytes());
-    }
-    if let Some(after) = &dataset.after {
-        put_key(out, after);
+    fn get(from: &mut Reader) -> Option<Self> {
+        Accesses::from_bytes(from.counted()?)
     }
 }
 
-fn dataset(from: &mut Reader) -> Option<DatasetReport> {
-    let count = |from: &mut Reader| u32::try_from(from.word()?).ok();
-    let (key, order) = (self::key(from)?, from.word()?);
-    let (quiet_ms, since_begun_ms, bytes) = (from.word()?, from.word()?, from.word()?);
-    let (open, files, on_prefix) = (count(from)?, count(from)?, count(from)?);
-    let [begun, complete, settled, followed, invalid, abandoned, after, sealed] = from.flags()?;
-    let [returns, output, lacks] = from.flags()?;
-    let [encoded, failed, spoiled, covers] = from.flags()?;
-    Some(DatasetReport {
-        key,
-        order,
-        quiet_ms,
-        since_begun_ms,
-        open,
-        files,
-        on_prefix,
-        bytes,
-        encoding: EncodingReport { encoded, failed, spoiled },
-        begun,
-        followed,
-        sealed,
-        returns,
-        set: SetReport { complete, covers, settled, lacks },
-        word: ProgramWord { output, abandoned },
-        replaced: from.list(counted)?,
-        invalid: if invalid { Some(from.text()?) } else { None },
-        after: if after { Some(self::key(from)?) } else { None },
-    })
+impl Wire for Why {
+    fn put(&self, out: &mut Writer) {
+        Why::ALL.iter().position(|why| why == self).unwrap_or_default().put(out);
+    }
+
+    fn get(from: &mut Reader) -> Option<Self> {
+        Why::ALL.get(from.size()?).copied()
+    }
 }
 
-fn put_key(out: &mut Writer, key: &DatasetKey) {
-    out.word(key.series as u64).counted(key.id.as_bytes()).word(key.generation);
+impl Wire for String {
+    fn put(&self, out: &mut Writer) {
+        out.counted(self.as_bytes());
+    }
+
+    fn get(from: &mut Reader) -> Option<Self> {
+        from.text()
+    }
 }
 
-fn key(from: &mut Reader) -> Option<DatasetKey> {
-    Some(DatasetKey { series: from.size()?, id: from.text()?, generation: from.word()? })
+impl<T: Wire> Wire for Option<T> {
+    fn put(&self, out: &mut Writer) {
+        self.is_some().put(out);
+        self.iter().for_each(|one| one.put(out));
+    }
+
+    fn get(from: &mut Reader) -> Option<Self> {
+        if bool::get(from)? { T::get(from).map(Some) } else { Some(None) }
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    fn put(&self, out: &mut Writer) {
+        out.list(self, |out, one| one.put(out));
+    }
+
+    fn get(from: &mut Reader) -> Option<Self> {
+        from.list(|from| T::get(from))
+    }
+}
+
+impl<A: Wire, B: Wire> Wire for (A, B) {
+    fn put(&self, out: &mut Writer) {
+        self.0.put(out);
+        self.1.put(out);
+    }
+
+    fn get(from: &mut Reader) -> Option<Self> {
+        Some((A::get(from)?, B::get(from)?))
+    }
 }
 
 #[cfg(test)]
@@ -249,7 +225,7 @@ mod tests {
     #[test]
     fn a_report_survives_the_way_there_and_back() {
         let report = sample();
-        assert_eq!(crc32(&report.to_bytes()), 0x3e39_ca8b, "raise VERSION if the form changes");
+        assert_eq!(crc32(&report.to_bytes()), 0xf8f7_1df8, "raise VERSION if the form changes");
         assert_eq!(Report::from_bytes(&report.to_bytes()), Some(report));
         assert_eq!(Report::from_bytes(&Report::default().to_bytes()), Some(Report::default()));
     }

@@ -22,7 +22,7 @@ pub enum Answer {
     },
     /// It fails with this errno.
     Fail(i32),
-    /// It is done: success.
+    /// It succeeds: all is done.
     Done,
     /// The file is not on this node; this is what stat says about it.
     Known(StatAttributes),

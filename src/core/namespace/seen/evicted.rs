@@ -1,21 +1,17 @@
 //! Names of files that have left the cache before they were due: stat and listings have them until
-//! the program deletes them.
-//!
-//! Whether the PFS has such a file is asked when somebody asks for its name, not when it is
-//! evicted: that would be a look at the PFS for each file of the job on every rank.
+//! the program deletes them. The PFS is asked for such a file only when somebody asks for its name:
+//! at its eviction every rank would ask for each file of the job.
 
 use super::answer::StatAttributes;
 use super::view::View;
 
 impl View {
-    /// Notes that the content of `name` is gone; its name stays until the program deletes it.
     pub fn leave_evicted(&mut self, name: String, attributes: StatAttributes) {
         if !self.deleted.contains(&name) && !self.deleted_by.has(&name) {
             self.evicted_names.insert(name, attributes);
         }
     }
 
-    /// Gives the evicted names, each with what stat says about it.
     pub fn evicted_names(&self) -> impl Iterator<Item = (&str, &StatAttributes)> {
         self.evicted_names.iter().map(|(name, attributes)| (name.as_str(), attributes))
     }

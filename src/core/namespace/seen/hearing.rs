@@ -1,5 +1,4 @@
-//! What the ranks of a node tell one another about names, and those of different nodes (`told.rs`
-//! has the words; `neighbours.rs` and `elsewhere.rs` carry them).
+//! How what the ranks of a node, and those of others, tell about names changes the view.
 
 use super::layer::{KnownName, Layer, Remote};
 use super::view::View;
@@ -8,24 +7,20 @@ use crate::namespace::told::far_news::FarNews;
 use crate::namespace::told::notices::{Move, Notice};
 
 impl View {
-    /// Takes what has happened on this rank since the last call, for the others of the node.
     pub fn take_news(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.news)
     }
 
-    /// Tells whether the others of the node are to be told something.
     pub fn has_news(&self) -> bool {
         !self.news.is_empty()
     }
 
-    /// Notes that `rank` has deleted `name`.
     pub fn delete_by(&mut self, rank: usize, name: &str) {
         if self.evicted_names.remove(name).is_none() {
             self.deleted_by.insert(name, rank);
         }
     }
 
-    /// Tells the others that a directory has moved on this rank.
     pub fn tell_move(&mut self, one: Move) {
         self.news.push(Notice::Moved(one));
     }
@@ -41,7 +36,6 @@ impl View {
         }
     }
 
-    /// Takes in what has happened on another rank of the node.
     pub fn hear(&mut self, rank: usize, told: Notice) {
         match told {
             Notice::Begun(key, dir) => {
@@ -77,7 +71,7 @@ impl View {
         }
     }
 
-    /// Notes that the cache of this node has the newest content of `name` again.
+    /// The cache of this node has the newest content of `name` again.
     fn moved_back(&mut self, name: &str) {
         let mut layers = self.layers.iter_mut().rev().filter(|layer| !layer.hidden);
         if let Some(layer) = layers.find(|one| one.dir.join(name).symlink_metadata().is_ok()) {
@@ -85,8 +79,6 @@ impl View {
         }
     }
 
-    /// Notes that this rank has put the file `name` of the dataset `key` on the PFS or into the
-    /// cache, and tells the others.
     pub fn enter(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
         if on_prefix {
             // Before it is forgotten here that another node has it in cache.
@@ -126,15 +118,13 @@ impl View {
         self.layer(key).is_some_and(|layer| layer.is_on_prefix(name)) && !self.is_absent(name)
     }
 
-    /// Forgets what `ranks` have told and might have taken back, since some of it was missed.
     pub fn forget_told(&mut self, ranks: &[usize]) {
         self.deleted_by.retain(|rank| !ranks.contains(&rank));
         self.gone_by.retain(|rank| !ranks.contains(&rank));
     }
 
-    /// Stops counting on news, since nothing is told any more: of what ranks of other nodes have
-    /// said before, only what is sealed counts. The rest they write to the PFS. `is_near` tells the
-    /// ranks of this node.
+    /// Ends all counting on news: of what ranks of other nodes have said before, only what is
+    /// sealed counts. The rest they write to the PFS. `is_near` tells the ranks of this node.
     pub fn forget_far(
         &mut self,
         is_near: impl Fn(usize) -> bool,
@@ -149,29 +139,23 @@ impl View {
         }
     }
 
-    /// Tells whether other nodes are to be told something.
     pub fn has_far_news(&self) -> bool {
         self.far.changed
     }
 
-    /// Takes what other nodes are to be told since the last call.
     pub fn take_far_news(&mut self) -> FarNews {
         std::mem::take(&mut self.far)
     }
 
-    /// Notes that a rank of another node has deleted the file `name`, which may be an evicted one
-    /// here.
     pub fn deleted_elsewhere(&mut self, rank: usize, name: &str) {
         self.evicted_names.remove(name);
         self.deleted_by.insert(name, rank);
     }
 
-    /// Notes that a rank of another node has deleted the evicted name `name`.
     pub fn laid_elsewhere(&mut self, name: &str) {
         self.evicted_names.remove(name);
     }
 
-    /// Notes that the PFS has the newest content of a file of another node.
     pub fn left_elsewhere(&mut self, name: &str) {
         for layer in self.layers.iter_mut().filter(|layer| layer.comes_from_elsewhere(name)) {
             layer.drop_elsewhere(name);
@@ -179,8 +163,6 @@ impl View {
         }
     }
 
-    /// Takes this file of the dataset `key`, which is not sealed, as closed by a rank of another
-    /// node.
     pub fn made_elsewhere(&mut self, key: &DatasetKey, remote: Remote) {
         let name = remote.meta.name.clone();
         self.evicted_names.remove(&name);
@@ -192,7 +174,6 @@ impl View {
         }
     }
 
-    /// Notes that there is no such file of `rank` any more.
     pub fn gone_elsewhere(&mut self, key: &DatasetKey, name: &str, rank: usize) {
         if let Some(layer) = self.layer_mut(key) {
             let remote = layer.known(name).remote;

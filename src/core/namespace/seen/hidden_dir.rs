@@ -6,15 +6,13 @@ use std::path::PathBuf;
 /// A directory on the PFS with nothing in it but hidden files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenDir {
-    /// Where it is.
     pub path: PathBuf,
-    /// When it was hidden: its time of modification then, seconds and nanoseconds. A later one
-    /// tells that some rank has made it again.
+    /// Its time of modification when it was hidden, seconds and nanoseconds. A later one tells that
+    /// some rank has made it again.
     pub mtime: (i64, i64),
 }
 
 impl HiddenDir {
-    /// Tells whether the directory is as it was hidden: nobody has made it again.
     pub fn is_as_it_was(&self) -> bool {
         self.path.metadata().is_ok_and(|found| (found.mtime(), found.mtime_nsec()) == self.mtime)
     }

@@ -12,14 +12,11 @@ use crate::records::FileMeta;
 /// A file on another node, as the catalog of its dataset tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remote {
-    /// World rank that wrote it.
     pub owner: usize,
-    /// Size, times, permission bits.
     pub meta: FileMeta,
 }
 
 impl Remote {
-    /// Gives what stat says about the file.
     pub fn attributes(&self) -> StatAttributes {
         StatAttributes {
             size: self.meta.size,
@@ -34,24 +31,21 @@ impl Remote {
 /// What is known of a file besides what lies on this node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownName {
-    /// Another node has it in its cache; it may be known to be on the PFS, too.
+    /// Another node has it in its cache; the PFS may have it, too.
     pub remote: Option<Remote>,
-    /// Its current content is on the PFS, although an older layer may have the file.
+    /// The PFS has its current content, although an older layer may have the file.
     pub on_prefix: bool,
 }
 
-/// One cached dataset.
+/// A cached dataset.
 #[derive(Debug, Clone)]
 pub struct Layer {
-    /// Series, captured id and generation.
     pub key: DatasetKey,
-    /// Its directory on this node; changes its name at the seal.
+    /// On this node; its name changes at the seal.
     pub dir: PathBuf,
     /// It failed verification, or is newer than what the user chose: nothing of it is shown.
     pub hidden: bool,
-    /// What the seal has told of all files.
     catalog: Option<NodeCatalog>,
-    /// What has been heard since.
     remote: BTreeMap<String, Option<Remote>>,
     on_prefix: BTreeMap<String, bool>,
     /// The lowest rank of this node that has opened each file for writing; until the seal.
@@ -59,14 +53,11 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Makes a layer with nothing on other nodes.
     pub fn new(key: DatasetKey, dir: PathBuf) -> Self {
         let (remote, on_prefix, makers) = Default::default();
         Layer { key, dir, hidden: false, catalog: None, remote, on_prefix, makers }
     }
 
-    /// Takes the catalog of everybody's files; what was told of files of other nodes before is in
-    /// there.
     pub fn show(&mut self, catalog: NodeCatalog) {
         self.catalog = Some(catalog);
         self.remote.clear();
@@ -74,19 +65,16 @@ impl Layer {
         self.on_prefix.retain(|_, on_prefix| *on_prefix);
     }
 
-    /// Returns what the seal has told of all files, if the dataset was sealed.
     pub fn catalog(&self) -> Option<&NodeCatalog> {
         self.catalog.as_ref()
     }
 
-    /// Returns the names of its files on this node.
     pub fn names_here(&self) -> BTreeSet<String> {
         let mut here = BTreeSet::new();
         files_below(&self.dir, ".", &mut here);
         here.iter().filter_map(|name| name.strip_prefix("./")).map(String::from).collect()
     }
 
-    /// Tells whether it has the content of `name`, on this node or on another.
     pub fn has(&self, name: &str) -> bool {
         self.is_elsewhere(name) || self.dir.join(name).symlink_metadata().is_ok()
     }
@@ -98,7 +86,6 @@ impl Layer {
         is_told || self.dir.join(name).symlink_metadata().is_ok()
     }
 
-    /// Tells whether another node has it.
     pub fn is_elsewhere(&self, name: &str) -> bool {
         self.known(name).remote.is_some()
     }
@@ -109,12 +96,10 @@ impl Layer {
         self.is_elsewhere(name) || is_copy()
     }
 
-    /// Tells whether the current content of `name` is on the PFS.
     pub fn is_on_prefix(&self, name: &str) -> bool {
         self.known(name).on_prefix
     }
 
-    /// Returns what is known of `name`.
     pub fn known(&self, name: &str) -> KnownName {
         let (remote, on_prefix) = (self.remote.get(name), self.on_prefix.get(name));
         let mut known = KnownName::default();
@@ -129,7 +114,6 @@ impl Layer {
         }
     }
 
-    /// Returns what is known of each file in the directory `dir` and below.
     pub fn known_below(&self, dir: &str) -> BTreeMap<String, KnownName> {
         let mut all: BTreeMap<String, KnownName> = BTreeMap::new();
         if let Some(catalog) = &self.catalog {
@@ -167,12 +151,10 @@ impl Layer {
         self.remote.insert(remote.meta.name.clone(), Some(remote));
     }
 
-    /// Notes that no other node has it.
     pub fn drop_elsewhere(&mut self, name: &str) {
         self.remote.insert(name.to_string(), None);
     }
 
-    /// Notes whether the current content of `name` is on the PFS.
     pub fn set_on_prefix(&mut self, name: &str, on_prefix: bool) {
         self.on_prefix.insert(name.to_string(), on_prefix);
     }
@@ -203,7 +185,6 @@ fn is_below(dir: &str, name: &str) -> bool {
     dir.is_empty() || name.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Adds the names of all files in `dir` below `top`.
 pub(super) fn files_below(top: &Path, dir: &str, names: &mut BTreeSet<String>) {
     let Ok(entries) = top.join(dir).read_dir() else { return };
     for entry in entries.flatten() {

@@ -8,17 +8,14 @@ use super::answer::Entry;
 use super::view::View;
 use crate::namespace::names::{is_ours, parent};
 
-/// A name that is not just on the PFS.
 struct Shown {
-    /// What stat says is its number.
     ino: u64,
     /// It stands for its file even if the PFS has one, too.
     over: bool,
 }
 
-/// Returns what a listing of the directory `dir` (relative to `prefix`, empty for the prefix
-/// itself) shows beyond, or hides from, what the PFS has. Directories are real, so layers add files
-/// only.
+/// Returns what a listing of the directory (relative to `prefix`, empty for the prefix itself)
+/// shows beyond, or hides from, what the PFS has. Directories are real, so layers add files only.
 pub fn entries(view: &View, prefix: &Path, dir: &str) -> Vec<Entry> {
     let mut shown = shown_in(view, dir);
     let mut out = Vec::new();
@@ -79,7 +76,6 @@ fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_string() } else { format!("{dir}/{name}") }
 }
 
-/// The last part of `name` if it lies in `dir`.
 fn child_of(dir: &str, name: &str) -> Option<String> {
     (parent(name) == dir).then(|| name.rsplit('/').next().unwrap_or(name).to_string())
 }

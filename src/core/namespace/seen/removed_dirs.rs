@@ -5,23 +5,20 @@ use super::view::View;
 use crate::namespace::told::notices::Notice;
 
 impl View {
-    /// Notes that the program removed the directory `name`, in which files wait for their real
-    /// deletion.
     pub fn remove_dir(&mut self, name: &str) {
         self.gone.insert(name.to_string());
         self.far.changed = true;
         self.news.push(Notice::DirGone(name.to_string()));
     }
 
-    /// Tells whether `name` is such a directory, or a hidden one.
     pub fn is_removed_dir(&self, name: &str) -> bool {
         self.gone.contains(name)
             || self.gone_by.has(name)
             || self.hidden_dirs.get(name).is_some_and(HiddenDir::is_as_it_was)
     }
 
-    /// Notes that the directory `name` is about to be removed for real. What waits for its deletion
-    /// below it may be flushed before.
+    /// Notes that the directory is about to be removed for real. What waits for its deletion below
+    /// it may be flushed before.
     pub fn note_rmdir(&mut self, name: &str) {
         let below = |one: &str| one.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
         if self.deleted().any(below) {
@@ -34,13 +31,12 @@ impl View {
         self.flushed_back.iter().map(String::as_str)
     }
 
-    /// Gives all removed directories that files still keep, innermost last.
+    /// Gives removed directories that files still keep, innermost last.
     pub fn removed_dirs(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.gone.iter().map(String::as_str)
     }
 
-    /// Notes that the directory is there again, or really gone. Returns whether it was a hidden
-    /// one.
+    /// Tells whether the directory, which is there again or really gone, was a hidden one.
     pub fn settle_dir(&mut self, name: &str) -> bool {
         if self.gone.remove(name) || self.gone_by.has(name) {
             self.gone_by.forget(name);

@@ -11,16 +11,13 @@ use super::target::may_create;
 use super::view::View;
 use crate::namespace::names::{parent, relative};
 
-/// The names below the prefix of a call that has two; `None` for a path elsewhere.
+/// The names of a call that has two; `None` for a path that is not below the prefix.
 #[derive(Debug, Clone, Copy)]
 pub struct OldAndNew<'a> {
-    /// The old one.
     pub from: Option<&'a str>,
-    /// The new one.
     pub to: Option<&'a str>,
 }
 
-/// Returns what unlink(2) says before anything is done.
 pub fn unlink_rules(view: &View, name: &str, path: &Path) -> Option<Answer> {
     match view.place(name) {
         Place::Deleted => Some(Answer::Fail(libc::ENOENT)),
@@ -32,8 +29,6 @@ pub fn unlink_rules(view: &View, name: &str, path: &Path) -> Option<Answer> {
     }
 }
 
-/// Returns what rename(2) says before anything is done: a source that is missing, a target that is
-/// a directory or lies in none, two names of one file.
 pub fn rename_rules(view: &View, from: &Path, to: &Path, names: OldAndNew<'_>) -> Option<Answer> {
     match names.from.map_or(Place::Prefix, |name| view.place(name)) {
         Place::Deleted => return Some(Answer::Fail(libc::ENOENT)),
@@ -61,7 +56,6 @@ pub fn rename_rules(view: &View, from: &Path, to: &Path, names: OldAndNew<'_>) -
     (moves_link && on_prefix).then_some(Answer::PASS)
 }
 
-/// Returns what link(2) says before anything is done.
 pub fn link_rules(
     view: &View,
     OldAndNew { from: old, to: new }: OldAndNew<'_>,
@@ -86,7 +80,7 @@ pub fn link_rules(
     taken.then_some(Answer::Fail(libc::EEXIST))
 }
 
-/// Returns what rmdir(2) says, if it is not for us to remove the directory.
+/// Returns `None` if it is for us to remove the directory.
 pub fn rmdir_rules(view: &mut View, prefix: &Path, name: &str) -> Option<Answer> {
     if view.is_removed_dir(name) {
         return Some(Answer::Fail(libc::ENOENT));
@@ -128,7 +122,6 @@ pub fn dir_rename_rules(view: &View, prefix: &Path, from: &str, to: &Path) -> Op
     }
 }
 
-/// Tells whether these are two names of one file.
 fn same_file(one: &Path, other: &Path) -> bool {
     let found = [one, other].map(|path| path.symlink_metadata().map(|it| (it.dev(), it.ino())));
     matches!(&found, [Ok(one), Ok(other)] if one == other)

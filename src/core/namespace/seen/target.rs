@@ -1,4 +1,4 @@
-//! Files of a dataset on this node: made so that a later open with the program's own flags behaves
+//! Files of a dataset on this node, made so that a later open with the program's own flags behaves
 //! as it would on the PFS.
 
 use std::fs;
@@ -15,38 +15,29 @@ use crate::system::{Attributes, clear_acl, copy_default_acl, is_denied, set_user
 /// What lies at a path on the PFS, as far as a write-open cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnPrefix {
-    /// Nothing.
     Absent,
-    /// A plain file with these permission bits.
     File {
-        /// Permission bits.
         mode: u32,
     },
-    /// Something that we leave alone: a link, a directory, a device, a file with several names, or
-    /// one that cannot be looked at.
+    /// A link, a directory, a device, a file with several names, or one that cannot be looked at.
     Other,
 }
 
-/// What an open for writing found.
 pub struct FoundTarget {
-    /// Where it is seen.
     pub place: Place,
-    /// What the PFS has.
     pub on_prefix: OnPrefix,
-    /// The program sees a file.
     pub exists: bool,
 }
 
 impl FoundTarget {
     /// Tells whether its rights forbid an open for writing. To change them, its owner or its times
     /// needs no right to write.
-    #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(&self.place, Place::Cached(_, here) | Place::Private(here) if is_denied(here))
     }
 }
 
-/// Looks at `path` without following links.
+/// Does not follow links.
 pub fn on_prefix(path: &Path) -> OnPrefix {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() && found.nlink() == 1 => {
@@ -58,16 +49,11 @@ pub fn on_prefix(path: &Path) -> OnPrefix {
     }
 }
 
-/// Tells whether the program may make a file in the directory that `path` lies in.
 pub fn may_create(path: &Path) -> bool {
     let Some(parent) = path.parent() else { return false };
     crate::system::may_write(parent)
 }
 
-/// Makes the directories that `name` needs below `dir`.
-///
-/// # Errors
-/// The file system refuses.
 pub fn make_parents(dir: &Path, name: &str) -> Result<()> {
     let Some(parent) = dir.join(name).parent().map(Path::to_path_buf) else { return Ok(()) };
     fs::DirBuilder::new()
@@ -77,16 +63,13 @@ pub fn make_parents(dir: &Path, name: &str) -> Result<()> {
         .map_err(|e| Error::io("cannot create the directory", &parent, e))
 }
 
-/// Bits of a directory that has come to be, and not to its default ACL: the sticky one means
-/// nothing where all files are of one user.
+/// Marks a directory that waits for its default ACL: the sticky bit means nothing where all files
+/// are of one user.
 const WAITS_FOR_ACL: u32 = 0o1000;
 
-/// Makes the directories that `name` needs below `dir` so that a file which the program makes there
-/// gets the rights that it would have below `prefix`. Ranks of a node do that at the same time:
-/// whoever finds a directory that still waits for its ACL gives it by himself.
-///
-/// # Errors
-/// The file system refuses, or has no default ACLs where the prefix has one.
+/// Makes the directories that `name` needs below `dir`, so that a file made there gets the rights
+/// that it would have below `prefix`. Ranks of a node do that at the same time: whoever finds a
+/// directory that waits for its ACL gives it by himself.
 pub fn make_parents_like(prefix: &Path, dir: &Path, name: &str) -> Result<()> {
     let (place, like) = (dir.join(name), prefix.join(name));
     let (Some(place), Some(like)) = (place.parent(), like.parent()) else { return Ok(()) };
@@ -116,10 +99,6 @@ pub fn make_parents_like(prefix: &Path, dir: &Path, name: &str) -> Result<()> {
     fs::set_permissions(place, fs::Permissions::from_mode(0o700)).map_err(failed)
 }
 
-/// Makes an empty file with the permission bits and the attributes of the one that it stands for.
-///
-/// # Errors
-/// The file system refuses.
 pub fn make_empty(path: &Path, mode: u32, attributes: &Attributes) -> Result<()> {
     let make = || {
         let file = fs::OpenOptions::new()
@@ -136,27 +115,13 @@ pub fn make_empty(path: &Path, mode: u32, attributes: &Attributes) -> Result<()>
 }
 
 /// Copies content, permission bits and times.
-///
-/// # Errors
-/// The file cannot be read, or the store is full.
 pub fn copy_up(from: &Path, to: &Path) -> Result<()> {
     let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
     copy_file(from, to, options).map(drop)
 }
 
-/// Moves a file that nobody has open, to another file system if need be.
-///
-/// # Errors
-/// The file system refuses, or is full.
-pub fn move_to(from: &Path, to: &Path) -> Result<()> {
-    move_to_unless(false, from, to)
-}
-
-/// Moves a file as [`move_to`] does; an `open` one cannot leave its file system, its descriptors
-/// would stay behind.
-///
-/// # Errors
-/// See [`move_to`].
+/// Moves a file, to another file system if need be. An `open` one cannot leave its file system: its
+/// descriptors would stay behind.
 pub fn move_to_unless(open: bool, from: &Path, to: &Path) -> Result<()> {
     match fs::rename(from, to) {
         Err(e) if e.kind() == ErrorKind::CrossesDevices && !open => {
@@ -167,12 +132,8 @@ pub fn move_to_unless(open: bool, from: &Path, to: &Path) -> Result<()> {
     }
 }
 
-/// Moves a file as [`move_to_unless`] does; with `keep`, what lies at `from` stays there, and `to`
-/// is a copy. Where it is `open` to be written, its descriptors go along to `to`, and the copy is
-/// what stays.
-///
-/// # Errors
-/// See [`move_to`]; `from` is as it was.
+/// Moves a file as [`move_to_unless`] does; with `keep`, a copy stays at `from`, and what is `open`
+/// goes along to `to`. After a failure `from` is as it was.
 pub fn move_and_keep(open: bool, keep: bool, from: &Path, to: &Path) -> Result<()> {
     if !keep {
         return move_to_unless(open, from, to);
@@ -197,10 +158,6 @@ pub fn move_and_keep(open: bool, keep: bool, from: &Path, to: &Path) -> Result<(
     moved
 }
 
-/// Removes a file; one that is not there is no error.
-///
-/// # Errors
-/// The file system refuses.
 pub fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io("cannot delete", path, e)),
@@ -208,11 +165,7 @@ pub fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes a copy of `origin` in `folder`, under `name`. Returns where; nothing is left of one that
-/// fails.
-///
-/// # Errors
-/// What the copy met.
+/// Returns the copy; nothing is left of one that fails.
 pub fn copy_into(folder: &Path, name: &str, origin: &Path) -> Result<PathBuf> {
     let copy = folder.join(name);
     let made = make_parents(folder, name).and_then(|()| copy_up(origin, &copy));
@@ -222,15 +175,15 @@ pub fn copy_into(folder: &Path, name: &str, origin: &Path) -> Result<PathBuf> {
     made.map(|()| copy)
 }
 
-/// A file as it was when the program deleted it; the prefix has it until its deletion is real.
-/// It is known again by more than its name, which a rank of another node may give to another file
-/// meanwhile (it moves a directory there, say).
+/// A file as it was when the program deleted it; the prefix has it until its deletion is real. It
+/// is known by more than its name, which a rank of another node may give to another file meanwhile
+/// (it moves a directory there, say).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doomed {
-    /// Device and inode of the file on the prefix, and how it looks: a new file may get the inode
-    /// of one that has gone.
+    /// Device and inode on the prefix, and how the file looks: a new file may get the inode of one
+    /// that has gone.
     there: Option<(u64, u64, Stamped)>,
-    /// Size and time of the cached file, which a flush may yet bring there: it keeps both.
+    /// The cached file, which a flush may yet bring there, with its size and time.
     cached: Option<Stamped>,
 }
 
@@ -238,7 +191,6 @@ pub struct Doomed {
 type Stamped = (u64, i64, i64);
 
 impl Doomed {
-    /// Notes the file at `path` on the prefix, and that in the cache, if it has one.
     pub fn of(path: &Path, cached: Option<&Path>) -> Doomed {
         let found = path.symlink_metadata().ok();
         let here = cached.and_then(|here| here.metadata().ok());
@@ -248,7 +200,7 @@ impl Doomed {
         }
     }
 
-    /// Tells whether that is what is at `path` now. One of which nothing was known is taken for it.
+    /// Takes a file of which nothing was known for the one at `path`.
     pub fn is_at(&self, path: &Path) -> bool {
         let Ok(found) = path.symlink_metadata() else { return true };
         (self.there.is_none() && self.cached.is_none())

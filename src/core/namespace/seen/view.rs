@@ -1,7 +1,6 @@
-//! The state of the name space of one rank, and where a name is.
-//!
-//! A layer is a cached dataset; newer layers hide older ones. Files of ranks on this node are found
-//! by stat in the layer's directory, those of other nodes in the layer's catalog.
+//! The name space of one rank, and where a name is. A layer is a cached dataset; newer layers hide
+//! older ones. Files of ranks on this node are found by stat in the layer's directory, those of
+//! other nodes in the layer's catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,54 +15,44 @@ use crate::namespace::told::by_others::ByOthers;
 use crate::namespace::told::far_news::FarNews;
 use crate::namespace::told::notices::Notice;
 
-/// The name space of one rank.
 #[derive(Debug, Default)]
 pub struct View {
     pub(super) prefix: PathBuf,
-    /// Oldest first.
     pub(super) layers: Vec<Layer>,
     pub(super) deleted: BTreeSet<String>,
-    /// Files under temporary names, seen by this rank only, and where they are.
     private: BTreeMap<String, PathBuf>,
     /// Directories that the program removed, kept by files that wait for their real deletion.
     pub(super) gone: BTreeSet<String>,
-    /// Directories that are removed for real, and that the flush of a file that waits for its
-    /// deletion would bring back.
+    /// Directories that are really removed, and that the flush of a file below them would bring
+    /// back.
     pub(super) flushed_back: BTreeSet<String>,
     pub(super) evicted_names: BTreeMap<String, StatAttributes>,
     /// Files on the PFS that the program is not to find: damaged, or newer than it shall see.
     pub(super) hidden: BTreeSet<String>,
     pub(super) hidden_dirs: BTreeMap<String, HiddenDir>,
-    /// What other ranks have deleted, as they tell: files, directories.
+    /// Files and directories that other ranks have deleted, as they tell.
     pub(super) deleted_by: ByOthers,
     pub(super) gone_by: ByOthers,
-    /// The program has deleted something since this was asked last.
     thrown_away: bool,
-    /// What the other ranks of the node are to be told.
     pub(super) news: Vec<Notice>,
-    /// What other nodes are to be told.
     pub(super) far: FarNews,
     /// Files that are what the PFS has, whatever a layer holds.
     left_alone: BTreeSet<String>,
 }
 
 impl View {
-    /// Makes a view of what is below the directory `prefix`, and of nothing else yet.
     pub fn of(prefix: PathBuf) -> View {
         View { prefix, ..View::default() }
     }
 
-    /// Gives the layers, oldest first.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
 
-    /// Finds the layer of `key`.
     pub fn layer(&self, key: &DatasetKey) -> Option<&Layer> {
         self.layers.iter().find(|layer| layer.key == *key)
     }
 
-    /// Finds the layer of `key`, to change it.
     pub fn layer_mut(&mut self, key: &DatasetKey) -> Option<&mut Layer> {
         self.layers.iter_mut().find(|layer| layer.key == *key)
     }
@@ -76,7 +65,6 @@ impl View {
         }
     }
 
-    /// Notes that a dataset has begun on this rank.
     pub fn begin(&mut self, layer: Layer) {
         self.news.push(Notice::Begun(layer.key.clone(), layer.dir.clone()));
         match self.layer_mut(&layer.key) {
@@ -85,13 +73,11 @@ impl View {
         }
     }
 
-    /// Takes a layer away.
     pub fn remove(&mut self, key: &DatasetKey) -> Option<Layer> {
         let position = self.layers.iter().position(|layer| layer.key == *key)?;
         Some(self.layers.remove(position))
     }
 
-    /// Takes away the layers of a series without a captured id, but for those to be kept.
     pub fn remove_floating(&mut self, series: usize, keep: impl Fn(&DatasetKey) -> bool) {
         self.layers.retain(|layer| {
             let floats = layer.key.series == series && layer.key.id.is_empty();
@@ -99,7 +85,6 @@ impl View {
         });
     }
 
-    /// Finds where `name` is.
     pub fn place(&self, name: &str) -> Place {
         if let Some(path) = self.private.get(name) {
             return Place::Private(path.clone());
@@ -134,8 +119,8 @@ impl View {
         }
     }
 
-    /// Finds the cached dataset that has the newest content of `name`, if it has it in cache. One
-    /// that a flush has brought to the PFS for this rank counts.
+    /// Finds the dataset that has the newest content of `name` in cache. One that a flush has
+    /// brought to the PFS for this rank counts.
     pub fn cached_in(&self, name: &str) -> Option<&DatasetKey> {
         let mut layers = self.layers.iter().rev().filter(|layer| !layer.hidden);
         let newest = layers.find(|layer| layer.knows(name))?;
@@ -144,7 +129,6 @@ impl View {
         cached.then_some(&newest.key)
     }
 
-    /// Tells whether some dataset has the file, in the cache or on the PFS.
     pub fn is_in_a_layer(&self, name: &str) -> bool {
         self.layers.iter().any(|layer| layer.knows(name))
     }
@@ -165,7 +149,6 @@ impl View {
         })
     }
 
-    /// Tells the ranks that have an older one that the PFS has the newest content of `name`.
     pub fn tell_on_prefix(&mut self, name: &str) {
         if self.layers.iter().any(|layer| layer.has(name)) {
             self.news.push(Notice::OnPrefix(name.to_string()));
@@ -174,7 +157,6 @@ impl View {
         }
     }
 
-    /// Notes that the PFS has the newest content of `name`.
     pub fn moved_to_prefix(&mut self, name: &str) {
         for layer in self.layers.iter_mut().filter(|layer| layer.has(name)) {
             layer.drop_elsewhere(name);
@@ -182,7 +164,6 @@ impl View {
         }
     }
 
-    /// Returns all files that some layer has, on this node or on another.
     pub fn names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for layer in self.layers.iter().filter(|layer| !layer.hidden) {
@@ -192,8 +173,8 @@ impl View {
         names
     }
 
-    /// Returns all files below the directory `dir` that are not just on the PFS: cached ones, those
-    /// of other nodes, and names that stand for something else than what the PFS has.
+    /// Returns what is not just on the PFS below `dir`: cached files, those of other nodes, and
+    /// names that stand for something else than what the PFS has.
     pub fn names_below(&self, dir: &str) -> BTreeSet<String> {
         let below = format!("{dir}/");
         let mut names = BTreeSet::new();
@@ -209,42 +190,34 @@ impl View {
         names
     }
 
-    /// Leaves `name` to the PFS from now on, or to a private file.
     pub fn leave_alone(&mut self, name: &str) {
         self.left_alone.insert(name.to_string());
     }
 
-    /// Lets `name` belong to a dataset again.
     pub fn take_back(&mut self, name: &str) {
         self.left_alone.remove(name);
     }
 
-    /// Tells whether `name` is left to the PFS.
     pub fn is_left_alone(&self, name: &str) -> bool {
         self.left_alone.contains(name)
     }
 
-    /// Notes that `name` is a temporary one, and that its file is at `path`.
     pub fn put_private(&mut self, name: &str, path: PathBuf) {
         self.private.insert(name.to_string(), path);
     }
 
-    /// Forgets the temporary name, which is gone. Returns where its file is.
     pub fn take_private(&mut self, name: &str) -> Option<PathBuf> {
         self.private.remove(name)
     }
 
-    /// Gives all temporary names.
     pub fn private_names(&self) -> impl Iterator<Item = &str> {
         self.private.keys().map(String::as_str)
     }
 
-    /// Gives all temporary names, and where their files are.
     pub fn private(&self) -> impl Iterator<Item = (&str, &PathBuf)> {
         self.private.iter().map(|(name, path)| (name.as_str(), path))
     }
 
-    /// Tells whether `name` is a temporary one.
     pub fn is_private(&self, name: &str) -> bool {
         self.private.contains_key(name)
     }
@@ -259,7 +232,6 @@ impl View {
             || self.evicted_names.contains_key(name)
     }
 
-    /// Takes `name`, which the program deleted, out of the view, and tells the other ranks.
     pub fn delete(&mut self, name: &str) {
         // An evicted name stands for nothing, but some layer may have an older file of its name.
         if !self.lay(name) || self.layers.iter().any(|layer| layer.has(name)) {
@@ -270,7 +242,7 @@ impl View {
         self.news.push(Notice::Deleted(name.to_string()));
     }
 
-    /// Removes the evicted file `name`. Returns whether there was one.
+    /// Removes an evicted file; tells whether there was one.
     pub fn lay(&mut self, name: &str) -> bool {
         let laid = self.evicted_names.remove(name).is_some();
         if laid {
@@ -285,7 +257,6 @@ impl View {
         std::mem::take(&mut self.thrown_away)
     }
 
-    /// Notes that the program made `name` again, and tells the other ranks of the node.
     pub fn revive(&mut self, name: &str) {
         self.made(name);
         self.news.push(Notice::Made(name.to_string()));
@@ -298,24 +269,18 @@ impl View {
         self.forget_others(name);
     }
 
-    /// Forgets other ranks' deletions of `name`, which are not to count: this rank takes them as
-    /// its own, or the file is there again.
     pub fn forget_others(&mut self, name: &str) {
         self.deleted_by.forget(name);
     }
 
-    /// Hides the file `name` of the PFS from the program.
     pub fn hide(&mut self, name: &str) {
         self.hidden.insert(name.to_string());
     }
 
-    /// Ends the hiding of that name, since a newer file has come.
     pub fn unhide(&mut self, name: &str) {
         self.hidden.remove(name);
     }
 
-    /// Shows everybody's files of the dataset `key`, which are known now, and newer than what is
-    /// hidden.
     pub fn show(&mut self, key: &DatasetKey, catalog: &NodeCatalog) {
         self.hidden.retain(|name| catalog.named(name).is_empty());
         if let Some(layer) = self.layer_mut(key) {
@@ -323,25 +288,22 @@ impl View {
         }
     }
 
-    /// Hides the directory `name` of the PFS from the program.
     pub fn hide_dir(&mut self, name: &str, dir: HiddenDir) {
         self.hidden_dirs.insert(name.to_string(), dir);
     }
 
-    /// Tells whether what the PFS has under `name` is not to be seen.
     pub fn is_absent(&self, name: &str) -> bool {
         self.is_deleted(name)
             || self.deleted_by.has(name)
             || (self.hidden.contains(name) && self.place(name) == Place::Deleted)
     }
 
-    /// Gives the names whose real deletion is pending.
     pub fn deleted(&self) -> impl Iterator<Item = &str> {
         self.deleted.iter().map(String::as_str)
     }
 
-    /// Settles what hangs on the layer `key`, which is about to go: a deletion that only hid its
-    /// copy of `name` is real then.
+    /// Settles a deletion that only hid the copy of `name` in the layer `key`, which is about to
+    /// go.
     pub fn settle_in(&mut self, key: &DatasetKey, name: &str) {
         if !self.deleted.contains(name) {
             return;
@@ -353,7 +315,6 @@ impl View {
         }
     }
 
-    /// Forgets a deletion that has become real.
     pub fn settle(&mut self, name: &str) {
         if self.deleted.remove(name) {
             self.far.changed = true;
@@ -361,7 +322,6 @@ impl View {
         }
     }
 
-    /// Tells whether `name` was deleted by the program and not made again.
     pub fn is_deleted(&self, name: &str) -> bool {
         self.deleted.contains(name)
     }

@@ -1,40 +1,33 @@
-//! Names that other ranks have told of.
+//! Names with the ranks that have told of them.
 
 use std::collections::BTreeSet;
 
-/// Names with the ranks that have told of them.
 #[derive(Debug, Default)]
 pub struct ByOthers(BTreeSet<(String, usize)>);
 
 impl ByOthers {
-    /// Notes that `rank` tells of `name`.
     pub fn insert(&mut self, name: &str, rank: usize) {
         self.0.insert((name.to_string(), rank));
     }
 
-    /// Notes that `rank` takes that back.
     pub fn remove(&mut self, name: &str, rank: usize) {
         self.0.remove(&(name.to_string(), rank));
     }
 
-    /// Keeps only the words of ranks for which `keep` holds.
     pub fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         self.0.retain(|(_, rank)| keep(*rank));
     }
 
-    /// Forgets everybody's word about `name`.
     pub fn forget(&mut self, name: &str) {
         while let Some(first) = self.first(name) {
             self.0.remove(&first);
         }
     }
 
-    /// Tells whether any rank has told of `name`.
     pub fn has(&self, name: &str) -> bool {
         !self.0.is_empty() && self.first(name).is_some()
     }
 
-    /// Gives all names, some of them several times.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.0.iter().map(|(name, _)| name)
     }

@@ -7,15 +7,12 @@ use crate::kvtree::KvTree;
 use crate::machine::DatasetKey;
 use crate::records::FileMeta;
 
-/// Files by name.
 pub type FarFiles = BTreeMap<String, FileMeta>;
 
-/// What this rank has told the others.
 #[derive(Debug, Default)]
 pub struct ToldElsewhere {
-    /// Files of each dataset that is not sealed.
+    /// Of each dataset that is not sealed.
     pub files: BTreeMap<DatasetKey, FarFiles>,
-    /// Names that the program has deleted.
     pub deleted: BTreeSet<String>,
 }
 
@@ -46,12 +43,10 @@ impl ToldElsewhere {
 pub struct FarMessage(pub KvTree);
 
 impl FarMessage {
-    /// Packs it as bytes; none where there is nothing to tell.
     pub fn to_bytes(&self) -> Vec<u8> {
         if self.0.is_empty() { Vec::new() } else { self.0.encode() }
     }
 
-    /// Reads what [`FarMessage::to_bytes`] has packed; `None` for anything else.
     pub fn from_bytes(bytes: &[u8]) -> Option<FarMessage> {
         match bytes.is_empty() {
             true => Some(FarMessage(KvTree::new())),
@@ -66,7 +61,6 @@ impl FarMessage {
         }
     }
 
-    /// Adds a directory that was renamed.
     pub fn moved(&mut self, one: &Move) {
         let tree = self.0.child_mut("MOVED").child_mut(one.number);
         tree.set_value("FROM", &one.from);
@@ -74,17 +68,14 @@ impl FarMessage {
         tree.set_flag("LANDED", one.landed);
     }
 
-    /// Adds a template of `series` that was learned from renames.
     pub fn learned(&mut self, series: usize, template: &str) {
         self.0.child_mut("LEARNED").child_mut(series).child_mut(template);
     }
 
-    /// Tells whether there is anything of directories in it.
     pub fn tells_moves(&self) -> bool {
         self.0.contains("MOVED") || self.0.contains("LEARNED")
     }
 
-    /// Returns the directories that have moved, in their order.
     pub fn moves(&self) -> Vec<Move> {
         let of = |(number, tree): (&str, &KvTree)| {
             Some(Move {
@@ -99,7 +90,6 @@ impl FarMessage {
         moves
     }
 
-    /// Gives the names of a kind.
     pub fn named<'a>(&'a self, kind: &str) -> impl Iterator<Item = String> + use<'a> {
         self.0.child(kind).keys().map(str::to_string)
     }

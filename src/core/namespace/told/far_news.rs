@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-/// What ranks of other nodes are to be told, beside files of datasets in progress.
 #[derive(Debug, Default)]
 pub struct FarNews {
     /// Something here, or what waits for its real deletion.

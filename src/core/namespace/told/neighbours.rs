@@ -1,5 +1,4 @@
-//! What the ranks of a node tell one another of names: a log in shared memory, and what a rank has
-//! heard there.
+//! A log in shared memory, in which the ranks of a node tell one another of names.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -12,27 +11,22 @@ use crate::files::remove_file_if_there;
 use crate::log;
 use crate::system::{SharedLog, Telling};
 
-/// The file's name in the control directory; it is there while the ranks start only.
+/// The file's name in the control directory; it is there only while the ranks start.
 const FILE: &str = "names";
 
-/// What this rank tells and hears.
 #[derive(Default)]
 pub struct Neighbours {
     pub(crate) log: OnceLock<SharedLog>,
-    /// Ranks of this node.
     ranks: OnceLock<Vec<usize>>,
     /// Heard up to here. Changed with the state locked.
     pub(crate) place: AtomicU64,
-    /// Without a log: what [`Neighbours::turns`] returns.
+    /// Stands in for the count of the log.
     own_turns: AtomicU64,
 }
 
 impl Neighbours {
-    /// Opens the log of this launch for the `ranks` of this node. Collective over `node`. Without
-    /// one, what others do is seen when it is agreed on.
-    ///
-    /// # Errors
-    /// Communication failed.
+    /// Opens the log of this launch for the `ranks` of this node. Collective over `node`. Without a
+    /// log, what others do is seen when it is agreed on.
     pub fn meet(&self, control_dir: &Path, node: &dyn Comm, ranks: &[usize]) -> Result<()> {
         if ranks.len() < 2 {
             return Ok(());
@@ -54,26 +48,24 @@ impl Neighbours {
         Ok(())
     }
 
-    /// Returns the ranks of this node, unless it has one only.
     pub fn ranks(&self) -> &[usize] {
         self.ranks.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Counts the turns that ranks of this node have taken: who finds nothing under a name while
-    /// this grows has looked at something that was about to change.
+    /// Counts the turns of this node's ranks: who finds nothing under a name while this grows has
+    /// looked at something that was about to change.
     pub fn turns(&self) -> &AtomicU64 {
         self.log.get().map_or(&self.own_turns, SharedLog::count)
     }
 
-    /// Tells the others that `rank`, this one, is about to write a file, or takes a turn. `false`:
-    /// it has not heard all, and they have not, either.
+    /// Tells the others that this `rank` is about to write a file, or takes a turn. `false`: it has
+    /// not heard all, and they have not, either.
     pub fn announce(&self, told: &Notice, rank: usize) -> bool {
         let Some(log) = self.log.get() else { return true };
         // One too long waits for the agreement.
         log.tell_at(self.place.load(Ordering::Relaxed), &told.to_bytes(rank)) != Telling::Late
     }
 
-    /// Tells the others what `rank`, this one, has done.
     pub fn tell(&self, told: &[Notice], rank: usize) {
         if let Some(log) = self.log.get() {
             for told in told {
@@ -87,12 +79,10 @@ fn make(path: &Path) -> bool {
     remove_file_if_there(path).is_ok() && SharedLog::create(path).is_ok()
 }
 
-/// What has just been heard.
 #[derive(Debug, Default)]
 pub struct NodeNews {
-    /// Files that others have made, or begun to write, and who.
+    /// Files that others have made, or begun to write.
     pub written: Vec<(String, usize)>,
-    /// And more than that.
     pub missed: bool,
 }
 
@@ -102,7 +92,6 @@ impl NodeNews {
         self.missed || self.writer_of(name).is_some()
     }
 
-    /// Tells which rank that is, if it is known.
     pub fn writer_of(&self, name: &str) -> Option<usize> {
         let mut writers = self.written.iter();
         writers.find(|(one, _)| one == name).map(|(_, rank)| *rank)
@@ -112,11 +101,9 @@ impl NodeNews {
 /// A name that another rank of the node has claimed, until it says what has come of it.
 #[derive(Debug)]
 pub struct Claimed {
-    /// What it is.
     pub claim: WriteClaim,
     /// It counts as done here: what the rank will say is known.
     pub honoured: bool,
-    /// It has said something.
     pub heard: bool,
 }
 

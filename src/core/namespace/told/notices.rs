@@ -1,6 +1,6 @@
-//! What ranks tell one another about names, so that those of a node see at once what another does,
-//! the others from the next agreement on (docs/internals/names.md). It changes what is seen,
-//! nothing else: what becomes of the files is agreed on at the next sync point.
+//! What ranks tell one another about names: those of a node see at once what another does, the
+//! others from the next agreement on (docs/internals/names.md). It changes only what is seen; what
+//! becomes of the files is agreed on at the next sync point.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,18 +12,15 @@ use crate::machine::DatasetKey;
 /// A directory that got its final name, with all that is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Move {
-    /// Counts those of the rank that renamed it.
+    /// Counts the moves of the rank that renamed it.
     pub number: u64,
-    /// What it was called.
     pub from: String,
-    /// What it is called.
     pub to: String,
     /// The PFS has files of it.
     pub landed: bool,
 }
 
 impl Move {
-    /// Tells what a file is called that was called `name`, if it has moved.
     pub fn new_name(&self, name: &str) -> Option<String> {
         let rest = name.strip_prefix(&self.from).filter(|rest| rest.starts_with('/'))?;
         Some(format!("{}{rest}", self.to))
@@ -33,42 +30,37 @@ impl Move {
 /// A file that a rank is about to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteClaim {
-    /// The file.
     pub name: String,
-    /// The PFS has its newest content then.
+    /// The PFS will have its newest content.
     pub on_prefix: bool,
-    /// Before, what lies here gets the file's name, there. Whoever cannot go on without it does
-    /// it, since the rank may be stopped.
+    /// First, the file at this path gets the other name. Whoever cannot go on without that does it,
+    /// since the rank may be stopped.
     pub rename: Option<(PathBuf, PathBuf)>,
 }
 
-/// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// A dataset has begun, its files lie in this directory of the node.
+    /// A dataset has begun, with its directory on the node.
     Begun(DatasetKey, PathBuf),
-    /// A file is deleted; what is left of it waits for its real deletion.
+    /// What is left of the file waits for its real deletion.
     Deleted(String),
-    /// That deletion is real, or was another's.
+    /// The deletion is real, or was another's.
     Settled(String),
     /// A file is there (again).
     Made(String),
-    /// The PFS has the newest content of a file.
     OnPrefix(String),
     /// A directory is removed, and waits for the deletion of what is in it.
     DirGone(String),
-    /// It is there again, or really gone.
+    /// The directory is there again, or really gone.
     DirSettled(String),
-    /// A directory has moved.
     Moved(Move),
     /// The rank is about to write a file: what that means follows.
     Claimed(WriteClaim),
-    /// Nothing more follows; nothing at all, if it has failed.
+    /// Nothing more follows; nothing at all, if the write has failed.
     Unclaimed(String),
     /// The rank changes what these names lead to, and what is below them: nobody looks there until
-    /// it is done.
+    /// the turn is over.
     Turn(Vec<String>),
-    /// It is done, and told.
     TurnOver,
     /// The newest content of a file is in the cache again, not on the PFS.
     Cached(String),
@@ -77,7 +69,6 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Gives the notice as a message from `rank`.
     pub fn to_bytes(&self, rank: usize) -> Vec<u8> {
         let mut out = Writer::new();
         out.word(rank as u64);
@@ -112,7 +103,7 @@ impl Notice {
         out.take()
     }
 
-    /// Reads rank and change from such a message. Total.
+    /// Takes any bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<(usize, Notice)> {
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
         let mut from = Reader::new(bytes);

@@ -1,24 +1,20 @@
-//! Turns: what another rank of the node does to names, this one sees as one step, since it looks at
-//! none of them meanwhile.
+//! Turns: what another rank of the node does to names is one step for this one, which looks at none
+//! of them meanwhile.
 
 use std::collections::BTreeMap;
 
-/// The names that ranks are changing.
 #[derive(Debug, Default)]
 pub struct Turns(BTreeMap<usize, Vec<String>>);
 
 impl Turns {
-    /// Notes that `rank` changes `names`, and what is below them.
     pub fn begin(&mut self, rank: usize, names: Vec<String>) {
         self.0.insert(rank, names);
     }
 
-    /// Notes that `rank` has done so, or is not waited for any longer.
     pub fn end(&mut self, rank: usize) {
         self.0.remove(&rank);
     }
 
-    /// Forgets all: some of what was told was missed.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -2,12 +2,11 @@
 
 use super::on_node::answer;
 use super::question::{Question, read_answer};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::launch::JobPlaces;
 use crate::operations::run::reach::{Inquiry, Reach};
 
-/// Asks nodes the same question, or each its own.
 pub(super) fn ask_nodes(
     reach: &Reach<'_>,
     places: &JobPlaces,
@@ -23,4 +22,10 @@ pub(super) fn ask_nodes(
     };
     let inquiry = Inquiry { what, here: &here, words: &words, read: &read_answer };
     reach.ask(places, nodes, &inquiry)
+}
+
+/// Fails for an answer of another version.
+pub(super) fn parsed<T>(answer: Result<KvTree>, read: fn(&KvTree) -> Option<T>) -> Result<T> {
+    let unknown = || Error::Unreadable("an answer of another version of SCR".into());
+    read(&answer?).ok_or_else(unknown)
 }

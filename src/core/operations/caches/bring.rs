@@ -1,5 +1,4 @@
-//! Files of other nodes' caches, brought to an exchange folder on the prefix and compared with
-//! their checksums on the way.
+//! Files of other nodes' caches, copied to an exchange folder on the prefix.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,21 +13,17 @@ use crate::kvtree::KvTree;
 use crate::operations::run::reach::Reach;
 use crate::system::space;
 
-/// Where files can be read now.
+/// Where files can be read.
 #[derive(Debug)]
 pub struct BroughtFiles {
-    /// By dataset id and name the path, or why there is none.
+    /// By dataset id and name: the path, or why there is none.
     files: BTreeMap<(u64, String), std::result::Result<PathBuf, String>>,
-    /// What the copies are in, if there are any.
     exchange: Option<Exchange>,
 }
 
 impl BroughtFiles {
-    /// Makes files readable on this node: those of other nodes' caches are copied to the prefix, as
-    /// long as this is there.
-    ///
-    /// # Errors
-    /// The prefix has no room for them, or cannot be written to.
+    /// Makes files readable on this node: those of other nodes' caches are copied to the prefix,
+    /// where they stay as long as this value.
     pub fn new(reach: &Reach<'_>, listing: &Listing, wanted: &[&Listed]) -> Result<BroughtFiles> {
         let mut brought = BroughtFiles { files: BTreeMap::new(), exchange: None };
         let mut list = KvTree::new();
@@ -104,9 +99,6 @@ impl BroughtFiles {
     }
 
     /// Returns where a file can be read.
-    ///
-    /// # Errors
-    /// Why it cannot.
     pub fn path(&self, one: &Listed) -> Result<&Path> {
         match self.files.get(&(one.id, one.meta.name.clone())) {
             Some(Ok(path)) => Ok(path),

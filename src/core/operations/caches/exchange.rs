@@ -1,5 +1,4 @@
-//! A folder on the prefix through which files come from the nodes and go there: whatever reaches a
-//! node with a command, the prefix is what all of them see.
+//! A folder on the prefix through which files come from the nodes and go there.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,12 +10,11 @@ use crate::operations::prefix::state_dir;
 use crate::records::text::epoch_text;
 use crate::system::{random_u64, try_lock};
 
-/// Folder of all of them in the prefix's own one.
 const OUTSIDE: &str = "outside";
 /// Held as long as the folder is in use.
 const LOCK: &str = "lock";
 
-/// A folder of this process; it goes with it. What a killed one has left goes with the next.
+/// The folder goes with this value; what a killed process has left is removed by the next one.
 #[derive(Debug)]
 pub struct Exchange {
     folder: PathBuf,
@@ -26,14 +24,10 @@ pub struct Exchange {
 
 impl Exchange {
     /// Makes one.
-    ///
-    /// # Errors
-    /// If the prefix cannot be written to.
     pub fn new(prefix: &Path) -> Result<Exchange> {
         let outside = state_dir(prefix).join(OUTSIDE);
         clear_left(&outside);
-        let name = epoch_text(random_u64());
-        let name = name.trim_start_matches("0x").to_owned();
+        let name = epoch_text(random_u64()).trim_start_matches("0x").to_owned();
         let folder = outside.join(&name);
         create_dirs(&folder, 0o700)?;
         // It gets its name when it is held: others remove the folder of one that is not.
@@ -46,13 +40,11 @@ impl Exchange {
     }
 
     /// Returns the path of the folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.folder
     }
 
     /// Returns what nodes know it by.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -66,7 +58,6 @@ impl Drop for Exchange {
     }
 }
 
-/// Removes folders whose processes are gone.
 fn clear_left(outside: &Path) {
     for entry in std::fs::read_dir(outside).into_iter().flatten().flatten() {
         let lock = File::open(entry.path().join(LOCK));
@@ -76,7 +67,6 @@ fn clear_left(outside: &Path) {
     }
 }
 
-/// Finds the folder that a node is told of.
 pub(super) fn folder_of(places: &JobPlaces, name: &str) -> Result<PathBuf> {
     let folder = state_dir(&places.prefix).join(OUTSIDE).join(name);
     let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric());

@@ -1,10 +1,10 @@
-//! The files of a run's datasets under their names below the prefix, and where each of them is: in
-//! the cache of a node, or on the prefix. Of a name that several datasets have the newest counts.
+//! Files under their names below the prefix, and where each of them is. Of a name that several
+//! datasets have the newest counts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::ask::ask_nodes;
+use super::ask::{ask_nodes, parsed};
 use super::question::Question;
 use crate::cache::{Catalog, Depth, Health, Judged, NodeState, judge};
 use crate::error::{Error, Result};
@@ -32,11 +32,11 @@ pub enum FilePlace {
 /// A file of a dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
-    /// Name below the prefix, size, checksum, times.
+    /// Its name is one below the prefix.
     pub meta: FileMeta,
-    /// World rank that wrote it, if that is known.
+    /// World rank that wrote it, if known.
     pub rank: Option<usize>,
-    /// Id of its dataset; 0 if that has none.
+    /// Id of its dataset; 0: none.
     pub id: u64,
     /// Series, captured id, generation of its dataset.
     pub key: DatasetKey,
@@ -64,12 +64,8 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Asks all nodes, and the prefix. Datasets that are not known to be complete are listed with
-    /// `unsealed` only.
-    ///
-    /// # Errors
-    /// The settings are wrong, the index cannot be read, or nothing tells which run's caches they
-    /// are.
+    /// Asks all nodes and the prefix; datasets that may be incomplete are listed with `unsealed`
+    /// only.
     pub fn of(reach: &Reach<'_>, unsealed: bool) -> Result<Listing> {
         let places = JobPlaces::new(reach.settings, reach.environment)?;
         let here = hostname();
@@ -82,12 +78,10 @@ impl Listing {
         for (node, answer) in
             ask_nodes(reach, &listing.places, &nodes, "asking the nodes", &question)
         {
-            let unknown = || Error::Unreadable("an answer of another version of SCR".into());
-            match answer.and_then(|tree| NodeState::from_tree(&tree).ok_or_else(unknown)) {
+            match parsed(answer, NodeState::from_tree) {
                 Ok(state) => {
-                    let strange = state.strange.iter();
-                    let told = strange.map(|why| format!("{node}: {why}; {ADVICE}"));
-                    listing.left_out.extend(told);
+                    let told = |why| format!("{node}: {why}; {ADVICE}");
+                    listing.left_out.extend(state.strange.iter().map(told));
                     states.push((node, state));
                 }
                 Err(error) => listing.silent.push((node, error.to_string())),
@@ -108,7 +102,6 @@ impl Listing {
         Ok(listing)
     }
 
-    /// What the prefix has under its names; ids of those datasets.
     fn add_prefix(&mut self) -> Result<BTreeSet<u64>> {
         let prefix = &self.places.prefix;
         let mut ids = BTreeSet::new();
@@ -139,7 +132,7 @@ impl Listing {
         Ok(ids)
     }
 
-    /// One that only caches have: any node knows all its files.
+    /// Any node that has a part of a sealed dataset knows all its files.
     fn add_sealed(&mut self, reach: &Reach<'_>, one: &Health, states: &[(String, NodeState)]) {
         let mut holders: Vec<usize> = one.holders.iter().flatten().copied().collect();
         holders.sort_by_key(|holder| (states[*holder].0 != self.here, *holder));
@@ -174,10 +167,8 @@ impl Listing {
                 let part = state.parts.iter().find(|part| of_it(&part.claim))?;
                 Some(FilePlace::Node(node.clone(), part.dir.clone()))
             });
-            let place = match entry.meta.on_prefix {
-                true => FilePlace::Prefix,
-                false => cached.unwrap_or(FilePlace::Nowhere),
-            };
+            let on_prefix = entry.meta.on_prefix.then_some(FilePlace::Prefix);
+            let place = on_prefix.or(cached).unwrap_or(FilePlace::Nowhere);
             self.files.push(Listed {
                 meta: entry.meta,
                 rank: Some(entry.rank),
@@ -210,18 +201,15 @@ impl Listing {
         }
     }
 
-    /// Finds the files that `word` means: those of a dataset, by id or name; a file or the files
-    /// below a directory, by path; or those that a pattern matches. A relative path is one below
-    /// the working directory, if that is below the prefix, else one below the prefix.
-    ///
-    /// # Errors
-    /// It means none, or is no pattern.
+    /// Finds the files that `word` means: a dataset's id or name, a path (of a file or a directory,
+    /// relative to the working directory if that is below the prefix, else to the prefix), or a
+    /// pattern.
     pub fn select(&self, word: &str, all: bool) -> Result<Vec<&Listed>> {
         let of_dataset = |one: &&Listed| {
             let is_id = one.id > 0 && one.id.to_string() == word;
             is_id || one.key.name() == word || one.key.title() == word
         };
-        let found: Vec<&Listed> = self.files.iter().filter(of_dataset).collect();
+        let mut found: Vec<&Listed> = self.files.iter().filter(of_dataset).collect();
         if !found.is_empty() {
             return Ok(found);
         }
@@ -231,18 +219,15 @@ impl Listing {
             let path = &one.meta.name;
             (*path == name || path.starts_with(&folder) || name.is_empty()) && (all || one.newest)
         };
-        let found: Vec<&Listed> = self.files.iter().filter(is_below).collect();
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        if word.contains(['*', '?', '[', '{']) {
+        found.extend(self.files.iter().filter(is_below));
+        if found.is_empty() && word.contains(['*', '?', '[', '{']) {
             let series = self.pattern(&name)?;
             let matches =
                 |one: &&Listed| (all || one.newest) && series.match_path(&one.meta.name).is_some();
-            let found: Vec<&Listed> = self.files.iter().filter(matches).collect();
-            if !found.is_empty() {
-                return Ok(found);
-            }
+            found.extend(self.files.iter().filter(matches));
+        }
+        if !found.is_empty() {
+            return Ok(found);
         }
         let asked = match self.silent.len() {
             0 => String::new(),
@@ -262,7 +247,6 @@ impl Listing {
     }
 
     /// Gives a path as a name below the prefix, as far as it is one.
-    #[must_use]
     pub fn below_prefix(&self, word: &str) -> String {
         let prefix = &self.places.prefix;
         let here = std::env::current_dir().ok().filter(|dir| dir.starts_with(prefix));

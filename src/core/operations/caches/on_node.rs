@@ -6,26 +6,21 @@ use super::exchange::folder_of;
 use super::question::Question;
 use crate::cache::{Catalog, Layout, NodeState, parts_of, unsealed_dirs};
 use crate::error::{Error, Result};
-use crate::files::lease::{self, Taken};
 use crate::files::{CopyOptions, copy_file, create_dirs, join_relative};
 use crate::kvtree::KvTree;
 use crate::launch::JobPlaces;
-use crate::operations::prefix::holder;
+use crate::operations::prefix::alone_on_node;
 use crate::records::FileMeta;
 use crate::transfer::{copy_parts, put_parts_back};
 
-/// The list of wanted files in the folder: `NODE / <node> / <number> / DSET, RANK, DIR, FILE`.
+/// Its form is `NODE / <node> / <number> / DSET, RANK, DIR, FILE`.
 pub(super) const WANTED: &str = "wanted.scr";
 
-/// Returns where the copies of a dataset's files are.
 pub(super) fn copy_of(folder: &Path, id: u64) -> PathBuf {
     folder.join("files").join(id.to_string())
 }
 
 /// Answers a question on this node, which is called `node`.
-///
-/// # Errors
-/// A live run uses what is to be changed, or something cannot be read or written.
 pub fn answer(question: &Question, places: &JobPlaces, node: &str) -> Result<KvTree> {
     let layout = &places.layout;
     match question {
@@ -44,19 +39,17 @@ pub fn answer(question: &Question, places: &JobPlaces, node: &str) -> Result<KvT
         Question::Bring { folder } => bring(places, &folder_of(places, folder)?, node),
         Question::Parts { folder, id, ranks } => {
             let folder = folder_of(places, folder)?;
-            alone(places, || copy_parts(layout, &folder, node, (*id, ranks)))?;
+            alone_on_node(places, || copy_parts(layout, &folder, node, (*id, ranks)))?;
             Ok(KvTree::new())
         }
         Question::Mend { folder, id } => {
             let folder = folder_of(places, folder)?;
-            let mended = alone(places, || put_parts_back(layout, &folder, node, *id))?;
+            let mended = alone_on_node(places, || put_parts_back(layout, &folder, node, *id))?;
             Ok(mended.to_tree())
         }
     }
 }
 
-/// Copies what the list of wanted files asks of this node. Gives the numbers of files that it could
-/// not copy, and why.
 fn bring(places: &JobPlaces, folder: &Path, node: &str) -> Result<KvTree> {
     let path = folder.join(WANTED);
     let list = KvTree::read_file(&path)?;
@@ -105,17 +98,5 @@ fn copy_one(layout: &Layout, folder: &Path, entry: &KvTree) -> Result<()> {
             Err(Error::corrupt(from, "it is not what was sealed; see scr verify"))
         }
         _ => Ok(()),
-    }
-}
-
-/// Does `action` while no launch uses this node's cache; without one there is nothing to do.
-fn alone<T: Default>(places: &JobPlaces, action: impl FnOnce() -> Result<T>) -> Result<T> {
-    let control = &places.layout.control_dir;
-    if !control.is_dir() {
-        return Ok(T::default());
-    }
-    match lease::take(&control.join("lease"), &holder(), lease::PATIENCE, || {})? {
-        Taken::Busy(other) => Err(Error::Busy(format!("a live run uses it ({other})"))),
-        Taken::Ours(_lease) => action(),
     }
 }

@@ -1,5 +1,4 @@
-//! What a process on a node is asked of its cache: words behind `scr on-node`, and lines that come
-//! back.
+//! What a process on a node is asked: words behind `scr on-node`, and the lines of its answer.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,11 +12,11 @@ use crate::records::text::{hex_text, parse_hex};
 /// A question to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// What does your cache hold? Of dataset `id` alone, if that is given.
+    /// What does the cache hold?
     Look {
         /// How closely it is to look.
         depth: Depth,
-        /// The dataset.
+        /// This dataset alone, if given.
         id: Option<u64>,
         /// List files of datasets that are being written, too.
         unsealed: bool,
@@ -38,7 +37,7 @@ pub enum Question {
         folder: String,
         /// The dataset.
         id: u64,
-        /// The ranks.
+        /// Its ranks.
         ranks: BTreeSet<usize>,
     },
     /// Replace damaged files of a dataset by what was rebuilt in the exchange folder.
@@ -57,7 +56,6 @@ const DIGITS: usize = 200;
 
 impl Question {
     /// Returns the words that stand for it.
-    #[must_use]
     pub fn words(&self) -> Vec<String> {
         let text = match self {
             Question::Look { depth, id, unsealed } => {
@@ -81,7 +79,6 @@ impl Question {
     }
 
     /// Reads what [`Question::words`] makes; `None` if the words mean nothing.
-    #[must_use]
     pub fn parse(words: &[String]) -> Option<Question> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Some(match words[..] {
@@ -114,9 +111,6 @@ impl Question {
 }
 
 /// Turns an answer into the text that is printed.
-///
-/// # Errors
-/// If it is nested too deeply.
 pub fn answer_text(answer: &KvTree) -> Result<String> {
     let digits = hex_text(&to_file_bytes(answer)?);
     let mut text = String::new();
@@ -129,7 +123,6 @@ pub fn answer_text(answer: &KvTree) -> Result<String> {
     Ok(text)
 }
 
-/// Reads the answer back from [`answer_text`], whatever else was printed.
 pub(super) fn read_answer(text: &str) -> Result<KvTree> {
     let meaningless = || {
         let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();

@@ -1,19 +1,17 @@
-//! Whether what the caches of a run hold is what was sealed, on all its nodes; what its redundancy
-//! can bring back, and its repair.
+//! Whether what the caches of a run hold is what was sealed, on all its nodes, and its repair.
 
 use std::collections::BTreeSet;
 
-use super::ask::ask_nodes;
+use super::ask::{ask_nodes, parsed};
 use super::exchange::Exchange;
 use super::question::Question;
-use crate::cache::{Depth, Health, Judged, Left, Mended, NodeState, Prospect, Put, judge};
+use crate::cache::{Depth, Health, Judged, Mended, NodeState, NotMended, Prospect, Put, judge};
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
-use crate::operations::prefix::holder;
-use crate::operations::prefix::state_dir;
+use crate::operations::prefix::{alone_on_prefix, state_dir};
 use crate::operations::read_index;
+use crate::operations::rescue::salvage::ADVICE;
 use crate::operations::run::reach::Reach;
-use crate::operations::{prefix::alone_on_prefix, rescue::salvage::ADVICE};
 use crate::params::keys;
 use crate::records::{FlushState, Record as _};
 use crate::transfer::{Options, rebuild_parts};
@@ -26,7 +24,7 @@ pub struct VerifyCaches<'a> {
     pub depth: Depth,
     /// Repair what can be repaired.
     pub repair: bool,
-    /// Datasets by id or name; all without any.
+    /// Datasets by id or name; empty: all.
     pub wanted: &'a [String],
 }
 
@@ -35,8 +33,8 @@ pub struct VerifyCaches<'a> {
 pub enum Repair {
     /// A file is right now: dataset, node, file.
     Put(u64, String, Put),
-    /// A file is not.
-    Left(u64, String, Left),
+    /// It is not right, for this reason.
+    Left(u64, String, NotMended),
     /// A dataset could not be rebuilt, or a node could not take part; why.
     Failed(u64, String),
 }
@@ -44,7 +42,7 @@ pub enum Repair {
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Caches {
-    /// Nodes that have something of the run.
+    /// Nodes of which some file is there.
     pub nodes: Vec<String>,
     /// Nodes that could not be asked, with the reason.
     pub silent: Vec<(String, String)>,
@@ -66,9 +64,6 @@ pub struct Caches {
 
 impl VerifyCaches<'_> {
     /// Looks, and repairs what is to be repaired.
-    ///
-    /// # Errors
-    /// Nothing tells which run it was, or the prefix cannot be written to.
     pub fn run(&self) -> Result<Caches> {
         let places = JobPlaces::new(self.reach.settings, self.reach.environment)?;
         let mut found = self.look(&places)?;
@@ -87,7 +82,7 @@ impl VerifyCaches<'_> {
             }
             Ok(repairs)
         };
-        let repairs = match alone_on_prefix(&places.prefix, &holder(), mend) {
+        let repairs = match alone_on_prefix(&places.prefix, mend) {
             Err(Error::Busy(why)) => {
                 let refused = damaged.iter().map(|one| Repair::Failed(one.id, why.clone()));
                 found.repairs = refused.collect();
@@ -100,8 +95,6 @@ impl VerifyCaches<'_> {
         Ok(found)
     }
 
-    /// A run may evict on one node after the other what is being looked at: what is wrong counts
-    /// only if it is still there afterwards.
     fn look(&self, places: &JobPlaces) -> Result<Caches> {
         let mut found = self.look_once(places, self.depth)?;
         let named = |one: &Health| {
@@ -129,11 +122,7 @@ impl VerifyCaches<'_> {
         let mut found = Caches { expected: expected(places), ..Caches::default() };
         let mut states = Vec::new();
         for (node, answer) in ask_nodes(&self.reach, places, &names, what, &question) {
-            let state = answer.and_then(|tree| {
-                let unknown = || Error::Unreadable("an answer of another version of SCR".into());
-                NodeState::from_tree(&tree).ok_or_else(unknown)
-            });
-            match state {
+            match parsed(answer, NodeState::from_tree) {
                 Ok(state) => {
                     found.answered = true;
                     let damaged = state.damaged.iter().map(|what| (node.clone(), what.clone()));
@@ -157,7 +146,6 @@ impl VerifyCaches<'_> {
         Ok(found)
     }
 
-    /// Brings parts of the struck sets together, rebuilds them, and puts back what was damaged.
     fn mend(
         &self,
         places: &JobPlaces,
@@ -190,8 +178,7 @@ impl VerifyCaches<'_> {
         let struck: Vec<String> = struck.into_iter().cloned().collect();
         let (what, question) = ("repairing on the nodes", Question::Mend { folder, id });
         for (node, answer) in ask_nodes(&self.reach, places, &struck, what, &question) {
-            let unknown = || Error::Unreadable("an answer of another version of SCR".into());
-            match answer.and_then(|tree| Mended::from_tree(&tree).ok_or_else(unknown)) {
+            match parsed(answer, Mended::from_tree) {
                 Ok(Mended { put, left }) => {
                     repairs.extend(put.into_iter().map(|one| Repair::Put(id, node.clone(), one)));
                     repairs.extend(left.into_iter().map(|one| Repair::Left(id, node.clone(), one)));
@@ -203,7 +190,6 @@ impl VerifyCaches<'_> {
     }
 }
 
-/// Whether the records say that something is in caches only; what cannot be read may.
 fn expected(places: &JobPlaces) -> bool {
     let path = state_dir(&places.prefix).join("flush.scr");
     match FlushState::read(&path) {
@@ -213,9 +199,8 @@ fn expected(places: &JobPlaces) -> bool {
 }
 
 impl Caches {
-    /// Tells whether some dataset cannot be had any more, from caches or prefix. What nodes have
-    /// that do not answer is not lost.
-    #[must_use]
+    /// Tells whether some dataset can be had neither from caches nor from the prefix. What silent
+    /// nodes have is not lost.
     pub fn has_lost(&self) -> bool {
         let is_lost = |one: &Health| {
             let beyond = one.troubles.iter().any(|trouble| !trouble.repairable);
@@ -227,14 +212,12 @@ impl Caches {
     }
 
     /// Tells whether the caches have dataset `id`, or can bring it back.
-    #[must_use]
     pub fn can_give(&self, id: u64) -> bool {
         let can = |one: &Health| one.id == id && !matches!(one.prospect, Prospect::Lost(_));
         self.judged.datasets.iter().any(can)
     }
 
     /// Tells whether something is damaged.
-    #[must_use]
     pub fn has_damage(&self) -> bool {
         let is_wrong = |one: &Health| {
             !one.troubles.is_empty() || (self.silent.is_empty() && one.prospect != Prospect::Right)
@@ -243,7 +226,6 @@ impl Caches {
     }
 
     /// Tells whether nodes that may have something could not be asked.
-    #[must_use]
     pub fn is_incomplete(&self) -> bool {
         !self.silent.is_empty() && (self.expected || !self.nodes.is_empty() || !self.answered)
     }

@@ -7,7 +7,7 @@ use crate::operations::run::quoted;
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Checkpoints are not protected, or a run would fail: something is to be done.
+    /// Checkpoints are not protected, or a run would fail.
     Fault,
     /// Worth to know; a run may be well all the same.
     Advice,
@@ -15,7 +15,6 @@ pub enum Level {
 
 impl Level {
     /// Returns the word that is printed for it.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Level::Fault => "fault",
@@ -49,7 +48,6 @@ impl Finding {
     }
 }
 
-/// Writes a path as a shell has to see it.
 pub(super) fn shell(path: impl fmt::Display) -> String {
     quoted(&path.to_string())
 }

@@ -1,13 +1,5 @@
-//! Why checkpoints are not protected: what is wrong with the settings, with the places that they
-//! name, and with the last run. Each finding has the line to type.
-//!
-//! | file | looks at |
-//! |---|---|
-//! | `settings.rs` | config file, environment, patterns, descriptors |
-//! | `places.rs` | the prefix, and this node's control and cache directories |
-//! | `past.rs` | what the last run has recorded |
-//!
-//! Nothing is changed, and nothing stays where it was tried to write.
+//! Why checkpoints are not protected: settings, places (nothing stays where it was tried to write),
+//! and the last run. Each finding has the line to type.
 
 mod finding;
 mod past;

@@ -1,5 +1,4 @@
-//! What the last run has recorded: whether it protected anything, what it could not keep in the
-//! cache and why, how it ended, and what it has left.
+//! What the last run has recorded: what it protected and what not, how it ended, what it has left.
 
 use std::path::Path;
 
@@ -11,7 +10,6 @@ use crate::records::{FINALIZE_CALLED, RunPassed, RunRecord, Timestamp, Zone};
 use crate::system::unix_seconds;
 
 /// Looks at the last run on `prefix`; times are those of `zone`.
-#[must_use]
 pub fn look_at_past(prefix: &Path, status: &PrefixStatus, zone: &Zone) -> Vec<Finding> {
     let quoted = shell(prefix.display());
     let mut findings = Vec::new();
@@ -115,13 +113,11 @@ fn look_at_run(run: &RunRecord, life: Life, prefix: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether the settings ask for no protection against the loss of a node.
 fn is_single(run: &RunRecord) -> bool {
     let is_single = |clause: &String| clause.starts_with("SINGLE ");
     !run.protection.is_empty() && run.protection.iter().all(is_single)
 }
 
-/// Files that went straight to the prefix, by the named reason.
 fn went_past(words: &str, passed: &RunPassed, prefix: &str) -> Finding {
     let reason = Reason::ALL.into_iter().find(|reason| reason.text() == words);
     let (level, cure) = reason.map_or_else(

@@ -15,13 +15,10 @@ use crate::system::{secure_dir, space, try_lock, user_id};
 
 /// Clocks that differ by less do no harm.
 const SKEW: Duration = Duration::from_secs(5);
-/// A store with less free room than this part of it is called full.
 const FULL: u64 = 50;
-/// A store with fewer free inodes will be out of them soon.
 const INODES_MIN: u64 = 1000;
 
-/// Looks at the prefix: whether it is there and can be written to, its locks, its clock, its room.
-#[must_use]
+/// Looks whether the prefix can be written to, at its locks, its clock, its room.
 pub fn look_at_prefix(prefix: &Path) -> Vec<Finding> {
     let quoted = shell(prefix.display());
     if !prefix.is_dir() {
@@ -61,7 +58,6 @@ pub fn look_at_prefix(prefix: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Locks and clock of the file system, by a file that does not stay.
 fn look_at_locks(dir: &Path) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Ok(probe) = Probe::new(dir) else { return findings };
@@ -89,14 +85,13 @@ fn look_at_locks(dir: &Path) -> Vec<Finding> {
     findings
 }
 
-/// A file that goes with the value.
 struct Probe {
     file: File,
     name: Option<PathBuf>,
 }
 
 impl Probe {
-    /// Without a name where the file system can do that.
+    /// The file has no name where the file system can do without.
     fn new(dir: &Path) -> io::Result<Probe> {
         let mut options = OpenOptions::new();
         options.write(true).mode(0o600);
@@ -121,7 +116,6 @@ impl Drop for Probe {
 }
 
 /// Looks at the control and cache directories of this node, as a rank would use them.
-#[must_use]
 pub fn look_at_stores(settings: &Settings, environment: &Environment) -> Vec<Finding> {
     // Wrong descriptors were told of with the settings.
     let Ok(all) = wanted_directories(settings) else { return Vec::new() };
@@ -158,10 +152,10 @@ pub fn look_at_stores(settings: &Settings, environment: &Environment) -> Vec<Fin
     findings
 }
 
-/// As a rank does, but makes nothing.
+/// Makes nothing, other than a rank.
 fn secure(base: &Path, user: Option<&str>) -> Result<()> {
     let below: Vec<&str> = user.into_iter().filter(|user| base.join(user).exists()).collect();
-    secure_dir(base, &below).map(drop)
+    secure_dir(base, &below)
 }
 
 fn look_at_room(wanted: &Wanted) -> Option<Finding> {

@@ -10,13 +10,11 @@ use crate::params::{Inputs, PARAMS, Settings, find, keys, load, nearest};
 use crate::patterns::{PatternConfig, SeriesSet};
 use crate::system::hostname;
 
-/// Files that are compared with the patterns.
 const FILES_MAX: usize = 4096;
-/// Directories between the prefix and them.
+/// Directories between the prefix and the files that are compared with patterns.
 const DEPTH_MAX: usize = 6;
 /// A file this near to a pattern is likely to be meant by it.
 const SCORE_MIN: u32 = 600;
-/// Anyone may write to the file.
 const MODE_OTHERS_WRITE: u32 = 0o002;
 
 /// What was found about the settings.
@@ -27,9 +25,8 @@ pub struct LookedSettings {
     pub settings: Option<Settings>,
 }
 
-/// Looks at the settings that a run with these `inputs` would have. `by_calls`: the program calls
-/// SCR, and needs no patterns.
-#[must_use]
+/// Looks at the settings that a run with these `inputs` would have; a program that calls SCR
+/// (`by_calls`) needs no patterns.
 pub fn look_at_settings(inputs: &Inputs<'_>, by_calls: bool) -> LookedSettings {
     let settings = match load(inputs) {
         Ok(settings) => settings,
@@ -54,7 +51,6 @@ pub fn look_at_settings(inputs: &Inputs<'_>, by_calls: bool) -> LookedSettings {
     LookedSettings { findings, settings: Some(settings) }
 }
 
-/// What a mistake in the settings is, and where to mend it.
 fn wrong(error: &Error) -> Finding {
     let Error::Config { place, what } = error else {
         return Finding::fault("setting-wrong", error, "scr config --explain");
@@ -76,7 +72,7 @@ fn wrong(error: &Error) -> Finding {
     }
 }
 
-/// How to get to a place where something is set: `environment variable X`, `file:line`, a file.
+/// `place` is `environment variable X`, `file:line`, or a file.
 fn edit(place: &str) -> String {
     if let Some(name) = place.strip_prefix("environment variable ") {
         return format!("unset {name}");
@@ -89,7 +85,6 @@ fn edit(place: &str) -> String {
     }
 }
 
-/// Misspelt names in the environment, and other settings that do nothing.
 fn unknown_variables(inputs: &Inputs<'_>, settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut told: Vec<String> = Vec::new();
@@ -146,7 +141,6 @@ fn look_at_patterns(settings: &Settings, prefix: &Path, by_calls: bool) -> Vec<F
     findings
 }
 
-/// Whether files of earlier runs, if there are any, are those that the patterns mean.
 fn compare_with_files(set: &SeriesSet, prefix: &Path, mend: &str) -> Option<Finding> {
     let names = files_below(prefix);
     if names.iter().any(|name| set.match_path(name).is_some()) {
@@ -164,7 +158,6 @@ fn compare_with_files(set: &SeriesSet, prefix: &Path, mend: &str) -> Option<Find
     Some(Finding::advice("pattern-matches-nothing", what, mend))
 }
 
-/// Names of files below the prefix, not too many.
 fn files_below(prefix: &Path) -> Vec<String> {
     let mut names = Vec::new();
     let mut open: Vec<(PathBuf, usize)> = vec![(prefix.to_path_buf(), 0)];

@@ -6,9 +6,9 @@ use super::shapes::{NameShape, shapes};
 use super::watched::{FileKind, Watched, Written};
 use crate::patterns::{PatternConfig, PatternText, SeriesSet};
 
-/// The largest file that may be one that says which checkpoint is the newest, in bytes.
+/// A larger file does not say which checkpoint is the newest.
 const POINTER_MAX: u64 = 64 << 10;
-/// Patterns below one directory that become one for all that is in it.
+/// From so many patterns below one directory on, one stands for all that is in it.
 const BELOW_MIN: usize = 4;
 
 /// What a watched run suggests.
@@ -20,7 +20,7 @@ pub struct Proposal {
     pub syncs: u64,
     /// Some rank did more than could be kept.
     pub cut: bool,
-    /// The series; the first one has the most bytes.
+    /// The series with the most bytes comes first.
     pub series: Vec<ProposedSeries>,
     /// Kinds of names that are left alone.
     pub skipped: Vec<Skipped>,
@@ -35,10 +35,10 @@ pub struct ProposedSeries {
     pub datasets: usize,
     /// Bytes that were written.
     pub bytes: u64,
-    /// Of these, what would be cached: not the first dataset, which SCR watches, and not what has
+    /// What would be cached of that: not the first dataset, which SCR watches, and not files with
     /// several writers or readers elsewhere.
     pub cached_bytes: u64,
-    /// What keeps files of it on the prefix, and what else there is to know.
+    /// What there is to know.
     pub notes: Vec<String>,
 }
 
@@ -53,13 +53,13 @@ pub struct ProposedPattern {
     pub bytes: u64,
     /// One of their names.
     pub example: String,
-    /// How that file was called before it was renamed.
+    /// The name of that file before it was renamed.
     pub temporary: Option<String>,
     /// It says which checkpoint is the newest.
     pub pointer: bool,
 }
 
-/// Names of a kind that are no checkpoints, as far as one can see.
+/// Names of a kind that seem to be no checkpoints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Their names as a pattern.
@@ -74,15 +74,19 @@ pub struct Skipped {
 
 impl Proposal {
     /// Gives the lines of a config file.
-    #[must_use]
     pub fn config(&self) -> String {
         let mut text = String::new();
         for (at, series) in self.series.iter().enumerate() {
-            let name = parameter(at);
-            let all: Vec<&str> = series.patterns.iter().map(|one| one.text.as_str()).collect();
-            text += &format!("{name}={}\n", all.join(", "));
+            text += &format!("{}={}\n", parameter(at), series.list());
         }
         text
+    }
+}
+
+impl ProposedSeries {
+    fn list(&self) -> String {
+        let all: Vec<&str> = self.patterns.iter().map(|one| one.text.as_str()).collect();
+        all.join(", ")
     }
 }
 
@@ -93,18 +97,16 @@ fn parameter(at: usize) -> String {
     }
 }
 
-/// Shapes that belong together, and when their datasets began: collectives passed by then.
+/// Shapes that belong together; times of datasets are collectives that were passed by then.
 #[derive(Default)]
 struct Group {
     shapes: Vec<NameShape>,
     /// By id, or by generation.
     begun: Vec<u64>,
-    /// The same by id.
     ids: BTreeMap<String, u64>,
     pointers: BTreeSet<String>,
 }
 
-/// Proposes patterns for what was watched.
 pub(super) fn propose(watched: &Watched) -> Proposal {
     let files = &watched.files;
     let (mut groups, mut loose, mut skipped) = (Vec::<Group>::new(), Vec::new(), Vec::new());
@@ -139,7 +141,6 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
     proposal
 }
 
-/// Why names of this kind are no checkpoints, as far as one can see.
 fn reason_to_skip(files: &[Written], shape: &NameShape) -> Option<&'static str> {
     let all = || shape.files.iter().map(|(at, _)| &files[*at]);
     let ids: BTreeSet<&String> = shape.files.iter().filter_map(|(_, id)| id.as_ref()).collect();
@@ -189,21 +190,20 @@ fn add(files: &[Written], groups: &mut Vec<Group>, shape: NameShape) {
     group.shapes.push(shape);
 }
 
-/// Keeps the smaller one.
 fn earlier(ids: &mut BTreeMap<String, u64>, id: &str, syncs: u64) {
     let known = ids.entry(id.to_owned()).or_insert(syncs);
     *known = syncs.min(*known);
 }
 
-/// When a shape without ids was written: collectives that were passed before each generation.
+/// Collectives that were passed before each generation of a shape without ids.
 fn generations(files: &[Written], shape: &NameShape) -> Vec<u64> {
     let first = shape.files.first().map(|(at, _)| files[*at].name.as_str());
     let of_first = shape.files.iter().map(|(at, _)| &files[*at]);
     of_first.filter(|file| Some(file.name.as_str()) == first).map(|file| file.syncs).collect()
 }
 
-/// The series whose newest dataset is named by files without ids: small, each of one name and by
-/// one rank, and written once for each dataset.
+/// The series whose newest dataset these files without ids name: each is small, of one name and one
+/// rank, and written once for each dataset.
 fn pointed_at(files: &[Written], groups: &[Group], own: &Group) -> Option<usize> {
     let is_pointer = |shape: &NameShape| {
         let all = || shape.files.iter().map(|(at, _)| &files[*at]);
@@ -230,20 +230,17 @@ fn pointed_at(files: &[Written], groups: &[Group], own: &Group) -> Option<usize>
     nearest.or_else(|| (0..groups.len()).find(fits))
 }
 
-/// Shapes without ids that are written anew together are one series; the first or the last time may
-/// be that of some only.
+/// Shapes without ids that are written anew together are one series.
 fn add_generations(files: &[Written], groups: &mut Vec<Group>, shape: NameShape) {
     let written = generations(files, &shape);
     match groups.iter_mut().find(|group| together(&written, &group.begun)) {
         Some(group) => group.shapes.push(shape),
-        None => {
-            groups.push(Group { shapes: vec![shape], begun: written, ..Group::default() });
-        }
+        None => groups.push(Group { shapes: vec![shape], begun: written, ..Group::default() }),
     }
 }
 
-/// Whether what was written at these times, in collectives, was written together. Names in turn lie
-/// half a period apart, and not all ranks have passed as many collectives when a file is opened.
+/// Times are in collectives. Files with names in turn lie half a period apart, and not all ranks
+/// have passed as many collectives when they open a file.
 fn together(one: &[u64], other: &[u64]) -> bool {
     let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
     let mut gaps: Vec<u64> = long.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -253,19 +250,13 @@ fn together(one: &[u64], other: &[u64]) -> bool {
         && short.iter().all(|a| long.iter().any(|b| 4 * a.abs_diff(*b) < usual))
 }
 
-/// Many patterns below one directory become one, if nothing else is written there.
 fn join_below(files: &[Written], group: &mut Group) {
     let heads: BTreeSet<String> = group.shapes.iter().filter_map(|one| head(group, one)).collect();
     for head in heads {
         let below = |one: &NameShape| one.pattern.starts_with(&format!("{head}/"));
-        let count = group.shapes.iter().filter(|one| below(one)).count();
-        let own: BTreeSet<usize> = group
-            .shapes
-            .iter()
-            .filter(|one| below(one))
-            .flat_map(|one| &one.files)
-            .map(|(at, _)| *at)
-            .collect();
+        let inside = || group.shapes.iter().filter(|one| below(one));
+        let count = inside().count();
+        let own: BTreeSet<usize> = inside().flat_map(|one| &one.files).map(|(at, _)| *at).collect();
         let joined = format!("{head}/**");
         let foreign = |set: &SeriesSet| {
             let mut others = (0..files.len()).filter(|at| !own.contains(at));
@@ -284,8 +275,8 @@ fn join_below(files: &[Written], group: &mut Group) {
     }
 }
 
-/// The directory whose contents may become one pattern: that with the id in it, or without ids the
-/// one that the file is in.
+/// The directory that may become one pattern: the one with the id in its name, or without ids that
+/// of the file.
 fn head(group: &Group, shape: &NameShape) -> Option<String> {
     let end = match shape.pattern.rfind("{id}").filter(|_| !group.ids.is_empty()) {
         Some(at) => at + shape.pattern[at..].find('/')?,
@@ -350,16 +341,9 @@ fn compiled(patterns: &[String]) -> Option<SeriesSet> {
     SeriesSet::new(&PatternConfig { prefix, checkpoint, token, ..PatternConfig::default() }).ok()
 }
 
-/// Takes the proposal as a run would: a name that another series takes is told.
+/// Matches the examples as a run would, and notes names that another series takes.
 fn try_out(proposal: &mut Proposal) {
-    let lists: Vec<String> = proposal
-        .series
-        .iter()
-        .map(|one| {
-            let all: Vec<&str> = one.patterns.iter().map(|one| one.text.as_str()).collect();
-            all.join(", ")
-        })
-        .collect();
+    let lists: Vec<String> = proposal.series.iter().map(ProposedSeries::list).collect();
     let Some(set) = compiled(&lists) else { return };
     for (at, series) in proposal.series.iter_mut().enumerate() {
         for pattern in &series.patterns {

@@ -1,19 +1,17 @@
-//! Names of a kind: what is the same in them, and what each number in them stands for.
+//! Names of a kind: what each number in them stands for.
 //!
-//! A number is the writer's if each rank has one of its own, always; it is the dataset's id if a
-//! rank that has gone on to the next one never comes back, and passes a collective in between; from
-//! the first to the last there is a part of the run. What else varies is anything.
+//! A number is the writer's if each rank has its own, always; it is the dataset's id if a rank that
+//! has gone on to the next one never comes back and passes a collective in between. What else
+//! varies is anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::watched::Written;
 
-/// Names of a kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct NameShape {
-    /// As a pattern.
     pub pattern: String,
-    /// Its files, oldest first: index, and id.
+    /// Oldest first: index of the writing, and id.
     pub files: Vec<(usize, Option<String>)>,
 }
 
@@ -25,14 +23,13 @@ enum Role {
     Any,
 }
 
-/// The part of a run's collectives that lies between a program's first and last checkpoint, at
-/// least: less is a checkpoint in parts.
+/// A number that varies during less than this part of a run's collectives is that of a part of a
+/// checkpoint, and no id.
 const SPAN_PART: u64 = 100;
-/// The part of a program's checkpoints, at most, that a thread may write late: after no collective
-/// since the one before.
+/// A thread that writes beside the program may pass no collective between two checkpoints, in at
+/// most this part of them.
 const LATE_PART: usize = 3;
 
-/// Sorts all writings by the kind of their names; the run passed `syncs` collectives.
 pub(super) fn shapes(files: &[Written], syncs: u64) -> Vec<NameShape> {
     let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, file) in files.iter().enumerate() {
@@ -104,8 +101,7 @@ fn role(files: &[Written], members: &[usize], values: &[&str]) -> Role {
     }
 }
 
-/// Whether values follow one another for good, with a collective in between. A thread that writes
-/// beside the program may be late now and then, which a file in parts is each time.
+/// A late thread now and then is no objection; a file in parts is late each time.
 fn goes_on(all: &[(&str, u64)]) -> bool {
     let changes: Vec<_> = all.windows(2).filter(|pair| pair[0].0 != pair[1].0).collect();
     let mut left = BTreeSet::new();
@@ -114,7 +110,6 @@ fn goes_on(all: &[(&str, u64)]) -> bool {
     for_good && late * LATE_PART <= changes.len()
 }
 
-/// The name with a mark for each number; the same for names of a kind.
 fn masked(name: &str) -> String {
     parts(name).chunks(2).map(|pair| pair[0].clone()).collect::<Vec<_>>().join("\u{1}")
 }

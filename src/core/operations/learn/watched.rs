@@ -1,34 +1,30 @@
-//! What watched ranks have written down (`preload/src/engine/watch.rs`), put together: every
-//! writing of every file below the prefix.
+//! What watched ranks have written down (`preload/src/engine/watch.rs`), put together to the
+//! writings of each file below the prefix.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// open(2)'s flags that count here.
 const WRITES: i64 = (libc::O_WRONLY | libc::O_RDWR) as i64;
 const TRUNCATES: i64 = libc::O_TRUNC as i64;
 const APPENDS: i64 = libc::O_APPEND as i64;
 
-/// What the program makes under a name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FileKind {
-    /// A file.
     #[default]
     File,
-    /// A link.
     Link,
 }
 
-/// One writing of a file: from its making, or from its being made anew, to the next.
+/// One writing of a file, from its making (or making anew) to the next.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Written {
-    /// Its name in the end, relative to the prefix.
+    /// Its last name, relative to the prefix.
     pub name: String,
-    /// Who wrote first.
+    /// The rank that wrote first.
     pub rank: usize,
-    /// All who wrote.
+    /// All ranks that wrote.
     pub writers: BTreeSet<usize>,
     /// When it began, seconds since 1970.
     pub begun: f64,
@@ -40,7 +36,7 @@ pub struct Written {
     pub temporary: Option<String>,
     /// It was opened to append to it.
     pub appended: bool,
-    /// It was opened again after its last close, without being made anew.
+    /// It was opened again after its last close, without being truncated.
     pub reopened: bool,
     /// A rank that did not write it has read it.
     pub read_elsewhere: bool,
@@ -48,7 +44,7 @@ pub struct Written {
     pub kind: FileKind,
     /// Descriptors on it that are open in the end.
     pub open: usize,
-    /// Its time of modification when it was opened, if it was there.
+    /// Its time of modification when it was opened, 0 without the file.
     pub before: i64,
     /// Something was written to it, or it was made.
     pub changed: bool,
@@ -79,10 +75,6 @@ struct WatchedLine {
     rest: String,
 }
 
-/// Reads what the ranks of a run have left in `directory`.
-///
-/// # Errors
-/// If it cannot be read, or no rank has left anything.
 pub(super) fn read(directory: &Path) -> Result<Watched> {
     let unreadable = |error| Error::io("cannot read", directory, error);
     let mut texts = Vec::new();
@@ -95,17 +87,13 @@ pub(super) fn read(directory: &Path) -> Result<Watched> {
     of_texts(&texts).ok_or_else(|| Error::Refused("no rank of the program was watched".to_owned()))
 }
 
-/// Does the same from the texts. Lines that are none are left out.
 pub(super) fn of_texts(texts: &[String]) -> Option<Watched> {
     let mut lines: Vec<WatchedLine> = Vec::new();
     let mut watched = Watched::default();
     for (at, text) in texts.iter().enumerate() {
         let Some((head, body)) = text.split_once('\n') else { continue };
-        let Some((rank, prefix)) =
-            head.strip_prefix("watch 1 ").and_then(|rest| rest.split_once(' '))
-        else {
-            continue;
-        };
+        let named = head.strip_prefix("watch 1 ").and_then(|rest| rest.split_once(' '));
+        let Some((rank, prefix)) = named else { continue };
         watched.prefix = PathBuf::from(unescaped(prefix));
         watched.ranks += 1;
         let rank = rank.parse().unwrap_or(at);
@@ -142,12 +130,10 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
-/// What is known up to some moment.
 #[derive(Default)]
 struct Story {
     prefix: PathBuf,
     files: Vec<Written>,
-    /// The writing that a name stands for now.
     named: BTreeMap<String, usize>,
     /// Names that MPI-IO opens, on several ranks perhaps.
     shared: BTreeSet<String>,
@@ -162,21 +148,19 @@ impl Story {
             "close" => self.closed(line),
             "mpi" => self.shared.extend(self.name(&line.rest)),
             "unlink" => {
-                if let Some(name) = self.name(&line.rest) {
-                    self.remove(&name, line.time);
-                }
+                let name = self.name(&line.rest);
+                name.into_iter().for_each(|name| self.remove(&name, line.time));
             }
             "rename" => {
-                if let Some((from, to)) = line.rest.split_once('\t') {
-                    self.renamed(from, to, line.time);
-                }
+                let names = line.rest.split_once('\t');
+                names.into_iter().for_each(|(from, to)| self.renamed(from, to, line.time));
             }
             "link" => self.linked(line),
             _ => {}
         }
     }
 
-    /// The name below the prefix; SCR's own files are nobody's.
+    /// SCR's own files have none.
     fn name(&self, path: &str) -> Option<String> {
         let path = unescaped(path);
         let name = Path::new(&path).strip_prefix(&self.prefix).ok()?.to_str()?.to_owned();
@@ -248,17 +232,13 @@ impl Story {
         }
     }
 
-    /// A file, or a directory with all that is in it.
+    /// Moves a file, or a directory with all that is in it.
     fn renamed(&mut self, from: &str, to: &str, time: f64) {
         let (from, to) = (self.name(from), self.name(to));
         let Some(from) = from else { return };
         let below = format!("{from}/");
-        let moved: Vec<String> = self
-            .named
-            .keys()
-            .filter(|name| **name == from || name.starts_with(&below))
-            .cloned()
-            .collect();
+        let is_moved = |name: &&String| **name == from || name.starts_with(&below);
+        let moved: Vec<String> = self.named.keys().filter(is_moved).cloned().collect();
         for name in moved {
             let Some(to) = &to else {
                 self.remove(&name, time);

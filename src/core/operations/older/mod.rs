@@ -1,6 +1,5 @@
-//! Checkpoint directories as version 1.1 wrote them (manual 1.1, sections 5, 8 and 10), into the
-//! index: scanned, inspected, rebuilt by their XOR files, with a summary in today's form. Their
-//! files stay where they are.
+//! Checkpoint directories of version 1.1 (manual 1.1, sections 5, 8 and 10), into the index:
+//! scanned, rebuilt by their XOR files, with a summary in today's form.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,8 +13,7 @@ pub use scan::is_older_directory;
 
 use scan::{FILEMAP, SIDECAR, Scan, scan};
 
-use super::prefix::alone_on_prefix;
-use super::prefix::{holder, state_dir};
+use super::prefix::{alone_on_prefix, state_dir};
 use crate::cache::Flat;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, relative_to, remove_tree};
@@ -24,15 +22,14 @@ use crate::records::text::crc_text;
 use crate::records::{DatasetKey, IndexEntry, PROGRAM, Summary};
 use crate::transfer::{Restored, enter_flat, publish_file, record_incomplete, restore_flat};
 
-/// What came of a directory.
-#[derive(Debug, Clone)]
+/// What came of a directory of version 1.1.
+#[derive(Debug, Clone, Default)]
 pub struct AddedOlder {
     /// Its entry in the index.
     pub entry: IndexEntry,
     /// Ranks whose files were rebuilt.
     pub rebuilt: Vec<usize>,
-    /// Files that they were rebuilt from and whose checksum nobody has recorded: one of them that
-    /// is damaged has spoiled what was rebuilt, unseen.
+    /// Files without a checksum that others were rebuilt from: damage in them has spread unseen.
     pub unchecked: usize,
     /// Why it is incomplete, if so.
     pub lost: Option<String>,
@@ -40,12 +37,8 @@ pub struct AddedOlder {
     pub refused: Vec<String>,
 }
 
-/// Enters the checkpoint in `dir`, which lies below `prefix`, into the index; what is missing is
-/// rebuilt if the XOR files allow it. One that cannot be completed is entered as incomplete.
-///
-/// # Errors
-/// `dir` is no such directory below the prefix, a live run uses that, the index has another
-/// dataset of this id, or something cannot be read or written.
+/// Enters the checkpoint in `dir`, a directory below `prefix`, into the index; rebuilds what is
+/// missing. One that cannot be completed is entered as incomplete.
 pub fn add_older_directory(prefix: &Path, dir: &Path) -> Result<AddedOlder> {
     let real = |path: &Path| {
         std::fs::canonicalize(path).map_err(|error| Error::io("cannot find", path, error))
@@ -57,7 +50,7 @@ pub fn add_older_directory(prefix: &Path, dir: &Path) -> Result<AddedOlder> {
     })?;
     look(&dir)?;
     create_dirs(&state_dir(&prefix), 0o755)?;
-    alone_on_prefix(&prefix, &holder(), || add(&prefix, &dir, &name))
+    alone_on_prefix(&prefix, || add(&prefix, &dir, &name))
 }
 
 fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
@@ -69,14 +62,7 @@ fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
         let id = found.id;
         match (same, entry.complete) {
             (true, true) => {
-                let entry = entry.clone();
-                return Ok(AddedOlder {
-                    entry,
-                    rebuilt: vec![],
-                    unchecked: 0,
-                    lost: None,
-                    refused: vec![],
-                });
+                return Ok(AddedOlder { entry: entry.clone(), ..AddedOlder::default() });
             }
             (true, false) => {}
             (false, _) => {
@@ -91,16 +77,13 @@ fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
     let unchecked = if rebuilt.is_empty() { 0 } else { unchecked };
     match &lost {
         Some(_) => record_incomplete(prefix, found.id, &key)?,
-        None => {
-            let flat = flat(dir, &key, &found);
-            enter_flat(prefix, name, &flat)?;
-        }
+        None => enter_flat(prefix, name, &flat(dir, &key, &found))?,
     }
     let entry = super::find_dataset(prefix, &found.id.to_string())?;
     Ok(AddedOlder { entry, rebuilt, unchecked, lost, refused: found.refused })
 }
 
-/// What the directory holds: by its summary, if that is right, else by the sidecars.
+/// The sidecars tell what there is unless the summary is right.
 fn look(dir: &Path) -> Result<Scan> {
     let listed = Summary::read_from(dir).ok().flatten();
     match listed.filter(|listed| is_right(dir, listed)) {
@@ -109,8 +92,6 @@ fn look(dir: &Path) -> Result<Scan> {
     }
 }
 
-/// Whether all files are there that a summary in their directory lists, with their sizes. If not,
-/// the sidecars tell what there is.
 fn is_right(dir: &Path, listed: &Summary) -> bool {
     listed.dataset.complete
         && listed.files.values().flatten().all(|file| {
@@ -118,7 +99,7 @@ fn is_right(dir: &Path, listed: &Summary) -> bool {
         })
 }
 
-/// The directory with what could be rebuilt, scanned again; which ranks that was, or why not.
+/// Gives the directory scanned again, the rebuilt ranks, and why it is incomplete.
 fn complete(
     prefix: &Path,
     dir: &Path,
@@ -170,8 +151,7 @@ fn flat<'a>(dir: &'a Path, key: &'a DatasetKey, found: &Scan) -> Flat<'a> {
     }
 }
 
-/// Gives a file that was rebuilt the mode of the other files, and the present time: nothing tells
-/// what it had.
+/// Nothing tells which mode and time a rebuilt file had.
 fn like_the_others(dir: &Path, found: &Scan, path: &Path) -> Result<()> {
     let fail = |error| Error::io("cannot set the mode of", path, error);
     if fs::metadata(path).map_err(fail)?.nlink() > 1 {
@@ -184,7 +164,6 @@ fn like_the_others(dir: &Path, found: &Scan, path: &Path) -> Result<()> {
     mode.map_or(Ok(()), |mode| file.set_permissions(mode).map_err(fail))
 }
 
-/// Gives the files of the `missing` ranks their places, with sidecars and filemaps.
 fn put_in_place(
     prefix: &Path,
     dir: &Path,
@@ -207,9 +186,9 @@ fn put_in_place(
             like_the_others(dir, found, from)?;
             publish_file(prefix, from, &dir.join(name))?;
             let mut sidecar = KvTree::new();
-            for (field, value) in [("FILE", name), ("TYPE", kind), ("COMPLETE", "1")] {
-                sidecar.set_value(field, value);
-            }
+            sidecar.set_value("FILE", name);
+            sidecar.set_value("TYPE", kind);
+            sidecar.set_value("COMPLETE", "1");
             sidecar.set_value("SIZE", meta.size);
             if let Some(crc32) = meta.crc32 {
                 sidecar.set_value("CRC", crc_text(crc32));

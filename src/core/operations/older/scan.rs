@@ -1,8 +1,7 @@
-//! What a checkpoint directory of version 1.1 holds (manual 1.1, sections 8.2 and 11.10.7): the
-//! filemap of each rank tells how many files it has, the sidecar of each file what that should be.
+//! What a checkpoint directory of version 1.1 holds (manual 1.1, sections 8.2 and 11.10.7):
+//! filemaps tell how many files a rank has, sidecars what each should be.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -12,45 +11,33 @@ use crate::kvtree::KvTree;
 use crate::records::text::parse_crc;
 use crate::records::{FileMeta, Summary};
 
-/// Ending of the sidecars.
 pub(super) const SIDECAR: &str = ".scr";
-/// Ending of the ranks' filemaps.
 pub(super) const FILEMAP: &str = ".scrfilemap";
-/// Ending of the parity files.
 const PARITY: &str = ".xor";
 /// Its own sidecar-like name is that of no file.
 pub(super) const SUMMARY: &str = "summary.scr";
 
-/// The error says what is wrong, in a clause.
+/// The error is a clause that says what is wrong.
 pub(super) type ScannedDirectory<T> = std::result::Result<T, String>;
 
-/// What a directory holds.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// Checkpoint id.
     pub id: u64,
-    /// Ranks of the run.
     pub ranks: usize,
-    /// Ranks of which anything is there.
     pub of_rank: BTreeMap<usize, OfRank>,
-    /// Why files do not count, a sentence for each.
     pub refused: Vec<String>,
 }
 
-/// What there is of a rank.
 #[derive(Debug, Default)]
 pub(super) struct OfRank {
     /// Files that it had, redundancy files included, as its filemap says.
     pub expected: Option<usize>,
-    /// Their names.
     names: BTreeSet<String>,
-    /// The program's files that are what their sidecars say.
+    /// These and the redundancy files are what their sidecars say.
     pub files: Vec<FileMeta>,
-    /// Redundancy files that are so.
     pub redundancy: Vec<FileMeta>,
 }
 
-/// What a sidecar says.
 struct Sidecar {
     name: String,
     is_redundancy: bool,
@@ -62,9 +49,7 @@ struct Sidecar {
     rank: usize,
 }
 
-/// Tells whether `dir` is such a directory: it has filemaps, sidecars or a summary of that version.
-/// Local.
-#[must_use]
+/// Tells whether `dir` has filemaps, sidecars or a summary of version 1.1.
 pub fn is_older_directory(dir: &Path) -> bool {
     let Ok(names) = names_in(dir) else { return false };
     let sidecar = |name: &String| {
@@ -74,10 +59,6 @@ pub fn is_older_directory(dir: &Path) -> bool {
     names.iter().any(|name| name.ends_with(FILEMAP)) || names.iter().any(sidecar) || has_summary()
 }
 
-/// Reads all filemaps and sidecars in `dir`, and checks the files that they tell of. Local.
-///
-/// # Errors
-/// The directory cannot be read, or nothing tells which checkpoint it is.
 pub(super) fn scan(dir: &Path) -> Result<Scan> {
     let names = names_in(dir)?;
     let mut scan = Scan::default();
@@ -116,7 +97,6 @@ pub(super) fn scan(dir: &Path) -> Result<Scan> {
 }
 
 impl Scan {
-    /// Takes what a summary lists, all of which is there.
     pub fn of_summary(listed: &Summary) -> Scan {
         let ranks = usize::try_from(listed.ranks).unwrap_or(0);
         let mut scan = Scan { id: listed.dataset.id, ranks, ..Scan::default() };
@@ -145,7 +125,7 @@ impl Scan {
         }
     }
 
-    /// The seven checks; the first, that all fields are there, is that of the reader.
+    /// The first of the seven checks, that all fields are there, is that of the reader.
     fn check(&self, dir: &Path, described: &str, sidecar: &Sidecar) -> ScannedDirectory<()> {
         if sidecar.name != described || !is_safe_relative(described) {
             return Err(format!("what is said of it is of {:?}", sidecar.name));
@@ -174,14 +154,13 @@ impl Scan {
         list.push(FileMeta { name, size, crc32, ..FileMeta::default() });
     }
 
-    /// Counts the files whose checksum nobody has recorded.
     pub fn unchecked(&self) -> usize {
         let all = self.of_rank.values().flat_map(|one| one.files.iter().chain(&one.redundancy));
         all.filter(|file| file.crc32.is_none()).count()
     }
 
-    /// Finds the ranks that lack a file or are not there at all; the error says why the checkpoint
-    /// is bad beyond repair (manual 1.1, section 11.10.8).
+    /// Finds the ranks that lack a file; the error says why the checkpoint is bad beyond repair
+    /// (manual 1.1, section 11.10.8).
     pub fn missing(&self) -> ScannedDirectory<BTreeSet<usize>> {
         if let Some(rank) = self.of_rank.keys().find(|rank| **rank >= self.ranks) {
             return Err(format!("it has files of rank {rank}, of {} ranks", self.ranks));
@@ -204,7 +183,7 @@ impl Scan {
 }
 
 impl OfRank {
-    /// Whether all that it lacks are redundancy files: no restart needs them.
+    /// No restart needs redundancy files.
     fn lacks_only_redundancy(&self) -> bool {
         let there = self.files.iter().chain(&self.redundancy).map(|file| &file.name);
         let there: BTreeSet<&String> = there.collect();
@@ -215,14 +194,10 @@ impl OfRank {
 }
 
 impl Sidecar {
-    /// `None` if it cannot be read, or a field is missing or malformed.
     fn read(path: &Path) -> Option<Self> {
         let tree = KvTree::read_file(path).ok()??;
         Some(Sidecar {
-            name: Path::new(tree.get_value("FILE")?)
-                .file_name()
-                .and_then(OsStr::to_str)?
-                .to_owned(),
+            name: Path::new(tree.get_value("FILE")?).file_name()?.to_str()?.to_owned(),
             is_redundancy: tree.get_value("TYPE") == Some("XOR"),
             complete: tree.get_value("COMPLETE") == Some("1"),
             size: tree.get_u64("SIZE")?,

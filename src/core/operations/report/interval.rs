@@ -1,5 +1,4 @@
-//! How often to write a checkpoint: the interval that loses the least time, of the cost of a
-//! checkpoint and the mean time between failures.
+//! How often to write a checkpoint.
 //!
 //! J. W. Young, "A first order approximation to the optimum checkpoint interval", CACM 17 (1974);
 //! J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
@@ -9,13 +8,11 @@ use super::runs::Point;
 use super::summary::{Advice, Costs, RunsReport};
 
 /// Returns Young's interval from checkpoint to checkpoint, in seconds.
-#[must_use]
 pub fn young(cost: f64, mtbf: f64) -> f64 {
     (2.0 * cost * mtbf).sqrt() + cost
 }
 
 /// Returns Daly's interval from checkpoint to checkpoint, in seconds.
-#[must_use]
 pub fn daly(cost: f64, mtbf: f64) -> f64 {
     if cost >= 2.0 * mtbf {
         return mtbf + cost;
@@ -24,9 +21,8 @@ pub fn daly(cost: f64, mtbf: f64) -> f64 {
     (2.0 * cost * mtbf).sqrt() * (1.0 + part.sqrt() / 3.0 + part / 9.0)
 }
 
-/// Returns the part of the time that goes to checkpoints and to work done again, of 1, for an
-/// interval from checkpoint to checkpoint; to first order, so it may exceed 1.
-#[must_use]
+/// Returns the part of the time, of 1, that checkpoints and repeated work take; to first order, so
+/// it may exceed 1.
 pub fn waste(interval: f64, costs: &Costs) -> f64 {
     if interval <= 0.0 {
         1.0
@@ -35,8 +31,6 @@ pub fn waste(interval: f64, costs: &Costs) -> f64 {
     }
 }
 
-/// Advises an interval by what the runs of `report` say. `mtbf_seconds`: the mean time between
-/// failures, if it is known.
 pub(super) fn advice(report: &RunsReport, mtbf_seconds: Option<f64>) -> Option<Advice> {
     let costs_of = |of: fn(&Point) -> Option<f64>| {
         let all = report.points().filter_map(|(_, point)| of(point));
@@ -57,7 +51,6 @@ pub(super) fn advice(report: &RunsReport, mtbf_seconds: Option<f64>) -> Option<A
     Some(Advice { costs, young, daly, used: used(report) })
 }
 
-/// The mean time from seal to seal within a run.
 fn used(report: &RunsReport) -> Option<f64> {
     let (mut seconds, mut steps) = (0, 0);
     for run in &report.runs {

@@ -7,23 +7,20 @@ use super::runs::{Close, Point, RunStory};
 pub struct Failure {
     /// Which launch, counted from 0.
     pub run: usize,
-    /// When it failed, if somebody has seen that; else its last sign of life. Seconds since 1970.
+    /// When it failed if `exact`, else its last sign of life; seconds since 1970.
     pub seen: u64,
     /// `seen` is when it failed.
     pub exact: bool,
-    /// When the next launch began; `None` if there was none.
+    /// When the next launch began.
     pub next: Option<u64>,
-    /// What that went on from; `None`: from nothing that is known.
+    /// What that launch went on from, as far as is known.
     pub went_on_from: Option<(u64, String)>,
-    /// Seconds of running time that were done again: up to the failure, or at least up to the last
-    /// sign of life.
+    /// Seconds of running time that were done again, at least.
     pub lost_seconds: u64,
-    /// Seconds of running time between the newest checkpoint that the prefix had then and the one
-    /// that the run went on from: without the caches these would have been lost, too.
+    /// Seconds of running time that would have been lost without the caches, too.
     pub saved_seconds: u64,
 }
 
-/// Returns the failures of `runs`, oldest first.
 pub(super) fn failures(runs: &[RunStory]) -> Vec<Failure> {
     let died = runs.iter().enumerate().filter(|(_, run)| run.close == Close::Killed);
     died.map(|(at, run)| failure(runs, at, run)).collect()
@@ -55,7 +52,6 @@ fn failure(runs: &[RunStory], at: usize, run: &RunStory) -> Failure {
     }
 }
 
-/// Seconds of running time of `runs` from `from` to `to`.
 fn worked(runs: &[RunStory], from: u64, to: u64) -> u64 {
     let of = |run: &RunStory| run.seen.min(to).saturating_sub(run.started.max(from));
     runs.iter().map(of).sum()

@@ -1,8 +1,5 @@
-//! What the runs of a prefix did, what their checkpoints cost and saved, and how often to write
-//! them.
-//!
-//! Two sources: the log of events, which has every launch unless it is switched off
-//! (`SCR_LOG_ENABLE=0`), and the run record, which has the last launch in any case.
+//! What the runs of a prefix did, what their checkpoints cost and saved. The log of events has
+//! every launch unless `SCR_LOG_ENABLE=0`, the run record the last one.
 
 mod interval;
 mod losses;
@@ -23,11 +20,8 @@ use crate::events::Filter;
 use crate::log::messages;
 use crate::params::Settings;
 
-/// Finds out what the launches on `prefix` did; those of the job `job` only, if one is given.
-/// `mtbf_seconds`: the mean time between failures, if somebody knows it better than these runs do.
-///
-/// # Errors
-/// If the log of events cannot be read.
+/// Reads what the launches on `prefix`, or those of one `job`, did. `mtbf_seconds` replaces the
+/// measured mean time between failures.
 pub fn read_report(
     settings: &Settings,
     prefix: &Path,
@@ -40,8 +34,7 @@ pub fn read_report(
         let text = format!("{} lines of the log are no events", log.unreadable);
         unreadable.push(Unread { id: messages::FILE_DAMAGED, text });
     }
-    let trouble = log.trouble.map(|text| Unread { id: messages::UNREADABLE, text });
-    unreadable.extend(trouble);
+    unreadable.extend(log.trouble.map(|text| Unread { id: messages::UNREADABLE, text }));
     let has_log = !log.events.is_empty();
     let mut runs = runs::stories(&log.events);
     let status = read_status(prefix);
@@ -51,14 +44,8 @@ pub fn read_report(
     }
     runs.retain(|run| job.is_none_or(|job| run.job == job));
     let failures = losses::failures(&runs);
-    let mut report = RunsReport {
-        prefix: prefix.to_path_buf(),
-        runs,
-        failures,
-        advice: None,
-        has_log,
-        unreadable,
-    };
+    let prefix = prefix.to_path_buf();
+    let mut report = RunsReport { prefix, runs, failures, advice: None, has_log, unreadable };
     report.advice = interval::advice(&report, mtbf_seconds);
     Ok(report)
 }

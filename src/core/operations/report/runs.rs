@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use crate::events::{GIVEN_UP, Logged, SEALED_ON_PREFIX};
 use crate::records::{RunPace, RunPassed, RunRecord, Timestamp};
 
-/// The times of one launch in the log and in the run record differ by no more than this many
-/// seconds.
+/// Times of one launch in the log and in the run record differ by no more, in seconds.
 const SAME_START: u64 = 5;
 
 /// How a launch ended.
@@ -20,14 +19,13 @@ pub enum Close {
     Exited,
     /// A halt condition ended it.
     Halted,
-    /// It is gone and has not said why: killed, or its first node lost.
+    /// It has not said why it is gone: it was killed, or its first node lost.
     #[default]
     Killed,
 }
 
 impl Close {
     /// Returns the word that is printed for it.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Close::Runs => "running",
@@ -52,12 +50,12 @@ pub struct Point {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Seconds from its first file to its seal, as rank 0 has seen it.
+    /// Seconds from its first file to its seal, on rank 0.
     pub cost_seconds: Option<f64>,
     /// Seconds of the seal.
     pub seal_seconds: Option<f64>,
-    /// Seconds between its last close and its seal, as rank 0 has seen it: a failure in between
-    /// would have taken it.
+    /// Seconds between its last close and its seal, on rank 0: a failure in between would have
+    /// taken it.
     pub exposed_seconds: Option<f64>,
     /// Seconds of the flush.
     pub flush_seconds: Option<f64>,
@@ -76,15 +74,15 @@ pub struct RunStory {
     pub job: String,
     /// Who ran it.
     pub user: String,
-    /// Number of ranks; 0: unknown.
+    /// 0: unknown.
     pub ranks: u64,
-    /// Number of nodes; 0: unknown.
+    /// 0: unknown.
     pub nodes: u64,
     /// When it began, seconds since 1970.
     pub started: u64,
-    /// Its end, or its last sign of life, seconds since 1970.
+    /// Its end or last sign of life, seconds since 1970.
     pub seen: u64,
-    /// When its launcher, or `scr run`, has seen it fail, seconds since 1970.
+    /// When it was seen to fail, seconds since 1970.
     pub failed: Option<u64>,
     /// How it ended.
     pub close: Close,
@@ -96,11 +94,11 @@ pub struct RunStory {
     pub rebuilt: bool,
     /// Its datasets in the order of their seals.
     pub points: Vec<Point>,
-    /// Files that went straight to the prefix, by the reason's words.
+    /// Files that went straight to the prefix, by reason.
     pub passed: BTreeMap<String, RunPassed>,
-    /// `passed` counts all ranks; else what rank 0 has seen, or nothing.
+    /// `passed` counts all ranks, and not only rank 0.
     pub passed_of_all: bool,
-    /// By host: how fast it has sealed, and flushed.
+    /// Pace of seals and of flushes by host.
     pub paces: BTreeMap<String, [RunPace; 2]>,
     /// What went wrong, in words.
     pub troubles: Vec<String>,
@@ -108,7 +106,6 @@ pub struct RunStory {
 
 impl RunStory {
     /// Adds up the bytes of all datasets.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.points.iter().fold(0, |sum, point| sum.saturating_add(point.bytes))
     }
@@ -116,30 +113,29 @@ impl RunStory {
     fn point(&mut self, id: u64) -> Option<&mut Point> {
         self.points.iter_mut().rev().find(|point| point.id == id)
     }
+
+    fn change(&mut self, id: u64, change: impl FnOnce(&mut Point)) {
+        self.point(id).map(change);
+    }
 }
 
-/// Returns the launches that a log tells of. One begins with its START; what others have added to
-/// the log before the first one belongs to none.
 pub(super) fn stories(events: &[Logged]) -> Vec<RunStory> {
     let mut runs: Vec<RunStory> = Vec::new();
     for event in events {
         let Ok(time) = event.time.parse::<Timestamp>() else { continue };
         let time = time.unix_seconds();
-        if event.get("event") == "START" {
-            runs.push(begun(event, time));
-        } else if event.get("event") == "FLUSH_END" {
-            flushed(&mut runs, event, time);
-        } else if matches!(event.get("event"), "NODE_SEAL" | "NODE_FLUSH") {
-            moved(&mut runs, event, time);
-        } else if let Some(run) = runs.last_mut() {
-            tell(run, event, time);
+        match event.get("event") {
+            "START" => runs.push(begun(event, time)),
+            "FLUSH_END" => flushed(&mut runs, event, time),
+            "NODE_SEAL" | "NODE_FLUSH" => moved(&mut runs, event, time),
+            _ => runs.last_mut().into_iter().for_each(|run| tell(run, event, time)),
         }
     }
     runs
 }
 
-/// How fast a node was, perhaps in a launch that was killed: the next one has logged it then, with
-/// the time of the last sign.
+/// The pace of a node of a launch that was killed is logged by the next one, with the time of the
+/// last sign.
 fn moved(runs: &mut [RunStory], event: &Logged, time: u64) {
     let Some(run) = runs.iter_mut().rev().find(|run| run.started <= time) else { return };
     run.seen = run.seen.max(time);
@@ -149,15 +145,7 @@ fn moved(runs: &mut [RunStory], event: &Logged, time: u64) {
     paces[usize::from(event.get("event") == "NODE_FLUSH")] = RunPace { bytes, nanos };
 }
 
-/// A launcher, or `scr run`, has seen the launch fail. One that has said how it ended did not die.
-fn failed(run: &mut RunStory, time: u64) {
-    if run.close == Close::Killed && run.failed.is_none() {
-        run.seen = run.seen.max(time);
-        run.failed = Some(time);
-    }
-}
-
-/// `note`: `4 ranks, 2 nodes, <prefix>`.
+/// The note is `4 ranks, 2 nodes, <prefix>`.
 fn begun(event: &Logged, time: u64) -> RunStory {
     let mut numbers = event.get("note").split(", ").map(|part| part.split(' ').next());
     let mut number = || numbers.next().flatten().and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -198,23 +186,21 @@ fn tell(run: &mut RunStory, event: &Logged, time: u64) {
             let flushed = if note == SEALED_ON_PREFIX { Some(time) } else { was.flushed };
             run.points.push(Point { id, name, sealed, files, bytes, seal_seconds, flushed, ..was });
         }
-        "CHECKPOINT_END" | "OUTPUT_END" => {
-            run.point(id).into_iter().for_each(|point| point.cost_seconds = seconds);
-        }
-        "EXPOSED" => {
-            run.point(id).into_iter().for_each(|point| point.exposed_seconds = seconds);
-        }
+        "CHECKPOINT_END" | "OUTPUT_END" => run.change(id, |point| point.cost_seconds = seconds),
+        "EXPOSED" => run.change(id, |point| point.exposed_seconds = seconds),
         "FLUSH_FAILED" => {
-            run.point(id).into_iter().for_each(|point| point.failed = Some(note.to_owned()));
+            run.change(id, |point| point.failed = Some(note.to_owned()));
             run.troubles.push(trouble("a flush failed"));
         }
-        "EVICTED" if note == GIVEN_UP => {
-            run.point(id).into_iter().for_each(|point| point.spared = true);
-        }
+        "EVICTED" if note == GIVEN_UP => run.change(id, |point| point.spared = true),
         "DROPPED" => run.troubles.push(trouble("a dataset was dropped")),
         "WITHHELD" => run.troubles.push(trouble("not offered at the start")),
         "FALLBACK" => run.troubles.push(trouble("files went straight to the prefix")),
-        "FAILED" => failed(run, time),
+        // Who has said how it ended did not die.
+        "FAILED" if run.close == Close::Killed && run.failed.is_none() => {
+            run.seen = run.seen.max(time);
+            run.failed = Some(time);
+        }
         "NODE_FAIL" => run.troubles.push(trouble("a node was found to be down")),
         "PASSED" => {
             let (files, bytes) = (number("files"), number("bytes"));
@@ -232,7 +218,7 @@ fn tell(run: &mut RunStory, event: &Logged, time: u64) {
     }
 }
 
-/// A dataset is on the prefix, perhaps one of an earlier launch.
+/// The dataset may be one of an earlier launch.
 fn flushed(runs: &mut [RunStory], event: &Logged, time: u64) {
     let Some(last) = runs.last_mut() else { return };
     last.seen = last.seen.max(time);
@@ -248,7 +234,7 @@ fn seconds_of(event: &Logged) -> Option<f64> {
     event.get("secs").parse::<f64>().ok().filter(|one| one.is_finite())
 }
 
-/// A checkpoint that the start has found. A note says what is wrong with one on the prefix.
+/// The note of a dataset on the prefix says what is wrong with it.
 fn offered(run: &mut RunStory, event: &Logged, id: u64) {
     let good = event.get("event") == "OFFERED" || event.get("note").is_empty();
     let newer = run.went_on_from.as_ref().is_none_or(|(known, _)| id >= *known);
@@ -257,8 +243,6 @@ fn offered(run: &mut RunStory, event: &Logged, id: u64) {
     }
 }
 
-/// Adds what the run record knows of the last launch: to what the log has of it, or as all there
-/// is.
 pub(super) fn add_record(runs: &mut Vec<RunStory>, record: &RunRecord, lives: bool) {
     let is_same = |run: &RunStory| run.started.abs_diff(record.started) <= SAME_START;
     if !runs.last().is_some_and(is_same) {
@@ -317,13 +301,12 @@ fn add_datasets(run: &mut RunStory, record: &RunRecord) {
             sealed: one.sealed,
             files: one.files,
             bytes: one.bytes,
-            cost_seconds: None,
             seal_seconds: one.seal_seconds,
             exposed_seconds: one.exposed_seconds,
             flush_seconds: one.flush_seconds,
             flushed,
             failed: one.failed.clone(),
-            spared: false,
+            ..Point::default()
         });
     }
     run.points.sort_by_key(|point| point.sealed);

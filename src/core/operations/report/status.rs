@@ -1,5 +1,4 @@
-//! How a run is doing, from its prefix alone: what it has published there, no more. A live run does
-//! not notice.
+//! How a run is doing, from what it has published on its prefix.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +13,7 @@ use crate::params::{SCR_CONFIG, escaped};
 use crate::records::{HaltFile, IndexEntry, PrefixIndex, Record as _, Refusal, RunRecord};
 use crate::transfer::{Progress, flushes_under_way};
 
-/// What is known of the last launch on a prefix, and of what is there.
+/// What is known of the last launch on a prefix.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PrefixStatus {
     /// The launch; `None` if there was none.
@@ -37,12 +36,9 @@ pub struct PrefixStatus {
     pub unreadable: Vec<Unread>,
 }
 
-/// Why a record could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
-    /// The message that explains it.
     pub id: Id,
-    /// A sentence without its full stop.
     pub text: String,
 }
 
@@ -56,15 +52,14 @@ pub enum Life {
     Runs,
     /// It has come to its end, with MPI_Finalize or without.
     Ended,
-    /// It is gone and has not said so: killed, or its first node lost.
+    /// It has not said why it is gone: it was killed, or its first node lost.
     Died,
-    /// Whether it lives cannot be found out.
+    /// That cannot be found out.
     Unknown,
 }
 
 impl Life {
     /// Returns the word that is printed for it.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Life::None => "none",
@@ -76,8 +71,7 @@ impl Life {
     }
 }
 
-/// Finds out how the last run on `prefix` is doing. Damaged records are told in the answer.
-#[must_use]
+/// Reads how the last run on `prefix` is doing. Damaged records are told in the answer.
 pub fn read_status(prefix: &Path) -> PrefixStatus {
     let state = state_dir(prefix);
     let mut status = PrefixStatus::default();
@@ -115,11 +109,9 @@ pub fn read_status(prefix: &Path) -> PrefixStatus {
     status
 }
 
-/// What was read; else a sentence says why it was not.
 fn kept<T>(read: Result<T>, unreadable: &mut Vec<Unread>) -> Option<T> {
-    let mut note =
-        |error: Error| unreadable.push(Unread { id: error.id(), text: error.to_string() });
-    read.map_err(&mut note).ok()
+    let note = |error: Error| unreadable.push(Unread { id: error.id(), text: error.to_string() });
+    read.map_err(note).ok()
 }
 
 /// Who may not read one record may not read the others: the first tells of all.
@@ -140,7 +132,7 @@ fn each_cause_once(mut unreadable: Vec<Unread>) -> Vec<Unread> {
     unreadable
 }
 
-/// `holder`: who has the prefix, if that could be found out.
+/// `None`: who holds the prefix could not be found out.
 fn life(run: Option<&RunRecord>, holder: Option<Option<&str>>) -> Life {
     let holds = holder.map(|holder| holder.and_then(begun));
     match (run, holds) {
@@ -155,13 +147,11 @@ fn life(run: Option<&RunRecord>, holder: Option<Option<&str>>) -> Life {
     }
 }
 
-/// When a launch that holds the prefix began; a command that works on it does not say that.
+/// A command that holds the prefix does not say when it began.
 fn begun(holder: &str) -> Option<u64> {
     holder.rsplit(", ").next()?.parse().ok()
 }
 
-/// The dataset that a new run begins with, as far as the index says: the current one, else the
-/// newest checkpoint.
 fn goes_on_from(index: &PrefixIndex) -> Option<IndexEntry> {
     let usable = |entry: &&IndexEntry| {
         let is_output =
@@ -172,21 +162,19 @@ fn goes_on_from(index: &PrefixIndex) -> Option<IndexEntry> {
     current.or_else(|| index.newest_first().find(usable)).cloned()
 }
 
-/// Returns what the program of the last run has set by SCR_Config, as the lines that it gave; none
-/// where no record tells it. For whoever asks after that run: its caches may lie where it said.
-#[must_use]
+/// Returns the lines that the program of the last run has set by SCR_Config: its caches may lie
+/// where it said.
 pub fn lines_of_program(prefix: &Path) -> Vec<String> {
     let run = RunRecord::read(&state_dir(prefix).join(RunRecord::NAME)).ok().flatten();
-    // No run of ours yet: what a program of the C implementation has set.
-    if run.is_none() {
+    let Some(run) = run else {
+        // What a program of the C implementation has set.
         let bytes = read_optional(&state_dir(prefix).join("app.conf")).ok().flatten();
         let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()));
         return lines.map(str::to_owned).collect();
-    }
-    let settings = run.map(|run| run.settings).unwrap_or_default().into_iter();
-    let own = settings.filter(|(_, (_, place))| place.starts_with(SCR_CONFIG));
+    };
+    let own = run.settings.into_iter().filter(|(_, (_, place))| place.starts_with(SCR_CONFIG));
     let line = |(name, (value, _)): (String, (String, String))| match name.contains('=') {
         true => format!("{name} {value}"),
         false => format!("{name}={}", escaped(&value)),

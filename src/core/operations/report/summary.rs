@@ -1,4 +1,4 @@
-//! What is known of all launches on a prefix, and the interval that it advises.
+//! All launches on a prefix, and the interval that they advise.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,8 +17,7 @@ pub struct RunsReport {
     pub runs: Vec<RunStory>,
     /// Those that died, and what that cost.
     pub failures: Vec<Failure>,
-    /// What measured costs and failures say of the interval between checkpoints; `None` if no
-    /// checkpoint was measured.
+    /// `None` if no checkpoint was measured.
     pub advice: Option<Advice>,
     /// There is a log of events.
     pub has_log: bool,
@@ -28,13 +27,11 @@ pub struct RunsReport {
 
 impl RunsReport {
     /// Sums the seconds during which launches ran.
-    #[must_use]
     pub fn running_seconds(&self) -> u64 {
         self.runs.iter().map(|run| run.seen.saturating_sub(run.started)).sum()
     }
 
-    /// Sums up how fast each node has sealed, and flushed, in all runs; by host.
-    #[must_use]
+    /// Returns for each host how fast it has sealed, and flushed, in all runs.
     pub fn paces(&self) -> BTreeMap<&str, [RunPace; 2]> {
         let mut sums: BTreeMap<&str, [RunPace; 2]> = BTreeMap::new();
         for (host, paces) in self.runs.iter().flat_map(|run| &run.paces) {
@@ -46,7 +43,7 @@ impl RunsReport {
         sums
     }
 
-    /// Lists all checkpoints in the order of their seals, with the run of each, counted from 0.
+    /// Lists the checkpoints in the order of their seals, each with the index of its run.
     pub fn points(&self) -> impl Iterator<Item = (usize, &Point)> {
         self.runs.iter().enumerate().flat_map(|(at, run)| run.points.iter().map(move |p| (at, p)))
     }
@@ -57,12 +54,11 @@ impl RunsReport {
 pub struct Costs {
     /// What one checkpoint takes of the program's time, in seconds: the median.
     pub seconds: f64,
-    /// It counts from the first file of a checkpoint to its seal; else it is the seal alone, since
-    /// nothing has logged more.
+    /// From the first file of a checkpoint to its seal; else the seal alone was logged.
     pub whole: bool,
     /// Mean time between failures, in seconds.
     pub mtbf_seconds: f64,
-    /// Failures that it rests on; with none it is the time in which none came, or what was given.
+    /// Failures that it rests on; 0: none came, or the time was given.
     pub failures: usize,
     /// It was given, not measured.
     pub given: bool,
@@ -77,6 +73,6 @@ pub struct Advice {
     pub young: f64,
     /// Daly's interval.
     pub daly: f64,
-    /// The mean of what was used; `None` if there is no second checkpoint.
+    /// The mean of what was used.
     pub used: Option<f64>,
 }

@@ -1,8 +1,6 @@
-//! What a job that died has left in its nodes' caches, brought to the prefix without starting the
-//! program again (manual 1.1, section 11.10): each node copies what it has to one folder there
-//! ([`copy_node`]), then one process rebuilds and publishes it ([`publish_copies`]), by the code
-//! that brings back the cache of a run with another number of ranks. What a person has copied from
-//! the nodes goes the same way ([`publish_found`]).
+//! What a job that died has left in its nodes' caches (manual 1.1, section 11.10): each node copies
+//! it to a folder on the prefix ([`copy_node`]), then one process rebuilds and publishes it
+//! ([`publish_copies`]).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,10 +9,9 @@ use crate::cache::disk::names_in;
 use crate::cache::{Ctx, FilemapFile, Layout, Sharing, all_records, other_prefix};
 use crate::comm::solo::Solo;
 use crate::error::{Error, Result};
-use crate::files::lease::{self, Taken};
 use crate::files::{create_dirs, remove_tree};
 use crate::launch::job::JobPlaces;
-use crate::namespace::STATE_FOLDER;
+use crate::operations::prefix::{alone_on_node, alone_on_prefix, state_dir};
 use crate::params::{Settings, keys};
 use crate::records::DatasetRecord;
 use crate::system;
@@ -25,52 +22,26 @@ use crate::transfer::{
 
 /// What a person can do about what was made for another prefix.
 pub(crate) const ADVICE: &str = "SCR_CACHE_ADOPT=1 takes it all the same";
-/// Folder of the copies in the prefix's own one.
 const FOLDER: &str = "scavenge";
-/// The same for what a person has copied: what `scr copy` has brought may be all that is left.
+/// Not the folder of the copies: what `scr copy` has brought may be all that is left.
 const FOUND: &str = "rebuild";
 
-/// What [`copy_node`] did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeCopies {
-    /// The node has nothing of the job.
-    Nothing,
-    /// A live process has this node's cache in use; the text says which.
-    Busy(String),
-    /// So many datasets were copied; 0: the prefix has all of them.
-    Datasets(usize),
+/// Copies what this node's cache has and the prefix has not (dataset `id` alone, if given). Returns
+/// the number of datasets; `None` if the node has no cache of the job.
+pub fn copy_node(places: &JobPlaces, node: &str, id: Option<u64>) -> Result<Option<usize>> {
+    alone_on_node(places, || {
+        let listed = list_prefix(&places.prefix)?;
+        let is_there = |id: u64| listed.iter().any(|one| one.restorable && one.id == id);
+        let refused = |id: u64| listed.iter().any(|one| one.refused && one.id == id);
+        let newer = newer_than_removed(places)?;
+        let newest = |one: u64| id.is_none() && !refused(one) && !newer.contains(&one);
+        let wanted = |one: u64| (newest(one) || id == Some(one)) && !is_there(one);
+        copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(Some)
+    })
 }
 
-/// Copies what this node's cache has and the prefix has not, or only dataset `id` of that. To be
-/// run on each node. Local.
-///
-/// # Errors
-/// If something cannot be read or written.
-pub fn copy_node(
-    places: &JobPlaces,
-    node: &str,
-    holder: &str,
-    id: Option<u64>,
-) -> Result<NodeCopies> {
-    let control = &places.layout.control_dir;
-    if !control.is_dir() {
-        return Ok(NodeCopies::Nothing);
-    }
-    let lease = lease::take(&control.join("lease"), holder, lease::PATIENCE, || {})?;
-    if let Taken::Busy(other) = lease {
-        return Ok(NodeCopies::Busy(other));
-    }
-    let listed = list_prefix(&places.prefix)?;
-    let is_there = |id: u64| listed.iter().any(|one| one.restorable && one.id == id);
-    let refused = |id: u64| listed.iter().any(|one| one.refused && one.id == id);
-    let newer = newer_than_removed(places)?;
-    let newest = |one: u64| id.is_none() && !refused(one) && !newer.contains(&one);
-    let wanted = |one: u64| (newest(one) || id == Some(one)) && !is_there(one);
-    copy_remains(&places.layout, &folder(&places.prefix), node, &wanted).map(NodeCopies::Datasets)
-}
-
-/// Finds what this node's cache has and a start has left out, since somebody had removed older
-/// checkpoints of the series from the prefix.
+/// What a start has left out, since somebody had removed older checkpoints of the series from the
+/// prefix.
 fn newer_than_removed(places: &JobPlaces) -> Result<BTreeSet<u64>> {
     if places.layout.owner.identity().is_none() {
         return Ok(BTreeSet::new()); // whatever is there is to be taken
@@ -85,78 +56,48 @@ fn newer_than_removed(places: &JobPlaces) -> Result<BTreeSet<u64>> {
     Ok(records.filter(is_newer).map(|record| record.dataset_id).collect())
 }
 
-/// What [`publish_copies`] found and did.
-#[derive(Debug)]
-pub enum Salvaged {
-    /// No node had anything of the job.
-    Nothing,
-    /// A live process uses the prefix; the text says which.
-    Busy(String),
-    /// What has become of it all.
-    Done(OtherSize),
-}
-
-/// Clears what an earlier attempt has copied.
-///
-/// # Errors
-/// If it cannot be removed.
 pub fn clear_copies(prefix: &Path) -> Result<()> {
     remove_tree(&folder(prefix))
 }
 
-/// Rebuilds and publishes what the nodes have copied, or `which` of that; the copies are gone
-/// afterwards. Local.
-///
-/// # Errors
-/// As [`publish_remains`]; the copies stay then.
+/// Rebuilds and publishes what the nodes have copied; the copies are gone afterwards, unless it
+/// failed. Returns `None` if no node had anything of the job.
 pub fn publish_copies(
     places: &JobPlaces,
     settings: &Settings,
-    holder: &str,
     which: Which,
-) -> Result<Salvaged> {
-    let state = places.prefix.join(STATE_FOLDER);
-    if !state.is_dir() {
-        return Ok(Salvaged::Nothing);
+) -> Result<Option<OtherSize>> {
+    match state_dir(&places.prefix).is_dir() {
+        true => alone_on_prefix(&places.prefix, || {
+            publish(places, settings, &folder(&places.prefix), which)
+        }),
+        false => Ok(None),
     }
-    let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
-        Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
-        Taken::Ours(lease) => lease,
-    };
-    publish(places, settings, &folder(&places.prefix), which)
 }
 
-/// Rebuilds and publishes what is found below `dirs`, copies of nodes' caches or of datasets in
-/// them, which stay as they are. Adds to `unknown` why datasets there are left out, a sentence for
-/// each. Local.
-///
-/// # Errors
-/// A live run uses one of `dirs`, or there is nothing of a run in them; or as
-/// [`publish_remains`].
+/// Rebuilds and publishes what is found below `dirs`, which stay as they are. Adds to `unknown` why
+/// datasets there are left out.
 pub fn publish_found(
     places: &JobPlaces,
     settings: &Settings,
-    holder: &str,
     dirs: &[PathBuf],
     which: Which,
     unknown: &mut Vec<String>,
-) -> Result<Salvaged> {
+) -> Result<Option<OtherSize>> {
     let found = look_below(dirs, &places.prefix)?;
-    let state = places.prefix.join(STATE_FOLDER);
+    let state = state_dir(&places.prefix);
     create_dirs(&state, 0o755)?;
-    let _lease = match lease::take(&state.join("lease"), holder, lease::PATIENCE, || {})? {
-        Taken::Busy(other) => return Ok(Salvaged::Busy(other)),
-        Taken::Ours(lease) => lease,
-    };
-    let folder = state.join(FOUND);
-    remove_tree(&folder)?;
-    let done = gather_found(found, &folder, &places.prefix).and_then(|gathered| {
-        unknown.extend(gathered.unknown);
-        publish(places, settings, &folder, which)
-    });
-    // Links and copies: what they are of is where it was.
-    remove_tree(&folder)?;
-    done
+    alone_on_prefix(&places.prefix, || {
+        let folder = state.join(FOUND);
+        remove_tree(&folder)?;
+        let done = gather_found(found, &folder, &places.prefix).and_then(|gathered| {
+            unknown.extend(gathered.unknown);
+            publish(places, settings, &folder, which)
+        });
+        // Links and copies: what they are of is where it was.
+        remove_tree(&folder)?;
+        done
+    })
 }
 
 fn publish(
@@ -164,7 +105,7 @@ fn publish(
     settings: &Settings,
     folder: &Path,
     which: Which,
-) -> Result<Salvaged> {
+) -> Result<Option<OtherSize>> {
     let prefix = &places.prefix;
     if !settings.get(keys::CACHE_ADOPT) {
         for name in names_in(folder)? {
@@ -206,9 +147,9 @@ fn publish(
     }
     let done = publish_remains(&ctx, folder, which, &|| {})?;
     remove_tree(folder)?;
-    Ok(done.map_or(Salvaged::Nothing, Salvaged::Done))
+    Ok(done)
 }
 
 fn folder(prefix: &Path) -> PathBuf {
-    prefix.join(STATE_FOLDER).join(FOLDER)
+    state_dir(prefix).join(FOLDER)
 }

@@ -1,18 +1,17 @@
 //! What a job that died has left in the caches of its nodes, brought to the prefix (manual 1.1,
-//! section 11.10, postrun): every node that answers copies what it has, then this process rebuilds
-//! what is missing, publishes, and enters it into the index.
+//! section 11.10, postrun).
 
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::salvage::{ADVICE, NodeCopies, Salvaged, clear_copies, copy_node, publish_copies};
+use super::salvage::{ADVICE, clear_copies, copy_node, publish_copies};
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
-use crate::operations::prefix::{holder, state_dir};
+use crate::operations::prefix::state_dir;
 use crate::operations::run::reach::{Inquiry, Reach};
 use crate::params::{Environment, Settings};
 use crate::records::CourseTurn;
-use crate::transfer::{OnPrefix, Which, list_in_cache, list_prefix, removals};
+use crate::transfer::{OnPrefix, OtherSize, Which, list_in_cache, list_prefix, removals};
 
 /// Who scavenges, and from where.
 pub struct Scavenge<'a> {
@@ -27,8 +26,7 @@ pub struct Scavenge<'a> {
 pub struct Scavenged {
     /// Names of those that have come to the prefix, oldest first.
     pub published: Vec<String>,
-    /// Names of the newest that could not be had, with the reason. The index has them as
-    /// incomplete.
+    /// Names of the newest that could not be had, with the reason.
     pub lost: Vec<(String, String)>,
     /// Nodes that could not be asked, with the reason.
     pub silent: Vec<(String, String)>,
@@ -40,10 +38,9 @@ pub struct Scavenged {
     pub on_prefix: bool,
 }
 
-/// What `scr copy` prints on a node that has nothing of the prefix, and on one that has.
+/// What `scr copy` prints on a node without a cache of the prefix, and on one that has it.
 const WORDS: [&str; 2] = ["nothing", "copied"];
 
-/// Reads it.
 fn had_cache(text: &str) -> Result<bool> {
     let found = WORDS.iter().position(|word| text.split_whitespace().next() == Some(word));
     let unknown = || Error::Unreadable(format!("an answer that means nothing: {}", text.trim()));
@@ -51,23 +48,19 @@ fn had_cache(text: &str) -> Result<bool> {
 }
 
 impl Scavenge<'_> {
-    /// Does it all. It can be done again at any time: what is on the prefix already is left alone.
-    ///
-    /// # Errors
-    /// A live run uses the prefix or a node; or prefix or copies cannot be read or written.
+    /// Copies, rebuilds and publishes what the prefix has not yet.
     pub fn run(&self) -> Result<Scavenged> {
         let places = JobPlaces::new(self.reach.settings, self.reach.environment)?;
         clear_copies(&places.prefix)?;
-        let holder = holder();
         let mut done = Scavenged::default();
-        for (node, answer) in self.copy_all(&places, &holder) {
+        for (node, answer) in self.copy_all(&places) {
             match answer {
                 Ok(had_cache) => done.had_cache |= had_cache,
                 Err(error) => done.silent.push((node, error.to_string())),
             }
         }
         let which = self.id.map_or(Which::Newest, Which::Id);
-        let found = publish_copies(&places, self.reach.settings, &holder, which)?;
+        let found = publish_copies(&places, self.reach.settings, which)?;
         let mut done = published(&places, found, done)?;
         if done.had_cache && done.published.is_empty() && self.id.is_none() {
             done.unknown.extend(left_out(&places)?);
@@ -75,14 +68,13 @@ impl Scavenge<'_> {
         Ok(done)
     }
 
-    /// All nodes, side by side; what came of it.
-    fn copy_all(&self, places: &JobPlaces, holder: &str) -> Vec<(String, Result<bool>)> {
+    fn copy_all(&self, places: &JobPlaces) -> Vec<(String, Result<bool>)> {
         let words = |node: &str| {
             let mut words = ["copy", "--node", node].map(str::to_owned).to_vec();
             words.extend(self.id.iter().flat_map(|id| ["--id".to_owned(), id.to_string()]));
             words
         };
-        let here = |node: &str| local(places, node, holder, self.id);
+        let here = |node: &str| Ok(copy_node(places, node, self.id)?.is_some());
         let what = "copying from the nodes";
         let inquiry = Inquiry { what, here: &here, words: &words, read: &had_cache };
         self.reach.ask(places, &self.reach.names(places), &inquiry)
@@ -105,60 +97,43 @@ fn left_out(places: &JobPlaces) -> Result<Vec<String>> {
     Ok(removals(&places.prefix)?.iter().map(left_out).collect())
 }
 
-/// Adds what was published to what is `done`.
 pub(super) fn published(
     places: &JobPlaces,
-    found: Salvaged,
+    found: Option<OtherSize>,
     mut done: Scavenged,
 ) -> Result<Scavenged> {
-    match found {
-        Salvaged::Busy(other) => {
-            return Err(Error::Busy(format!("a live run uses the prefix ({other})")));
-        }
-        Salvaged::Nothing => {}
-        Salvaged::Done(outcome) => {
-            done.had_cache = true;
-            done.published = outcome.published.iter().map(|(_, key)| key.name()).collect();
-            let lost = outcome.withheld.into_iter().map(|(_, key, why)| (key.name(), why));
-            done.lost = lost.collect();
-            let strange = |name| {
-                format!(
-                    "{name} was made for the directory that was {} before; {ADVICE}",
-                    places.prefix.display()
-                )
-            };
-            done.unknown.extend(outcome.strange.into_iter().map(strange));
-        }
+    if let Some(outcome) = found {
+        done.had_cache = true;
+        done.published = outcome.published.iter().map(|(_, key)| key.name()).collect();
+        let lost = outcome.withheld.into_iter().map(|(_, key, why)| (key.name(), why));
+        done.lost = lost.collect();
+        let before = places.prefix.display();
+        let strange =
+            |name| format!("{name} was made for the directory that was {before} before; {ADVICE}");
+        done.unknown.extend(outcome.strange.into_iter().map(strange));
     }
     done.on_prefix = list_prefix(&places.prefix)?.iter().any(|one| one.restorable);
     Ok(done)
 }
 
 /// Rebuilds and publishes what [`copy_this_node`] has brought to the prefix.
-///
-/// # Errors
-/// A live run uses the prefix, or something cannot be read or written.
 pub fn publish_what_was_copied(
     settings: &Settings,
     environment: &Environment,
 ) -> Result<Scavenged> {
     let places = JobPlaces::new(settings, environment)?;
-    let found = publish_copies(&places, settings, &holder(), Which::Newest)?;
+    let found = publish_copies(&places, settings, Which::Newest)?;
     published(&places, found, Scavenged::default())
 }
 
-/// Tells whether a launch has begun on the prefix since then: it has taken the lease.
-#[must_use]
+/// Tells whether a launch has taken the lease of the prefix since `time`.
 pub fn used_since(prefix: &Path, time: SystemTime) -> bool {
     let taken = std::fs::metadata(state_dir(prefix).join("lease")).and_then(|file| file.modified());
     taken.is_ok_and(|taken| taken >= time)
 }
 
-/// Returns the complete datasets that the caches have and the prefix has not, by its records,
-/// oldest first: id and name. A checkpoint that is older than one of its series there is of no use.
-///
-/// # Errors
-/// If the records cannot be read.
+/// Returns id and name of complete datasets that only the caches have, oldest first, without
+/// checkpoints that are older than one of their series on the prefix.
 pub fn left_in_caches(prefix: &Path) -> Result<Vec<(u64, String)>> {
     let mut left = list_in_cache(prefix)?;
     if !left.is_empty() {
@@ -175,19 +150,7 @@ pub fn left_in_caches(prefix: &Path) -> Result<Vec<(u64, String)>> {
     Ok(left)
 }
 
-fn local(places: &JobPlaces, node: &str, holder: &str, id: Option<u64>) -> Result<bool> {
-    match copy_node(places, node, holder, id)? {
-        NodeCopies::Nothing => Ok(false),
-        NodeCopies::Datasets(_) => Ok(true),
-        NodeCopies::Busy(other) => Err(Error::Busy(format!("a live run uses it ({other})"))),
-    }
-}
-
-/// Does what `scr copy` does on a node, of dataset `id` alone if that is given; returns the word
-/// that tells its caller what came of it.
-///
-/// # Errors
-/// A live run uses the node, or something cannot be read or written.
+/// Does what `scr copy` does on a node; returns the word that tells its caller what came of it.
 pub fn copy_this_node(
     settings: &Settings,
     environment: &Environment,
@@ -195,5 +158,5 @@ pub fn copy_this_node(
     id: Option<u64>,
 ) -> Result<String> {
     let places = JobPlaces::new(settings, environment)?;
-    Ok(WORDS[usize::from(local(&places, node, &holder(), id)?)].to_owned())
+    Ok(WORDS[usize::from(copy_node(&places, node, id)?.is_some())].to_owned())
 }

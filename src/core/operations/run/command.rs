@@ -1,11 +1,9 @@
-//! Command lines of launchers: which launcher it is, where the program begins, and the options that
-//! put a launch on certain nodes.
+//! Command lines of launchers: where the program begins, and the options that name nodes.
 
 use super::hosts::RunHost;
 use crate::operations::HostList;
 use crate::params::Environment;
 
-/// Options of srun and flux that give the number of nodes.
 const NODE_COUNT: &[&str] = &["N", "nodes"];
 
 /// A family of launchers, told apart by what they call themselves.
@@ -26,7 +24,7 @@ pub enum Launcher {
 }
 
 impl Launcher {
-    /// Finds it by the name of the program; `version` is asked if the name is that of several.
+    /// Finds it by the name of the program; `version` is asked if several have that name.
     pub fn of(program: &str, version: impl FnOnce() -> String) -> Launcher {
         let name = program.rsplit('/').next().unwrap_or_default();
         match name {
@@ -48,7 +46,6 @@ impl Launcher {
         }
     }
 
-    /// Options that name nodes.
     fn host_options(self) -> &'static [&'static str] {
         match self {
             Launcher::OpenMpi => &["host", "H", "hostfile", "machinefile", "default-hostfile"],
@@ -58,7 +55,6 @@ impl Launcher {
         }
     }
 
-    /// Options that give the number of ranks.
     fn rank_options(self) -> &'static [&'static str] {
         match self {
             Launcher::OpenMpi => &["n", "np", "c"],
@@ -69,7 +65,6 @@ impl Launcher {
     }
 
     /// Tells whether `LauncherLine::place` can put a launch on certain nodes.
-    #[must_use]
     pub fn places(self) -> bool {
         self != Launcher::Other
     }
@@ -86,8 +81,7 @@ pub struct LauncherLine {
 }
 
 impl LauncherLine {
-    /// Finds the program in `words`; `runs` says whether a word is something that can be executed.
-    /// Values of options hardly ever are, so the first one is the program.
+    /// Finds the program in `words`, the first one that `runs`: values of options hardly ever do.
     pub fn new(launcher: Launcher, words: &[String], runs: impl Fn(&str) -> bool) -> LauncherLine {
         let candidate = |word: &String| !word.starts_with('-') && runs(word);
         let skipped = if launcher == Launcher::Flux { 2 } else { 1 };
@@ -96,18 +90,15 @@ impl LauncherLine {
     }
 
     /// Returns the words as they were given.
-    #[must_use]
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
     /// Returns the program and its arguments; empty if none was found.
-    #[must_use]
     pub fn program(&self) -> &[String] {
         &self.words[self.program..]
     }
 
-    /// Values of the launcher's own options of these names.
     fn values(&self, names: &[&str]) -> Vec<(String, String)> {
         let own = &self.words[..self.program];
         let mut found = Vec::new();
@@ -120,7 +111,6 @@ impl LauncherLine {
     }
 
     /// Returns the number of ranks, if the line gives one for all.
-    #[must_use]
     pub fn ranks(&self) -> Option<usize> {
         let parts = self.words.iter().filter(|word| *word == ":").count();
         let values = self.values(self.launcher.rank_options());
@@ -130,8 +120,7 @@ impl LauncherLine {
         }
     }
 
-    /// Returns the nodes that the user names: `Ok` a list as in `--host a:2,b`, `Err` a file.
-    #[must_use]
+    /// Returns the nodes that the user names: `Ok` is a list as in `--host a:2,b`, `Err` a file.
     pub fn own_hosts(&self) -> Option<Result<String, String>> {
         let (name, value) = self.values(self.launcher.host_options()).into_iter().next()?;
         match name.as_str() {
@@ -140,9 +129,7 @@ impl LauncherLine {
         }
     }
 
-    /// Makes the line that starts the program on `hosts`; `out` are the nodes of the allocation
-    /// that it must not use.
-    #[must_use]
+    /// Makes the line that starts the program on `hosts` and not on the nodes of `out`.
     pub fn place(&self, hosts: &[RunHost], out: &[String], nodes: Option<usize>) -> Vec<String> {
         let list = self.host_list(hosts);
         let down = HostList::of(out.iter().cloned()).compress();
@@ -171,10 +158,8 @@ impl LauncherLine {
         line
     }
 
-    /// Adds to `line`, one of [`LauncherLine::place`], that ranks on other nodes get the variables
-    /// `names`,
-    /// where the launcher does not hand its environment on, unless the user says what they get.
-    #[must_use]
+    /// Adds to a line of [`LauncherLine::place`] options that hand the variables `names` on, where
+    /// the launcher does not do that and the user has not said what ranks get.
     pub fn hand_on(&self, mut line: Vec<String>, names: &[String]) -> Vec<String> {
         let own = &self.words[..self.program];
         let has_list = own.iter().any(|word| word == "mca_base_env_list");
@@ -191,20 +176,19 @@ impl LauncherLine {
     }
 
     /// Returns the number of nodes that the line itself asks for (`srun -N 4`).
-    #[must_use]
     pub fn own_nodes(&self) -> Option<usize> {
         self.own_node_count().and_then(|count| count.parse().ok())
     }
 
-    /// The same as it stands there; it may be a range.
+    /// It may be a range.
     fn own_node_count(&self) -> Option<String> {
         let counts = matches!(self.launcher, Launcher::Srun | Launcher::Flux);
         let values = if counts { self.values(NODE_COUNT) } else { Vec::new() };
         values.into_iter().next_back().map(|(_, count)| count)
     }
 
-    /// The number of nodes to be told to a launcher that takes none by name: `wanted`, unless the
-    /// line has another one of its own; and never more than there are.
+    /// For a launcher that takes no nodes by name: `wanted`, unless the line has a number of its
+    /// own.
     fn node_count(&self, there: usize, wanted: Option<usize>) -> Option<usize> {
         if !matches!(self.launcher, Launcher::Srun | Launcher::Flux) {
             return None;
@@ -216,8 +200,8 @@ impl LauncherLine {
         count.map(|count| count.min(there))
     }
 
-    /// Nodes as mpirun takes them. Where nothing says how many ranks a node is to have, they are
-    /// spread evenly, one on each node at least: what its cache holds is out of reach otherwise.
+    /// Where nothing says how many ranks a node is to have they are spread evenly, one on each node
+    /// at least: what its cache holds is out of reach otherwise.
     fn host_list(&self, hosts: &[RunHost]) -> String {
         let (ranks, count) = (self.ranks(), hosts.len().max(1));
         let even = |at: usize| ranks.map(|ranks| ranks / count + usize::from(at < ranks % count));
@@ -229,7 +213,6 @@ impl LauncherLine {
         hosts.iter().enumerate().filter_map(text).collect::<Vec<_>>().join(",")
     }
 
-    /// The words less the launcher's own options of these names.
     fn without(&self, names: &[&str]) -> Vec<String> {
         let (mut kept, mut skip) = (Vec::new(), false);
         for (at, word) in self.words.iter().enumerate() {
@@ -245,7 +228,6 @@ impl LauncherLine {
     }
 }
 
-/// Names alone: PALS takes no number of ranks behind them.
 fn names(hosts: &[RunHost]) -> impl Iterator<Item = String> {
     hosts.iter().map(|host| host.name.clone())
 }
@@ -257,7 +239,6 @@ fn is_of_pals(told: &str) -> bool {
         && words.next().is_some_and(|word| word.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// Name of an option of these, with its value if it is in the same word (`--host=a`, `-n4`).
 fn option(word: &str, names: &[&str]) -> Option<(String, Option<String>)> {
     let bare = word.strip_prefix('-')?;
     let bare = bare.strip_prefix('-').unwrap_or(bare);
@@ -278,11 +259,9 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Makes the variables in which Slurm would tell a job of its nodes, if it had only `hosts` and no
-/// others (`has_others` says that it has): launchers without a list of their own believe it. A step
-/// that died with its node must not keep the next one waiting. And ranks need our variables, also
-/// where the script's own are kept from them (`sbatch --export=NONE`, of which `around` tells).
-#[must_use]
+/// Makes the variables in which Slurm tells a job of its nodes (with `has_others`: `hosts` only). A
+/// step that died with its node must not keep the next one waiting, and ranks need our variables
+/// also under `sbatch --export=NONE`, which is in `around`.
 pub fn slurm_variables(around: &Environment, hosts: &[RunHost], has_others: bool) -> Environment {
     const EXPORT: &str = "SLURM_EXPORT_ENV";
     let mut variables = Environment::new();

@@ -7,18 +7,14 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// Between two looks at a command that has closed its output and not ended yet.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long the errors of one that has failed are waited for: something else may hold them open.
+/// Something else may hold the errors of a failed command open.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 
 /// Runs commands; in tests their answers are recorded.
 pub trait Commands: Sync {
-    /// Returns what the command prints, if it ends well within `limit`.
-    ///
-    /// # Errors
-    /// If it cannot be run, fails (the last line that it wrote to standard error is told), or takes
-    /// longer: it is killed then.
+    /// Returns what the command prints; it fails with the last line of standard error, and is
+    /// killed after `limit`.
     fn output(&self, words: &[String], limit: Duration) -> Result<String>;
 }
 
@@ -63,8 +59,7 @@ impl Commands for Real {
     }
 }
 
-/// What a command writes, when it has written it all. By a thread: what the command has started may
-/// keep its output open for ever.
+/// A thread reads, since what the command has started may keep its output open for ever.
 fn text_of(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     if let Some(mut stream) = stream {

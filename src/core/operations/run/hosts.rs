@@ -45,14 +45,11 @@ pub(super) fn repeated(text: &str) -> Option<Vec<usize>> {
     let mut counts = Vec::new();
     for part in text.split(',') {
         let (count, times) = match part.split_once("(x") {
-            Some((count, rest)) => (count, rest.strip_suffix(')')?.parse().ok()?),
+            Some((count, rest)) => (count, rest.strip_suffix(')')?.parse::<usize>().ok()?),
             None => (part, 1),
         };
         // No cluster has more nodes; a number that is wrong is no reason to fill the memory.
-        counts.extend(std::iter::repeat_n(
-            count.parse::<usize>().ok()?,
-            std::cmp::min(times, 1 << 20),
-        ));
+        counts.extend(std::iter::repeat_n(count.parse::<usize>().ok()?, times.min(1 << 20)));
     }
     Some(counts)
 }
@@ -62,8 +59,8 @@ pub(super) fn clock(text: &str) -> Option<u64> {
     text.split(':').try_fold(0_u64, |sum, part| Some(60 * sum + part.parse::<u64>().ok()?))
 }
 
-/// Reads the nodes of a hostfile of Open MPI (`node1 slots=2`), MPICH (`node1:2`) or plain names,
-/// also `node[1-4]`; what follows `#` is left out. A name that is there twice has two slots.
+/// Reads a hostfile of Open MPI (`node1 slots=2`), MPICH (`node1:2`) or plain names, also
+/// `node[1-4]`. A name that is there twice has two slots.
 pub fn hostfile(text: &str) -> Vec<RunHost> {
     let mut hosts: Vec<RunHost> = Vec::new();
     for line in text.lines() {

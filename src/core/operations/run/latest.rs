@@ -1,5 +1,4 @@
-//! The newest checkpoint that a relaunch can go on from, by name: for programs that have to be
-//! told.
+//! The newest checkpoint by name, for programs that have to be told.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,7 @@ use crate::records::Location;
 /// A checkpoint that a launch would go on from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Latest {
-    /// As index and flush file call it: `checkpoint.20`.
+    /// Its name in index and flush file: `checkpoint.20`.
     pub name: String,
     /// What tells it from the others of its series: `20`.
     pub id: String,
@@ -18,15 +17,13 @@ pub struct Latest {
 
 impl Latest {
     /// Returns `text` with `{latest}` and `{latest_id}` replaced.
-    #[must_use]
     pub fn fill(this: Option<&Latest>, text: &str) -> String {
         let of = |part: fn(&Latest) -> &str| this.map(part).unwrap_or_default();
         text.replace("{latest}", of(|one| &one.name)).replace("{latest_id}", of(|one| &one.id))
     }
 
-    /// Tells where its files are: the first of `patterns` (as `ckpt/step_{id}/rank_{rank}.dat`)
-    /// that has an `{id}`, as far as it says more than a wildcard.
-    #[must_use]
+    /// Tells where its files are: the first of `patterns` with an `{id}` (as
+    /// `ckpt/step_{id}/rank_{rank}.dat`), up to a wildcard.
     pub fn path(&self, prefix: &Path, patterns: &[String]) -> PathBuf {
         let lists = patterns.iter().flat_map(|list| list.split(','));
         let pattern = lists.map(str::trim).find(|one| one.contains("{id}") && !one.contains("re:"));
@@ -38,9 +35,6 @@ impl Latest {
 }
 
 /// Finds the newest checkpoint in the caches, else the one that the index offers.
-///
-/// # Errors
-/// If flush file or index is damaged or cannot be read.
 pub fn latest(prefix: &Path) -> Result<Option<Latest>> {
     let flush = read_flush_file(prefix)?;
     let cached = flush.at(Location::Cache).into_iter().rev();

@@ -1,6 +1,5 @@
-//! Resource managers: which nodes an allocation has, when it ends, which nodes are known to be
-//! down, and how a command gets to a node. Each is a few questions to the environment and to its
-//! own commands; [`find`] says which one is there.
+//! Resource managers: the nodes of an allocation, its end, nodes that are down, and how a command
+//! gets to a node.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::operations::HostList;
 use crate::params::Environment;
 
-/// How long a resource manager's own command may take.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// How a command is brought to a node.
@@ -24,10 +22,8 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Takes a remote shell such as ssh or rsh: its words, then the host, then a line for a shell.
-    /// pdsh is told to leave the node's name out of the answer, and to tell how the command has
-    /// ended.
-    #[must_use]
+    /// Takes the words of a remote shell such as ssh. pdsh is told to leave out the node's name and
+    /// to tell how the command has ended.
     pub fn remote(command: &str) -> Shell {
         let mut words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
         let program = words.first().map(Path::new).and_then(Path::file_name);
@@ -40,12 +36,11 @@ impl Shell {
         Shell { words, line: true }
     }
 
-    fn starter(words: &[&str]) -> Shell {
-        Shell { words: words.iter().map(|&word| word.to_owned()).collect(), line: false }
+    fn starter(words: &str) -> Shell {
+        Shell { words: words.split(' ').map(str::to_owned).collect(), line: false }
     }
 
     /// Makes the command line that runs `words` on `host`.
-    #[must_use]
     pub fn command(&self, host: &str, words: &[String]) -> Vec<String> {
         let named = self.words.iter().any(|word| word.contains("{host}"));
         let mut all: Vec<String> =
@@ -62,7 +57,6 @@ impl Shell {
 }
 
 /// Returns a word as a shell has to see it.
-#[must_use]
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
@@ -77,9 +71,6 @@ pub trait Manager: Sync {
     fn name(&self) -> &'static str;
 
     /// The nodes of the allocation.
-    ///
-    /// # Errors
-    /// If it does not tell.
     fn hosts(&self, commands: &dyn Commands) -> Result<Vec<RunHost>>;
 
     /// When the allocation ends, in seconds since 1970; `now` likewise.
@@ -98,9 +89,7 @@ pub trait Manager: Sync {
     }
 }
 
-/// Finds the manager of this job: a hostfile that somebody has named, else what the environment
-/// tells.
-#[must_use]
+/// Finds the manager of this job: a hostfile that is named, else what the environment tells.
 pub fn find(environment: &Environment, hostfile: Option<&Path>) -> Box<dyn Manager> {
     let of = |name: &str| environment.get(name).filter(|value| !value.is_empty()).cloned();
     if let Some(path) = hostfile {
@@ -121,7 +110,6 @@ pub fn find(environment: &Environment, hostfile: Option<&Path>) -> Box<dyn Manag
     Box::new(Alone)
 }
 
-/// No resource manager: this machine.
 struct Alone;
 
 impl Manager for Alone {
@@ -168,11 +156,9 @@ impl Manager for Slurm {
         let names = HostList::expand(list)?;
         let tasks = of(["SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"]);
         let slots = tasks.and_then(|text| repeated(text)).unwrap_or_default();
-        let host = |(at, name): (usize, &String)| RunHost {
-            name: name.clone(),
-            slots: slots.get(at).copied(),
-        };
-        Ok(names.hosts().iter().enumerate().map(host).collect())
+        let slots = slots.into_iter().map(Some).chain(std::iter::repeat(None));
+        let hosts = names.hosts().iter().cloned().zip(slots);
+        Ok(hosts.map(|(name, slots)| RunHost { name, slots }).collect())
     }
 
     fn end_time(&self, commands: &dyn Commands, _now: u64) -> Option<u64> {
@@ -191,18 +177,9 @@ impl Manager for Slurm {
     }
 
     fn shell(&self) -> Option<Shell> {
-        Some(Shell::starter(&[
-            "srun",
-            "--overlap",
-            // `sbatch --export=NONE` would keep even PATH from it.
-            "--export=ALL",
-            "--mpi=none",
-            "--quiet",
-            "-N1",
-            "-n1",
-            "-w",
-            "{host}",
-        ]))
+        // `sbatch --export=NONE` would keep even PATH from it, without `--export=ALL`.
+        let words = "srun --overlap --export=ALL --mpi=none --quiet -N1 -n1 -w {host}";
+        Some(Shell::starter(words))
     }
 }
 
@@ -232,7 +209,7 @@ impl Manager for Flux {
     }
 
     fn shell(&self) -> Option<Shell> {
-        Some(Shell::starter(&["flux", "run", "-N1", "-n1", "--requires=host:{host}"]))
+        Some(Shell::starter("flux run -N1 -n1 --requires=host:{host}"))
     }
 }
 
@@ -316,7 +293,7 @@ impl Manager for Lsf {
     }
 
     fn shell(&self) -> Option<Shell> {
-        Some(Shell::starter(&["blaunch", "-no-shell"]))
+        Some(Shell::starter("blaunch -no-shell"))
     }
 }
 

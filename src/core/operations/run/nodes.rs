@@ -1,5 +1,4 @@
-//! Which nodes are down (manual 1.1, section 11.2.3), each with the reason. A node that was down
-//! once stays out: it is probably still bad.
+//! Which nodes are down (manual 1.1, section 11.2.3), and why. A node that was down once stays out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +17,7 @@ pub struct RunNodes<'a> {
     pub shell: Shell,
     /// What runs commands.
     pub commands: &'a dyn Commands,
-    /// Name of this node: it is not asked by a remote shell.
+    /// Name of this node, which no remote shell is needed for.
     pub here: String,
     /// Commands that a node has to do well, with their names.
     pub tests: Vec<Test>,
@@ -31,11 +30,11 @@ pub struct RunNodes<'a> {
 /// A test that every node has to pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
-    /// In messages: "does not answer".
+    /// For messages: "does not answer".
     pub failure: String,
     /// What is run on the node; `{host}` is its name.
     pub words: Vec<String>,
-    /// On this node instead, to reach the other one (ping).
+    /// It runs on this node, to reach the other one (ping).
     pub from_here: bool,
     /// How long it may take.
     pub limit: Duration,
@@ -45,29 +44,24 @@ pub struct Test {
 
 impl Test {
     /// Makes the test that a node answers to a command.
-    #[must_use]
     pub fn echo(limit: Duration) -> Test {
         let words = vec!["echo".to_owned(), "up".to_owned()];
         Test::new("it does not answer", words, limit)
     }
 
     /// Makes the test that a node answers to ping.
-    #[must_use]
     pub fn ping(limit: Duration) -> Test {
         let words = ["ping", "-c", "1", "-w", "2", "{host}"].map(str::to_owned).to_vec();
         Test { from_here: true, ..Test::new("ping gets no answer", words, limit) }
     }
 
     /// Makes a test of a command of the user's choice.
-    #[must_use]
     pub fn command(line: &str, limit: Duration) -> Test {
         let words = ["sh", "-c", line].map(str::to_owned).to_vec();
         Test::new(&format!("'{line}' fails there"), words, limit)
     }
 
-    /// Makes the test by `scr check-node`, whose path is `program`: the directories of the job are
-    /// there, can be written to, and have the capacity that the settings state.
-    #[must_use]
+    /// Makes the test by `scr check-node` (`program` is the path of `scr`).
     pub fn directories(program: &str, arguments: Vec<String>, limit: Duration) -> Test {
         let mut words = [program, "check-node", "--exit-zero"].map(str::to_owned).to_vec();
         words.extend(arguments);
@@ -85,7 +79,7 @@ impl RunNodes<'_> {
         self.down.entry(host.to_owned()).or_insert_with(|| reason.to_owned());
     }
 
-    /// Looks at all that are not out yet, side by side; returns those that are out from now on.
+    /// Looks at all nodes that are not out yet; returns those that are out from now on.
     pub fn look(&mut self) -> Vec<(String, String)> {
         let known = self.manager.down(self.commands, &self.hosts);
         let asked: Vec<&RunHost> =
@@ -109,7 +103,6 @@ impl RunNodes<'_> {
         found
     }
 
-    /// Why the node is no good.
     fn fails(&self, host: &str) -> Option<String> {
         let failed = |test: &Test| {
             let words: Vec<String> =
@@ -132,10 +125,8 @@ impl RunNodes<'_> {
         self.tests.iter().find_map(failed)
     }
 
-    /// Returns the nodes that are not out. Where one of the first `used` was lost, a spare one
-    /// stands in for it in its place: the ranks of the others stay where they are, and so do their
-    /// caches.
-    #[must_use]
+    /// Returns the nodes that are not out. A spare one takes the place of one of the first `used`
+    /// that was lost: the ranks of the others stay where their caches are.
     pub fn healthy(&mut self, used: usize) -> Vec<RunHost> {
         let up = |host: &RunHost| !self.down.contains_key(&host.name);
         let used = used.min(self.hosts.len());
@@ -150,9 +141,8 @@ impl RunNodes<'_> {
     }
 }
 
-/// Tells whether two names mean the same host; one may have its domain behind it. Addresses have
+/// Tells whether two names mean the same host; a name may have its domain behind it, an address has
 /// none.
-#[must_use]
 pub fn is_same_host(one: &str, other: &str) -> bool {
     let short = |name: &'_ str| name.split('.').next().unwrap_or_default().to_owned();
     let is_name = |text: &str| text.contains(|c: char| !c.is_ascii_digit());

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct Limits {
     /// Launches in this allocation; `None`: as many as it takes.
     pub runs: Option<u64>,
-    /// Between the end of a run and the next: nodes clean up, a person may say halt.
+    /// Between two runs: nodes clean up, a person may say halt.
     pub pause: Duration,
 }
 
@@ -25,13 +25,12 @@ pub struct Limits {
 pub enum End {
     /// By itself, with this exit status.
     Exited(u8),
-    /// It made no progress and was killed; with this exit status.
+    /// It made no progress and was killed.
     Hung(u8),
 }
 
 impl End {
     /// Returns the exit status of the run.
-    #[must_use]
     pub fn status(self) -> u8 {
         match self {
             End::Exited(status) | End::Hung(status) => status,
@@ -57,8 +56,7 @@ pub enum RunNews {
     Halt(Option<String>),
     /// The pause is over.
     Paused,
-    /// A person or the batch system wants the end, by this signal; the run, if there is one, has
-    /// got it, too.
+    /// A person or the batch system has sent this signal, to the run, too.
     Interrupted(i32),
 }
 
@@ -99,7 +97,6 @@ pub enum Stop {
     Interrupted(i32),
 }
 
-/// What the machine waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WaitsFor {
     Idle,
@@ -121,19 +118,17 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Makes one that stands before the first launch.
-    #[must_use]
+    /// Makes one before the first launch.
     pub fn new(limits: Limits) -> Policy {
         Policy { limits, state: WaitsFor::Idle, launched: 0, interrupted: None }
     }
 
     /// Tells how many runs were started.
-    #[must_use]
     pub fn launched(&self) -> u64 {
         self.launched
     }
 
-    /// Takes an event; says what is to be done. An event that nobody waits for changes nothing.
+    /// Takes an event and says what is to be done. An event that nobody waits for changes nothing.
     pub fn on(&mut self, event: RunNews) -> Action {
         match (self.state, event) {
             (WaitsFor::Over, _) => Action::Wait,

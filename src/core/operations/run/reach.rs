@@ -16,9 +16,9 @@ use crate::system;
 pub struct Reach<'a> {
     /// The job's settings.
     pub settings: &'a Settings,
-    /// Its environment: SCR's variables go along to the nodes.
+    /// SCR's variables of it go along to the nodes.
     pub environment: &'a Environment,
-    /// Nodes that are asked; empty: those on which the last launch ran.
+    /// Nodes that are asked; empty: those of the last launch.
     pub nodes: Vec<String>,
     /// How they are reached.
     pub shell: &'a Shell,
@@ -30,22 +30,19 @@ pub struct Reach<'a> {
     pub limit: Duration,
 }
 
-/// What a node is asked, and what its answer means.
 pub(crate) struct Inquiry<'a, T> {
     /// For people who wait: "copying from the nodes".
     pub what: &'a str,
-    /// What is done on this node, under its name.
+    /// What is done on this node, by name.
     pub here: &'a (dyn Fn(&str) -> Result<T> + Sync),
-    /// The words behind `scr` on another node, whose name is given.
+    /// The words behind `scr` on a node.
     pub words: &'a (dyn Fn(&str) -> Vec<String> + Sync),
-    /// What it prints.
+    /// Reads what that prints.
     pub read: &'a (dyn Fn(&str) -> Result<T> + Sync),
 }
 
 impl Reach<'_> {
-    /// Returns the nodes that are asked: those of the last launch unless they are named, else this
-    /// one.
-    #[must_use]
+    /// Returns the nodes that are asked: named ones, else those of the last launch, else this one.
     pub fn names(&self, places: &JobPlaces) -> Vec<String> {
         let mut nodes = self.nodes.clone();
         if nodes.is_empty() {
@@ -58,7 +55,6 @@ impl Reach<'_> {
         nodes
     }
 
-    /// Asks `nodes`, all at a time.
     pub(crate) fn ask<T: Send>(
         &self,
         places: &JobPlaces,
@@ -99,8 +95,7 @@ impl Reach<'_> {
         self.commands.output(&self.shell.command(node, &words), self.limit)
     }
 
-    /// What the program on another node has to know: a remote shell begins with an environment of
-    /// its own.
+    /// A remote shell begins with an environment of its own.
     fn variables(&self, places: &JobPlaces) -> BTreeMap<String, String> {
         let ours = self.environment.iter().filter(|(name, _)| {
             name.starts_with("SCR_")
@@ -111,10 +106,8 @@ impl Reach<'_> {
         all.insert("SCR_PREFIX".into(), places.prefix.display().to_string());
         all.insert("SCR_JOB_ID".into(), places.address.job.clone());
         all.insert("SCR_USER_NAME".into(), places.address.user.clone());
-        all.insert(
-            "SCR_CNTL_BASE".into(),
-            self.settings.get(keys::CNTL_BASE).display().to_string(),
-        );
+        let control = self.settings.get(keys::CNTL_BASE);
+        all.insert("SCR_CNTL_BASE".into(), control.display().to_string());
         if let Some(path) = self.environment.get("SCR_CONF_FILE").filter(|path| !path.is_empty()) {
             let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
             all.insert("SCR_CONF_FILE".into(), absolute.display().to_string());

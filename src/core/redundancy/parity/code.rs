@@ -1,6 +1,6 @@
 //! The codes that parity is made by.
 
-/// Which code.
+/// A code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// One parity piece, the plain sum.
@@ -10,8 +10,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// Returns the name in messages.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Code::Xor => "XOR",
             Code::ReedSolomon => "RS",

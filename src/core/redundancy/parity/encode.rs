@@ -10,8 +10,7 @@ use super::header::ParityHeader;
 use super::part::ParityWriter;
 use super::pipeline::{Sides, run};
 use super::schedule::SlotWork;
-use super::shape::Content;
-use super::shape::Shape;
+use super::shape::{Content, Shape};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::redundancy::layout::LogicalFile;
@@ -65,15 +64,14 @@ pub fn encode(code: Code, set: &RedundancySet, data: Result<MemberData>) -> Resu
 fn works(shape: Shape) -> Result<Vec<SlotWork>> {
     let has = |_, content| matches!(content, Content::Data(_));
     let work = |slot| {
-        let recipe = shape.recipe(slot, &has, &|_, _| true)?;
+        let recipe = shape.recipe(slot, &has)?;
         Some(SlotWork { slot, worker: slot, recipe })
     };
     let works: Option<_> = (0..shape.members).map(work).collect();
     works.ok_or_else(|| Error::Defect("parity cannot be computed".into()))
 }
 
-/// Builds the header; the left neighbours' lists come from there, ours goes to the right. The inner
-/// error is this member's: a list that cannot be read.
+/// The inner error is this member's: a list of a left neighbour that cannot be read.
 fn exchange_header(
     ring: &Ring,
     code: Code,
@@ -95,15 +93,6 @@ fn exchange_header(
         }));
     }
     let partners = partners.into_iter().collect::<Result<_>>();
-    Ok(partners.map(|partners| ParityHeader {
-        code,
-        id: data.id,
-        epoch: data.epoch,
-        world_size: set.world_size,
-        group: set.world_ranks.clone(),
-        failures: shape.parities,
-        chunk_bytes,
-        current,
-        partners,
-    }))
+    let header = ParityHeader::of(set, code, shape.parities, chunk_bytes, data.id, data.epoch);
+    Ok(partners.map(|partners| ParityHeader { current, partners, ..header }))
 }

@@ -18,8 +18,7 @@ pub const MEMBERS_MAX: usize = 256;
 
 const POLYNOMIAL: u16 = 0x11d;
 
-/// Powers of the generator, twice over so that sums of two logarithms need no reduction; and
-/// logarithms.
+/// Powers of the generator, twice over so that sums of two logarithms need no reduction.
 struct Tables {
     exp: [u8; 510],
     log: [u8; 256],
@@ -41,7 +40,6 @@ static TABLES: Tables = {
     tables
 };
 
-/// Returns the product of two elements of the field.
 pub fn product(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {
         return 0;
@@ -65,7 +63,6 @@ pub fn coefficient(parities: usize, parity: usize, data: usize) -> u8 {
     product(y, inverse(x ^ y))
 }
 
-/// Inverts a square matrix; `None` if it cannot be.
 pub fn invert(mut matrix: Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
     let size = matrix.len();
     for (row, elements) in matrix.iter_mut().enumerate() {
@@ -89,22 +86,17 @@ pub fn invert(mut matrix: Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
     Some(matrix)
 }
 
-/// Multiplication of whole pieces by one constant.
 pub struct Multiplier {
     constant: u8,
     tables: NibbleTables,
 }
 
 impl Multiplier {
-    /// Makes the tables that multiply by `constant`.
     pub fn new(constant: u8) -> Self {
         Multiplier { constant, tables: NibbleTables::new(|byte| product(constant, byte)) }
     }
 
-    /// Adds the products: `target += constant * source`.
-    ///
-    /// # Panics
-    /// If the lengths differ: a defect of the caller.
+    /// Adds the products: `target += constant * source`, of one length.
     pub fn add_to(&self, target: &mut [u8], source: &[u8]) {
         match self.constant {
             0 => {}
@@ -113,10 +105,6 @@ impl Multiplier {
         }
     }
 
-    /// Writes the products: `target = constant * source`.
-    ///
-    /// # Panics
-    /// As [`Multiplier::add_to`].
     pub fn put(&self, target: &mut [u8], source: &[u8]) {
         match self.constant {
             0 => target.fill(0),

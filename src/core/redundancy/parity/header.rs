@@ -34,7 +34,6 @@ use crate::records::text::{epoch_text, parse_epoch};
 use crate::redundancy::folder::REDUNDANCY_DIR;
 use crate::redundancy::{MemberList, RedundancySet};
 
-/// Value of CODE.
 const CODE: &str = "CAUCHY_11D";
 
 /// What the header says.
@@ -62,6 +61,28 @@ pub struct ParityHeader {
 }
 
 impl ParityHeader {
+    /// Makes the header of a member without its lists.
+    pub(super) fn of(
+        set: &RedundancySet,
+        code: Code,
+        failures: usize,
+        chunk_bytes: u64,
+        id: u64,
+        epoch: u64,
+    ) -> Self {
+        ParityHeader {
+            code,
+            id,
+            epoch,
+            world_size: set.world_size,
+            group: set.world_ranks.clone(),
+            failures,
+            chunk_bytes,
+            current: MemberList::default(),
+            partners: Vec::new(),
+        }
+    }
+
     /// Returns the name of a member's parity file, relative to the dataset directory:
     /// `<rank in the set + 1>_of_<members>_in_<smallest world rank>.xor` (`.rs`).
     #[must_use]
@@ -81,9 +102,6 @@ impl ParityHeader {
     }
 
     /// Makes the file form; its size depends on everything but the checksums of the files.
-    ///
-    /// # Errors
-    /// If the record is nested too deeply to be stored.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut widest = self.clone();
         for list in std::iter::once(&mut widest.current).chain(&mut widest.partners) {
@@ -158,11 +176,7 @@ impl ParityHeader {
         })
     }
 
-    /// Reads the header of a parity file; gives its size in bytes, too. All chunks are there in
-    /// full.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or is damaged.
+    /// Reads the header of a parity file, all of whose chunks are there; gives its bytes, too.
     pub fn read(path: &Path) -> Result<(Self, u64)> {
         let mut file = File::open(path).map_err(|error| Error::io("cannot open", path, error))?;
         let length = file.metadata().map_err(|error| Error::io("cannot read", path, error))?.len();

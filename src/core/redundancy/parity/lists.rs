@@ -14,7 +14,6 @@ use crate::kvtree::KvTree;
 use crate::redundancy::ring::Ring;
 use crate::redundancy::{MemberData, MemberList};
 
-/// The lists that a member was given, by member.
 pub type Lists = BTreeMap<usize, MemberList>;
 
 /// Exchanges the lists that are needed. Collective over the set.
@@ -86,7 +85,6 @@ fn provider(shape: Shape, states: &[MemberState], of: usize) -> Option<usize> {
     (1..=shape.parities).map(|distance| (of + distance) % shape.members).find(|&m| has_parity(m))
 }
 
-/// The list of member `of` as this member knows it.
 fn known(
     ring: &Ring,
     shape: Shape,

@@ -13,17 +13,6 @@
 //! ```
 //! So every member has as much parity as any other, and whoever is lost, all it had in each slot
 //! follows from what any `n - k` others have there.
-//!
-//! | file | job |
-//! |---|---|
-//! | `field.rs` | GF(2^8), the code's constants, whole pieces times a constant |
-//! | `shape.rs` | who has what in which slot; how missing pieces follow from others |
-//! | `schedule.rs` | who sends what to whom in which round |
-//! | `pipeline.rs` | the work itself, piece by piece |
-//! | `part.rs` | the parity file |
-//! | `code.rs`, `header.rs` | which code; the header of a parity file |
-//! | `encode.rs`, `rebuild.rs`, `lists.rs` | both uses of it; the lists of lost members |
-//! | `state.rs` | what a member brings to a rebuild |
 
 mod code;
 mod encode;
@@ -37,21 +26,22 @@ mod schedule;
 mod shape;
 mod state;
 
-use super::{MemberData, Protection, RedundancySet, Scheme, Single, Survivor};
+use super::single::Single;
+use super::{MemberData, Protection, RedundancySet, Scheme, Survivor};
 use crate::error::Result;
 
 pub use code::Code;
 pub use header::ParityHeader;
 
-/// XOR: any one member of a set may be lost.
-pub struct Xor;
+/// XOR: any one member may be lost; RS: any members, up to [`RedundancySet::failures`].
+pub(super) struct ParityScheme(pub Code);
 
-/// RS: any members of a set may be lost, up to [`RedundancySet::failures`].
-pub struct ReedSolomon;
-
-impl Scheme for Xor {
+impl Scheme for ParityScheme {
     fn encode(&self, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {
-        encode(Code::Xor, set, data)
+        match set.comm.size() {
+            1 => Single.encode(set, data),
+            _ => encode::encode(self.0, set, data),
+        }
     }
 
     fn compares_on_the_way(&self) -> bool {
@@ -59,34 +49,9 @@ impl Scheme for Xor {
     }
 
     fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)> {
-        rebuild(Code::Xor, set, own)
-    }
-}
-
-impl Scheme for ReedSolomon {
-    fn encode(&self, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {
-        encode(Code::ReedSolomon, set, data)
-    }
-
-    fn compares_on_the_way(&self) -> bool {
-        true
-    }
-
-    fn rebuild(&self, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)> {
-        rebuild(Code::ReedSolomon, set, own)
-    }
-}
-
-fn encode(code: Code, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {
-    match set.comm.size() {
-        1 => Single.encode(set, data),
-        _ => encode::encode(code, set, data),
-    }
-}
-
-fn rebuild(code: Code, set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)> {
-    match set.comm.size() {
-        1 => Single.rebuild(set, own),
-        _ => rebuild::rebuild(code, set, own),
+        match set.comm.size() {
+            1 => Single.rebuild(set, own),
+            _ => rebuild::rebuild(self.0, set, own),
+        }
     }
 }

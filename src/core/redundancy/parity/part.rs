@@ -25,13 +25,11 @@ pub struct ParityWriter {
     temporary: PathBuf,
     file: File,
     header_bytes: u64,
-    /// Size of all chunks together.
     chunks_bytes: u64,
     chunks_crc: RunningCrc,
 }
 
 impl ParityWriter {
-    /// Creates the file with a gap for the header.
     pub fn create(dir: &Path, name: String, header: &ParityHeader) -> Result<Self> {
         let path = join_relative(dir, &name)?;
         let temporary = join_relative(dir, &format!("{name}.tmp"))?;
@@ -98,12 +96,10 @@ pub struct Parity {
     pub header: ParityHeader,
     path: PathBuf,
     header_bytes: u64,
-    /// What the record says of it.
     recorded: FileMeta,
 }
 
 impl Parity {
-    /// Looks at what the survivor has; `None` counts as lost.
     pub fn find(ring: &Ring, code: Code, shape: Shape, own: &Survivor) -> Option<Self> {
         let name = ParityHeader::file_name(code, ring.set);
         let recorded = own.protection.as_ref()?.files.iter().find(|file| file.name == name)?;
@@ -118,7 +114,6 @@ impl Parity {
         fits.then(|| Parity { header, path, header_bytes, recorded: recorded.clone() })
     }
 
-    /// Opens the chunks for reading.
     pub fn open(&self) -> Result<ChunkReader> {
         let file =
             File::open(&self.path).map_err(|error| Error::io("cannot open", &self.path, error))?;
@@ -128,7 +123,6 @@ impl Parity {
     }
 }
 
-/// The chunks of a survivor's parity file.
 pub struct ChunkReader {
     file: File,
     path: PathBuf,
@@ -139,7 +133,6 @@ pub struct ChunkReader {
 }
 
 impl ChunkReader {
-    /// Fills `buffer` from `offset` of the chunks on.
     pub fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let at = self.start + offset;
         self.file
@@ -149,8 +142,7 @@ impl ChunkReader {
         Ok(())
     }
 
-    /// Compares the file, which lies below `dir`, with its recorded checksum; reads what has not
-    /// passed.
+    /// Compares the file, which lies below `dir`, with its recorded checksum.
     pub fn compare(&mut self, dir: &Path) -> Result<()> {
         let (file, path, size) = (&self.file, &self.path, self.recorded.size);
         self.crc32.complete(size, |at, into| {

@@ -13,14 +13,11 @@ use crate::redundancy::ahead::Ahead;
 use crate::redundancy::layout::LogicalFile;
 use crate::redundancy::ring::{Deferred, Ring};
 
-/// Where a member's pieces come from and where they go.
 pub struct Sides<'a> {
     pub shape: Shape,
     pub me: usize,
     pub chunk_bytes: u64,
-    /// Its files, if it has them.
     pub files: Option<&'a mut LogicalFile>,
-    /// Its parity, if it has it.
     pub parity: Option<&'a mut ChunkReader>,
     /// Its files on their way back.
     pub restored: Option<&'a mut LogicalFile>,
@@ -63,12 +60,10 @@ pub fn run(
     Ok(())
 }
 
-/// A piece of every chunk.
 #[derive(Clone, Copy)]
 struct Piece {
     /// Which of each work's two desks it is on.
     desk: usize,
-    /// Where in the chunk it begins.
     offset: u64,
     length: usize,
 }
@@ -81,7 +76,6 @@ impl Piece {
     }
 }
 
-/// What this member has in hand.
 struct Pipeline<'a, 'b> {
     me: usize,
     works: &'a [SlotWork],
@@ -95,11 +89,9 @@ struct Pipeline<'a, 'b> {
 
 /// A piece of a slot that this member works for.
 struct SlotDesk {
-    /// For each source and each target.
     multipliers: Vec<Vec<Multiplier>>,
     /// For each target the sum so far; empty before the first piece, and when it has been sent.
     sums: Vec<Vec<u8>>,
-    /// Which target this member keeps.
     own: Option<usize>,
     begun: bool,
     /// Sources that are not in the sums.
@@ -107,7 +99,6 @@ struct SlotDesk {
 }
 
 impl Pipeline<'_, '_> {
-    /// Begins a piece with what this member has itself.
     fn begin(&mut self, piece: Piece) -> Result<()> {
         for (at, work) in self.works.iter().enumerate() {
             self.complete(at, piece)?;
@@ -126,7 +117,6 @@ impl Pipeline<'_, '_> {
         Ok(())
     }
 
-    /// Begins a round's exchange.
     fn exchange(&mut self, piece: Piece, round: &Round) -> Result<()> {
         while self.ahead.is_full() {
             self.end_oldest()?;
@@ -158,7 +148,6 @@ impl Pipeline<'_, '_> {
         Ok(())
     }
 
-    /// Waits for the exchange that was begun first, and works in what it brings.
     fn end_oldest(&mut self) -> Result<()> {
         let ((piece, item), bytes) = self.ahead.end_oldest()?;
         match item {
@@ -191,7 +180,7 @@ fn misled() -> Error {
 }
 
 impl SlotDesk {
-    /// The desk of `me`; `None` if another one does this work.
+    /// `None` if another member does this work.
     fn new(work: &SlotWork, me: usize) -> Option<SlotDesk> {
         let recipe = &work.recipe;
         let of_source =
@@ -205,7 +194,6 @@ impl SlotDesk {
         })
     }
 
-    /// Adds the piece of one source.
     fn add(&mut self, source: usize, bytes: &[u8]) {
         for (sum, multiplier) in self.sums.iter_mut().zip(&self.multipliers[source]) {
             if self.begun {
@@ -227,7 +215,6 @@ impl Sides<'_> {
         }
     }
 
-    /// What this member has in `slot`, from `offset` of the chunk on.
     fn read(&mut self, slot: usize, offset: u64, into: &mut [u8]) -> Result<()> {
         let start = self.start(slot) + offset;
         match (self.shape.content(self.me, slot), &mut self.files, &mut self.parity) {

@@ -22,22 +22,21 @@ use crate::redundancy::{MemberData, MemberList, Protection, RedundancySet, Survi
 
 /// What is to be done; the same on all members.
 enum RebuildPlan {
-    /// Nothing is lost.
     Keep,
     /// All files are there, and there is no parity that fits them.
     Encode,
-    /// Something is lost that follows from the rest.
-    Restore { works: Vec<SlotWork>, chunk_bytes: u64 },
+    Restore {
+        works: Vec<SlotWork>,
+        chunk_bytes: u64,
+    },
 }
 
-/// What this member brings.
 struct Own<'a> {
     survivor: &'a Survivor,
     data: Option<&'a MemberData>,
     parity: Option<Parity>,
 }
 
-/// Finds out what is lost and restores it.
 pub fn rebuild(
     code: Code,
     set: &RedundancySet,
@@ -74,7 +73,6 @@ pub fn rebuild(
     }
 }
 
-/// Decides by what all members have.
 fn plan(ring: &Ring, code: Code, shape: Shape, states: &[MemberState]) -> Result<RebuildPlan> {
     let id = states[0].id;
     if states.iter().any(|state| (state.id, state.epoch) != (id, states[0].epoch)) {
@@ -136,7 +134,7 @@ fn works(shape: Shape, states: &[MemberState]) -> Option<Vec<SlotWork>> {
     let mut busy = vec![0; shape.members];
     let mut works = Vec::new();
     for slot in everyone {
-        let recipe = shape.recipe(slot, &has, &|_, _| true)?;
+        let recipe = shape.recipe(slot, &has)?;
         if !recipe.targets.is_empty() {
             let worker = choose_worker(&workers, &mut busy)?;
             works.push(SlotWork { slot, worker, recipe });
@@ -163,7 +161,8 @@ fn restore(
             None => Some(Restore::begin(dir, list.clone())?),
             Some(_) => None,
         };
-        let mut header = header(ring, code, shape, own.survivor, chunk_bytes);
+        let Survivor { id, epoch, .. } = *own.survivor;
+        let mut header = ParityHeader::of(ring.set, code, shape.parities, chunk_bytes, id, epoch);
         header.current = list.clone();
         header.partners = (1..=shape.parities)
             .map(|distance| lists.remove(&ring.left_by(distance)).unwrap_or_default())
@@ -234,20 +233,6 @@ fn own_list(
     Ok(list)
 }
 
-fn header(ring: &Ring, code: Code, shape: Shape, own: &Survivor, chunk_bytes: u64) -> ParityHeader {
-    ParityHeader {
-        code,
-        id: own.id,
-        epoch: own.epoch,
-        world_size: ring.set.world_size,
-        group: ring.set.world_ranks.clone(),
-        failures: shape.parities,
-        chunk_bytes,
-        current: MemberList::default(),
-        partners: Vec::new(),
-    }
-}
-
 impl Own<'_> {
     fn state(&self) -> MemberState {
         let bytes = |data: &MemberData| -> u64 {
@@ -263,13 +248,11 @@ impl Own<'_> {
         }
     }
 
-    /// Its redundancy files, if they serve.
     fn kept(&self) -> Protection {
         let protection = self.survivor.protection.as_ref().filter(|_| self.parity.is_some());
         protection.cloned().unwrap_or_default()
     }
 
-    /// Opens what it has.
     fn open(&self) -> Result<(Option<LogicalFile>, Option<ChunkReader>)> {
         let files = self.data.map(|data| LogicalFile::open(&data.dir, &data.files)).transpose()?;
         Ok((files, self.parity.as_ref().map(Parity::open).transpose()?))
@@ -295,7 +278,6 @@ impl Own<'_> {
         }
     }
 
-    /// What it has now that it was lost.
     fn restored(&self, list: MemberList, files: Vec<crate::records::FileMeta>) -> MemberData {
         let Survivor { dir, id, epoch, .. } = self.survivor;
         let (dir, record) = (dir.clone(), list.record);

@@ -11,21 +11,18 @@
 
 use super::shape::Recipe;
 
-/// One slot's work.
 pub struct SlotWork {
     pub slot: usize,
     pub worker: usize,
     pub recipe: Recipe,
 }
 
-/// A piece on its way: one of the sources or targets of a work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
     Source { work: usize, index: usize },
     Target { work: usize, index: usize },
 }
 
-/// What one member does in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
     pub to: usize,
@@ -43,15 +40,13 @@ struct PieceTransfer {
     item: Item,
 }
 
-/// Chooses workers: in each slot the first of `candidates` with the least work so far. `None` if
-/// there are none.
+/// Chooses the first of `candidates` with the least work so far. `None` if there are none.
 pub fn choose_worker(candidates: &[usize], busy: &mut [usize]) -> Option<usize> {
     let worker = candidates.iter().copied().min_by_key(|member| busy[*member])?;
     busy[worker] += 1;
     Some(worker)
 }
 
-/// Returns the rounds of member `me` of `members`.
 pub fn rounds(works: &[SlotWork], members: usize, me: usize) -> Vec<Round> {
     let mut rounds: Vec<Vec<PieceTransfer>> = Vec::new();
     let mut busy = Busy::default();
@@ -140,7 +135,6 @@ fn put(rounds: &mut Vec<Vec<PieceTransfer>>, round: usize, transfer: PieceTransf
     rounds[round].push(transfer);
 }
 
-/// One member's part of a round.
 fn of_member(transfers: &[PieceTransfer], members: usize, me: usize) -> Round {
     let free = |taken: &dyn Fn(&PieceTransfer) -> usize| -> Vec<usize> {
         let mut used = vec![false; members];
@@ -179,11 +173,7 @@ mod tests {
     fn encoding(shape: Shape) -> Vec<SlotWork> {
         let has = |_, content| matches!(content, super::super::shape::Content::Data(_));
         (0..shape.members)
-            .map(|slot| SlotWork {
-                slot,
-                worker: slot,
-                recipe: shape.recipe(slot, &has, &|_, _| true).unwrap(),
-            })
+            .map(|slot| SlotWork { slot, worker: slot, recipe: shape.recipe(slot, &has).unwrap() })
             .collect()
     }
 
@@ -205,7 +195,7 @@ mod tests {
             .map(|slot| SlotWork {
                 slot,
                 worker: [0, 2, 3][slot % 3],
-                recipe: shape.recipe(slot, &|m, _| !lost.contains(&m), &|_, _| true).unwrap(),
+                recipe: shape.recipe(slot, &|m, _| !lost.contains(&m)).unwrap(),
             })
             .collect();
         let all: Vec<_> = (0..7).map(|me| rounds(&works, 7, me)).collect();

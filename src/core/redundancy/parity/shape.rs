@@ -5,7 +5,6 @@ use super::field::{MEMBERS_MAX, coefficient, invert};
 use crate::error::{Error, Result};
 use crate::redundancy::RedundancySet;
 
-/// Members of a set, and losses that it survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Members: at least 2.
@@ -14,7 +13,6 @@ pub struct Shape {
     pub parities: usize,
 }
 
-/// What a member has in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// A chunk of its files: which data piece of the slot it is.
@@ -23,12 +21,9 @@ pub enum Content {
     Parity(usize),
 }
 
-/// How the pieces that are missing in a slot follow from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
-    /// Members whose pieces are needed.
     pub sources: Vec<usize>,
-    /// Members whose pieces are missing.
     pub targets: Vec<usize>,
     /// For each target the constants that its sources are multiplied by.
     pub constants: Vec<Vec<u8>>,
@@ -37,9 +32,6 @@ pub struct Recipe {
 impl Shape {
     /// Makes the shape of a set of at least two under `code`. A set that is too small survives one
     /// loss less than it has members.
-    ///
-    /// # Errors
-    /// If the set is too large.
     pub fn of(code: Code, set: &RedundancySet) -> Result<Self> {
         let members = set.comm.size();
         let wanted = match code {
@@ -58,7 +50,6 @@ impl Shape {
         self.members - self.parities
     }
 
-    /// Tells what `member` has in `slot`.
     pub fn content(&self, member: usize, slot: usize) -> Content {
         let behind = (member + self.members - slot) % self.members;
         match behind.checked_sub(self.parities) {
@@ -67,7 +58,6 @@ impl Shape {
         }
     }
 
-    /// The member that has the content.
     fn member(&self, content: Content, slot: usize) -> usize {
         match content {
             Content::Parity(parity) => (slot + parity) % self.members,
@@ -82,20 +72,14 @@ impl Shape {
         (slot - before) as u64
     }
 
-    /// Returns the chunk size with which the chunks hold `largest` bytes (manual 1.1, section
-    /// 7.3.1).
+    /// Returns the chunk size with which the chunks hold `largest` bytes.
     pub fn chunk_bytes(&self, largest: u64) -> u64 {
         largest.div_ceil(self.data() as u64)
     }
 
-    /// Finds how to make the pieces of `slot` of those who do not have theirs; those `wanted` that
-    /// have them are made, too. `None` if more are missing than the code can restore.
-    pub fn recipe(
-        &self,
-        slot: usize,
-        has: &dyn Fn(usize, Content) -> bool,
-        wanted: &dyn Fn(usize, Content) -> bool,
-    ) -> Option<Recipe> {
+    /// Finds how to make the pieces of `slot` of those who do not have theirs. `None` if more are
+    /// missing than the code can restore.
+    pub fn recipe(&self, slot: usize, has: &dyn Fn(usize, Content) -> bool) -> Option<Recipe> {
         let here = |content: &Content| has(self.member(*content, slot), *content);
         let data = || (0..self.data()).map(Content::Data);
         let parity = || (0..self.parities).map(Content::Parity);
@@ -106,8 +90,6 @@ impl Shape {
         }
         let missing = parity().filter(|content| !here(content));
         let targets: Vec<_> = lost.iter().copied().chain(missing).collect();
-        let targets: Vec<_> =
-            targets.into_iter().filter(|c| wanted(self.member(*c, slot), *c)).collect();
         let of_lost = self.solve(&known, &lost, &helpers)?;
         let constants = targets.iter().map(|target| match target {
             Content::Data(_) => {
@@ -172,7 +154,6 @@ impl Shape {
     }
 }
 
-/// The sum of `rows`, each times its weight.
 fn combine(weights: &[u8], rows: &[Vec<u8>], length: usize) -> Vec<u8> {
     let mut sum = vec![0; length];
     for (weight, row) in weights.iter().zip(rows) {
@@ -257,7 +238,7 @@ mod tests {
 
     fn check(shape: Shape, slot: usize, pieces: &[u8], lost: u32) {
         let has = |member: usize, _| lost >> member & 1 == 0;
-        let recipe = shape.recipe(slot, &has, &|_, _| true);
+        let recipe = shape.recipe(slot, &has);
         if lost.count_ones() as usize > shape.parities {
             assert_eq!(recipe, None);
             return;
@@ -277,7 +258,7 @@ mod tests {
     #[test]
     fn large_xor_sets_need_no_field() {
         let shape = Shape { members: 1000, parities: 1 };
-        let recipe = shape.recipe(3, &|member, _| member != 500, &|_, _| true).unwrap();
+        let recipe = shape.recipe(3, &|member, _| member != 500).unwrap();
         assert_eq!((recipe.sources.len(), &recipe.targets[..]), (999, &[500][..]));
         assert!(recipe.constants[0].iter().all(|constant| *constant == 1));
     }

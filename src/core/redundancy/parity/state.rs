@@ -3,14 +3,11 @@
 use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Result};
 
-/// What one member brings, as all others see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemberState {
     pub id: u64,
     pub epoch: u64,
-    /// Its files are there.
     pub data: bool,
-    /// Bytes of its files, if they are there.
     pub total: u64,
     /// Chunk size of its parity file, if that is there.
     pub chunk_bytes: Option<u64>,

@@ -15,7 +15,6 @@ use crate::records::FileMeta;
 use crate::records::text::{epoch_text, parse_epoch};
 use crate::system::Attributes;
 
-/// What the manifest says.
 pub(crate) struct Manifest {
     pub id: u64,
     pub epoch: u64,
@@ -24,7 +23,6 @@ pub(crate) struct Manifest {
     pub list: MemberList,
 }
 
-/// Returns the directory of the copies of a rank's files, relative to the dataset directory.
 pub(super) fn directory(world_rank: usize) -> String {
     format!("{REDUNDANCY_DIR}/partner.{world_rank}")
 }
@@ -53,12 +51,11 @@ impl Manifest {
         })
     }
 
-    /// Reads a manifest; `None` if it cannot be read, or is damaged.
+    /// Reads a manifest: `None` if it cannot be read, or is damaged.
     pub fn read(path: &Path) -> Option<Self> {
         Self::from_tree(&KvTree::read_file(path).ok()??)
     }
 
-    /// Returns the records of the copies.
     pub fn copies(&self) -> Vec<FileMeta> {
         copies_of(&self.list)
     }
@@ -96,15 +93,13 @@ impl Manifest {
     }
 }
 
-/// Finds those of `files` that are copies of the files of the member at this world rank, and their
-/// manifest.
+/// Finds those of `files` that are copies of one member's files, and their manifest.
 pub(super) fn of_owner(files: &[FileMeta], world_rank: usize) -> Vec<FileMeta> {
     let (below, manifest) = (format!("{}/", directory(world_rank)), manifest_name(world_rank));
     let is_of = |file: &&FileMeta| file.name == manifest || file.name.starts_with(&below);
     files.iter().filter(is_of).cloned().collect()
 }
 
-/// Records of the copies of the files on a list.
 fn copies_of(list: &MemberList) -> Vec<FileMeta> {
     let below = directory(list.world_rank);
     let copy = |file: &FileMeta| FileMeta {
@@ -128,11 +123,8 @@ fn begin(dir: &Path, list: &MemberList, spares: &Spares) -> Result<LogicalFile> 
     LogicalFile::create(&list.files, Some(spares), |_, file| join_relative(&below, &file.name))
 }
 
-/// What [`copy_right`] did for this member.
 pub(super) struct CopiedRight {
-    /// Records of the copies on this rank and their manifest, if it wanted them.
     pub files: Option<Vec<FileMeta>>,
-    /// CRC32 of its own files, as far as known.
     pub file_crcs: Vec<Option<u32>>,
 }
 
@@ -175,8 +167,7 @@ pub(super) fn copy_right(
     Ok((data, CopiedRight { files: files.transpose()?, file_crcs }))
 }
 
-/// Compares what has arrived with its owner's checksums and makes it durable. From then on it
-/// counts.
+/// Makes what has arrived durable if it is right. From then on it counts.
 fn keep(
     ring: &Ring,
     data: &MemberData,

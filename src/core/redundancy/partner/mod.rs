@@ -16,11 +16,11 @@ mod stream;
 pub(crate) use copies::Manifest;
 
 use super::ring::Ring;
-use super::{MemberData, Protection, RedundancySet, Scheme, Single, Survivor};
+use super::single::Single;
+use super::{MemberData, Protection, RedundancySet, Scheme, Survivor};
 use crate::error::Result;
 
-/// The scheme.
-pub struct Partner;
+pub(super) struct Partner;
 
 impl Scheme for Partner {
     fn encode(&self, set: &RedundancySet, data: Result<MemberData>) -> Result<Protection> {

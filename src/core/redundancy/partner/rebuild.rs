@@ -11,14 +11,12 @@ use crate::bytes::Writer;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 
-/// Who has lost what; the same on all members.
 struct Losses {
     data: Vec<bool>,
     /// For each distance, the nearest first: who lacks the copies of the neighbour so far left.
     copies: Vec<Vec<bool>>,
 }
 
-/// Finds out what is lost and restores it.
 pub(super) fn rebuild(set: &RedundancySet, own: &Survivor) -> Result<(MemberData, Protection)> {
     let ring = Ring::new(set);
     let distances = 1..=copies_kept(set);
@@ -55,7 +53,6 @@ pub(super) fn rebuild(set: &RedundancySet, own: &Survivor) -> Result<(MemberData
     Ok((data, protection))
 }
 
-/// Learns what every member has lost.
 fn losses(ring: &Ring, own: &Survivor, manifests: &[Option<Manifest>]) -> Result<Losses> {
     let mut out = Writer::new();
     out.word(own.id).word(own.epoch);
@@ -86,7 +83,6 @@ impl Losses {
     }
 }
 
-/// Whether every lost member has a right neighbour with the copies.
 fn check(ring: &Ring, id: u64, losses: &Losses) -> Result<()> {
     let gone: Vec<_> = (0..ring.size)
         .filter(|&member| losses.data[member] && losses.keeper(member).is_none())
@@ -99,8 +95,7 @@ fn check(ring: &Ring, id: u64, losses: &Losses) -> Result<()> {
     Err(Error::Unrecoverable(what))
 }
 
-/// Sends the copies back to the left neighbours at `distance` that lost their files. Gives this
-/// member's data.
+/// Sends the copies back to the left neighbours at `distance`. Gives this member's data.
 fn restore_left(
     ring: &Ring,
     distance: usize,

@@ -17,12 +17,10 @@ pub(super) struct Direction {
 }
 
 impl Direction {
-    /// Makes the way to the member `distance` to the right.
     pub fn right(ring: &Ring, distance: usize) -> Self {
         Direction { to: ring.right_by(distance), from: ring.left_by(distance) }
     }
 
-    /// Makes the way to the member `distance` to the left.
     pub fn left(ring: &Ring, distance: usize) -> Self {
         Direction { to: ring.left_by(distance), from: ring.right_by(distance) }
     }
@@ -54,11 +52,8 @@ pub(super) fn swap_lists(
     Ok((total, parsed.transpose()))
 }
 
-/// What goes one step around the ring.
 pub(super) struct Passing<'a> {
-    /// What this member passes on.
     pub out: Option<&'a mut LogicalFile>,
-    /// Where it keeps what comes to it.
     pub into: Option<&'a mut LogicalFile>,
     /// Bytes that come to it.
     pub coming: u64,

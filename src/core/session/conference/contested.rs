@@ -9,11 +9,7 @@ use crate::machine::{Contested, DatasetKey, FileRef, contested_reason, parted_re
 use crate::session::conference::Conference;
 
 impl Conference {
-    /// Checks that no file of the dataset was written by several ranks. The same on all ranks.
-    ///
-    /// # Errors
-    /// Several ranks have the same file: the seal must come to nothing. What is to be done about it
-    /// is.
+    /// Refuses a seal where several ranks have written one file. The same on all ranks.
     pub(crate) fn check_writers(&self, key: &DatasetKey, catalog: &NodeCatalog) -> Result<()> {
         let contested: Vec<CatalogEntry> = catalog.contested().collect();
         let contested: Vec<&[CatalogEntry]> =
@@ -37,9 +33,8 @@ impl Conference {
     }
 
     /// Looks for files of a dataset, of which no seal comes, that several nodes have: none of them
-    /// has all of such a file, and on the prefix one would replace another. Later ones of their
-    /// names go there. Returns why the dataset is none, if there are some; the same on all ranks.
-    /// Collective.
+    /// has all of such a file, and on the prefix one would replace another. Returns why the dataset
+    /// is given up, if there are some. Collective.
     pub(crate) fn find_parted(&self, links: &Links, key: &DatasetKey) -> Result<Option<String>> {
         let own = self.node.state().machine.seal_files(key);
         let own = own.into_iter().filter(|file| !file.on_prefix).map(|file| file.name);

@@ -29,14 +29,12 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The same where its messages are carried meanwhile.
 const CARRY: Duration = Duration::from_micros(20);
 
-/// Bytes that are carried at once.
 const SLICE_BYTES: usize = 1 << 20;
 
 /// To read less takes no longer than to find out whether somebody may have written unseen.
 const KNOWN_BYTES_MIN: u64 = 8 << 20;
 
 impl Conference {
-    /// Tells the machine which of this rank's encodings have ended.
     pub(crate) fn note_encoded(&self, state: &mut State) {
         for (key, one) in self.encoders.all().iter() {
             if let Some(well) = one.encoder.ended() {
@@ -45,16 +43,15 @@ impl Conference {
         }
     }
 
-    /// Carries messages of threads that encode; tells whether there are any. Sync points that come
-    /// without an agreement serve that, too.
+    /// Carries messages of threads that encode; returns whether there are any. Sync points that
+    /// come without an agreement serve that, too.
     pub(crate) fn carry_on(&self) -> bool {
         let all = self.encoders.all();
         all.values().for_each(EncodingUnderWay::advance);
         all.values().any(|one| one.ways.slices.is_some())
     }
 
-    /// Tells whether a checkpoint is being encoded beside the program; the same on all ranks at a
-    /// sync point.
+    /// Returns the same on all ranks at a sync point.
     pub fn is_encoding(&self) -> bool {
         self.node.state().machine.encodes()
     }
@@ -73,15 +70,13 @@ impl Conference {
         match started {
             Err(error @ Error::Comm(_)) => Err(error),
             Err(error) => {
-                if self.site.rank == 0 {
-                    log::warn_once(
-                        messages::NOT_ASIDE,
-                        format_args!(
-                            "checkpoints cannot be encoded beside the program, which waits for it \
+                self.rank.tell_once(
+                    messages::NOT_ASIDE,
+                    format_args!(
+                        "checkpoints cannot be encoded beside the program, which waits for it \
                              instead (SCR_SEAL): {error}"
-                        ),
-                    );
-                }
+                    ),
+                );
                 Ok(Outcome::Failed)
             }
             Ok((job, ways)) => {
@@ -125,7 +120,6 @@ impl Conference {
         Ok((Box::new(Mesh::new(link, comm.rank(), comm.size())), ways))
     }
 
-    /// Waits for what is being encoded of the dataset, and forgets it.
     pub(crate) fn discard(&self, key: &DatasetKey, failed: bool) {
         let under_way = self.encoders.all().remove(key);
         let Some(one) = under_way else { return };
@@ -138,7 +132,6 @@ impl Conference {
         }
     }
 
-    /// Waits for a thread, with no lock held.
     fn await_encoder(&self, one: EncodingUnderWay) -> (SealAsked, Result<Encoded>) {
         let period = if one.ways.slices.is_some() { CARRY } else { LOOK };
         let outcome = self.site.host.outside(|| one.encoder.wait(period, || one.advance()));
@@ -149,8 +142,7 @@ impl Conference {
         (one.asked, outcome)
     }
 
-    /// Returns what a seal is asked for, and what a thread has done of it, if one was begun.
-    /// Collective.
+    /// Returns also what a thread has done of it, if one was begun. Collective.
     pub(crate) fn take_encoded(
         &self,
         links: &Links,
@@ -160,12 +152,10 @@ impl Conference {
         let Some(one) = under_way else { return Ok((self.ask(links, plan)?, None)) };
         let (waits, begun) = (one.encoder.ended().is_none(), one.begun);
         let (asked, encoded) = self.await_encoder(one);
-        if self.site.rank == 0 {
-            let (title, seconds) = (self.rank.title(&plan.key), begun.elapsed().as_secs_f64());
-            let waited = if waits { ", the end of it with the program waiting" } else { "" };
-            let text = format!("{title} was encoded beside the program for {seconds:.3} s{waited}");
-            log::message(1, text);
-        }
+        let (title, seconds) = (self.rank.title(&plan.key), begun.elapsed().as_secs_f64());
+        let waited = if waits { ", the end of it with the program waiting" } else { "" };
+        let text = format!("{title} was encoded beside the program for {seconds:.3} s{waited}");
+        self.rank.mention(text);
         Ok((asked, Some(encoded)))
     }
 
@@ -184,7 +174,6 @@ impl Conference {
         Ok(SealAsked { key, store, files, tags, gone, set, descriptor })
     }
 
-    /// What index and summary say of the dataset.
     fn tags(&self, plan: &SealPlan) -> BTreeMap<String, String> {
         let series = &self.rank.series.series()[plan.key.series];
         let mut tags = BTreeMap::new();

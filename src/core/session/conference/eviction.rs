@@ -12,7 +12,7 @@ use crate::params::keys;
 use crate::session::{conference::Conference, node::State};
 
 impl Conference {
-    /// Removes the dataset of `key` from this node. Collective over the node.
+    /// Removes the dataset. Collective over the node.
     pub(crate) fn evict(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         self.flush.stop_background(id);
         self.report.write_given_up(key);
@@ -102,10 +102,9 @@ impl Conference {
         }
     }
 
-    /// Keeps the dataset's names: they outlive their content until the program deletes them, unless
-    /// the PFS has it, or a newer dataset. Gives all of them: deletions of those of which the PFS
-    /// has nothing are real once all ranks of the node have been here. Only what lies on this node
-    /// is looked up.
+    /// Lets the dataset's names outlive their content until the program deletes them, unless the
+    /// PFS or a newer dataset has it. Returns all of them: deletions of those of which the PFS has
+    /// nothing are real once all ranks of the node have been here.
     pub(crate) fn leave_evicted_names(&self, state: &mut State, key: &DatasetKey) -> Vec<String> {
         let mut gone = Vec::new();
         let Some(layer) = state.view.layer(key) else { return gone };

@@ -1,14 +1,4 @@
 //! Sync points: the agreement, and what a conference decides, done.
-//!
-//! | file | job |
-//! |---|---|
-//! | `sync.rs` | the agreement, and the conference when there is something to do |
-//! | `streams.rs` | where the calls on each communicator of the program agree |
-//! | `encode.rs` | what a seal is asked for; encoding beside the program |
-//! | `perform.rs` | what it has decided, done by all ranks in the same order |
-//! | `eviction.rs` | a dataset leaves the cache |
-//! | `trouble.rs` | checkpoints that cannot be completed in the cache; the end of its use |
-//! | `contested.rs` | whether each file of a sealed dataset has one writer |
 
 pub(super) mod contested;
 mod encode;
@@ -28,10 +18,9 @@ use crate::launch::site::Site;
 use crate::machine::{DatasetKey, Need};
 use crate::session::{
     contents::Contents, flush::Flusher, halt::Halt, handles::Handles, names::Names, node::Node,
-    rank::Rank, report::Report, stores::Stores, unsealed::Unsealed, updates::Updates,
+    rank::Rank, report::Reporter, stores::Stores, unsealed::Unsealed, updates::Updates,
 };
 
-/// Where each stream agrees; nothing where one thread of each rank communicates.
 pub(crate) type Meetings = Vec<Option<Arc<dyn Comm>>>;
 
 /// Why seals and confirmations have failed: the first rank that failed, its node, the cause.
@@ -46,7 +35,7 @@ pub struct Conference {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
-    pub(super) report: Arc<Report>,
+    pub(super) report: Arc<Reporter>,
     pub(super) stores: Arc<Stores>,
     pub(super) updates: Arc<Updates>,
     pub(super) contents: Arc<Contents>,
@@ -61,7 +50,6 @@ pub struct Conference {
     pub(super) spare: Spare,
     /// What the decision that a checkpoint is due rests on; rank 0's counts.
     pub(super) need: Mutex<Need>,
-    /// Why seals fail.
     pub(super) troubles: Mutex<Troubles>,
     pub(super) evicted: Leftovers,
 }

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-use crate::cache::agree::twice;
+use crate::cache::agree::{any, twice};
 use crate::cache::{self, Prepared};
 use crate::error::{Error, Result};
 use crate::events::SEALED_ON_PREFIX;
@@ -14,19 +14,12 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan, SharedDataset, Step};
 use crate::namespace as ns;
-use crate::session::{
-    conference::Conference,
-    node::State,
-    rank::{
-        lock,
-        publish::{PublishGate, SingleFile},
-    },
-};
+use crate::session::{conference::Conference, node::State, rank::lock};
 use crate::system::{Planted, monotonic_ms, planted};
 use crate::transfer::flush_sync;
 
 impl Conference {
-    /// Performs one step; the outcome is equal on all ranks where the step communicates.
+    /// Returns what is equal on all ranks where the step communicates.
     pub(crate) fn perform(&self, links: &Links, step: &Step) -> Result<Outcome> {
         match step {
             Step::Adopt { from, into, files, begin, revoke } => {
@@ -72,10 +65,8 @@ impl Conference {
                 show_sealed(&mut state, &plan.key, &prepared);
                 lock(&self.troubles).by_key.remove(&plan.key);
                 drop(state);
-                if self.site.rank == 0 {
-                    let title = self.rank.title(&plan.key);
-                    log::message(1, format_args!("{title} is sealed as dataset {}", plan.id));
-                }
+                let title = self.rank.title(&plan.key);
+                self.rank.mention(format_args!("{title} is sealed as dataset {}", plan.id));
                 let own = prepared.files.iter().filter(|file| !file.on_prefix);
                 self.rank.tally.sealed.note(own.map(|file| file.size).sum(), prepared.own_time);
                 let (files, bytes) = prepared.catalog.size();
@@ -104,9 +95,9 @@ impl Conference {
                 let why = self.note_trouble(&plan.key, &error);
                 self.rank.dataset_event("VOIDED", &plan.key, plan.id, |event| event.note(why));
                 // A rank that hears of another's touch has an error of its own kind.
-                let mut word = [i64::from(self.node.state().machine.is_touched(&plan.key))];
-                links.world.all_max(&mut word)?;
-                Ok(if word[0] == 1 { Outcome::Touched } else { Outcome::Failed })
+                let own = self.node.state().machine.is_touched(&plan.key);
+                let touched = any(links.world.as_ref(), own)?;
+                Ok(if touched { Outcome::Touched } else { Outcome::Failed })
             }
         }
     }
@@ -139,9 +130,9 @@ impl Conference {
             }
             Ok(quiet)
         };
-        let prepared = cache::prepare_encoded(&ctx, asked.request(plan), encoded, &if_untouched)?;
+        let prepared = cache::prepare(&ctx, asked.request(plan), encoded, &if_untouched)?;
         if let Err(error) = self.check_writers(&plan.key, &prepared.catalog) {
-            let _ = cache::void(&ctx, &key);
+            let _ = ctx.filemap.revoke(&key);
             return Err(error);
         }
         self.commit(&ctx, plan, prepared)
@@ -193,7 +184,6 @@ impl Conference {
         self.rank.dataset_event("TRUSTED", key, id, |event| event);
     }
 
-    /// The dataset is sealed and confirmed.
     fn completed(&self, links: &Links, key: &DatasetKey, id: u64, on_prefix: bool) -> Result<()> {
         self.rank.dataset_event("CONFIRMED", key, id, |event| event);
         if on_prefix {
@@ -203,8 +193,8 @@ impl Conference {
         Ok(())
     }
 
-    /// All files of the dataset are on the PFS, where the program put them: index and summary learn
-    /// of it, so that a restart knows it. Nothing is copied; a failure leaves it out of the index.
+    /// Lets index and summary learn of files that the program itself has put on the PFS, so that a
+    /// restart knows them. Nothing is copied; a failure leaves the dataset out of the index.
     fn enter_index(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
         match flush_sync(&links.ctx(&self.site), id, &|_| false) {
             Err(error @ Error::Comm(_)) => return Err(error),
@@ -227,25 +217,20 @@ impl Conference {
     ) -> Result<()> {
         let parted = self.find_parted(links, key)?.filter(|why| why != reason);
         let reason = parted.map_or(reason.to_string(), |why| format!("{reason}; {why}"));
-        if self.site.rank == 0 {
-            log::warn(
-                messages::CHECKPOINT_INVALID,
-                format_args!(
-                    "rank {rank}: {reason}: {} is not valid and is given up",
-                    self.rank.title(key)
-                ),
-            );
-        }
+        self.rank.tell(
+            messages::CHECKPOINT_INVALID,
+            format_args!(
+                "rank {rank}: {reason}: {} is not valid and is given up",
+                self.rank.title(key)
+            ),
+        );
         let note = format!("rank {rank}: {reason}");
         self.rank.dataset_event("DROPPED", key, 0, |event| event.note(note));
         self.report.write_given_up(key);
-        if let Err(error) = self.site.filemap.revoke(&self.rank.record_key(key)) {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
+        self.rank.mention_if_failed(self.site.filemap.revoke(&self.rank.record_key(key)));
         Ok(())
     }
 
-    /// A deletion by the program becomes real.
     fn publish_deletion(&self, name: &str) {
         let mut state = self.node.state();
         if !state.view.is_deleted(name) {
@@ -265,7 +250,6 @@ impl Conference {
         }
     }
 
-    /// The files of `from` belong to `into`; nothing of `from` is left.
     fn adopt(
         &self,
         from: &DatasetKey,
@@ -324,10 +308,7 @@ impl Conference {
                     return Err(error);
                 }
                 let (target, reason) = (self.site.on_prefix(name), Reason::StoreFailed);
-                self.rank.publish(
-                    SingleFile { source: &old, target: &target, reason },
-                    PublishGate::Open,
-                )?;
+                self.rank.publish(&old, &target, reason)?;
                 self.stores.set_back(state, from, name, &error);
                 on_prefix = true;
             }

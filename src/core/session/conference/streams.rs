@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
+use crate::cache::agree::any;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::session::conference::{Conference, Meetings};
@@ -9,55 +10,47 @@ use crate::streams::{CALLS, WORLD};
 use crate::system::monotonic_ms;
 
 impl Conference {
-    /// Serves collective calls of several threads: there is a communicator of all ranks for each
-    /// of [`crate::streams::STREAMS`]. Before the first sync point.
+    /// Takes a communicator for each of [`crate::streams::STREAMS`], before the first sync point.
     pub fn serve_streams(&self, comms: Vec<Box<dyn Comm>>) {
         *self.meetings() = comms.into_iter().map(|comm| Some(Arc::from(comm))).collect();
     }
 
-    /// Says which places this rank has for one more stream, as bits: at a call of its communicator
-    /// at which all ranks are there. [`Conference::place_stream`] must follow.
+    /// Returns the places that this rank has for one more stream, as bits. All ranks call it, and
+    /// [`Conference::place_stream`] after it.
     pub fn seek_stream(&self) -> u64 {
-        self.site.host.inside(|| self.node.state().machine.seek_stream())
+        self.site.host.inside(|| self.node.state().machine.streams().seek())
     }
 
     /// Gives the communicator the first of the places that all ranks have.
     pub fn place_stream(&self, on_all: u64) -> Option<usize> {
-        self.site.host.inside(|| self.node.state().machine.place_stream(on_all, monotonic_ms()))
+        self.site.host.inside(|| self.node.state().machine.streams().place(on_all, monotonic_ms()))
     }
 
-    /// Notes that the program has freed the communicator of a stream.
     pub fn close_stream(&self, stream: usize) {
-        self.site.host.inside(|| self.node.state().machine.close_stream(stream));
+        self.site.host.inside(|| self.node.state().machine.streams().close(stream));
     }
 
     /// Takes this rank's turn for a call that all ranks make, with what other threads agree on
     /// before or after it. Collective. [`Conference::give_turn`] ends it.
-    ///
-    /// # Errors
-    /// Communication failed.
     pub fn take_turn(&self) -> Result<()> {
         self.site.host.inside(|| {
             let comm = self.meetings().get(CALLS).cloned().flatten();
             let Some(comm) = comm else { return Ok(()) };
             loop {
                 comm.barrier()?;
-                let mut words = [i64::from(!self.node.state().machine.take_turn())];
-                comm.all_max(&mut words)?;
-                if words[0] == 0 {
+                let taken = self.node.state().machine.streams().take_turn();
+                if !any(comm.as_ref(), !taken)? {
                     return Ok(());
                 }
-                self.node.state().machine.end_turn(CALLS);
+                self.node.state().machine.streams().end_turn(CALLS);
             }
         })
     }
 
-    /// Gives the turn back that [`Conference::take_turn`] has taken.
     pub fn give_turn(&self) {
-        self.site.host.inside(|| self.node.state().machine.end_turn(CALLS));
+        self.site.host.inside(|| self.node.state().machine.streams().end_turn(CALLS));
     }
 
-    /// Returns the stream of such calls.
     pub(crate) fn calls(&self) -> usize {
         if self.meetings().is_empty() { WORLD } else { CALLS }
     }
@@ -66,7 +59,6 @@ impl Conference {
         self.meetings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns where the stream agrees.
     pub(super) fn comm_of(&self, stream: usize) -> Option<Arc<dyn Comm>> {
         let own = self.meetings();
         if own.is_empty() {

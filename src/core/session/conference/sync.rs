@@ -8,7 +8,7 @@ use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::launch::site::Links;
-use crate::log::{self, messages};
+use crate::log::messages;
 use crate::machine::{Next, Report, Step, SyncKind};
 use crate::namespace as ns;
 use crate::session::rank::Milestone;
@@ -18,9 +18,8 @@ use crate::system::{below_limit, monotonic_ms, random_u64};
 
 impl Conference {
     /// Agrees with the other ranks if that is due: the program is about to make a blocking
-    /// collective call that every rank makes, on the communicator of `stream`. The only place in a
-    /// run where the engine communicates.
-    /// Returns whether the run is to end here.
+    /// collective call that every rank makes. The only place in a run where the engine
+    /// communicates. Returns whether the run is to end here.
     pub fn sync(&self, stream: usize, kind: SyncKind) -> bool {
         if self.rank.is_child() || self.rank.is_ended() {
             return false;
@@ -31,7 +30,7 @@ impl Conference {
             state.view.take_far_news(); // there is no other node
         }
         self.note_encoded(&mut state);
-        let had_turn = state.machine.has_turn(stream);
+        let had_turn = state.machine.streams().has_turn(stream);
         let agreement = state.machine.pass(stream, kind, monotonic_ms());
         self.grant_idle(&state, stream, carries);
         let deletes = state.view.take_thrown_away();
@@ -54,14 +53,13 @@ impl Conference {
         }
         let mut state = self.node.state();
         if !had_turn {
-            state.machine.end_turn(stream);
+            state.machine.streams().end_turn(stream);
         }
         self.grant_idle(&state, stream, carries);
         agreed.unwrap_or(false)
     }
 
-    /// Only the thread that makes calls on MPI_COMM_WORLD counts them down; all others are told what
-    /// the count is.
+    /// Only the thread that makes calls on MPI_COMM_WORLD counts them down.
     fn grant_idle(&self, state: &State, stream: usize, carries: bool) {
         let entered = state.machine.points_entered();
         match stream {
@@ -71,20 +69,19 @@ impl Conference {
         }
     }
 
-    /// Returns where the door finds how many sync points have been entered, when those are passed
-    /// that it counts down: what is written until then has this stamp.
+    /// Holds how many sync points have been entered when those are passed that are counted down:
+    /// the stamp of what is written until then.
     pub fn points(&self) -> &AtomicU64 {
         self.node.idle.points()
     }
 
-    /// Returns what the door of the program counts down: so many collectives and barriers on the
-    /// world need no call of [`Conference::sync`]. One thread at a time passes them.
+    /// Counts the collectives and barriers on the world that need no call of [`Conference::sync`].
     pub fn idle_points(&self) -> &AtomicU32 {
         self.node.idle.left()
     }
 
-    /// `meets`: other threads agree, too, and no rank is to keep them from it while it waits for
-    /// the others here.
+    /// With `meets` other threads agree, too, and no rank may keep them from it while it waits
+    /// here.
     fn agree(&self, stream: usize, comm: &dyn Comm, meets: bool) -> Result<bool> {
         self.rank.tally.one(Count::Agreements);
         if meets {
@@ -113,8 +110,8 @@ impl Conference {
         Ok(halts)
     }
 
-    /// Holds a conference: all ranks say what they know; all decide the same; all do it. Returns
-    /// whether the run is to end here.
+    /// Lets all ranks say what they know, decide the same, and do it. Returns whether the run is to
+    /// end here.
     pub(crate) fn confer(&self, links: &Links) -> Result<bool> {
         let _below = below_limit();
         self.rank.tally.one(Count::Conferences);
@@ -158,29 +155,26 @@ impl Conference {
     fn tell_stray(&self) {
         let state = self.node.state();
         let Some((series, name)) = state.machine.stray() else { return };
-        log::warn_once(
+        self.rank.complain(
             messages::STRAY,
             format_args!(
-                "rank {}: {name} matches {}, of which the program has written no checkpoint with \
+                "{name} matches {}, of which the program has written no checkpoint with \
                  an {{id}} yet, while those of other patterns are complete: it stays in the cache \
                  until then, and a crash loses it. List it beside the files that it belongs to",
-                self.site.rank,
-                self.rank.series.series()[series].parameter,
+                self.rank.series.series()[series].parameter
             ),
         );
     }
 
-    /// What a conference has told of other ranks' deletions and changes.
     fn hear(&self) {
         let mut state = self.node.state();
         let heard = state.machine.take_heard();
         self.names.tell_restless(&heard.restless);
         heard.revived.iter().for_each(|name| state.view.revive(name));
         for (key, name) in &heard.dropped {
-            let copy = state.view.layer(key).map(|layer| layer.dir.join(name));
-            if let Some(Err(error)) = copy.map(|copy| ns::remove(&copy)) {
-                self.rank.complain(messages::DELETION_FAILED, &error);
-            }
+            let Some(layer) = state.view.layer(key) else { continue };
+            let removed = ns::remove(&layer.dir.join(name));
+            self.rank.complain_if_failed(messages::DELETION_FAILED, removed);
         }
         for name in &heard.taken {
             state.leave_all(name);
@@ -198,9 +192,10 @@ impl Conference {
                 true => state.machine.deleted(&file, monotonic_ms()),
                 false => state.machine.renamed_out(&file, monotonic_ms()),
             };
-            if let Err(error) = self.contents.delete(&mut state, &name, &place, deletion) {
-                self.rank.complain(messages::DELETION_FAILED, &error);
-            }
+            self.rank.complain_if_failed(
+                messages::DELETION_FAILED,
+                self.contents.delete(&mut state, &name, &place, deletion),
+            );
             state.own.tokens.orphan_readers(&name);
             let shadows = state.own.tokens.shadows_of(&name);
             self.handles.forget_shadows(&mut state, &shadows);
@@ -221,11 +216,10 @@ impl Conference {
         drop(state);
         // Before the program's own collective: what it writes afterwards goes straight to the PFS.
         self.unsealed.publish_overdue();
-        log::warn_once(
+        self.rank.complain(
             messages::AGREEMENTS_ENDED,
             format_args!(
-                "rank {}: {error}; no further checkpoint is cached, files go straight to {}",
-                self.site.rank,
+                "{error}; no further checkpoint is cached, files go straight to {}",
                 self.site.prefix.display()
             ),
         );

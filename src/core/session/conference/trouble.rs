@@ -1,24 +1,17 @@
-//! Checkpoints that cannot be completed in the cache, and ranks that cannot use it: what all ranks
-//! do about it, and the one message.
+//! Checkpoints that cannot be completed in the cache, and ranks that cannot use it.
 
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome, Reason, SealPlan};
-use crate::session::{
-    conference::Conference,
-    rank::{
-        lock,
-        publish::{PublishGate, SingleFile},
-    },
-};
+use crate::session::{conference::Conference, rank::lock};
 use crate::system::monotonic_ms;
 
 /// Tries to write a file to the PFS before it stays in the cache: the checkpoint depends on it.
 const PUBLISH_TRIES: usize = 3;
 
 impl Conference {
-    /// Keeps the error of a step that all ranks agree has failed. Returns it in words.
+    /// Returns the error of a step that all ranks agree has failed, in words.
     pub(crate) fn note_trouble(&self, key: &DatasetKey, error: &Error) -> String {
         let text = error.to_string();
         // The rank that failed has its own error, the others have heard of it.
@@ -26,17 +19,14 @@ impl Conference {
             true => text,
             false => format!("rank {}: {text}", self.site.rank),
         };
-        if self.site.rank == 0 {
-            log::message(1, format_args!("{}: {text}", self.rank.title(key)));
-        }
+        self.rank.mention(format_args!("{}: {text}", self.rank.title(key)));
         let mut troubles = lock(&self.troubles);
         troubles.by_key.insert(key.clone(), text.clone());
         troubles.last.clone_from(&text);
         text
     }
 
-    /// Finds the directory of the dataset: a seal that has failed may have come to the rename of
-    /// the directory.
+    /// Heeds that a seal that has failed may have come to the rename of the directory.
     pub(crate) fn find_directory(&self, plan: &SealPlan) {
         let mut state = self.node.state();
         let dir = self.site.layout.dataset_dir(&self.stores.store_for(&state, &plan.key), plan.id);
@@ -48,7 +38,7 @@ impl Conference {
     }
 
     /// Brings closed files of a dataset that cannot be sealed to the PFS under their names. The
-    /// same outcome on all ranks, that of a [`Step::Spill`](crate::machine::Step::Spill).
+    /// same outcome on all ranks.
     pub(crate) fn spill(
         &self,
         links: &Links,
@@ -83,15 +73,13 @@ impl Conference {
             return Ok(());
         }
         let (target, reason) = (self.site.on_prefix(name), Reason::Unsealable);
-        let one = SingleFile { source: &source, target: &target, reason };
-        let publish = || self.rank.publish(one, PublishGate::Open);
+        let publish = || self.rank.publish(&source, &target, reason);
         (1..PUBLISH_TRIES).fold(publish(), |outcome, _| outcome.or_else(|_| publish()))?;
         state.now_on_prefix(key, name, reason);
         Ok(())
     }
 
-    /// Files of this rank are neither protected nor on the PFS. Once for all, as
-    /// [`Self::tell_trouble`].
+    /// Files of this rank are neither protected nor on the PFS. Told once for all.
     fn tell_unspilled(&self, key: &DatasetKey, error: &Error, more: usize) {
         let (rank, title, prefix) =
             (self.site.rank, self.rank.title(key), self.site.prefix.display());
@@ -108,20 +96,18 @@ impl Conference {
         );
     }
 
-    /// Gives up a dataset that cannot be sealed on the PFS either: it is no dataset any more.
+    /// Drops a dataset that cannot be sealed on the PFS either.
     pub(crate) fn give_up(&self, key: &DatasetKey) {
         self.tell_trouble(key, "its files are there, but not in its index");
         self.rank.dataset_event("DROPPED", key, 0, |event| event.note("it cannot be sealed"));
         self.report.write_given_up(key);
         lock(&self.troubles).by_key.remove(key);
         // Where that fails the next start finds that other ranks have none, or an open one.
-        if let Err(error) = self.site.filemap.revoke(&self.rank.record_key(key)) {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
+        self.rank.mention_if_failed(self.site.filemap.revoke(&self.rank.record_key(key)));
     }
 
-    /// Once for all: what follows is likely to have the same cause. A cache that all have given up
-    /// has been told of.
+    /// Told once for all: what follows is likely to have the same cause. A cache that all have
+    /// given up has been told of.
     fn tell_trouble(&self, key: &DatasetKey, what: &str) {
         let state = self.node.state();
         let (fallen_back, cause) =
@@ -134,17 +120,15 @@ impl Conference {
         }
     }
 
-    /// Lets a sealed checkpoint stay sealed where a node cannot note that it is complete: it goes
-    /// to the PFS as well, whatever its turn. Told once for all, as [`Self::tell_trouble`].
+    /// Leaves a checkpoint sealed where a node cannot note that it is complete: it goes to
+    /// the PFS as well.
     pub(crate) fn heed_unmarked(&self, key: &DatasetKey, marked: Result<()>) -> Result<()> {
         match marked {
             Err(error) if !matches!(error, Error::Comm(_)) => {
                 let cause = self.note_trouble(key, &error);
-                if self.site.rank == 0 {
-                    let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
-                    let text = format!("{cause}; {title} is complete, and goes to {prefix}, too");
-                    log::warn_once(messages::NOT_MARKED, text);
-                }
+                let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
+                let text = format!("{cause}; {title} is complete, and goes to {prefix}, too");
+                self.rank.tell_once(messages::NOT_MARKED, text);
                 self.node.state().machine.lacks_marker(key);
                 Ok(())
             }
@@ -152,7 +136,7 @@ impl Conference {
         }
     }
 
-    /// Stops the routing to the cache if it is given up by all, after a conference.
+    /// Stops the use of the cache, after a conference.
     pub(crate) fn heed_fall_back(&self) {
         let state = self.node.state();
         let (fallen_back, cause) =
@@ -161,16 +145,14 @@ impl Conference {
         if !fallen_back || !self.stores.stop_routing(&cause) || cause.is_empty() {
             return;
         }
-        if self.site.rank == 0 {
-            let prefix = self.site.prefix.display();
-            log::warn_once(
-                messages::CACHE_GIVEN_UP,
-                format_args!(
-                    "several checkpoints in a row could not be completed in the cache, the last \
+        let prefix = self.site.prefix.display();
+        self.rank.tell_once(
+            messages::CACHE_GIVEN_UP,
+            format_args!(
+                "several checkpoints in a row could not be completed in the cache, the last \
                      one since {cause}. From now on all ranks write straight to {prefix}; when \
                      that storage works again, a new launch uses the cache"
-                ),
-            );
-        }
+            ),
+        );
     }
 }

@@ -1,18 +1,15 @@
-//! Ranks of a node that change one complete file at the same time: no change may replace another
-//! one without a word.
-//!
-//! A rank that has a private copy makes it the file only if what it was made from still is; one
-//! that writes on the PFS or in the cache says so before it opens the file there. Both claim the
-//! name first (`neighbours.rs`), which only one can who has heard of what the others did: of two,
-//! the second sees what the first one has done, or does it. What cannot be put together any more is
-//! given up, and that is told.
+//! Ranks of a node that change one complete file at the same time. A rank that has a private copy
+//! makes it the file only if what it was made from still is; one that writes on the PFS or in the
+//! cache says so before it opens the file there. Both claim the name first (`neighbours.rs`), which
+//! only one can who has heard what the others did: of two, the second sees what the first has done,
+//! or does it. Changes that cannot be put together any more are given up, and that is told.
 
 use std::path::Path;
 
 use crate::comm::ranks::ranks_phrase;
 use crate::error::Result;
 use crate::handles::Base;
-use crate::log::{self, messages};
+use crate::log::messages;
 use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
 use crate::namespace::{Place, WriteClaim, WriteStart};
 use crate::session::{contents::Contents, node::State};
@@ -20,13 +17,11 @@ use crate::system::{monotonic_ms, test_pause};
 
 /// A private copy that is to become the file.
 #[derive(Clone, Copy)]
-pub(crate) struct Change<'a> {
+pub(crate) struct CopyChange<'a> {
     pub name: &'a str,
     /// The dataset that gets it; `None` if it belongs to none.
     pub key: Option<&'a DatasetKey>,
-    /// Where it lies.
     pub copy: &'a Path,
-    /// What it was made from.
     pub base: Option<&'a Base>,
 }
 
@@ -35,14 +30,13 @@ pub(crate) struct Change<'a> {
 pub(crate) struct Naming<'a> {
     pub from: &'a Path,
     pub to: &'a Path,
-    /// That is on the PFS.
+    /// `to` is on the PFS.
     pub on_prefix: bool,
 }
 
 /// How a private copy stands to what its name leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// It may take the name.
+pub(crate) enum CopyStanding {
     Free,
     /// Its file has been deleted: there is nothing to be changed.
     Gone,
@@ -51,25 +45,23 @@ pub(crate) enum Standing {
 }
 
 impl Contents {
-    /// Begins another private copy of `name`, which is about to be made from the file at `origin`;
-    /// returns which file that is.
+    /// Begins another private copy of `name`; returns the file that it will be made from.
     pub(crate) fn begin_copy(&self, state: &mut State, name: &str, origin: &Path) -> Option<Base> {
         self.node.honour(state, name);
         state.mates.co_writers.remove(name);
         Base::of(origin, origin == self.site.on_prefix(name))
     }
 
-    /// Makes a private copy the file by `put`, if it still may be: `naming` says what that is, so
-    /// that another rank can do it.
+    /// Makes a private copy the file by `put`, if it still may be; `naming` lets other ranks do it.
     pub(crate) fn adopt_in_turn(
         &self,
         state: &mut State,
-        change: Change<'_>,
+        change: CopyChange<'_>,
         naming: Naming<'_>,
         put: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Standing> {
+    ) -> Result<CopyStanding> {
         test_pause("change.adopt");
-        let (Change { name, key, base, .. }, on_prefix) = (change, naming.on_prefix);
+        let (CopyChange { name, key, base, .. }, on_prefix) = (change, naming.on_prefix);
         let rename = Some((naming.from.to_path_buf(), naming.to.to_path_buf()));
         let claim =
             WriteClaim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
@@ -82,7 +74,7 @@ impl Contents {
                 state.mates.co_writers.insert(name.to_string(), writer); // it is closed by now
             }
             let standing = self.standing(state, name, base);
-            if standing != Standing::Free {
+            if standing != CopyStanding::Free {
                 return Ok(standing);
             }
             if self.node.claim(&claim) {
@@ -97,10 +89,9 @@ impl Contents {
             }
             Ok(())
         })?;
-        Ok(Standing::Free)
+        Ok(CopyStanding::Free)
     }
 
-    /// What was claimed is done, and told; or it fails.
     fn carry_out(
         &self,
         state: &mut State,
@@ -114,21 +105,21 @@ impl Contents {
         done
     }
 
-    fn standing(&self, state: &State, name: &str, base: Option<&Base>) -> Standing {
+    fn standing(&self, state: &State, name: &str, base: Option<&Base>) -> CopyStanding {
         let leads_to = |path: &Path| base.is_none_or(|base| base.is_at(path));
         let is_free = match state.view.place(name) {
-            Place::Deleted => return Standing::Gone,
+            Place::Deleted => return CopyStanding::Gone,
             Place::Cached(_, here) => leads_to(&here),
             Place::Prefix => leads_to(&self.site.on_prefix(name)),
             Place::Evicted(_) => true,
             Place::Private(_) | Place::Elsewhere(..) => false,
         };
         let is_free = is_free && !state.mates.co_writers.contains_key(name);
-        if is_free { Standing::Free } else { Standing::Taken }
+        if is_free { CopyStanding::Free } else { CopyStanding::Taken }
     }
 
-    /// Gives up what this rank has written to its private copy: another rank has changed the file
-    /// meanwhile. The dataset that would have had the change is given up, if there is one.
+    /// Gives up what this rank has written to its private copy, since another rank has changed the
+    /// file; and with it the dataset that would have had the change.
     pub(crate) fn give_up_change(
         &self,
         state: &mut State,
@@ -146,10 +137,7 @@ impl Contents {
             state.machine.failed(&placed.key, &why, now);
         }
         if placed.is_none() || self.rank.is_ended() {
-            log::warn_once(
-                messages::SEVERAL_WRITERS,
-                format_args!("rank {}: {why}", self.site.rank),
-            );
+            self.rank.complain(messages::SEVERAL_WRITERS, &why);
         }
     }
 

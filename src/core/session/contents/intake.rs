@@ -16,11 +16,7 @@ use crate::system::has_writers;
 impl Contents {
     /// Tells whether a file that the program wrote on the PFS under a temporary name, before that
     /// name was known as one, can join the cached files of its dataset. Left on the PFS it would
-    /// outlive a dataset that is lost with a node: a pointer file would name a checkpoint that is
-    /// gone.
-    ///
-    /// # Errors
-    /// It could not be looked at, which says nothing of the program.
+    /// outlive a dataset that is lost with a node: a pointer file would name a lost checkpoint.
     pub(crate) fn can_take_in(
         &self,
         state: &State,
@@ -44,7 +40,7 @@ impl Contents {
             && has_writers(from).map_err(unknown)? == Some(false))
     }
 
-    /// Counts a file that has got the name `to`; `reason`: why the PFS has it, if it has.
+    /// Counts with the `reason` why the PFS has the file, if it has.
     pub(crate) fn count_named(&self, reason: Option<Reason>, to: &str, bytes: u64) {
         self.rank.tally.one(if reason.is_some() { Count::OnPrefix } else { Count::Cached });
         if let Some(reason) = reason {
@@ -52,8 +48,7 @@ impl Contents {
         }
     }
 
-    /// Tells whether the store takes the file `new` now, of which `joins` is what
-    /// [`Self::can_take_in`] has found. If not, it is on the PFS this time.
+    /// Tells whether the store takes `new` now; `joins` comes from [`Self::can_take_in`].
     pub(crate) fn takes_now(&self, state: &State, joins: Result<bool>, new: &FileRef) -> bool {
         if let Err(error) = joins {
             self.stores.setbacks.met(Setback::Failed(error.to_string()));
@@ -63,10 +58,7 @@ impl Contents {
     }
 }
 
-/// Copies a file of the PFS to its place in the cache.
-///
-/// # Errors
-/// It is not there, not even in part.
+/// Copies a file of the PFS to its place in the cache; after an error no part of it is there.
 pub(crate) fn take_in(from: &Path, target: &Path) -> Result<()> {
     ns::remove(target)?;
     let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };

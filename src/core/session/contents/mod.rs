@@ -1,13 +1,5 @@
 //! Where the content of a name lies (in the cache, on the prefix, in a private file), and the steps
 //! that move it.
-//!
-//! | file | job |
-//! |---|---|
-//! | `placing.rs` | where an open finds a file, and puts it |
-//! | `private.rs` | files under temporary names: where they lie, and how they come to the PFS |
-//! | `steps.rs` | what changes of names are made of |
-//! | `intake.rs` | files on the PFS that join the cache when they are renamed |
-//! | `co_writers.rs` | ranks of a node that change one complete file at the same time |
 
 pub(super) mod co_writers;
 pub(super) mod intake;
@@ -23,7 +15,6 @@ use crate::namespace::Doomed;
 use crate::patterns::Template;
 use crate::session::{node::Node, rank::Rank, stores::Stores, updates::Updates};
 
-/// What the program has deleted.
 #[derive(Debug, Default)]
 pub(crate) struct Removals {
     /// Names that the PFS still has.
@@ -34,7 +25,6 @@ pub(crate) struct Removals {
     pub(super) cached: VecDeque<(usize, String)>,
 }
 
-/// Where names lead.
 pub(crate) struct Contents {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,

@@ -18,7 +18,6 @@ use crate::params::keys;
 use crate::session::{
     contents::Contents,
     node::{State, neighbours::Locked},
-    rank::publish::{PublishGate, SingleFile},
 };
 use crate::system::{may_write, monotonic_ms, user_attributes_at};
 
@@ -43,12 +42,11 @@ impl Contents {
     }
 
     pub(crate) fn refuse_evicted(&self, name: &str) -> Answer {
-        log::warn_once(
+        self.rank.complain(
             messages::EVICTED_NAME,
             format_args!(
-                "rank {}: {name} belonged to a checkpoint that was not due for a flush and has \
-                 left the cache; it cannot be opened (without SCR_FLUSH it would be kept)",
-                self.site.rank
+                "{name} belonged to a checkpoint that was not due for a flush and has \
+                 left the cache; it cannot be opened (without SCR_FLUSH it would be kept)"
             ),
         );
         Answer::Fail(libc::ENOENT)
@@ -215,9 +213,8 @@ impl Contents {
         }
     }
 
-    /// Brings the file's present content to where the file will be, and `enter` tells that it will
-    /// be written there. What another rank may be changing there already is left as it is. `false`:
-    /// see [`Self::write_in_turn`].
+    /// Brings the file's present content to the PFS; `enter` tells that it will be written there.
+    /// What another rank may be changing there is left alone. `false`: see [`Self::write_in_turn`].
     pub(crate) fn bring_to_prefix(
         &self,
         state: &mut State,
@@ -233,29 +230,24 @@ impl Contents {
             |here: &Path| modified(&target) > modified(here) || self.rank.has_the_same(name, here);
         match &found.place {
             Place::Cached(_, here) if !intent.truncate && !is_there(here) => {
-                let one = SingleFile { source: here, target: &target, reason: Reason::Follows };
                 let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
                     let rename = Some((staged.to_path_buf(), target.clone()));
                     let claim = WriteClaim { rename, ..claim.clone() };
                     let writing = WriteStart { copies: true, ..WriteStart::new(&claim, found) };
                     self.write_in_turn(state, writing, publish, enter)
                 };
-                self.rank.publish(one, PublishGate::InTurn(&mut in_turn))
+                self.rank.publish_in_turn(here, &target, Reason::Follows, &mut in_turn)
             }
-            Place::Cached(..) if !intent.truncate => {
-                let writing = WriteStart { copies: true, ..WriteStart::new(&claim, found) };
-                self.write_in_turn(state, writing, &mut || Ok(()), enter)
-            }
-            _ => {
-                let writing = WriteStart::new(&claim, found);
+            place => {
+                let copies = matches!(place, Place::Cached(..)) && !intent.truncate;
+                let writing = WriteStart { copies, ..WriteStart::new(&claim, found) };
                 self.write_in_turn(state, writing, &mut || Ok(()), enter)
             }
         }
     }
 
-    /// Clears the prefix for a new file: one that the program deleted, but that still lies on the
-    /// PFS until its deletion is due, would be in the way of a new one of its name; so would a
-    /// hidden one.
+    /// Removes what would be in the way of a new file: one that waits for its deletion, or is
+    /// hidden.
     pub(crate) fn clear_prefix(
         &self,
         state: &State,
@@ -312,7 +304,7 @@ impl Contents {
         made
     }
 
-    /// Brings a file that is on another node only to the prefix; `Err` is what the open says if it
+    /// Brings a file that only another node has to the prefix; `Err` is what the open says if it
     /// does not come. Not with the state locked while it waits.
     pub(crate) fn bring_near<'a>(
         &'a self,
@@ -331,8 +323,7 @@ impl Contents {
         Ok(self.node.state())
     }
 
-    /// Brings those of `names` that are on another node only to the prefix, where they can be
-    /// moved. `None`: one of them does not come. Not with the state locked while it waits.
+    /// Does so for all of `names`, which are to be moved. `None`: one of them does not come.
     pub(crate) fn bring_all_near<'a>(
         &'a self,
         mut state: Locked<'a>,

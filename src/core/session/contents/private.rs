@@ -12,43 +12,33 @@ use crate::session::{
     contents::Contents,
     node::State,
     rank::{
-        known::file_ref,
+        known::{file_ref, unmatched_ref},
         lock,
-        publish::{PublishGate, SingleFile},
     },
 };
 use crate::system::{monotonic_ms, user_attributes_at};
 
 impl Contents {
-    /// Finds what the file `name` will be, as far as that can be foreseen, if a template says that
-    /// it will be renamed to a name that is cached.
+    /// Finds what the file `name` will be, if a template says that it will get a cached name.
     pub(crate) fn final_file(&self, state: &State, name: &str) -> Option<FileRef> {
         let caches = |series: usize| state.machine.routing(series).caches();
         let templates = lock(&self.templates);
         let known = templates.iter().filter(|(series, _)| caches(*series));
-        let unforeseen = |series: usize| FileRef {
-            series,
-            id: None,
-            name: name.to_string(),
-            masked: String::new(),
-            temporary: false,
-        };
         known.clone().find_map(|(series, template)| match template.final_name(name) {
             Some(last) => {
                 let matched = self.rank.match_name(&last)?;
                 (matched.series == *series).then(|| file_ref(name, &matched))
             }
-            None => self.is_covered(template, name).then(|| unforeseen(*series)),
+            None => self.is_covered(template, name).then(|| unmatched_ref(*series, name)),
         })
     }
 
-    /// Tells whether `name` is a temporary one by its looks.
     fn is_covered(&self, template: &Template, name: &str) -> bool {
         template.covers(name) && !self.rank.series.ignores(name)
     }
 
     /// Tells whether nothing that the program does to `name` can concern us: no pattern matches it,
-    /// nor what it may be renamed to as far as is known, and no change of the view is about it.
+    /// nor what it may be renamed to, and no change of the view is about it.
     pub(crate) fn is_foreign(&self, state: &State, name: &str) -> bool {
         let becomes_ours = |(_, template): &(usize, Template)| {
             template.final_name(name).is_some_and(|last| self.rank.match_name(&last).is_some())
@@ -97,7 +87,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Places the file in the dataset of its final name; open descriptors go along.
+    /// Takes open descriptors along.
     pub(crate) fn place_private(
         &self,
         state: &mut State,
@@ -128,14 +118,12 @@ impl Contents {
         }
     }
 
-    /// Removes the file that this rank saw under `to`, where the PFS has a new one.
     pub(crate) fn replace_private(&self, state: &mut State, to: &Path) {
         if let Some(here) = self.rank.name_of(to).and_then(|to| state.view.take_private(to)) {
             let _ = ns::remove(&here);
         }
     }
 
-    /// Tells where the file of a temporary name lies, and makes its directory.
     pub(crate) fn private_path(&self, state: &State, name: &str) -> Result<std::path::PathBuf> {
         // In the store of the dataset that it will belong to, so that a rename suffices then.
         let last = self.final_file(state, name);
@@ -147,8 +135,7 @@ impl Contents {
         Ok(folder.join(name))
     }
 
-    /// Takes the close of a descriptor on a temporary name. At the last one, a file that will not
-    /// be renamed any more, as far as is known, goes to the PFS at once.
+    /// Publishes after the last close a file that, as far as is known, will not be renamed.
     pub(crate) fn closed_private(&self, state: &mut State, name: &str) {
         let waits = !self.rank.is_ended() && self.final_file(state, name).is_some();
         if !waits && state.own.tokens.count(name) == 0 {
@@ -156,15 +143,11 @@ impl Contents {
         }
     }
 
-    /// Publishes a file that the program never renamed: it ends on the PFS under its temporary
-    /// name. Returns whether the PFS has it; if not, that was told.
+    /// Publishes a file that was never renamed. `false`: the PFS does not have it; that was told.
     pub(crate) fn publish_private(&self, state: &mut State, name: &str) -> bool {
         let Some(here) = state.view.take_private(name) else { return true };
         let (target, reason) = (self.rank.on_prefix_now(name), Reason::Temporary);
-        let done = self
-            .rank
-            .publish(SingleFile { source: &here, target: &target, reason }, PublishGate::Open)
-            .and_then(|_| ns::remove(&here));
+        let done = self.rank.publish(&here, &target, reason).and_then(|()| ns::remove(&here));
         if let Err(error) = &done {
             log::warn(
                 messages::FILE_NOT_WRITTEN,
@@ -174,8 +157,7 @@ impl Contents {
         done.is_ok()
     }
 
-    /// Leaves to the PFS what the program has closed under a temporary name long ago: it may be one
-    /// by its looks only.
+    /// Publishes what was closed under a temporary name long ago: it may be one by its looks only.
     pub(crate) fn publish_left_private(&self) {
         let patience = self.site.settings.get(keys::UNSEALED_SECONDS);
         let is_old = |here: &Path| {
@@ -190,7 +172,6 @@ impl Contents {
         }
     }
 
-    /// Publishes all temporary files that are closed.
     pub(crate) fn publish_all_private(&self) {
         let mut state = self.node.state();
         let names: Vec<String> = state.view.private_names().map(str::to_string).collect();

@@ -21,8 +21,7 @@ impl Contents {
         self.rank.match_name(name).is_some() || state.view.changes(name)
     }
 
-    /// Tells whether some cached dataset of the program's calls has `name`, and no pattern matches
-    /// it.
+    /// Tells whether a cached dataset of the program's calls has `name`, and no pattern matches it.
     pub(crate) fn is_called(&self, state: &State, name: &str) -> bool {
         let series = self.rank.series.series();
         let called = |layer: &&Layer| !layer.hidden && series[layer.key.series].is_explicit();
@@ -92,8 +91,8 @@ impl Contents {
         }
     }
 
-    /// Notes that the program itself removes a file of a checkpoint that is on the PFS, or that a
-    /// restart may need: else the next start takes it for somebody's word. Before it is removed.
+    /// Notes that the program itself is about to remove a file of a checkpoint: else the next start
+    /// takes it for somebody's word.
     pub(crate) fn mark_removal(&self, name: &str, deletion: Deletion) {
         let Some(file) = self.rank.file_ref(name) else { return };
         let mark = (file.series, file.id.unwrap_or_default());
@@ -118,8 +117,8 @@ impl Contents {
         }
     }
 
-    /// Returns what the program has deleted of older datasets than `key`, and when the prefix's
-    /// files of these names were last changed, as far as they are noted: for its record.
+    /// Returns what the program has deleted of datasets older than `key`, with the last change of
+    /// the prefix's files of these names: for its record.
     pub(crate) fn gone_before(&self, key: &DatasetKey) -> BTreeMap<String, u64> {
         let names = self.node.state().machine.gone_before(key);
         if names.is_empty() {
@@ -138,33 +137,32 @@ impl Contents {
         gone
     }
 
-    /// Notes what the program has deleted since the last time: it may be a while until the ranks
-    /// confer, and a death in between would bring it back.
+    /// Notes what a death before the ranks confer would bring back.
     pub(crate) fn note_thrown_away(&self) {
         if self.node.state().view.take_thrown_away() {
             self.note_gone_of_older();
         }
     }
 
-    /// Notes that of what is sealed, lest a restart brings it back.
     pub(crate) fn note_gone_of_older(&self) {
         let newest = self.node.state().machine.newest_sealed();
         for key in newest {
             let gone = self.gone_before(&key);
-            if let Err(error) = self.site.filemap.note_gone(&self.rank.record_key(&key), gone) {
-                self.rank.complain(messages::RECORD_NOT_WRITTEN, &error);
-            }
+            self.rank.complain_if_failed(
+                messages::RECORD_NOT_WRITTEN,
+                self.site.filemap.note_gone(&self.rank.record_key(&key), gone),
+            );
         }
     }
 
-    /// Does so for a file that gets another name; returns what the patterns say of it.
+    /// Returns what the patterns say of a file that gets another name.
     pub(crate) fn leaving(&self, name: &str) -> Option<FileRef> {
         self.mark_removal(name, Deletion::Deferred);
         self.rank.file_ref(name)
     }
 
-    /// Removes what the PFS has of `name`, whose deletion was put off and is real now. `false`:
-    /// another file has come to that name since, from another rank, and stays.
+    /// Removes what the PFS has of `name`, whose deletion is real now. `false`: another rank's file
+    /// has come to that name since, and stays.
     pub(crate) fn remove_deleted(&self, state: &mut State, name: &str) -> Result<bool> {
         let path = self.site.on_prefix(name);
         let doomed = lock(&self.removals).doomed.remove(name);

@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 
 use crate::system::close_inherited;
 
-/// Where children ask.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(pub(super) OnceLock<ChildrenSocket>);
 

@@ -1,10 +1,4 @@
 //! What the shim tells the session that is about more than one of its parts.
-//!
-//! | file | job |
-//! |---|---|
-//! | `hooked.rs` | what the hooks report of the process |
-//! | `counter.rs` | where processes of a rank ask |
-//! | `children.rs` | what processes of a rank ask |
 
 mod children;
 pub(super) mod counter;
@@ -20,8 +14,7 @@ use crate::session::{
     names::Names, node::Node, program::Program, rank::Rank, stores::Stores, unsealed::Unsealed,
 };
 
-/// The session of one rank: its owners, of which the shim and programs that call SCR ask what is
-/// theirs.
+/// The session of one rank: its owners, of which the shim and calls of SCR ask what is theirs.
 pub struct Session {
     /// What the rank knows of itself.
     pub rank: Arc<Rank>,

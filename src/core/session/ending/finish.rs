@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::time::Instant;
 
 use crate::account::tally::Count;
-use crate::cache;
+use crate::cache::{self, agree::any};
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::launch::site::Links;
@@ -79,9 +79,8 @@ impl Ending {
     fn settle_deletions(&self) {
         let names: Vec<String> = self.node.state().view.deleted().map(str::to_string).collect();
         for name in names {
-            if let Err(error) = self.contents.remove_deleted(&mut self.node.state(), &name) {
-                self.rank.complain(messages::DELETION_FAILED, &error);
-            }
+            let removed = self.contents.remove_deleted(&mut self.node.state(), &name);
+            self.rank.complain_if_failed(messages::DELETION_FAILED, removed.map(drop));
         }
         self.contents.remove_empty_dirs();
         // Only now: before, another rank may have made one anew, for files that are cached.
@@ -90,8 +89,7 @@ impl Ending {
         }
     }
 
-    /// Directories of checkpoints that have left the cache and were not due for a flush: nothing is
-    /// in them any more.
+    /// Removes empty directories of checkpoints that were not due for a flush.
     fn remove_abandoned_dirs(&self) {
         let state = self.node.state();
         for (name, _) in state.view.evicted_names() {
@@ -109,9 +107,7 @@ impl Ending {
         let open = state.own.tokens.all().next().is_some();
         let unsaved = self.has_unsaved(&mut state);
         drop(state);
-        let mut word = [i64::from(open || unsaved)];
-        links.world.all_max(&mut word)?;
-        if word[0] != 0 {
+        if any(links.world.as_ref(), open || unsaved)? {
             return Ok(());
         }
         let mut state = self.node.state();
@@ -135,7 +131,6 @@ impl Ending {
         Ok(())
     }
 
-    /// Whether the cache holds something that matters and that the PFS does not have.
     fn has_unsaved(&self, state: &mut State) -> bool {
         if !state.machine.overdue(monotonic_ms()).is_empty() {
             return true;

@@ -31,7 +31,7 @@ impl Ending {
         }
     }
 
-    /// Agrees with the other ranks if that is due, see `Conference::sync`. The run may end here.
+    /// Ends the run here if it is to; see `Conference::sync`.
     pub fn sync(&self, stream: usize, kind: SyncKind) {
         if self.conference.sync(stream, kind)
             && let Some(links) = self.rank.links()
@@ -41,7 +41,7 @@ impl Ending {
         }
     }
 
-    /// Ends the launch, on every rank: all is sealed and flushed. Collective.
+    /// All is sealed and flushed. Collective.
     fn end_here(&self, links: &Links) -> Result<()> {
         links.world.barrier()?;
         self.finish();

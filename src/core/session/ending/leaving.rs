@@ -1,6 +1,6 @@
-//! The end of a process without MPI_Finalize. exit(3) tells its beginning, [`Ending::exit`]: a
-//! destructor may still call MPI_Finalize, and then the end is that of [`Ending::finish`]. When
-//! the last file is closed, [`Ending::leave`] does without MPI what can be done.
+//! The end of a process without MPI_Finalize. When exit(3) begins ([`Ending::exit`]), a destructor
+//! may still call MPI_Finalize; when the last file is closed, [`Ending::leave`] does what can be
+//! done without MPI.
 
 use std::time::{Duration, Instant};
 
@@ -12,12 +12,12 @@ use crate::session::ending::Ending;
 use crate::session::rank::Milestone;
 use crate::transfer::{Background, announce_background};
 
-/// How long a flush by threads may take that was under way when the process came to its end.
+/// For a flush by threads that was under way when the process came to its end.
 const FLUSH_WAIT: Duration = Duration::from_secs(60);
 
 impl Ending {
-    /// Notes that the process ends, and MPI_Finalize was not called: not yet, at least. What is
-    /// closed and nowhere else goes to the PFS, now and at every close from here on.
+    /// Begins an end without MPI_Finalize: what is closed and nowhere else goes to the
+    /// PFS, now and at every close from here on.
     pub(crate) fn exit(&self) {
         if self.rank.is_child() || self.rank.is_ended() || self.rank.reach(Milestone::Exiting) {
             return;
@@ -27,8 +27,7 @@ impl Ending {
         self.unsealed.publish_overdue();
     }
 
-    /// Ends the run of a process that has closed its last file and has not called MPI_Finalize: it
-    /// goes as soon as the others may, too.
+    /// Ends a process that has closed its last file: it goes as soon as the others may, too.
     pub(crate) fn leave(&self) {
         if self.rank.is_child() || self.rank.is_ended() || !self.rank.is_exiting() {
             return;
@@ -85,7 +84,6 @@ impl Ending {
         }
     }
 
-    /// Writes this rank's files of a sealed dataset, unless threads do.
     fn save(&self, key: &DatasetKey) {
         let Some(record) = self.sealed_record(key) else { return };
         if self.flush.flushes().contains_key(&record.dataset_id) {
@@ -99,7 +97,6 @@ impl Ending {
         }
     }
 
-    /// Waits for flushes by threads; rank 0 sees them through.
     fn await_flushes(&self) {
         let since = Instant::now();
         self.flush.flushes().values().for_each(crate::transfer::AsyncFlush::hurry);
@@ -111,12 +108,11 @@ impl Ending {
     }
 
     fn tell_unsaved(&self, key: &DatasetKey, error: &crate::error::Error) {
-        log::warn_once(
+        self.rank.complain(
             messages::NOT_SAVED,
             format_args!(
-                "rank {}: {error}: {} could not be written to {} at the end of the process, which \
+                "{error}: {} could not be written to {} at the end of the process, which \
                  has not called MPI_Finalize. It is in the cache",
-                self.site.rank,
                 self.rank.title(key),
                 self.site.prefix.display()
             ),

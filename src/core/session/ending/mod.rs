@@ -1,11 +1,4 @@
 //! When a run is to end, and its end.
-//!
-//! | file | job |
-//! |---|---|
-//! | `need.rs` | whether a checkpoint is due, for programs that ask |
-//! | `halting.rs` | a halt condition carried out |
-//! | `finish.rs` | the end inside MPI_Finalize |
-//! | `leaving.rs` | the end without it |
 
 pub(super) mod finish;
 pub(super) mod halting;
@@ -17,16 +10,15 @@ use std::sync::{Arc, Mutex};
 use crate::launch::site::Site;
 use crate::session::{
     conference::Conference, contents::Contents, flush::Flusher, halt::Halt, handles::Handles,
-    names::Names, node::Node, rank::Rank, report::Report, stores::Stores, unsealed::Unsealed,
+    names::Names, node::Node, rank::Rank, report::Reporter, stores::Stores, unsealed::Unsealed,
     updates::Updates,
 };
 
-/// The end of a run.
 pub struct Ending {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
-    pub(super) report: Arc<Report>,
+    pub(super) report: Arc<Reporter>,
     pub(super) stores: Arc<Stores>,
     pub(super) updates: Arc<Updates>,
     pub(super) contents: Arc<Contents>,
@@ -36,8 +28,7 @@ pub struct Ending {
     pub(super) flush: Arc<Flusher>,
     pub(super) halt: Arc<Halt>,
     pub(super) conference: Arc<Conference>,
-    /// Checkpoints that this launch could not have, and perhaps a later one can, when their nodes
-    /// are back: series and id.
+    /// Series and id of checkpoints that only a later launch can have, when their nodes are back.
     pub(super) out_of_reach: Mutex<Vec<(usize, u64)>>,
 }
 

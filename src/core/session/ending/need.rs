@@ -7,12 +7,9 @@ use crate::session::{ending::Ending, rank::lock};
 use crate::system::monotonic_ms;
 
 impl Ending {
-    /// Tells whether the program should write a checkpoint now, the same on all ranks: rank 0
-    /// decides. Collective. Costs one broadcast and, on rank 0, a look at the halt file once a
-    /// second. Measured on two busy cores: 0.2 us without those, 8 us for the look on a local disk.
-    ///
-    /// # Errors
-    /// Communication failed, now or before: no rank may ask any more.
+    /// Tells whether the program should write a checkpoint now: rank 0 decides. Collective. Costs
+    /// one broadcast and, on rank 0, a look at the halt file once a second: 8 us on a local disk.
+    /// An error of communication, now or before, means that no rank may ask any more.
     pub fn need_checkpoint(&self, limits: &NeedLimits) -> Result<bool> {
         let ended = || Error::Comm("the ranks do not agree on anything any more".to_string());
         let links = self.rank.links().ok_or_else(ended)?;
@@ -24,10 +21,7 @@ impl Ending {
     }
 }
 
-/// Returns what rank 0 has decided. Collective.
-///
-/// # Errors
-/// Communication failed.
+/// Collective.
 fn decision_of_root(world: &dyn Comm, own: bool) -> Result<bool> {
     let mut word = vec![u8::from(own)];
     world.broadcast(&mut word, 0)?;

@@ -1,11 +1,10 @@
-//! Flushes in the background: that which a restart begins, and those of `SCR_FLUSH_ASYNC`; their
-//! completion, and their end before the data go.
+//! Flushes in the background: that which a restart begins, and those of `SCR_FLUSH_ASYNC`.
 
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use crate::cache::{Catalog, RebuildReport};
+use crate::cache::{Catalog, RebuildReport, agree::any};
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
@@ -21,12 +20,11 @@ use crate::transfer::{
 /// Between two looks at a flush that is waited for.
 const WAIT: Duration = Duration::from_millis(2);
 
-/// Looks at it until the ranks tell one another who has failed.
+/// Number of looks until the ranks tell one another who has failed.
 const LOOKS: usize = 50;
 
 impl Flusher {
-    /// Notes that the flush of dataset `id` is over; `why` is the reason if it failed. Whoever sees
-    /// it first says it.
+    /// Logs the end, with `why` if it has failed. Whoever sees it first says it.
     pub(crate) fn flush_ended(&self, id: u64, why: Option<&str>) {
         let begun = self.rank.flushes_begun().remove(&id);
         let Some((key, begun)) = begun else { return };
@@ -40,14 +38,13 @@ impl Flusher {
         self.rank.log_left(&left.unwrap_or_default());
     }
 
-    /// Files and bytes of a dataset, by its catalog on this node.
     fn size_logged(&self, key: &DatasetKey) -> Option<(u64, u64)> {
         let dir = self.node.state().view.layer(key).map(|layer| layer.dir.clone())?;
         let catalog = Catalog::read(&dir).ok().flatten()?;
         Some((catalog.entries.len() as u64, catalog.bytes()))
     }
 
-    /// Stops the flushes of dataset `id`, whose files are about to go.
+    /// Stops flushes of a dataset whose files are about to go.
     pub(crate) fn stop_background(&self, id: u64) {
         let flush = self.flushes().remove(&id);
         if let Some(flush) = flush {
@@ -84,7 +81,7 @@ impl Flusher {
     }
 
     /// Enters into the index what all ranks of an earlier launch have published, before anybody
-    /// reads that; what it has not published everywhere is not waited for. For rank 0.
+    /// reads it. For rank 0.
     pub(crate) fn settle_background(&self) {
         match settle_background(&self.site.prefix, self.site.transfer.prefix_size) {
             Ok(entered) => entered.into_iter().for_each(|(id, left)| {
@@ -102,18 +99,15 @@ impl Flusher {
         if let Some((id, background)) = running
             && let Err(error) = background.finish()
         {
-            log::warn_once(
-                messages::FLUSH_DELAYED,
-                format_args!("rank {}: dataset {id}: {error}", self.site.rank),
-            );
+            self.rank.complain(messages::FLUSH_DELAYED, format_args!("dataset {id}: {error}"));
         }
         links.world.barrier()?;
         self.tell_published();
         Ok(())
     }
 
-    /// Tells whether a flush of this dataset is made in the background, and need not be waited for
-    /// yet: the user wants that, or it comes of what the program keeps. The same on all ranks.
+    /// Tells whether a flush need not be waited for yet: the user wants that, or it comes of what
+    /// the program keeps. The same on all ranks.
     pub(crate) fn flushes_async(&self, key: &DatasetKey) -> bool {
         let number = self.node.state().machine.number_of(key);
         let store = self.site.descriptors.store(self.stores.descriptor(key.series, number));
@@ -127,8 +121,8 @@ impl Flusher {
         self.flushes().values().any(AsyncFlush::is_pending)
     }
 
-    /// Commits and records what is ready, on rank 0, one after the other: a newer one replaces only
-    /// what is recorded, or the window could not keep it. Local.
+    /// Commits and records what is ready, on rank 0, in order: a newer one replaces only what is
+    /// recorded, or the window could not keep it. Local.
     pub(crate) fn advance_flushes(&self) {
         if self.site.rank != 0 {
             return;
@@ -149,8 +143,8 @@ impl Flusher {
         }
     }
 
-    /// Begins the flush of a dataset by threads, or sees how far it has come; `None`: all ranks
-    /// flush it together instead. Collective.
+    /// Begins a flush by threads, or sees how far it has come; `None`: all ranks flush it together
+    /// instead. Collective.
     pub(crate) fn flush_async(
         &self,
         links: &Links,
@@ -201,8 +195,8 @@ impl Flusher {
         }
     }
 
-    /// Waits for the flushes of datasets older than `id`: their files must not come after those of
-    /// this one. Collective; the ranks have the same flushes.
+    /// Waits for the flushes of datasets older than `id`, whose files must not come later.
+    /// Collective.
     pub(crate) fn complete_flushes(&self, links: &Links, id: u64) -> Result<()> {
         let older: Vec<u64> = self.flushes().range(..id).map(|(older, _)| *older).collect();
         for older in older {
@@ -226,8 +220,8 @@ impl Flusher {
         Ok(())
     }
 
-    /// Tells whether any rank has a file of `key`, or of what goes `along`, that belongs on the
-    /// prefix. If none has, the index must not say that the prefix has the dataset. Collective.
+    /// Tells whether any rank has a file that belongs on the prefix; else the index must not say
+    /// that the prefix has the dataset. Collective.
     pub(crate) fn has_to_flush(
         &self,
         links: &Links,
@@ -241,9 +235,7 @@ impl Flusher {
             files.any(|file| !machine.is_left_out(key, &file.name))
                 || older.any(|(_, names)| !names.is_empty())
         };
-        let mut word = [i64::from(own)];
-        links.world.all_max(&mut word)?;
-        Ok(word[0] != 0)
+        any(links.world.as_ref(), own)
     }
 
     pub(crate) fn begin_flush(&self, links: &Links, key: &DatasetKey, id: u64) -> Result<()> {
@@ -269,8 +261,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Makes what publishes files of `key` for a thread: none that the program has deleted, or that
-    /// the prefix has a newer content of.
+    /// Refuses files that the program has deleted, or that the prefix has newer.
     pub(crate) fn publish_if(&self, key: &DatasetKey) -> PublishIf {
         let (state, of) = (self.node.state.clone(), key.clone());
         Box::new(move |name, publish| state.publish(&of, name, publish))
@@ -298,15 +289,13 @@ impl Flusher {
             // Rank 0 would wait for ever for one that could not even write that it has failed; this
             // one comes after the older ones.
             let unheard = self.flushes().range(..=id).any(|(_, flush)| flush.is_unheard());
-            let mut word = [i64::from(unheard)];
-            links.world.all_max(&mut word)?;
-            if word[0] != 0 {
+            if any(links.world.as_ref(), unheard)? {
                 return Ok(Advance::Failed("a rank could not write that it failed".into()));
             }
         }
     }
 
-    /// What `looks` come to: nothing while it is under way, `+`, or `-` and why it has failed.
+    /// Empty while it is under way, else `+`, or `-` and why it has failed.
     fn advance_of(&self, id: u64, looks: usize) -> Vec<u8> {
         for look in 0..looks {
             if look > 0 {
@@ -323,11 +312,8 @@ impl Flusher {
         Vec::new()
     }
 
-    /// Flushes that an earlier launch had under way go on, where the cache still has the dataset;
-    /// else what they left is removed. Collective.
-    ///
-    /// # Errors
-    /// Communication failed, or something could not be removed.
+    /// Lets flushes of an earlier launch go on where the cache still has the dataset; else what
+    /// they left is removed. Collective.
     pub(crate) fn resume_flushes(
         &self,
         links: &Links,
@@ -358,7 +344,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Starts a thread that writes this rank's files of a sealed dataset, without the others.
+    /// Writes this rank's files of a sealed dataset, without the other ranks.
     pub(crate) fn begin_background(
         &self,
         record: DatasetRecord,
@@ -375,12 +361,10 @@ impl Flusher {
         Background::start(job, move || host.enter_thread(), self.publish_if(key))
     }
 
-    /// Locks the flush in the background, with the dataset's id.
     pub(crate) fn background(&self) -> MutexGuard<'_, Option<(u64, Background)>> {
         lock(&self.background)
     }
 
-    /// Flushes by threads, by dataset.
     pub(crate) fn flushes(&self) -> MutexGuard<'_, BTreeMap<u64, AsyncFlush>> {
         lock(&self.flushes)
     }

@@ -17,8 +17,7 @@ use crate::session::flush::Flusher;
 use crate::transfer::record_places;
 
 impl Flusher {
-    /// Brings the flush file up to date, if something has changed since it was last done. For rank
-    /// 0; local.
+    /// Brings the flush file up to date, on rank 0. Local.
     pub(crate) fn record_places(&self) {
         if self.site.rank != 0 {
             return;
@@ -36,7 +35,7 @@ impl Flusher {
     }
 
     /// Begins this launch's records in the prefix's own folder, with the `events` until now, before
-    /// anything is brought into view; what earlier launches left there goes. Local.
+    /// anything comes into view; what earlier launches left there goes. Local.
     pub(crate) fn begin_records(
         &self,
         hosts: &[String],
@@ -55,9 +54,8 @@ impl Flusher {
         }
     }
 
-    /// Writes the nodes file (manual 1.1, section 9.6): where this launch runs. Of what lies on
-    /// nodes of earlier ones, where it has no rank, `report` tells from now on the names of those
-    /// nodes.
+    /// Writes the nodes file (manual 1.1, section 9.6). Of what lies on nodes where this launch has
+    /// no rank, `report` tells the names of those nodes.
     fn record_nodes(&self, hosts: &[String], report: &mut RebuildReport) {
         let path = self.site.state_dir().join(Nodes::NAME);
         let before = Nodes::read(&path).ok().flatten();
@@ -101,8 +99,7 @@ impl Flusher {
     }
 }
 
-/// What a person can do about files on a node where this launch has no rank. Nobody here knows
-/// whether it still runs.
+/// Nobody here knows whether that node still runs.
 fn out_of_reach(host: &str, ranks: &[usize]) -> String {
     let ranks = ranks_phrase(ranks);
     format!(

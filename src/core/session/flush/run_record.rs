@@ -1,8 +1,7 @@
 //! The run record on the prefix (`<prefix>/.scr/run.scr`), for people who look from outside.
 //!
-//! Rank 0 keeps it (`report/run_book.rs`). It is written at the start, at the end, and between them
-//! by the helper thread, about once a second at most and only when something has changed. Nobody
-//! waits for it, and nothing rests on it: an error is a message for those who want details.
+//! Rank 0 keeps it (`report/run_book.rs`); the helper thread writes it at most once a second.
+//! Nobody waits for it, and nothing rests on it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +15,7 @@ use crate::session::flush::Flusher;
 use crate::system::unix_seconds;
 
 impl Flusher {
-    /// Begins the record of this launch, whose ranks run on `hosts`; rank 0 has it. Local.
+    /// Begins the record, on rank 0. Local.
     pub(crate) fn begin_run(&self, hosts: &[String]) {
         if self.site.rank != 0 {
             return;
@@ -57,14 +56,12 @@ impl Flusher {
         self.rank.events.run.begin(record, hosts.to_vec());
     }
 
-    /// Writes the record, if something has changed and the last time is a while ago. Local.
     pub(crate) fn record_run_in_time(&self) {
         if self.rank.events.run.is_due() {
             self.record_run();
         }
     }
 
-    /// Writes the record, if it is ours to write. Local.
     pub(crate) fn record_run(&self) {
         if self.rank.is_child() || !self.rank.events.run.is_kept() {
             return;
@@ -78,7 +75,7 @@ impl Flusher {
         });
     }
 
-    /// Notes that the run is over: `how` is `END` or `EXIT`. Local.
+    /// Writes `END` or `EXIT` into the record. Local.
     pub(crate) fn end_run(&self, how: &str) {
         let end = RunEnd { how: how.to_owned(), time: unix_seconds() };
         self.rank.events.run.change(|record| record.end = Some(end));

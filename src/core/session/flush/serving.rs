@@ -14,25 +14,20 @@ use crate::session::flush::Flusher;
 /// Between two looks of a node at the prefix.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What a helper thread knows of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
     /// Id and epoch of the datasets that this rank has begun to write.
     begun: BTreeSet<(u64, u64)>,
-    /// Last look at the prefix.
     looked: Option<Instant>,
     /// When files of a dataset that is not sealed were first asked for.
     asked: BTreeMap<DatasetKey, Instant>,
 }
 
 impl Flusher {
-    /// Begins to write what somebody has asked for. For the helper thread.
     pub(crate) fn serve_wanted(&self, served: &mut Served) {
         if self.site.leads_node && served.looked.is_none_or(|last| last.elapsed() >= LOOK) {
             served.looked = Some(Instant::now());
-            if let Err(error) = self.repeat_wanted() {
-                log::message(1, format_args!("rank {}: {error}", self.site.rank));
-            }
+            self.rank.mention_if_failed(self.repeat_wanted());
         }
         let names = names_in(&self.updates.wanted_here()).unwrap_or_default();
         let key = |name: &String| records::DatasetKey::from_directory_name(name);
@@ -60,8 +55,7 @@ impl Flusher {
         }
     }
 
-    /// Writes what is closed of a dataset that is not sealed; pointer files when the other ranks
-    /// have had the time to do so.
+    /// Leaves pointer files until the other ranks have had the time to write theirs.
     pub(crate) fn publish_wanted(&self, key: &DatasetKey, served: &mut Served) {
         let asked = served.asked.entry(key.clone()).or_insert_with(Instant::now);
         let pointers = asked.elapsed() >= LOOK * 2;
@@ -70,7 +64,6 @@ impl Flusher {
         now.all(|one| self.unsealed.publish_unsealed_file(one, Reason::Wanted));
     }
 
-    /// Makes the node's folder say what that on the prefix says.
     pub(crate) fn repeat_wanted(&self) -> Result<()> {
         // A look at a folder that is not there is all that this costs, mostly.
         let there = names_in(&self.updates.wanted_folder())?;
@@ -90,7 +83,6 @@ impl Flusher {
         Ok(())
     }
 
-    /// Tells whether what is asked for by its key is sealed by now, or gone.
     pub(crate) fn is_answered(&self, request: &str) -> bool {
         let Some(key) = records::DatasetKey::from_directory_name(request) else { return false };
         let Some(key) = self.rank.machine_key(&key) else { return true };
@@ -100,7 +92,7 @@ impl Flusher {
         sealed || (state.view.layer(&key).is_none() && !known)
     }
 
-    /// Begins with dataset `id`, unless this rank has, or must wait for something else to end.
+    /// Does nothing if this rank has begun, or must wait for something else to end.
     pub(crate) fn begin_wanted(&self, id: u64, served: &mut Served) -> Result<()> {
         let record = self.site.filemap.get_id(id);
         let Some(record) = record else { return Ok(()) };
@@ -124,10 +116,7 @@ impl Flusher {
             return Ok(()); // the next look
         }
         if let Some((of, Err(error))) = running.take().map(|(of, ended)| (of, ended.finish())) {
-            log::warn_once(
-                messages::REQUEST_FAILED,
-                format_args!("rank {}: dataset {of}: {error}", self.site.rank),
-            );
+            self.rank.complain(messages::REQUEST_FAILED, format_args!("dataset {of}: {error}"));
         }
         *running = Some((id, self.begin_background(record, &key)?));
         begun.insert(seal);

@@ -10,8 +10,8 @@ use crate::session::flush::Flusher;
 use crate::transfer::{Along, FlushReport, flush_with};
 
 impl Flusher {
-    /// Writes a dataset to the prefix, with what goes `along` of older ones; by threads, if the
-    /// user wants that and it takes nothing along. Collective.
+    /// Takes along files of older datasets; goes by threads, if the user wants that and there are
+    /// none. Collective.
     pub(crate) fn flush(
         &self,
         links: &Links,
@@ -83,7 +83,6 @@ impl Flusher {
         }
     }
 
-    /// Those of `along` that threads have not written meanwhile. The same on all ranks.
     fn not_written(&self, along: &[DatasetKey]) -> Vec<DatasetKey> {
         let ids: Vec<u64> = along.iter().map(|key| self.node.state().machine.id_of(key)).collect();
         let mut flushes = self.flushes();
@@ -91,7 +90,6 @@ impl Flusher {
         rest.map(|(key, _)| key.clone()).collect()
     }
 
-    /// What of older datasets is published together with `key`.
     fn files_along(&self, along: &[DatasetKey], key: &DatasetKey) -> Vec<Along> {
         let state = self.node.state();
         let id = |key: &DatasetKey| state.machine.id_of(key);
@@ -101,7 +99,7 @@ impl Flusher {
             .collect()
     }
 
-    /// One message for the first of them, since the reason is likely to be the same.
+    /// Told once: the reason is likely to be the same for all.
     fn tell_unflushed(&self, key: &DatasetKey, error: &Error) {
         let (title, prefix) = (self.rank.title(key), self.site.prefix.display());
         log::warn_once(
@@ -114,7 +112,6 @@ impl Flusher {
         log::message(1, format_args!("{title}: {error}"));
     }
 
-    /// Logs how a flush of all ranks together has ended.
     pub(crate) fn log_flush(&self, key: &DatasetKey, id: u64, outcome: &Result<FlushReport>) {
         match outcome {
             Err(error) => {

@@ -1,5 +1,5 @@
-//! Conditions under which the run is to end: tested at the start and after each checkpoint by rank
-//! 0; the next agreement tells the others. `ending/halting.rs` carries the halt out.
+//! Conditions under which the run is to end: rank 0 tests them at the start and after each
+//! checkpoint, and the next agreement tells the others. `ending/halting.rs` carries the halt out.
 
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use crate::session::{node::Node, rank::Rank};
 /// A word of the agreement that asks for a halt.
 const HALT: i64 = 1;
 
-/// The halt of a run, if there is to be one.
 pub(crate) struct Halt {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
@@ -21,7 +20,7 @@ pub(crate) struct Halt {
 }
 
 impl Halt {
-    /// Notes that a dataset is confirmed, and asks for the halt if one is due. For rank 0.
+    /// Asks for the halt if one is due after a checkpoint. For rank 0.
     pub(crate) fn check(&self, is_checkpoint: bool) {
         if self.site.rank != 0 || self.rank.is_finishing() {
             return;
@@ -37,7 +36,7 @@ impl Halt {
         }
     }
 
-    /// Asks for the halt; the same on all ranks, or on rank 0.
+    /// Asks on all ranks, or on rank 0.
     pub(crate) fn ask(&self, reason: String) {
         *self.conditions.reason() = Some(reason);
         if self.site.rank == 0 {
@@ -45,8 +44,8 @@ impl Halt {
         }
     }
 
-    /// Tells, on rank 0, that a condition is met and everything is sealed and flushed, and notes it
-    /// in the halt file. Returns whether the launch is to end here.
+    /// Notes in the halt file that a condition is met and everything sealed and flushed. Returns
+    /// whether the launch is to end here.
     pub(crate) fn tell_and_record(&self) -> bool {
         let exits = self.conditions.exits(self.rank.calls.is_in_use()) && !self.rank.is_finishing();
         if self.site.rank == 0 {

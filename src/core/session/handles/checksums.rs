@@ -1,5 +1,4 @@
-//! Checksums that were taken while the program wrote (`handles/checksums.rs`): what the hooks tell
-//! of them, and what others may have written since.
+//! What the hooks tell of checksums that were taken while the program wrote.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -9,8 +8,8 @@ use crate::session::handles::Handles;
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// Notes that what was written through the token's descriptors, which is about to be closed,
-    /// are all `bytes` of its file from start to end, with this CRC32. `fd` is open on it.
+    /// Takes the checksum of all `bytes` of the token's file, which were written in order.
+    /// `fd` is open on it and about to be closed.
     pub fn written(&self, token: u64, fd: i32, bytes: u64, crc32: u32) {
         let Some(found) = look(fd) else { return };
         let mut state = self.node.state_to_look();
@@ -20,7 +19,7 @@ impl Handles {
         state.own.checksums.put(&name, &found, bytes, crc32);
     }
 
-    /// Forgets the checksum of a file that is open now at `fd`, and may be changed.
+    /// Forgets the checksum of a file that may be changed.
     pub(crate) fn forget_checksum(&self, fd: i32) {
         let known = !self.node.state_to_look().own.checksums.is_empty();
         if let Some(found) = Some(fd).filter(|_| known).and_then(look) {
@@ -28,7 +27,7 @@ impl Handles {
         }
     }
 
-    /// Notes that a write, truncate, fsync or close on the token's file failed.
+    /// Notes that a write, truncate, fsync or close has failed.
     pub fn failed(&self, token: u64, errno: i32) {
         let mut state = self.node.state_to_look();
         let Some(tracked) = state.own.tokens.get(token).cloned() else { return };

@@ -11,8 +11,8 @@ use crate::session::{
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// Notes that the real open for `token` returned. `false`: the store cannot take the file. It
-    /// is to be evacuated, or if there is no descriptor, asked for once more.
+    /// Takes the answer of the real open. `false`: the store cannot take the file. It is to be
+    /// evacuated, or if there is no descriptor, asked for once more.
     pub fn opened(&self, token: u64, fd: i32, errno: i32) -> bool {
         if fd < 0 {
             return !self.stores.not_opened(token, errno);
@@ -21,7 +21,7 @@ impl Handles {
         self.stores.set_aside(token, fd)
     }
 
-    /// Notes that the last descriptor of `token` was closed. `false`: what it has written is lost.
+    /// Returns `false` if what the descriptors have written is lost.
     pub fn closed(&self, token: u64) -> bool {
         let mut state = self.node.state_when(|state, publishing| {
             state.own.tokens.get(token).is_none_or(|one| !publishing.has(&one.name))

@@ -2,22 +2,24 @@
 //! get the sealed copy itself, and a private one before the first change. The shim sees all changes
 //! but those of code that calls the kernel by itself; those are found at the close.
 
-use crate::error::Result;
 use crate::handles::{LiesAt, Tracked, stamp};
 use crate::log::messages;
-use crate::machine::{self, Placement};
+use crate::machine::{Intent, Placement};
 use crate::namespace::{self as ns, Place};
-use crate::session::{contents::co_writers::Change, handles::Handles, node::State};
+use crate::session::{contents::co_writers::CopyChange, handles::Handles, node::State};
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// Notes that the last descriptor of a reader was closed. A change behind our back becomes a
-    /// version of its own, as it would have been; the sealed one fails its checksum from now on.
+    /// Makes a change behind our back a version of its own; the sealed one fails its checksum
+    /// from now on.
     pub(crate) fn closed_lazy(&self, state: &mut State, tracked: &Tracked) {
         let LiesAt::Lazy { stamp: before, kept } = &tracked.way else { return };
         if let Some(kept) = kept {
             if !tracked.is_orphan() && stamp(kept) != *before && self.is_evicted(state, tracked) {
-                self.tell_unkept(self.publish_evicted(state, &tracked.name, kept));
+                self.rank.complain_if_failed(
+                    messages::CHANGE_LOST,
+                    self.publish_evicted(state, &tracked.name, kept),
+                );
             }
             return self.let_go(state, Some(kept));
         }
@@ -29,19 +31,16 @@ impl Handles {
         }
         if let Some(of) = state.of_another(&tracked.name) {
             let kept = self.keep_change_of_another(state, &file, &of, &here);
-            return self.tell_unkept(kept);
+            return self.rank.complain_if_failed(messages::CHANGE_LOST, kept);
         }
-        let wish = machine::Intent::UPDATE;
         let now = monotonic_ms();
-        match state.machine.write_open(&file, wish, now) {
+        match state.machine.write_open(&file, Intent::UPDATE, now) {
             // In progress again: others may change it in place.
             Placement::Dataset(placed) => {
                 let size = here.metadata().map_or(0, |found| found.len());
-                if self
-                    .stores
-                    .record_begin(state, &placed.key, placed.begin, placed.revoke)
-                    .is_err()
-                {
+                let begun =
+                    self.stores.record_begin(state, &placed.key, placed.begin, placed.revoke);
+                if begun.is_err() {
                     state.machine.failed(&placed.key, "its record cannot be changed", now);
                 }
                 state.machine.write_closed(&placed.key, &tracked.name, size, now);
@@ -50,20 +49,14 @@ impl Handles {
                 let base = self.contents.begin_copy(state, &tracked.name, &here);
                 let kept = self.private_copy(state, &key, &tracked.name, &here).and_then(|copy| {
                     let (name, base) = (tracked.name.as_str(), base.as_ref());
-                    let change = Change { name, key: None, copy: &copy, base };
+                    let change = CopyChange { name, key: None, copy: &copy, base };
                     let kept = self.adopt_copy(state, change, true);
                     let _ = ns::remove(&copy);
                     kept
                 });
-                self.tell_unkept(kept);
+                self.rank.complain_if_failed(messages::CHANGE_LOST, kept);
             }
             Placement::Pass => {}
-        }
-    }
-
-    fn tell_unkept(&self, outcome: Result<()>) {
-        if let Err(error) = outcome {
-            self.rank.complain(messages::CHANGE_LOST, &error);
         }
     }
 }

@@ -14,7 +14,6 @@ use crate::session::{
 };
 use crate::system::has_writers;
 
-/// Pause between two looks at the end.
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl State {
@@ -30,8 +29,7 @@ impl State {
 }
 
 impl Handles {
-    /// Notes that the process `child` opens the file that `token` stands for, too. After the end
-    /// nothing waits for it any more.
+    /// Lets the process `child` open the file of `token`, too. After the end nothing waits for it.
     pub(crate) fn lend(&self, state: &mut State, token: u64, child: i32) {
         let Some(twin) = state.own.tokens.get(token).filter(|_| !self.rank.is_ended()).cloned()
         else {
@@ -43,7 +41,7 @@ impl Handles {
         lock(&self.lent).push(Loan::new(token, child));
     }
 
-    /// Takes back what no child writes any more. Returns the state as it is then.
+    /// Takes back what no child writes any more.
     pub(crate) fn end_lent(&self) -> Locked<'_> {
         let state = self.node.state_to_look();
         let is_over = |one: &mut Loan| !one.is_new() && !state.is_written(one.token);
@@ -56,7 +54,6 @@ impl Handles {
         self.node.state_to_look()
     }
 
-    /// Waits for children that are about to open a file, or to end: the run ends.
     pub(crate) fn await_lent(&self) {
         let begun = Instant::now();
         loop {
@@ -68,7 +65,7 @@ impl Handles {
         }
     }
 
-    /// Takes back what children still write, as it is: the engine has ended.
+    /// Settles what children still write, as it is: the engine has ended.
     pub(crate) fn end_all_lent(&self) {
         let lent = std::mem::take(&mut *lock(&self.lent));
         for lent_one in lent {

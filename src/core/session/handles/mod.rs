@@ -1,14 +1,4 @@
 //! Files that are open.
-//!
-//! | file | job |
-//! |---|---|
-//! | `closing.rs` | a descriptor is open, or closed |
-//! | `checksums.rs` | checksums that were taken while the program wrote |
-//! | `lazy.rs` | openers that could write and mostly only read |
-//! | `shadow.rs` | private copies of sealed files |
-//! | `others.rs` | changes of another rank's file |
-//! | `lent.rs` | files that processes of the rank share with it |
-//! | `waking.rs` | private copies, before a name means something else |
 
 mod checksums;
 mod closing;
@@ -27,7 +17,6 @@ use crate::session::{
     contents::Contents, node::Node, rank::Rank, stores::Stores, unsealed::Unsealed,
 };
 
-/// What the program has open.
 pub struct Handles {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
@@ -35,9 +24,7 @@ pub struct Handles {
     pub(super) stores: Arc<Stores>,
     pub(super) contents: Arc<Contents>,
     pub(super) unsealed: Arc<Unsealed>,
-    /// What children have open beside others.
     pub(super) lent: Mutex<Vec<Loan>>,
-    /// Number of private copies made.
     pub(super) copies: AtomicU64,
 }
 

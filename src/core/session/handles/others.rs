@@ -8,15 +8,15 @@ use crate::handles::{Base, LiesAt, Room, Tracked, stamp};
 use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
 use crate::namespace::{Answer, FoundTarget, Manner, OpenIntent, Place, WriteClaim};
 use crate::session::{
-    contents::co_writers::{Change, Standing},
+    contents::co_writers::{CopyChange, CopyStanding},
     handles::Handles,
     node::{State, neighbours::Locked},
 };
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// Opens `file`, which another rank has written into the cached dataset `of`. `None`: it has
-    /// changed meanwhile.
+    /// Opens `file`, which another rank has written into the dataset `of`. `None`: it has changed
+    /// meanwhile.
     pub(crate) fn open_of_another<'a>(
         &'a self,
         mut state: Locked<'a>,
@@ -68,8 +68,8 @@ impl Handles {
         }
     }
 
-    /// Takes a change by this rank of `file`, which it has sealed itself in `of`: on the PFS, too,
-    /// and not in a private copy, if others are known to change such files.
+    /// Takes a change of `file`, which this rank has sealed itself in `of`: on the PFS, and not in
+    /// a private copy, if others are known to change such files.
     pub(crate) fn take_over_own(
         &self,
         state: &mut State,
@@ -89,8 +89,7 @@ impl Handles {
         }
     }
 
-    /// Keeps a change that this rank has made behind our back to the file at `here`, which another
-    /// one has written into the cached dataset `of`.
+    /// Keeps a change behind our back of the file at `here`, which another rank has written.
     pub(crate) fn keep_change_of_another(
         &self,
         state: &mut State,
@@ -100,25 +99,24 @@ impl Handles {
     ) -> Result<()> {
         let (name, now) = (file.name.as_str(), monotonic_ms());
         let base = Base::of(here, false);
-        let change = Change { name, key: None, copy: here, base: base.as_ref() };
+        let change = CopyChange { name, key: None, copy: here, base: base.as_ref() };
         let placement = state.machine.take_over(file, of, Wish::UPDATE, now);
         let Placement::Dataset(placed) = placement else {
             return self.publish_copy(state, change).map(drop);
         };
         self.stores.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
         let size = here.metadata().map_or(0, |found| found.len());
-        match self.publish_copy(state, Change { key: Some(&placed.key), ..change })? {
-            Standing::Free => {
+        match self.publish_copy(state, CopyChange { key: Some(&placed.key), ..change })? {
+            CopyStanding::Free => {
                 state.machine.replaced_on_prefix(&placed.key, name);
                 state.machine.write_closed(&placed.key, name, size, now);
             }
-            Standing::Gone => state.machine.open_failed(&placed.key, name, now),
-            Standing::Taken => self.contents.give_up_change(state, file, Some(&placed)),
+            CopyStanding::Gone => state.machine.open_failed(&placed.key, name, now),
+            CopyStanding::Taken => self.contents.give_up_change(state, file, Some(&placed)),
         }
         Ok(())
     }
 
-    /// Opens the sealed file at `origin`, to be read for the time being.
     pub(crate) fn open_lazily(
         &self,
         state: &mut State,
@@ -127,7 +125,7 @@ impl Handles {
         origin: &Path,
     ) -> Answer {
         let way = LiesAt::Lazy { stamp: stamp(origin), kept: None };
-        let token = state.own.tokens.issue_lazy(Tracked::new(from, name, way));
+        let token = state.own.tokens.issue(Tracked::new(from, name, way));
         Answer::Redirect { path: origin.to_path_buf(), token }
     }
 }

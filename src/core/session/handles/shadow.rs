@@ -14,19 +14,15 @@ use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place, SHADOWS};
 use crate::session::{
-    contents::co_writers::{Change, Naming, Standing},
+    contents::co_writers::{CopyChange, CopyStanding, Naming},
     handles::Handles,
     node::State,
-    rank::{
-        lock,
-        publish::{PublishGate, SingleFile},
-    },
+    rank::lock,
 };
 use crate::system::monotonic_ms;
 
 impl Handles {
-    /// Gives the program its own copy of a sealed file, which stays, until it is known whether it
-    /// changes it.
+    /// Leaves the sealed file until it is known whether the program changes it.
     pub(crate) fn copy_up(
         &self,
         state: &mut State,
@@ -48,8 +44,7 @@ impl Handles {
         }
     }
 
-    /// Makes a copy of `origin` that only this rank sees as `name`; on the PFS if the store cannot
-    /// have it.
+    /// Makes a copy that only this rank sees; it lies on the PFS if the store cannot have it.
     pub(crate) fn private_copy(
         &self,
         state: &mut State,
@@ -68,7 +63,7 @@ impl Handles {
         ns::copy_into(&self.site.fallback_dir(), &number, origin)
     }
 
-    /// Settles the close of the last descriptor on a private copy: unchanged it is thrown away.
+    /// Throws the copy away if it is unchanged.
     pub(crate) fn settle_shadow(&self, state: &mut State, tracked: &Tracked) {
         let LiesAt::Shadow { copy, origin, base } = &tracked.way else { return };
         let changed = !same_content(copy, origin);
@@ -79,25 +74,24 @@ impl Handles {
             true => Ok(()),
             false => {
                 let (name, base) = (tracked.name.as_str(), base.as_ref());
-                let change = Change { name, key: None, copy, base };
+                let change = CopyChange { name, key: None, copy, base };
                 self.adopt_copy(state, change, changed)
             }
         };
         self.let_go(state, Some(origin));
         if let Err(error) = outcome {
             let text = format!("the change of {} could not be kept: {error}", tracked.name);
-            log::warn_once(messages::CHANGE_LOST, format_args!("rank {}: {text}", self.site.rank));
+            self.rank.complain(messages::CHANGE_LOST, &text);
             state.machine.failed(&tracked.key, &text, monotonic_ms());
         }
         state.mates.co_writers.remove(&tracked.name);
         let _ = ns::remove(copy);
     }
 
-    /// Makes a changed private copy the file, in the dataset that the machine names.
     pub(crate) fn adopt_copy(
         &self,
         state: &mut State,
-        change: Change<'_>,
+        change: CopyChange<'_>,
         changed: bool,
     ) -> Result<()> {
         let (name, now) = (change.name, monotonic_ms());
@@ -105,12 +99,12 @@ impl Handles {
         let size = change.copy.metadata().map_or(0, |found| found.len());
         match state.machine.copy_up_closed(&file, changed, now) {
             Placement::Dataset(placed) => match self.keep_copy(state, change, &placed) {
-                Ok((Standing::Free, on_prefix)) => {
+                Ok((CopyStanding::Free, on_prefix)) => {
                     self.rank.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
                     state.machine.write_closed(&placed.key, name, size, now);
                 }
-                Ok((Standing::Gone, _)) => state.machine.open_failed(&placed.key, name, now),
-                Ok((Standing::Taken, _)) => {
+                Ok((CopyStanding::Gone, _)) => state.machine.open_failed(&placed.key, name, now),
+                Ok((CopyStanding::Taken, _)) => {
                     self.contents.give_up_change(state, &file, Some(&placed))
                 }
                 Err(error) => {
@@ -124,15 +118,14 @@ impl Handles {
         Ok(())
     }
 
-    /// Makes a private copy the file, in the dataset that the machine names, if it may be. Returns
-    /// also whether it is on the PFS.
+    /// Returns also whether the file is on the PFS.
     fn keep_copy(
         &self,
         state: &mut State,
-        change: Change<'_>,
+        change: CopyChange<'_>,
         placed: &Placed,
-    ) -> Result<(Standing, bool)> {
-        let (name, change) = (change.name, Change { key: Some(&placed.key), ..change });
+    ) -> Result<(CopyStanding, bool)> {
+        let (name, change) = (change.name, CopyChange { key: Some(&placed.key), ..change });
         if self.stores.begin_in_cache(state, placed, name) {
             match self.keep_in_cache(state, change, &placed.key) {
                 Ok(standing) => return Ok((standing, false)),
@@ -148,7 +141,7 @@ impl Handles {
                 Ok((standing, false))
             }
             Ok(standing) => {
-                if standing == Standing::Free {
+                if standing == CopyStanding::Free {
                     state.machine.replaced_on_prefix(&placed.key, name);
                 }
                 Ok((standing, true))
@@ -159,10 +152,10 @@ impl Handles {
     fn keep_in_cache(
         &self,
         state: &mut State,
-        change: Change<'_>,
+        change: CopyChange<'_>,
         key: &DatasetKey,
-    ) -> Result<Standing> {
-        let Change { name, copy, .. } = change;
+    ) -> Result<CopyStanding> {
+        let CopyChange { name, copy, .. } = change;
         let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else {
             return Err(Error::Missing(format!("no directory for {name}")));
         };
@@ -192,28 +185,31 @@ impl Handles {
         kept
     }
 
-    /// Makes a private copy the file on the PFS, if it may be; without a dataset that is told here.
-    pub(crate) fn publish_copy(&self, state: &mut State, change: Change<'_>) -> Result<Standing> {
-        let Change { name, key, .. } = change;
+    /// Tells of a change that cannot be kept, if it has no dataset.
+    pub(crate) fn publish_copy(
+        &self,
+        state: &mut State,
+        change: CopyChange<'_>,
+    ) -> Result<CopyStanding> {
+        let CopyChange { name, key, .. } = change;
         let target = self.site.on_prefix(name);
-        let mut standing = Standing::Free;
+        let mut standing = CopyStanding::Free;
         let reason = key.and_then(|key| state.machine.reason_of(key, name));
         let reason = reason.unwrap_or(Reason::Evicted);
         let mut in_turn = |staged: &Path, publish: &mut dyn FnMut() -> Result<()>| {
             let naming = Naming { from: staged, to: &target, on_prefix: true };
             standing = self.contents.adopt_in_turn(state, change, naming, publish)?;
-            Ok(standing == Standing::Free)
+            Ok(standing == CopyStanding::Free)
         };
-        let one = SingleFile { source: change.copy, target: &target, reason };
-        self.rank.publish(one, PublishGate::InTurn(&mut in_turn))?;
-        if let (Standing::Taken, None, Some(file)) = (standing, key, self.rank.file_ref(name)) {
+        self.rank.publish_in_turn(change.copy, &target, reason, &mut in_turn)?;
+        if let (CopyStanding::Taken, None, Some(file)) = (standing, key, self.rank.file_ref(name)) {
             self.contents.give_up_change(state, &file, None);
         }
         Ok(standing)
     }
 
-    /// Makes the private copy of `name`, which is about to move, the file, with the descriptors
-    /// that are open on it. `false`: it cannot, since the file would lie on the PFS.
+    /// Makes the private copy of `name`, which is about to move, the file, with its descriptors.
+    /// `false`: it cannot be, since the file would lie on the PFS.
     pub(crate) fn adopt_shadows(&self, state: &mut State, name: &str) -> bool {
         let (tokens, now) = (state.own.tokens.shadows_of(name), monotonic_ms());
         let (Some(file), Some(copy)) =
@@ -228,9 +224,9 @@ impl Handles {
             LiesAt::Shadow { base, .. } => base.clone(),
             _ => None,
         });
-        let change = Change { name, key: None, copy: &copy, base: base.as_ref() };
+        let change = CopyChange { name, key: None, copy: &copy, base: base.as_ref() };
         let on_prefix = match self.keep_copy(state, change, &placed) {
-            Ok((Standing::Free, on_prefix)) => on_prefix,
+            Ok((CopyStanding::Free, on_prefix)) => on_prefix,
             Ok(_) => {
                 self.contents.give_up_change(state, &file, Some(&placed));
                 return false;
@@ -257,8 +253,7 @@ impl Handles {
         true
     }
 
-    /// Forgets these private copies, whose files have lost their name: no change of them counts any
-    /// more.
+    /// Forgets copies whose files have lost their name: no change of them counts any more.
     pub(crate) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
         for token in tokens {
             let way = state.own.tokens.take(*token).map(|tracked| tracked.way);
@@ -269,8 +264,7 @@ impl Handles {
         }
     }
 
-    /// Settles a single call on the path that `token` stands for: nothing stays open. Returns where
-    /// the file is.
+    /// Settles a single call on a path: nothing stays open. Returns where the file is.
     pub(crate) fn settle_change(&self, token: u64) -> Option<PathBuf> {
         let mut state = self.node.state();
         let tracked = state.own.tokens.take(token)?;
@@ -280,10 +274,11 @@ impl Handles {
         }
         if let LiesAt::Shadow { copy, base, .. } = &tracked.way {
             let (name, base) = (tracked.name.as_str(), base.as_ref());
-            let change = Change { name, key: None, copy, base };
-            if let Err(error) = self.adopt_copy(&mut state, change, true) {
-                self.rank.complain(messages::CHANGE_LOST, &error);
-            }
+            let change = CopyChange { name, key: None, copy, base };
+            self.rank.complain_if_failed(
+                messages::CHANGE_LOST,
+                self.adopt_copy(&mut state, change, true),
+            );
         } else if tracked.way != LiesAt::Temporary {
             let size = self.node.size_of(&state, &tracked);
             state.machine.write_closed(&tracked.key, &tracked.name, size, now);
@@ -301,14 +296,14 @@ impl Handles {
             && matches!(place(), Place::Evicted(_) | Place::Prefix)
     }
 
-    /// Publishes a change of a file that left the cache while it was open: it goes to the PFS, and
-    /// into no dataset, which would be newer than all others.
+    /// Publishes the change of a file that left the cache while it was open, into no dataset,
+    /// which would be newer than all others.
     pub(crate) fn publish_evicted(&self, state: &mut State, name: &str, copy: &Path) -> Result<()> {
         let target = self.site.on_prefix(name);
         if state.view.place(name) == Place::Prefix && ns::on_prefix(&target) == OnPrefix::Absent {
             return Ok(()); // deleted meanwhile
         }
-        self.publish_copy(state, Change { name, key: None, copy, base: None }).map(drop)
+        self.publish_copy(state, CopyChange { name, key: None, copy, base: None }).map(drop)
     }
 
     /// Removes the name that an eviction has left, unless another reader needs it.

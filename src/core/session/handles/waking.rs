@@ -6,15 +6,13 @@ use crate::handles::Tracked;
 use crate::session::handles::Handles;
 
 impl Handles {
-    /// Gives the readers of the names for which `which` holds their private copies, before these
-    /// names mean something else, and takes back what children have written. Not with the state
-    /// locked.
+    /// Gives readers their private copies, before these names mean something else, and takes back
+    /// what children have written. Not with the state locked.
     pub(crate) fn wake(&self, which: impl Fn(&Tracked) -> bool) {
         let lazy = self.end_lent().own.tokens.lazy(which);
         lazy.into_iter().for_each(|token| self.site.host.wake(token));
     }
 
-    /// Does what [`Self::wake`] does for a path.
     pub(crate) fn wake_path(&self, path: &Path) {
         if let Some(name) = self.rank.name_of(path) {
             self.wake(|one| one.name == name);

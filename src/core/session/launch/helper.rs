@@ -11,25 +11,22 @@ use crate::log::{self, messages};
 use crate::session::{Session, flush::serving::Served};
 use crate::system::block_signals;
 
-/// How often it looks.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// The same on rank 0 while a flush by threads waits for its word.
+/// On rank 0, while a flush by threads waits for its word.
 const COMMIT_PERIOD: Duration = Duration::from_millis(50);
 
-/// What was offered unread is compared in steps of so many MiB, with a pause after each: a
-/// processor has a few percent of its time to do with it, a memory of it to move.
+/// What was offered unread is compared in such steps, with a pause after each: that takes a few
+/// percent of a processor's time.
 const STEP_MIB: usize = 4;
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Session {
-    /// On rank 0, if the user wants it.
     fn watchdog(&self) -> Option<Watchdog> {
         let watchdog = Watchdog::new(&self.rank.site.settings, self.progress());
         watchdog.filter(|_| self.rank.site.rank == 0)
     }
 
-    /// The run does not get on.
     fn kill(&self, limit: Duration) -> ! {
         let why = format!("no checkpoint was completed for {} s", limit.as_secs_f64());
         log::warn(
@@ -74,13 +71,12 @@ impl Session {
         }
     }
 
-    /// Sleeps, unless something is evicted: that is removed.
     fn nap(&self, time: Duration) {
         std::thread::park_timeout(time);
         self.conference.evicted.remove();
     }
 
-    /// The program may have begun from it.
+    /// The program may have begun from this checkpoint.
     fn tell_damaged_while_running(&self, found: &Damaged) {
         let record = &found.record;
         let scheme = record.descriptor.get_value("TYPE").unwrap_or_default();
@@ -100,13 +96,6 @@ impl Session {
                 record.key.title(),
             ),
         );
-    }
-
-    /// Of datasets that take longer than most.
-    fn write_begun_records(&self) {
-        if let Err(error) = self.rank.site.filemap.write_begun() {
-            log::message(1, format_args!("rank {}: {error}", self.rank.site.rank));
-        }
     }
 
     /// Starts the thread. It lives as long as the process, so the session must, too.
@@ -131,7 +120,7 @@ impl Session {
                     self.kill(limit);
                 }
                 drop(self.handles.end_lent());
-                self.write_begun_records();
+                self.rank.mention_if_failed(self.rank.site.filemap.write_begun());
                 self.contents.note_thrown_away();
                 self.unsealed.publish_overdue();
                 self.flush.serve_wanted(&mut served);
@@ -143,12 +132,9 @@ impl Session {
         };
         let name = "scr-helper".to_string();
         if let Err(error) = std::thread::Builder::new().name(name).spawn(body) {
-            log::warn_once(
+            self.rank.complain(
                 messages::NO_THREAD,
-                format_args!(
-                    "rank {}: no helper thread ({error}); files wait for a collective call",
-                    self.rank.site.rank
-                ),
+                format_args!("no helper thread ({error}); files wait for a collective call"),
             );
         }
     }

@@ -32,11 +32,11 @@ use crate::session::{
     halt::Halt,
     handles::Handles,
     names::Names,
-    node::{Node, State, shared::SharedState},
+    node::{Node, State, shared::StateLock},
     prefix::Inspector,
     program::Program,
     rank::{Events, Rank},
-    report::Report,
+    report::Reporter,
     restart::Restorer,
     stores::Stores,
     unsealed::Unsealed,
@@ -85,7 +85,6 @@ impl Session {
     }
 }
 
-/// Makes the owner of a room: those of lower rooms that it asks, and what is its own.
 macro_rules! owner {
     ($type:ident, $site:ident { $($below:ident)* } $($field:ident: $value:expr),*) => {
         Arc::new($type {
@@ -96,7 +95,6 @@ macro_rules! owner {
     };
 }
 
-/// Makes the owners, each of those below it.
 fn build(
     joined: Joined,
     machine: Machine,
@@ -107,7 +105,7 @@ fn build(
     let site = joined.site.clone();
     let (rank, leases) = rank(joined, known);
     let node = node(machine, &rank);
-    let report = owner!(Report, site { rank node }
+    let report = owner!(Reporter, site { rank node }
         unmatched: Unmatched::new(),
         phases: Mutex::default());
     let stores = owner!(Stores, site { rank node report }
@@ -186,7 +184,6 @@ fn rank(joined: Joined, known: &[Knowledge]) -> (Arc<Rank>, Vec<Lease>) {
     (Arc::new(rank), leases)
 }
 
-/// The state of a rank that has seen nothing yet.
 fn node(machine: Machine, rank: &Arc<Rank>) -> Arc<Node> {
     let site = &rank.site;
     let state = State {
@@ -197,7 +194,7 @@ fn node(machine: Machine, rank: &Arc<Rank>) -> Arc<Node> {
         moves: Default::default(),
     };
     owner!(Node, site { rank }
-        state: Arc::new(SharedState::new(state)),
+        state: Arc::new(StateLock::new(state)),
         neighbours: Neighbours::default(),
         idle: Idle::default())
 }

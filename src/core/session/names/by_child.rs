@@ -19,7 +19,6 @@ use crate::session::{
 use crate::system::{Attributes, has_writers, user_attributes_at};
 
 impl Names {
-    /// Answers an open of `path` by the process `child`.
     pub(crate) fn open_by_child(&self, path: &Path, flags: i32, child: i32) -> Answer {
         let intent = OpenIntent::of(flags);
         match self.rank.name_of(path) {
@@ -30,9 +29,8 @@ impl Names {
         }
     }
 
-    /// Answers a stat of `path` by a child, which may compare that with what fstat says of a
-    /// descriptor that it opens then: cp(1) copies nothing where they differ. So it waits for a
-    /// file of another node as its open would; a rank knows its own habits, and is not held up.
+    /// Lets a child compare the answer with what fstat says of the descriptor that it opens then:
+    /// cp(1) copies nothing where they differ. So it waits for a file of another node as an open.
     pub(crate) fn stat_by_child(&self, path: &Path) -> Answer {
         let answer = self.lookup(path);
         let (Answer::Known(_), Some(name)) = (&answer, self.rank.name_of(path)) else {
@@ -141,8 +139,7 @@ impl Names {
         ns::make_empty(&self.site.on_prefix(name), mode, &attributes)
     }
 
-    /// Answers a child's open of a file that is being written, but not by this rank: as if this
-    /// rank opened it.
+    /// Opens a file that is being written, but not by this rank, as if by this rank.
     pub(crate) fn open_lent(&self, path: &Path, flags: i32, child: i32) -> Answer {
         let answer = self.open_as(path, flags, Manner::Changing);
         match answer {

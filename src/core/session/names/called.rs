@@ -1,21 +1,15 @@
 //! Names that the program has given to calls of SCR, where no pattern matches them. The shim shows
-//! what the cache has of them as it shows everything else; so a program that calls SCR and restarts
-//! without its restart calls reads its files by their names. The calls alone change them: whatever
-//! the program does to such a file by itself makes it one of the PFS.
+//! what the cache has of them, so that a program that restarts without SCR's calls finds its files.
+//! Whatever the program does to such a file by itself makes it one of the PFS.
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::machine::Reason;
 use crate::namespace::{self as ns, Answer, OpenIntent, Place};
-use crate::session::{
-    names::Names,
-    node::State,
-    rank::publish::{PublishGate, SingleFile},
-};
+use crate::session::{names::Names, node::State};
 
 impl Names {
-    /// Opens such a file.
     pub(crate) fn open_called(&self, name: &str, intent: OpenIntent) -> Answer {
         if !intent.may_change {
             return self.open_for_reading(name);
@@ -37,7 +31,7 @@ impl Names {
         done.map_or_else(|error| Answer::Fail(error.errno()), |()| Answer::PASS)
     }
 
-    /// Unlinks such a file; `None`: it is none.
+    /// Returns `None` if no call has named the file.
     pub(crate) fn unlink_called(
         &self,
         state: &mut State,
@@ -58,9 +52,6 @@ impl Names {
     }
 
     /// Brings such files among both names of a rename or a link to the PFS before it.
-    ///
-    /// # Errors
-    /// One cannot be brought there.
     pub(crate) fn hand_over_both(
         &self,
         state: &mut State,
@@ -83,11 +74,7 @@ impl Names {
                 let dir = target.parent().unwrap_or(&self.site.prefix);
                 std::fs::create_dir_all(dir)
                     .map_err(|e| Error::io("cannot create the directory", dir, e))?;
-                let reason = Reason::ChangedApart;
-                self.rank.publish(
-                    SingleFile { source: &here, target: &target, reason },
-                    PublishGate::Open,
-                )?;
+                self.rank.publish(&here, &target, Reason::ChangedApart)?;
             }
             Place::Elsewhere(..) if keeps => {
                 let error = std::io::Error::from_raw_os_error(libc::EXDEV);
@@ -98,8 +85,7 @@ impl Names {
         self.leave_called(state, name)
     }
 
-    /// Leaves the last word on `name` to the PFS: for this run, its other ranks, and those that
-    /// follow.
+    /// Leaves `name` to the PFS for this run, its other ranks, and those that follow.
     pub(crate) fn leave_called(&self, state: &mut State, name: &str) -> Result<()> {
         self.contents.leave_to_prefix(state, name)?;
         state.view.leave_alone(name);

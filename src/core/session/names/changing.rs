@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::handles::LiesAt;
 use crate::log::messages;
 use crate::machine::{self, Deletion, Placed, Placement, Reason, Why};
@@ -11,15 +11,10 @@ use crate::session::{
     contents::intake::take_in,
     names::Names,
     node::{State, moves::is_open},
-    rank::{
-        known::file_ref,
-        lock,
-        publish::{PublishGate, SingleFile},
-    },
+    rank::{known::file_ref, lock},
 };
 use crate::system::monotonic_ms;
 
-/// A cached file that is renamed.
 struct Old<'a> {
     name: &'a str,
     key: &'a machine::DatasetKey,
@@ -29,7 +24,7 @@ struct Old<'a> {
 }
 
 impl Names {
-    /// Answers chmod, chown, utime, truncate by path: like a write-open that keeps the content.
+    /// Answers chmod, chown, utime, truncate by path.
     pub fn change(&self, path: &Path) -> Answer {
         let answer = self.open_as(path, libc::O_WRONLY, Manner::Changing);
         let (Answer::Pass { token } | Answer::Redirect { token, .. }) = answer else {
@@ -44,7 +39,6 @@ impl Names {
         place.map_or(Answer::PASS, Answer::at)
     }
 
-    /// Answers unlink of `path`.
     pub fn unlink(&self, path: &Path) -> Answer {
         let Some(name) = self.rank.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {
@@ -97,7 +91,7 @@ impl Names {
         }
     }
 
-    /// Answers rename; either name may lie outside the prefix.
+    /// Renames where either name may lie outside the prefix.
     pub fn rename(&self, from: &Path, to: &Path) -> Answer {
         let names = ns::OldAndNew { from: self.rank.name_of(from), to: self.rank.name_of(to) };
         if self.rank.is_child()
@@ -133,18 +127,19 @@ impl Names {
         }
         drop(state);
         let mut state = self.node.turn_on(&both);
-        self.rename_in_turn(&mut state, (from, to), names).unwrap_or_else(|error| {
+        self.rename_in_turn(&mut state, from, to, names).unwrap_or_else(|error| {
             drop(state);
             self.rank.complain(messages::OPERATION_FAILED, &error);
             Answer::Fail(error.errno())
         })
     }
 
-    /// Renames a file when no other rank of the node looks at its names, or changes them.
+    /// No other rank of the node looks at the names now, or changes them.
     fn rename_in_turn(
         &self,
         state: &mut State,
-        (from, to): (&Path, &Path),
+        from: &Path,
+        to: &Path,
         names: ns::OldAndNew<'_>,
     ) -> Result<Answer> {
         // Another rank may have been there before.
@@ -170,7 +165,7 @@ impl Names {
             (_, Some(name)) if self.rank.match_name(name).is_some() => {
                 self.rename_into(state, names.from, from, name, &source)?
             }
-            _ => self.rename_out(state, names.from, (from, to), &source)?,
+            _ => self.rename_out(state, names.from, from, to, &source)?,
         };
         if !matches!(answer, Answer::Fail(_)) {
             self.handles.forget_shadows(state, &replaced);
@@ -184,7 +179,8 @@ impl Names {
         &self,
         state: &mut State,
         name: Option<&str>,
-        (from, to): (&Path, &Path),
+        from: &Path,
+        to: &Path,
         source: &Place,
     ) -> Result<Answer> {
         let (Some(name), Place::Cached(_, here)) = (name, source) else {
@@ -201,8 +197,7 @@ impl Names {
             let (here, key) = (here.clone(), self.rank.file_ref(name));
             return self.rename_out_open(state, name, key, &here, to);
         }
-        let one = SingleFile { source: here, target: to, reason: Reason::RenamedOut };
-        self.rank.publish(one, PublishGate::Open)?;
+        self.rank.publish(here, to, Reason::RenamedOut)?;
         self.contents.replace_private(state, to);
         let deletion = match self.rank.file_ref(name) {
             Some(file) => state.machine.renamed_out(&file, monotonic_ms()),
@@ -212,8 +207,8 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// The new name is ours: the file belongs to its dataset. What an older one has on the PFS
-    /// under the old name stays there until that is safe.
+    /// The new name is ours. What an older dataset has on the PFS under the old name stays there
+    /// until that is safe.
     fn rename_into(
         &self,
         state: &mut State,
@@ -255,7 +250,7 @@ impl Names {
                 Placed { on_prefix: Some(Reason::NoRoom), ..placed }
             }
             _ if cached => {
-                return self.rename_out(state, name, (from, &self.site.on_prefix(to)), source);
+                return self.rename_out(state, name, from, &self.site.on_prefix(to), source);
             }
             _ => return Ok(Answer::PASS),
         };
@@ -267,11 +262,10 @@ impl Names {
                 let name = name.unwrap_or_default();
                 self.rename_cached(state, &Old { name, key, here, deletion }, to, &placed)
             }
-            _ => self.rename_from_prefix(state, (name, deletion), from, to, &placed),
+            _ => self.rename_from_prefix(state, name, deletion, from, to, &placed),
         }
     }
 
-    /// The file is in the cache, and stays there if that has room for it.
     fn rename_cached(
         &self,
         state: &mut State,
@@ -294,11 +288,11 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// The file is on the PFS, under a name of which that is to become.
     fn rename_from_prefix(
         &self,
         state: &mut State,
-        (name, deletion): (Option<&str>, Option<Deletion>),
+        name: Option<&str>,
+        deletion: Option<Deletion>,
         from: &Path,
         to: &str,
         placed: &Placed,
@@ -323,7 +317,6 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// The file is on the PFS and stays there.
     fn rename_on_prefix(
         &self,
         state: &mut State,
@@ -336,15 +329,13 @@ impl Names {
             state.own.tokens.rename(name, to, key);
         }
         let target = self.site.on_prefix(to);
-        std::fs::rename(from, &target)
-            .map_err(|e| crate::error::Error::io("cannot rename", from, e))?;
+        std::fs::rename(from, &target).map_err(|e| Error::io("cannot rename", from, e))?;
         self.contents.replace_private(state, &target);
         state.enter_file(key, to, true);
         Ok(Answer::Done)
     }
 
-    /// The cached file belongs on the PFS under its new name. One that is open goes there when it
-    /// is closed, with what its descriptors will have written.
+    /// A file that is open goes to the PFS when it is closed, with what will have been written.
     fn rename_onto_prefix(
         &self,
         state: &mut State,
@@ -359,8 +350,7 @@ impl Names {
             self.contents.after_move(state, key, name, deletion);
             state.own.tokens.rename_as(name, to, target, &LiesAt::OnPrefix);
         } else {
-            let one = SingleFile { source: here, target: &self.site.on_prefix(to), reason };
-            self.rank.publish(one, PublishGate::Open)?;
+            self.rank.publish(here, &self.site.on_prefix(to), reason)?;
             let source = Place::Cached(key.clone(), here.to_path_buf());
             self.contents.delete(state, name, &source, deletion.unwrap_or(Deletion::Now))?;
         }
@@ -368,8 +358,7 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// Answers rmdir of `path`: a directory that files keep which wait for their deletion goes with
-    /// the last of them.
+    /// Removes a directory with the last of the files that wait for their deletion.
     pub fn rmdir(&self, path: &Path) -> Answer {
         let Some(name) = self.rank.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {

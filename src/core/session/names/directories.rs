@@ -1,13 +1,13 @@
-//! How the program calls directories before they are complete (`namespace/directories.rs`): learned
-//! from one rename, told to all ranks at the agreement that follows.
+//! How the program calls directories before they are complete: learned from one rename, told to
+//! all ranks at the agreement that follows.
 
 use crate::namespace::{LOOKED_AT_MAX, MARK, carries_id, first_below};
 use crate::patterns::Template;
 use crate::session::{names::Names, node::State};
 
 impl Names {
-    /// Notices that the program renames the directory `dir` to `last`. If that shows how it names
-    /// its checkpoints until they are complete, all ranks hear of it at the next agreement.
+    /// Learns from a rename how the program names its checkpoints until they are complete. All
+    /// ranks hear of it at the next agreement.
     pub(crate) fn notice_directory(&self, state: &mut State, dir: &str, last: &str) {
         let follows = |template: &Template| template.final_name(dir).as_deref() == Some(last);
         let Some(template) = Template::learn(dir, last).filter(follows) else { return };

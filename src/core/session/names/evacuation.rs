@@ -13,15 +13,13 @@ use crate::namespace::{Answer, Manner, OpenIntent, Place};
 use crate::session::{names::Names, node::State};
 
 impl Names {
-    /// Moves what is written so far to the PFS: a call on the file of `token` met a store that is
-    /// full or fails, or the file is never quiet. Returns a new descriptor with the same access
-    /// mode and offset as `fd`; -1 if that is impossible, so that its dataset is invalid.
+    /// Moves the file of `token` to the PFS, since its store is full or fails (`errno`, or 0), or
+    /// since it is never quiet. Returns a new descriptor with the access mode and offset of `fd`;
+    /// -1 if that is impossible, so that its dataset is invalid. The file of a lazy token
+    /// (`TOKEN_LAZY`) is about to change, and gets its place.
     ///
-    /// For a lazy token (`TOKEN_LAZY`): its file is about to change, and gets its place.
-    ///
-    /// With -1 for `fd`: only what makes the file durable has failed, and it cannot move now. It
-    /// goes to the PFS at its close; -1 if it is not in the cache.
-    /// `errno` is what the call met; 0 if it met nothing.
+    /// With -1 for `fd` only what makes the file durable has failed: it goes to the PFS at its
+    /// close. The answer is -1 then if the file is not in the cache.
     pub fn evacuate(&self, token: u64, fd: i32, errno: i32) -> i32 {
         if errno != 0 {
             self.stores.met(token, errno);
@@ -45,7 +43,7 @@ impl Names {
                     }
                     Some(one) => {
                         let what = format!("{} cannot be moved out of the cache", one.name);
-                        self.rank.complain(messages::NOT_MOVED, &format_args!("{what}: {error}"));
+                        self.rank.complain(messages::NOT_MOVED, format_args!("{what}: {error}"));
                     }
                     None => self.rank.complain(messages::NOT_MOVED, &error),
                 }
@@ -54,8 +52,8 @@ impl Names {
         }
     }
 
-    /// Opens the file as if just now, with the promise to change it: the first change through `fd`
-    /// is about to be made. `None` if `token` is not a reader of a sealed copy.
+    /// Opens the file for the first change through `fd`. `None`: `token` is no reader of a sealed
+    /// copy.
     pub(crate) fn wake_lazy(&self, token: u64, fd: i32) -> Result<Option<File>> {
         let name = {
             let mut state = self.node.state();
@@ -98,9 +96,8 @@ impl Names {
         }
     }
 
-    /// Does what [`Self::wake_lazy`] does for a file that only its descriptors lead to. If its
-    /// dataset has left the cache, the change goes to the PFS, at once if that has the file; if it
-    /// was deleted, nowhere.
+    /// Opens a file that only its descriptors lead to. If its dataset has left the cache, the
+    /// change goes to the PFS; if the file was deleted, nowhere.
     pub(crate) fn wake_alone(
         &self,
         state: &mut State,

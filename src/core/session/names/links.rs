@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::moving::move_on_prefix;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
 use crate::log::messages;
@@ -14,7 +15,6 @@ use crate::system::monotonic_ms;
 use crate::transfer::remove_staged_below;
 
 impl Names {
-    /// Answers link or symlink of `target` as `path`.
     pub fn link(&self, target: &Path, path: &Path, symbolic: bool) -> Answer {
         if symbolic {
             self.give_way(path);
@@ -71,8 +71,8 @@ impl Names {
         }
     }
 
-    /// Clears `path`, where something that is no regular file is about to be made: what the program
-    /// has deleted there gives way. The datasets that have it go without it; none has what comes.
+    /// Clears `path` for something that is no regular file: what the program has
+    /// deleted there gives way. The datasets that have it go without it.
     pub(crate) fn give_way(&self, path: &Path) {
         let Some(name) = self.rank.name_of(path) else { return };
         let mut state = self.node.state();
@@ -114,8 +114,7 @@ impl Names {
         }
     }
 
-    /// Renames the directory `from`, which is `name` below the prefix. The files in it that are
-    /// cached are on the PFS before it moves.
+    /// Publishes the cached files of the directory before it moves.
     pub(crate) fn rename_dir(&self, name: &str, from: &Path, to: &Path) -> Answer {
         self.handles
             .wake(|one| one.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
@@ -167,9 +166,8 @@ impl Names {
             // Programs that rename fall back to copying when the file system cannot.
             return Answer::Fail(libc::EXDEV);
         }
-        if let Some(Err(error)) = new_dir.map(|dir| self.clear(&mut state, dir)) {
-            self.rank.complain(messages::OPERATION_FAILED, &error);
-        }
+        let cleared = new_dir.map_or(Ok(()), |dir| self.clear(&mut state, dir));
+        self.rank.complain_if_failed(messages::OPERATION_FAILED, cleared);
         if let Err(errno) = move_on_prefix(from, to) {
             return Answer::Fail(errno);
         }
@@ -178,7 +176,7 @@ impl Names {
         Answer::Done
     }
 
-    /// The directory `dir`, in which `places` were, is `new_dir` now, or outside of the prefix.
+    /// The directory is outside of the prefix now if it has no `new_dir`.
     fn move_names(
         &self,
         state: &mut State,
@@ -190,9 +188,10 @@ impl Names {
         let moved = |old: &str| Some(format!("{}/{}", new_dir?, old.strip_prefix(&below)?));
         for (old, place) in places {
             let new = moved(old);
-            if let Err(error) = self.move_name(state, old, new.as_deref(), place) {
-                self.rank.complain(messages::OPERATION_FAILED, &error);
-            }
+            self.rank.complain_if_failed(
+                messages::OPERATION_FAILED,
+                self.move_name(state, old, new.as_deref(), place),
+            );
         }
         let deleted = places.iter().filter(|(_, place)| *place == Place::Deleted);
         let deleted: BTreeSet<String> = deleted.filter_map(|(old, _)| moved(old)).collect();
@@ -205,7 +204,7 @@ impl Names {
     }
 
     /// A directory is about to become `dir`, which is empty or gone for the program: what waits
-    /// there for its deletion goes now, as it would without us. What replaces it is complete.
+    /// there for its deletion goes now.
     fn clear(&self, state: &mut State, dir: &str) -> Result<()> {
         let below = format!("{dir}/");
         for name in state.view.names_below(dir) {
@@ -223,8 +222,8 @@ impl Names {
         Ok(())
     }
 
-    /// A directory has come to `dir`: what it has is there, although files of such names were
-    /// deleted or moved away before; but for those that were `deleted` where it comes from.
+    /// What a directory has that has come to `dir` is there, although such names were deleted
+    /// before; but for those that were `deleted` where it comes from.
     fn uncover(&self, state: &mut State, dir: &str, deleted: &BTreeSet<String>) {
         for name in state.view.names_below(dir).difference(deleted).cloned().collect::<Vec<_>>() {
             let is_there = || ns::on_prefix(&self.site.on_prefix(&name)) != OnPrefix::Absent;
@@ -247,7 +246,6 @@ impl Names {
         Answer::Done
     }
 
-    /// One file of a directory that has moved.
     fn move_name(
         &self,
         state: &mut State,
@@ -290,14 +288,4 @@ impl Names {
         new.into_iter().for_each(|new| self.enter_from_prefix(state, new, Reason::DirectoryMoved));
         done.map_err(|error| Error::Refused(format!("{old}, which has moved: {error}")))
     }
-}
-
-/// Renames a directory of the PFS. What a thread, of any rank, has staged in it does not go along:
-/// its file has left the directory's old name, and nobody would look for it under the new one,
-/// which could not be removed. `Err` is what rename(2) says.
-pub(super) fn move_on_prefix(from: &Path, to: &Path) -> std::result::Result<(), i32> {
-    std::fs::rename(from, to).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
-    // Now: before, a thread could stage something there again.
-    remove_staged_below(to);
-    Ok(())
 }

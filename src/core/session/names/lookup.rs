@@ -6,7 +6,6 @@ use crate::namespace::{self as ns, Answer, Entry, Place};
 use crate::session::names::Names;
 
 impl Names {
-    /// Answers stat, access, readlink, statfs, realpath.
     pub fn lookup(&self, path: &Path) -> Answer {
         let Some(name) = self.rank.name_of(path) else { return Answer::PASS };
         if ns::is_ours(name) {
@@ -32,7 +31,7 @@ impl Names {
         }
     }
 
-    /// Returns what a listing of `path` shows beyond, or hides from, what the PFS has.
+    /// Returns what a listing shows beyond, or hides from, what the PFS has.
     pub fn list(&self, path: &Path) -> Vec<Entry> {
         let dir = match self.rank.name_of(path) {
             Some(name) => name,
@@ -40,5 +39,24 @@ impl Names {
             None => return Vec::new(),
         };
         ns::entries(&self.node.state_to_look_at(&[dir]).view, &self.site.prefix, dir)
+    }
+
+    pub(crate) fn open_for_reading(&self, name: &str) -> Answer {
+        let mut state = self.node.state_to_look_at(&[name]);
+        if let Some(copy) = state.own.tokens.shadow_of(name) {
+            return Answer::at(copy.clone());
+        }
+        let place = state.view.place(name);
+        self.contents.note_read(&mut state, name, &place);
+        match place {
+            Place::Prefix => Answer::PASS,
+            Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
+            Place::Deleted => Answer::Fail(libc::ENOENT),
+            Place::Elsewhere(key, remote) => {
+                drop(state);
+                self.updates.wait_for_remote(name, &key, &remote)
+            }
+            Place::Evicted(_) => self.contents.refuse_evicted(name),
+        }
     }
 }

@@ -1,18 +1,4 @@
 //! Calls that name a file: open, rename, unlink, link, and look-ups.
-//!
-//! | file | job |
-//! |---|---|
-//! | `opening.rs` | open |
-//! | `changing.rs` | rename, unlink, rmdir |
-//! | `links.rs` | links and moving directories: what must be on the PFS first |
-//! | `temporary.rs` | opens and renames of files under temporary names |
-//! | `called.rs` | names that the program has given to calls of SCR |
-//! | `directories.rs` | directories that get their final name when all ranks have written |
-//! | `moving.rs` | such a directory moves |
-//! | `lookup.rs` | look-ups |
-//! | `restless.rs` | files that are never quiet |
-//! | `by_child.rs` | opens by processes of the rank |
-//! | `evacuation.rs` | a descriptor moves before a change |
 
 pub(super) mod by_child;
 pub(super) mod called;
@@ -31,16 +17,15 @@ use std::sync::{Arc, Mutex};
 
 use crate::launch::site::Site;
 use crate::session::{
-    contents::Contents, handles::Handles, node::Node, rank::Rank, report::Report, stores::Stores,
+    contents::Contents, handles::Handles, node::Node, rank::Rank, report::Reporter, stores::Stores,
     unsealed::Unsealed, updates::Updates,
 };
 
-/// Calls of the program that name a file.
 pub struct Names {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
-    pub(super) report: Arc<Report>,
+    pub(super) report: Arc<Reporter>,
     pub(super) stores: Arc<Stores>,
     pub(super) updates: Arc<Updates>,
     pub(super) contents: Arc<Contents>,

@@ -1,21 +1,14 @@
 //! A directory gets its final name when all ranks have written into it. The files in it that are
 //! cached belong to their dataset from the start (`directories.rs`, `machine/renaming.rs`); the
-//! rename moves them within the cache: on the node of the rank that renames at once, on the others
-//! when they hear of it, at the next agreement. Nobody waits, and no other rank is asked.
+//! rename moves them within the cache: on this node at once, on the others at the next agreement.
 //!
-//! Where that rank finds something else in the directory than files of a checkpoint in progress,
-//! this is a rename like any other: `links.rs`. Where the prefix has files of it, which get their
-//! final name at once, the others must be there with them, or a crash would leave a part of a
-//! checkpoint under a name that means a whole one: so all that are known are brought to the prefix
-//! before, and from then on such files stay there.
-//!
-//! What a restart must know of a rename that not all have heard of is noted on the prefix before:
-//! that a directory is empty if its checkpoint is lost, and what it was called, if the prefix has
-//! files of it, but perhaps not those of ranks that had not been heard of.
+//! A directory that has other files than those of a checkpoint in progress is renamed as any
+//! (`links.rs`). Where the prefix has files of it, all that are known come there before: a crash
+//! would leave a part of a checkpoint under a name that means a whole one. What a restart must know
+//! of a rename that not all have heard of is noted on the prefix before.
 
 use std::path::{Path, PathBuf};
 
-use super::links::move_on_prefix;
 use crate::cache::RebuildReport;
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
@@ -32,16 +25,12 @@ use crate::session::{
         moves::{is_open, move_in_cache},
         neighbours::Locked,
     },
-    rank::{
-        known::file_ref,
-        publish::{PublishGate, SingleFile},
-    },
+    rank::known::file_ref,
 };
 use crate::system::monotonic_ms;
-use crate::transfer::is_published;
+use crate::transfer::{is_published, remove_staged_below};
 
-/// What begins the names of the files, below the state folder, in which each rank notes what it has
-/// renamed; the rank follows.
+/// Begins the names of the files, in the state folder, in which each rank notes its renames.
 const NOTE: &str = "moved.";
 
 /// Directories in such a file. Older ones are sealed.
@@ -96,7 +85,6 @@ impl Names {
         Ok(self.move_dir(&mut state, one, from, to))
     }
 
-    /// Whether the file moves with its directory as part of a checkpoint in progress.
     fn may_move(&self, state: &State, name: &str, dir: &str, last: &str) -> bool {
         let Some(waiting) = self.rank.directories.waiting(&self.rank.series, name) else {
             return false;
@@ -129,8 +117,8 @@ impl Names {
         Answer::Done
     }
 
-    /// Leaves files of this rank to the PFS, where they would be without us: those in directories
-    /// that the program has not renamed, although it has begun its next checkpoint, or ended.
+    /// Leaves to the PFS files in directories that the program has not renamed, although it has
+    /// begun its next checkpoint, or ended.
     pub(crate) fn release_left_behind(&self) {
         let mut state = self.node.state();
         for left in state.machine.left_behind() {
@@ -157,15 +145,13 @@ impl Names {
         if !source.exists() {
             return Ok(());
         }
-        let one = SingleFile { source: &source, target: &target, reason: Reason::DirectoryMoved };
         let done = match self.rank.has_the_same(name, &source) {
             true => Ok(()),
-            false => self.rank.publish(one, PublishGate::Open).map(drop),
+            false => self.rank.publish(&source, &target, Reason::DirectoryMoved),
         };
         done.and_then(|()| ns::remove(&source)).map_err(|error| (source, error))
     }
 
-    /// See the file's head.
     fn note_moved(&self, state: &mut State, one: Move) -> Result<()> {
         let noted = &mut state.moves.noted;
         noted.push_back(one);
@@ -186,8 +172,8 @@ impl Names {
         tree.write_file(self.site.state_dir().join(format!("{NOTE}{}", self.site.rank)))
     }
 
-    /// Settles what was noted, after the first step of an agreement: what was told at the one
-    /// before, all ranks have heard and done. Nothing of it has to be taken back.
+    /// Settles, after the first step of an agreement, what was told at the one before: all ranks
+    /// have heard and done it, and nothing of it has to be taken back.
     pub(crate) fn settle_noted(&self) {
         let mut state = self.node.state();
         let told = std::mem::take(&mut state.moves.told);
@@ -196,16 +182,13 @@ impl Names {
         }
         let before = state.moves.noted.len();
         state.moves.noted.retain(|one| !one.landed || one.number > told);
-        if state.moves.noted.len() != before
-            && let Err(error) = self.write_noted(&state)
-        {
-            self.rank.complain(messages::OPERATION_FAILED, &error);
+        if state.moves.noted.len() != before {
+            self.rank.complain_if_failed(messages::OPERATION_FAILED, self.write_noted(&state));
         }
     }
 
-    /// Takes back renames of directories that got their final name in the run before: those of
-    /// which not all ranks had heard have their old one again, those without any file go, since the
-    /// checkpoint was lost with the cache. For rank 0, before anybody looks.
+    /// Takes back renames of the run before: directories of which not all ranks had heard have
+    /// their old names again, those without any file go. For rank 0, before anybody looks.
     pub(crate) fn take_back_moves(&self, report: &RebuildReport) {
         let folder = self.site.state_dir();
         let notes = names_in(&folder).unwrap_or_default();
@@ -246,7 +229,7 @@ impl Names {
         }
     }
 
-    /// Removes this rank's note: nothing is in the cache any more that it has renamed.
+    /// Removes the note: nothing is in the cache any more that this rank has renamed.
     pub(crate) fn forget_moved(&self) {
         if self.node.state().moves.made > 0 {
             let note = self.site.state_dir().join(format!("{NOTE}{}", self.site.rank));
@@ -254,7 +237,7 @@ impl Names {
         }
     }
 
-    /// Makes sure that the PFS has what the program sees under `name`; `false` if it cannot.
+    /// Returns `false` if the PFS cannot have what the program sees under `name`.
     pub(crate) fn put_on_prefix(
         &self,
         state: &mut State,
@@ -280,7 +263,6 @@ impl Names {
         }
     }
 
-    /// Enters a new file that the PFS has under `name`, one of ours, into its dataset.
     pub(crate) fn enter_from_prefix(&self, state: &mut State, name: &str, reason: Reason) {
         let Some(matched) = self.rank.match_name(name) else { return };
         if self.rank.is_child() {
@@ -300,4 +282,13 @@ impl Names {
             }
         }
     }
+}
+
+/// Renames a directory without what a thread has staged there: nobody would look for it.
+/// `Err` is what rename(2) says.
+pub(super) fn move_on_prefix(from: &Path, to: &Path) -> std::result::Result<(), i32> {
+    std::fs::rename(from, to).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+    // Now: before, a thread could stage something there again.
+    remove_staged_below(to);
+    Ok(())
 }

@@ -15,7 +15,6 @@ use crate::session::{
 use crate::system::monotonic_ms;
 
 impl Names {
-    /// Answers open of `path` with these flags.
     pub fn open(&self, path: &Path, flags: i32, _mode: u32) -> Answer {
         self.open_as(path, flags, Manner::Lazy)
     }
@@ -31,38 +30,16 @@ impl Names {
         if ns::is_ours(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        let matched = self.rank.match_name(name);
-        if matched.is_none() {
+        let Some(matched) = self.rank.match_name(name) else {
             return self.open_unmatched(name, intent);
+        };
+        if !intent.may_change || self.rank.is_child() {
+            return self.open_for_reading(name);
         }
-        match matched {
-            Some(matched) if intent.may_change && !self.rank.is_child() => {
-                if intent.truncate || manner == Manner::Changing {
-                    self.handles.wake(|one| one.name == name);
-                }
-                self.open_for_writing(name, &matched, intent, manner)
-            }
-            _ => self.open_for_reading(name),
+        if intent.truncate || manner == Manner::Changing {
+            self.handles.wake(|one| one.name == name);
         }
-    }
-
-    pub(crate) fn open_for_reading(&self, name: &str) -> Answer {
-        let mut state = self.node.state_to_look_at(&[name]);
-        if let Some(copy) = state.own.tokens.shadow_of(name) {
-            return Answer::at(copy.clone());
-        }
-        let place = state.view.place(name);
-        self.contents.note_read(&mut state, name, &place);
-        match place {
-            Place::Prefix => Answer::PASS,
-            Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
-            Place::Deleted => Answer::Fail(libc::ENOENT),
-            Place::Elsewhere(key, remote) => {
-                drop(state);
-                self.updates.wait_for_remote(name, &key, &remote)
-            }
-            Place::Evicted(_) => self.contents.refuse_evicted(name),
-        }
+        self.open_for_writing(name, &matched, intent, manner)
     }
 
     pub(crate) fn open_for_writing(
@@ -151,7 +128,7 @@ impl Names {
         }
     }
 
-    /// Sends a file without room to the prefix; returns what is reserved for one in the cache.
+    /// Returns what is reserved for a file in the cache.
     fn settle_place(
         &self,
         state: &mut State,

@@ -1,5 +1,5 @@
-//! Files that are never quiet (`machine/matters/logs.rs` finds them) are left alone from then on,
-//! as if SCR_IGNORE_PATTERN named them: the PFS has them, and the program writes to it.
+//! Files that are never quiet (`machine/matters/logs.rs`) are left to the PFS, as if
+//! SCR_IGNORE_PATTERN named them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,12 @@ use crate::log::{self, messages};
 use crate::machine::{Reason, Restless, name_hash};
 use crate::namespace::{self as ns, Place, pattern_of};
 use crate::params::keys;
-use crate::session::{
-    names::Names,
-    node::State,
-    rank::publish::{PublishGate, SingleFile},
-};
+use crate::session::{names::Names, node::State};
 use crate::system::has_children;
 
-/// The parameter that leaves files alone from the start.
 const IGNORE: &str = "SCR_IGNORE_PATTERN";
 
 impl Names {
-    /// Leaves alone what a conference has found never quiet, as far as it can be done now.
     pub(crate) fn silence(&self) {
         self.silence_ahead();
         self.leave_caches();
@@ -51,8 +45,8 @@ impl Names {
         }
     }
 
-    /// What is open in the cache still goes on on the PFS, with its descriptors: a log that stays
-    /// open for the whole run would be lost with it. Not with the state locked.
+    /// What is open in the cache goes on on the PFS: a log that stays open for the whole run would
+    /// be lost with the cache. Not with the state locked.
     fn leave_caches(&self) {
         if !self.rank.silenced.is_any() {
             return;
@@ -82,12 +76,11 @@ impl Names {
         }
     }
 
-    /// Tells whether the file is left alone.
     pub(crate) fn is_silenced(&self, name: &str) -> bool {
         self.rank.series.match_path(name).is_some_and(|matched| self.rank.silenced.has(&matched))
     }
 
-    /// Leaves alone what an earlier launch has found: the PFS has it all, unless that launch ended
+    /// Leaves to the PFS what an earlier launch has found; it has all, unless that launch ended
     /// before.
     pub(crate) fn silence_restored(&self) {
         let mut state = self.node.state();
@@ -110,7 +103,6 @@ impl Names {
         }
     }
 
-    /// All names that this rank knows of and that some pattern matches.
     fn names_by_template(&self, state: &State) -> BTreeMap<(usize, u64), BTreeSet<String>> {
         let mut names = state.view.names();
         names.extend(state.own.holdings.values().flat_map(|holding| holding.files.iter().cloned()));
@@ -125,8 +117,8 @@ impl Names {
         known
     }
 
-    /// The content goes to the PFS; while the file is open in the cache it does so when its
-    /// descriptors can be moved, too ([`Names::leave_caches`]), at the latest at its close.
+    /// A file that is open in the cache goes to the PFS with its descriptors, at the latest at its
+    /// close.
     fn take_out(&self, state: &mut State, name: &str) -> Result<()> {
         match state.view.place(name) {
             Place::Cached(_, here) if state.own.tokens.count(name) > 0 => {
@@ -135,10 +127,7 @@ impl Names {
             }
             Place::Cached(_, here) => {
                 let (target, reason) = (self.site.on_prefix(name), Reason::NeverQuiet);
-                self.rank.publish(
-                    SingleFile { source: &here, target: &target, reason },
-                    PublishGate::Open,
-                )?;
+                self.rank.publish(&here, &target, reason)?;
             }
             // Nobody waits for the close of what is on the PFS.
             Place::Prefix => state.own.tokens.orphan(name),
@@ -161,10 +150,9 @@ impl Names {
                     let _ = ns::remove(&layer.dir.join(name));
                 }
             }
-            if gone.revoke
-                && let Err(error) = self.site.filemap.revoke(&self.rank.record_key(&gone.key))
-            {
-                self.rank.complain(messages::NOT_MOVED, &error);
+            if gone.revoke {
+                let revoked = self.site.filemap.revoke(&self.rank.record_key(&gone.key));
+                self.rank.complain_if_failed(messages::NOT_MOVED, revoked);
             }
         }
         self.rank.silenced.add(series, template);
@@ -172,7 +160,7 @@ impl Names {
         self.site.host.names_changed();
     }
 
-    /// Tells, on rank 0, what all have found: one message for files that are called alike.
+    /// Tells, on rank 0, of files that are called alike, in one message.
     pub(crate) fn tell_restless(&self, restless: &[Restless]) {
         let Some(first) = restless.first().filter(|_| self.site.rank == 0) else { return };
         let more = match restless.len() {
@@ -201,7 +189,6 @@ impl Names {
     }
 }
 
-/// Files of this rank, not of another one on its node.
 fn is_mine(state: &State, name: &str) -> bool {
     state.own.tokens.count(name) > 0
         || state.own.holdings.values().any(|holding| holding.files.contains(name))

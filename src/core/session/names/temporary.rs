@@ -10,18 +10,10 @@ use crate::log::messages;
 use crate::machine::{self, DatasetKey, Reason};
 use crate::namespace::{self as ns, Answer, OpenIntent, Place};
 use crate::patterns::Template;
-use crate::session::{
-    names::Names,
-    node::State,
-    rank::{
-        lock,
-        publish::{PublishGate, SingleFile},
-    },
-};
+use crate::session::{names::Names, node::State, rank::lock};
 use crate::system::monotonic_ms;
 
 impl Names {
-    /// Opens a name that matches no pattern.
     pub(crate) fn open_unmatched(&self, name: &str, intent: OpenIntent) -> Answer {
         if intent.may_change {
             self.report.note_unmatched(name);
@@ -76,20 +68,16 @@ impl Names {
         }
     }
 
-    /// Opens on the PFS what the cache cannot open or make. What the cache has under that name
-    /// goes there first, or is forgotten if the open empties it: it must not come back when the
-    /// program renames the new one, or at the end.
+    /// Opens on the PFS what the cache cannot open. What the cache has goes there first, or is
+    /// forgotten if the open empties it: it must not come back later.
     fn pass_private(&self, state: &mut State, name: &str, intent: OpenIntent) -> Answer {
         let Place::Private(here) = state.view.place(name) else { return Answer::PASS };
         if state.own.tokens.count(name) > 0 {
             return Answer::Fail(libc::EIO); // one name cannot be two files
         }
         if !intent.truncate {
-            return if self.contents.publish_private(state, name) {
-                Answer::PASS
-            } else {
-                Answer::Fail(libc::EIO)
-            };
+            let done = self.contents.publish_private(state, name);
+            return if done { Answer::PASS } else { Answer::Fail(libc::EIO) };
         }
         state.view.take_private(name);
         let _ = ns::remove(&here);
@@ -116,7 +104,6 @@ impl Names {
         self.site.host.names_changed();
     }
 
-    /// Gives the file at `here` its final name `to`, or another.
     pub(crate) fn rename_private(
         &self,
         state: &mut State,
@@ -162,18 +149,16 @@ impl Names {
         Ok(Answer::Done)
     }
 
-    /// The private file at `here`, which is closed, gets the name `to` on the PFS.
     fn publish_as(&self, state: &mut State, here: &Path, to: &Path, reason: Reason) -> Result<()> {
-        let one = SingleFile { source: here, target: to, reason };
-        self.rank.publish(one, PublishGate::Open)?;
+        self.rank.publish(here, to, reason)?;
         // In a store that cannot remove it, it is in nobody's way.
         let _ = ns::remove(here);
         self.contents.replace_private(state, to);
         Ok(())
     }
 
-    /// Notes that the private file of `name` has gone elsewhere. A name of ours has left its
-    /// dataset with it, and what older datasets or the PFS have under it is not to be seen again.
+    /// Takes a name of ours out of its dataset, and hides what older datasets or the PFS have under
+    /// it.
     pub(crate) fn leave_private(&self, state: &mut State, name: &str) -> Result<()> {
         state.view.take_private(name);
         let Some(file) = self.rank.file_ref(name) else { return Ok(()) };
@@ -182,8 +167,8 @@ impl Names {
         self.contents.delete(state, name, &place, deletion)
     }
 
-    /// Takes a file that is open out of its dataset: what its descriptors still write must follow
-    /// it. It stays in the cache under the new name and is written to the PFS at its last close.
+    /// Takes a file that is open out of its dataset. It stays in the cache under the new name, as
+    /// its descriptors still write it, and goes to the PFS at its last close.
     pub(crate) fn rename_out_open(
         &self,
         state: &mut State,

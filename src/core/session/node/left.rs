@@ -6,31 +6,30 @@ use crate::machine::DatasetKey;
 use crate::session::node::{Node, State};
 
 impl Node {
-    /// Notes in the record of each dataset of calls that has `name` from this rank that the prefix
-    /// has the last word on it. If it cannot, a crash undoes what the program has done.
+    /// Gives the prefix the last word on `name`: datasets of calls that have it note that. If they
+    /// cannot, a crash undoes what the program has done.
     pub(crate) fn note_left(&self, state: &State, name: &str) {
         let series = self.rank.series.series();
         for key in state.own.holdings.keys().filter(|key| series[key.series].is_explicit()) {
-            if let Err(error) = self.site.filemap.leave(&self.rank.record_key(key), name) {
-                self.rank.complain(messages::RECORD_NOT_WRITTEN, &error);
-            }
+            self.rank.complain_if_failed(
+                messages::RECORD_NOT_WRITTEN,
+                self.site.filemap.leave(&self.rank.record_key(key), name),
+            );
         }
     }
 
-    /// Notes that the program has deleted `name` of the complete dataset `key`: in the record of
-    /// the rank that has the file, and on each node, so that no loss of one brings it back.
+    /// Notes a deletion in the record of the rank that has the file, and on each node, so that no
+    /// loss of one brings it back.
     pub(crate) fn note_gone(&self, state: &State, key: &DatasetKey, name: &str) {
         let leads =
             || self.rank.links().is_some_and(|it| it.node_ranks.first() == Some(&self.site.rank));
         let own = state.own.holdings.get(key).is_some_and(|holding| holding.files.contains(name));
-        if (own || leads())
-            && let Err(error) = self.site.filemap.note_left(&self.rank.record_key(key), name)
-        {
-            self.rank.complain(messages::RECORD_NOT_WRITTEN, &error);
+        if own || leads() {
+            let noted = self.site.filemap.note_left(&self.rank.record_key(key), name);
+            self.rank.complain_if_failed(messages::RECORD_NOT_WRITTEN, noted);
         }
     }
 
-    /// Returns the size of a file where the rank has it.
     pub(crate) fn size_of(&self, state: &State, tracked: &Tracked) -> u64 {
         let path = match (&tracked.way, state.view.layer(&tracked.key)) {
             (LiesAt::Cached, Some(layer)) => layer.dir.join(&tracked.name),

@@ -1,13 +1,4 @@
 //! The state of a rank, as the ranks of its node see it at once.
-//!
-//! | file | job |
-//! |---|---|
-//! | `state.rs` | the state |
-//! | `shared.rs` | its lock, and threads that give files their names on the PFS meanwhile |
-//! | `neighbours.rs` | what the ranks of a node see at once |
-//! | `turns.rs` | one step of theirs at a time |
-//! | `moves.rs` | directories that got their final name |
-//! | `left.rs` | files of complete datasets that the program has changed since |
 
 mod left;
 pub(super) mod moves;
@@ -20,7 +11,7 @@ use std::sync::Arc;
 
 pub(crate) use state::State;
 
-use shared::SharedState;
+use shared::StateLock;
 
 use crate::launch::site::Site;
 use crate::machine::Idle;
@@ -31,7 +22,7 @@ use crate::session::rank::Rank;
 pub struct Node {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
-    pub(super) state: Arc<SharedState>,
+    pub(super) state: Arc<StateLock>,
     pub(super) neighbours: Neighbours,
     pub(super) idle: Idle,
 }

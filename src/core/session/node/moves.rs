@@ -1,5 +1,4 @@
-//! Directories that got their final name, as every rank hears of it (`names/moving.rs` is the rank
-//! that renames): its own files move in the cache.
+//! Directories that have got their final name (`names/moving.rs`): their files move in the cache.
 
 use std::path::PathBuf;
 
@@ -7,31 +6,17 @@ use crate::error::{Error, Result};
 use crate::log::messages;
 use crate::machine::{DatasetKey, DatasetState, Reason, Why};
 use crate::namespace::{self as ns, Move};
-use crate::session::{
-    node::{Node, State},
-    rank::publish::{PublishGate, SingleFile},
-};
+use crate::session::node::{Node, State};
 use crate::system::monotonic_ms;
 
-/// A file of this rank whose directory has moved.
-struct MovedFile<'a> {
-    key: &'a DatasetKey,
-    old: &'a str,
-    new: &'a str,
-    was_on_prefix: bool,
-    /// The PFS has files of the directory.
-    landed: bool,
-}
-
 impl Node {
-    /// Takes the rename of a directory that `rank`, of this node, has just done.
+    /// Takes the rename that `rank`, of this node, has just done.
     pub(crate) fn see_move(&self, state: &mut State, rank: usize, one: &Move) {
         state.moves.heard.insert((rank, one.number));
         self.take_move(state, one);
     }
 
-    /// Takes what `rank` tells of a directory that it has renamed before the agreement, unless that
-    /// was seen already.
+    /// Takes a rename that `rank` tells of before the agreement, unless that was seen already.
     pub(crate) fn hear_of_move(&self, state: &mut State, rank: usize, one: &Move) {
         if !state.moves.heard.remove(&(rank, one.number)) {
             self.take_move(state, one);
@@ -39,13 +24,10 @@ impl Node {
     }
 
     pub(crate) fn take_move(&self, state: &mut State, one: &Move) {
-        if let Err(error) = move_in_cache(state, one) {
-            self.rank.complain(messages::OPERATION_FAILED, &error);
-        }
+        self.rank.complain_if_failed(messages::OPERATION_FAILED, move_in_cache(state, one));
         self.follow(state, one);
     }
 
-    /// Gives what this rank knows of the directory's files their new names.
     pub(crate) fn follow(&self, state: &mut State, one: &Move) {
         let mut own = Vec::new();
         for (key, holding) in state.own.holdings.iter().filter(|(_, holding)| holding.id == 0) {
@@ -56,14 +38,8 @@ impl Node {
             own.extend(below);
         }
         for (key, old, new, on_prefix) in own {
-            let moved = MovedFile {
-                key: &key,
-                old: &old,
-                new: &new,
-                was_on_prefix: on_prefix,
-                landed: one.landed,
-            };
-            if let Err(error) = self.follow_file(state, &moved) {
+            let followed = self.follow_file(state, &key, [&old, &new], on_prefix, one.landed);
+            if let Err(error) = followed {
                 let reason = format!("{old}, which has become {new}: {error}");
                 state.machine.failed(&key, &reason, monotonic_ms());
             }
@@ -74,14 +50,20 @@ impl Node {
         moves.elsewhere.follow(one);
     }
 
-    fn follow_file(&self, state: &mut State, moved: &MovedFile<'_>) -> Result<()> {
-        let MovedFile { key, old, new, was_on_prefix, landed } = *moved;
+    /// `landed`: the PFS has files of the directory.
+    fn follow_file(
+        &self,
+        state: &mut State,
+        key: &DatasetKey,
+        [old, new]: [&str; 2],
+        was_on_prefix: bool,
+        landed: bool,
+    ) -> Result<()> {
         let Some(file) = self.rank.file_ref(new) else { return Ok(()) };
         let here = state.view.layer(key).map(|layer| layer.dir.join(new));
         let (target, reason) = (self.site.on_prefix(new), Reason::DirectoryMoved);
         let is_there = |here: &PathBuf| {
-            let one = SingleFile { source: here, target: &target, reason };
-            self.rank.has_the_same(new, here) || self.rank.publish(one, PublishGate::Open).is_ok()
+            self.rank.has_the_same(new, here) || self.rank.publish(here, &target, reason).is_ok()
         };
         let may_land = landed && !was_on_prefix && state.own.tokens.count(old) == 0;
         let lands = may_land && here.as_ref().is_some_and(is_there);
@@ -111,8 +93,7 @@ impl Node {
         }
     }
 
-    /// Learns from `text` how the program calls a directory of `series` before it is complete. All
-    /// ranks have heard this.
+    /// Learns how the program calls a directory before it is complete, as all ranks have heard.
     pub(crate) fn learn_directory(&self, state: &mut State, series: usize, text: &str) {
         if series < self.rank.series.series().len() && self.rank.directories.add(series, text) {
             state.machine.learn_directory(series, text);
@@ -120,7 +101,7 @@ impl Node {
     }
 }
 
-/// Tells whether the dataset is not sealed, as far as this rank knows.
+/// Tells what this rank knows.
 pub(crate) fn is_open(state: &State, key: &DatasetKey) -> bool {
     let mut known = state.machine.datasets(key.series).iter();
     let shared = known.find(|known| known.key == *key);
@@ -128,8 +109,7 @@ pub(crate) fn is_open(state: &State, key: &DatasetKey) -> bool {
         && shared.is_none_or(|shared| shared.state == DatasetState::Open)
 }
 
-/// Renames the directory in what this node has cached of checkpoints in progress; another rank of
-/// the node may have done so.
+/// Renames the directory here; another rank of the node may have done so.
 pub(crate) fn move_in_cache(state: &State, one: &Move) -> Result<()> {
     let layers = state.view.layers().iter().filter(|layer| is_open(state, &layer.key));
     for layer in layers {

@@ -1,10 +1,8 @@
 //! The ranks of a node see at once what each does with names (docs/internals/names.md): a log in
 //! shared memory, told when the state is let go, heard when it is taken. Nobody waits for anybody.
-//!
-//! Who looks where a name leads, to change that, claims the name first (`handles/co_writers.rs`):
-//! the log takes a claim only from one who has heard all, so that of two the second hears of the
-//! first one and looks again. Between the claim and what it is for, a rank may be stopped; so a
-//! claim says what is to be done, and who cannot go on without it does it ([`Node::honour`]).
+//! Who looks where a name leads, to change that, claims the name first: the log takes a claim only
+//! from one who has heard all. A rank may be stopped after its claim; so that says what is to be
+//! done, and who cannot go on without it does it ([`Node::honour`]).
 
 use std::ops::{Deref, DerefMut};
 use std::sync::MutexGuard;
@@ -20,7 +18,6 @@ use crate::session::node::{
 use crate::system::{HeardInLog, thread_id};
 
 impl Node {
-    /// Takes in what the others of the node have told since the last time.
     pub(crate) fn hear_neighbours(&self, state: &mut State) -> NodeNews {
         let mut news = NodeNews::default();
         let Neighbours { log, place: heard_to, .. } = &self.neighbours;
@@ -92,22 +89,21 @@ impl Node {
         rank == self.site.rank || self.neighbours.ranks().contains(&rank)
     }
 
-    /// Tells the others that this rank is about to write a file. `false`: it has not heard all, and
-    /// they have not, either.
+    /// Tells that a file is about to be written. `false`: this rank has not heard all, and nobody
+    /// was told.
     pub(crate) fn claim(&self, claim: &WriteClaim) -> bool {
         let told = Notice::Claimed(claim.clone());
         self.rank.is_child() || self.neighbours.announce(&told, self.site.rank)
     }
 
-    /// Takes a claim back: what has come of it is told, or it has failed.
     pub(crate) fn unclaim(&self, claim: &WriteClaim) {
         if !self.rank.is_child() {
             self.neighbours.tell(&[Notice::Unclaimed(claim.name.clone())], self.site.rank);
         }
     }
 
-    /// Does what others have claimed of `name` and may not have done yet: they may be stopped, and
-    /// nobody waits for them. Returns the rank, if there is one.
+    /// Does what others have claimed of `name` and may not have done yet: they may be stopped.
+    /// Returns the last of them.
     pub(crate) fn honour(&self, state: &mut State, name: &str) -> Option<usize> {
         let all =
             state.mates.claims.range_mut((name.to_string(), 0)..=(name.to_string(), usize::MAX));
@@ -132,7 +128,6 @@ impl Node {
         open.last().map(|(rank, _)| *rank)
     }
 
-    /// Tells what this rank has done.
     pub(crate) fn tell_neighbours(&self, state: &mut State) {
         let told = state.view.take_news();
         if !told.is_empty() && !self.rank.is_child() {
@@ -174,8 +169,7 @@ impl Node {
         state.view.hear(rank, told);
     }
 
-    /// Opens the log of this launch, if the ranks can talk to one another; see
-    /// [`Neighbours::meet`].
+    /// Opens the log; see [`Neighbours::meet`].
     pub(crate) fn meet_neighbours(&self) -> Result<()> {
         self.rank.links().map_or(Ok(()), |links| {
             let dir = &self.site.layout.control_dir;
@@ -183,8 +177,7 @@ impl Node {
         })
     }
 
-    /// Finds the newest dataset of a series that is known to be complete: its id, and what `{id}`
-    /// stands for.
+    /// Returns the id of a series' newest complete dataset, and what `{id}` stands for.
     pub fn newest_complete(&self, series: usize) -> Option<(u64, String)> {
         let state = self.state();
         let mut all = state.machine.datasets(series).iter();
@@ -193,9 +186,8 @@ impl Node {
     }
 
     /// Locks the state. Whoever has it has heard what the other ranks of the node have done, and
-    /// tells them what he did when he lets go.
-    ///
-    /// No thread gives a file its name on the PFS meanwhile: whatever is to be done there can be.
+    /// tells them what he did when he lets go. No thread gives a file its name on the PFS
+    /// meanwhile.
     pub(crate) fn state(&self) -> Locked<'_> {
         self.state_when(|_, publishing| publishing.is_over())
     }
@@ -205,7 +197,7 @@ impl Node {
         self.state_when(|_, _| true)
     }
 
-    /// Locks the state as soon as threads have no more under way than is `allowed`.
+    /// Waits until threads have no more under way than is `allowed`.
     pub(crate) fn state_when(&self, allowed: impl Fn(&State, &Publishing) -> bool) -> Locked<'_> {
         let mut guarded = self.state.lock_when(allowed);
         let state = &mut guarded.state;
@@ -216,7 +208,6 @@ impl Node {
     }
 }
 
-/// The state, locked.
 pub(crate) struct Locked<'a> {
     guarded: MutexGuard<'a, Guarded>,
     node: &'a Node,

@@ -2,9 +2,8 @@
 //!
 //! A rename there can take as long as the file system likes, and the program's calls need the
 //! state. So a thread notes the name, lets the state go, renames, and says what has come of it.
-//! Meanwhile what only looks goes on, and so does what changes other names; who changes that name
-//! waits: a deletion finds the file published, and the content that comes next is not replaced by
-//! an older one. Nothing could be put right afterwards, when the program has a new file there.
+//! Meanwhile only who changes that name waits: nothing could be put right afterwards, when the
+//! program has a new file there.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,47 +14,41 @@ use crate::namespace::is_within;
 use crate::session::{node::State, rank::lock};
 use crate::system::test_pause;
 
-/// What threads are about to rename on the PFS.
 #[derive(Debug, Default)]
 pub(crate) struct Publishing {
     names: BTreeSet<String>,
-    /// So many calls wait for it. Threads let them go first: each has many files.
+    /// So many calls wait, and threads let them go first.
     awaited: usize,
 }
 
 impl Publishing {
-    /// Tells whether nothing is being renamed.
     pub fn is_over(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Tells whether `name` is being given to a file.
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// Tells whether one of `names` is, or what is below it.
     pub fn meets(&self, names: &[&str]) -> bool {
         self.names.iter().any(|one| names.iter().any(|name| is_within(name, one)))
     }
 }
 
-/// What the lock guards.
 pub(super) struct Guarded {
     pub state: State,
     publishing: Publishing,
 }
 
-/// The state, and where those wait who cannot have it yet.
-pub(crate) struct SharedState {
+pub(crate) struct StateLock {
     guarded: Mutex<Guarded>,
     settled: Condvar,
 }
 
-impl SharedState {
-    pub fn new(state: State) -> SharedState {
+impl StateLock {
+    pub fn new(state: State) -> StateLock {
         let guarded = Guarded { state, publishing: Publishing::default() };
-        SharedState { guarded: Mutex::new(guarded), settled: Condvar::new() }
+        StateLock { guarded: Mutex::new(guarded), settled: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Guarded> {
@@ -72,7 +65,6 @@ impl SharedState {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the state, as soon as threads have no more to do with it than is `allowed`.
     pub(super) fn lock_when(
         &self,
         allowed: impl Fn(&State, &Publishing) -> bool,
@@ -90,17 +82,13 @@ impl SharedState {
         guarded
     }
 
-    /// Tells whether a call waits for threads.
     #[cfg(test)]
     pub(super) fn is_awaited(&self) -> bool {
         self.lock().publishing.awaited > 0
     }
 
-    /// Takes a thread's turn to give `name` to its file of `key` by `publish`. Returns `false` if
-    /// the program has deleted it, or the PFS has a newer content.
-    ///
-    /// # Errors
-    /// What `publish` says.
+    /// Takes a thread's turn to give `name` to its file of `key` by `publish`. `false`: the program
+    /// has deleted the file, or the PFS has a newer content.
     pub fn publish(
         &self,
         key: &DatasetKey,
@@ -121,9 +109,9 @@ impl SharedState {
     }
 }
 
-/// A name is being given; it is over when this goes, whatever has come of it.
+/// Its end is the end of the turn, whatever has come of it.
 struct NamingTurn<'a> {
-    shared: &'a SharedState,
+    shared: &'a StateLock,
     name: &'a str,
 }
 

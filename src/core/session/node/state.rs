@@ -14,7 +14,7 @@ use crate::machine::{DatasetKey, Deletion, FileRef, Machine, Reason};
 use crate::namespace::{self as ns, Claimed, Move, ToldElsewhere, Turns, View};
 use crate::system::monotonic_ms;
 
-/// Directories that were renamed.
+/// What was told of renamed directories, and is to be.
 #[derive(Debug, Default)]
 pub(crate) struct NameNews {
     /// By this rank.
@@ -32,7 +32,6 @@ pub(crate) struct NameNews {
     pub told: u64,
 }
 
-/// What a rank has of datasets, and what it has open.
 #[derive(Debug, Default)]
 pub(crate) struct RankFiles {
     pub holdings: BTreeMap<DatasetKey, Holding>,
@@ -43,27 +42,20 @@ pub(crate) struct RankFiles {
     pub checksums: Checksums,
 }
 
-/// What the other ranks of the node do with names.
 #[derive(Debug, Default)]
 pub(crate) struct NodeMates {
-    /// Files of which this rank has a private copy and that another one of its node writes, too;
-    /// which one, if it is known.
+    /// Files of which this rank has a private copy and that another one writes, if it is known.
     pub co_writers: BTreeMap<String, Option<usize>>,
     /// What they have claimed, and not said yet what has come of it.
     pub claims: BTreeMap<(String, usize), Claimed>,
-    /// What they are changing right now.
     pub turns: Turns,
 }
 
-/// Everything that changes.
 pub(crate) struct State {
     pub machine: Machine,
     pub view: View,
-    /// What this rank has itself.
     pub own: RankFiles,
-    /// What other ranks of the node do.
     pub mates: NodeMates,
-    /// What was told of names, and is to be.
     pub moves: NameNews,
 }
 
@@ -75,14 +67,12 @@ impl RankFiles {
 }
 
 impl State {
-    /// Notes that `name` belongs to `key` from now on, and is seen there or, with `on_prefix`, on
-    /// the PFS.
+    /// Enters `name`, which is seen in the dataset or, with `on_prefix`, on the PFS.
     pub fn enter_file(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
         self.own.holdings.entry(key.clone()).or_default().files.insert(name.to_string());
         self.view.enter(key, name, on_prefix);
     }
 
-    /// Notes that `name` no longer belongs to `key`.
     pub fn leave_file(&mut self, key: &DatasetKey, name: &str) {
         if let Some(holding) = self.own.holdings.get_mut(key) {
             holding.files.remove(name);
@@ -92,28 +82,25 @@ impl State {
         }
     }
 
-    /// Notes that `name` belongs to no dataset any more.
     pub fn leave_all(&mut self, name: &str) {
         let keys: Vec<_> = self.own.holdings.keys().cloned().collect();
         keys.iter().for_each(|key| self.leave_file(key, name));
     }
 
-    /// Finds the cached dataset that has the newest content of `name`, if another rank has written
-    /// it.
+    /// Finds the cached dataset with the newest content of `name`, if another rank has written it.
     pub fn of_another(&self, name: &str) -> Option<DatasetKey> {
         let key = self.view.cached_in(name)?;
         (!self.own.has(key, name) && !self.view.is_absent(name)).then(|| key.clone())
     }
 
-    /// Notes that the program deletes `file`, which is seen at `place`; tells what the unlink
-    /// means.
+    /// Notes that the program deletes `file`, which is seen at `place`.
     pub fn deleted_at(&mut self, file: &FileRef, place: &ns::Place) -> Deletion {
         let left = *place == ns::Place::Prefix && self.machine.is_left_behind(file);
         let told = self.machine.deleted(file, monotonic_ms());
         if left { Deletion::Now } else { told }
     }
 
-    /// Notes that another rank or a child may write the file `name`, if it is one of ours.
+    /// Notes that another rank or a child may write the file.
     pub fn doubt(&mut self, name: &str) {
         let held = self.own.holdings.values().any(|holding| holding.files.contains(name));
         let open = self.own.tokens.doubt(name);
@@ -122,14 +109,13 @@ impl State {
         }
     }
 
-    /// Notes that the prefix has this rank's file of `key`, which stays in that dataset.
+    /// Notes that the prefix has the file, which stays in its dataset.
     pub fn now_on_prefix(&mut self, key: &DatasetKey, name: &str, reason: Reason) {
         self.machine.moved_to_prefix(key, name, reason);
         self.enter_file(key, name, true);
     }
 
-    /// Notes that `rank` makes, or begins to write, a file of which this one may have a private
-    /// copy.
+    /// Notes that `rank` writes a file of which this one may have a private copy.
     pub fn note_co_writer(&mut self, name: &str, rank: usize) {
         if self.own.tokens.shadow_of(name).is_some() {
             self.mates.co_writers.insert(name.to_string(), Some(rank));

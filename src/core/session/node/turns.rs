@@ -1,15 +1,11 @@
 //! Turns: what this rank does to names, the others of its node see as one step.
 //!
 //! A change of names is several steps, on the PFS, in the cache, and in what ranks know of both. So
-//! who makes one takes a turn: the log says which names it is about, before the first step, and
-//! takes that only from one who has heard all, so that of two who want the same name the second
-//! hears of the first. When he lets the state go, what he has done is told, and that the turn is
-//! over. Who has heard of a turn looks at none of its names before that. It is short, but the rank
-//! may be stopped in it: nobody waits for longer than [`PATIENCE`].
-//!
-//! Who looked before he could hear of it may find nothing, or what is no more: turns are counted,
-//! and a call that has found nothing while one was taken is made again (`path/turns.rs` of the
-//! shim).
+//! who makes one first takes a turn on its names in the log, which takes that only from one who has
+//! heard all; who has heard of a turn looks at none of its names before it is over. A rank may be
+//! stopped in its turn: nobody waits for longer than [`PATIENCE`]. Who looked before he could hear
+//! of it may find nothing: turns are counted, and a call that has found nothing while one was taken
+//! is made again (`path/turns.rs` of the shim).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,14 +13,11 @@ use std::time::{Duration, Instant};
 use crate::namespace::Notice;
 use crate::session::node::{Node, neighbours::Locked, shared::Publishing};
 
-/// How long a turn of another rank is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Between two looks whether it is over.
 const PAUSE: Duration = Duration::from_micros(50);
 
 impl Node {
-    /// Counts the turns that ranks of this node have taken.
     pub fn turns(&self) -> &AtomicU64 {
         self.neighbours.turns()
     }
@@ -34,14 +27,13 @@ impl Node {
         self.state_beside(names, |_| true)
     }
 
-    /// Locks the state for who changes no others than `names`, and no more of these than others
-    /// may see at any time.
+    /// Locks the state for who changes `names` only, and no more of them than others may see.
     pub(crate) fn state_to_change(&self, names: &[&str]) -> Locked<'_> {
         self.state_beside(names, |publishing| !publishing.meets(names))
     }
 
-    /// Takes a turn on `names`, and what is below them, until the state is let go. Who fails in it
-    /// has better looked before whether he can succeed.
+    /// Takes a turn on `names`, and what is below them, until the state is let go. Who may fail in
+    /// it has to look before.
     pub(crate) fn turn_on(&self, names: &[&str]) -> Locked<'_> {
         let turn: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
         let told = Notice::Turn(turn.clone());
@@ -55,7 +47,6 @@ impl Node {
         }
     }
 
-    /// Locks the state that was let go in a turn on these names.
     pub(crate) fn state_again(&self, turn: Option<Vec<String>>) -> Locked<'_> {
         match turn {
             Some(names) => self.turn_on(&names.iter().map(String::as_str).collect::<Vec<_>>()),
@@ -63,7 +54,7 @@ impl Node {
         }
     }
 
-    /// Locks the state when it is `allowed`, and no other rank changes one of `names`.
+    /// No other rank changes one of `names` then.
     fn state_beside(&self, names: &[&str], allowed: impl Fn(&Publishing) -> bool) -> Locked<'_> {
         let mut begun = None;
         loop {

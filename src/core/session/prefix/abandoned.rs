@@ -1,6 +1,5 @@
-//! Directories of a checkpoint that the run before had begun: its files were in caches that are
-//! lost, or never sealed, and nothing but directories is left on the prefix. A program that goes on
-//! from its newest directory would choose one with nothing in it.
+//! Directories of a checkpoint that the run before had begun and whose files are lost. A program
+//! that goes on from its newest directory would choose one with nothing in it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,12 +17,9 @@ use crate::transfer::mark_removed;
 /// Files of a checkpoint on the prefix that are looked at to know when it was written.
 const LOOKED_AT_MAX: usize = 64;
 
-/// A checkpoint that the program reads on the prefix.
 #[derive(Debug)]
 pub(crate) struct InPlace {
-    /// Its captured id.
     pub captured: String,
-    /// Its files.
     pub names: Vec<String>,
 }
 
@@ -33,15 +29,12 @@ pub(crate) struct IdPart {
     pub parent: String,
     /// What it has before the id, and after it.
     pub before: String,
-    /// See `before`.
     pub after: String,
     /// Of a file below it, or of that name.
     matched: Match,
 }
 
-/// The checkpoint that the program begins with.
 pub(crate) struct Newest<'a> {
-    /// Its captured id.
     pub captured: &'a str,
     names: Vec<Cow<'a, str>>,
     /// When the last of its files was written: seconds, nanoseconds.
@@ -60,10 +53,8 @@ impl Newest<'_> {
 }
 
 impl Inspector {
-    /// Removes directories beside those of the newest checkpoint in the cache, or of the one
-    /// that is read on the prefix if there is none, that carry another
-    /// id, are younger than its files and have no file in them; and what a rename has left. For
-    /// rank 0, before anybody looks.
+    /// Removes empty directories beside those of the newest checkpoint that carry another id and
+    /// are younger than its files; and what a rename has left. For rank 0, before anybody looks.
     pub(crate) fn remove_begun_dirs(&self, report: &RebuildReport, in_place: Option<&InPlace>) {
         self.names.take_back_moves(report);
         let Some(newest) = self.newest(report, in_place) else { return };
@@ -81,7 +72,7 @@ impl Inspector {
         }
     }
 
-    /// Returns the newest checkpoint in the cache, or the one that is read on the prefix.
+    /// Returns that of the cache, or the one that is read on the prefix.
     pub(crate) fn newest<'a>(
         &self,
         report: &'a RebuildReport,
@@ -101,7 +92,6 @@ impl Inspector {
         }
     }
 
-    /// Directories that would hold a checkpoint of another id than this one's.
     fn siblings(&self, newest: &Newest) -> BTreeMap<PathBuf, (usize, String)> {
         let mut found = BTreeMap::new();
         for one in self.id_parts(newest, false) {
@@ -119,7 +109,7 @@ impl Inspector {
     }
 
     /// Finds the parts of the files' paths that carry the captured id first: directories, and if
-    /// `files`, names of files in directories that do not.
+    /// `files`, names of files.
     pub(crate) fn id_parts(&self, newest: &Newest, files: bool) -> Vec<IdPart> {
         let mut seen = BTreeSet::new();
         let mut parts = Vec::new();

@@ -12,19 +12,17 @@ use crate::restart::index::IndexedDataset;
 use crate::session::prefix::Inspector;
 use crate::transfer::{self, Fetched};
 
-/// What became of it.
 pub(crate) enum Fetching {
-    /// It is offered from the cache.
     Done,
     /// The program reads the prefix.
     InPlace,
-    /// It cannot be had: why, one sentence.
+    /// One sentence says why it cannot be had.
     Fault(String),
 }
 
 impl Inspector {
-    /// Tells how a checkpoint that is on the prefix is protected in the cache; `None` if the
-    /// settings want it to stay where it is. The same on all ranks.
+    /// Returns `None` if the settings want the checkpoint to stay where it is. The same on all
+    /// ranks.
     pub(crate) fn fetched_as(&self, one: &IndexedDataset) -> Option<&RedundancyDesc> {
         let settings = &self.site.settings;
         if settings.get(keys::FETCH_BYPASS) || settings.get(keys::GLOBAL_RESTART) {
@@ -35,11 +33,7 @@ impl Inspector {
         (!selected.bypass).then_some(selected)
     }
 
-    /// Fetches a checkpoint into the cache; it is among those that `report` offers then.
-    /// Collective.
-    ///
-    /// # Errors
-    /// Communication failed, or the cache cannot be changed.
+    /// Fetches a checkpoint into the cache, where `report` offers it then. Collective.
     pub(crate) fn fetch(
         &self,
         links: &Links,
@@ -77,7 +71,7 @@ impl Inspector {
         }
     }
 
-    /// Lets rank 0 change the index by `note`; that it cannot is told and stops nobody.
+    /// Tells of an index that cannot be changed, which stops nobody.
     pub(crate) fn note_fetch(&self, note: impl FnOnce(&Path, u64) -> Result<()>, id: u64) {
         if self.site.rank == 0
             && let Err(error) = note(&self.site.prefix, id)

@@ -1,6 +1,5 @@
-//! Checkpoints that cannot be offered, and that the prefix has a part of: files that went there on
-//! their own, when a directory was renamed, say. A program that scans for its newest checkpoint
-//! would begin with half of one, so that part is hidden like a damaged checkpoint.
+//! Checkpoints that cannot be offered, and that the prefix has a part of. A program that scans for
+//! its newest checkpoint would begin with half of one, so that part is hidden.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -15,7 +14,7 @@ use crate::restart::index::Index;
 use crate::session::prefix::Inspector;
 
 impl Inspector {
-    /// Adds those names to what is hidden. Collective.
+    /// Hides them. Collective.
     pub(crate) fn hide_halves(
         &self,
         links: &Links,
@@ -44,15 +43,14 @@ impl Inspector {
         Ok(())
     }
 
-    /// What this rank's node has of a dataset that is withheld.
     fn catalog_of(&self, one: &Withheld) -> Option<Catalog> {
         let record = self.site.filemap.get_id(one.id).filter(|record| record.key == one.key)?;
         let found = Catalog::read(&self.site.layout.data_dir(&record)).ok().flatten()?;
         (found.id == one.id && found.key == one.key).then_some(found)
     }
 
-    /// The files that the prefix has as they were sealed, or, of one that is `spoiled`, in whatever
-    /// state; none if it has all of them.
+    /// Files that the prefix has as they were sealed or, if it is `spoiled`, in whatever state;
+    /// none if it has all of them.
     fn part_on_prefix<'a>(
         &self,
         catalog: &'a Catalog,

@@ -1,6 +1,5 @@
-//! What lies on the prefix and is not to be seen: checkpoints that are damaged, and those newer
-//! than the one that the user chose (SCR_CURRENT) or that is current in the index. A program that
-//! scans for its newest checkpoint then finds a good one.
+//! Checkpoints on the prefix that are not to be seen: damaged ones, and those newer than the one
+//! that the user chose (SCR_CURRENT) or that is current in the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -20,19 +19,15 @@ use crate::transfer::put_back;
 /// What a restart leaves out.
 #[derive(Debug, Default)]
 pub(crate) struct Hidden {
-    /// Files on the prefix.
     pub names: BTreeSet<String>,
-    /// Cached datasets.
     pub rejected: Vec<Rejected>,
     /// Of what is newer than the index's current one: name, and whether it was found damaged.
     pub after_current: Vec<(String, bool)>,
-    /// The newest checkpoint that the program reads where it is.
     pub in_place: Option<InPlace>,
-    /// Files, such as pointers, that are what they were with the checkpoint that the program starts
-    /// from, though hidden ones have files of these names, too.
+    /// Files, such as pointers, that are as they were with the checkpoint that the program starts
+    /// from, though hidden ones have files of these names.
     pub restored: BTreeSet<String>,
-    /// The newest checkpoint on the prefix that the program starts from; 0 if the cache has newer
-    /// ones of all series.
+    /// The newest checkpoint on the prefix that the program starts from; 0 if the cache has newer.
     pub restart: u64,
 }
 
@@ -60,8 +55,7 @@ impl Inspector {
         Ok(())
     }
 
-    /// Takes names and their directories out of what the program sees. Collective: rank 0 looks at
-    /// the directories, so that all see the same.
+    /// Lets rank 0 look at the directories, so that all see the same. Collective.
     pub(crate) fn hide(
         &self,
         links: &Links,
@@ -91,8 +85,7 @@ impl Inspector {
         Ok(())
     }
 
-    /// Directories that belong to one checkpoint (the captured id is in their names) and have
-    /// nothing but hidden files in them.
+    /// Directories of one checkpoint (the id is in their names) that have only hidden files.
     fn hidden_dirs(
         &self,
         names: &BTreeSet<String>,

@@ -1,7 +1,6 @@
 //! Whether a checkpoint on the prefix is what it was, and what is told of it.
-//!
-//! What the program is to read from the prefix is compared in full before it runs, each rank its
-//! own files: it reads them anyway, and then from its node's memory.
+//! What the program is to read from the prefix is compared in full before it runs: it reads it
+//! anyway, and then from its node's memory.
 
 use std::time::Instant;
 
@@ -37,9 +36,8 @@ impl Inspector {
         });
     }
 
-    /// Tells the user what is to be known of a checkpoint that is offered, though all of it was
-    /// not, or could not be, verified. Who `restarts` from it is told, others only if they want to
-    /// know.
+    /// Tells who `restarts` from a checkpoint that could not be verified in full, and others only
+    /// if they want to know.
     pub(crate) fn tell_unverified(&self, one: &IndexedDataset, found: &Verified, restarts: bool) {
         if found.fault.is_some() {
             return; // It is not offered.
@@ -63,8 +61,7 @@ impl Inspector {
         }
     }
 
-    /// Finds out whether a checkpoint on the prefix, from which the program `restarts` or not, is
-    /// what it was; with `fetches` it is in the cache then, if it can be. Collective.
+    /// Fetches the checkpoint with `fetches`, if that can be. Collective.
     pub(crate) fn look_at(
         &self,
         links: &Links,

@@ -9,8 +9,8 @@ use crate::session::prefix::Inspector;
 use crate::transfer::{Verified, names_on_prefix};
 
 impl Inspector {
-    /// Takes them out of what is offered; the index does not have them either. Files that no
-    /// pattern matches any more, or that are never quiet, belong to no checkpoint. Collective.
+    /// Takes them out of what is offered. Files that no pattern matches any more, or that are never
+    /// quiet, belong to no checkpoint. Collective.
     pub(crate) fn withhold_spoiled(
         &self,
         links: &Links,
@@ -34,7 +34,7 @@ impl Inspector {
         Ok(())
     }
 
-    /// Looks at such a checkpoint on the prefix; `None` if `one` is none. Collective.
+    /// Returns `None` if `one` is no such checkpoint. Collective.
     pub(crate) fn look_at_spoiled(
         &self,
         links: &Links,
@@ -46,7 +46,7 @@ impl Inspector {
         Ok(Some(Verified { names, fault: Some(withheld.reason.clone()), ..Verified::default() }))
     }
 
-    /// Says what is wrong with a checkpoint on the prefix, unless it is told of as withheld.
+    /// Unless it is told of as withheld.
     pub(crate) fn tell_damaged(&self, one: &IndexedDataset, report: &RebuildReport, what: &str) {
         if spoiled(report, one.id).is_none() {
             self.rank.tell(
@@ -57,7 +57,6 @@ impl Inspector {
     }
 }
 
-/// What is withheld for that reason under this id.
 fn spoiled(report: &RebuildReport, id: u64) -> Option<&Withheld> {
     report.withheld.iter().find(|one| one.id == id && one.spoiled)
 }

@@ -1,17 +1,14 @@
 //! Whether a checkpoint is due, and whether the run is to stop.
 
 use super::consent::no_communication;
+use crate::cache::agree::any;
 use crate::error::Result;
 use crate::machine::NeedLimits;
 use crate::params::keys;
 use crate::session::program::Program;
 
 impl Program {
-    /// Tells whether the program should write a checkpoint now, by the settings; always, if they
-    /// say nothing of it. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
+    /// Decides by the settings; always says yes if they say nothing of it. Collective.
     pub fn is_checkpoint_due(&self) -> Result<bool> {
         let settings = &self.site.settings;
         let limits = NeedLimits {
@@ -24,16 +21,11 @@ impl Program {
     }
 
     /// Tells whether a halt condition holds. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
     pub fn should_exit(&self) -> Result<bool> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
             let own = self.site.rank == 0 && self.halt.conditions.is_pending();
-            let mut word = [i64::from(own)];
-            links.world.all_max(&mut word)?;
-            Ok(word[0] != 0)
+            any(links.world.as_ref(), own)
         })
     }
 }

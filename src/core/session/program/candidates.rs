@@ -1,11 +1,11 @@
-//! What the program may restart from: checkpoints that it has written by our calls, newest first,
-//! in the cache or on the prefix; also those of this launch.
+//! What the program may restart from: checkpoints of its calls, newest first, in the cache or on
+//! the prefix; also those of this launch.
 
-use super::RestartCandidate;
+use super::KnownCheckpoint;
 use super::consent::no_communication;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
-use crate::log::{self, messages};
+use crate::log::messages;
 use crate::machine::{DatasetState, Outcome, SharedDataset, Step};
 use crate::namespace as ns;
 use crate::restart::candidates::{self as restart, Begin};
@@ -16,8 +16,8 @@ use crate::transfer::{
 };
 
 impl Program {
-    /// All that is there, newest first; the same on all ranks. Collective.
-    fn candidates(&self, links: &Links) -> Result<Vec<RestartCandidate>> {
+    /// The same on all ranks. Collective.
+    fn candidates(&self, links: &Links) -> Result<Vec<KnownCheckpoint>> {
         let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
         let current = index.current().map(|current| current.id);
         let next_id = self.node.state().machine.next_id();
@@ -32,12 +32,12 @@ impl Program {
         };
         let state = self.node.state();
         let datasets = state.machine.datasets(series);
-        let mut all: Vec<RestartCandidate> = Vec::new();
+        let mut all: Vec<KnownCheckpoint> = Vec::new();
         for one in datasets.iter().filter(sealed) {
             let name = one.key.id.clone();
             let on_prefix = index.flushed.contains(&one.id);
             let (key, cached) = (self.rank.record_key(&one.key), Some(one.key.clone()));
-            all.push(RestartCandidate { id: one.id, name, key, cached, on_prefix });
+            all.push(KnownCheckpoint { id: one.id, name, key, cached, on_prefix });
         }
         let there = index.listed.iter().filter(|one| index.flushed.contains(&one.id));
         let ours = there.filter(|one| one.series == Some(series) && one.checkpoint.is_some());
@@ -46,18 +46,14 @@ impl Program {
         for one in ours {
             if all.iter().all(|known| known.id != one.id) {
                 let (id, name, key) = (one.id, one.key.id.clone(), one.key.clone());
-                all.push(RestartCandidate { id, name, key, cached: None, on_prefix: true });
+                all.push(KnownCheckpoint { id, name, key, cached: None, on_prefix: true });
             }
         }
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
         Ok(all)
     }
 
-    /// Returns the name of the newest checkpoint that the program can restart from, and has not
-    /// refused. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
+    /// Returns the newest checkpoint that the program has not refused. Collective.
     pub fn have_restart(&self) -> Result<Option<String>> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
@@ -68,14 +64,14 @@ impl Program {
         })
     }
 
-    fn newest_candidate(&self, links: &Links) -> Result<Option<RestartCandidate>> {
+    fn newest_candidate(&self, links: &Links) -> Result<Option<KnownCheckpoint>> {
         let all = self.candidates(links)?;
         let (refused, begin) = {
             let progress = self.progress();
             (progress.refused.clone(), progress.begin.unwrap_or(Begin::ANYWHERE))
         };
         let all = all.into_iter().filter(|one| !refused.contains(&one.id));
-        let course = begin.course(all, |one| restart::RestartCandidate {
+        let course = begin.course(all, |one| restart::Candidate {
             id: one.id,
             is_cached: one.cached.is_some(),
             is_left: false,
@@ -89,7 +85,7 @@ impl Program {
         Ok(None)
     }
 
-    fn is_whole_on_prefix(&self, links: &Links, one: &RestartCandidate) -> Result<bool> {
+    fn is_whole_on_prefix(&self, links: &Links, one: &KnownCheckpoint) -> Result<bool> {
         let found = verify_on_prefix(&links.ctx(&self.site), one.id, Check::Sizes)?;
         if let Some(fault) = &found.fault {
             self.rank.tell(
@@ -100,9 +96,8 @@ impl Program {
         Ok(found.fault.is_none() && !found.gone)
     }
 
-    /// Refuses a checkpoint that the program could not restart from: an older one is offered from
-    /// now on.
-    pub(super) fn refuse(&self, one: &RestartCandidate) {
+    /// Refuses what the program could not restart from: an older one is offered from now on.
+    pub(super) fn refuse(&self, one: &KnownCheckpoint) {
         self.progress().refused.insert(one.id);
         if let Some(key) = &one.cached {
             self.flush.stop_background(one.id);
@@ -118,11 +113,8 @@ impl Program {
         self.flush.record_places();
     }
 
-    /// Notes that the program has begun with `name`, or is about to: nothing newer is offered, and
-    /// what it writes follows from it. Collective, with equal arguments.
-    ///
-    /// # Errors
-    /// There is no such checkpoint, or communication failed.
+    /// Begins with `name`: nothing newer is offered, and what the program writes follows from
+    /// it. Collective, with equal arguments. Fails if there is no such checkpoint.
     pub fn choose_current(&self, name: &str) -> Result<()> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
@@ -140,13 +132,12 @@ impl Program {
         })
     }
 
-    /// Those with this name that the program can restart from, newest first; at least one.
-    fn named(&self, links: &Links, name: &str) -> Result<Vec<RestartCandidate>> {
+    fn named(&self, links: &Links, name: &str) -> Result<Vec<KnownCheckpoint>> {
         called(self.candidates(links)?, name)
     }
 
-    /// All with this name, whatever they are, in the cache or in the index; at least one.
-    fn any_named(&self, links: &Links, name: &str) -> Result<Vec<RestartCandidate>> {
+    /// Whatever they are, in the cache or in the index; at least one.
+    fn any_named(&self, links: &Links, name: &str) -> Result<Vec<KnownCheckpoint>> {
         let index = Index::read(links.world.as_ref(), &self.site, &self.rank.series, None)?;
         let state = self.node.state();
         let all = (0..self.rank.series.series().len()).flat_map(|at| state.machine.datasets(at));
@@ -154,24 +145,21 @@ impl Program {
             let key = self.rank.record_key(&one.key);
             let on_prefix = index.listed.iter().any(|listed| listed.id == one.id);
             let cached = Some(one.key.clone());
-            RestartCandidate { id: one.id, name: key.name(), key, cached, on_prefix }
+            KnownCheckpoint { id: one.id, name: key.name(), key, cached, on_prefix }
         });
-        let mut all: Vec<RestartCandidate> = cached.collect();
+        let mut all: Vec<KnownCheckpoint> = cached.collect();
         drop(state);
         for one in index.listed {
             if all.iter().all(|known| known.id != one.id) {
                 let (id, name, key) = (one.id, one.name, one.key);
-                all.push(RestartCandidate { id, name, key, cached: None, on_prefix: true });
+                all.push(KnownCheckpoint { id, name, key, cached: None, on_prefix: true });
             }
         }
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
         called(all, name)
     }
-    /// Drops a dataset that the program wants no more: it leaves the cache and the index, and with
-    /// `files` its files on the prefix go, too. Collective, with equal arguments.
-    ///
-    /// # Errors
-    /// There is no such dataset, the index cannot be changed, or communication failed.
+    /// Takes a dataset out of the cache and the index, and with `files` its files from the prefix.
+    /// Collective, with equal arguments. Fails if there is no such dataset.
     pub fn drop_named(&self, name: &str, files: bool) -> Result<()> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
@@ -184,7 +172,7 @@ impl Program {
         })
     }
 
-    fn drop_one(&self, links: &Links, one: &RestartCandidate, files: bool) -> Result<()> {
+    fn drop_one(&self, links: &Links, one: &KnownCheckpoint, files: bool) -> Result<()> {
         self.progress().refused.insert(one.id);
         let mut done = Ok(());
         if one.on_prefix && self.site.rank == 0 {
@@ -202,16 +190,13 @@ impl Program {
             self.conference.evict(links, key, id)?;
             self.node.state().machine.done(&Step::Evict { key: key.clone(), id }, Outcome::Done);
         }
-        if self.site.rank == 0 {
-            let what = if files { "deleted" } else { "dropped" };
-            log::message(1, format_args!("{} (dataset {}) is {what}", one.name, one.id));
-        }
+        let what = if files { "deleted" } else { "dropped" };
+        self.rank.mention(format_args!("{} (dataset {}) is {what}", one.name, one.id));
         Ok(())
     }
 }
 
-/// Those with this name; at least one.
-fn called(mut all: Vec<RestartCandidate>, name: &str) -> Result<Vec<RestartCandidate>> {
+fn called(mut all: Vec<KnownCheckpoint>, name: &str) -> Result<Vec<KnownCheckpoint>> {
     let name = ns::dataset_name(name)?;
     let known: Vec<String> = all.iter().map(|one| one.name.clone()).take(4).collect();
     all.retain(|one| one.name == name);

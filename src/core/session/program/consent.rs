@@ -9,11 +9,8 @@ use crate::machine::Call;
 use crate::session::program::Program;
 
 impl Program {
-    /// Compares what the ranks call, and fails on all if it fails on one. One allreduce; more only
-    /// if the ranks differ. Collective.
-    ///
-    /// # Errors
-    /// The same on all ranks: the first one's error, or that they differ; or communication failed.
+    /// Fails on all ranks if it fails on one, or if they differ: with the first one's error. One
+    /// allreduce; more only if the ranks differ. Collective.
     pub fn consent(&self, consent: &Consent<'_>) -> Result<()> {
         self.site.host.inside(|| self.consent_inside(consent))
     }
@@ -61,7 +58,6 @@ impl Program {
     }
 }
 
-/// Makes the error that the ranks do not agree on anything any more.
 pub(super) fn no_communication() -> Error {
     Error::Comm("the ranks do not agree on anything any more, see above".to_string())
 }

@@ -1,13 +1,5 @@
 //! Programs that call SCR themselves (API manual): they say where a dataset begins and when it is
 //! complete, and ask for what to restart from. Everything else is as under the shim.
-//!
-//! | file | job |
-//! |---|---|
-//! | `consent.rs` | whether all ranks make the same call with the same arguments |
-//! | `writing.rs` | a dataset from its begin to its seal |
-//! | `candidates.rs` | what a restart may begin from |
-//! | `restarting.rs` | one restart after the other until one is good |
-//! | `asking.rs` | whether a checkpoint is due, and whether to stop |
 
 mod asking;
 mod candidates;
@@ -33,7 +25,7 @@ use crate::session::{
     node::Node,
     prefix::Inspector,
     rank::{Rank, lock},
-    report::Report,
+    report::Reporter,
     stores::Stores,
 };
 
@@ -46,43 +38,36 @@ pub struct Flags {
     pub output: bool,
 }
 
-/// What a rank brings to a call of all ranks.
+/// What a rank brings to a call of all ranks: an error, and arguments that are to be equal.
 #[derive(Debug)]
 pub struct Consent<'a> {
     /// What it calls.
     pub call: Call,
     /// Why it cannot.
     pub error: Option<String>,
-    /// Arguments that are to be equal on all ranks.
+    /// Are to be equal on all ranks.
     pub arguments: &'a [u8],
 }
 
-/// What the program writes.
 #[derive(Debug, Clone)]
 struct DatasetWriting {
     pub key: DatasetKey,
-    /// Where its files are, by name below the prefix.
     pub files: BTreeMap<String, PathBuf>,
 }
 
-/// A checkpoint to restart from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct RestartCandidate {
+struct KnownCheckpoint {
     pub id: u64,
     /// As the program has called it.
     pub name: String,
-    /// Its key in records.
     pub key: records::DatasetKey,
-    /// Its key, if the cache has it.
     pub cached: Option<DatasetKey>,
-    /// The prefix has all of it.
     pub on_prefix: bool,
 }
 
-/// What the program reads.
 #[derive(Debug, Clone)]
 struct RestartReading {
-    candidate: RestartCandidate,
+    candidate: KnownCheckpoint,
     /// By name below the prefix: where to read it, and whether this rank has written it.
     files: BTreeMap<String, (PathBuf, bool)>,
 }
@@ -92,7 +77,7 @@ pub struct Program {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
-    pub(super) report: Arc<Report>,
+    pub(super) report: Arc<Reporter>,
     pub(super) stores: Arc<Stores>,
     pub(super) flush: Arc<Flusher>,
     pub(super) halt: Arc<Halt>,
@@ -106,8 +91,7 @@ pub struct Program {
 #[derive(Debug, Default)]
 pub(super) struct CallProgress {
     writing: Option<DatasetWriting>,
-    /// What SCR_Have_restart has offered.
-    offered: Option<RestartCandidate>,
+    offered: Option<KnownCheckpoint>,
     reading: Option<RestartReading>,
     /// Datasets that it could not restart from, or does not want.
     refused: BTreeSet<u64>,
@@ -120,8 +104,7 @@ impl Program {
         lock(&self.progress)
     }
 
-    /// Notes that the program has called SCR_Init; `late` are its settings, if the session was
-    /// there before.
+    /// Answers SCR_Init; `late` are the program's settings, if the session was there before.
     pub fn use_by_program(&self, late: Option<&[String]>) {
         self.rank.calls.in_use.store(true, Ordering::Relaxed);
         self.report.unmatched.matches();
@@ -135,8 +118,7 @@ impl Program {
         }
     }
 
-    /// Ends the session that the program has started, since it has called SCR_Finalize. One of the
-    /// shim goes on to MPI_Finalize.
+    /// Answers SCR_Finalize. A session of the shim goes on to MPI_Finalize.
     pub fn finish_program(&self) {
         if self.rank.calls.starts.load(Ordering::Relaxed) {
             self.ending.finish();

@@ -1,5 +1,4 @@
-//! The program reads a checkpoint: where each of its files is. If it says that it could not, the
-//! next older one is offered.
+//! The program reads a checkpoint. If it says that it could not, the next older one is offered.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,18 +8,14 @@ use super::consent::no_communication;
 use crate::cache::Catalog;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
-use crate::log;
 use crate::machine::DatasetKey;
 use crate::namespace as ns;
 use crate::session::program::Program;
 use crate::transfer::{files_on_prefix, note_attempt, note_success};
 
 impl Program {
-    /// Begins a restart: the program is about to read the checkpoint that it was offered. Returns
-    /// its name. Collective.
-    ///
-    /// # Errors
-    /// None was offered, its files are not known, or communication failed.
+    /// Begins to read the checkpoint that was offered. Returns its name.
+    /// Collective.
     pub fn start_restart(&self) -> Result<String> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
@@ -76,11 +71,8 @@ impl Program {
         Ok(all.map(|(name, own)| (name.clone(), (self.site.on_prefix(&name), own))).collect())
     }
 
-    /// Tells where the program is to read the file that it has written as `name`: its path, or the
-    /// last part of it. Local.
-    ///
-    /// # Errors
-    /// The checkpoint has no such file, or has two, or it is on another node only.
+    /// Returns where the program is to read the file that it has written as `name`: its path, or
+    /// the last part of it. Local. Fails if there is none, or two, or another node has it.
     pub fn route_input(&self, name: &Path) -> Result<PathBuf> {
         let below = ns::name_below_prefix(&self.site.prefix, name).ok();
         let progress = self.progress();
@@ -103,11 +95,8 @@ impl Program {
         )))
     }
 
-    /// Ends a restart: the program has read the checkpoint, on this rank without an error or not.
-    /// Collective.
-    ///
-    /// # Errors
-    /// The same on all ranks: some rank could not read it, or communication failed.
+    /// Takes the word that this rank has read the checkpoint, or could not. Collective; fails
+    /// on all ranks if one could not read it.
     pub fn complete_restart(&self, valid: bool) -> Result<()> {
         let links = self.rank.links().ok_or_else(no_communication)?;
         self.site.host.inside(|| {
@@ -130,16 +119,14 @@ impl Program {
             if candidate.on_prefix {
                 self.prefix.note_fetch(note_success, candidate.id);
             }
-            if self.site.rank == 0 {
-                log::message(1, format_args!("the run goes on from {name}"));
-            }
+            self.rank.mention(format_args!("the run goes on from {name}"));
             Ok(())
         })
     }
 }
 
 impl RestartReading {
-    /// The one file whose last part is that of `name`; of several, the one of this rank.
+    /// Of several files with that last part, the one of this rank.
     fn by_last_part(&self, name: &Path) -> Result<&PathBuf> {
         let title = &self.candidate.name;
         let last = name.file_name();

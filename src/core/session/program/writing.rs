@@ -14,11 +14,7 @@ use crate::session::{node::State, program::Program};
 use crate::system::monotonic_ms;
 
 impl Program {
-    /// Begins a dataset of the program; without a name it gets one from its number. Collective,
-    /// with equal arguments.
-    ///
-    /// # Errors
-    /// The name cannot be one, or communication failed.
+    /// Names the dataset by its number if it has no `name`. Collective, with equal arguments.
     pub fn start_dataset(&self, name: Option<&str>, flags: Flags) -> Result<()> {
         let name = name.map(ns::dataset_name).transpose()?;
         self.site.host.inside(|| {
@@ -43,11 +39,8 @@ impl Program {
         })
     }
 
-    /// Tells where the program is to write the file `path` of the dataset that it has begun; its
-    /// directory is there. Local.
-    ///
-    /// # Errors
-    /// It cannot be a part of a dataset, or the place cannot be made.
+    /// Returns where the program is to write the file `path`; its directory is there. Local. Fails
+    /// if the file cannot be a part of a dataset.
     pub fn route_output(&self, path: &Path) -> Result<PathBuf> {
         self.site.host.inside(|| {
             let name = ns::name_below_prefix(&self.site.prefix, path)?;
@@ -107,12 +100,8 @@ impl Program {
         ns::make_parents(&layer.dir, name)
     }
 
-    /// Completes the dataset that the program has begun, and has written on this rank without an
-    /// error or not. `false`: there is none, since it is not valid on some rank, or could not be
-    /// sealed; a message has said why. The same on all ranks. Collective.
-    ///
-    /// # Errors
-    /// Communication failed before.
+    /// Takes the word that this rank has written the dataset, or could not. `false`: it is
+    /// not valid on some rank, or could not be sealed; a message has said why. Collective.
     pub fn complete_dataset(&self, valid: bool) -> Result<bool> {
         self.site.host.inside(|| {
             let writing = self.progress().writing.take();
@@ -165,7 +154,6 @@ impl Program {
     }
 }
 
-/// Whether a path fits into what the program has for it.
 fn fits(path: &Path) -> Result<()> {
     let length = path.as_os_str().len();
     if length < ns::FILENAME_MAX {

@@ -1,5 +1,4 @@
-//! What is logged (`SCR_LOG_ENABLE`), and where to. Rank 0 writes; what it does not know is not
-//! logged.
+//! What is logged (`SCR_LOG_ENABLE`), and where to. Rank 0 writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::MutexGuard;
@@ -21,7 +20,7 @@ use crate::transfer::Left;
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
 impl Rank {
-    /// Begins the log, unless the settings want none.
+    /// Unless the settings want none.
     pub(crate) fn begin_log(&self, hosts: &[String]) {
         let settings = &self.site.settings;
         self.events.begin.get_or_init(Instant::now);
@@ -58,7 +57,6 @@ impl Rank {
         self.event(|| Event::new("START").note(format!("{ranks} ranks, {nodes} nodes, {prefix}")));
     }
 
-    /// Tells whether this process writes the log.
     pub(crate) fn logs(&self) -> bool {
         self.events.log.get().is_some() && !self.is_child()
     }
@@ -76,7 +74,7 @@ impl Rank {
         }
     }
 
-    /// Takes an event of a dataset, to which `more` adds what else there is to say.
+    /// Lets `more` add what else there is to say.
     pub(crate) fn dataset_event(
         &self,
         what: &'static str,
@@ -87,18 +85,16 @@ impl Rank {
         self.event(|| more(Event::new(what).dataset(id, self.title(key))));
     }
 
-    /// Notes that a flush in the background has begun.
     pub(crate) fn flush_begun(&self, key: &DatasetKey, id: u64) {
         self.flushes_begun().insert(id, (key.clone(), Instant::now()));
         self.dataset_event("FLUSH_BEGIN", key, id, |event| event.note("in the background"));
     }
 
-    /// Logs that datasets have left the prefix for a newer one.
     pub(crate) fn log_left(&self, left: &Left) {
         deletions(left, OUTSIDE_WINDOW).for_each(|one| self.event(|| one));
     }
 
-    /// Logs that a dataset is on the prefix since a rank of another node has opened a file of it.
+    /// Logs that the prefix has a dataset since a rank of another node has opened a file of it.
     pub(crate) fn log_wanted(&self, id: u64) {
         self.event(|| {
             let record = self.site.filemap.get_id(id);
@@ -107,13 +103,12 @@ impl Rank {
         });
     }
 
-    /// Flushes in the background that are not over.
     pub(crate) fn flushes_begun(&self) -> MutexGuard<'_, BTreeMap<u64, (DatasetKey, Instant)>> {
         lock(&self.events.flushes)
     }
 
-    /// Logs what went straight to the prefix on all ranks, an event for each reason. The run record
-    /// has it in a place of its own.
+    /// Logs what went straight to the prefix on all ranks; the run record has a place of its own
+    /// for it.
     pub(crate) fn log_passed(&self, passed: &BTreeMap<String, RunPassed>) {
         let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
         for (reason, one) in passed {
@@ -122,7 +117,6 @@ impl Rank {
         }
     }
 
-    /// Logs how fast the nodes of the launch before were, if it was killed and could not.
     fn log_paces_before(&self) {
         let Some(log) = self.events.log.get() else { return };
         let before = RunRecord::read(&self.site.state_dir().join(RunRecord::NAME));
@@ -133,7 +127,7 @@ impl Rank {
         pace_events(&before).into_iter().for_each(|event| log.tell(Event { time, ..event }));
     }
 
-    /// Ends the log with the event `what`: all events are written, or the log is left behind.
+    /// Writes all events, or leaves the log behind.
     pub(crate) fn end_log(&self, what: &'static str) {
         let Some(log) = self.events.log.get().filter(|_| !self.is_child()) else { return };
         let paces = self.events.run.seen(pace_events).unwrap_or_default();

@@ -12,7 +12,6 @@ use crate::records;
 use crate::session::rank::{Rank, lock};
 
 impl Rank {
-    /// Returns the program's directory, symlinks resolved.
     pub fn prefix(&self) -> &Path {
         &self.site.prefix
     }
@@ -34,7 +33,6 @@ impl Rank {
         matched.filter(|matched| !self.silenced.has(matched))
     }
 
-    /// Returns the key as records have it.
     pub(crate) fn record_key(&self, key: &DatasetKey) -> records::DatasetKey {
         let series = self.series.series().get(key.series);
         records::DatasetKey {
@@ -44,14 +42,12 @@ impl Rank {
         }
     }
 
-    /// Returns the machine's key for one of a record; `None` for a series that the patterns no
-    /// longer have.
+    /// Returns `None` if the patterns do not have the series any more.
     pub(crate) fn machine_key(&self, key: &records::DatasetKey) -> Option<DatasetKey> {
         let series = self.series.series_index(&key.series)?;
         Some(DatasetKey::new(series, key.id.clone(), key.generation))
     }
 
-    /// Returns what people call the dataset of a record; `None` as [`Rank::machine_key`].
     pub(crate) fn title_of(&self, key: &records::DatasetKey) -> Option<String> {
         self.machine_key(key).map(|key| self.title(&key))
     }
@@ -60,30 +56,22 @@ impl Rank {
         lock(&self.links).clone()
     }
 
-    /// Finds name, series and id of a file of ours.
     pub(crate) fn file_ref(&self, name: &str) -> Option<FileRef> {
         self.match_name(name).map(|matched| file_ref(name, &matched))
     }
 
-    /// Finds `name` in each series that may have a file of that name: that of its pattern, or those
-    /// of calls.
+    /// Looks in each series that may have a file of that name: that of its pattern, or those of
+    /// calls.
     pub(crate) fn file_refs(&self, name: &str) -> Vec<FileRef> {
         if let Some(matched) = self.file_ref(name) {
             return vec![matched];
         }
         let all = self.series.series().iter().enumerate();
         let of_calls = all.filter(|(_, series)| series.is_explicit());
-        let named = |(series, _)| FileRef {
-            series,
-            id: None,
-            name: name.to_string(),
-            masked: String::new(),
-            temporary: false,
-        };
-        of_calls.map(named).collect()
+        of_calls.map(|(series, _)| unmatched_ref(series, name)).collect()
     }
 
-    /// Tells where the PFS is to have the file `name`, when no agreement comes: one that waits in a
+    /// Returns where the PFS is to have the file when no agreement comes: one that waits in a
     /// directory that another rank has renamed belongs where that is now.
     pub(crate) fn on_prefix_now(&self, name: &str) -> PathBuf {
         let path = self.site.on_prefix(name);
@@ -104,9 +92,12 @@ impl Rank {
         links.world.all_max(&mut word)?;
         Ok(Outcome::from_word(word[0]))
     }
+
+    pub(crate) fn title(&self, key: &DatasetKey) -> String {
+        self.record_key(key).title()
+    }
 }
 
-/// Puts a matched name into the machine's words.
 pub(crate) fn file_ref(name: &str, matched: &Match) -> FileRef {
     FileRef {
         series: matched.series,
@@ -115,4 +106,10 @@ pub(crate) fn file_ref(name: &str, matched: &Match) -> FileRef {
         masked: matched.masked.clone(),
         temporary: matched.temporary,
     }
+}
+
+/// Makes a file that no pattern matches, or not yet.
+pub(crate) fn unmatched_ref(series: usize, name: &str) -> FileRef {
+    let (name, masked) = (name.to_string(), String::new());
+    FileRef { series, id: None, name, masked, temporary: false }
 }

@@ -1,13 +1,4 @@
 //! What a rank knows of itself and says; nothing here waits, or needs the state.
-//!
-//! | file | job |
-//! |---|---|
-//! | `known.rs` | what it knows of itself and of names |
-//! | `stage.rs` | how far it has come |
-//! | `publish.rs` | one file to the prefix by itself, for a reason |
-//! | `events.rs` | the log of events |
-//! | `guard.rs` | locks |
-//! | `words.rs` | lines for the user, by one rank |
 
 mod events;
 mod guard;
@@ -17,13 +8,12 @@ mod stage;
 mod words;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 pub(crate) use guard::lock;
 pub(crate) use stage::Milestone;
-
-use stage::Milestones;
 
 use crate::account::calls::Calls;
 use crate::account::run_book::RunBook;
@@ -34,7 +24,6 @@ use crate::machine::DatasetKey;
 use crate::namespace::{Directories, SilencedFiles};
 use crate::patterns::SeriesSet;
 
-/// The log of rank 0, if there is one.
 #[derive(Default)]
 pub(crate) struct Events {
     log: OnceLock<EventLog>,
@@ -44,7 +33,6 @@ pub(crate) struct Events {
     pub run: RunBook,
 }
 
-/// A rank of this launch.
 pub struct Rank {
     pub(super) site: Arc<Site>,
     pub(super) series: SeriesSet,
@@ -59,7 +47,8 @@ pub struct Rank {
     pub(super) silenced: SilencedFiles,
     pub(super) directories: Directories,
     pub(super) calls: Calls,
-    pub(super) milestones: Milestones,
+    /// Which [`Milestone`]s have come about, as bits.
+    pub(super) milestones: AtomicU8,
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! One file of this rank to the prefix by itself: ahead of its dataset, or as part of none.
 //!
-//! Whatever a rank brings there file by file goes through here, so that it has a reason, which is
-//! counted and logged. What the machine and the view are to know of it, the caller tells them: that
-//! depends on where the file comes from (`State::now_on_prefix` if it stays in its dataset).
+//! Whatever a rank brings there file by file has a reason, which is counted and logged. The caller
+//! tells the machine and the view (`State::now_on_prefix` if the file stays in its dataset).
 
 use std::path::Path;
 
@@ -17,66 +16,68 @@ use crate::transfer::{is_published, publish_file, publish_file_if, publish_unsea
 pub(crate) type InTurn<'a> =
     &'a mut dyn FnMut(&Path, &mut dyn FnMut() -> Result<()>) -> Result<bool>;
 
-/// When the copy of a file gets its name on the prefix.
-pub(crate) enum PublishGate<'a> {
-    /// As soon as it is there.
-    Open,
-    /// The same; those who wait for it see it grow (`transfer::Awaited`).
-    Awaited,
-    /// When others of the node let it, if they do.
-    InTurn(InTurn<'a>),
-}
-
-/// A file that goes to the prefix.
-#[derive(Clone, Copy)]
-pub(crate) struct SingleFile<'a> {
-    /// Where it is.
-    pub source: &'a Path,
-    /// Its place below the prefix directory.
-    pub target: &'a Path,
-    /// Why it goes there.
-    pub reason: Reason,
-}
-
 impl Rank {
-    /// Brings a file to the prefix: staged beside its place, synced, renamed as `gate` says. Local.
-    /// Returns whether it has its name.
-    ///
-    /// # Errors
-    /// A file operation failed; what was at the target is untouched then.
-    pub(crate) fn publish(&self, one: SingleFile<'_>, gate: PublishGate<'_>) -> Result<bool> {
-        let (prefix, SingleFile { source, target, reason }) = (&self.site.prefix, one);
-        let bytes = source.metadata().map_or(0, |found| found.len());
-        let published = match gate {
-            PublishGate::Open => publish_file(prefix, source, target).map(|_| true)?,
-            PublishGate::Awaited => publish_unsealed(prefix, source, target).map(|_| true)?,
-            PublishGate::InTurn(publish_if) => publish_file_if(prefix, source, target, publish_if)?,
-        };
+    /// Brings a file to the prefix: staged beside its place, synced, renamed. After an error what
+    /// was at the target is untouched. Local.
+    pub(crate) fn publish(&self, source: &Path, target: &Path, reason: Reason) -> Result<()> {
+        let bytes = size_at(source);
+        publish_file(&self.site.prefix, source, target)?;
+        self.note_published(target, reason, bytes);
+        Ok(())
+    }
+
+    /// Lets those who wait for the file see it grow (`transfer::Awaited`).
+    pub(crate) fn publish_awaited(&self, source: &Path, target: &Path) -> Result<()> {
+        let bytes = size_at(source);
+        publish_unsealed(&self.site.prefix, source, target)?;
+        self.note_published(target, Reason::Wanted, bytes);
+        Ok(())
+    }
+
+    /// Gives the file its name when others of the node let it, if they do. Returns whether it has
+    /// it.
+    pub(crate) fn publish_in_turn(
+        &self,
+        source: &Path,
+        target: &Path,
+        reason: Reason,
+        in_turn: InTurn<'_>,
+    ) -> Result<bool> {
+        let bytes = size_at(source);
+        let published = publish_file_if(&self.site.prefix, source, target, in_turn)?;
         if published {
-            let name = self.name_of(target).unwrap_or_default();
-            self.tally.passed(reason, name, bytes);
-            self.event(|| {
-                let note = format!("{name}: {}", reason.text());
-                Event::new("PUBLISHED").size(1, bytes).note(note)
-            });
+            self.note_published(target, reason, bytes);
         }
         Ok(published)
     }
 
-    /// Brings the file that the program calls `name` from `source` to its place there and then.
-    /// Returns whether it is there; if not, that was told.
+    fn note_published(&self, target: &Path, reason: Reason, bytes: u64) {
+        let name = self.name_of(target).unwrap_or_default();
+        self.tally.passed(reason, name, bytes);
+        self.event(|| {
+            let note = format!("{name}: {}", reason.text());
+            Event::new("PUBLISHED").size(1, bytes).note(note)
+        });
+    }
+
+    /// Brings the file that the program calls `name` to its place. `false`: it is not there; that
+    /// was told.
     pub(crate) fn publish_or_tell(&self, name: &str, source: &Path, reason: Reason) -> bool {
         let target = self.on_prefix_now(name);
-        let done = self.publish(SingleFile { source, target: &target, reason }, PublishGate::Open);
+        let done = self.publish(source, &target, reason);
         if let Err(error) = &done {
             self.tell_unpublished(name, source, error);
         }
         done.is_ok()
     }
 
-    /// Tells whether the prefix has under `name` what is at `here`.
     pub(crate) fn has_the_same(&self, name: &str, here: &Path) -> bool {
         let target = self.site.on_prefix(name);
         describe(here, name).is_ok_and(|meta| is_published(&target, &meta))
     }
+}
+
+/// Returns 0 if there is no such file.
+pub(crate) fn size_at(path: &Path) -> u64 {
+    path.metadata().map_or(0, |found| found.len())
 }

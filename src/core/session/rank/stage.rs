@@ -1,6 +1,6 @@
 //! How far a rank has come: it uses the cache, ends, has ended, or is not the rank at all.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::session::rank::Rank;
 
@@ -18,11 +18,8 @@ pub(crate) enum Milestone {
     Ended = 16,
 }
 
-/// Which of them have come about, as bits.
-pub(super) type Milestones = AtomicU8;
-
 impl Rank {
-    /// Notes that this has come about. Returns whether it had before.
+    /// Returns whether it had come about before.
     pub(crate) fn reach(&self, milestone: Milestone) -> bool {
         self.milestones.fetch_or(milestone as u8, Ordering::Relaxed) & milestone as u8 != 0
     }

@@ -1,32 +1,47 @@
-//! What is said of the run, by one rank, and how a dataset is called there.
+//! What is said of the run.
 
 use std::fmt::Display;
 use std::path::Path;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::log::{self, Id, messages};
-use crate::machine::DatasetKey;
 use crate::session::rank::Rank;
 
 impl Rank {
-    /// Returns what a dataset is called in messages.
-    pub(crate) fn title(&self, key: &DatasetKey) -> String {
-        self.record_key(key).title()
-    }
-
-    /// Prints one line, by one rank.
+    /// Warns by rank 0.
     pub(crate) fn tell(&self, id: Id, text: impl Display) {
         if self.site.rank == 0 {
             log::warn(id, text);
         }
     }
 
-    /// Prints, once for this cause, what has failed on this rank.
-    pub(crate) fn complain(&self, id: Id, error: &impl Display) {
+    /// Warns by rank 0, once for this cause.
+    pub(crate) fn tell_once(&self, id: Id, text: impl Display) {
+        if self.site.rank == 0 {
+            log::warn_once(id, text);
+        }
+    }
+
+    /// Warns, once for this cause, of what has failed on this rank.
+    pub(crate) fn complain(&self, id: Id, error: impl Display) {
         log::warn_once(id, format_args!("rank {}: {error}", self.site.rank));
     }
 
-    /// Prints one line, by one rank, for those who want to know.
+    /// Complains, as [`Rank::complain`], if it has failed.
+    pub(crate) fn complain_if_failed(&self, id: Id, done: Result<()>) {
+        if let Err(error) = done {
+            self.complain(id, error);
+        }
+    }
+
+    /// Mentions a failure on this rank, for those who want to know.
+    pub(crate) fn mention_if_failed(&self, done: Result<()>) {
+        if let Err(error) = done {
+            log::message(1, format_args!("rank {}: {error}", self.site.rank));
+        }
+    }
+
+    /// Mentions something by rank 0, for those who want to know.
     pub(crate) fn mention(&self, text: impl Display) {
         if self.site.rank == 0 {
             log::message(1, text);

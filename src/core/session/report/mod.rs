@@ -1,11 +1,4 @@
 //! What a launch tells of itself.
-//!
-//! | file | job |
-//! |---|---|
-//! | `paces.rs` | how fast each node seals and flushes |
-//! | `passed.rs` | what went straight to the prefix, and why |
-//! | `phases.rs` | the program's phases in the log of events |
-//! | `unprotected.rs` | a launch whose patterns match nothing |
 
 mod paces;
 mod passed;
@@ -21,7 +14,6 @@ use crate::launch::site::Site;
 use crate::machine::DatasetKey;
 use crate::session::{node::Node, rank::Rank};
 
-/// What the program is doing.
 #[derive(Debug, Default)]
 pub(crate) struct Phases {
     /// Datasets that are being written, and since when.
@@ -29,8 +21,7 @@ pub(crate) struct Phases {
     pub(super) computes: Option<Instant>,
 }
 
-/// What a launch tells of itself.
-pub(crate) struct Report {
+pub(crate) struct Reporter {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,

@@ -4,30 +4,27 @@ use crate::account::paces::{Paces, split};
 use crate::comm::words;
 use crate::error::Result;
 use crate::launch::site::Links;
-use crate::session::report::Report;
+use crate::session::report::Reporter;
 
-impl Report {
+impl Reporter {
     fn paces(&self) -> Paces {
         let ([seal_bytes, seal], [flush_bytes, flush]) =
             (self.rank.tally.sealed.words(), self.site.transfer.flushed.words());
         [seal_bytes, seal, flush_bytes, flush]
     }
 
-    /// Adds what this rank has sealed and flushed to the bytes of its `report`.
     pub(crate) fn with_paces(&self, mut report: Vec<u8>) -> Vec<u8> {
         report.extend(self.paces().into_iter().flat_map(u64::to_be_bytes));
         report
     }
 
-    /// Takes off all ranks' reports what [`Report::with_paces`] has added.
     pub(crate) fn take_paces<'a>(&self, gathered: &'a [Vec<u8>]) -> Vec<&'a [u8]> {
         let (reports, paces): (Vec<_>, Vec<Paces>) = gathered.iter().map(|all| split(all)).unzip();
         self.rank.events.run.move_at(&paces);
         reports
     }
 
-    /// Gathers for the run record what all ranks have sealed and flushed, the last flush included.
-    /// Collective.
+    /// Includes the last flush. Collective.
     pub(crate) fn gather_paces(&self, links: &Links) -> Result<()> {
         self.rank.events.run.move_at(&words::all_gather(links.world.as_ref(), self.paces())?);
         Ok(())

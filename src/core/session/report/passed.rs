@@ -3,12 +3,11 @@
 use crate::account::passed::{encode, merge};
 use crate::error::Result;
 use crate::launch::site::Links;
-use crate::session::report::Report;
+use crate::session::report::Reporter;
 
-impl Report {
-    /// Gathers for the run record what all ranks have seen go straight to the prefix. Each node's
-    /// ranks tell its leader, and the leaders one another: a few hundred bytes for each node that
-    /// has any. Collective.
+impl Reporter {
+    /// Gathers from each node's ranks, and then from the leaders: a few hundred bytes for each
+    /// node that has any. Collective.
     pub(crate) fn gather_passed(&self, links: &Links) -> Result<()> {
         let of_node = merge(&links.node.all_gather(&encode(&self.rank.tally.passed_here()))?);
         let Some(leaders) = &links.leaders else { return Ok(()) };

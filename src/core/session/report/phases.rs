@@ -1,16 +1,14 @@
-//! The program's phases for the log of events: it writes a dataset, or it computes (the program
-//! flow, SCR_Start_checkpoint and SCR_Complete_checkpoint). As rank 0 sees them: a dataset begins
-//! with the first file of it that rank 0 opens for writing; what is between datasets is computing.
+//! The program's phases for the log of events, as rank 0 sees them: a dataset begins with the first
+//! file of it that is opened for writing; what is between datasets is computing.
 
 use std::time::Instant;
 
 use crate::account::tally::Count;
 use crate::events::Event;
 use crate::machine::DatasetKey;
-use crate::session::{rank::lock, report::Report};
+use crate::session::{rank::lock, report::Reporter};
 
-impl Report {
-    /// Notes that the program computes: the start is over, or nothing is being written any more.
+impl Reporter {
     pub(crate) fn compute_begun(&self) {
         if self.rank.logs() {
             lock(&self.phases).computes = Some(Instant::now());
@@ -18,7 +16,6 @@ impl Report {
         }
     }
 
-    /// Notes that the program computes no more: something is being written, or the program ends.
     pub(crate) fn compute_ended(&self) {
         let since = lock(&self.phases).computes.take();
         if let Some(since) = since {
@@ -27,7 +24,6 @@ impl Report {
         }
     }
 
-    /// Notes that the program begins to write a dataset.
     pub(crate) fn write_begun(&self, key: &DatasetKey) {
         let series = &self.rank.series.series()[key.series];
         // One without its id yet belongs to a dataset that begins by itself.
@@ -40,8 +36,7 @@ impl Report {
         self.rank.dataset_event(what, key, 0, |event| event);
     }
 
-    /// Notes that the dataset is sealed as `id`, and what it cost the program, from the first file
-    /// on.
+    /// Logs what the dataset cost the program, from the first file on.
     pub(crate) fn write_ended(&self, key: &DatasetKey, id: u64) {
         let begun = lock(&self.phases).writes.get(key).copied();
         if let Some(begun) = begun {
@@ -63,7 +58,7 @@ impl Report {
         }
     }
 
-    /// Notes that the start, which began at `begin`, is over: the program's own work begins.
+    /// Notes that the program's own work begins.
     pub(crate) fn started(&self, begin: Instant) {
         self.rank.tally.time(Count::StartNs, begin);
         self.rank.event(|| Event::new("STARTED").seconds(begin.elapsed().as_secs_f64()));

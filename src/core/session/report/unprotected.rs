@@ -1,8 +1,6 @@
 //! A launch that protects nothing is told of it: no file matched a pattern.
-//!
-//! Which names the program wrote is remembered while nothing has matched, a few kinds of them on
-//! each rank (`account/unmatched.rs`). At the end the ranks agree on whose came nearest to a
-//! pattern, and that rank's words go to rank 0, which tells.
+//! Each rank remembers a few kinds of names while nothing has matched (`account/unmatched.rs`). At
+//! the end the ranks agree on whose came nearest to a pattern, and rank 0 tells.
 
 use std::path::Path;
 
@@ -10,10 +8,9 @@ use crate::account::unmatched::SILENCE;
 use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
-use crate::session::report::Report;
+use crate::session::report::Reporter;
 
-impl Report {
-    /// Notes that the program writes `name`, or gives a file that name: no pattern matches it.
+impl Reporter {
     pub(crate) fn note_unmatched(&self, name: &str) {
         // One that is left alone since it is never quiet does match.
         match self.unmatched.is_watching() && self.rank.series.match_path(name).is_some() {
@@ -22,8 +19,7 @@ impl Report {
         }
     }
 
-    /// Tells, once, that the program writes a file whose `path` would match, but is no text: such
-    /// files stay on the PFS.
+    /// Tells of a name that is no text: such files stay on the PFS.
     pub(crate) fn tell_unnameable(&self, path: &Path) {
         let Ok(name) = path.strip_prefix(&self.site.prefix) else { return };
         let matched = self.rank.series.match_path(&name.to_string_lossy());
@@ -41,7 +37,6 @@ impl Report {
         );
     }
 
-    /// Notes that the directory `from` becomes `to`, and what is in it gets new names.
     pub(crate) fn note_names_moved(&self, from: &str, to: &str) {
         let names = self.unmatched.names();
         for rest in names.iter().filter_map(|name| name.strip_prefix(from)?.strip_prefix('/')) {
@@ -49,7 +44,7 @@ impl Report {
         }
     }
 
-    /// Tells, on rank 0, if no file that the program wrote matched a pattern. Collective.
+    /// Tells by one rank. Collective.
     pub(crate) fn tell_unprotected(&self, links: &Links) -> Result<()> {
         let names = self.unmatched.names();
         let own = match self.unmatched.is_matched() {

@@ -12,15 +12,11 @@ use crate::log::{self, messages};
 use crate::params::keys;
 use crate::restart::index::Index;
 use crate::session::restart::Restorer;
-use crate::transfer::{flush_sync, kept_by_newer};
+use crate::transfer::{about, flush_sync, kept_by_newer};
 
 impl Restorer {
     /// Obeys `SCR_FLUSH_ON_RESTART`, `SCR_GLOBAL_RESTART`, `SCR_DISTRIBUTE=0`: what the prefix does
-    /// not have is written there; then the cache is dropped if that is wanted, so that the program
-    /// reads the prefix. Collective.
-    ///
-    /// # Errors
-    /// Communication failed, or the cache could not be dropped.
+    /// not have is written there; then the cache may be dropped. Collective.
     pub(crate) fn arrange(
         &self,
         links: &Links,
@@ -87,8 +83,8 @@ impl Restorer {
         }
     }
 
-    /// What the cache holds and the prefix does not have, oldest first. Without ids only the newest
-    /// of a series and those that were due: the others have its names.
+    /// Oldest first. Without ids only the newest of a series and those that were due: the others
+    /// have its names.
     fn worth_flushing(
         &self,
         links: &Links,
@@ -134,5 +130,29 @@ impl Restorer {
         self.rank.end_log("EXIT");
         links.world.barrier()?;
         self.site.host.end_process(1)
+    }
+
+    /// Returns the number of each offered dataset in its series, whether it is output, and whether
+    /// the prefix has the last word on files of it. Collective.
+    pub(crate) fn numbers(
+        &self,
+        links: &Links,
+        report: &RebuildReport,
+    ) -> Result<Vec<(u64, bool, bool)>> {
+        let own = |offered: &Offered| {
+            let record = self.site.filemap.get_id(offered.id);
+            let tag = |name: &str| {
+                let tags = record.as_ref().map(|record| &record.tags);
+                tags.and_then(|tags| tags.get(name)?.parse::<i64>().ok()).unwrap_or(0)
+            };
+            let left = i64::from(!(offered.left.is_empty() && offered.gone.is_empty()));
+            [tag(about::TAG_CHECKPOINT), tag(about::TAG_OUTPUT), left]
+        };
+        let mut words: Vec<i64> = report.offered.iter().flat_map(own).collect();
+        if !words.is_empty() {
+            links.world.all_max(&mut words)?;
+        }
+        let told = |words: &[i64]| (words[0].max(0) as u64, words[1] > 0, words[2] > 0);
+        Ok(words.chunks(3).map(told).collect())
     }
 }

@@ -1,5 +1,4 @@
-//! The plan of a restart, done: datasets are looked at, fetched and put back as it says, until all
-//! is settled; then what the program is not to see is hidden, and told.
+//! The plan of a restart, carried out; then what the program is not to see is hidden, and told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -12,7 +11,9 @@ use crate::machine::Rejected;
 use crate::params::keys;
 use crate::restart::index::{Index, IndexedDataset};
 use crate::restart::plan::{Cached, Restart, Wishes};
-use crate::restart::verdict::{Current, Fate, HiddenBecause, LookResult, LookedFor, StartPlan};
+use crate::restart::verdict::{
+    Current, Fate, FilesFound, HiddenBecause, LookResult, LookedFor, StartPlan,
+};
 use crate::session::{
     prefix::{abandoned::InPlace, hiding::Hidden},
     restart::Restorer,
@@ -21,11 +22,10 @@ use crate::transfer::{
     Check, Verified, names_on_prefix, note_return, note_success, verify_on_prefix,
 };
 
-/// NamesById of files on the prefix, by the dataset that was looked at.
+/// Files on the prefix, by the dataset that was looked at.
 type NamesById = BTreeMap<u64, Vec<String>>;
 
 impl Restorer {
-    /// Collects what is known at a start, but for what the user asks for.
     pub(crate) fn restart_from(&self, index: Index, report: &RebuildReport) -> Restart {
         let settings = &self.site.settings;
         let wishes = Wishes {
@@ -38,7 +38,6 @@ impl Restorer {
         Restart::new(index, self.rank.series.series().len(), wishes, stranded)
     }
 
-    /// Returns what the cache offers, as far as a plan has to know it.
     pub(crate) fn known_in_cache(&self, report: &RebuildReport) -> Vec<Cached> {
         let known = report.offered.iter().map(|one| Cached {
             id: one.id,
@@ -50,10 +49,7 @@ impl Restorer {
         known.collect()
     }
 
-    /// Does what the plan says, and takes out of `report` what is not to be offered. Collective.
-    ///
-    /// # Errors
-    /// Communication failed, or the cache cannot be changed.
+    /// Takes out of `report` what is not to be offered. Collective.
     pub(crate) fn do_plan(
         &self,
         links: &Links,
@@ -115,7 +111,7 @@ impl Restorer {
         Ok(hidden)
     }
 
-    /// A candidate has its turn: it is looked at, and may be in the cache then.
+    /// The dataset may be in the cache then.
     fn try_one(
         &self,
         links: &Links,
@@ -130,7 +126,11 @@ impl Restorer {
         };
         let (begin, depth) = (Instant::now(), LookedFor::Candidate { restarts });
         let Some(one) = listed(restart, id) else {
-            restart.learn(id, depth, LookResult { gone: true, ..LookResult::default() });
+            restart.learn(
+                id,
+                depth,
+                LookResult { files: FilesFound::Gone, ..LookResult::default() },
+            );
             return Ok(Verified::default());
         };
         let found = self.prefix.look_at(links, &one, restarts, is_fetch, report)?;
@@ -149,7 +149,6 @@ impl Restorer {
         Ok(found)
     }
 
-    /// Cached datasets that the program is not to see leave what is offered.
     fn withdraw_offers(
         &self,
         plan: &StartPlan,
@@ -186,8 +185,7 @@ impl Restorer {
         }
     }
 
-    /// Of what lies on the prefix, what is hidden; and what is not, though hidden ones have it,
-    /// too.
+    /// Of what lies on the prefix, what is hidden; and what is not, though hidden ones have it.
     fn settle(
         &self,
         links: &Links,
@@ -248,7 +246,6 @@ impl Restorer {
         Ok(())
     }
 
-    /// What is newer than the current one and was not needed, by the name of the current one.
     fn tell_after_current(
         &self,
         restart: &Restart,
@@ -281,14 +278,12 @@ fn listed(restart: &Restart, id: u64) -> Option<IndexedDataset> {
     restart.index.listed.iter().find(|one| one.id == id).cloned()
 }
 
-/// What the plan is to know of a look.
 fn look_of(found: &Verified, id: u64, depth: LookedFor, report: &RebuildReport) -> LookResult {
     let shares = report.offered.iter().filter(|cached| {
         depth == LookedFor::ToStay && found.names.iter().any(|name| cached.has(name))
     });
     LookResult {
-        fault: found.fault.is_some(),
-        gone: found.gone,
+        files: FilesFound::of(found.fault.is_some(), found.gone),
         anew: found.anew,
         has_names: !found.names.is_empty(),
         fetched: report.offered.iter().any(|one| one.id == id && one.fetched),

@@ -10,8 +10,8 @@ use crate::session::restart::Restorer;
 use crate::transfer::bring_back;
 
 impl Restorer {
-    /// Gives the files of `one`, which are kept, their names again. With `damaged` the newer one,
-    /// which has the names, has been found so. `false`: it stays as it is. Collective.
+    /// Gives files that were kept their names again; `damaged`: the newer one has been found so.
+    /// `false`: all stays as it is. Collective.
     pub(crate) fn bring_back(
         &self,
         links: &Links,

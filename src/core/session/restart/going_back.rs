@@ -1,7 +1,6 @@
-//! A run goes back to an older checkpoint (SCR_CURRENT): newer ones are hidden from the program,
-//! and stay so at later starts, until the user chooses one of them or newer ones of the new course
-//! have taken their place. Of those on the prefix the index knows which is current; of those that
-//! only the cache has it knows the turn that the run took, as ids are never used again.
+//! A run goes back to an older checkpoint (SCR_CURRENT): newer ones are hidden, and stay so at
+//! later starts, until the user chooses one of them or newer ones of the new course have taken
+//! their place. The index knows which is current, and from which id to which the run has turned.
 
 use std::collections::BTreeSet;
 
@@ -20,18 +19,13 @@ use crate::session::{prefix::hiding::Hidden, rank::lock, restart::Restorer};
 use crate::transfer::{forget_datasets, note_turn};
 
 impl Restorer {
-    /// Tells whether an earlier start has left the dataset for an older one, and the user does not
-    /// choose anew.
+    /// Tells whether an earlier start has left the dataset, and the user does not choose anew.
     pub(crate) fn is_left(&self, index: &Index, id: u64) -> bool {
         let chooses = self.site.settings.get_optional(keys::CURRENT).is_some();
         !chooses && index.turn.is_some_and(|turn| turn.leaves(id))
     }
 
-    /// Goes back to an older one if the user says so (SCR_CURRENT): what was kept of it has its
-    /// names again. Collective.
-    ///
-    /// # Errors
-    /// Communication failed, or the index cannot be changed.
+    /// Gives files that were kept of the chosen one their names again. Collective.
     pub(crate) fn choose(
         &self,
         links: &Links,
@@ -67,8 +61,7 @@ impl Restorer {
         Ok(())
     }
 
-    /// Notes that the run goes back to `limit`, if anything is newer; if it is one that was left
-    /// before, nothing is any more.
+    /// If the run goes back to one that was left before, nothing is left any more.
     fn turn_back(&self, index: &mut Index, report: &RebuildReport, limit: u64) {
         let listed = index.listed.iter().map(|one| one.id);
         let newest = listed.max().max(index.turn.map(|turn| turn.from)).unwrap_or(0);
@@ -88,8 +81,7 @@ impl Restorer {
         }
     }
 
-    /// Withholds what the cache has a part of, and is of a course that the run has left at an
-    /// earlier start: it goes once a newer one is confirmed.
+    /// Withholds what is of a course that the run has left; it goes once a newer one is confirmed.
     pub(crate) fn withhold_left(
         &self,
         restart: &mut Restart,
@@ -108,8 +100,8 @@ impl Restorer {
         }
     }
 
-    /// Withholds what the cache has and the program has refused in an earlier run, unless the user
-    /// chooses it now: it goes once a newer one is confirmed.
+    /// Withholds what the program has refused before and the user does not choose; it goes once a
+    /// newer one is confirmed.
     pub(crate) fn withhold_refused(
         &self,
         restart: &mut Restart,
@@ -156,8 +148,8 @@ impl Restorer {
         Ok(())
     }
 
-    /// The id of the dataset that the user means: by its name (`<series>.<id>`), its directory in
-    /// the index (`scr.dataset.<number>`), or the captured id alone.
+    /// By its name (`<series>.<id>`), its directory in the index (`scr.dataset.<number>`), or the
+    /// captured id alone.
     fn find_current(&self, wanted: &str, index: &Index, report: &RebuildReport) -> Option<u64> {
         let means = |id: u64, key: &DatasetKey| {
             wanted == key.name()

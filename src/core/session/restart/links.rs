@@ -1,6 +1,5 @@
-//! Symbolic links that lead to the newest checkpoint. They are real, on the prefix, from the moment
-//! at which the program makes them; so after a loss of caches one may lead to a checkpoint that is
-//! gone (docs/internals/restart.md: a pointer never points past a roll-back).
+//! Symbolic links that lead to the newest checkpoint. After a loss of caches one may lead to a
+//! checkpoint that is gone (docs/internals/restart.md: a pointer never points past a roll-back).
 
 use std::collections::BTreeSet;
 use std::fs::{read_dir, read_link, rename};
@@ -19,9 +18,8 @@ use crate::session::{
 use crate::transfer::staged_name;
 
 impl Restorer {
-    /// Links that a pattern names, and that lead to a checkpoint of the series which cannot be
-    /// seen, lead to the one that the program begins with; all do if the user has `chosen` that.
-    /// For rank 0, once everything is in view.
+    /// Links that a pattern names and that lead to a checkpoint which cannot be seen, or all if the
+    /// user has `chosen`, lead to the one that the program begins with. For rank 0, at the end.
     pub(crate) fn repoint_links(
         &self,
         report: &RebuildReport,
@@ -37,7 +35,7 @@ impl Restorer {
         }
     }
 
-    /// Names of links in a directory of the prefix that a pattern without an id names.
+    /// Of links that a pattern without an id names.
     fn links_in(&self, dir: &str) -> Vec<String> {
         let Ok(entries) = read_dir(self.site.on_prefix(dir)) else { return Vec::new() };
         let links = entries.flatten().filter(|one| one.file_type().is_ok_and(|it| it.is_symlink()));

@@ -1,17 +1,4 @@
 //! What an earlier launch left, and how the program goes on with it, as `restart/` has planned.
-//!
-//! | file | job |
-//! |---|---|
-//! | `carry_out.rs` | the plan, done |
-//! | `restore.rs` | what the cache holds comes into view |
-//! | `arrival.rs` | what the settings ask of a start: publish, drop, end |
-//! | `telling.rs` | what a restart tells |
-//! | `generations.rs` | the way back to an older one without an id |
-//! | `going_back.rs` | the user has a run go back to an older one |
-//! | `pointers.rs` | a file that names a checkpoint was edited on the prefix |
-//! | `removed.rs` | somebody has removed checkpoints from the prefix |
-//! | `stranded.rs` | those that the nodes have no room to move |
-//! | `links.rs` | symbolic links to a checkpoint that a lost run had made the newest |
 
 pub(super) mod arrival;
 mod carry_out;
@@ -32,7 +19,6 @@ use crate::session::{
     prefix::Inspector, rank::Rank,
 };
 
-/// Takes over what an earlier launch has left.
 pub(crate) struct Restorer {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,

@@ -1,7 +1,6 @@
 //! A file without the id beside others (a pointer) that somebody has edited on the prefix since the
-//! run ended, so that it names another checkpoint: he chooses where to begin, and the cache's own
-//! one gives way. One that names a checkpoint that is not there is what the run left when it died,
-//! and would lead past the roll-back.
+//! run ended: he chooses where to begin. One that names a checkpoint that is not there is what the
+//! run left when it died, and would lead past the roll-back.
 
 use crate::cache::{Offered, RebuildReport};
 use crate::files::join_relative;
@@ -11,12 +10,10 @@ use crate::restart::index::Index;
 use crate::restart::pointer::names_id;
 use crate::session::restart::Restorer;
 
-/// Bytes of a file that may name a checkpoint.
 const POINTER_BYTES_MAX: u64 = 64 << 10;
 
 impl Restorer {
-    /// Notes that the prefix has the last word on this rank's pointers that were edited there, in
-    /// the newest checkpoint that has them. Local.
+    /// Gives the prefix the last word on edited pointers, in the newest checkpoint that has them.
     pub(crate) fn heed_pointers(&self, report: &mut RebuildReport, known: &Index) {
         let mut left = Vec::new();
         for (at, one) in report.offered.iter().enumerate() {
@@ -46,7 +43,7 @@ impl Restorer {
         }
     }
 
-    /// Whether the prefix has a newer one, which names one of these checkpoints.
+    /// The prefix has a newer one, which names one of these checkpoints.
     fn is_edited(&self, file: &FileMeta, ids: &[&str]) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         let Ok(path) = join_relative(&self.site.prefix, &file.name) else { return false };

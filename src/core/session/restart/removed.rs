@@ -1,5 +1,4 @@
-//! Cached checkpoints that are newer than what somebody has removed from the prefix
-//! (`restart/removal.rs`): they are not offered, and one line says so.
+//! Cached checkpoints that are newer than what somebody has removed from the prefix.
 
 use crate::cache::RebuildReport;
 use crate::log::{self, messages};
@@ -12,9 +11,7 @@ use crate::session::restart::Restorer;
 use crate::transfer::note_removal;
 
 impl Restorer {
-    /// Takes them out of what is offered, unless the user says where to begin (SCR_CURRENT,
-    /// SCR_CACHE_ADOPT). The
-    /// same on all ranks. Local.
+    /// Unless the user says where to begin (SCR_CURRENT, SCR_CACHE_ADOPT). The same on all ranks.
     pub(crate) fn withhold_removed(
         &self,
         report: &mut RebuildReport,
@@ -52,7 +49,7 @@ impl Restorer {
         rejected
     }
 
-    /// Forgets that somebody has removed older ones than `chosen`, from which he begins after all.
+    /// Forgets the removal, as the user begins with `chosen` after all.
     pub(crate) fn forget_removal(&self, index: &mut Index, chosen: u64) {
         let left: Vec<usize> = index
             .removed

@@ -16,10 +16,10 @@ use crate::restart::index::{Index, IndexedDataset};
 use crate::restart::thrown::{LastWords, still_there};
 use crate::session::{rank::lock, restart::Restorer};
 use crate::system::monotonic_ms;
-use crate::transfer::{JournalReport, about};
+use crate::transfer::JournalReport;
 
 impl Restorer {
-    /// Brings what the cache holds into view, and says so. Collective.
+    /// Brings the datasets into view. Collective.
     pub(crate) fn offer(
         &self,
         report: &mut RebuildReport,
@@ -86,8 +86,7 @@ impl Restorer {
         Ok(())
     }
 
-    /// Checkpoints that this launch cannot have. Those that only the cache had may be had again,
-    /// and so may those of another prefix.
+    /// Those that only the cache had may be had again, and so may those of another prefix.
     fn withhold(&self, report: &RebuildReport, known: &Index, rejected: &mut Vec<Rejected>) {
         for withheld in report.withheld.iter().filter(|one| !one.deleted) {
             let Some(key) = self.rank.machine_key(&withheld.key) else { continue };
@@ -116,8 +115,8 @@ impl Restorer {
         state.view.show(key, &offered.catalog);
     }
 
-    /// What the program has changed by itself since it was sealed it sees as the PFS has it, on all
-    /// ranks, unless a later dataset has it. All know all layers before.
+    /// What the program has changed since the seal is seen as the PFS has it, unless a later
+    /// dataset has it. All ranks know all layers before.
     fn show_left(&self, resumed: &Resumed) {
         let mut state = self.node.state();
         for (offer, own) in resumed.decision.offered.iter().zip(&resumed.own) {
@@ -132,7 +131,6 @@ impl Restorer {
         }
     }
 
-    /// Deletes what is on the prefix and was gone when an offered dataset was sealed, or later.
     /// See [`still_there`]. Collective.
     fn take_away(
         &self,
@@ -160,15 +158,16 @@ impl Restorer {
         Ok(())
     }
 
-    /// Directories are real: those of the cached files may have gone with an abandoned clean-up.
+    /// Those of cached files may have gone with an abandoned clean-up.
     fn remake_directories(&self, report: &RebuildReport) {
         for offered in &report.offered {
             for file in &offered.files {
                 let dir = self.site.prefix.join(ns::parent(&file.name));
                 let failed = |error| Error::io("cannot create the directory", &dir, error);
-                if let Err(error) = again(|| std::fs::create_dir_all(&dir).map_err(failed)) {
-                    self.rank.complain(messages::DIRECTORY_NOT_MADE, &error);
-                }
+                self.rank.complain_if_failed(
+                    messages::DIRECTORY_NOT_MADE,
+                    again(|| std::fs::create_dir_all(&dir).map_err(failed)),
+                );
             }
         }
     }
@@ -184,8 +183,8 @@ impl Restorer {
         Ok(())
     }
 
-    /// The newest dataset that the prefix does not have is written there in the background, so that
-    /// ranks on other nodes can open its files. Collective.
+    /// Ranks on other nodes can open files of the newest dataset when the prefix has it.
+    /// Collective.
     fn flush_newest(&self, links: &Links, report: &RebuildReport, flushed: &[u64]) -> Result<()> {
         let Some(newest) = report.offered.last() else { return Ok(()) };
         let Some(key) = self.rank.machine_key(&newest.key) else { return Ok(()) };
@@ -205,30 +204,6 @@ impl Restorer {
             }
             Ok(()) => Ok(()),
         }
-    }
-
-    /// Finds the number of each offered dataset in its series, whether it is output, and whether
-    /// the prefix has the last word on files of it, as any rank's record has it.
-    pub(crate) fn numbers(
-        &self,
-        links: &Links,
-        report: &RebuildReport,
-    ) -> Result<Vec<(u64, bool, bool)>> {
-        let own = |offered: &Offered| {
-            let record = self.site.filemap.get_id(offered.id);
-            let tag = |name: &str| {
-                let tags = record.as_ref().map(|record| &record.tags);
-                tags.and_then(|tags| tags.get(name)?.parse::<i64>().ok()).unwrap_or(0)
-            };
-            let left = i64::from(!(offered.left.is_empty() && offered.gone.is_empty()));
-            [tag(about::TAG_CHECKPOINT), tag(about::TAG_OUTPUT), left]
-        };
-        let mut words: Vec<i64> = report.offered.iter().flat_map(own).collect();
-        if !words.is_empty() {
-            links.world.all_max(&mut words)?;
-        }
-        let told = |words: &[i64]| (words[0].max(0) as u64, words[1] > 0, words[2] > 0);
-        Ok(words.chunks(3).map(told).collect())
     }
 
     fn own_part(
@@ -252,7 +227,6 @@ impl Restorer {
     }
 }
 
-/// A dataset of the cache with its number in its series, and whether it is output.
 fn offer_of(key: DatasetKey, offered: &Offered, number: u64, output: bool, flushed: bool) -> Offer {
     Offer {
         key,

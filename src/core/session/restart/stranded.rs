@@ -1,5 +1,5 @@
-//! What is whole in the cache, but cannot come to where its ranks run now: it goes to the prefix
-//! from where it is, and from there to its ranks. No copy goes before another one is there.
+//! What is whole in the cache, but cannot come to where its ranks run now, goes to the prefix, and
+//! from there to its ranks. No copy goes before another one is there.
 
 use crate::cache::agree::agree;
 use crate::cache::evict::discard;
@@ -7,7 +7,7 @@ use crate::cache::{RebuildReport, Withheld};
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::launch::site::Links;
-use crate::log::{self, messages};
+use crate::log::messages;
 use crate::records::DatasetRecord;
 use crate::restart::index::Index;
 use crate::restart::plan::Restart;
@@ -16,11 +16,7 @@ use crate::session::restart::Restorer;
 use crate::transfer::{Left, flush_shares, kept_by_newer};
 
 impl Restorer {
-    /// Publishes what the plan says, from the nodes that have it; its copies in the cache go, and
-    /// the nodes have room again. Collective.
-    ///
-    /// # Errors
-    /// Communication failed, or the cache cannot be changed.
+    /// Removes the copies in the cache then: the nodes have room again. Collective.
     pub(crate) fn publish_stranded(
         &self,
         links: &Links,
@@ -67,18 +63,16 @@ impl Restorer {
         let title = key.map_or_else(|| one.key.series.clone(), |key| self.rank.title(&key));
         let note = "the nodes have no room to move it";
         self.rank.event(|| Event::new("PUBLISHED").dataset(one.id, one.key.title()).note(note));
-        if self.site.rank == 0 {
-            log::warn(
-                messages::NO_ROOM_TO_MOVE,
-                format_args!(
-                    "{title} (dataset {}) is written to {} before the program runs, which costs \
+        self.rank.tell(
+            messages::NO_ROOM_TO_MOVE,
+            format_args!(
+                "{title} (dataset {}) is written to {} before the program runs, which costs \
                      time: {}",
-                    one.id,
-                    self.site.prefix.display(),
-                    stranded.why
-                ),
-            );
-        }
+                one.id,
+                self.site.prefix.display(),
+                stranded.why
+            ),
+        );
         Ok(left)
     }
 }

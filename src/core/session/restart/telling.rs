@@ -13,7 +13,6 @@ use crate::session::{prefix::hiding::Hidden, restart::Restorer};
 use crate::transfer::JournalReport;
 
 impl Restorer {
-    /// Tells what the cache has given and what it has not. On rank 0.
     pub(crate) fn tell_offers(
         &self,
         report: &RebuildReport,
@@ -38,8 +37,7 @@ impl Restorer {
         self.log_offered(report, known);
     }
 
-    /// What the cache cannot give and the prefix has not, and in the last of these lines where the
-    /// run goes on if that is from the prefix.
+    /// The last line says where the run goes on if that is from the prefix.
     fn tell_lost(&self, report: &RebuildReport, known: &Index, hidden: &Hidden) {
         // What the program has deleted of one that a newer one has followed is nobody's loss.
         let (lost, past): (Vec<_>, Vec<_>) = known
@@ -57,7 +55,6 @@ impl Restorer {
         lines.iter().for_each(|line| log::warn(messages::LOST, line));
     }
 
-    /// What the cache has of a prefix that is gone.
     fn tell_strange(&self, report: &RebuildReport) {
         let Some((newest, key)) = report.strange.last() else { return };
         let title = self.rank.title_of(key).unwrap_or_else(|| key.series.clone());
@@ -73,7 +70,6 @@ impl Restorer {
         );
     }
 
-    /// A line for each reason.
     fn describe_lost(&self, lost: &[&Withheld]) -> Vec<String> {
         let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
         for one in lost {
@@ -97,7 +93,6 @@ impl Restorer {
         format!("{title} (dataset {})", withheld.id)
     }
 
-    /// What was protected across groups that the settings do not have any more.
     fn tell_former_groups(&self, report: &RebuildReport) {
         let records = report.offered.iter().filter_map(|one| self.site.filemap.get_id(one.id));
         let former = |record: DatasetRecord| self.site.descriptors.former_group(&record.descriptor);
@@ -137,7 +132,6 @@ impl Restorer {
         log::warn(messages::RESTARTED, format_args!("{text}; {:.2} s", elapsed.as_secs_f64()));
     }
 
-    /// Logs what became of flushes that an earlier launch had under way.
     pub(crate) fn log_journal(&self, report: &JournalReport, known: &Index) {
         let all = [
             (&report.completed, "FLUSH_END", "an earlier launch had it under way"),
@@ -154,7 +148,6 @@ impl Restorer {
         self.rank.log_left(&report.left);
     }
 
-    /// Logs what the start has found in the cache.
     pub(crate) fn log_offered(&self, report: &RebuildReport, known: &Index) {
         for one in &report.offered {
             if !one.rebuilt.is_empty() {

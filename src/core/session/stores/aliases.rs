@@ -8,13 +8,11 @@ use crate::log::{self, messages};
 use crate::session::stores::Stores;
 
 impl Stores {
-    /// Returns the aliases of the launch, see [`Alias`].
     pub fn aliases(&self) -> &[Alias] {
         &self.site.aliases
     }
 
-    /// Warns if what is opened for writing at `path` does not lie there, because of a symbolic
-    /// link.
+    /// Warns that what is opened for writing does not lie there, because of a symbolic link.
     pub(crate) fn misled(&self, path: &Path) {
         let Some(name) = self.rank.name_of(path) else { return };
         if self.rank.match_name(name).is_none() {
@@ -52,8 +50,8 @@ impl Stores {
         ));
     }
 
-    /// Heeds that these names are about to go or to stand for something else: if one is an alias,
-    /// the cache and the program would not mean the same directory any more.
+    /// Heeds that names are about to stand for something else: if one is an alias, the cache and
+    /// the program would not mean the same directory any more.
     pub(crate) fn heed_link(&self, paths: &[&Path]) {
         let mut names = paths.iter().filter_map(|path| self.rank.name_of(path));
         if let Some(name) = names.find(|name| self.is_alias(name)) {

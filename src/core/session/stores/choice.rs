@@ -8,14 +8,12 @@ use crate::namespace as ns;
 use crate::session::{node::State, stores::Stores};
 
 impl Stores {
-    /// Returns the descriptor of the dataset with this number.
     pub(crate) fn descriptor(&self, series: usize, number: u64) -> &RedundancyDesc {
         let output = self.rank.series.series().get(series).is_some_and(|one| one.output);
         self.site.descriptor(output, number)
     }
 
-    /// Returns the name of the store for the files of `key`: where its first file on this rank
-    /// went, else by its number.
+    /// Returns where the first file on this rank went, else the store by the number.
     pub(crate) fn store_for(&self, state: &State, key: &DatasetKey) -> String {
         let begun = state.own.holdings.get(key).filter(|holding| !holding.store.is_empty());
         begun.map_or_else(
@@ -24,12 +22,11 @@ impl Stores {
         )
     }
 
-    /// Returns the name of the store of the dataset with this number.
     pub(crate) fn store_of_number(&self, series: usize, number: u64) -> String {
         self.descriptor(series, number).base.display().to_string()
     }
 
-    /// Tells what this rank may still put into a store whose capacity the user has given, bytes.
+    /// Counts bytes of a store whose capacity the user has given.
     pub(crate) fn capacity_left(&self, state: &State, store: &Store) -> u64 {
         let Some(capacity) = self.capacity_of(store) else { return u64::MAX };
         let holdings = state.own.holdings.iter().filter(|(_, holding)| holding.store == store.name);
@@ -38,22 +35,21 @@ impl Stores {
         capacity.saturating_sub(used.sum())
     }
 
-    /// Returns this rank's share of what the user says that a store has, bytes.
+    /// Returns this rank's share of what the user says that a store has.
     pub(crate) fn capacity_of(&self, store: &Store) -> Option<u64> {
         let mut described = self.site.descriptors.stores.iter();
         let described = described.find(|one| one.base.as_os_str() == store.name.as_str());
         Some(described?.capacity_bytes? / self.sharers(store))
     }
 
-    /// Counts the ranks that share a store, as many for each live launch of the job; at least 1.
+    /// Counts as many ranks for each live launch of the job; at least 1.
     pub(crate) fn sharers(&self, store: &Store) -> u64 {
         let index = self.site.layout.store_index(&store.name);
         let ranks = self.site.store_sharers.get(index).copied().unwrap_or(self.site.ranks_on_node);
         ranks.max(1).saturating_mul(self.launches.alive(&self.site.layout.control_dir))
     }
 
-    /// Notes what the first byte that is written changes; what takes a promise back is durable when
-    /// this returns.
+    /// Makes durable what takes a promise back.
     pub(crate) fn record_begin(
         &self,
         state: &mut State,

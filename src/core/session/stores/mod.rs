@@ -1,13 +1,4 @@
 //! Where a dataset lies on a node, and what happens where it finds no room.
-//!
-//! | file | job |
-//! |---|---|
-//! | `choice.rs` | which store a dataset goes to |
-//! | `room.rs` | room for a file before it is routed there |
-//! | `pages.rs` | what evicted files leave for the program to write over |
-//! | `setback.rs` | a store that cannot take a file |
-//! | `space.rs` | a store that is full or fails in mid-write |
-//! | `aliases.rs` | what is written through symbolic links |
 
 mod aliases;
 pub(super) mod choice;
@@ -22,35 +13,31 @@ use std::sync::{Arc, Mutex};
 use crate::cache::{Launches, Setbacks};
 use crate::launch::site::Site;
 use crate::machine::DatasetKey;
-use crate::session::{node::Node, rank::Rank, report::Report};
+use crate::session::{node::Node, rank::Rank, report::Reporter};
 use crate::system::Memory;
 
-/// What a rank knows of files that may be written over.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
     /// Files that were written from start to end the last time: series and masked name.
     pub(super) in_order: BTreeSet<(usize, String)>,
-    /// Evictions at which nobody had taken what was kept.
+    /// Evictions in a row at which nobody had taken what was kept.
     pub(super) unused: u32,
     /// Bytes that were kept at the last one.
     pub(super) kept: u64,
 }
 
-/// The stores of this node, as this rank uses them.
 pub struct Stores {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
-    pub(super) report: Arc<Report>,
+    pub(super) report: Arc<Reporter>,
     pub(super) setbacks: Setbacks,
     pub(super) memory: Memory,
     pub(super) launches: Launches,
-    /// What the program may write over.
     pub(super) pages: Mutex<Pages>,
     /// Files whose reserved rest could not be given back yet.
     pub(super) late: Mutex<Vec<(DatasetKey, String)>>,
-    /// Files that the cache could not open: the PFS will have them as soon as the open is asked for
-    /// again.
+    /// The cache could not open these files: they go to the PFS when they are asked for again.
     pub(super) kept_out: Mutex<BTreeSet<String>>,
 }
 

@@ -1,37 +1,33 @@
 //! Pages of files that have left the cache, for the program to write its next ones over: on a RAM
 //! disk that costs half of what new pages cost, and nobody has to give the old ones back.
 //!
-//! The file of a program shows no content but its own. So only such files are written over others
-//! that the program has written from start to end the last time, as the door says
-//! (`Handles::written`), and the door goes on to see to
-//! it (`preload/src/fd/reuse.rs`). They are kept only while memory is plenty.
+//! The file of a program shows no content but its own. So only files are written over others that
+//! the program has written from start to end the last time (`Handles::written`), and the door sees
+//! to it (`preload/src/fd/reuse.rs`). They are kept only while memory is plenty.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::IntoRawFd as _;
 
-use super::room::in_memory;
 use crate::cache::Store;
 use crate::handles::open_in_place_of;
 use crate::handles::{LiesAt, Tracked};
-use crate::log;
 use crate::machine::DatasetKey;
 use crate::params::keys;
+use crate::redundancy::Spares;
 use crate::session::{node::State, rank::lock, stores::Stores};
-use crate::system::has_kernel_queues;
+use crate::system::{has_kernel_queues, space};
 
 /// Smaller files gain nothing.
 const BYTES_MIN: u64 = 8 << 20;
 
-/// What this rank may take of the store has to be so many times what is kept.
+/// So many times what is kept is to be left of the store.
 const PLENTY: u64 = 2;
 
-/// Evictions, one after the other, at which nobody had taken what was kept: nothing more is.
 const UNUSED_MAX: u32 = 2;
 
 impl Stores {
-    /// Opens, for the token's descriptor `fd`, which is on a new and empty file, one with old
-    /// content to be written over. Returns its descriptor, -1: there is none.
+    /// Opens a file with old content in place of the new and empty one at `fd`. -1: there is none.
     pub fn reuse(&self, token: u64, fd: i32) -> i32 {
         let lent = self.wanted_pages(token).and_then(|(store, bytes)| {
             self.spares(store).lend(bytes, |spare| open_in_place_of(fd, spare))
@@ -39,8 +35,7 @@ impl Stores {
         lent.map_or(-1, File::into_raw_fd)
     }
 
-    /// Where the token's file lies and how many bytes it will have, if it can be written over
-    /// another one.
+    /// `None`: the file is not to be written over another one.
     fn wanted_pages(&self, token: u64) -> Option<(&Store, u64)> {
         let state = self.node.state_to_look();
         let one =
@@ -59,7 +54,6 @@ impl Stores {
         fits.then_some((store, bytes))
     }
 
-    /// Learns from a close whether the file was written from start to end.
     pub(crate) fn learn_order(&self, tracked: &Tracked) {
         let of_cache = tracked.way == LiesAt::Cached && self.site.settings.get(keys::CACHE_REUSE);
         let Some(file) =
@@ -75,8 +69,8 @@ impl Stores {
         };
     }
 
-    /// Names the files of the dataset of `key`, which is about to be evicted, that are to be kept
-    /// for the program, which may take `left` bytes more.
+    /// Names files of a dataset that is about to be evicted which the program may write over; it
+    /// may take `left` bytes more.
     pub(super) fn pages_of(
         &self,
         state: &mut State,
@@ -110,10 +104,15 @@ impl Stores {
         if fits { names } else { BTreeSet::new() }
     }
 
-    /// Gives up what is left of spares, and what was lent, at the end.
     pub(crate) fn end_spares(&self, store: &Store) {
-        if let Err(error) = self.spares(store).end() {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
+        self.rank.mention_if_failed(self.spares(store).end());
     }
+
+    pub(super) fn spares(&self, store: &Store) -> Spares {
+        Spares::beside(&store.cache_dir.join("x"), self.site.rank)
+    }
+}
+
+fn in_memory(store: &Store) -> bool {
+    space(&store.cache_dir).is_ok_and(|space| space.in_memory)
 }

@@ -1,10 +1,9 @@
 //! Room for a file in the store: looked for before the file is routed, set aside when it is open,
-//! and given back where it was not needed. What its scheme will keep beside it counts, too: a
-//! checkpoint that is in the cache as a whole, but cannot be protected, cannot be sealed.
+//! and given back where it was not needed. Redundancy data count, too: without them a checkpoint
+//! cannot be sealed.
 //!
 //! On a RAM disk a reservation costs a tenth of the time of the write itself (each page is touched
-//! twice), so it is made only when room is scarce: otherwise nothing could come of it. On other
-//! file systems it costs nothing, and the file lies better.
+//! twice), so it is made only when room is scarce. On other file systems it costs nothing.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -20,24 +19,20 @@ use crate::redundancy::Spares;
 use crate::session::{node::State, rank::lock, stores::Stores};
 use crate::system::{allocated, release_excess, reserve, space};
 
-/// Room is plenty if this rank's part of it is so many times what its open files are going to take.
+/// Room is plenty if it is so many times what the open files are going to take.
 const PLENTY: u64 = 4;
 
-/// Files that a rank must still be able to make for one more to be cached: itself, its directories,
-/// a record and what takes its place, redundancy data, catalogs.
+/// A file needs itself, its directories, a record and what takes its place, redundancy, catalogs.
 const FILES_MIN: u64 = 8;
 
-/// What a rank may still take of a store.
 struct RoomLeft {
     bytes: u64,
     files: u64,
-    /// The store is in memory.
     in_memory: bool,
 }
 
 impl Stores {
-    /// Tells whether the store can take a file that is as large as it was last time, and how that
-    /// is to be made sure.
+    /// Returns `None` if the store cannot take a file that is as large as it was last time.
     pub(crate) fn has_room(&self, state: &State, file: &FileRef) -> Option<Room> {
         if !self.rank.is_routing() && !state.machine.goes_with_cached(file) {
             return None;
@@ -56,11 +51,11 @@ impl Stores {
         let wanted = wanted.saturating_add(beside);
         let mut left = self.left(state, store, wanted)?;
         if left.bytes <= wanted || left.files < FILES_MIN {
-            self.remove_evicted(store);
+            self.rank.mention_if_failed(cache::remove_evicted(&store.cache_dir));
             left = self.left(state, store, u64::MAX)?;
         }
         if left.bytes <= wanted || left.files < FILES_MIN {
-            self.give_up_spares(store);
+            self.rank.mention_if_failed(self.spares(store).clear());
             left = self.left(state, store, u64::MAX)?;
         }
         if left.files < FILES_MIN {
@@ -75,8 +70,7 @@ impl Stores {
         Some(Room { expected, wanted: expected > 0 && useful(), reserved: 0 })
     }
 
-    /// Bytes of redundancy data for what this rank has in a store and is not sealed yet, files
-    /// that are open included.
+    /// For what this rank has in the store and is not sealed yet, open files included.
     fn redundancy_to_come(&self, state: &State, store: &Store) -> u64 {
         let overhead = |key: &DatasetKey| {
             let overhead = self.overhead(key.series, state.machine.number_of(key));
@@ -98,8 +92,7 @@ impl Stores {
         self.site.overheads.get(index).copied().unwrap_or(Overhead::NONE)
     }
 
-    /// What this rank may still take of the store, of which it wants so many bytes; `None` if that
-    /// does not say.
+    /// `None`: the store does not say what this rank may take, of which it wants so many bytes.
     fn left(&self, state: &State, store: &Store, wanted: u64) -> Option<RoomLeft> {
         let sharers = self.sharers(store);
         match space(&store.cache_dir) {
@@ -118,8 +111,8 @@ impl Stores {
         }
     }
 
-    /// Tells whether a store that this rank keeps datasets in has no room for two more like the
-    /// largest of them, besides those that wait there for the program to delete them.
+    /// Tells whether a store has no room for two more datasets like the largest of this rank,
+    /// besides those that wait there for their deletion.
     pub(crate) fn is_scarce(&self, state: &State) -> bool {
         if !self.rank.series.series().iter().any(|series| self.site.keeps(series)) {
             return false;
@@ -137,9 +130,8 @@ impl Stores {
         })
     }
 
-    /// Keeps files of a dataset that is about to be evicted as spares: those of redundancy, if
-    /// there is room for another checkpoint like it beside them, and what the program may write its
-    /// next one over ([`Self::pages_of`]).
+    /// Keeps files of redundancy, if there is room for another checkpoint beside them, and what the
+    /// program may write its next one over ([`Self::pages_of`]).
     pub(crate) fn keep_spares(&self, state: &mut State, ctx: &Ctx, key: &DatasetKey, id: u64) {
         let Some(holding) = state.own.holdings.get(key) else { return };
         let Some(store) = self.site.layout.store(&holding.store) else { return };
@@ -154,32 +146,11 @@ impl Stores {
             true => cache::keep_spares(ctx, id, protective, &wanted),
             false => self.spares(store).clear(),
         };
-        if let Err(error) = done {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
+        self.rank.mention_if_failed(done);
     }
 
-    /// Gives up the spares, since there is better use for the room that they take.
-    pub(crate) fn give_up_spares(&self, store: &Store) {
-        if let Err(error) = self.spares(store).clear() {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
-    }
-
-    /// Removes now what is left of datasets that were evicted: the room is needed.
-    fn remove_evicted(&self, store: &Store) {
-        if let Err(error) = cache::remove_evicted(&store.cache_dir) {
-            log::message(1, format_args!("rank {}: {error}", self.site.rank));
-        }
-    }
-
-    pub(super) fn spares(&self, store: &Store) -> Spares {
-        Spares::beside(&store.cache_dir.join("x"), self.site.rank)
-    }
-
-    /// Reserves what the file of `token`, which is open now, is expected to take, if it is to be.
-    /// `false`: there is no room after all, or another rank of the node has taken the file to the
-    /// PFS before anybody could see that it is written here, too.
+    /// Reserves what the open file is expected to take, if it is to be. `false`: there is no room
+    /// after all, or another rank has taken the file to the PFS meanwhile.
     pub(crate) fn set_aside(&self, token: u64, fd: i32) -> bool {
         let state = self.node.state_to_look();
         let Some(one) = state.own.tokens.get(token) else { return true };
@@ -192,18 +163,12 @@ impl Stores {
         !room.wanted || self.reserve_now(token, fd, 0, room.expected)
     }
 
-    /// Reserves room for bytes that the program will write in a way that cannot be made again
-    /// elsewhere. `false`: the store has no room for them.
+    /// Reserves room for a write that cannot be made again elsewhere. `false`: there is none.
     pub fn reserve(&self, token: u64, fd: i32, offset: u64, bytes: u64) -> bool {
-        let in_store = |one: &Tracked| match &one.way {
-            LiesAt::Cached | LiesAt::Temporary => true,
-            LiesAt::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
-            LiesAt::OnPrefix | LiesAt::Lazy { .. } => false,
-        };
+        let in_store =
+            |one: &&Tracked| self.is_in_store(one) && !matches!(one.way, LiesAt::Lazy { .. });
         let state = self.node.state_to_look();
-        let Some(one) = state.own.tokens.get(token).filter(|one| in_store(one)) else {
-            return true;
-        };
+        let Some(one) = state.own.tokens.get(token).filter(in_store) else { return true };
         let name = self.store_for(&state, &one.key);
         let Some(store) = self.site.layout.store(&name) else { return true };
         let Some(left) = self.left(&state, store, bytes) else { return false };
@@ -238,8 +203,7 @@ impl Stores {
         true
     }
 
-    /// Takes the close of a descriptor. With the last one on its file, what is reserved beyond the
-    /// file's end goes back to the store.
+    /// Gives back, with the last descriptor, what is reserved beyond the file's end.
     pub(crate) fn give_back(&self, state: &mut State, tracked: &Tracked) {
         let reserved = tracked.room.reserved;
         if reserved == 0 {
@@ -261,8 +225,7 @@ impl Stores {
         }
     }
 
-    /// Gives back, before a seal, what could not be given back at the close, since a child still
-    /// had the file.
+    /// Gives back, before a seal, what a child still held at the close.
     pub(crate) fn give_back_late(&self, key: &DatasetKey) {
         let state = self.node.state();
         let ready = lock(&self.late).extract_if(.., |(of, _)| of == key).collect::<Vec<_>>();
@@ -272,10 +235,6 @@ impl Stores {
             }
         }
     }
-}
-
-pub(super) fn in_memory(store: &Store) -> bool {
-    space(&store.cache_dir).is_ok_and(|space| space.in_memory)
 }
 
 /// What cannot be given back is only room: the file is as it should be.

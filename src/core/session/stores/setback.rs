@@ -1,6 +1,5 @@
 //! The cache cannot take a file: its store is full, without inodes, or fails. The file goes to the
-//! PFS, where the program's call succeeds or fails as it would without us; and that is told, once
-//! for the whole launch.
+//! PFS, and that is told once for the whole launch.
 
 use std::path::Path;
 
@@ -21,8 +20,8 @@ fn reason(name: &str, errno: i32) -> String {
 }
 
 impl Stores {
-    /// Lets one rank tell, once, why files of the dataset are on the PFS and not in the cache.
-    /// Collective only if files are there, which all ranks see in the catalog.
+    /// Lets one rank tell, once. Collective only if files are on the PFS, which all ranks see in
+    /// the catalog.
     pub(crate) fn tell_setback(
         &self,
         links: &Links,
@@ -76,7 +75,6 @@ impl Stores {
         }
     }
 
-    /// Decides that `name`, of the dataset `key`, is to be on the PFS: its store met `error`.
     pub(crate) fn set_back(&self, state: &mut State, key: &DatasetKey, name: &str, error: &Error) {
         let store = self.store_for(state, key);
         let setback = Setback::of(self.site.layout.cache_dir(&store), error);
@@ -84,9 +82,8 @@ impl Stores {
         self.setbacks.met(setback);
     }
 
-    /// Begins what a file is placed in, as [`Self::record_begin`] does. A rank that cannot write
-    /// records goes straight to the PFS, with this file first; the dataset is as good with it
-    /// there. Returns whether the file may go to the cache.
+    /// Returns `false` if the file must not go to the cache. A rank that cannot write records goes
+    /// straight to the PFS, with this file first; the dataset is as good with it there.
     pub(crate) fn begin_in_cache(&self, state: &mut State, placed: &Placed, name: &str) -> bool {
         let begun = self.record_begin(state, &placed.key, placed.begin, placed.revoke);
         let Err(error) = begun else { return !placed.is_on_prefix() };
@@ -100,8 +97,7 @@ impl Stores {
         false
     }
 
-    /// Puts a file that is renamed, or moves from the PFS, into its dataset in the cache, by `put`,
-    /// which gets its place there. Returns whether it is there; else it is to be on the PFS.
+    /// Calls `put` with the file's place in the cache. `false`: the file is to be on the PFS.
     pub(crate) fn put_in_cache(
         &self,
         state: &mut State,
@@ -121,8 +117,8 @@ impl Stores {
         false
     }
 
-    /// Takes word that the real open for a token failed with `errno`. `true`: the file has another
-    /// place now, and the program's open is to be asked for once more.
+    /// Heeds that the real open has failed with `errno`. `true`: the file has another place now,
+    /// and the program's open is to be asked for once more.
     pub(crate) fn not_opened(&self, token: u64, errno: i32) -> bool {
         let mut state = self.node.state();
         let Some(tracked) = state.own.tokens.take(token) else { return false };
@@ -166,7 +162,6 @@ impl Stores {
         again
     }
 
-    /// Tells whether the bytes of the descriptor are in a store, and not on the PFS.
     pub(crate) fn is_in_store(&self, tracked: &Tracked) -> bool {
         match &tracked.way {
             LiesAt::Cached | LiesAt::Temporary => true,
@@ -176,9 +171,8 @@ impl Stores {
         }
     }
 
-    /// Notes that the PFS will refuse to make `file`: that is its answer to the program, and the
-    /// dataset lacks this file. A directory that is missing is not its last word, and what is no
-    /// file is none of the dataset.
+    /// Notes that the PFS will refuse to make `file`. A directory that is missing is
+    /// not its last word, and what is no file is none of the dataset.
     pub(crate) fn note_refusal(&self, state: &mut State, file: &FileRef, wish: Intent) {
         let path = self.site.on_prefix(&file.name);
         let is_other = ns::on_prefix(&path) == OnPrefix::Other;
@@ -192,8 +186,7 @@ impl Stores {
         }
     }
 
-    /// Takes word that a cached file could not be opened to be read: if the PFS has the same, it is
-    /// read there.
+    /// Reads on the PFS what cannot be opened in the cache, if that is the same.
     pub(crate) fn unreadable(&self, path: &Path) {
         let Some(name) = self.rank.name_of(path) else { return };
         let mut state = self.node.state();
@@ -210,7 +203,7 @@ impl Stores {
         self.fall_back(&mut self.node.state(), reason);
     }
 
-    /// Does what [`Self::give_up_routing`] does, for who has the state at hand.
+    /// Does what [`Self::give_up_routing`] does.
     pub(crate) fn fall_back(&self, state: &mut State, reason: &str) {
         if self.stop_routing(reason) {
             let (site, prefix) = (&self.site, self.site.prefix.display());
@@ -226,7 +219,7 @@ impl Stores {
         state.machine.fall_back();
     }
 
-    /// Stops the routing of this rank. False: it had stopped before.
+    /// Returns `false` if it had stopped before.
     pub(crate) fn stop_routing(&self, reason: &str) -> bool {
         let stops = !self.rank.reach(Milestone::OutOfCache);
         if stops {

@@ -1,5 +1,4 @@
-//! A store that is full or fails in the middle of a write: the file moves to the PFS, its
-//! descriptor too.
+//! A store that is full or fails in the middle of a write: file and descriptor move to the PFS.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,6 @@ use crate::session::{node::State, stores::Stores};
 use crate::system::{monotonic_ms, test_pause};
 
 impl Stores {
-    /// Notes that a call on the file of `token` met `errno` in the store.
     pub(crate) fn met(&self, token: u64, errno: i32) {
         let state = self.node.state();
         if let Some(one) = state.own.tokens.get(token).filter(|one| self.is_in_store(one)) {
@@ -27,14 +25,12 @@ impl Stores {
         }
     }
 
-    /// Tells that the dataset of the file is invalid, with this reason.
     pub(crate) fn tell_unmoved(&self, state: &mut State, tracked: &Tracked, error: &Error) {
         let text = format!("{} could not be moved out of the cache: {error}", tracked.name);
         state.machine.failed(&tracked.key, &text, monotonic_ms());
     }
 
-    /// Tries to bring the file to the PFS, and opens it there as `fd` is. `None`: the file is on
-    /// the PFS already, and that refuses.
+    /// Opens the file on the PFS as `fd` is. `None`: it is there already, and the PFS refuses.
     pub(crate) fn try_evacuate(&self, token: u64, fd: i32) -> Result<Option<File>> {
         let mut state = self.node.state();
         let Some(tracked) = state.own.tokens.get(token).cloned() else { return Ok(None) };
@@ -75,8 +71,6 @@ impl Stores {
         Ok(Some(file))
     }
 
-    /// Copies the file at `source` to the place of `name` on the PFS.
-    ///
     /// After an error of write-back the kernel tells it once and takes the pages for clean. They
     /// are what was written as long as they are in memory, so a copy that is made at once is right,
     /// and what the next fsync says of it is true. What is read from the device instead is its own
@@ -92,8 +86,7 @@ impl Stores {
         copied
     }
 
-    /// The PFS has what was at `source`. That takes up room until its dataset leaves, if it cannot
-    /// be removed.
+    /// What cannot be removed takes up room until its dataset leaves.
     fn moved_out(&self, state: &mut State, tracked: &Tracked, source: &Path) {
         if state.view.take_private(&tracked.name).is_none() {
             self.rank.tally.one(Count::FellBack);
@@ -102,7 +95,7 @@ impl Stores {
         let _ = ns::remove(source);
     }
 
-    /// A private copy goes on as one on the PFS, for all descriptors that share it. Returns where.
+    /// For all descriptors that share the copy.
     fn evacuate_shadow(&self, state: &mut State, copy: &Path) -> Result<PathBuf> {
         let fallback_dir = self.site.fallback_dir();
         if copy.starts_with(&fallback_dir) {
@@ -118,8 +111,8 @@ impl Stores {
         Ok(target)
     }
 
-    /// Distrusts the file of `token`, which is not sure to be durable where it is: it goes to the
-    /// PFS at its close. `false`: it is not in the cache.
+    /// Distrusts a file that is not sure to be durable: it goes to the PFS at its close. `false`:
+    /// it is not in the cache.
     pub(crate) fn distrust(&self, token: u64) -> bool {
         let mut state = self.node.state();
         let Some(one) = state.own.tokens.get_mut(token) else { return false };
@@ -128,8 +121,8 @@ impl Stores {
         in_cache
     }
 
-    /// Takes the close of a descriptor of a [distrusted](Tracked::distrusted) file. With the last
-    /// one it goes to the PFS. `false`: it could not, and its dataset is invalid.
+    /// Sends the file to the PFS with its last descriptor. `false`: it could not, and its dataset
+    /// is invalid.
     pub(crate) fn leave_distrusted(&self, state: &mut State, tracked: &mut Tracked) -> bool {
         if let Some(twin) = state.own.tokens.twin(tracked) {
             twin.distrusted = true;

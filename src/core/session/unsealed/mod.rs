@@ -10,17 +10,9 @@ use crate::log::{self, messages};
 use crate::machine::{FileRef, Gone, Overdue, Reason};
 use crate::namespace as ns;
 use crate::params::keys;
-use crate::session::{
-    contents::Contents,
-    node::Node,
-    rank::{
-        Rank,
-        publish::{PublishGate, SingleFile},
-    },
-};
+use crate::session::{contents::Contents, node::Node, rank::Rank};
 use crate::system::monotonic_ms;
 
-/// What goes to the PFS although no agreement comes for it.
 pub struct Unsealed {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
@@ -31,8 +23,7 @@ pub struct Unsealed {
 }
 
 impl Unsealed {
-    /// Writes what is overdue to the PFS, and deletes there what the program has deleted. Runs on
-    /// the helper thread, when agreements end, and after the end at every close.
+    /// Runs on the helper thread, when agreements end, and after the end at every close.
     pub(crate) fn publish_overdue(&self) {
         self.publish_closed(true);
         self.contents.publish_left_private();
@@ -41,14 +32,13 @@ impl Unsealed {
         }
     }
 
-    /// Writes what is overdue to the PFS; the files that may name a checkpoint only if `pointers`.
-    /// Returns those that are left.
+    /// Writes files that may name a checkpoint only if `pointers`. Returns those that
+    /// are left.
     pub(crate) fn publish_closed(&self, pointers: bool) -> Vec<Overdue> {
         self.publish_before(None, pointers)
     }
 
-    /// Brings what no agreement has come for to the PFS before the program begins the second
-    /// checkpoint after it with `file`.
+    /// Publishes it before the program begins the second checkpoint after it with `file`.
     pub(crate) fn publish_outrun(&self, file: &FileRef) {
         if self.node.state_to_look().machine.outruns(file) {
             self.publish_before(Some(file.series), true);
@@ -67,8 +57,8 @@ impl Unsealed {
         later
     }
 
-    /// Once: a program without agreements has no use of the cache, and nobody would know why.
-    /// `outrun`: checkpoints come so fast.
+    /// Once: a program without agreements has no use of the cache. `outrun`: checkpoints come so
+    /// fast.
     fn tell_unheard(&self, outrun: bool) {
         let unheard = outrun || self.node.state().machine.is_unheard(monotonic_ms());
         if !unheard || self.rank.is_ended() || self.rank.is_exiting() {
@@ -99,21 +89,23 @@ impl Unsealed {
         );
     }
 
-    /// Notes that a thread whose calls do not count has made a collective call.
     pub fn note_passed_by(&self) {
         self.passed_by.store(true, Ordering::Relaxed);
     }
 
-    /// Writes one of them, if it is still there. `false`: it cannot be written.
+    /// Returns `false` if it cannot be written.
     pub(crate) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
         let layer = self.node.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
         let Some(source) = layer.filter(|source| source.exists()) else { return true };
         // Without the lock: the copy takes its time. The cached file stays what the program
         // sees; if it is opened again meanwhile, the machine has it copied once more.
         let target = self.rank.on_prefix_now(&one.file);
-        let gate = if reason == Reason::Wanted { PublishGate::Awaited } else { PublishGate::Open };
-        match self.rank.publish(SingleFile { source: &source, target: &target, reason }, gate) {
-            Ok(_) => {
+        let done = match reason {
+            Reason::Wanted => self.rank.publish_awaited(&source, &target),
+            _ => self.rank.publish(&source, &target, reason),
+        };
+        match done {
+            Ok(()) => {
                 self.rank.tally.one(Count::FellBack);
                 self.node.state().machine.published(&one.key, &one.file);
                 true
@@ -133,9 +125,7 @@ impl Unsealed {
         if gone.everywhere && state.view.is_deleted(&gone.file) {
             done = done.and(self.contents.remove_deleted(&mut state, &gone.file).map(drop));
         }
-        if let Err(error) = done {
-            self.rank.complain(messages::DELETION_FAILED, &error);
-        }
+        self.rank.complain_if_failed(messages::DELETION_FAILED, done);
         state.leave_file(&gone.key, &gone.file);
         if gone.everywhere && state.view.place(&gone.file) == ns::Place::Deleted {
             state.view.settle(&gone.file);

@@ -1,13 +1,10 @@
-//! What ranks of other nodes have done with names (docs/internals/names.md): told at the agreement
-//! that follows. A rank tells what has changed since it told the last time: closed files of
-//! datasets in progress, which no catalog has yet, and names that the program has deleted.
-//!
-//! It changes what is seen, nothing else, like what the ranks of one node tell one another
-//! (`neighbours.rs`).
+//! What ranks of other nodes have done with names (docs/internals/names.md), told at the agreement
+//! that follows: what has changed since the last time of closed files of datasets in progress,
+//! which no catalog has yet, and names that the program has deleted. It changes only what is seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cache::disk::describe;
+use crate::cache::{agree::any, disk::describe};
 use crate::error::Result;
 use crate::kvtree::KvTree;
 use crate::launch::site::Links;
@@ -18,7 +15,7 @@ use crate::records::{self, FileMeta, files_from_list, files_to_list};
 use crate::session::{node::State, updates::Updates};
 
 impl Updates {
-    /// Tells all ranks what each has to tell, if it is time for it. Collective.
+    /// Tells them if it is time for it. Collective.
     pub(crate) fn tell_names(&self, links: &Links, before_conference: bool) -> Result<()> {
         let mut state = self.node.state();
         if !state.machine.tells_names(before_conference) {
@@ -29,20 +26,18 @@ impl Updates {
         self.exchange(links, &own)
     }
 
-    /// Tells all ranks what directories were called when the program ended, which must be known: at
-    /// the end no agreement comes before the conference. Collective.
+    /// Tells the conference at the end what directories are called: no agreement comes before.
+    /// Collective.
     pub(crate) fn tell_moves(&self, links: &Links) -> Result<()> {
         let mut state = self.node.state();
-        let mut untold = [i64::from(!state.moves.untold.is_empty())];
-        untold[0] |= i64::from(!state.moves.learned.is_empty());
+        let untold = !state.moves.untold.is_empty() || !state.moves.learned.is_empty();
         let mut own = FarMessage(KvTree::new());
         take_moves(&mut state, &mut own);
         drop(state);
-        links.world.all_max(&mut untold)?;
-        if untold == [0] { Ok(()) } else { self.exchange(links, &own) }
+        if any(links.world.as_ref(), untold)? { self.exchange(links, &own) } else { Ok(()) }
     }
 
-    /// Tells the others what this rank has to tell, and takes in what they have. Collective.
+    /// Collective.
     fn exchange(&self, links: &Links, own: &FarMessage) -> Result<()> {
         let all = links.world.all_gather(&own.to_bytes())?;
         let (mut heard, mut near) = (Vec::new(), Vec::new());
@@ -76,7 +71,7 @@ impl Updates {
         Ok(())
     }
 
-    /// What has changed since the last time; from now on it counts as told.
+    /// From now on this counts as told.
     fn news(&self, state: &mut State) -> FarMessage {
         let mut news = FarMessage(KvTree::new());
         let mut files: BTreeMap<DatasetKey, FarFiles> = BTreeMap::new();
@@ -173,7 +168,6 @@ impl Updates {
     }
 }
 
-/// What this rank has renamed and not told.
 fn take_moves(state: &mut State, message: &mut FarMessage) {
     std::mem::take(&mut state.moves.untold).iter().for_each(|one| message.moved(one));
     for (series, template) in std::mem::take(&mut state.moves.learned) {
@@ -181,8 +175,7 @@ fn take_moves(state: &mut State, message: &mut FarMessage) {
     }
 }
 
-/// Files that ranks of this node have made for datasets in progress: whoever deletes one of those
-/// tells so in the next conference.
+/// Files of datasets in progress: whoever deletes one of those tells so in the next conference.
 fn made_here(state: &State) -> BTreeSet<String> {
     let sealed =
         |key: &DatasetKey| state.own.holdings.get(key).is_some_and(|holding| holding.id != 0);

@@ -8,7 +8,6 @@ use crate::machine::{Knowledge, Why};
 use crate::records::learned;
 use crate::session::updates::Updates;
 
-/// What keeps the files of a series out of the cache, and what the user can do.
 fn reason_and_help(why: Why) -> (String, String) {
     const NAMES: &str = "Names that differ from checkpoint to checkpoint, with {id} in the \
                          pattern, help; or leave that file out (SCR_IGNORE_PATTERN) if no restart \
@@ -55,7 +54,7 @@ impl Updates {
         }
     }
 
-    /// Gathers what all ranks know and has rank 0 keep it. Collective.
+    /// Lets rank 0 keep it. Collective.
     pub(crate) fn store_knowledge(&self, links: &Links) -> Result<()> {
         let known: Vec<Knowledge> = {
             let state = self.node.state();

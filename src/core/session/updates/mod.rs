@@ -1,10 +1,4 @@
 //! What ranks of the job tell each other of names and of how the program writes.
-//!
-//! | file | job |
-//! |---|---|
-//! | `elsewhere.rs` | what those of other nodes see at the next agreement |
-//! | `wanted.rs` | checkpoints whose files a rank of another node waits for |
-//! | `knowledge.rs` | what was learned of how the program writes |
 
 pub(super) mod elsewhere;
 pub(super) mod knowledge;
@@ -15,7 +9,6 @@ use std::sync::Arc;
 use crate::launch::site::Site;
 use crate::session::{node::Node, rank::Rank, stores::Stores};
 
-/// What ranks of other nodes are told, and hear.
 pub(crate) struct Updates {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,

@@ -2,16 +2,15 @@
 //! the helper threads of the ranks that hold parts of it write them to the prefix, without MPI.
 //!
 //! The request is a folder, `<prefix>/.scr/wanted/<id>`, or `<prefix>/.scr/wanted/<key>` for a
-//! dataset that is not sealed. One rank a node looks for it there, every two seconds, and repeats
-//! it in the node's control directory for the others. All of the dataset goes, or all of it that is
-//! closed, so that a reader of many files waits once, and that the prefix never has a part of a
-//! checkpoint for long.
+//! dataset that is not sealed. One rank a node looks for it there, and repeats it in the node's
+//! control directory for the others. All that is closed of the dataset goes, so that a reader of
+//! many files waits once, and that the prefix never has a part of a checkpoint for long.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::files::{create_dirs, remove_tree};
-use crate::log::{self, messages};
+use crate::log::messages;
 use crate::machine::DatasetKey;
 use crate::namespace::{Answer, Place, Remote};
 use crate::session::updates::Updates;
@@ -30,7 +29,6 @@ impl Updates {
         self.site.layout.control_dir.join("wanted")
     }
 
-    /// Waits for a file of another node: its owner's helper thread writes it to the PFS.
     pub(crate) fn wait_for_remote(&self, name: &str, key: &DatasetKey, remote: &Remote) -> Answer {
         let path = self.site.on_prefix(name);
         let (mut key, mut remote) = (key.clone(), remote.clone());
@@ -67,20 +65,19 @@ impl Updates {
             Waited::Answered => "what its node had to write there does not contain it".to_string(),
             _ => format!("nothing has come for {} s", REMOTE_DEADLINE.as_secs()),
         };
-        log::warn_once(
+        self.rank.complain(
             messages::REMOTE_NOT_COME,
             format_args!(
-                "rank {}: {name} lies on the node of rank {} and has not reached {}: {why}",
-                self.site.rank,
+                "{name} lies on the node of rank {} and has not reached {}: {why}",
                 remote.owner,
-                self.site.prefix.display(),
+                self.site.prefix.display()
             ),
         );
         Answer::Fail(libc::ENOENT)
     }
 
-    /// Asks for the dataset `key`, sealed as `id` unless that is 0. Local; whoever waits for a file
-    /// of it sees whether it comes. Gives the request, which is there until all has come.
+    /// Whoever waits for a file sees whether it comes. Returns the request, which is there until
+    /// all has come. Local.
     fn ask_for(&self, key: &DatasetKey, id: u64) -> Option<PathBuf> {
         let name = match id {
             0 => self.rank.record_key(key).directory_name(),
@@ -107,14 +104,14 @@ impl Updates {
         }
     }
 
-    /// Removes the request for a dataset that is on the prefix. For rank 0.
+    /// Removes the request on rank 0.
     pub(crate) fn settle_wanted(&self, id: u64) {
         // One that stays is looked at again by nobody who has served it.
         let _ = remove_tree(&self.wanted_folder().join(id.to_string()));
         let _ = std::fs::remove_dir(self.wanted_folder());
     }
 
-    /// Removes what an earlier launch has asked for.
+    /// Removes the requests of an earlier launch.
     pub(crate) fn sweep_wanted(&self) {
         if self.site.rank == 0 {
             let _ = remove_tree(&self.wanted_folder());

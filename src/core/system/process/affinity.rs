@@ -11,9 +11,6 @@ use crate::system::errno::check;
 const SET_WORDS: usize = 128;
 
 /// Returns the processors that `process` may use; 0: the calling thread.
-///
-/// # Errors
-/// There is no such process, or the machine has more processors than anybody thought of.
 pub fn processors(process: i32) -> io::Result<BTreeSet<usize>> {
     let mut words = [0_u64; SET_WORDS];
     // SAFETY: the set is writable and as long as said.
@@ -27,10 +24,6 @@ pub fn processors(process: i32) -> io::Result<BTreeSet<usize>> {
     Ok(words.iter().enumerate().flat_map(bits).collect())
 }
 
-/// Lets the calling thread run on `processors` only.
-///
-/// # Errors
-/// It may use none of them.
 pub fn bind_thread(processors: &BTreeSet<usize>) -> io::Result<()> {
     let mut words = [0_u64; SET_WORDS];
     for one in processors.iter().filter(|one| **one < SET_WORDS * 64) {
@@ -72,9 +65,6 @@ pub fn take_short_turns() {
 }
 
 /// Returns the processors on which this process may run if it wants to, whatever it is bound to.
-///
-/// # Errors
-/// The kernel does not tell.
 pub fn permitted() -> io::Result<BTreeSet<usize>> {
     let find = || {
         bind_thread(&(0..SET_WORDS * 64).collect())?;
@@ -85,7 +75,6 @@ pub fn permitted() -> io::Result<BTreeSet<usize>> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread has stopped")))
 }
 
-/// Returns the process that has started this one, and what it is called.
 #[must_use]
 pub fn parent() -> (i32, String) {
     let process = std::os::unix::process::parent_id();
@@ -93,7 +82,6 @@ pub fn parent() -> (i32, String) {
     (process as i32, name.trim_end().to_string())
 }
 
-/// Returns the processor time of the process with all its threads, or of the calling thread alone.
 #[must_use]
 pub fn processor_time(of_thread: bool) -> Duration {
     let whom = if of_thread { libc::RUSAGE_THREAD } else { libc::RUSAGE_SELF };
@@ -109,8 +97,7 @@ pub fn processor_time(of_thread: bool) -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// Returns how long the calling thread was ready to run and had no processor; 0 where the kernel
-/// does not tell.
+/// Returns how long the calling thread was ready to run and had no processor; 0 if unknown.
 #[must_use]
 pub fn waited_for_processor() -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

@@ -6,8 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::system::errno::check;
 
-/// Returns the identity of the node's present boot: random, another one after each start. `None` if
-/// the system does not tell.
+/// Returns the identity of the node's present boot; `None` if the system does not tell.
 #[must_use]
 pub fn boot_id() -> Option<String> {
     static BOOT: OnceLock<Option<String>> = OnceLock::new();
@@ -18,7 +17,6 @@ pub fn boot_id() -> Option<String> {
     BOOT.get_or_init(read).clone()
 }
 
-/// Longest host name that is read; Linux allows 64 bytes.
 const NAME_BYTES_MAX: usize = 256;
 
 /// Returns this node's host name; `localhost` if it has none.
@@ -47,14 +45,12 @@ pub fn user_id() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Returns the effective group id.
 #[must_use]
 pub fn group_id() -> u32 {
     // SAFETY: getegid has no arguments and cannot fail.
     unsafe { libc::getegid() }
 }
 
-/// Returns the name of the effective user; `uid<number>` if the system does not know it.
 #[must_use]
 pub fn user_name() -> String {
     name_of_user(user_id())
@@ -140,8 +136,7 @@ pub fn exit_at_once(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Blocks all signals in the calling thread: our helper threads must not run the program's
-/// handlers.
+/// Blocks all signals in the calling thread: our threads must not run the program's handlers.
 pub fn block_signals() {
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: sigfillset fills the set before pthread_sigmask reads it; the old mask is not asked

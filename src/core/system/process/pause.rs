@@ -9,7 +9,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// What the variable asks for.
 #[derive(Debug, PartialEq, Eq)]
 struct PausePoint {
     point: String,

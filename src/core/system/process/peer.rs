@@ -7,11 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use crate::system::errno::check;
 
-/// Returns the user and the process at the other end; no process (0) if it is in a space of its
-/// own.
-///
-/// # Errors
-/// The kernel does not tell.
+/// Returns user and process at the other end; no process (0) if it is in a space of its own.
 pub fn peer(stream: &UnixStream) -> io::Result<(u32, i32)> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -41,7 +37,7 @@ pub fn raise(fd: OwnedFd) -> OwnedFd {
     }
 }
 
-/// Lets the kernel make its table of this process's descriptors as large as [`raise`] needs it: in
+/// Lets the kernel make its table of this process's descriptors as large as `raise` needs it: in
 /// a process with threads that takes 10 ms and more, for which only who needs the room waits.
 pub fn make_room() {
     if let Ok((one, _)) = UnixStream::pair() {
@@ -60,8 +56,7 @@ pub fn identity(fd: RawFd) -> Option<(u64, u64)> {
     Some((found.st_dev, found.st_ino))
 }
 
-/// Tells whether this process has children that have not been waited for; `None` if the kernel does
-/// not tell.
+/// Tells whether this process has children; `None` if the kernel does not tell.
 #[must_use]
 pub fn has_children() -> Option<bool> {
     let mut any = false;

@@ -27,7 +27,6 @@ pub fn plant(mistake: Option<Planted>) {
     PLANTED.set(mistake);
 }
 
-/// Tells whether the calling thread makes this mistake.
 pub fn planted(mistake: Planted) -> bool {
     PLANTED.get() == Some(mistake)
 }

@@ -9,9 +9,6 @@ use crate::system::errno::check;
 
 /// Waits until bytes can be written to one of `to`, or read (or a connection taken) from one of
 /// `from`, `patience` at most. Tells whether one of them can; an error of a socket counts as such.
-///
-/// # Errors
-/// The kernel refuses.
 pub fn await_ready(to: &[RawFd], from: &[RawFd], patience: Duration) -> io::Result<bool> {
     let wish = |fd: &RawFd, events| libc::pollfd { fd: *fd, events, revents: 0 };
     let writes = to.iter().map(|fd| wish(fd, libc::POLLOUT));
@@ -26,9 +23,6 @@ pub fn await_ready(to: &[RawFd], from: &[RawFd], patience: Duration) -> io::Resu
 }
 
 /// Returns the addresses by which other machines may reach this one, the loop-back not among them.
-///
-/// # Errors
-/// The kernel does not tell.
 pub fn addresses() -> io::Result<Vec<IpAddr>> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: the list is given back below, and not used afterwards.

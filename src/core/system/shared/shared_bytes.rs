@@ -21,10 +21,6 @@ unsafe impl Send for SharedBytes {}
 unsafe impl Sync for SharedBytes {}
 
 impl SharedBytes {
-    /// Maps `file`, which nobody may write to or cut from now on.
-    ///
-    /// # Errors
-    /// It is empty or cannot be mapped.
     pub fn map(file: &File) -> io::Result<SharedBytes> {
         let too_long = |_| io::Error::from(io::ErrorKind::FileTooLarge);
         let length = usize::try_from(file.metadata()?.len()).map_err(too_long)?;

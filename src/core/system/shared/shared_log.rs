@@ -30,7 +30,6 @@ const HEADER: u64 = 2;
 const LENGTH_MAX: usize = 1 << 16;
 const LOW: u64 = u32::MAX as u64;
 
-/// One process' view of the log.
 #[derive(Debug)]
 pub struct SharedLog {
     /// The counters, the slots, then the messages.
@@ -42,34 +41,24 @@ unsafe impl Send for SharedLog {}
 // SAFETY: as above.
 unsafe impl Sync for SharedLog {}
 
-/// What a reader finds.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HeardInLog {
     /// Every message so far has been read.
     Nothing,
-    /// A message.
     Message(Vec<u8>),
     /// Messages were lost; the next one is of now.
     Missed,
 }
 
-/// What has become of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Telling {
-    /// All hear it.
     Done,
-    /// Another one was told meanwhile.
     Late,
-    /// It is too long for the log.
     TooLong,
 }
 
 impl SharedLog {
-    /// Makes the file with its room taken, so that no write to the memory can find its file system
-    /// full.
-    ///
-    /// # Errors
-    /// It exists, cannot be made, or there is no room.
+    /// Makes the file with its room taken: no write to the memory finds its file system full.
     pub fn create(path: &Path) -> io::Result<()> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
@@ -78,9 +67,6 @@ impl SharedLog {
     }
 
     /// Maps the file, which need not stay.
-    ///
-    /// # Errors
-    /// It cannot be opened or mapped, or is not whole.
     pub fn open(path: &Path) -> io::Result<SharedLog> {
         let file = File::options().read(true).write(true).open(path)?;
         if file.metadata()?.len() != Self::bytes() as u64 {
@@ -132,7 +118,6 @@ impl SharedLog {
         self.word(COUNTERS + SLOTS + at % WORDS)
     }
 
-    /// Tells all.
     pub fn tell(&self, message: &[u8]) -> Telling {
         loop {
             let mut place = self.full().load(Ordering::Relaxed);
@@ -164,7 +149,6 @@ impl SharedLog {
         Telling::Done
     }
 
-    /// Writes a message where no other one is, and returns where.
     fn write(&self, message: &[u8]) -> u64 {
         let count = HEADER + message.len().div_ceil(8) as u64;
         loop {
@@ -183,7 +167,6 @@ impl SharedLog {
         }
     }
 
-    /// Returns the message at `place`, which moves on to the next one.
     pub fn hear(&self, place: &mut u64) -> HeardInLog {
         let Some(next) = self.after(*place) else { return HeardInLog::Nothing };
         let overtaken = next != *place + 1;

@@ -5,8 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Tells whether this process may write to `path`, a file or (together with search permission) a
-/// directory; false if there is no such path.
+/// Tells whether this process may write to `path`; false if there is no such path.
 #[must_use]
 pub fn may_write(path: &Path) -> bool {
     ask(path).is_ok()

@@ -16,7 +16,6 @@ const USER: &[u8] = b"user.";
 /// Rights beyond the mode, those included that the default ACL of a directory gives a new file. The
 /// other names are the system's business.
 const ACL: &[u8] = b"system.posix_acl_access";
-/// What a directory gives what is made in it.
 const DEFAULT_ACL: &CStr = c"system.posix_acl_default";
 
 /// Extended attributes by their names.
@@ -35,11 +34,7 @@ pub fn clear_acl(file: &File) {
     unsafe { libc::fremovexattr(file.as_raw_fd(), name.as_ptr()) };
 }
 
-/// Makes the default ACL of the directory `to` that of the directory `from`. Returns at once where
-/// neither has one.
-///
-/// # Errors
-/// `from` has one, and `to` cannot have it.
+/// Makes the default ACL of the directory `to` that of the directory `from`.
 pub fn copy_default_acl(from: &Path, to: &Path) -> io::Result<()> {
     let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
     let (from, to) = (path(from)?, path(to)?);
@@ -97,7 +92,6 @@ fn user_attributes(from: &File) -> Attributes {
     names.filter_map(value).collect()
 }
 
-/// What `call` writes into a buffer that is as large as it says; `None` if that is nothing.
 fn read(call: impl Fn(*mut u8, usize) -> libc::ssize_t) -> Option<Vec<u8>> {
     let size = usize::try_from(call(std::ptr::null_mut(), 0)).ok().filter(|size| *size > 0)?;
     let mut buffer = vec![0; size];

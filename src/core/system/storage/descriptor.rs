@@ -10,9 +10,6 @@ use std::path::Path;
 use crate::system::errno::check;
 
 /// Takes the exclusive lock (flock) of a file; `false` if another open file description has it.
-///
-/// # Errors
-/// If the file system has no locks, or the call fails otherwise.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     loop {
         // SAFETY: flock takes no pointer, and the descriptor is open as long as `file` lives.
@@ -26,11 +23,7 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Tells whether another open file description has the exclusive lock (flock) of a file, which only
-/// has to be open for reading.
-///
-/// # Errors
-/// As [`try_lock`].
+/// Tells whether another open file description has the exclusive lock (flock) of a file.
 pub fn is_locked(file: &File) -> io::Result<bool> {
     // SAFETY: flock takes no pointer, and the descriptor is open as long as `file` lives.
     match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) }) {
@@ -69,9 +62,6 @@ pub fn will_read_in_order(file: &File) {
 /// Returns the first piece of data at or after `from` in a file of `size` bytes, up to the next
 /// hole; `None` if only a hole is left. Moves the file's offset. Where the file system cannot tell,
 /// all is data.
-///
-/// # Errors
-/// If the offset cannot be moved.
 pub fn next_data(file: &File, from: u64, size: u64) -> io::Result<Option<Range<u64>>> {
     if from >= size {
         return Ok(None);
@@ -123,7 +113,6 @@ pub(super) fn take_lease(file: &File, kind: libc::c_int) -> Option<bool> {
     }
 }
 
-/// Gives the lease of [`take_lease`] back.
 pub(super) fn drop_lease(file: &File) {
     // SAFETY: as in `take_lease`. If it fails, closing the descriptor gives the lease back.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
@@ -134,9 +123,6 @@ pub(super) fn drop_lease(file: &File) {
 /// ours, network file system).
 ///
 /// A read lease is refused while there is a writer; it is asked for and given back at once.
-///
-/// # Errors
-/// If the file cannot be opened for reading.
 pub fn has_writers(path: &Path) -> io::Result<Option<bool>> {
     let file = OpenOptions::new()
         .read(true)

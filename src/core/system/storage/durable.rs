@@ -14,9 +14,6 @@ const AS_ONE: [libc::c_long; 3] =
 
 /// Makes durable all that the file system of `file` holds, where that is as good as an fsync(2) of
 /// each of its files; `false`: it is not, and nothing was done. It tells of no error of a file.
-///
-/// # Errors
-/// The file system fails.
 pub fn sync_file_system(file: &File) -> io::Result<bool> {
     let mut found = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the structure is writable, and the descriptor is open as long as `file` lives.
@@ -30,10 +27,7 @@ pub fn sync_file_system(file: &File) -> io::Result<bool> {
     check(unsafe { libc::syncfs(file.as_raw_fd()) }).map(|_| true)
 }
 
-/// Tells whether what was written to a file since it was opened has failed on its way to the disk.
-///
-/// # Errors
-/// It has.
+/// Fails if what was written to a file since it was opened has failed on its way to the disk.
 pub fn written_out(file: &File) -> io::Result<()> {
     let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE;
     // SAFETY: the call takes no pointer, and the descriptor is open as long as `file` lives.

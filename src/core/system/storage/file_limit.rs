@@ -4,10 +4,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Tells whether a file of so many bytes is allowed.
-///
-/// # Errors
-/// It is too large.
+/// Fails if a file of so many bytes is not allowed.
 pub fn allow_size(bytes: u64) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is writable.
@@ -21,13 +18,11 @@ pub fn allow_size(bytes: u64) -> io::Result<()> {
 /// While it lives, a write of this thread beyond the limit fails (EFBIG), and no more.
 #[derive(Debug)]
 pub struct BelowLimit {
-    /// The signals that were blocked.
     before: libc::sigset_t,
     /// One of the program's own was waiting.
     pending: bool,
 }
 
-/// Begins such a time.
 #[must_use]
 pub fn below_limit() -> BelowLimit {
     let one = signal();

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use super::space::{Space, space};
 use crate::error::Result;
 
-/// Returns the bytes of memory that can be used without swapping (MemAvailable); `None` if the
-/// kernel does not tell.
+/// Returns the bytes that can be used without swapping; `None` if the kernel does not tell.
 #[must_use]
 pub fn memory_available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
@@ -64,7 +63,6 @@ fn memory_left_below(root: &Path, membership: &str) -> Option<u64> {
     least
 }
 
-/// The group's directory and all above it, up to `top`.
 fn levels(top: &Path, group: &str) -> Vec<PathBuf> {
     let mut levels = vec![top.to_path_buf()];
     let mut below = top.to_path_buf();
@@ -94,10 +92,6 @@ fn left_at(dir: &Path, version: &Version) -> Option<u64> {
     Some(limit.saturating_sub(usage.saturating_sub(reclaimable)))
 }
 
-/// Returns what [`Memory::room`] says of the file system of `path` at present.
-///
-/// # Errors
-/// If there is no such path.
 pub fn room(path: &Path) -> Result<u64> {
     Ok(Memory::default().room(&space(path)?, 0))
 }
@@ -111,12 +105,10 @@ pub struct Memory(Mutex<Option<LastAnswer>>);
 struct LastAnswer {
     given: Instant,
     left: u64,
-    /// What has been wanted since.
     wanted: u64,
 }
 
 impl Memory {
-    /// How long an answer serves.
     const FRESH: Duration = Duration::from_secs(1);
     /// All that is wanted meanwhile is at most so small a part of it.
     const SMALL: u64 = 64;

@@ -11,10 +11,7 @@ use crate::system::allow_size;
 use crate::system::errno::check;
 
 /// Reserves room for bytes `offset .. offset + bytes` of an open file; its size stays as it is.
-///
-/// # Errors
-/// `StorageFull` or `QuotaExceeded` if there is no room, `Unsupported` where the file system
-/// cannot reserve.
+/// The error is `Unsupported` where the file system cannot reserve.
 pub fn reserve(fd: RawFd, offset: u64, bytes: u64) -> io::Result<()> {
     let number = |value: u64| libc::off_t::try_from(value).map_err(|_| io::ErrorKind::StorageFull);
     let (start, length) = (number(offset)?, number(bytes)?);
@@ -33,10 +30,6 @@ pub fn reserve(fd: RawFd, offset: u64, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Returns the bytes that a file has of its store, whatever its size.
-///
-/// # Errors
-/// `fd` is no open file.
 pub fn allocated(fd: RawFd) -> io::Result<u64> {
     let mut found = std::mem::MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: the pointer is valid for the call; all-zero bytes are a valid value of the struct.
@@ -53,9 +46,6 @@ pub fn allocated(fd: RawFd) -> io::Result<u64> {
 /// The file is cut at its own end. Nobody can come in between: a write lease is held, which is
 /// granted only if no one else has the file open. The time of its last change of content stays what
 /// it was; that of its last change of any kind is now.
-///
-/// # Errors
-/// The file cannot be opened for writing, or the file system refuses.
 pub fn release_excess(path: &Path) -> io::Result<bool> {
     let file = OpenOptions::new()
         .write(true)

@@ -1,17 +1,16 @@
 //! Directories below a base that everybody can write (`/dev/shm`, `/tmp`): created step by step,
 //! and nobody else can put something else in their place.
 //!
-//! Invariants of a [`SecureDir`]: every directory between the base and it was opened from the one
-//! above without following a link, belongs to this user and has mode 0700; the base lets nobody
-//! rename another user's entries (it is sticky, or only its owner, root or we, can write it). Paths
-//! below it are therefore as safe as descriptors.
+//! Every directory below the base is opened from the one above without following a link, belongs to
+//! this user and has mode 0700; the base lets nobody rename another user's entries (it is sticky,
+//! or only its owner, root or we, can write it). Paths below are therefore as safe as descriptors.
 
 use std::ffi::CString;
 use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::{Error, Result, again};
 use crate::files;
@@ -20,38 +19,14 @@ use crate::system::user_id;
 
 const MODE: u32 = 0o700;
 
-/// A directory of this user that nobody else can enter, open.
-#[derive(Debug)]
-pub struct SecureDir {
-    path: PathBuf,
-    dir: File,
-}
-
-impl SecureDir {
-    /// Returns the directory's path.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl AsFd for SecureDir {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.dir.as_fd()
-    }
-}
-
-/// Opens `<base>/<below[0]>/<below[1]>/...`; what is missing below the base is created with mode
-/// 0700. The base itself must be there; it may be reached through links, since a person named it.
-///
-/// # Errors
-/// If a part is a link or a file, belongs to somebody else, or lets others in; the message says
-/// what a person can do.
-pub fn secure_dir(base: &Path, below: &[&str]) -> Result<SecureDir> {
+/// Makes `<base>/<below[0]>/<below[1]>/...`, or makes sure of it; what is missing below the base is
+/// created with mode 0700. The base itself must be there; it may be reached through links, since a
+/// person named it.
+pub fn secure_dir(base: &Path, below: &[&str]) -> Result<()> {
     again(|| open_secure(base, below))
 }
 
-fn open_secure(base: &Path, below: &[&str]) -> Result<SecureDir> {
+fn open_secure(base: &Path, below: &[&str]) -> Result<()> {
     let mut dir = std::fs::OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_DIRECTORY)
@@ -66,7 +41,7 @@ fn open_secure(base: &Path, below: &[&str]) -> Result<SecureDir> {
         path.push(name);
         dir = step(&dir, name, &path)?;
     }
-    Ok(SecureDir { path, dir })
+    Ok(())
 }
 
 fn check_base(path: &Path, dir: &File) -> Result<()> {
@@ -85,7 +60,6 @@ fn check_base(path: &Path, dir: &File) -> Result<()> {
     Ok(())
 }
 
-/// Goes down one level, creating the directory if need be.
 fn step(parent: &File, name: &str, path: &Path) -> Result<File> {
     let failed = |error| Error::io("cannot create the directory", path, error);
     let c_name = CString::new(name).map_err(|_| failed(io::ErrorKind::InvalidInput.into()))?;
@@ -135,9 +109,6 @@ fn step(parent: &File, name: &str, path: &Path) -> Result<File> {
 
 /// Makes sure that a directory of ours that others can see, if it is there, is one, belongs to this
 /// user, and that nobody else can put anything into it.
-///
-/// # Errors
-/// It is not, or does not; the message says what a person can do.
 pub fn check_own_dir(path: &Path) -> Result<()> {
     again(|| check_own(path))
 }
@@ -179,9 +150,9 @@ mod tests {
     #[test]
     fn creates_and_finds_again() {
         let base = base();
-        let first = secure_dir(base.path(), &["user", "scr.1"]).unwrap();
-        assert_eq!(first.path(), base.path().join("user/scr.1"));
-        assert_eq!(first.path().metadata().unwrap().mode() & 0o7777, 0o700);
+        secure_dir(base.path(), &["user", "scr.1"]).unwrap();
+        let made = base.path().join("user/scr.1").metadata().unwrap();
+        assert_eq!(made.mode() & 0o7777, 0o700);
         secure_dir(base.path(), &["user", "scr.1"]).unwrap();
     }
 

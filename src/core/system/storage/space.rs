@@ -9,12 +9,9 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::system::errno::check;
 
-/// What a file system says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// Its size in bytes.
     pub total_bytes: u64,
-    /// Bytes that an ordinary user can still write.
     pub free_bytes: u64,
     /// Files that can still be created; `u64::MAX` where there is no limit.
     pub free_files: u64,
@@ -25,10 +22,6 @@ pub struct Space {
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 const RAMFS_MAGIC: u64 = 0x8584_58f6;
 
-/// Asks the file system that holds `path`.
-///
-/// # Errors
-/// If there is no such path.
 pub fn space(path: &Path) -> Result<Space> {
     let failed = |error| Error::io("cannot ask for the space of", path, error);
     let name = CString::new(path.as_os_str().as_bytes())

@@ -1,12 +1,9 @@
-//! A flush by threads whose program has gone: brought to its end by one process on each node, from
-//! the node's transfer file and cache (manual 1.1, section 9.7, `scr_transfer`).
+//! A flush by threads whose program has gone, ended by one process on each node from its transfer
+//! file and cache (manual 1.1, section 9.7, `scr_transfer`). Whoever finds the marks of all nodes
+//! in the journal, [`complete`]s.
 //!
-//! [`stage_node`] does what the threads of the node's ranks would have done: it copies what is not
-//! written yet and leaves the node's mark in the journal. Whoever finds the marks of all nodes
-//! there, [`complete`]s: the next start would, too.
-//!
-//! With more nodes than `SCR_FLUSH_WIDTH` they share so many lanes, one node at a time in each:
-//! they may come in any order, so whoever has the lock on the lane's file on the prefix copies.
+//! With more nodes than `SCR_FLUSH_WIDTH` they share so many lanes. Nodes may come in any order, so
+//! whoever has the lock of a lane copies.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -16,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::ledger::Ledger;
 use super::sync_flush::{decided, finish_journal, give_up};
 use super::throttle::Throttle;
-use super::work::Work;
+use super::work::LimitedWork;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, FileLock, join_relative};
@@ -30,7 +27,6 @@ use crate::transfer::publish::newer::{Decided, leave_to_newer};
 use crate::transfer::publish::options::{Options, SYNC_BYTES};
 use crate::transfer::publish::stage::{Stager, staged_path};
 
-/// Between two looks at the transfer file for COMMAND.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// What [`stage_node`] did.
@@ -49,26 +45,18 @@ pub struct Staged {
 pub struct Completed {
     /// Names of datasets that are on the prefix now, with summary and index entry.
     pub done: Vec<String>,
-    /// Names of datasets of which other nodes have files to copy, and how many nodes.
+    /// Names of datasets of which so many nodes have files to copy.
     pub waiting: Vec<(String, usize)>,
-    /// Journals that are damaged, a sentence for each; the next start settles them.
+    /// Damaged journals, a sentence for each; the next start settles them.
     pub troubles: Vec<String>,
 }
 
-/// Asks a process that does [`stage_node`] on this node to leave it to the caller, until its next
-/// flush. Local.
-///
-/// # Errors
-/// The transfer file cannot be changed.
+/// Asks a process that does [`stage_node`] on this node to leave the files to the caller.
 pub fn ask_to_stop(control_dir: &Path) -> Result<()> {
     set_transfer_command(control_dir, TransferCommand::Stop).map(drop)
 }
 
-/// Tells a process that does [`stage_node`] on this node what to do; false if there is no transfer
-/// file, so that there is nothing to do. Local.
-///
-/// # Errors
-/// The transfer file cannot be changed.
+/// Tells a process that does [`stage_node`] on this node what to do; false without a transfer file.
 pub fn set_transfer_command(control_dir: &Path, command: TransferCommand) -> Result<bool> {
     let path = control_dir.join(TransferFile::NAME);
     if !path.exists() {
@@ -82,11 +70,7 @@ pub fn set_transfer_command(control_dir: &Path, command: TransferCommand) -> Res
 }
 
 /// Copies what this node has on its way to `prefix`, going on from what is written; with `limited`
-/// within the limits that the transfer file tells, as long as COMMAND there is RUN, and always with
-/// no more than `SCR_FLUSH_WIDTH` nodes at a time. No rank of the node may be alive. Local.
-///
-/// # Errors
-/// Transfer file or journal cannot be read or changed.
+/// within the limits of the transfer file. No rank of the node may be alive.
 pub fn stage_node(
     prefix: &Path,
     control_dir: &Path,
@@ -95,12 +79,9 @@ pub fn stage_node(
 ) -> Result<Staged> {
     let path = control_dir.join(TransferFile::NAME);
     let mut staged = Staged::default();
-    let Some(mut known) = TransferFile::read(&path)? else { return Ok(staged) };
-    if known.files.is_empty() {
-        return Ok(staged);
-    }
-    if known.command != TransferCommand::Run {
-        staged.stopped = true;
+    let mut known = TransferFile::read(&path)?.unwrap_or_default();
+    staged.stopped = !known.files.is_empty() && known.command != TransferCommand::Run;
+    if known.files.is_empty() || staged.stopped {
         return Ok(staged);
     }
     if !limited {
@@ -122,7 +103,7 @@ pub fn stage_node(
             };
             let Some(files) = node.own_files(&part, &known)? else { continue };
             let _turn = node.wait_for_turn(index, parts.len())?;
-            let work = Work::begin(Throttle::new(rate, known.percent));
+            let work = LimitedWork::begin(Throttle::new(rate, known.percent));
             match node.copy(&part, files, work) {
                 Ok(count) => staged.files += count,
                 Err(_) if node.is_stopped() => {
@@ -134,7 +115,8 @@ pub fn stage_node(
                     continue;
                 }
             }
-            if let Some(leader) = leader_of(name) {
+            let leader = name.strip_prefix("part.").and_then(|rest| rest.strip_suffix(".scr"));
+            if let Some(leader) = leader.and_then(|rank| rank.parse().ok()) {
                 journal.mark(Mark::Staged, leader, "")?;
             }
         }
@@ -142,26 +124,19 @@ pub fn stage_node(
     Ok(staged)
 }
 
-/// World rank of the leader in the name of a part.
-fn leader_of(name: &str) -> Option<usize> {
-    name.strip_prefix("part.")?.strip_suffix(".scr")?.parse().ok()
-}
-
-/// A file to copy: what the seal said of it, its source, and how far it has come.
 type OnItsWay<'a> = (&'a FileMeta, String, Transfer);
 
-/// The node that this process is on.
 struct Node<'a> {
     prefix: &'a Path,
     path: &'a Path,
     options: &'a Options,
-    /// When the transfer file was last read for COMMAND, and whether that was not RUN.
+    /// When the transfer file was last read, and whether COMMAND was not RUN.
     looked: Option<(Instant, bool)>,
 }
 
 impl Node<'_> {
-    /// The files of `part` with their sources, if it is this node's: then all are in the transfer
-    /// file. A node that has nothing to copy is anybody's.
+    /// `None` if the part is another node's: all files of this one's are in the transfer file. A
+    /// node that has nothing to copy is anybody's.
     fn own_files<'p>(
         &self,
         part: &'p Catalog,
@@ -179,7 +154,7 @@ impl Node<'_> {
         Ok(Some(files))
     }
 
-    /// Waits until no other node of this one's lane copies, or until it is stopped.
+    /// Without a lock if no other node copies in this one's lane, or it is stopped.
     fn wait_for_turn(&mut self, index: usize, nodes: usize) -> Result<Option<FileLock>> {
         let lanes = self.options.flush_width;
         if nodes <= lanes {
@@ -197,7 +172,12 @@ impl Node<'_> {
         Ok(None)
     }
 
-    fn copy(&mut self, part: &Catalog, files: Vec<OnItsWay<'_>>, mut work: Work) -> Result<u64> {
+    fn copy(
+        &mut self,
+        part: &Catalog,
+        files: Vec<OnItsWay<'_>>,
+        mut work: LimitedWork,
+    ) -> Result<u64> {
         let mut ledger = Ledger::new(self.path);
         let copied = self.copy_files(part, files, &mut work, &mut ledger);
         // Stopped, too: whoever is next goes on from there.
@@ -209,7 +189,7 @@ impl Node<'_> {
         &mut self,
         part: &Catalog,
         files: Vec<OnItsWay<'_>>,
-        work: &mut Work,
+        work: &mut LimitedWork,
         ledger: &mut Ledger<'_>,
     ) -> Result<u64> {
         let (mut count, mut stager) = (0, Stager::default());
@@ -262,12 +242,8 @@ impl Node<'_> {
     }
 }
 
-/// Publishes and records what all nodes have staged; then takes off this node's transfer file what
-/// no journal knows any more. Nobody else may be at work on the journal: the caller holds the
-/// prefix. Local.
-///
-/// # Errors
-/// Journal, index or a file on the prefix cannot be read or changed.
+/// Publishes and records what all nodes have staged, and takes off this node's transfer file what
+/// no journal knows any more. The caller holds the prefix.
 pub fn complete(prefix: &Path, control_dir: &Path, options: &Options) -> Result<Completed> {
     let mut completed = Completed::default();
     let mut wanted = BTreeSet::new();
@@ -290,7 +266,6 @@ pub fn complete(prefix: &Path, control_dir: &Path, options: &Options) -> Result<
     Ok(completed)
 }
 
-/// [`complete`] for one dataset; returns where files of it are still to be staged.
 fn complete_one(
     prefix: &Path,
     id: u64,
@@ -333,7 +308,6 @@ fn complete_one(
     Ok(Vec::new())
 }
 
-/// Where the files of `part` are staged.
 fn destinations(prefix: &Path, part: &Catalog) -> Result<Vec<String>> {
     let copied = part.entries.iter().filter(|entry| !entry.meta.on_prefix);
     let destination = |entry: &CatalogEntry| {

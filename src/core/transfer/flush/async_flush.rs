@@ -1,17 +1,14 @@
-//! A whole dataset to the prefix while the program goes on: a thread of each rank copies, no
+//! A whole dataset to the prefix while the program goes on: a thread of each rank copies, without
 //! communication after the begin.
 //!
-//! 1. [`AsyncFlush::begin`], collective: the journal says what each node will stage; so does the
-//!    node's transfer file (manual 1.1, section 9.7), whose WRITTEN counts what is durable.
-//! 2. Each thread stages its rank's files, within the limits of bandwidth and time.
-//! 3. When all of a node are staged, its leader's thread marks that in the journal; when all nodes
-//!    are, rank 0 ([`AsyncFlush::advance`], called from time to time) commits.
-//!    Only leaders look at the prefix; ranks of a node hear of one another by a [`Sign`].
-//! 4. Each thread gives its files their final names; after the last one of a node its leader takes
-//!    all off the transfer file and marks the node as published; rank 0 writes summary and index.
+//! 1. [`AsyncFlush::begin`], collective: journal and transfer file (manual 1.1, section 9.7) say
+//! what each node will stage; WRITTEN counts what is durable.
+//! 2. Threads stage their ranks' files. The leader of a node marks in the journal that all are;
+//! then rank 0 commits ([`AsyncFlush::advance`]).
+//! 3. Threads give files their names, leaders mark nodes as published, rank 0 writes the index.
 //!
-//! A start after a crash completes what is committed or staged everywhere, and goes on from WRITTEN
-//! with what is not.
+//! Only leaders look at the prefix; ranks of a node hear of one another by a [`Sign`]. A start
+//! after a crash completes what is committed or staged everywhere, and goes on with what is not.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -28,7 +25,7 @@ use super::polling;
 use super::sync_flush::{Announced, announce_flush, keep_window};
 use super::throttle::Throttle;
 use super::turns::{self, Turn};
-use super::work::Work;
+use super::work::LimitedWork;
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, Ctx};
 use crate::error::{Error, Result};
@@ -44,9 +41,8 @@ use crate::transfer::publish::options::{Options, SYNC_BYTES};
 use crate::transfer::publish::stage::{Stager, publish_staged, remove_staged, staged_path};
 use crate::transfer::publish::unfinished::close_half;
 
-/// Between two looks at the prefix, at least, and at what the node's leader says.
 const LOOK: Duration = Duration::from_millis(20);
-/// For each node, so that all together look no oftener than 10,000 times a second.
+/// All leaders together look no oftener than 10,000 times a second.
 const LOOK_PER_NODE: Duration = Duration::from_micros(100);
 
 /// Publishes a file by calling its argument, unless the program has deleted or replaced it since;
@@ -60,45 +56,37 @@ pub enum Advance {
     Pending,
     /// On the prefix, with summary and index.
     Done,
-    /// A file could not be written; why.
+    /// A file could not be written, for this reason.
     Failed(String),
 }
 
-/// Names a flush that is under way.
-pub struct Under(Arc<Job>);
+pub struct Under(Arc<FlushJob>);
 
 /// A flush that is under way; one on each rank.
 pub struct AsyncFlush {
-    job: Arc<Job>,
+    job: Arc<FlushJob>,
     thread: Option<JoinHandle<()>>,
-    /// What rank 0 has come to.
     outcome: Option<Advance>,
     /// What has left the prefix for it (`SCR_PREFIX_SIZE`); known to rank 0.
     pub left: Left,
 }
 
-struct Job {
-    /// World rank.
+struct FlushJob {
     rank: usize,
     record: DatasetRecord,
-    /// Directory of the data on this node.
     dir: PathBuf,
-    /// World rank of the node's leader, if this rank is it.
+    /// World rank of the node's leader, if it is this one.
     leads: Option<usize>,
-    /// World ranks of this node that have files to copy.
     writers: Vec<usize>,
-    /// What the node copies, for its leader.
     node_files: Vec<Way>,
     about: About,
     prefix: PathBuf,
     transfer_file: PathBuf,
     journal: Journal,
-    /// Where the node's leader leaves its signs.
     control: PathBuf,
-    /// Between two looks of a leader at the prefix.
+    /// Pause of a leader between two looks at the prefix.
     look: Duration,
     options: Options,
-    /// Whom this rank waits for, so that no more than `SCR_FLUSH_WIDTH` copy at a time.
     turn: Turn,
     stop: AtomicBool,
     /// The program waits: no limits any more.
@@ -110,12 +98,9 @@ struct Job {
 }
 
 impl AsyncFlush {
-    /// Begins the flush of dataset `id`, whose files go after those of `after`, so that two flushes
-    /// of the same names cannot overtake one another. `left_out` as in
-    /// [`crate::transfer::flush_sync`]; `on_thread` runs first on the thread. Collective.
-    ///
-    /// # Errors
-    /// On all ranks if any failed; nothing is under way then.
+    /// Begins the flush of dataset `id`, which goes after that of `after`, since they may have the
+    /// same names. `left_out` is that of [`crate::transfer::flush_sync`]; `on_thread` runs first on
+    /// the thread. Collective; on an error nothing is under way.
     pub fn begin(
         ctx: &Ctx,
         id: u64,
@@ -131,7 +116,7 @@ impl AsyncFlush {
         let nodes = ctx.world.size() / ctx.node.size().max(1);
         let dir = ctx.layout.data_dir(&record);
         let (writers, node_files) = node_files(ctx, &part, &dir)?;
-        let job = Arc::new(Job {
+        let job = Arc::new(FlushJob {
             rank: ctx.world.rank(),
             dir,
             leads: ctx.is_node_leader().then(|| ctx.world.rank()),
@@ -176,19 +161,16 @@ impl AsyncFlush {
     }
 
     /// Tells whether it is not known yet how it ends.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         self.outcome.is_none()
     }
 
     /// Returns what [`AsyncFlush::advance`] has come to.
-    #[must_use]
     pub fn outcome(&self) -> Advance {
         self.outcome.clone().unwrap_or(Advance::Pending)
     }
 
-    /// Commits what is staged everywhere, and records what is published everywhere. For rank 0,
-    /// from time to time. Local.
+    /// Commits what is staged everywhere, records what is published everywhere. Rank 0 calls it.
     pub fn advance(&mut self) -> Advance {
         if !self.is_pending() {
             return self.outcome();
@@ -199,8 +181,7 @@ impl AsyncFlush {
         found
     }
 
-    /// Returns the handle for the next one, which has to come after it.
-    #[must_use]
+    /// Returns the handle for a flush that has to come after this one.
     pub fn under(&self) -> Under {
         Under(self.job.clone())
     }
@@ -210,8 +191,7 @@ impl AsyncFlush {
         self.job.hurry.store(true, Ordering::Relaxed);
     }
 
-    /// Tells whether this rank has failed, and nothing on the prefix tells rank 0 of it.
-    #[must_use]
+    /// Tells whether this rank has failed and rank 0 cannot learn it from the prefix.
     pub fn is_unheard(&self) -> bool {
         self.job.unheard.load(Ordering::Relaxed)
     }
@@ -232,9 +212,6 @@ impl AsyncFlush {
     }
 
     /// Gives it up after a failure: nothing staged of it is left on the prefix. Collective.
-    ///
-    /// # Errors
-    /// Communication failed.
     pub fn abandon(mut self, ctx: &Ctx) -> Result<()> {
         self.halt_thread();
         let job = &self.job;
@@ -251,7 +228,7 @@ impl AsyncFlush {
     }
 }
 
-impl Job {
+impl FlushJob {
     fn own_files(&self) -> impl Iterator<Item = &FileMeta> {
         self.record.files.iter().filter(|file| !file.on_prefix)
     }
@@ -260,18 +237,16 @@ impl Job {
         self.dir.join(&file.name).display().to_string()
     }
 
-    /// Enters the node's files into the transfer file; what an earlier launch has written of them
-    /// counts. For the node's leader.
+    /// What an earlier launch has written of the files counts.
     fn enter(&self) -> Result<()> {
         ledger::enter(&self.transfer_file, &self.options, &self.node_files)
     }
 
-    /// Takes the node's files off the transfer file. For the node's leader.
     fn leave(&self) -> Result<()> {
         ledger::leave(&self.transfer_file, &self.node_files)
     }
 
-    fn run(&self, before: Option<&Job>, publish_if: &PublishIf) {
+    fn run(&self, before: Option<&FlushJob>, publish_if: &PublishIf) {
         // Rank 0 hears of it by the journal and tells it, unless that is what fails.
         if let Err(error) = self.take_part(before, publish_if)
             && !self.stopped()
@@ -285,7 +260,7 @@ impl Job {
         }
     }
 
-    fn take_part(&self, before: Option<&Job>, publish_if: &PublishIf) -> Result<()> {
+    fn take_part(&self, before: Option<&FlushJob>, publish_if: &PublishIf) -> Result<()> {
         let turn = || Ok(before.is_none_or(|before| before.is_over()));
         if !self.wait(self.options.pause, turn)? {
             return Ok(());
@@ -312,8 +287,8 @@ impl Job {
         self.wait(LOOK, || self.is_given(Sign::Staged(rank)))
     }
 
-    /// Waits until `come`, which looks at the prefix, is true: the node's leader looks, and gives
-    /// the others its sign. `false` if it was stopped.
+    /// The node's leader looks at the prefix and gives the others its sign; `false` if it was
+    /// stopped.
     fn wait_for_sign(&self, sign: Sign, come: impl Fn() -> Result<bool>) -> Result<bool> {
         if self.leads.is_none() {
             return self.wait(LOOK, || self.is_given(sign));
@@ -330,22 +305,19 @@ impl Job {
         sign.is_given(&self.control, self.record.dataset_id)
     }
 
-    /// Waits until every rank of the node that has files has given its sign. For the node's leader.
     fn wait_for_node(&self, sign: impl Fn(usize) -> Sign) -> Result<bool> {
+        let mut came = true;
         for rank in &self.writers {
-            if !self.wait(self.options.pause, || self.is_given(sign(*rank)))? {
-                return Ok(false);
-            }
+            came = came && self.wait(self.options.pause, || self.is_given(sign(*rank)))?;
         }
-        Ok(true)
+        Ok(came)
     }
 
-    /// Removes the signs of this flush, or of an earlier attempt. For the node's leader.
     fn clear_signs(&self) -> Result<()> {
-        if self.leads.is_none() {
-            return Ok(());
+        match self.leads {
+            Some(_) => Sign::clear(&self.control, self.record.dataset_id),
+            None => Ok(()),
         }
-        Sign::clear(&self.control, self.record.dataset_id)
     }
 
     fn is_over(&self) -> bool {
@@ -356,15 +328,14 @@ impl Job {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits for an event; `false` if it was stopped. Fails if it could never be seen.
+    /// `false` if it was stopped; an error if the event could never be seen.
     fn wait(&self, pause: Duration, come: impl Fn() -> Result<bool>) -> Result<bool> {
         polling::wait(pause, || self.stopped(), come)
     }
 
     fn stage_own(&self) -> Result<()> {
         let mut ledger = Ledger::new(&self.transfer_file);
-        let staged = self.stage_files(&mut ledger);
-        match staged {
+        match self.stage_files(&mut ledger) {
             Ok(()) => self.give(Sign::Staged(self.rank)),
             // Stopped, too: the next launch goes on from there.
             Err(error) => ledger.write().and(Err(error)),
@@ -373,7 +344,7 @@ impl Job {
 
     fn stage_files(&self, ledger: &mut Ledger<'_>) -> Result<()> {
         let rate = self.options.bytes_per_second as f64 * self.turn.share;
-        let mut work = Work::begin(Throttle::new(rate, self.options.percent));
+        let mut work = LimitedWork::begin(Throttle::new(rate, self.options.percent));
         let is_limited = || Ok(!self.stopped() && !self.hurry.load(Ordering::Relaxed));
         let known = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
         let mut stager = Stager::default();
@@ -457,10 +428,9 @@ impl Job {
         if self.journal.count(Mark::Published)? < nodes.len() {
             return Ok(Advance::Pending);
         }
-        let mut entries = Vec::new();
-        for name in nodes {
-            entries.extend(self.journal.read_part(&name)?.entries);
-        }
+        let parts = nodes.iter().map(|name| self.journal.read_part(name));
+        let parts: Vec<Catalog> = parts.collect::<Result<_>>()?;
+        let mut entries: Vec<_> = parts.into_iter().flat_map(|part| part.entries).collect();
         entries.sort_by_key(|entry| entry.rank);
         let dataset = self.about.over(&entries);
         record_flushed(&self.prefix, &dataset, self.about.ranks, &entries)?;
@@ -470,8 +440,8 @@ impl Job {
     }
 }
 
-/// The ranks of this node that have files to copy, and for its leader these files; `dir` is where
-/// those of this rank are. Collective over the node.
+/// Ranks of this node that have files to copy, and for its leader these files. Collective over the
+/// node.
 fn node_files(ctx: &Ctx, part: &Catalog, dir: &Path) -> Result<(Vec<usize>, Vec<Way>)> {
     let dirs = ctx.node.all_gather(dir.as_os_str().as_bytes())?;
     let copied = || part.entries.iter().filter(|entry| !entry.meta.on_prefix);

@@ -1,8 +1,8 @@
-//! One rank's own files of a dataset, flushed by a thread without communication: files that ranks
-//! of other nodes wait for in mid-run.
+//! One rank's own files of a dataset, flushed by a thread without communication: ranks of other
+//! nodes wait for them in mid-run.
 //!
-//! Each file is published by itself. When all are, the rank's mark tells so:
-//! `<prefix>/.scr/background/<id>/done.<rank>.scr`. Once every rank's mark is there, whoever
+//! Each file is published by itself; then the rank's mark
+//! `<prefix>/.scr/background/<id>/done.<rank>.scr` tells so. With the marks of all ranks, whoever
 //! notices first (rank 0, or the next start) writes summary and index entry.
 
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::async_flush::PublishIf;
-use super::sync_flush::keep_window;
+use super::sync_flush::{keep_window, part_of};
+use crate::cache::Catalog;
 use crate::cache::disk::names_in;
-use crate::cache::{Catalog, CatalogEntry};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, create_dirs, join_relative, remove_tree};
 use crate::kvtree::KvTree;
@@ -30,17 +30,13 @@ use crate::transfer::publish::single::publish_as;
 use crate::transfer::publish::stage::staged_path;
 use crate::transfer::publish::unfinished::note_half;
 
-/// First part of the name of a rank's mark: all of its files are published.
 const DONE: &str = "done";
-/// What all ranks are about to publish.
 const BEGUN: &str = "begun";
-/// A file of the rank could not be.
 const FAILED: &str = "failed";
 
-/// Between two looks at whether it is a rank's turn, at most: all that wait look at the prefix.
+/// All ranks that wait look at the prefix.
 const TURN_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Between two looks at whether a file is there, at most.
 const LOOK_MAX: Duration = Duration::from_millis(250);
 
 /// What a [`Background`] flushes.
@@ -58,15 +54,11 @@ pub struct BackgroundJob {
     pub width: usize,
 }
 
-/// Notes on the prefix that the files of `record` begin to come there. To be called by rank 0
-/// before any rank starts a [`Background`] for this dataset: an older one whose files have the same
-/// names (a series without ids) is not restorable any more, since the new files take their names
-/// one by one. Of a series without ids its files are kept if `keep` (`SCR_PREFIX_SIZE`) is more
-/// than one. The next start learns which files these are, those of all `ranks`: it may find a part
-/// of them, and no cache. Local.
-///
-/// # Errors
-/// If the index cannot be read or written; then no flush should begin.
+/// Notes on the prefix that the files of `record` begin to come there, and which files of all
+/// `ranks` these are: the next start may find a part of them, and no cache. Older datasets with the
+/// same names, whose ids are returned, are not restorable any more; their files are kept if the
+/// window `keep` (`SCR_PREFIX_SIZE`) has room. Rank 0 calls it before any rank starts a
+/// [`Background`].
 pub fn announce_background(
     prefix: &Path,
     record: &DatasetRecord,
@@ -82,7 +74,6 @@ pub fn announce_background(
     Ok(replaced)
 }
 
-/// What the rank wants of its thread.
 #[derive(Debug, Default)]
 struct Wish {
     stop: AtomicBool,
@@ -98,11 +89,8 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts the thread; `on_thread` runs first on it (hooks off). A file that `publish_if`
-    /// refuses stays as it is on the prefix, and the dataset does not enter the index.
-    ///
-    /// # Errors
-    /// If no thread can be started.
+    /// Starts the thread; `on_thread` runs first on it (hooks off). If `publish_if` refuses a file,
+    /// the dataset does not enter the index.
     pub fn start(
         job: BackgroundJob,
         on_thread: impl FnOnce() + Send + 'static,
@@ -123,15 +111,11 @@ impl Background {
     }
 
     /// Tells whether it has come to its end.
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits for its end. Gives the number of files copied.
-    ///
-    /// # Errors
-    /// The first file that could not be published; the others are.
+    /// Waits for its end. Returns the number of files copied, or the first error.
     pub fn finish(mut self) -> Result<u64> {
         self.wish.hurry.store(true, Ordering::Relaxed);
         match self.thread.take().map(JoinHandle::join) {
@@ -140,7 +124,7 @@ impl Background {
         }
     }
 
-    /// Makes it stop within a few megabytes, and waits for that. What it has published stays.
+    /// Makes it stop within a few megabytes. What it has published stays.
     pub fn stop(mut self) {
         self.wish.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -165,18 +149,12 @@ fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64
             Err(error) => drop(first_error.get_or_insert(error)),
         }
     }
-    match first_error {
-        Some(error) => {
-            // Without it the next rank waits until it is needed; nothing else depends on it.
-            let _ = write_mark(job, FAILED);
-            Err(error)
-        }
-        None if refused => write_mark(job, FAILED).map(|()| copied),
-        None => write_mark(job, DONE).map(|()| copied),
-    }
+    let has_failed = refused || first_error.is_some();
+    let marked = write_mark(job, if has_failed { FAILED } else { DONE });
+    // Without the mark of a failure the next rank waits until it is needed.
+    first_error.map_or(marked, Err).map(|()| copied)
 }
 
-/// Waits until so many ranks before have come to their end that no more than the width are at work.
 fn wait_for_turn(job: &BackgroundJob, wish: &Wish) {
     let Some(before) = job.rank.checked_sub(job.width) else { return };
     let folder = marks_folder(&job.prefix, job.record.dataset_id);
@@ -191,7 +169,6 @@ fn wait_for_turn(job: &BackgroundJob, wish: &Wish) {
     }
 }
 
-/// Whether the prefix has the file now.
 fn publish(
     job: &BackgroundJob,
     file: &FileMeta,
@@ -202,10 +179,7 @@ fn publish(
     if is_published(&target, file) {
         return Ok(true);
     }
-    let mut go_on = |_| match stop.load(Ordering::Relaxed) {
-        true => Err(Error::Stopped),
-        false => Ok(()),
-    };
+    let mut go_on = |_| if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) };
     let source = job.record.dir.join(&file.name);
     let how = CopyOptions { progress: Some(&mut go_on), ..CopyOptions::default() };
     let wanted = |publish: &mut dyn FnMut() -> Result<()>| publish_if(&file.name, publish);
@@ -230,16 +204,8 @@ fn mark_name(stem: &str, rank: usize) -> String {
 
 fn write_mark(job: &BackgroundJob, stem: &str) -> Result<()> {
     let about = About::of_record(&job.record, job.world_size);
-    let rank = job.rank;
-    let files = job.record.files.iter().cloned();
-    let entries = files.map(|meta| CatalogEntry { rank, meta }).collect();
-    let catalog = Catalog {
-        id: about.dataset.id,
-        epoch: about.dataset.epoch,
-        key: about.dataset.key.clone(),
-        entries,
-    };
-    write_catalog(&job.prefix, &about, catalog, &mark_name(stem, rank))
+    let files = part_of(job.rank, &job.record);
+    write_catalog(&job.prefix, &about, files, &mark_name(stem, job.rank))
 }
 
 fn write_catalog(prefix: &Path, about: &About, files: Catalog, name: &str) -> Result<()> {
@@ -251,13 +217,9 @@ fn write_catalog(prefix: &Path, about: &About, files: Catalog, name: &str) -> Re
     tree.write_file(folder.join(name))
 }
 
-/// Completes dataset `id` once all ranks have marked it as published by their [`Background`], and
-/// gives `None` before: its summary and index entry are written, the marks removed, and of its
-/// series the newest `keep` stay on the prefix (`SCR_PREFIX_SIZE`). Gives those that went. Called
-/// by rank 0, local.
-///
-/// # Errors
-/// If a mark is damaged, or summary or index cannot be written.
+/// Completes dataset `id` once all ranks have marked it as published (`None` before): summary,
+/// index entry, and the window of `keep` checkpoints (`SCR_PREFIX_SIZE`). Returns what has left
+/// that. Rank 0 calls it.
 pub fn complete_background(prefix: &Path, id: u64, keep: u64) -> Result<Option<Left>> {
     let folder = marks_folder(prefix, id);
     let mut names = names_in(&folder)?;
@@ -283,13 +245,9 @@ pub fn complete_background(prefix: &Path, id: u64, keep: u64) -> Result<Option<L
     Ok(Some(keep_window(prefix, &dataset, keep)))
 }
 
-/// Settles what an earlier launch has left: datasets that all ranks have marked get summary and
-/// index entry; the marks of all others go, damaged ones among them, as no thread is left that
-/// would go on, and the next flush of such a dataset finds the files that are there. Returns those
-/// that were entered, with what has left the prefix for each. Called by rank 0 at the start, local.
-///
-/// # Errors
-/// If the marks cannot be listed or removed, or summary or index cannot be written.
+/// Settles what an earlier launch has left: datasets that all ranks have marked are completed; the
+/// marks of all others go, as no thread is left that would go on. Returns what was completed, with
+/// what has left the prefix for it. Rank 0 calls it at the start.
 pub fn settle_background(prefix: &Path, keep: u64) -> Result<Vec<(u64, Left)>> {
     let mut entered = Vec::new();
     for id in background_ids(prefix)? {
@@ -316,8 +274,7 @@ fn note_begun(prefix: &Path, id: u64) -> Result<()> {
     }
 }
 
-/// `None`: it is not there, since another thread may have completed the dataset since it was
-/// listed.
+/// `None`: another thread may have completed the dataset since it was listed.
 fn read_mark(path: &Path) -> Result<Option<(About, Catalog)>> {
     let Some(tree) = KvTree::read_file(path)? else { return Ok(None) };
     let about = About::from_tree(tree.child("ABOUT"));
@@ -326,11 +283,7 @@ fn read_mark(path: &Path) -> Result<Option<(About, Catalog)>> {
     mark.map(Some).ok_or_else(|| Error::corrupt(path, "it is not the mark of a flush"))
 }
 
-/// Returns the ids of all datasets with marks: what the next start, or rank 0, may be able to
-/// complete. Local.
-///
-/// # Errors
-/// If the folder is there and cannot be read.
+/// Returns the ids of all datasets with marks.
 pub fn background_ids(prefix: &Path) -> Result<Vec<u64>> {
     let names = names_in(&own_folder(prefix).join("background"))?;
     Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
@@ -341,13 +294,13 @@ pub fn background_ids(prefix: &Path) -> Result<Vec<u64>> {
 pub enum Waited {
     /// The file is there.
     Come,
-    /// All that was asked for has come; the file is not among it.
+    /// All that was asked for has come, without the file.
     Answered,
     /// Nothing comes.
     Nothing,
 }
 
-/// A file that is waited for, of a dataset that some flush without communication brings.
+/// A file that is waited for, of a dataset that a flush without communication brings.
 pub struct Awaited<'a> {
     target: &'a Path,
     epoch: u64,
@@ -358,15 +311,13 @@ pub struct Awaited<'a> {
 
 impl<'a> Awaited<'a> {
     /// Prepares to wait for the file `target` of dataset `id`, sealed with `epoch`.
-    #[must_use]
     pub fn new(prefix: &Path, target: &'a Path, id: u64, epoch: u64) -> Self {
         Awaited { target, epoch, journal: Journal::new(prefix, id), staged_bytes: 0 }
     }
 
     /// Waits until the published copy of `meta` is there; gives up when nothing has come on for
     /// `patience`, or when the folder `request` has gone, which whoever answers removes when all
-    /// has come. A flush that is under way comes on, however long it takes. Local.
-    #[must_use]
+    /// has come.
     pub fn wait(&mut self, meta: &FileMeta, request: Option<&Path>, patience: Duration) -> Waited {
         let mut since = Instant::now();
         let mut pause = Duration::from_millis(5);

@@ -8,12 +8,9 @@ use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{remove_file_if_there, write_ours};
 
-/// What is told.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Sign {
-    /// The nodes before are done.
     Turn,
-    /// Rank 0 has committed.
     Commit,
     /// All files of this world rank are staged.
     Staged(usize),
@@ -22,30 +19,25 @@ pub(super) enum Sign {
 }
 
 impl Sign {
-    /// Returns the path of the file for the flush of dataset `id`.
     pub fn path(self, control: &Path, id: u64) -> PathBuf {
-        let kind = match self {
-            Sign::Turn => "turn",
-            Sign::Commit => "commit",
-            Sign::Staged(rank) => return control.join(format!("flush.{id}.staged.{rank}")),
-            Sign::Named(rank) => return control.join(format!("flush.{id}.named.{rank}")),
-        };
-        control.join(format!("flush.{id}.{kind}"))
+        control.join(match self {
+            Sign::Turn => format!("flush.{id}.turn"),
+            Sign::Commit => format!("flush.{id}.commit"),
+            Sign::Staged(rank) => format!("flush.{id}.staged.{rank}"),
+            Sign::Named(rank) => format!("flush.{id}.named.{rank}"),
+        })
     }
 
-    /// Gives it.
     pub fn give(self, control: &Path, id: u64) -> Result<()> {
         let path = self.path(control, id);
         write_ours(&path, b"").map_err(|e| Error::io("cannot write", path, e))
     }
 
-    /// Tells whether it is given.
     pub fn is_given(self, control: &Path, id: u64) -> Result<bool> {
         let path = self.path(control, id);
         path.try_exists().map_err(|e| Error::io("cannot look at", path, e))
     }
 
-    /// Removes all signs of the flush of dataset `id`.
     pub fn clear(control: &Path, id: u64) -> Result<()> {
         let (names, of_flush) = (names_in(control)?, format!("flush.{id}."));
         let mut names = names.iter().filter(|name| name.starts_with(&of_flush));

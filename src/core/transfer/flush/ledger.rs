@@ -1,7 +1,5 @@
-//! How far a node's files are on the prefix, as its transfer file says it.
-//!
-//! That file is read and written as a whole, by all ranks of the node, so it is not written for
-//! every small file: a rank notes what it has moved when that is much, the node's leader all else.
+//! How far a node's files are on the prefix, in its transfer file. That is read and written as a
+//! whole by all ranks of the node, so it is not written for every small file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,10 +9,9 @@ use crate::records::{Transfer, TransferCommand, TransferFile, update, update_or_
 use crate::transfer::publish::options::{Options, SYNC_BYTES};
 use crate::transfer::publish::stage::Stager;
 
-/// A file on its way: its source, its staged file, its size.
+/// Source, staged file, size.
 pub(super) type Way = (String, PathBuf, u64);
 
-/// Keeps WRITTEN of the files that a rank copies.
 pub(super) struct Ledger<'a> {
     transfer_file: &'a Path,
     changed: BTreeMap<String, u64>,
@@ -34,7 +31,6 @@ impl<'a> Ledger<'a> {
         if self.unsaid < SYNC_BYTES { Ok(()) } else { self.write() }
     }
 
-    /// Notes what has become durable since the last time.
     pub fn note(&mut self, stager: &mut Stager) -> Result<()> {
         let mut durable = stager.take_durable().into_iter();
         durable.try_for_each(|(source, bytes)| self.set(&source, bytes))
@@ -57,10 +53,7 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Enters files that are about to be copied; what an earlier launch has written of them counts.
-///
-/// # Errors
-/// If the transfer file cannot be changed.
+/// Enters files; what an earlier launch has written of them counts.
 pub(super) fn enter(path: &Path, options: &Options, files: &[Way]) -> Result<()> {
     if files.is_empty() {
         return Ok(());
@@ -81,20 +74,12 @@ pub(super) fn enter(path: &Path, options: &Options, files: &[Way]) -> Result<()>
     })
 }
 
-/// Notes that all of these files are there.
-///
-/// # Errors
-/// If the transfer file cannot be changed.
 pub(super) fn complete(path: &Path, files: &[Way]) -> Result<()> {
     let mut ledger = Ledger::new(path);
     ledger.changed = files.iter().map(|(source, _, size)| (source.clone(), *size)).collect();
     ledger.write()
 }
 
-/// Takes files off again.
-///
-/// # Errors
-/// If the transfer file cannot be changed.
 pub(super) fn leave(path: &Path, files: &[Way]) -> Result<()> {
     if files.is_empty() {
         return Ok(());

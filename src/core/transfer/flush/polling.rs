@@ -5,19 +5,15 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 
-/// The first pause is so small a part of the longest; each is twice the one before. Ranks that have
-/// as much to do end at about the same time.
+/// The first pause is so small a part of the longest; each is twice the one before.
 const PARTS: u32 = 16;
 const LEAST: Duration = Duration::from_millis(1);
 
-/// Looks that fail for so long will not succeed any more. A file system that is away for a moment
-/// is waited for.
+/// A file system that is away for a moment is waited for.
 const BLIND: Duration = Duration::from_secs(5);
 
-/// Waits until `come`, with pauses of at most `pause`; `false` if it was `stopped`.
-///
-/// # Errors
-/// Those of `come`, when it has not succeeded for seconds: what it looks for may never be seen.
+/// Waits until `come`, with pauses of at most `pause`; `false` if it was `stopped`. An error of
+/// `come` counts once looks have failed for seconds.
 pub(super) fn wait(
     pause: Duration,
     stopped: impl Fn() -> bool,

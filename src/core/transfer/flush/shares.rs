@@ -1,7 +1,6 @@
-//! A whole dataset to the prefix by those who have its files, whichever ranks wrote them: a run
-//! with another number of ranks, or one whose ranks run where there is no room for them.
+//! A whole dataset to the prefix by those who have its files, whichever ranks wrote them.
 
-use super::sync_flush::{publish_staged_parts, undo};
+use super::sync_flush::{announce_part, part_of, publish_staged_parts, undo};
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, CatalogEntry, Ctx, Share};
 use crate::comm::{Comm, trees};
@@ -17,12 +16,9 @@ use crate::transfer::publish::newer::leave_as_is;
 use crate::transfer::publish::options::in_turns;
 use crate::transfer::publish::stage::stage;
 
-/// Publishes the dataset that `shares` make up, all ranks' together; `ranks` wrote it. Files that
-/// are `left_out`, by name, are only listed. `lanes`: threads of this rank that copy, and what each
-/// of them calls first. Returns what has left the prefix for it, known to rank 0. Collective.
-///
-/// # Errors
-/// As [`crate::transfer::flush_sync`].
+/// Publishes the dataset that the `shares` of all ranks make up; `ranks` wrote it. Files that are
+/// `left_out`, by name, are only listed. `lanes`: threads of this rank that copy, and what each
+/// calls first. Returns what has left the prefix for it, known to rank 0. Collective.
 pub fn flush_shares(
     ctx: &Ctx,
     shares: &[Share],
@@ -38,11 +34,7 @@ pub fn flush_shares(
     let part = gather(ctx.node, &own)?;
     let journal = Journal::new(ctx.prefix, about.dataset.id);
     agree(ctx.world, if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) })?;
-    let announced = match ctx.is_node_leader() {
-        true => journal.write_part(ctx.world.rank(), &part, &about),
-        false => Ok(()),
-    };
-    agree(ctx.world, announced)?;
+    announce_part(ctx, &journal, &part, &about)?;
     let stage = || stage_shares(ctx, shares, lanes);
     let staged = in_turns(ctx.world, ctx.transfer.flush_width, stage);
     if let Err(error) = agree(ctx.world, staged) {
@@ -54,7 +46,7 @@ pub fn flush_shares(
     publish_staged_parts(ctx, &journal, &about, (&own, &entries), &gate).map(|(_, left)| left)
 }
 
-/// What the dataset is, as the first rank that has a share of it knows. Collective.
+/// As the first rank that has a share knows it. Collective.
 fn common_about(ctx: &Ctx, shares: &[Share], ranks: usize) -> Result<About> {
     let own = shares.first().map(|share| About::of_record(&share.record, ranks));
     let own = own.map(|about| about.to_tree().encode()).unwrap_or_default();
@@ -65,17 +57,14 @@ fn common_about(ctx: &Ctx, shares: &[Share], ranks: usize) -> Result<About> {
 }
 
 fn catalog_of(about: &About, shares: &[Share]) -> Catalog {
-    let of_share = |share: &Share| {
-        let rank = share.owner;
-        share.record.files.clone().into_iter().map(move |meta| CatalogEntry { rank, meta })
-    };
+    let of_share = |share: &Share| part_of(share.owner, &share.record).entries;
     let mut entries: Vec<CatalogEntry> = shares.iter().flat_map(of_share).collect();
     entries.sort_by_key(|entry| entry.rank);
     let dataset = &about.dataset;
     Catalog { id: dataset.id, epoch: dataset.epoch, key: dataset.key.clone(), entries }
 }
 
-/// What all ranks of `comm` have. Collective.
+/// Collective.
 fn gather(comm: &dyn Comm, own: &Catalog) -> Result<Catalog> {
     let mut all = Catalog { entries: Vec::new(), ..own.clone() };
     for theirs in trees::all_gather(comm, &own.to_tree())? {
@@ -88,11 +77,8 @@ fn gather(comm: &dyn Comm, own: &Catalog) -> Result<Catalog> {
 }
 
 fn stage_shares(ctx: &Ctx, shares: &[Share], lanes: (usize, &(dyn Fn() + Sync))) -> Result<()> {
-    let mut files = Vec::new();
-    for share in shares {
-        let wanted = share.record.files.iter().filter(|file| !file.on_prefix);
-        files.extend(wanted.map(|file| (&share.record, file)));
-    }
+    let all = shares.iter().flat_map(|one| one.record.files.iter().map(|file| (&one.record, file)));
+    let files: Vec<_> = all.filter(|(_, file)| !file.on_prefix).collect();
     let bytes = files.iter().map(|(_, file)| file.size).sum();
     let _step = progress::step("copying to the prefix", Total::Bytes(Some(bytes)));
     let (prefix, options) = (ctx.prefix, ctx.transfer);

@@ -27,42 +27,30 @@ use crate::transfer::publish::single::sweep_staged;
 use crate::transfer::publish::stage::Stager;
 use crate::transfer::publish::unfinished::note_half_of;
 
-/// What a flush did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlushReport {
     /// Files of all ranks that were copied; known to the leaders of the nodes.
     pub files: u64,
-    /// Their bytes; the same.
     pub bytes: u64,
-    /// Seconds.
     pub seconds: f64,
-    /// Ids of older datasets whose files on the prefix it replaced.
     pub replaced: Vec<u64>,
     /// Those that have left the prefix for it (`SCR_PREFIX_SIZE`); known to rank 0.
     pub left: Left,
 }
 
 /// Copies the sealed dataset `id` to the prefix: journal, stage, agree, commit, rename, summary,
-/// index. Files that are on the prefix already are only listed. Files of an older dataset with the
-/// same names are replaced in place, and its index entry is not restorable any more. A file of this
-/// rank that is `left_out`, by name, is only listed, too: on the prefix it is deleted, or newer
-/// already. Collective.
-///
-/// # Errors
-/// On all ranks if any failed. Before the commit the prefix holds no part of the dataset under a
-/// final name; after it the next start completes the work ([`recover_journal`]).
+/// index. A file of this rank that is `left_out`, by name, is only listed, like those that are
+/// there already; older datasets with the same names are not restorable any more. Collective; on an
+/// error before the commit the prefix has no file of it, after it the next start completes the
+/// work.
 pub fn flush_sync(ctx: &Ctx, id: u64, left_out: &dyn Fn(&str) -> bool) -> Result<FlushReport> {
     flush_with(ctx, id, &[], left_out, &|_, publish| publish().map(|()| true))
 }
 
-/// Does what [`flush_sync`] does; files of older datasets in the cache go `along` (one entry for
-/// each, the same ones on all ranks, oldest first): they get their names together with those of
-/// dataset `id`, and its summary lists them. Each file is published through `publish_if`, which
-/// holds back what the program has deleted or written anew to the prefix since it was staged.
+/// Does what [`flush_sync`] does, with files of older datasets in the cache (`along`: the same
+/// datasets on all ranks, oldest first), which get their names together with those of `id`.
+/// `publish_if` holds back what the program has deleted or written anew since it was staged.
 /// Collective.
-///
-/// # Errors
-/// As [`flush_sync`].
 pub fn flush_with(
     ctx: &Ctx,
     id: u64,
@@ -73,14 +61,15 @@ pub fn flush_with(
     let start = Instant::now();
     let Announced { record, sources, about, journal, .. } =
         announce_flush(ctx, id, along, left_out)?;
-    let own = own_part(ctx, &record);
-    if let Err(error) = stage_in_turns(ctx, &record, &sources) {
+    let own = part_of(ctx.world.rank(), &record);
+    let staged = in_turns(ctx.world, ctx.transfer.flush_width, || stage(ctx, &record, &sources));
+    if let Err(error) = agree(ctx.world, staged) {
         undo(ctx, &journal, &own, &error)?;
         return Err(error);
     }
     test_pause("flush.staged");
-    let files = (id, record.epoch, &record.key);
-    let whole = Catalog::gather_on_leaders(ctx, files, &record.files);
+    let files = Some(&record.files[..]);
+    let whole = Catalog::gather_on_leaders(ctx, id, record.epoch, &record.key, files);
     // Rank 0, which leads its node, writes index and summary.
     let entries = agree(ctx.world, whole)?.map_or_else(Vec::new, |whole| whole.entries);
     let parts = (&own, &entries[..]);
@@ -95,9 +84,9 @@ pub fn flush_with(
     })
 }
 
-/// Publishes what is staged everywhere: commit, names (`own` are this rank's files, `entries` those
-/// of all, on rank 0), summary, index, window. Gives the ids of what it replaces, and, to rank 0,
-/// what has left the prefix for it. Collective.
+/// Publishes what is staged everywhere (`own`: this rank's files; `entries`: all files, on rank 0).
+/// Returns the ids of what it replaces, and, on rank 0, what has left the prefix for it.
+/// Collective.
 pub(super) fn publish_staged_parts(
     ctx: &Ctx,
     journal: &Journal,
@@ -106,42 +95,31 @@ pub(super) fn publish_staged_parts(
     publish_if: Gate,
 ) -> Result<(Vec<u64>, Left)> {
     let is_root = ctx.world.rank() == 0;
-    let committed = match is_root {
-        true => journal
-            .commit(about)
-            .and_then(|()| announce(ctx.prefix, &about.dataset, ctx.transfer.prefix_size)),
-        false => Ok(Vec::new()),
-    };
-    let replaced = agree(ctx.world, committed)?;
+    let keep = ctx.transfer.prefix_size;
+    let commit = || journal.commit(about).and_then(|()| announce(ctx.prefix, &about.dataset, keep));
+    let replaced = agree(ctx.world, if is_root { commit() } else { Ok(Vec::new()) })?;
     test_pause("flush.publish");
     let published = publish_part_if(ctx.prefix, own, publish_if);
     agree(ctx.world, published.and_then(|all| all.gone.map_or(Ok(()), Err)))?;
-    let recorded = match is_root {
-        true => record_flushed(ctx.prefix, &about.over(entries), about.ranks, entries)
-            .and_then(|()| journal.remove()),
-        false => Ok(()),
+    let record = || {
+        record_flushed(ctx.prefix, &about.over(entries), about.ranks, entries)?;
+        journal.remove()
     };
-    agree(ctx.world, recorded)?;
-    let left = match is_root {
-        true => keep_window(ctx.prefix, &about.dataset, ctx.transfer.prefix_size),
-        false => Left::new(),
-    };
+    agree(ctx.world, if is_root { record() } else { Ok(()) })?;
+    let left = if is_root { keep_window(ctx.prefix, &about.dataset, keep) } else { Left::new() };
     Ok((replaced, left))
 }
 
-/// A flush that the journal knows of.
 pub(super) struct Announced {
-    /// This rank's record, with what goes along; what is left out counts as on the prefix.
+    /// What goes along is in it; what is left out counts as on the prefix.
     pub record: DatasetRecord,
-    /// The directories of what goes along.
     pub sources: Sources,
-    /// What the node stages, with world ranks.
     pub part: Catalog,
     pub about: About,
     pub journal: Journal,
 }
 
-/// Writes the journal, which says what each node will stage. Collective.
+/// Writes the journal. Collective.
 pub(super) fn announce_flush(
     ctx: &Ctx,
     id: u64,
@@ -156,20 +134,15 @@ pub(super) fn announce_flush(
     let mut record = agree(ctx.world, cleared.and(found))?;
     leave_as_is(ctx.prefix, &mut record, left_out);
     let sources = take_along(ctx, &mut record, along)?;
-    let part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;
-    let part = with_world_ranks(ctx, part);
+    let mut part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;
+    part.entries.iter_mut().for_each(|entry| entry.rank = ctx.node_ranks[entry.rank]);
     let about = About::of_record(&record, ctx.world.size());
-    let announced = match ctx.is_node_leader() {
-        true => journal.write_part(ctx.world.rank(), &part, &about),
-        false => Ok(()),
-    };
-    agree(ctx.world, announced)?;
+    announce_part(ctx, &journal, &part, &about)?;
     Ok(Announced { record, sources, part, about, journal })
 }
 
-/// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`), and the records of what the
-/// program has deleted itself. The dataset is there; that an
-/// older one cannot be deleted is no reason to write it again.
+/// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`), and records of what the program
+/// has deleted. An older dataset that cannot be deleted is no reason to write `newest` again.
 pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
     if let Err(error) = forget_deleted(prefix, newest) {
         log::message(1, format_args!("{error}"));
@@ -183,25 +156,24 @@ pub(super) fn keep_window(prefix: &Path, newest: &Dataset, keep: u64) -> Left {
     })
 }
 
-/// Turns the ranks of a catalog gathered over the node into world ranks.
-fn with_world_ranks(ctx: &Ctx, mut part: Catalog) -> Catalog {
-    part.entries.iter_mut().for_each(|entry| entry.rank = ctx.node_ranks[entry.rank]);
-    part
+/// Writes what the node stages into the journal. Collective.
+pub(super) fn announce_part(
+    ctx: &Ctx,
+    journal: &Journal,
+    part: &Catalog,
+    about: &About,
+) -> Result<()> {
+    let write = || journal.write_part(ctx.world.rank(), part, about);
+    agree(ctx.world, if ctx.is_node_leader() { write() } else { Ok(()) })
 }
 
-fn own_part(ctx: &Ctx, record: &DatasetRecord) -> Catalog {
-    let rank = ctx.world.rank();
+/// Lists the files of one rank.
+pub(super) fn part_of(rank: usize, record: &DatasetRecord) -> Catalog {
     let entries = record.files.iter().cloned().map(|meta| CatalogEntry { rank, meta }).collect();
     Catalog { id: record.dataset_id, epoch: record.epoch, key: record.key.clone(), entries }
 }
 
-fn stage_in_turns(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()> {
-    let width = ctx.transfer.flush_width;
-    let staged = in_turns(ctx.world, width, || stage_own(ctx, record, sources));
-    agree(ctx.world, staged)
-}
-
-fn stage_own(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()> {
+fn stage(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()> {
     let own = ctx.layout.data_dir(record);
     let mut stager = Stager::default();
     for file in record.files.iter().filter(|file| !file.on_prefix) {
@@ -213,22 +185,21 @@ fn stage_own(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()>
     stager.finish()
 }
 
-/// Removes this rank's staged files, and the journal, after a failure that came before the commit.
-/// What cannot be removed now is left to the next start.
+/// Removes staged files and the journal after a failure before the commit. What cannot be removed
+/// now is left to the next start.
 pub(super) fn undo(ctx: &Ctx, journal: &Journal, own: &Catalog, why: &Error) -> Result<()> {
     if matches!(why, Error::Comm(_)) {
         return Ok(());
     }
-    let removed = agree(ctx.world, unstage_part(ctx.prefix, own));
-    match removed {
+    match agree(ctx.world, unstage_part(ctx.prefix, own)) {
         Ok(()) if ctx.world.rank() == 0 => drop(journal.remove()),
-        Err(Error::Comm(what)) => return Err(Error::Comm(what)),
+        Err(error @ Error::Comm(_)) => return Err(error),
         _ => {}
     }
     Ok(())
 }
 
-/// Gives all ranks the ids that rank 0 knows, in order. Collective.
+/// Collective.
 fn broadcast_ids(ctx: &Ctx, ids: Result<Vec<u64>>) -> Result<Vec<u64>> {
     let put = |mut ids: Vec<u64>| {
         ids.sort_unstable();
@@ -246,20 +217,17 @@ pub struct JournalReport {
     pub completed: Vec<u64>,
     /// Datasets whose staged files were removed.
     pub rolled_back: Vec<u64>,
-    /// Datasets that cannot be completed, since files were removed by somebody else meanwhile, or
-    /// the journal is damaged; the index says that they failed. The other files have their names.
+    /// Datasets of which files or the journal are lost; the index says that they failed.
     pub gone: Vec<u64>,
-    /// Datasets whose flush in the background was under way: begin it again
-    /// ([`crate::transfer::AsyncFlush`]), and it goes on from what is written; or [`roll_back`].
+    /// Datasets whose flush by threads was under way: begin it again
+    /// ([`crate::transfer::AsyncFlush`]), or [`roll_back`].
     pub unfinished: Vec<u64>,
     /// Those that have left the prefix for a completed one; known to rank 0.
     pub left: Left,
 }
 
-/// Completes or rolls back what an interrupted flush left. Collective, at start.
-///
-/// # Errors
-/// On all ranks if any failed; the journal stays for the next start.
+/// Completes or rolls back what an interrupted flush left. Collective, at the start; on an error
+/// the journal stays for the next one.
 pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
     twice(|| recover_once(ctx))
 }
@@ -274,13 +242,14 @@ fn recover_once(ctx: &Ctx) -> Result<JournalReport> {
     for id in broadcast_ids(ctx, found)? {
         let journal = Journal::new(ctx.prefix, id);
         let mut damaged = None;
-        let decided = match is_root {
-            true => {
-                damaged_apart(decided(ctx.prefix, &journal, ctx.transfer.prefix_size), &mut damaged)
+        let mut decide = || match decided(ctx.prefix, &journal, ctx.transfer.prefix_size) {
+            Err(error @ Error::Corrupt { .. }) => {
+                damaged = Some(error);
+                Ok(None)
             }
-            false => Ok(None),
+            found => found,
         };
-        let mut commit = agree(ctx.world, decided)?;
+        let mut commit = agree(ctx.world, if is_root { decide() } else { Ok(None) })?;
         if any(ctx.world, damaged.is_some())? {
             agree(ctx.world, carry_out(ctx, &journal, None))?;
             agree(ctx.world, if is_root { give_up(ctx.prefix, &journal, id) } else { Ok(()) })?;
@@ -321,28 +290,20 @@ fn recover_once(ctx: &Ctx) -> Result<JournalReport> {
     Ok(report)
 }
 
-/// Tells whether a flush of dataset `id` that was under way can go on: what is staged is of the
-/// seal with this epoch. Collective.
-///
-/// # Errors
-/// Communication failed.
+/// Tells whether what is staged of dataset `id` is of the seal with this epoch. Collective.
 pub fn can_resume(ctx: &Ctx, id: u64, epoch: u64) -> Result<bool> {
     any(ctx.world, ctx.world.rank() == 0 && Journal::new(ctx.prefix, id).is_of(epoch))
 }
 
 /// Removes what is staged of dataset `id`, and its journal. Collective.
-///
-/// # Errors
-/// On all ranks if any failed; the next start tries again.
 pub fn roll_back(ctx: &Ctx, id: u64) -> Result<()> {
     let journal = Journal::new(ctx.prefix, id);
     agree(ctx.world, carry_out(ctx, &journal, None))?;
     agree(ctx.world, if ctx.world.rank() == 0 { journal.remove() } else { Ok(()) })
 }
 
-/// Decides whether a flush is to be completed: it is committed, or is staged everywhere and gets
-/// its commit now; but not if a newer one has taken its names meanwhile, since the run went on
-/// after an error, or the program has written them anew. `keep` as in [`announce`].
+/// Decides whether a flush is completed: one that is committed or staged everywhere, unless a newer
+/// one has taken its names or the program has written them anew. `keep` as in [`announce`].
 pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Option<Decided>> {
     let committed = journal.committed()?;
     let is_committed = committed.is_some();
@@ -362,17 +323,6 @@ pub(super) fn decided(prefix: &Path, journal: &Journal, keep: u64) -> Result<Opt
         journal.commit(&about)?;
     }
     Ok(Some(Decided { about, taken }))
-}
-
-/// Takes the error out of what is damaged.
-fn damaged_apart<T>(found: Result<Option<T>>, damaged: &mut Option<Error>) -> Result<Option<T>> {
-    match found {
-        Err(error @ Error::Corrupt { .. }) => {
-            *damaged = Some(error);
-            Ok(None)
-        }
-        other => other,
-    }
 }
 
 fn tell_damaged(id: u64, error: &Error) {
@@ -421,7 +371,6 @@ fn carry_out(
     Ok((entries, published))
 }
 
-/// Gives the flush up, since no file of the dataset is there any more.
 pub(super) fn give_up(prefix: &Path, journal: &Journal, id: u64) -> Result<()> {
     note_failure(prefix, id)?;
     // What was staged under another seal, too.
@@ -433,9 +382,8 @@ pub(super) fn give_up(prefix: &Path, journal: &Journal, id: u64) -> Result<()> {
     journal.remove()
 }
 
-/// Ends a flush whose files all have their names: summary, index, window; the journal goes. Without
-/// `keep` some are gone: the index says that the dataset failed, and no older one has to go for it.
-/// Returns those that went.
+/// Ends a flush whose files all have their names. Without `keep` some are gone: the index says that
+/// the dataset failed, and no older one has to go for it. Returns what has left the prefix.
 pub(super) fn finish_journal(
     prefix: &Path,
     journal: &Journal,
@@ -445,13 +393,9 @@ pub(super) fn finish_journal(
 ) -> Result<Left> {
     entries.sort_by_key(|entry| entry.rank);
     record_flushed(prefix, &about.over(&entries), about.ranks, &entries)?;
-    match keep {
-        None => note_failure(prefix, about.dataset.id)
-            .and_then(|()| journal.remove())
-            .map(|()| Left::new()),
-        Some(keep) => {
-            journal.remove()?;
-            Ok(keep_window(prefix, &about.dataset, keep))
-        }
+    if keep.is_none() {
+        note_failure(prefix, about.dataset.id)?;
     }
+    journal.remove()?;
+    Ok(keep.map_or_else(Left::new, |keep| keep_window(prefix, &about.dataset, keep)))
 }

@@ -1,21 +1,16 @@
-//! How much of bandwidth and time a flush in the background takes: pure arithmetic, the clock is
-//! given in.
-//!
-//! What was not used, since storage was slow or a pause too long, may be made up for, but only a
-//! little of it: limits are to hold now, not only for the flush as a whole.
+//! How much of bandwidth and time a flush by threads takes: pure arithmetic. What was not used may
+//! be made up for, but only a little: limits are to hold now, not only for the whole flush.
 
 use std::time::Duration;
 
-/// Longest pause at a time, so that a stop is noticed.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// Shortest one: until then it adds up, since to go to sleep and to wake takes a processor, too.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// What may be made up for: more than a pause on a busy machine is too long.
 const CREDIT: f64 = 0.2;
-/// Pieces of a second's bytes.
 const PIECES: f64 = 20.0;
 
-/// Limits of one rank's flush, and until when each is used up. All in seconds after the begin.
+/// Limits of one rank's flush, and until when each is used up, in seconds after the begin.
 #[derive(Debug, Clone)]
 pub(super) struct Throttle {
     /// 0: no limit.
@@ -27,14 +22,11 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    /// Makes one that has moved nothing yet; `percent` is as the parameter has it: 0 and 100 are no
-    /// limit.
     pub fn new(bytes_per_second: f64, percent: f64) -> Throttle {
         let share = if percent < 100.0 { (percent / 100.0).max(0.0) } else { 0.0 };
         Throttle { bytes_per_second, share, bandwidth_until: 0.0, share_until: 0.0 }
     }
 
-    /// Returns the bytes to move at a time: so few that the rate is even.
     pub fn piece(&self, most: usize) -> usize {
         match self.bytes_per_second {
             rate if rate > 0.0 => most.min((rate / PIECES) as usize).max(4096),
@@ -55,8 +47,7 @@ impl Throttle {
         }
     }
 
-    /// Tells how long to pause `elapsed` after the begin, until both limits hold; zero when they
-    /// do. Ask again after it: long pauses come in parts.
+    /// Tells how long to pause until both limits hold; long pauses come in parts.
     pub fn pause(&self, elapsed: Duration) -> Duration {
         let until = self.bandwidth_until.max(self.share_until);
         let left = Duration::from_secs_f64((until - elapsed.as_secs_f64()).max(0.0));

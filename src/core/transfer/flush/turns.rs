@@ -1,26 +1,20 @@
-//! Who copies when, in a flush by threads: no more than `SCR_FLUSH_WIDTH` ranks at a time, without
-//! communication on the way. Ranks of a node follow one another by the transfer file, nodes by the
-//! marks in the journal.
+//! Who copies when, in a flush by threads, so that no more than `SCR_FLUSH_WIDTH` ranks copy at a
+//! time without communication on the way.
 
 use crate::cache::Ctx;
 use crate::comm::words;
 use crate::error::Result;
 
-/// A rank's place.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Turn {
-    /// World rank of the leader of the node that has to be done before.
     pub node_before: Option<usize>,
-    /// World rank, on this node, that has to be done before.
     pub rank_before: Option<usize>,
     /// Part of the job's bandwidth that is this rank's, 0 to 1.
     pub share: f64,
 }
 
-/// What one rank has to copy.
 #[derive(Debug, Clone, Copy)]
 struct Load {
-    /// World rank of its node's leader.
     leader: usize,
     bytes: u64,
 }
@@ -34,10 +28,8 @@ pub(super) fn gather(ctx: &Ctx, bytes: u64) -> Result<Turn> {
     Ok(turn_of(ctx.world.rank(), &loads, ctx.transfer.flush_width))
 }
 
-/// Pure; the same plan on all ranks. At most `width` ranks of a node work at a time, and as many
-/// nodes as that leaves. Nodes that follow one another form a lane, and so do those ranks of a
-/// node; each lane gets the share of the bandwidth that lets all end together, so that none of it
-/// stays unused towards the end.
+/// Pure, and the same plan on all ranks. Nodes that follow one another form a lane, and so do ranks
+/// of a node; each lane gets the share of the bandwidth that lets all end together.
 fn turn_of(me: usize, loads: &[Load], width: usize) -> Turn {
     let writers = || (0..loads.len()).filter(|rank| loads[*rank].bytes > 0);
     let bytes_of = |ranks: &mut dyn Iterator<Item = usize>| -> f64 {

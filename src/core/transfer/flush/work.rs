@@ -1,5 +1,5 @@
-//! Work within limits: what a thread has worked is its time less what it has waited for a
-//! processor. On a busy machine that wait is most of the time, and a share of it next to nothing.
+//! LimitedWork within limits: what a thread has worked is its time less what it has waited for a
+//! processor, which on a busy machine is most of it.
 
 use std::time::{Duration, Instant};
 
@@ -7,32 +7,25 @@ use super::throttle::Throttle;
 use crate::error::Result;
 use crate::system::waited_for_processor;
 
-/// What is shorter is not looked at more closely.
 const SHORT: Duration = Duration::from_millis(1);
 
-/// A copy on its way.
-pub(super) struct Work {
+pub(super) struct LimitedWork {
     throttle: Throttle,
     begun: Instant,
     lap: Lap,
 }
 
-impl Work {
-    /// Begins it.
-    pub fn begin(throttle: Throttle) -> Work {
-        Work { throttle, begun: Instant::now(), lap: Lap::begin() }
+impl LimitedWork {
+    pub fn begin(throttle: Throttle) -> LimitedWork {
+        LimitedWork { throttle, begun: Instant::now(), lap: Lap::begin() }
     }
 
-    /// Returns the bytes to move at a time, `most` if there is no limit.
     pub fn piece(&self, most: usize) -> usize {
         self.throttle.piece(most)
     }
 
     /// Notes that `bytes` were moved since the last call, and pauses until the limits hold, or no
     /// longer do.
-    ///
-    /// # Errors
-    /// Those of `is_limited`.
     pub fn moved(
         &mut self,
         bytes: u64,
@@ -53,20 +46,16 @@ impl Work {
     }
 }
 
-/// A piece of work.
 struct Lap {
     begun: Instant,
-    /// What the thread had waited when that was last looked at, at or before the begin.
     waited: Duration,
 }
 
 impl Lap {
-    /// Begins one.
     fn begin() -> Lap {
         Lap { begun: Instant::now(), waited: waited_for_processor() }
     }
 
-    /// Returns how long the thread has worked since the begin.
     fn worked(&mut self) -> Duration {
         let took = self.begun.elapsed();
         if took < SHORT {
@@ -76,7 +65,7 @@ impl Lap {
         took.saturating_sub(self.waited.saturating_sub(before))
     }
 
-    /// Begins the next one; `rested`: the thread has slept since.
+    /// `rested`: the thread has slept since.
     fn go_on(&mut self, rested: bool) {
         if rested {
             self.waited = waited_for_processor();

@@ -1,20 +1,18 @@
-//! What the prefix has, looked at by one process without a launch: nothing is changed but what
-//! [`enter_again`] is asked for.
+//! What the prefix has, looked at by one process without a launch.
 
 use std::fs;
 use std::path::Path;
 
-use super::findings::{Findings, Verdict, wrong};
+use super::findings::{Findings, PrefixVerdict, length_of, wrong};
 use super::index::{enter, enter_replaced};
 use super::others::of_newer;
-use super::paths::{DROPPED_NAME, copy_place, folder, index_path};
+use super::paths::{DROPPED_NAME, change_index, copy_place, folder};
 use super::repair::flushed_at;
 use super::replaced::find_kept;
 use crate::error::{Error, Result};
-use crate::records::{FileMeta, IndexEntry, PrefixIndex, SUMMARY_NAME, Summary, update};
+use crate::records::{FileMeta, IndexEntry, SUMMARY_NAME, Summary};
 use crate::system::in_lanes;
 
-/// Threads that read files.
 const LANES: usize = 8;
 
 /// What [`check_files`] has found.
@@ -30,9 +28,8 @@ pub struct Checked {
     pub unchecked: u64,
 }
 
-/// Compares a dataset with its summary, by the rules of a start that would offer it: presence and
-/// size of all files, with `contents` their checksums. Local.
-#[must_use]
+/// Compares a dataset with its summary, as a start that would offer it: presence and size of all
+/// files, with `contents` checksums.
 pub fn check_files(prefix: &Path, entry: &IndexEntry, contents: bool) -> Checked {
     let fault = |sentence: String| Checked { faults: vec![sentence], ..Checked::default() };
     let summary = match Summary::read_from(&folder(prefix, entry.id)) {
@@ -56,11 +53,11 @@ pub fn check_files(prefix: &Path, entry: &IndexEntry, contents: bool) -> Checked
     if verdict.fault.is_none() {
         faults.clear();
     }
-    let Verdict { gone, remark, unchecked, .. } = verdict;
+    let PrefixVerdict { gone, remark, unchecked, .. } = verdict;
     Checked { faults, gone, remark, unchecked: unchecked.files }
 }
 
-fn look(prefix: &Path, summary: &Summary, contents: bool) -> (Verdict, Vec<String>) {
+fn look(prefix: &Path, summary: &Summary, contents: bool) -> (PrefixVerdict, Vec<String>) {
     let files: Vec<&FileMeta> = summary.files.values().flatten().collect();
     let look = |at: usize| {
         let mut found = Findings::default();
@@ -74,26 +71,16 @@ fn look(prefix: &Path, summary: &Summary, contents: bool) -> (Verdict, Vec<Strin
     (all.judge(files.len(), &others), faults)
 }
 
-/// Files that wait in the dataset's folder, since a newer one has their names.
+/// The files wait in the dataset's folder, since a newer one has their names.
 fn check_kept(prefix: &Path, summary: &Summary, contents: bool) -> Vec<String> {
     let files: Vec<&FileMeta> = summary.files.values().flatten().collect();
-    let look = |at: usize| {
-        let path = match copy_place(prefix, summary.dataset.id, &files[at].name) {
-            Ok(path) => path,
-            Err(error) => return Some(error.to_string()),
-        };
-        let length = path.metadata().ok().map(|found| found.len());
-        wrong(&path, length, files[at], contents)
+    let look = |at: usize| match copy_place(prefix, summary.dataset.id, &files[at].name) {
+        Ok(path) => wrong(&path, length_of(&path), files[at], contents),
+        Err(error) => Some(error.to_string()),
     };
     in_lanes((LANES, &|| {}), files.len(), &look).into_iter().flatten().collect()
 }
 
-/// Enters dataset `id`, whose summary is on the prefix, into the index, as its flush did. Returns
-/// the entry; `None` if it is there and nothing is to be changed. Local.
-///
-/// # Errors
-/// It has no summary that can be read, its files are not what that says, or the index cannot be
-/// changed.
 pub fn enter_again(prefix: &Path, id: u64) -> Result<Option<IndexEntry>> {
     let dir = folder(prefix, id);
     let (summary, dropped) = (dir.join(SUMMARY_NAME), dir.join(DROPPED_NAME));
@@ -133,13 +120,13 @@ fn enter_summary(prefix: &Path, id: u64, dir: &Path) -> Result<Option<IndexEntry
         let why = checked.remark.unwrap_or_else(|| "its files are gone".into());
         return Err(Error::Refused(format!("{name} cannot be entered: {why}")));
     }
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         if index.by_id(id).is_some_and(|entry| entry.is_restorable() || entry.is_kept()) {
-            return Ok(None);
+            return None;
         }
         enter(index, &dataset, flushed);
         enter_replaced(index);
         find_kept(prefix, index);
-        Ok(index.by_id(id).cloned())
+        index.by_id(id).cloned()
     })
 }

@@ -1,7 +1,5 @@
-//! What a look at the files of a dataset on the prefix has found, and what follows from it.
-//!
-//! Of what is as it was written nothing is said, so that a rank which has found nothing else sends
-//! nothing.
+//! What a look at the files of a dataset on the prefix has found, and what follows. Of what is as
+//! it was written nothing is said, so that a rank without findings sends nothing.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,24 +8,18 @@ use std::{fmt, fs};
 use super::paths::is_published;
 use super::removed::is_marked_removed;
 use crate::cache::Ctx;
-use crate::error::Error;
 use crate::files::{crc32_of_file, join_relative};
 use crate::kvtree::KvTree;
 use crate::records::{FileMeta, Summary};
 
-/// A file that is not just what was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Odd {
     pub name: String,
-    /// Size when it was written.
     pub size: u64,
-    /// Size now, if it is there.
     pub length: Option<u64>,
-    /// Somebody has written to it since, or replaced it.
     pub changed: bool,
-    /// The file has other contents, or more of them: no part of what it was.
+    /// It has other contents, or more of them, than a part of what it was.
     pub differs: bool,
-    /// What is wrong, one sentence.
     pub wrong: Option<String>,
     /// The program, which has no ids, was writing it again.
     pub rewritten: bool,
@@ -36,16 +28,14 @@ pub(super) struct Odd {
     pub is_pointer: bool,
 }
 
-/// What a rank has found in its share, or all have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Findings {
     pub odd: Vec<Odd>,
     pub unchecked: Unchecked,
 }
 
-/// What follows for the dataset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct PrefixVerdict {
     pub fault: Option<String>,
     pub gone: bool,
     pub anew: bool,
@@ -66,7 +56,6 @@ pub struct Unchecked {
     pub touched: Option<String>,
 }
 
-/// Why their contents were not compared.
 impl fmt::Display for Unchecked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Unchecked { files, bytes, touched } = self;
@@ -86,7 +75,7 @@ impl fmt::Display for Unchecked {
 
 impl Findings {
     /// Looks at the files that this rank wrote, if there are as many ranks as then: what it reads
-    /// is in its node's memory when the program asks for it. Local.
+    /// is in its node's memory when the program asks for it.
     pub fn of_share(
         ctx: &Ctx,
         summary: &Summary,
@@ -102,7 +91,6 @@ impl Findings {
         found
     }
 
-    /// Looks at one file. Local.
     pub fn look(
         &mut self,
         prefix: &Path,
@@ -121,7 +109,7 @@ impl Findings {
         let contents = (contents || in_place && changed) && !rewritten;
         let path = join_relative(prefix, &file.name).ok();
         let path = path.as_deref();
-        let length = path.and_then(|path| Some(fs::metadata(path).ok()?.len()));
+        let length = path.and_then(length_of);
         let is_pointer = key.is_shared_name(&file.name) && (changed || length.is_none());
         // What the program has deleted itself is no damage of what it keeps.
         let deleted = length.is_none() && is_marked_removed(prefix, &key.series, &key.id);
@@ -149,7 +137,6 @@ impl Findings {
         }
     }
 
-    /// Adds what another rank has found.
     pub fn add(&mut self, other: Findings) {
         self.odd.extend(other.odd);
         self.unchecked.files += other.unchecked.files;
@@ -164,15 +151,13 @@ impl Findings {
         wrong.map(|odd| odd.name.clone()).collect()
     }
 
-    /// Tells what is wrong with files that no newer dataset has, in order of their names.
     pub fn faults(&self, others: &BTreeSet<String>) -> Vec<String> {
         let own = |odd: &&Odd| !odd.rewritten && !odd.is_pointer && !others.contains(&odd.name);
         self.odd.iter().filter(own).filter_map(|odd| odd.wrong.clone()).collect()
     }
 
-    /// Decides what follows for a dataset of `files` files, of which newer ones have those of
-    /// `others`.
-    pub fn judge(self, files: usize, others: &BTreeSet<String>) -> Verdict {
+    /// Decides what follows for a dataset of `files` files, of which newer ones have `others`.
+    pub fn judge(self, files: usize, others: &BTreeSet<String>) -> PrefixVerdict {
         let Findings { odd, unchecked } = self;
         let (rewritten, odd): (Vec<Odd>, Vec<Odd>) = odd.into_iter().partition(|one| one.rewritten);
         let (theirs, odd): (Vec<Odd>, Vec<Odd>) = odd
@@ -193,7 +178,7 @@ impl Findings {
             _ => left_half.map(|wrong| format!("{wrong}; it was written to since")),
         };
         let fault = wrong.filter(|_| !gone);
-        Verdict { fault, gone, anew, remark, unchecked, cut_short }
+        PrefixVerdict { fault, gone, anew, remark, unchecked, cut_short }
     }
 
     pub fn to_tree(&self) -> KvTree {
@@ -262,7 +247,7 @@ impl Unchecked {
     }
 }
 
-impl Verdict {
+impl PrefixVerdict {
     pub fn to_tree(&self) -> KvTree {
         let mut tree = self.unchecked.to_tree();
         for (key, text) in [("FAULT", &self.fault), ("REMARK", &self.remark)] {
@@ -276,8 +261,8 @@ impl Verdict {
         tree
     }
 
-    pub fn from_tree(tree: &KvTree) -> Verdict {
-        Verdict {
+    pub fn from_tree(tree: &KvTree) -> PrefixVerdict {
+        PrefixVerdict {
             fault: tree.get_value("FAULT").map(str::to_owned),
             gone: tree.get_flag("GONE"),
             anew: tree.get_flag("ANEW"),
@@ -288,22 +273,22 @@ impl Verdict {
     }
 }
 
-/// Tells whether somebody has written to the file since, or replaced it.
 pub(crate) fn is_changed(prefix: &Path, file: &FileMeta) -> bool {
-    let found = join_relative(prefix, &file.name).and_then(|path| {
-        let size = fs::metadata(&path).map_err(|e| Error::io("cannot look at", &path, e))?.len();
-        Ok(is_published(&path, &FileMeta { size, ..file.clone() }))
-    });
-    matches!(found, Ok(false))
+    join_relative(prefix, &file.name).is_ok_and(|path| {
+        let same = |size| is_published(&path, &FileMeta { size, ..file.clone() });
+        length_of(&path).is_some_and(|size| !same(size))
+    })
 }
 
-/// Tells whether the file is what `meta` says; see [`wrong`].
 pub(crate) fn is_right(path: &Path, meta: &FileMeta, contents: bool) -> bool {
-    let length = fs::metadata(path).ok().map(|found| found.len());
-    wrong(path, length, meta, contents).is_none()
+    wrong(path, length_of(path), meta, contents).is_none()
 }
 
-/// Tells what is wrong with a file that has `length` bytes now, if it is there: one sentence.
+pub(super) fn length_of(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|found| found.len())
+}
+
+/// Tells what is wrong with a file that has `length` bytes now, if it is there.
 pub(super) fn wrong(
     path: &Path,
     length: Option<u64>,
@@ -339,12 +324,12 @@ mod tests {
     }
 
     /// Of a dataset of two files; what is said travels.
-    fn judged(odd: Vec<Odd>, others: &[&str]) -> Verdict {
+    fn judged(odd: Vec<Odd>, others: &[&str]) -> PrefixVerdict {
         let found = Findings { odd, unchecked: Unchecked::default() };
         let found = Findings::from_tree(&found.to_tree());
         let others = others.iter().map(|name| (*name).to_owned()).collect();
         let verdict = found.judge(2, &others);
-        assert_eq!(Verdict::from_tree(&verdict.to_tree()), verdict);
+        assert_eq!(PrefixVerdict::from_tree(&verdict.to_tree()), verdict);
         verdict
     }
 
@@ -375,9 +360,9 @@ mod tests {
 
     #[test]
     fn what_others_have_written_does_not_count_and_what_was_left_half_is_told() {
-        assert_eq!(judged(vec![odd("a", Some(3), true)], &["a"]), Verdict::default());
+        assert_eq!(judged(vec![odd("a", Some(3), true)], &["a"]), PrefixVerdict::default());
         let pointer = Odd { is_pointer: true, ..odd("a", Some(3), true) };
-        assert_eq!(judged(vec![pointer], &[]), Verdict::default());
+        assert_eq!(judged(vec![pointer], &[]), PrefixVerdict::default());
         let half = Odd { rewritten: true, ..odd("a", Some(3), true) };
         let half = judged(vec![half], &[]);
         assert_eq!((half.gone, half.fault), (false, None));

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::paths::{OWN_MODE, folder, folder_name, index_path, own_folder};
+use super::paths::{
+    OWN_MODE, change_index, folder, folder_name, index_path, own_folder, read_index,
+};
 use super::replaced::keep_replaced;
 use crate::cache::CatalogEntry;
 use crate::error::Result;
@@ -18,9 +20,19 @@ fn flush_path(prefix: &Path) -> PathBuf {
     own_folder(prefix).join(FlushState::NAME)
 }
 
-/// Writes summary, index and flush file of a dataset whose files are all in place. One of which
-/// nothing is there (the program has deleted it, or has newer files) is not entered: nobody could
-/// restart from it, and the cache may have all of it.
+fn read_places(prefix: &Path) -> Result<FlushState> {
+    Ok(FlushState::read(&flush_path(prefix))?.unwrap_or_default())
+}
+
+fn change_places(prefix: &Path, change: impl FnOnce(&mut FlushState)) -> Result<()> {
+    update(&flush_path(prefix), |state| {
+        change(state);
+        Ok(())
+    })
+}
+
+/// Writes summary, index and flush file of a dataset whose files are all in place. One of which no
+/// file is there is not entered: nobody could restart from it, and the cache may have all of it.
 pub(crate) fn record_flushed(
     prefix: &Path,
     dataset: &Dataset,
@@ -31,10 +43,7 @@ pub(crate) fn record_flushed(
         join_relative(prefix, &entry.meta.name).is_ok_and(|path| path.symlink_metadata().is_ok())
     };
     if !entries.is_empty() && !entries.iter().any(is_there) {
-        return update(&flush_path(prefix), |state: &mut FlushState| {
-            state.unset(dataset.id, Location::Flushing);
-            Ok(())
-        });
+        return change_places(prefix, |state| state.unset(dataset.id, Location::Flushing));
     }
     let dir = folder(prefix, dataset.id);
     create_dirs(&dir, OWN_MODE)?;
@@ -45,48 +54,31 @@ pub(crate) fn record_flushed(
     let summary = Summary { dataset: dataset.clone(), ranks: ranks as u64, files };
     summary.write_to(&dir)?;
     classic::take_over(&index_path(prefix))?;
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
-        enter(index, dataset, Timestamp::now());
-        Ok(())
-    })?;
-    update(&flush_path(prefix), |state: &mut FlushState| {
+    change_index(prefix, |index| enter(index, dataset, Timestamp::now()))?;
+    change_places(prefix, |state| {
         state.unset(dataset.id, Location::Flushing);
         state.set(dataset.id, Location::Prefix);
-        Ok(())
     })
 }
 
-/// Enters a dataset of which not everything could be saved. Nobody restarts from it; a person sees
-/// that it was there.
-///
-/// # Errors
-/// If the index cannot be read or written.
 pub fn record_incomplete(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
     let dataset = Dataset { id, name: key.name(), key: key.clone(), ..Dataset::default() };
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    let (dir, dataset) = (folder_name(id), Some(dataset));
+    let entry = IndexEntry { id, dir, dataset, ..IndexEntry::default() };
+    change_index(prefix, |index| {
         if index.by_id(id).is_none() {
-            index.insert(IndexEntry {
-                id,
-                dir: folder_name(id),
-                dataset: Some(dataset),
-                ..IndexEntry::default()
-            });
+            index.insert(entry);
         }
-        Ok(())
     })
 }
 
-/// Makes the flush file say that just `cached` are in cache and just `flushing` on their way; each
-/// in cache has its name there once it is complete. Nothing is written where it says so already.
-///
-/// # Errors
-/// If it cannot be read or written.
+/// Makes the flush file say that just `cached` are in cache, with their names if they are complete,
+/// and just `flushing` on their way.
 pub fn record_places(
     prefix: &Path,
     cached: &BTreeMap<u64, Option<String>>,
     flushing: &BTreeMap<u64, Option<(u64, u64)>>,
 ) -> Result<()> {
-    let path = flush_path(prefix);
     let in_cache: BTreeSet<u64> = cached.keys().copied().collect();
     let on_its_way: BTreeSet<u64> = flushing.keys().copied().collect();
     let wanted = [(Location::Cache, &in_cache), (Location::Flushing, &on_its_way)];
@@ -100,62 +92,44 @@ pub fn record_places(
         let progress = flushing.iter().filter_map(|(id, progress)| Some((id, (*progress)?)));
         progress.for_each(|(id, (done, of))| state.set_progress(*id, done, of));
     };
-    let before = FlushState::read(&path)?.unwrap_or_default();
+    let before = read_places(prefix)?;
     let mut after = before.clone();
     change(&mut after);
-    if after == before {
-        return Ok(());
-    }
-    update(&path, |state: &mut FlushState| {
-        change(state);
-        Ok(())
-    })
+    if after == before { Ok(()) } else { change_places(prefix, change) }
 }
 
-/// Returns the complete datasets that are in the cache and not on the prefix, by the flush file: id
-/// and name. Local: rank 0 reads.
-///
-/// # Errors
-/// If it cannot be read.
+/// Returns id and name of complete datasets that are in the cache and not on the prefix, by the
+/// flush file.
 pub fn list_in_cache(prefix: &Path) -> Result<Vec<(u64, String)>> {
-    let state = FlushState::read(&flush_path(prefix))?.unwrap_or_default();
+    let state = read_places(prefix)?;
     Ok(state.unflushed().filter_map(|id| Some((id, state.name(id)?.to_owned()))).collect())
 }
 
-/// Tells whether a run has left complete datasets here, or has recorded some that only its cache
-/// had. Local.
-///
-/// # Errors
-/// If the index or the flush file cannot be read.
 pub fn has_datasets(prefix: &Path) -> Result<bool> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     Ok(index.newest_first().any(|entry| entry.complete) || !list_in_cache(prefix)?.is_empty())
 }
 
-/// Notes that files of `dataset` are about to take their names one by one: an older dataset with
-/// the same names is not restorable from here on. Returns the ids of those; mostly there are none,
-/// and then nothing is written. Of a series without ids their files are kept if the window of
-/// `keep` checkpoints has room for more than one.
+/// Notes that files of `dataset` are about to take their names: older datasets with the same names,
+/// whose ids are returned, are not restorable from here on. Without ids their files are kept if the
+/// window of `keep` checkpoints has room for more than one.
 pub(crate) fn announce(prefix: &Path, dataset: &Dataset, keep: u64) -> Result<Vec<u64>> {
-    let mut index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let mut index = read_index(prefix)?;
     let older = replace_older(&mut index, dataset);
     if older.is_empty() {
         return Ok(Vec::new());
     }
     let kept = if keep > 1 { keep_replaced(prefix, &index, &older) } else { Vec::new() };
     test_pause("replaced.linked");
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         let replaced = replace_older(index, dataset);
         for id in replaced.iter().filter(|id| kept.contains(id)) {
-            if let Some(entry) = index.by_id_mut(*id) {
-                entry.kept = true;
-            }
+            index.by_id_mut(*id).into_iter().for_each(|entry| entry.kept = true);
         }
-        Ok(replaced)
+        replaced
     })
 }
 
-/// Marks datasets of the same series and captured id as replaced. Pure.
 fn replace_older(index: &mut PrefixIndex, dataset: &Dataset) -> Vec<u64> {
     let same_names =
         |old: &DatasetKey| (&old.series, &old.id) == (&dataset.key.series, &dataset.key.id);
@@ -165,14 +139,13 @@ fn replace_older(index: &mut PrefixIndex, dataset: &Dataset) -> Vec<u64> {
     });
     let replaced: Vec<u64> = older.map(|entry| entry.id).collect();
     for id in &replaced {
-        if let Some(entry) = index.by_id_mut(*id) {
-            entry.replaced_by = Some(dataset.id);
-        }
+        let entry = index.by_id_mut(*id);
+        entry.into_iter().for_each(|entry| entry.replaced_by = Some(dataset.id));
     }
     replaced
 }
 
-/// Marks whatever a newer dataset of the index has replaced, after one has come out of order. Pure.
+/// Marks whatever a newer dataset has replaced, after one has come out of order. Pure.
 pub(super) fn enter_replaced(index: &mut PrefixIndex) {
     let complete = index.newest_first().filter(|entry| entry.complete);
     let mut datasets: Vec<Dataset> = complete.filter_map(|entry| entry.dataset.clone()).collect();
@@ -182,25 +155,20 @@ pub(super) fn enter_replaced(index: &mut PrefixIndex) {
     }
 }
 
-/// Enters a dataset into the index. Pure.
 pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) {
     replace_older(index, dataset);
     let dir = folder_name(dataset.id);
     let before = index.by_id(dataset.id).cloned().unwrap_or_default();
+    // Failures of an earlier copy say nothing about this one; a refusal by the program does.
     index.insert(IndexEntry {
         id: dataset.id,
         dir: dir.clone(),
         complete: true,
         flushed: Some(now),
-        // Failures of an earlier copy say nothing about this one.
-        failed: Default::default(),
-        replaced_by: None,
-        abandoned_by: None,
-        kept: false,
         dataset: Some(dataset.clone()),
         fetched: before.fetched,
-        // The program has refused the dataset, wherever it is read.
         refused: before.refused,
+        ..IndexEntry::default()
     });
     let before = index.current_entry().map(|current| current.id).or(index.returned_to());
     let newest = before.is_none_or(|before| before <= dataset.id)
@@ -212,48 +180,38 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
     }
 }
 
-/// A dataset on the prefix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnPrefix {
-    /// Dataset id.
     pub id: u64,
-    /// Series, captured id, generation.
     pub key: DatasetKey,
     /// Complete, not failed since, not replaced by a newer one under the same names.
     pub restorable: bool,
-    /// Marked as current in the index.
     pub current: bool,
-    /// The number of its checkpoint, if it is one.
     pub checkpoint_id: Option<u64>,
-    /// Its name in the index, such as `ckpt.20`.
     pub name: String,
     /// It was complete when it came here, and no newer one has taken its files' names.
     pub holds_names: bool,
     /// It was complete, and a newer one has taken names of it.
     pub replaced: bool,
-    /// So it was, and its files are kept beside: see [`crate::transfer::bring_back`].
+    /// Its files are kept for [`crate::transfer::bring_back`].
     pub kept: bool,
-    /// The run went back to before it, and this is the first that came here since.
+    /// The first dataset that came here after the run went back to before this one.
     pub abandoned_by: Option<u64>,
-    /// The program could not restart from it.
     pub refused: bool,
 }
 
-/// Returns all datasets that the index knows, newest first; empty without an index. Local: rank 0
-/// reads.
-///
-/// # Errors
-/// If the index is damaged, of a newer version, or cannot be read.
+/// Returns all datasets that the index knows, newest first.
 pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let current = index.current_entry().map(|entry| entry.id);
+    let none = Dataset::default();
     let describe = |entry: &IndexEntry| OnPrefix {
         id: entry.id,
-        key: entry.dataset.as_ref().map(|dataset| dataset.key.clone()).unwrap_or_default(),
+        key: entry.dataset.as_ref().unwrap_or(&none).key.clone(),
         restorable: entry.is_restorable(),
         current: current == Some(entry.id),
-        checkpoint_id: entry.dataset.as_ref().and_then(|dataset| dataset.checkpoint_id),
-        name: entry.dataset.as_ref().map(|dataset| dataset.name.clone()).unwrap_or_default(),
+        checkpoint_id: entry.dataset.as_ref().unwrap_or(&none).checkpoint_id,
+        name: entry.dataset.as_ref().unwrap_or(&none).name.clone(),
         holds_names: entry.complete && entry.replaced_by.is_none(),
         replaced: entry.complete && entry.replaced_by.is_some(),
         kept: entry.is_kept(),
@@ -263,83 +221,49 @@ pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
     Ok(index.newest_first().map(describe).collect())
 }
 
-/// Notes in the index that a launch is about to restart from dataset `id`. Local: rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read or written.
 pub fn note_attempt(prefix: &Path, id: u64) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         if let Some(entry) = index.by_id_mut(id) {
             entry.fetched.insert(Timestamp::now());
         }
-        Ok(())
     })
 }
 
 /// Notes in the index that a launch restarts from dataset `id`, which becomes the current one.
-/// Local: rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read or written.
 pub fn note_success(prefix: &Path, id: u64) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         index.accept(id);
         if let Some(dir) = index.by_id(id).map(|entry| entry.dir.clone()) {
             index.set_current(&dir);
         }
-        Ok(())
     })
 }
 
 /// Notes in the index that a launch went back to dataset `id`, which only the cache has: what comes
-/// next follows that one. Local: rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read or written.
+/// next follows that one.
 pub fn note_return(prefix: &Path, id: u64) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         index.accept(id);
         index.return_to(id);
-        Ok(())
     })
 }
 
-/// Returns the dataset of [`note_return`], while nothing has become current since. Local: rank 0
-/// reads.
-///
-/// # Errors
-/// If the index is damaged or cannot be read.
 pub fn returned_to(prefix: &Path) -> Result<Option<u64>> {
-    Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.returned_to()))
+    Ok(read_index(prefix)?.returned_to())
 }
 
-/// Notes in the index that a launch goes back, or that it is where it was before it did. Local:
-/// rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read or written.
+/// Notes in the index that a launch goes back; `None`: it is where it was before.
 pub fn note_turn(prefix: &Path, turn: Option<CourseTurn>) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
-        index.turn = turn;
-        Ok(())
-    })
+    change_index(prefix, |index| index.turn = turn)
 }
 
-/// Returns what the last [`note_turn`] has noted. Local: rank 0 reads.
-///
-/// # Errors
-/// If the index is damaged or cannot be read.
 pub fn last_turn(prefix: &Path) -> Result<Option<CourseTurn>> {
-    Ok(PrefixIndex::read(&index_path(prefix))?.and_then(|index| index.turn))
+    Ok(read_index(prefix)?.turn)
 }
 
-/// Notes a failure in the index, so that later starts do not offer the dataset. Local: rank 0 does
-/// it.
-///
-/// # Errors
-/// If the index cannot be read or written.
+/// Notes a failure in the index, so that later starts do not offer the dataset.
 pub fn note_failure(prefix: &Path, id: u64) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         let was_current = index.current_entry().is_some_and(|entry| entry.id == id);
         if let Some(entry) = index.by_id_mut(id) {
             entry.failed.insert(Timestamp::now());
@@ -347,23 +271,16 @@ pub fn note_failure(prefix: &Path, id: u64) -> Result<()> {
         if was_current {
             index.clear_current();
         }
-        Ok(())
     })
 }
 
 /// Notes in the index that the program could not restart from dataset `id`, which may be in the
-/// cache only: later starts do not offer it, until the user chooses it. Local: rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read or written.
+/// cache only: it is offered no more, until the user chooses it.
 pub fn note_refusal(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
     record_incomplete(prefix, id, key)?;
     note_failure(prefix, id)?;
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
-        if let Some(entry) = index.by_id_mut(id) {
-            entry.refused = true;
-        }
-        Ok(())
+    change_index(prefix, |index| {
+        index.by_id_mut(id).into_iter().for_each(|entry| entry.refused = true);
     })
 }
 

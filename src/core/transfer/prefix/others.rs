@@ -1,18 +1,17 @@
-//! What other datasets of the prefix have under the names of one. Rank 0 looks, once for all names:
-//! the summary of a large job takes seconds to parse, and a rank each would read all of them.
+//! What other datasets of the prefix have under the names of one. Rank 0 looks, once for all: the
+//! summary of a large job takes seconds to parse.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::paths::{folder, index_path, is_published};
+use super::paths::{files_of, is_published, read_index};
 use crate::cache::Ctx;
 use crate::comm::trees;
 use crate::error::Result;
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
-use crate::records::{FileMeta, IndexEntry, PrefixIndex, Record as _, Summary};
+use crate::records::{FileMeta, IndexEntry};
 
-/// Finds those of `names` that a newer dataset than `id` has, too: it has written them anew. Local.
 pub(super) fn of_newer(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BTreeSet<String> {
     // The run may have gone back to this one from a newer generation, which is kept beside.
     let holds = |other: &IndexEntry| {
@@ -21,9 +20,9 @@ pub(super) fn of_newer(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BTre
     listed(prefix, names, &holds, &|_, _| true)
 }
 
-/// Finds those of `names` under which the prefix has what comes from another dataset than `id`: a
-/// newer one has written the file anew, or a run that went back has found it as it was with an
-/// older one. Else somebody has changed it, to choose where to begin. Local.
+/// Finds those of `names` under which the prefix has the file of another dataset than `id`: a newer
+/// one, or an older one that the run went back to. Else somebody has changed it, to choose where to
+/// begin.
 pub(crate) fn of_another(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BTreeSet<String> {
     let is_its = |other: u64, file: &FileMeta| {
         other > id || join_relative(prefix, &file.name).is_ok_and(|path| is_published(&path, file))
@@ -32,9 +31,6 @@ pub(crate) fn of_another(prefix: &Path, id: u64, names: &BTreeSet<String>) -> BT
 }
 
 /// Returns what rank 0 finds for the names of all ranks by `look`. Collective.
-///
-/// # Errors
-/// Communication failed.
 pub(crate) fn ask(
     ctx: &Ctx,
     own: &BTreeSet<String>,
@@ -57,7 +53,7 @@ fn to_tree(names: &BTreeSet<String>) -> KvTree {
     tree
 }
 
-/// Those of `names` that a summary of the wanted datasets lists, and of which `is_its` says so.
+/// Those of `names` that a summary of the `wanted` datasets lists, and of which `is_its` says so.
 fn listed(
     prefix: &Path,
     names: &BTreeSet<String>,
@@ -68,14 +64,13 @@ fn listed(
     if names.is_empty() {
         return found;
     }
-    let Ok(Some(index)) = PrefixIndex::read(&index_path(prefix)) else { return found };
+    let Ok(index) = read_index(prefix) else { return found };
     for other in index.newest_first().filter(|other| wanted(other)) {
         if found.len() == names.len() {
             break;
         }
-        let summary = Summary::read_from(&folder(prefix, other.id)).ok().flatten();
-        let files = summary.map(|summary| summary.files).unwrap_or_default();
-        let known = files.values().flatten().filter(|file| names.contains(&file.name));
+        let files = files_of(prefix, other.id).ok().flatten().unwrap_or_default();
+        let known = files.iter().filter(|file| names.contains(&file.name));
         found.extend(known.filter(|file| is_its(other.id, file)).map(|file| file.name.clone()));
     }
     found

@@ -1,4 +1,4 @@
-//! Where what is ours lies on the prefix, and whether a file there is the one that was published.
+//! Where our files lie on the prefix, and whether a file there is the one that was published.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -6,35 +6,46 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::files::join_relative;
-use crate::records::{FileMeta, PrefixIndex};
+use crate::records::{FileMeta, PrefixIndex, Record as _, Summary, update};
 
-/// Mode of directories of ours on the prefix (before umask): others may look, and plant nothing.
+/// Before umask: others may look, and plant nothing.
 pub(crate) const OWN_MODE: u32 = 0o755;
 
-/// Returns the folder of everything that is ours on the prefix.
 pub(crate) fn own_folder(prefix: &Path) -> PathBuf {
     prefix.join(".scr")
 }
 
-/// Returns the directory of what is ours of a dataset, relative to our own on the prefix.
 pub(super) fn folder_name(id: u64) -> String {
     format!("scr.dataset.{id}")
 }
 
-/// Returns the folder of what is ours of dataset `id`.
 pub(crate) fn folder(prefix: &Path, id: u64) -> PathBuf {
     own_folder(prefix).join(folder_name(id))
 }
 
-/// Returns the path of the index of the prefix.
 pub(crate) fn index_path(prefix: &Path) -> PathBuf {
     own_folder(prefix).join(PrefixIndex::NAME)
 }
 
-/// Folder of copies of files, in that of their dataset.
+pub(crate) fn read_index(prefix: &Path) -> Result<PrefixIndex> {
+    Ok(PrefixIndex::read(&index_path(prefix))?.unwrap_or_default())
+}
+
+pub(crate) fn change_index<T>(
+    prefix: &Path,
+    change: impl FnOnce(&mut PrefixIndex) -> T,
+) -> Result<T> {
+    update(&index_path(prefix), |index| Ok(change(index)))
+}
+
+/// Lists the files of dataset `id` by its summary; `None` without one.
+pub(crate) fn files_of(prefix: &Path, id: u64) -> Result<Option<Vec<FileMeta>>> {
+    let summary = Summary::read_from(&folder(prefix, id))?;
+    Ok(summary.map(|summary| summary.files.into_values().flatten().collect()))
+}
+
 pub(super) const FILES: &str = "files";
 
-/// Returns where the copy of a file of dataset `id` is.
 pub(crate) fn copy_place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> {
     join_relative(&folder(prefix, id).join(FILES), name)
 }
@@ -42,9 +53,8 @@ pub(crate) fn copy_place(prefix: &Path, id: u64, name: &str) -> Result<PathBuf> 
 /// The summary of a dataset that a person has taken out of the index.
 pub const DROPPED_NAME: &str = "summary.scr.dropped";
 
-/// Tells whether `path` is the published copy of `meta`: its size, and its time of modification,
-/// which a publish carries over; an older generation under the same name has another.
-#[must_use]
+/// Tells whether `path` is the published copy of `meta`, by its size and its time of modification,
+/// which a publish carries over.
 pub fn is_published(path: &Path, meta: &FileMeta) -> bool {
     fs::metadata(path).is_ok_and(|found| {
         let modified = (found.mtime(), found.mtime_nsec());
@@ -57,10 +67,9 @@ pub fn is_published(path: &Path, meta: &FileMeta) -> bool {
     })
 }
 
-/// Whether a file that was `modified` then has the time that it was given. Where the last change of
-/// its inode, which nobody can set, is in whole seconds, so is all that the file system keeps. On
-/// others a whole second comes from whoever has set it: two generations that were written within
-/// one would be taken for each other.
+/// Where the last change of the inode, which nobody can set, is in whole seconds, so is all that
+/// the file system keeps. On others a whole second comes from whoever has set it: two generations
+/// of one second would be taken for each other.
 fn is_time_of(modified: (i64, i64), changed_nanoseconds: i64, given: (i64, i64)) -> bool {
     let (seconds, nanoseconds) = modified;
     let keeps_seconds = nanoseconds == 0 && changed_nanoseconds == 0;

@@ -1,22 +1,20 @@
-//! What somebody has removed from the prefix since it came there, which is his word for what is
-//! newer, too: he goes back, or begins afresh. What the program removes itself is no such word; its
-//! marks in `<prefix>/.scr/removed/` tell, each made before the first file of a checkpoint goes.
+//! What somebody has removed from the prefix: he goes back, or begins afresh, so it is his word for
+//! what is newer, too. What the program removes itself is marked in `<prefix>/.scr/removed/` before
+//! the first file of a checkpoint goes.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::paths::{folder, index_path, own_folder};
+use super::paths::{change_index, folder, own_folder, read_index};
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there};
-use crate::records::{CourseTurn, DatasetKey, PrefixIndex, Record as _, Summary, update};
+use crate::records::{CourseTurn, DatasetKey, Summary};
 
-/// Finds out when somebody has removed what lay at `name` below the prefix, as far as the next
-/// directory above tells: nanoseconds since 1970. `None`: it is there, or nothing is sure (a
-/// directory that is out of reach, a link that leads nowhere).
-#[must_use]
+/// Finds out when somebody has removed what lay at `name`, by the next directory above, in
+/// nanoseconds since 1970. `None`: it is there, or nothing is sure.
 pub fn missing_since(prefix: &Path, name: &str) -> Option<u64> {
     let path = join_relative(prefix, name).ok()?;
     for (above, at) in path.ancestors().take_while(|at| at.starts_with(prefix)).enumerate() {
@@ -34,8 +32,7 @@ pub fn missing_since(prefix: &Path, name: &str) -> Option<u64> {
     None
 }
 
-/// Does the same for dataset `id`, if all files are missing that are its own. Local: rank 0 reads.
-#[must_use]
+/// Does the same for dataset `id`, if all files are missing that are its own.
 pub fn removed_since(prefix: &Path, id: u64) -> Option<u64> {
     let summary = Summary::read_from(&folder(prefix, id)).ok()??;
     let key = &summary.dataset.key;
@@ -44,7 +41,6 @@ pub fn removed_since(prefix: &Path, id: u64) -> Option<u64> {
     since?.into_iter().max()
 }
 
-/// The mark of the checkpoint with this id in its series.
 fn mark(prefix: &Path, series: &str, id: &str) -> PathBuf {
     let key = DatasetKey { series: series.to_owned(), id: id.to_owned(), generation: 0 };
     marks(prefix).join(key.directory_name())
@@ -54,10 +50,6 @@ fn marks(prefix: &Path) -> PathBuf {
     own_folder(prefix).join("removed")
 }
 
-/// Notes that the program removes files of that checkpoint itself. Local, on any rank.
-///
-/// # Errors
-/// If the mark cannot be made.
 pub fn mark_removed(prefix: &Path, series: &str, id: &str) -> Result<()> {
     let path = mark(prefix, series, id);
     let make = || File::options().create(true).append(true).open(&path).map(drop);
@@ -71,20 +63,16 @@ pub fn mark_removed(prefix: &Path, series: &str, id: &str) -> Result<()> {
     made.map_err(|error| Error::io("cannot note a removal at", path, error))
 }
 
-/// Takes such a mark away. Local.
 pub fn unmark_removed(prefix: &Path, series: &str, id: &str) {
     // One that stays keeps somebody's word from being taken for what it is, no more.
     let _ = remove_file_if_there(&mark(prefix, series, id));
 }
 
-/// Tells whether the program has removed files of that checkpoint itself. Local: rank 0 looks.
-#[must_use]
 pub fn is_marked_removed(prefix: &Path, series: &str, id: &str) -> bool {
     // A mark that cannot be looked at may be there.
     !matches!(mark(prefix, series, id).try_exists(), Ok(false))
 }
 
-/// Takes away the marks of what is none of `known`: series and ids. Local: rank 0 does it.
 pub fn sweep_marks<'a>(prefix: &Path, known: impl Iterator<Item = (&'a str, &'a str)>) {
     let folder = marks(prefix);
     let known: Vec<PathBuf> = known.map(|(series, id)| mark(prefix, series, id)).collect();
@@ -93,28 +81,16 @@ pub fn sweep_marks<'a>(prefix: &Path, known: impl Iterator<Item = (&'a str, &'a 
     paths.filter(|path| !known.contains(path)).for_each(|path| drop(fs::remove_file(path)));
 }
 
-/// Notes in the index what of a series only caches have and somebody's removal has left: `None`:
-/// nothing any more. Local: rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be read or written.
+/// Notes in the index what only caches have of a series and somebody's removal has left.
 pub fn note_removal(prefix: &Path, series: &str, left: Option<CourseTurn>) -> Result<()> {
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
-        match left {
-            Some(left) => drop(index.removed.insert(series.to_owned(), left)),
-            None => drop(index.removed.remove(series)),
-        }
-        Ok(())
+    change_index(prefix, |index| match left {
+        Some(left) => drop(index.removed.insert(series.to_owned(), left)),
+        None => drop(index.removed.remove(series)),
     })
 }
 
-/// Returns what [`note_removal`] has noted, by series. Local: rank 0 reads.
-///
-/// # Errors
-/// If the index is damaged or cannot be read.
 pub fn removals(prefix: &Path) -> Result<Vec<(String, CourseTurn)>> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
-    Ok(index.removed.into_iter().collect())
+    Ok(read_index(prefix)?.removed.into_iter().collect())
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! A damaged index, flush file or halt file: set aside and made anew. Left in place it would refuse
-//! every later flush, and the newest checkpoint would end with the cache, or no halt condition
-//! would be tested.
+//! A damaged index, flush file or halt file is set aside and made anew. Left in place it would
+//! refuse every later flush, and the newest checkpoint would end with the cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,13 +27,8 @@ pub struct Repaired {
     pub kept: bool,
 }
 
-/// Looks at index, flush file and halt file of `prefix` and makes damaged ones anew: the index from
-/// the summaries that can still be read, the flush file empty (the index says what is on the
-/// prefix, too); the halt file goes. A file of a newer version is not damaged and is left alone.
-/// Local: rank 0 does it at the start.
-///
-/// # Errors
-/// If a damaged file cannot be set aside or the new one cannot be written.
+/// Makes damaged files of `prefix` anew: the index from the summaries, the flush file empty; the
+/// halt file goes. A file of a newer version is left alone. Rank 0 calls it at the start.
 pub fn repair_prefix(prefix: &Path) -> Result<Vec<Repaired>> {
     let mut repaired = Vec::new();
     let index = index_path(prefix);
@@ -63,16 +57,14 @@ pub fn repair_prefix(prefix: &Path) -> Result<Vec<Repaired>> {
     Ok(repaired)
 }
 
-/// Renames a file that is no tree; says what is wrong with it, `None` if nothing is.
 fn set_aside(path: &Path) -> Result<Option<String>> {
     let what = match KvTree::read_file(path) {
         Err(Error::Corrupt { what, .. }) => what,
         Err(other) => return Err(other),
         Ok(_) => return Ok(None),
     };
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".damaged");
-    remove_tree(Path::new(&aside))?;
+    let aside = path.with_extension("scr.damaged");
+    remove_tree(&aside)?;
     fs::rename(path, &aside).map_err(|error| Error::io("cannot rename", path, error))?;
     Ok(Some(what))
 }
@@ -98,8 +90,7 @@ pub(super) fn flushed_at(prefix: &Path, id: u64) -> Timestamp {
     since.map_or_else(Timestamp::now, |since| Timestamp::from_unix_seconds(since.as_secs()))
 }
 
-/// Returns the ids of the datasets that have a folder on the prefix, oldest first. Local.
-#[must_use]
+/// Returns the ids of the datasets that have a folder on the prefix, oldest first.
 pub fn ids_with_folder(prefix: &Path) -> Vec<u64> {
     let entries = fs::read_dir(own_folder(prefix)).into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| sealed_id(entry.file_name().to_str()?));

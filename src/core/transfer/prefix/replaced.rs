@@ -1,30 +1,25 @@
 //! Generations of a series without ids: each flush takes the names of the one before. While the
-//! window (`SCR_PREFIX_SIZE`) has room for older ones, their files stay in the folders of their
-//! datasets, and a start can go back to one whose newer ones are damaged (docs/internals/flush.md).
-//!
-//! They get there as hard links, before the newer one's files are renamed over their names: at no
-//! moment is a name without a file. Where links are refused nothing is kept, and all else is as
-//! with a window of one.
+//! window (`SCR_PREFIX_SIZE`) has room, the files of older ones stay in their folders, and a start
+//! can go back to one whose newer ones are damaged (docs/internals/flush.md). They get there as
+//! hard links, before the newer files are renamed over their names.
 //!
 //! KEPT in the index: `REPLACED` with it, the files are in the folder; alone, they are on their way
 //! back to their names, and whoever finds it so brings them there.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::paths::{FILES, copy_place, folder, index_path, is_published};
+use super::paths::{self, FILES, change_index, copy_place, folder, is_published, read_index};
 use crate::cache::Ctx;
 use crate::cache::agree::agree;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree, sync_dir};
 use crate::log;
-use crate::records::{FileMeta, IndexEntry, PrefixIndex, Record as _, Summary, update};
+use crate::records::{FileMeta, IndexEntry, PrefixIndex};
 use crate::system::test_pause;
 
-/// A generation and what its summary says.
 struct Generation {
     entry: IndexEntry,
     files: Vec<FileMeta>,
@@ -37,12 +32,11 @@ impl Generation {
 }
 
 fn files_of(prefix: &Path, id: u64) -> Option<Vec<FileMeta>> {
-    let summary = Summary::read_from(&folder(prefix, id)).ok().flatten()?;
-    Some(summary.files.into_values().flatten().collect())
+    paths::files_of(prefix, id).ok().flatten()
 }
 
-/// Keeps the files of datasets that are about to lose their names, as far as they can be kept.
-/// Returns the ids of those that are. For rank 0, local.
+/// Keeps files of datasets that are about to lose their names, and returns the ids of those that
+/// could be kept.
 pub(super) fn keep_replaced(prefix: &Path, index: &PrefixIndex, ids: &[u64]) -> Vec<u64> {
     let without_id = |id: u64| {
         let dataset = index.by_id(id).and_then(|entry| entry.dataset.as_ref());
@@ -58,25 +52,22 @@ pub(super) fn keep_replaced(prefix: &Path, index: &PrefixIndex, ids: &[u64]) -> 
         if files.is_empty() || !files.iter().all(ours) {
             return false;
         }
-        link_all(prefix, *id, &files).map(drop).map_or_else(
-            |error| {
-                log::message(1, format_args!("{error}; dataset {id} is not kept"));
-                let _ = remove_tree(&copies(prefix, *id));
-                false
-            },
-            |()| true,
-        )
+        let linked = link_all(prefix, *id, &files);
+        if let Err(error) = &linked {
+            log::message(1, format_args!("{error}; dataset {id} is not kept"));
+            let _ = remove_tree(&copies(prefix, *id));
+        }
+        linked.is_ok()
     };
     ids.iter().copied().filter(keep).collect()
 }
 
-/// Folder of the files of dataset `id`.
 fn copies(prefix: &Path, id: u64) -> PathBuf {
     folder(prefix, id).join(FILES)
 }
 
-/// Links what is under the names of `files` into the folder of dataset `id`, durably. Says whether
-/// each is there, as it was published.
+/// Links files into the folder of dataset `id`, durably. Says whether each is there, as it was
+/// published.
 fn link_all(prefix: &Path, id: u64, files: &[FileMeta]) -> Result<bool> {
     let (mut dirs, mut whole) = (BTreeSet::new(), true);
     for file in files {
@@ -92,15 +83,9 @@ fn link_all(prefix: &Path, id: u64, files: &[FileMeta]) -> Result<bool> {
         }
         let dir = link.parent().unwrap_or(prefix).to_path_buf();
         create_dirs(&dir, 0o777)?;
-        match fs::hard_link(&source, &link) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                if !is_same_file(&source, &link) {
-                    remove_file_if_there(&link)?;
-                    fs::hard_link(&source, &link)
-                        .map_err(|error| Error::io("cannot link", &link, error))?;
-                }
-            }
-            linked => linked.map_err(|error| Error::io("cannot link", &link, error))?,
+        if !is_same_file(&source, &link) {
+            remove_file_if_there(&link)?;
+            fs::hard_link(&source, &link).map_err(|e| Error::io("cannot link", &link, e))?;
         }
         dirs.insert(dir);
     }
@@ -113,12 +98,9 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some() && identity(one) == identity(other)
 }
 
-/// Gives the files of the kept dataset `id` their names again. What has them is kept in its own
-/// folder; its other files go from theirs. With `damaged` it may be other than it was published.
-/// `Ok(Err(why))`: nothing has been changed. Collective.
-///
-/// # Errors
-/// Communication failed, or a file operation did after the first change: the next start goes on.
+/// Gives the files of the kept dataset `id` their names again; what has them is kept in its own
+/// folder. With `damaged` that may be other than it was published. `Ok(Err(why))`: nothing has been
+/// changed. Collective; after an error the next start goes on.
 pub fn bring_back(ctx: &Ctx, id: u64, damaged: bool) -> Result<std::result::Result<(), String>> {
     let root = ctx.world.rank() == 0;
     let done = if root { bring_back_on(ctx.prefix, id, damaged) } else { Ok(Ok(())) };
@@ -130,7 +112,7 @@ pub fn bring_back(ctx: &Ctx, id: u64, damaged: bool) -> Result<std::result::Resu
 }
 
 fn bring_back_on(prefix: &Path, id: u64, damaged: bool) -> Result<std::result::Result<(), String>> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let Some(wanted) = index.by_id(id).filter(|entry| entry.is_kept()) else {
         return Ok(Err("its files are not kept".into()));
     };
@@ -148,7 +130,7 @@ fn bring_back_on(prefix: &Path, id: u64, damaged: bool) -> Result<std::result::R
             Err(error) => return Ok(Err(error.to_string())),
         }
     }
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
+    change_index(prefix, |index| {
         for (holder, whole) in &kept {
             if let Some(entry) = index.by_id_mut(*holder) {
                 (entry.replaced_by, entry.kept) = (Some(id), *whole);
@@ -163,13 +145,11 @@ fn bring_back_on(prefix: &Path, id: u64, damaged: bool) -> Result<std::result::R
                 entry.replaced_by = Some(id);
             }
         }
-        Ok(())
     })?;
     test_pause("return.noted");
     finish_returns(prefix).map(Ok)
 }
 
-/// Other generations of the series of `wanted` whose summaries can be read.
 fn generations(prefix: &Path, index: &PrefixIndex, wanted: &IndexEntry) -> Vec<Generation> {
     let names = |entry: &IndexEntry| {
         entry.dataset.as_ref().map(|it| (it.key.series.clone(), it.key.id.clone()))
@@ -181,8 +161,8 @@ fn generations(prefix: &Path, index: &PrefixIndex, wanted: &IndexEntry) -> Vec<G
     index.newest_first().filter(same).filter_map(read).collect()
 }
 
-/// Why the dataset cannot have its names again. Looks at sizes and times only: one rank would read
-/// for long, and the start reads the contents anyway, with all ranks, once the names are back.
+/// Why the dataset cannot have its names again, by sizes and times: the start reads the contents
+/// anyway, with all ranks, once the names are back.
 fn obstacle(
     prefix: &Path,
     id: u64,
@@ -210,13 +190,10 @@ fn obstacle(
     Ok(None)
 }
 
-/// Brings files that are on their way back to their names. Every start calls it before it reads the
-/// index. For rank 0, local.
-///
-/// # Errors
-/// If a file operation fails; the next start tries again.
+/// Brings files that are on their way back to their names. Every start calls it on rank 0 before it
+/// reads the index.
 pub fn finish_returns(prefix: &Path) -> Result<()> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let under_way = |entry: &&IndexEntry| entry.kept && entry.replaced_by.is_none();
     for entry in index.newest_first().filter(under_way) {
         // Without its summary nobody knows where its files belong: they stay.
@@ -225,11 +202,8 @@ pub fn finish_returns(prefix: &Path) -> Result<()> {
         for newer in generations(prefix, &index, entry).iter().filter(|it| it.entry.id > entry.id) {
             take_away(prefix, newer, &files)?;
         }
-        update(&index_path(prefix), |index: &mut PrefixIndex| {
-            if let Some(entry) = index.by_id_mut(entry.id) {
-                entry.kept = false;
-            }
-            Ok(())
+        change_index(prefix, |index| {
+            index.by_id_mut(entry.id).into_iter().for_each(|entry| entry.kept = false);
         })?;
         remove_tree(&copies(prefix, entry.id))?;
     }
@@ -254,7 +228,7 @@ fn put(prefix: &Path, id: u64, files: &[FileMeta]) -> Result<()> {
     dirs.iter().try_for_each(|dir| sync_dir(dir))
 }
 
-/// Files of a newer generation that this one did not have: it keeps them in its folder.
+/// Files of a newer generation that this one did not have stay in the folder of the newer one only.
 fn take_away(prefix: &Path, newer: &Generation, files: &[FileMeta]) -> Result<()> {
     for file in newer.files.iter().filter(|file| !files.iter().any(|its| its.name == file.name)) {
         let target = join_relative(prefix, &file.name)?;
@@ -265,9 +239,9 @@ fn take_away(prefix: &Path, newer: &Generation, files: &[FileMeta]) -> Result<()
     Ok(())
 }
 
-/// Enters in `index` which generations are kept, and who has the names, after the index was made
-/// anew from the summaries. The newest one has them unless its files are in its folder and those of
-/// another are not.
+/// Finds which generations are kept, and who has the names, for an index made anew from the
+/// summaries. The newest one has them unless its files are in its folder and those of another are
+/// not.
 pub(super) fn find_kept(prefix: &Path, index: &mut PrefixIndex) {
     let has_copies = |entry: &IndexEntry| {
         files_of(prefix, entry.id).is_some_and(|files| {

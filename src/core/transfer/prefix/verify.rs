@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::findings::{Findings, Unchecked, Verdict};
+use super::findings::{Findings, PrefixVerdict, Unchecked};
 use super::index::note_failure;
 use super::others::of_newer;
-use super::paths::{folder, index_path};
+use super::paths::{folder, read_index};
 use crate::cache::Ctx;
 use crate::cache::agree::agree;
 use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::params::{Settings, keys};
-use crate::records::{FileMeta, PrefixIndex, Record, Summary};
+use crate::records::{FileMeta, Record as _, Summary};
 
 /// How thoroughly [`verify_on_prefix`] looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,14 +26,12 @@ pub enum Check {
     ContentsUpTo(u64),
 }
 
-/// Contents of what the program does not restart from, as the cache has it or a newer one, are read
-/// if a rank's share of it is no larger than this.
+/// Contents of what the program does not restart from are read if a rank's share is no larger.
 const CONTENT_BYTES_MAX: u64 = 16 << 20;
 
 impl Check {
-    /// Returns how thoroughly what is not copied is looked at: in full what the program `restarts`
-    /// from. Of the rest whoever sets SCR_CRC_ON_FLUSH=1 himself wants every byte read, however
-    /// long it takes.
+    /// Returns how thoroughly to look: in full at what the program `restarts` from, or if the user
+    /// sets SCR_CRC_ON_FLUSH=1 himself.
     pub fn of(settings: &Settings, restarts: bool) -> Check {
         let wanted = restarts || settings.is_chosen(keys::CRC_ON_FLUSH.param.name);
         match (settings.get(keys::CRC_ON_FLUSH), wanted) {
@@ -44,49 +42,38 @@ impl Check {
     }
 }
 
-/// Outcome of [`verify_on_prefix`].
+/// What [`verify_on_prefix`] has found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verified {
     /// Names of the dataset's files, relative to the prefix.
     pub names: Vec<String>,
-    /// What is wrong, one sentence; `None` if all is well, or nothing of the dataset is left.
+    /// What is wrong; `None` also if nothing of the dataset is left.
     pub fault: Option<String>,
-    /// Nothing of the dataset is left: somebody has deleted all its files, or has written all of
-    /// them anew without us. What lies there now is not for us to judge.
+    /// Somebody has deleted all files, or has written all of them anew without us: what lies there
+    /// now is not for us to judge.
     pub gone: bool,
-    /// Somebody has written all its files anew, in whatever size; a copy that was cut short on its
-    /// way is damage.
+    /// Somebody has written all files anew, in whatever size; a copy that was cut short is damage.
     pub anew: bool,
-    /// What is not as the summary says and nobody is kept from reading, one sentence.
+    /// What is not as the summary says and keeps nobody from reading.
     pub remark: Option<String>,
     /// Files without a checksum.
     pub unchecked: Unchecked,
 }
 
-/// Checks dataset `id` on the prefix against its summary, each rank a share of the files. A fault
-/// is recorded in the index, and the names tell what to hide from the program. A file that a newer
-/// dataset lists too (a pointer file) may differ, one without the id in its name may have been
-/// changed by somebody who chooses where to begin, and one that the program wrote to the prefix
-/// itself may have grown, or gone; in a series without ids it may even have been written anew by
-/// half. Collective.
-///
-/// # Errors
-/// If communication fails, or the index cannot be written. A damaged summary is a fault.
+/// Checks dataset `id` against its summary, each rank a share of the files. A fault is recorded in
+/// the index. A file that a newer dataset lists too (a pointer file) may differ, one without the id
+/// in its name may have been changed by somebody who chooses where to begin, and one that the
+/// program wrote to the prefix itself may have changed. Collective.
 pub fn verify_on_prefix(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
     verify(ctx, id, check, |file| file.on_prefix)
 }
 
-/// Does the same for one that the program does not start from, since the cache has a newer one of
-/// its series. Without ids the program may have written again whatever has come to the prefix: it
-/// finds there what it would find without us. Collective.
-///
-/// # Errors
-/// As [`verify_on_prefix`].
+/// Does the same for a dataset that the program does not start from, since the cache has a newer
+/// one: without ids the program may have written whatever has come to the prefix again. Collective.
 pub fn verify_outdated(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
     verify(ctx, id, check, |_| true)
 }
 
-/// Without ids, files of which `may_change` says so may have changed.
 fn verify(
     ctx: &Ctx,
     id: u64,
@@ -115,7 +102,7 @@ fn verify(
     if verdict.fault.is_some() {
         note_fault(ctx, id)?;
     }
-    let Verdict { fault, gone, anew, remark, unchecked, .. } = verdict;
+    let PrefixVerdict { fault, gone, anew, remark, unchecked, .. } = verdict;
     Ok(Verified { names, fault, gone, anew, remark, unchecked })
 }
 
@@ -130,7 +117,7 @@ fn compare(
     summary: &Summary,
     contents: bool,
     may_change: &dyn Fn(&FileMeta) -> bool,
-) -> Result<Verdict> {
+) -> Result<PrefixVerdict> {
     let own = Findings::of_share(ctx, summary, contents, may_change);
     let report = (own != Findings::default()).then(|| (0, own.to_tree().encode()));
     let mut all = Findings::default();
@@ -143,24 +130,15 @@ fn compare(
         let files = summary.files.values().map(Vec::len).sum();
         answer = all.judge(files, &others).to_tree();
     }
-    Ok(Verdict::from_tree(&trees::from_root(ctx.world, &answer, 0)?))
+    Ok(PrefixVerdict::from_tree(&trees::from_root(ctx.world, &answer, 0)?))
 }
 
-/// Returns the names of the files of dataset `id`, relative to the prefix; none if its summary
-/// cannot be read. Collective.
-///
-/// # Errors
-/// If communication fails.
+/// Returns the names of the files of dataset `id`; none without a readable summary. Collective.
 pub fn names_on_prefix(ctx: &Ctx, id: u64) -> Result<Vec<String>> {
     let summary = read_summary(ctx, id)?.unwrap_or_default();
     Ok(summary.files.into_values().flatten().map(|file| file.name).collect())
 }
 
-/// Returns the names of the files of dataset `id` on the prefix, by the rank that wrote them.
-/// Collective.
-///
-/// # Errors
-/// If communication fails, or the dataset has no summary that can be read.
 pub fn files_on_prefix(ctx: &Ctx, id: u64) -> Result<BTreeMap<usize, Vec<String>>> {
     let summary = read_summary(ctx, id)?.map_err(Error::Unreadable)?;
     let names = |files: Vec<FileMeta>| files.into_iter().map(|file| file.name).collect();
@@ -177,7 +155,6 @@ pub(crate) fn read_summary(ctx: &Ctx, id: u64) -> Result<std::result::Result<Sum
     Summary::from_tree(&tree).map(Ok).map_err(Error::Unreadable)
 }
 
-/// The summary's tree, or FAULT.
 fn summary_tree(prefix: &Path, id: u64) -> KvTree {
     let mut fault = KvTree::new();
     match Summary::read_from(&folder(prefix, id)) {
@@ -188,14 +165,11 @@ fn summary_tree(prefix: &Path, id: u64) -> KvTree {
     fault
 }
 
-/// Notes the failure on rank 0, unless the index has it already.
+/// Notes the failure on rank 0, unless the index has it already. Collective.
 pub(crate) fn note_fault(ctx: &Ctx, id: u64) -> Result<()> {
-    let note = || {
-        let index = PrefixIndex::read(&index_path(ctx.prefix))?.unwrap_or_default();
-        match index.by_id(id) {
-            Some(entry) if entry.is_restorable() => note_failure(ctx.prefix, id),
-            _ => Ok(()),
-        }
+    let note = || match read_index(ctx.prefix)?.by_id(id) {
+        Some(entry) if entry.is_restorable() => note_failure(ctx.prefix, id),
+        _ => Ok(()),
     };
     agree(ctx.world, if ctx.world.rank() == 0 { note() } else { Ok(()) })
 }

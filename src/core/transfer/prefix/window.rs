@@ -5,26 +5,23 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::paths::{DROPPED_NAME, FILES, folder, index_path, is_published};
+use super::paths::{DROPPED_NAME, FILES, change_index, files_of, folder, is_published, read_index};
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{crc32, join_relative, remove_file_if_there, remove_tree};
-use crate::records::{
-    Dataset, DatasetKey, FileMeta, IndexEntry, PrefixIndex, Record, SUMMARY_NAME, Summary, update,
-};
+use crate::records::{Dataset, DatasetKey, FileMeta, IndexEntry, SUMMARY_NAME};
 
 /// Datasets that have left the prefix: id and key.
 pub type Left = Vec<(u64, DatasetKey)>;
 
-/// Keeps the newest `keep` checkpoints of the series of `written`, which has just come; output is
-/// never deleted. Those count that led to the current one, or to `written`: flushes by threads may
-/// end in another order, and what is newer is of a course that the run has left. Returns those that
-/// went. Local: rank 0 does it.
+/// Keeps the newest `keep` checkpoints of the series of `written`, which has just come, and returns
+/// those that went; output stays. Those count that led to the current one or to `written`: flushes
+/// by threads may end in another order, and what is newer is of a course that the run has left.
 pub(crate) fn trim(prefix: &Path, written: &Dataset, keep: u64) -> Result<Left> {
     if keep == 0 || written.is_output {
         return Ok(Vec::new());
     }
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let current = index.current_entry().map(|entry| entry.id);
     let same_series = |entry: &&IndexEntry| {
         let dataset = entry.dataset.as_ref();
@@ -53,17 +50,16 @@ pub(crate) fn trim(prefix: &Path, written: &Dataset, keep: u64) -> Result<Left> 
     Ok(doomed)
 }
 
-/// Older datasets that are looked at when one comes: more than come meanwhile.
+/// More older datasets are looked at than come meanwhile.
 const LOOKS: usize = 4;
-/// The newest datasets of a series, which are never looked at: the cache may have them, too.
+/// The newest datasets of a series are never looked at: the cache may have them, too.
 const YOUNG: usize = 4;
 
-/// Takes datasets of the series of `written`, which has just come, out of the index when the
-/// program has deleted all their files: it looks at a few older ones each time, so that what is
-/// left of them does not grow with the run. Numbers do not go back, since what is newer stays.
-/// Local: rank 0 does it.
+/// Takes datasets of the series of `written` out of the index when the program has deleted all
+/// their files: a few older ones each time, so that what is left of them does not grow with the
+/// run.
 pub(crate) fn forget_deleted(prefix: &Path, written: &Dataset) -> Result<()> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let current = index.current_entry().map(|entry| entry.id);
     let older = index.newest_first().filter(|entry| {
         let series = entry.dataset.as_ref().map(|one| &one.key.series);
@@ -80,7 +76,6 @@ pub(crate) fn forget_deleted(prefix: &Path, written: &Dataset) -> Result<()> {
     }
 }
 
-/// Tells whether no file is there that the dataset brought, and one of their names is free.
 fn is_deleted(prefix: &Path, id: u64) -> bool {
     let files = files_of(prefix, id).ok().flatten().unwrap_or_default();
     let mut free = false;
@@ -96,31 +91,20 @@ fn is_deleted(prefix: &Path, id: u64) -> bool {
     }) && free
 }
 
-/// Deletes all datasets that the index knows, with their files. Returns them. Local: rank 0 does
-/// it.
-///
-/// # Errors
-/// If the index cannot be changed or a file cannot be deleted.
 pub fn purge_prefix(prefix: &Path) -> Result<Left> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let all: Left = index.newest_first().map(named).collect();
     delete(prefix, &all, &|_, _| true)?;
     Ok(all)
 }
 
-/// Deletes the datasets with these ids, with those of their files that no other one has. Returns
-/// them. Local: rank 0 does it.
-///
-/// # Errors
-/// If the index cannot be changed or a file cannot be deleted.
 pub fn delete_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let found: Left = index.newest_first().filter(|entry| ids(entry.id)).map(named).collect();
     delete(prefix, &found, &is_published)?;
     Ok(found)
 }
 
-/// Without an id: a newer one has written over it.
 fn is_overwritten(entry: &IndexEntry) -> bool {
     entry.replaced_by.is_some() && named(entry).1.id.is_empty()
 }
@@ -129,21 +113,14 @@ fn named(entry: &IndexEntry) -> (u64, DatasetKey) {
     (entry.id, entry.dataset.as_ref().map(|one| one.key.clone()).unwrap_or_default())
 }
 
-/// Takes the datasets with these ids out of the index; their files stay. Returns them. Local: rank
-/// 0 does it, or a command.
-///
-/// # Errors
-/// If the index cannot be changed.
+/// Takes datasets out of the index and returns them; their files stay.
 pub fn forget_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left> {
     // Their folders go, too, or a damaged index would be made anew with these datasets.
     take_out(prefix, ids, &|one, dir| if one.is_kept() { forget(dir) } else { remove_tree(dir) })
 }
 
-/// Does the same for a person, who may want them back: the summaries stay under another name, by
-/// which only [`crate::transfer::enter_again`] knows them.
-///
-/// # Errors
-/// If the index cannot be changed, or a summary cannot be renamed.
+/// Does the same for a person, who may want them back: summaries stay under another name, which
+/// [`crate::transfer::enter_again`] knows.
 pub fn set_aside_datasets(prefix: &Path, ids: &dyn Fn(u64) -> bool) -> Result<Left> {
     take_out(prefix, ids, &|_, dir| {
         let (from, to) = (dir.join(SUMMARY_NAME), dir.join(DROPPED_NAME));
@@ -161,11 +138,11 @@ fn take_out(
     ids: &dyn Fn(u64) -> bool,
     put_away: &dyn Fn(&IndexEntry, &Path) -> Result<()>,
 ) -> Result<Left> {
-    let (found, is_beside) = update(&index_path(prefix), |index: &mut PrefixIndex| {
+    let (found, is_beside) = change_index(prefix, |index| {
         let found = index.newest_first().filter(|entry| ids(entry.id));
         let found: Vec<IndexEntry> = found.cloned().collect();
         found.iter().for_each(|one| index.remove(one.id));
-        Ok((found, index.is_beside))
+        (found, index.is_beside)
     })?;
     // Records of the C implementation stay as they are.
     for one in found.iter().filter(|_| !is_beside) {
@@ -174,7 +151,6 @@ fn take_out(
     Ok(found.iter().map(named).collect())
 }
 
-/// Removes the records of a dataset, and not the files that are kept with them.
 fn forget(dir: &Path) -> Result<()> {
     for name in names_in(dir)?.iter().filter(|name| *name != FILES) {
         remove_tree(&dir.join(name))?;
@@ -182,9 +158,9 @@ fn forget(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files for which `is_its` says so, unless a dataset that stays has them, or was written over
-/// it: what that has not written again is as it should be. The index first, so that it never
-/// promises what is half deleted; the summaries last.
+/// Deletes the files for which `is_its` says so, unless a dataset that stays has them, or has
+/// written over the doomed one: what it has not written again is as it should be. The index first,
+/// so that it never promises what is half deleted.
 fn delete(
     prefix: &Path,
     doomed: &[(u64, DatasetKey)],
@@ -194,7 +170,7 @@ fn delete(
         return Ok(());
     }
     let ids: Vec<u64> = doomed.iter().map(|(id, _)| *id).collect();
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let staying = index.newest_first().filter(|entry| !ids.contains(&entry.id));
     let (mut kept, mut groups) = (BTreeSet::new(), BTreeSet::new());
     for entry in staying {
@@ -206,10 +182,7 @@ fn delete(
         })?;
         kept.extend(files.into_iter().map(|file| file.name));
     }
-    update(&index_path(prefix), |index: &mut PrefixIndex| {
-        ids.iter().for_each(|id| index.remove(*id));
-        Ok(())
-    })?;
+    change_index(prefix, |index| ids.iter().for_each(|id| index.remove(*id)))?;
     for (id, key) in doomed {
         // What a summary that cannot be read names stays.
         let files = files_of(prefix, *id).ok().flatten().unwrap_or_default();
@@ -226,15 +199,9 @@ fn delete(
     Ok(())
 }
 
-/// Datasets with the same one have the same names.
+/// Datasets of the same group have the same names.
 fn group(key: DatasetKey) -> (String, String) {
     (key.series, key.id)
-}
-
-/// Files of dataset `id` by its summary; `None` without one.
-fn files_of(prefix: &Path, id: u64) -> Result<Option<Vec<FileMeta>>> {
-    let summary = Summary::read_from(&folder(prefix, id))?;
-    Ok(summary.map(|summary| summary.files.into_values().flatten().collect()))
 }
 
 fn remove_empty_parents(prefix: &Path, name: &str) {
@@ -320,7 +287,7 @@ mod tests {
             }
             forget_deleted(prefix, &newest).unwrap();
         }
-        let index = PrefixIndex::read(&index_path(prefix)).unwrap().unwrap();
+        let index = read_index(prefix).unwrap();
         let left: Vec<u64> = index.newest_first().map(|entry| entry.id).collect();
         let folders = (1..=100).filter(|id| folder(prefix, *id).exists()).count();
         assert!(left.len() == folders && folders < 30, "{left:?}");
@@ -357,11 +324,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let prefix = dir.path();
         (1..=4).for_each(|id| drop(flushed(prefix, id, false)));
-        update(&index_path(prefix), |index: &mut PrefixIndex| {
-            index.set_current("scr.dataset.2");
-            Ok(())
-        })
-        .unwrap();
+        change_index(prefix, |index| index.set_current("scr.dataset.2")).unwrap();
         let newest = flushed(prefix, 5, false);
         assert_eq!(ids(trim(prefix, &newest, 2)), [1], "5 and what it came from");
         let newest = flushed(prefix, 6, false);
@@ -416,7 +379,7 @@ mod tests {
                 _ => fs::remove_file(&summary).unwrap(),
             }
             assert!(trim(prefix, &newest, 2).is_err(), "{what}");
-            let index = PrefixIndex::read(&index_path(prefix)).unwrap().unwrap();
+            let index = read_index(prefix).unwrap();
             assert_eq!(index.newest_first().count(), 3, "{what}");
             assert!(prefix.join("ckpt/1/data").exists(), "{what}");
         }
@@ -430,7 +393,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         (1..=3).for_each(|id| drop(flushed(dir.path(), id, false)));
         assert_eq!(ids(forget_datasets(dir.path(), &|id| id > 1)), [3, 2]);
-        let index = PrefixIndex::read(&index_path(dir.path())).unwrap().unwrap();
+        let index = read_index(dir.path()).unwrap();
         assert_eq!(index.newest_first().map(|entry| entry.id).collect::<Vec<_>>(), [1]);
         assert!(dir.path().join("ckpt/3/data").exists());
     }

@@ -7,38 +7,31 @@ use crate::kvtree::KvTree;
 use crate::records::{Dataset, DatasetRecord};
 use crate::system;
 
-/// Tag of a record: number among the checkpoints.
+/// Tag of a record: number of the checkpoint.
 pub const TAG_CHECKPOINT: &str = "CKPT";
-/// Tag of a record: 1 for output, which stays on the prefix; with a number it is a checkpoint, too.
+/// Tag of a record: 1 for output; with a number it is a checkpoint, too.
 pub const TAG_OUTPUT: &str = "OUTPUT";
 /// Tag of a record: the job that wrote it.
 pub const TAG_JOB: &str = "JOBID";
-/// Tag of a record: seconds since 1970 of its seal.
+/// Tag of a record: when it was sealed, seconds since 1970.
 pub const TAG_CREATED: &str = "CREATED";
 
-/// Makes the tags of a record of `dataset`: the inverse of [`About::of_record`].
+/// Makes tags from which [`About::of_record`] makes `dataset`.
 pub(crate) fn tags_of(dataset: &Dataset) -> BTreeMap<String, String> {
-    let mut tags = BTreeMap::new();
-    if let Some(number) = dataset.checkpoint_id {
-        tags.insert(TAG_CHECKPOINT.to_owned(), number.to_string());
-    }
-    if dataset.is_output {
-        tags.insert(TAG_OUTPUT.to_owned(), "1".to_owned());
-    }
-    if !dataset.job_id.is_empty() {
-        tags.insert(TAG_JOB.to_owned(), dataset.job_id.clone());
-    }
-    tags.insert(TAG_CREATED.to_owned(), dataset.created_seconds.to_string());
-    tags
+    let tags = [
+        (TAG_CHECKPOINT, dataset.checkpoint_id.map(|number| number.to_string())),
+        (TAG_OUTPUT, dataset.is_output.then(|| "1".to_owned())),
+        (TAG_JOB, Some(dataset.job_id.clone()).filter(|job| !job.is_empty())),
+        (TAG_CREATED, Some(dataset.created_seconds.to_string())),
+    ];
+    tags.into_iter().filter_map(|(tag, value)| Some((tag.to_owned(), value?))).collect()
 }
 
-/// A dataset and how many have a share in it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct About {
     pub dataset: Dataset,
-    /// Ranks that wrote it.
     pub ranks: usize,
-    /// Parts of the journal of its flush; 0 where that is not known.
+    /// Parts of the journal of its flush; 0: unknown.
     pub parts: usize,
 }
 
@@ -58,14 +51,12 @@ impl About {
             created_seconds: tag(TAG_CREATED).parse().unwrap_or_else(|_| system::unix_seconds()),
             checkpoint_id: tag(TAG_CHECKPOINT).parse().ok(),
             is_output: tag(TAG_OUTPUT) == "1",
-            files: 0,
-            bytes: 0,
             complete: true,
+            ..Dataset::default()
         };
         About { dataset, ranks, parts: 0 }
     }
 
-    /// Returns the dataset with the numbers of `entries`, all files of all ranks.
     pub fn over(&self, entries: &[CatalogEntry]) -> Dataset {
         let bytes = entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.meta.size));
         Dataset { files: entries.len() as u64, bytes, ..self.dataset.clone() }

@@ -1,6 +1,5 @@
 //! Files of older datasets that are published together with a newer one: without ids a checkpoint
-//! may rest on them, and where they are not known to be complete, neither side may be on the prefix
-//! without the other.
+//! may rest on them, and then neither may be on the prefix without the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,11 +18,11 @@ pub struct Along {
     pub names: BTreeSet<String>,
 }
 
-/// Where files lie that are not the dataset's own: directories by name.
+/// Directories, by file name, of files that are not the dataset's own.
 pub(crate) type Sources = BTreeMap<String, PathBuf>;
 
-/// Enters what goes along into the record of the flush. A name that any rank has in a newer one is
-/// that one's. Collective.
+/// Enters what goes along into the record of the flush. A name that any rank has in a newer dataset
+/// is that one's. Collective.
 pub(crate) fn take_along(
     ctx: &Ctx,
     record: &mut DatasetRecord,
@@ -56,7 +55,6 @@ pub(crate) fn take_along(
     Ok(sources)
 }
 
-/// This rank's record of it; `None` if the rank has nothing to add.
 fn own_record(ctx: &Ctx, older: &Along) -> Result<Option<DatasetRecord>> {
     match ctx.filemap.get_id(older.id) {
         None if !older.names.is_empty() => {

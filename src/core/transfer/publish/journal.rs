@@ -24,34 +24,28 @@ use super::about::About;
 use super::kept::keep;
 use super::stage::{publish_staged, remove_staged};
 use crate::cache::Catalog;
+use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{Together, create_dirs, join_relative, remove_tree, sync_dir, write_ours};
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::transfer::prefix::paths::{OWN_MODE, own_folder};
 
-/// Name of the commit file.
 const COMMIT: &str = "commit.scr";
 
 fn journal_folder(prefix: &Path) -> PathBuf {
     own_folder(prefix).join("journal")
 }
 
-/// Name of the plan.
 const PLAN: &str = "plan.scr";
 /// What the dataset is, in a part.
 const ABOUT: &str = "ABOUT";
-/// Name of a journal that is being removed.
 const DONE: &str = "done";
 
-/// What a thread says of a flush in the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// All files of the node are staged.
     Staged,
-    /// All files of the node have their names.
     Published,
-    /// A file cannot be written.
     Failed,
 }
 
@@ -65,7 +59,6 @@ impl Mark {
     }
 }
 
-/// The journal of one dataset.
 #[derive(Debug, Clone)]
 pub(crate) struct Journal {
     prefix: PathBuf,
@@ -77,9 +70,8 @@ impl Journal {
         Journal { prefix: prefix.to_path_buf(), id }
     }
 
-    /// Returns the ids of all journals on the prefix.
     pub fn ids(prefix: &Path) -> Result<Vec<u64>> {
-        let names = crate::cache::disk::names_in(&journal_folder(prefix))?;
+        let names = names_in(&journal_folder(prefix))?;
         let mut ids: Vec<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
         ids.sort_unstable();
         Ok(ids)
@@ -89,7 +81,7 @@ impl Journal {
         journal_folder(&self.prefix).join(self.id.to_string())
     }
 
-    /// Announces what a node will stage. `part` is a catalog of the node's ranks only.
+    /// Announces what a node will stage, in a catalog of the node's ranks.
     pub fn write_part(&self, leader: usize, part: &Catalog, about: &About) -> Result<()> {
         create_dirs(&self.dir(), OWN_MODE)?;
         let mut tree = part.to_tree();
@@ -97,13 +89,13 @@ impl Journal {
         tree.write_file(self.dir().join(format!("part.{leader}.scr")))
     }
 
-    /// Commits the flush: from here on it will be completed, whatever happens. All parts are there.
+    /// Commits the flush: from here on it will be completed. All parts are there.
     pub fn commit(&self, about: &About) -> Result<()> {
         self.write_about(COMMIT, about)
     }
 
-    /// Writes what a flush in the background is to become, so that a later start can commit it. All
-    /// parts are there.
+    /// Writes what a flush by threads is to become, so that a later start can commit it. All parts
+    /// are there.
     pub fn plan(&self, about: &About) -> Result<()> {
         self.write_about(PLAN, about)
     }
@@ -113,11 +105,10 @@ impl Journal {
         about.to_tree().write_file(self.dir().join(name))
     }
 
-    /// Leaves a mark; `rank` tells it from those of others. What it tells of is durable before. So
-    /// is the mark itself of a failure; another one that a power cut takes costs a second look at
-    /// the files.
+    /// Leaves a mark, after what it tells of is durable. A mark of a failure is durable itself;
+    /// another one that a power cut takes costs a second look at the files.
     pub fn mark(&self, mark: Mark, rank: usize, why: &str) -> Result<()> {
-        let path = self.dir().join(format!("{}{rank}.scr", mark.stem()));
+        let path = self.mark_path(mark, rank);
         if mark != Mark::Failed {
             return write_ours(&path, b"").map_err(|e| Error::io("cannot write", &path, e));
         }
@@ -126,20 +117,23 @@ impl Journal {
         tree.write_file(path)
     }
 
-    /// Counts the marks of a kind, without a look into them.
     pub fn count(&self, mark: Mark) -> Result<usize> {
-        Ok(self.names(mark)?.len())
+        Ok(self.names(mark.stem())?.len())
     }
 
-    fn names(&self, mark: Mark) -> Result<Vec<String>> {
-        let mut names = crate::cache::disk::names_in(&self.dir())?;
-        names.retain(|name| name.starts_with(mark.stem()) && name.ends_with(".scr"));
+    fn mark_path(&self, mark: Mark, rank: usize) -> PathBuf {
+        self.dir().join(format!("{}{rank}.scr", mark.stem()))
+    }
+
+    fn names(&self, stem: &str) -> Result<Vec<String>> {
+        let mut names = names_in(&self.dir())?;
+        names.retain(|name| name.starts_with(stem) && name.ends_with(".scr"));
         Ok(names)
     }
 
-    /// Reads the texts of all marks of a kind. One that cannot be read is a mark all the same.
+    /// Reads the texts of marks. One that cannot be read is a mark all the same.
     pub fn marks(&self, mark: Mark) -> Result<Vec<String>> {
-        let names = self.names(mark)?;
+        let names = self.names(mark.stem())?;
         let text = |name: &String| match KvTree::read_file(self.dir().join(name)) {
             Ok(tree) => tree.unwrap_or_default().get_value("WHY").unwrap_or_default().to_owned(),
             Err(error) => error.to_string(),
@@ -147,44 +141,37 @@ impl Journal {
         Ok(names.iter().map(text).collect())
     }
 
-    /// Tells whether the rank has left its mark.
     pub fn is_marked(&self, mark: Mark, rank: usize) -> Result<bool> {
-        let path = self.dir().join(format!("{}{rank}.scr", mark.stem()));
+        let path = self.mark_path(mark, rank);
         path.try_exists().map_err(|e| Error::io("cannot look at", &path, e))
     }
 
-    /// Takes back what an earlier attempt has announced: files that are staged anew are not all
-    /// there yet, and the nodes may be others. The new attempt announces the same files.
+    /// Takes back what an earlier attempt has announced: not all files are staged again yet, and
+    /// the nodes may be others.
     pub fn clear(&self) -> Result<()> {
         remove_tree(&self.dir().join(COMMIT))?;
-        let names = crate::cache::disk::names_in(&self.dir())?;
+        let names = names_in(&self.dir())?;
         names.iter().try_for_each(|name| remove_tree(&self.dir().join(name)))
     }
 
-    /// Revokes commit and plan: the flush is not to be completed any more, and what is staged is to
-    /// go.
     pub fn revoke(&self) -> Result<()> {
         [COMMIT, PLAN].iter().try_for_each(|name| remove_tree(&self.dir().join(name)))?;
         sync_dir(&self.dir())
     }
 
-    /// Reads the commit, if it was reached.
     pub fn committed(&self) -> Result<Option<About>> {
         self.about(COMMIT)
     }
 
-    /// Tells whether it is that of a flush in the background.
+    /// Tells whether it is that of a flush by threads.
     pub fn has_plan(&self) -> bool {
         self.dir().join(PLAN).exists()
     }
 
-    /// Reads what a flush in the background is to become.
     pub fn planned(&self) -> Result<Option<About>> {
         self.about(PLAN)
     }
 
-    /// Reads what a flush in the background was to become, if all its files are staged: nobody but
-    /// the one that was to commit it was missing.
     pub fn staged_plan(&self) -> Result<Option<About>> {
         let parts = self.parts()?.len();
         let staged = parts > 0 && self.count(Mark::Staged)? == parts;
@@ -209,20 +196,15 @@ impl Journal {
         self.parts()?.iter().find_map(of_part).map(Some).ok_or(damaged)
     }
 
-    /// Returns the names of the parts.
     pub fn parts(&self) -> Result<Vec<String>> {
-        let mut names = crate::cache::disk::names_in(&self.dir())?;
-        names.retain(|name| name.starts_with("part.") && name.ends_with(".scr"));
-        Ok(names)
+        self.names("part.")
     }
 
-    /// Tells what is wrong if there are only `count` parts.
     pub fn missing_parts(&self, about: &About, count: usize) -> Option<Error> {
         let what = || format!("{} of its {} parts are missing", about.parts - count, about.parts);
         (count < about.parts).then(|| Error::corrupt(self.dir(), what()))
     }
 
-    /// Reads a part.
     pub fn read_part(&self, name: &str) -> Result<Catalog> {
         let path = self.dir().join(name);
         let tree = KvTree::read_file(&path)?;
@@ -230,13 +212,12 @@ impl Journal {
         part.ok_or_else(|| Error::corrupt(path, "it is not a part of a flush's journal"))
     }
 
-    /// Tells whether all that was announced is of this seal.
     pub fn is_of(&self, epoch: u64) -> bool {
         let of = |name: &String| self.read_part(name).is_ok_and(|part| part.epoch == epoch);
         self.parts().is_ok_and(|parts| parts.iter().all(of))
     }
 
-    /// Removes the journal, under another name: what a kill leaves has no work in it.
+    /// Removes the journal, under another name first: what a kill leaves has no work in it.
     pub fn remove(&self) -> Result<()> {
         let (dir, folder) = (self.dir(), journal_folder(&self.prefix));
         let done = folder.join(DONE);
@@ -251,35 +232,30 @@ impl Journal {
     }
 }
 
-/// How far the files of a dataset have come to their names.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
-    /// Files that have them.
     pub there: usize,
-    /// Why one has not: it is neither staged nor published, since somebody has removed it or made
-    /// a directory of its name, or the part that names it is damaged.
+    /// Why one file is neither staged nor published: somebody has removed it or made a directory of
+    /// its name, or the part that names it is damaged.
     pub gone: Option<Error>,
 }
 
 impl Published {
-    /// Puts both together: the files are summed up, and the first error stays.
     pub fn and(self, other: Published) -> Published {
         Published { there: self.there + other.there, gone: self.gone.or(other.gone) }
     }
 }
 
-/// Publishes a file by calling its argument, unless something newer has taken its place since; says
+/// Publishes a file by calling its argument, unless something newer has taken its place; says
 /// whether it did.
 pub(crate) type Gate<'a> = &'a dyn Fn(&str, &mut dyn FnMut() -> Result<()>) -> Result<bool>;
 
-/// Gives all staged files of `part` their final names, durably. One that is gone, as the program
-/// may have wanted, keeps no other from its name.
+/// Gives staged files their names, durably. One that is gone keeps no other from its name.
 pub(crate) fn publish_part(prefix: &Path, part: &Catalog) -> Result<Published> {
     publish_part_if(prefix, part, &|_, publish| publish().map(|()| true))
 }
 
-/// Does what [`publish_part`] does, but not for those that `gate` holds back: their staged copies
-/// are removed.
+/// Does what [`publish_part`] does, and removes staged files that `gate` holds back.
 pub(crate) fn publish_part_if(prefix: &Path, part: &Catalog, gate: Gate) -> Result<Published> {
     let mut dirs = BTreeSet::new();
     let mut published = Published::default();
@@ -310,14 +286,13 @@ pub(crate) fn publish_part_if(prefix: &Path, part: &Catalog, gate: Gate) -> Resu
     Ok(published)
 }
 
-/// Tried again at each start, it would fail again: the program could never run with SCR.
+/// Tried again at each start, such an error would come again: the program could never run with SCR.
 fn is_final(error: &Error) -> bool {
     use ErrorKind::{DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound};
     let kinds = [NotFound, IsADirectory, NotADirectory, DirectoryNotEmpty];
     matches!(error, Error::Io { source, .. } if kinds.contains(&source.kind()))
 }
 
-/// Removes all staged files of `part`.
 pub(crate) fn unstage_part(prefix: &Path, part: &Catalog) -> Result<()> {
     for entry in part.entries.iter().filter(|entry| !entry.meta.on_prefix) {
         remove_staged(&join_relative(prefix, &entry.meta.name)?, part.epoch)?;

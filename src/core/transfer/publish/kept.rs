@@ -1,8 +1,6 @@
 //! Files that each checkpoint writes anew under the same name, such as a pointer to the newest one:
-//! the prefix has the last one's. A copy of each stays in the folder of its dataset, so that a run
-//! that goes back finds a pointer to where it is.
-//!
-//! Copies, and no links: what the program does to its file later must not reach them.
+//! a copy stays in the folder of each dataset, for a run that goes back. No link: what the program
+//! does to its file later must not reach it.
 
 use std::path::{Path, PathBuf};
 
@@ -20,13 +18,11 @@ use crate::transfer::prefix::others::of_another;
 use crate::transfer::prefix::paths::copy_place;
 use crate::transfer::prefix::verify::read_summary;
 
-/// Larger ones are no pointers; a copy of each for each checkpoint would fill the file system.
+/// A larger file is no pointer; copies for each checkpoint would fill the file system.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// Keeps a copy of the staged file of `meta`, which is about to get its name.
-///
-/// # Errors
-/// If it cannot be written. A restart from an older checkpoint does without it then.
+/// Keeps a copy of the staged file of `meta`, which is about to get its name. A restart does
+/// without a copy that cannot be written.
 pub(super) fn keep(prefix: &Path, part: &Catalog, meta: &FileMeta) -> Result<()> {
     if !part.key.is_shared_name(&meta.name) || meta.size > BYTES_MAX {
         return Ok(());
@@ -40,19 +36,15 @@ pub(super) fn keep(prefix: &Path, part: &Catalog, meta: &FileMeta) -> Result<()>
     publish_staged(&copy, part.epoch).map(drop)
 }
 
-/// Finds the copy of `meta` of dataset `id`, if it is what it was.
 pub(crate) fn find(prefix: &Path, id: u64, meta: &FileMeta) -> Option<PathBuf> {
     copy_place(prefix, id, &meta.name)
         .ok()
         .filter(|copy| copy.exists() && is_right(copy, meta, true))
 }
 
-/// Makes the files that other datasets have, too, what they were with dataset `id`, which is
-/// read where it is. Returns the names of those that are so now, and of those that have changed.
+/// Makes the files that other datasets have, too, what they were with dataset `id`, which is read
+/// where it is. Returns the names of those that are so now, and of those that have changed.
 /// Collective.
-///
-/// # Errors
-/// Communication failed, or one could not be written.
 pub fn put_back(ctx: &Ctx, id: u64) -> Result<(Vec<String>, Vec<String>)> {
     let Ok(summary) = read_summary(ctx, id)? else { return Ok((Vec::new(), Vec::new())) };
     let mut tree = KvTree::new();

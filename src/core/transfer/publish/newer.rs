@@ -11,16 +11,13 @@ use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
-use crate::records::{Dataset, DatasetKey, DatasetRecord, PrefixIndex, Record as _, Summary};
-use crate::transfer::prefix::paths::{folder, index_path};
+use crate::records::{Dataset, DatasetKey, DatasetRecord};
+use crate::transfer::prefix::paths::{files_of, read_index};
 use crate::transfer::prefix::verify::names_on_prefix;
 
-/// Finds the names that a flush of dataset `id` has to leave as they are, since a newer dataset of
-/// its series has them on the prefix (a pointer file); `None` if a newer one has taken all its
-/// names. `there` is what can be restored from the prefix, the same on all ranks. Collective.
-///
-/// # Errors
-/// If communication fails.
+/// Finds the names that a flush of dataset `id` has to leave to newer datasets of its series (a
+/// pointer file); `None` if a newer one has taken all its names. `there` is what can be restored
+/// from the prefix, the same on all ranks. Collective.
 pub fn kept_by_newer<'a>(
     ctx: &Ctx,
     id: u64,
@@ -39,13 +36,9 @@ pub fn kept_by_newer<'a>(
     Ok(Some(names))
 }
 
-/// Does the same for one whose flush was interrupted, by what the index says: the run may have gone
-/// on after an error, and newer ones may have come. Local.
-///
-/// # Errors
-/// If the index cannot be read.
+/// Does the same for an interrupted flush, by the index: newer datasets may have come since.
 pub(crate) fn taken_by_newer(prefix: &Path, dataset: &Dataset) -> Result<Option<BTreeSet<String>>> {
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let mut names = BTreeSet::new();
     for entry in index.newest_first().take_while(|entry| entry.id > dataset.id) {
         let key = entry.dataset.as_ref().map(|newer| &newer.key);
@@ -56,23 +49,18 @@ pub(crate) fn taken_by_newer(prefix: &Path, dataset: &Dataset) -> Result<Option<
         if key.id == dataset.key.id {
             return Ok(None);
         }
-        let summary = Summary::read_from(&folder(prefix, entry.id)).ok().flatten();
-        let files = summary.into_iter().flat_map(|summary| summary.files.into_values().flatten());
-        names.extend(files.map(|file| file.name));
+        let files = files_of(prefix, entry.id).ok().flatten().unwrap_or_default();
+        names.extend(files.into_iter().map(|file| file.name));
     }
     Ok(Some(names))
 }
 
-/// An interrupted flush that is to be completed.
 pub(crate) struct Decided {
-    /// The dataset, as its commit describes it.
     pub about: About,
-    /// Names that it leaves to newer datasets.
     pub taken: BTreeSet<String>,
 }
 
 impl Decided {
-    /// Makes a tree of ABOUT, and TAKEN with the names: what rank 0 tells the others.
     pub fn to_tree(&self) -> KvTree {
         let mut tree = KvTree::new();
         tree.set("ABOUT", self.about.to_tree());
@@ -80,7 +68,6 @@ impl Decided {
         tree
     }
 
-    /// Reads what [`Decided::to_tree`] makes; `None` if a field is missing or malformed.
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
         let about = About::from_tree(tree.get("ABOUT")?)?;
         let taken = tree.child("TAKEN").into_iter().map(|(name, _)| name.to_string()).collect();
@@ -88,9 +75,8 @@ impl Decided {
     }
 }
 
-/// Marks the files of `record` that a flush only lists, since what the prefix has of them is not to
-/// be replaced: those that are `left_out`, by name, and those that the program has changed by
-/// itself, which are part of the dataset as they are now.
+/// Marks the files of `record` that a flush only lists: those that are `left_out`, by name, and
+/// those that the program has changed by itself, which are part of the dataset as they are now.
 pub(crate) fn leave_as_is(
     prefix: &Path,
     record: &mut DatasetRecord,
@@ -112,12 +98,9 @@ pub(crate) fn leave_as_is(
     }
 }
 
-/// Tells whether a file of a dataset whose flush was interrupted, and not one that others have,
-/// too, has later content on the prefix: the program has written the next generation there by
-/// itself, and the older files would go over it, or beside it. The cache still has them. Local.
-///
-/// # Errors
-/// A part of the journal cannot be read; a damaged one is left to who completes the flush.
+/// Tells whether a file of an interrupted flush, and not one that others have, too, has later
+/// content on the prefix: the program has written the next generation there by itself, and older
+/// files would go over it, or beside it. A damaged part is left to who completes the flush.
 pub(crate) fn is_written_anew(prefix: &Path, journal: &Journal, dataset: &Dataset) -> Result<bool> {
     for name in journal.parts()? {
         let part = match journal.read_part(&name) {
@@ -135,20 +118,15 @@ pub(crate) fn is_written_anew(prefix: &Path, journal: &Journal, dataset: &Datase
     Ok(false)
 }
 
-/// Tells whether the prefix has something under the name of `entry` that was written after that was
-/// sealed.
+/// Tells whether the prefix has something of this name that is newer than the sealed file.
 fn is_later(prefix: &Path, entry: &CatalogEntry) -> bool {
     let Ok(target) = join_relative(prefix, &entry.meta.name) else { return false };
     let sealed = (entry.meta.mtime_seconds, entry.meta.mtime_nanoseconds);
     target.symlink_metadata().is_ok_and(|now| (now.mtime(), now.mtime_nsec()) > sealed)
 }
 
-/// Removes what is staged of these names: they are only listed, like other files on the prefix. So
-/// is a file without id of which the prefix has one that was written later: a pointer that the
-/// program has put there by itself since.
-///
-/// # Errors
-/// If it cannot be removed.
+/// Removes what is staged of these names, so that they are only listed; likewise of a file without
+/// id of which the prefix has a newer one: a pointer that the program has put there since.
 pub(crate) fn leave_to_newer(
     prefix: &Path,
     part: &mut Catalog,

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::files::{CopyOptions, Pace};
 use crate::params::{Settings, keys};
 
-/// Bytes between two syncs of a file on its way in the background: what is copied once more after a
-/// crash. The copy waits for the disk at each.
+/// Bytes between two syncs of a file on its way by a thread: what is copied once more after a
+/// crash.
 pub(crate) const SYNC_BYTES: u64 = 128 << 20;
 
 /// How files travel between cache and prefix; the same on all ranks.
@@ -24,20 +24,18 @@ pub struct Options {
     pub check_crc: bool,
     /// Checkpoints of a series kept on the prefix; 0: all.
     pub prefix_size: u64,
-    /// Bytes per second that all flushes in the background together may take; 0: no limit.
+    /// Bytes per second of all flushes by threads together; 0: no limit.
     pub bytes_per_second: u64,
-    /// Share of the time that a flush in the background may work, percent; 0: no limit.
+    /// Percent of the time that a flush by threads may work; 0: no limit.
     pub percent: f64,
-    /// Between two looks at a flush in the background.
+    /// Between two looks at a flush by threads.
     pub pause: Duration,
-    /// How fast the prefix has taken what this rank has copied there, durably; as long as the
-    /// process lives, since threads add to it.
+    /// How fast the prefix has taken what this rank has copied, as long as the process lives.
     pub flushed: &'static Pace,
 }
 
 impl Options {
     /// Reads from the settings how the user wants it.
-    #[must_use]
     pub fn new(settings: &Settings) -> Options {
         let width = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).max(1);
         Options {
@@ -53,7 +51,7 @@ impl Options {
         }
     }
 
-    /// Makes the options of one copy without progress.
+    /// Makes the options of one copy.
     pub(crate) fn copy<'a>(&self) -> CopyOptions<'a> {
         CopyOptions {
             buffer_bytes: self.buffer_bytes,
@@ -70,11 +68,8 @@ impl Default for Options {
     }
 }
 
-/// Runs `work` on at most `width` ranks at a time. Collective; a failure of the work on one rank
-/// keeps nobody waiting.
-///
-/// # Errors
-/// If the work fails, or communication.
+/// Runs `work` on at most `width` ranks at a time. Collective; a failure on one rank keeps nobody
+/// waiting.
 pub(crate) fn in_turns<T>(
     comm: &dyn Comm,
     width: usize,

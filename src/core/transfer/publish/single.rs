@@ -1,8 +1,7 @@
-//! One file by itself to the prefix, and what a crash leaves of it.
-//!
-//! While it is staged, `<prefix>/.scr/staged/<epoch>-<checksum of the path>` holds the path of the
-//! staged file: no journal names it, and the next start could not find it otherwise. The note is
-//! not synced: it has to outlive a process, and mostly a node, at the price of two small calls.
+//! One file by itself to the prefix. While it is staged, a note
+//! `<prefix>/.scr/staged/<epoch>-<checksum of the path>` holds the path: no journal names it, and
+//! the next start could not find it otherwise. The note is not synced: it has to outlive a process,
+//! and mostly a node.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,52 +17,39 @@ use crate::records::text::epoch_text;
 use crate::system::random_u64;
 use crate::transfer::prefix::paths::{OWN_MODE, own_folder};
 
-/// Folder of the notes.
 fn notes_folder(prefix: &Path) -> PathBuf {
     own_folder(prefix).join("staged")
 }
 
-/// Names a staged file until it is dropped.
-struct Note(PathBuf);
+struct StagedNote(PathBuf);
 
-impl Note {
-    /// Leaves a note of the staged file of `target`. Without it the file goes to the prefix all the
-    /// same.
-    pub fn leave(prefix: &Path, target: &Path, epoch: u64) -> Option<Note> {
+impl StagedNote {
+    /// Leaves a note; without one the file goes to the prefix all the same.
+    pub fn leave(prefix: &Path, target: &Path, epoch: u64) -> Option<StagedNote> {
         let staged = staged_path(target, epoch).ok()?;
         let path = staged.as_os_str().as_bytes();
         let note = notes_folder(prefix).join(format!("{}-{:08x}", epoch_text(epoch), crc32(path)));
         create_dirs(&notes_folder(prefix), OWN_MODE).ok()?;
         write_ours(&note, path).ok()?;
-        Some(Note(note))
+        Some(StagedNote(note))
     }
 }
 
-impl Drop for Note {
+impl Drop for StagedNote {
     fn drop(&mut self) {
         // A note of a file that is not there any more is harmless.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Copies one file to its place below `prefix` by itself: staged as `.<name>.scr-<epoch>` in the
-/// target's directory, synced, renamed. Missing parents are made. Local. Mode and times are those
-/// of `source`.
-///
-/// # Errors
-/// If a file operation fails; the target is untouched then.
+/// Copies one file to its place below `prefix`, with mode and times of `source`. On an error the
+/// target is untouched.
 pub fn publish_file(prefix: &Path, source: &Path, target: &Path) -> Result<FileMeta> {
-    let always = |publish: &mut dyn FnMut() -> Result<()>| publish().map(|()| true);
-    let epoch = random_u64();
-    publish_as(prefix, source, target, epoch, None, CopyOptions::default(), always)
-        .map(|(meta, _)| meta)
+    publish_whole(prefix, source, target, random_u64())
 }
 
 /// Does the same, if `publish_if` calls its second argument, which renames the copy; it says
-/// whether it has. The first one is where the copy lies by then.
-///
-/// # Errors
-/// As [`publish_file`], and what `publish_if` says.
+/// whether it has. The first argument is where the copy lies by then.
 pub fn publish_file_if(
     prefix: &Path,
     source: &Path,
@@ -77,21 +63,22 @@ pub fn publish_file_if(
         .map(|(_, published)| published)
 }
 
-/// Does the same for a file whose dataset is not sealed: the staged file has a name that those who
-/// wait for it know, and see growing ([`crate::transfer::Awaited`]). Its rank alone does this, one
-/// file at a time.
-///
-/// # Errors
-/// As [`publish_file`].
+/// Does the same for a file whose dataset is not sealed: those who wait for it know the name of the
+/// staged file and see it grow ([`crate::transfer::Awaited`]). Its rank alone does this, one file
+/// at a time.
 pub fn publish_unsealed(prefix: &Path, source: &Path, target: &Path) -> Result<FileMeta> {
-    let always = |publish: &mut dyn FnMut() -> Result<()>| publish().map(|()| true);
-    publish_as(prefix, source, target, 0, None, CopyOptions::default(), always)
-        .map(|(meta, _)| meta)
+    publish_whole(prefix, source, target, 0)
 }
 
-/// Does the same under a given epoch; with `expected` (of the seal) the content is checked on the
-/// way. `publish_if` renames by calling its argument, if the file is still wanted, and says whether
-/// it was; so does the second part of the answer. Nothing staged is left of one that is not.
+fn publish_whole(prefix: &Path, source: &Path, target: &Path, epoch: u64) -> Result<FileMeta> {
+    let always = |publish: &mut dyn FnMut() -> Result<()>| publish().map(|()| true);
+    let done = publish_as(prefix, source, target, epoch, None, CopyOptions::default(), always);
+    done.map(|(meta, _)| meta)
+}
+
+/// Does the same under a given epoch; checks the content against `expected`. `publish_if` renames
+/// by calling its argument, if the file is still wanted, and says whether it was; so does the
+/// answer. Nothing staged is left of an unwanted file.
 pub(crate) fn publish_as(
     prefix: &Path,
     source: &Path,
@@ -101,7 +88,7 @@ pub(crate) fn publish_as(
     how: CopyOptions<'_>,
     publish_if: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<bool>,
 ) -> Result<(FileMeta, bool)> {
-    let _note = Note::leave(prefix, target, epoch);
+    let _note = StagedNote::leave(prefix, target, epoch);
     let meta = stage(source, target, epoch, expected, how)?;
     crate::system::test_pause("file.staged");
     let mut dir = None;
@@ -117,8 +104,7 @@ pub(crate) fn publish_as(
     wanted.map(|wanted| (meta, wanted))
 }
 
-/// Removes what an earlier launch has staged by [`publish_file`] and not published. Local: rank 0
-/// does it at the start.
+/// Removes what an earlier launch has staged and not published. Rank 0 calls it at the start.
 pub(crate) fn sweep_staged(prefix: &Path) -> Result<()> {
     for name in names_in(&notes_folder(prefix))? {
         let note = notes_folder(prefix).join(name);
@@ -187,7 +173,7 @@ mod tests {
         publish_file(dir.path(), &source, &target).unwrap();
         assert_eq!(names_in(&notes_folder(dir.path())).unwrap().len(), 0);
         // The note is left as a kill would leave it: neither renamed nor dropped.
-        std::mem::forget(Note::leave(dir.path(), &target, 9));
+        std::mem::forget(StagedNote::leave(dir.path(), &target, 9));
         let staged = staged_path(&target, 9).unwrap();
         fs::write(&staged, "half").unwrap();
         fs::write(notes_folder(dir.path()).join("damaged"), target.as_os_str().as_bytes()).unwrap();

@@ -1,7 +1,6 @@
-//! One file on its way to the prefix: staged beside its target, synced, renamed.
-//!
-//! Staging in the target's own directory makes ownership, ACLs, striping and quotas come out as if
-//! the program had created the file there, and the rename cannot cross file systems.
+//! One file on its way to the prefix: staged beside its target, synced, renamed. In the target's
+//! own directory ownership, ACLs, striping and quotas come out as if the program had created the
+//! file, and the rename cannot cross file systems.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,18 +13,14 @@ use crate::files::{
 use crate::records::FileMeta;
 use crate::records::text::{epoch_text, parse_epoch};
 
-/// Between the target's name and the epoch.
 const MARK: &str = ".scr-";
-/// Digits of an epoch.
 const EPOCH_DIGITS: usize = 16;
-/// A file below this size becomes durable together with others.
+/// A smaller file becomes durable together with others.
 const SMALL_BYTES: u64 = 1 << 20;
-/// Longest file name of common file systems, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Returns the name under which a file called `name` is staged: `.<name>.scr-<epoch>`. A name too
-/// long for that is cut and gets its own checksum, so that two long names stay apart.
-#[must_use]
+/// Returns the name under which a file is staged: `.<name>.scr-<epoch>`. A name too long for that
+/// is cut and gets its own checksum.
 pub fn staged_name(name: &str, epoch: u64) -> String {
     let tail = format!("{MARK}{}", epoch_text(epoch));
     if 1 + name.len() + tail.len() <= NAME_BYTES_MAX {
@@ -37,8 +32,7 @@ pub fn staged_name(name: &str, epoch: u64) -> String {
     format!(".{}{own}{tail}", &name[..cut])
 }
 
-/// Tells whether a file name is that of a staged file: to be hidden from the program's listings.
-#[must_use]
+/// Tells whether a file name is that of a staged file, to be hidden from the program's listings.
 pub fn is_staged_name(name: &str) -> bool {
     let Some(at) = name.len().checked_sub(EPOCH_DIGITS) else { return false };
     let Some((head, epoch)) = name.split_at_checked(at) else { return false };
@@ -46,7 +40,6 @@ pub fn is_staged_name(name: &str) -> bool {
     epoch_is_one && head.len() > MARK.len() + 1 && head.starts_with('.') && head.ends_with(MARK)
 }
 
-/// Returns the path of the staged file of `target`.
 pub(crate) fn staged_path(target: &Path, epoch: u64) -> Result<PathBuf> {
     match (target.parent(), target.file_name().and_then(|name| name.to_str())) {
         (Some(dir), Some(name)) => Ok(dir.join(staged_name(name, epoch))),
@@ -55,10 +48,7 @@ pub(crate) fn staged_path(target: &Path, epoch: u64) -> Result<PathBuf> {
 }
 
 /// Copies `source` into the staged file of `target`, durably, and checks it against `expected`.
-///
-/// # Errors
-/// If it cannot be read or written, or differs from `expected`. Nothing is left then, unless what
-/// is durable is noted and another copy can go on from there.
+/// After an error nothing is left, unless another copy can go on from what is durable.
 pub(crate) fn stage(
     source: &Path,
     target: &Path,
@@ -70,12 +60,10 @@ pub(crate) fn stage(
         create_dirs(parent, 0o777)?;
     }
     let (meta, file) = stage_unsynced(source, target, epoch, expected, how)?;
-    let synced = file.sync_all();
-    synced.map_err(|error| Error::io("cannot sync", target, error))?;
+    file.sync_all().map_err(|error| Error::io("cannot sync", target, error))?;
     Ok(meta)
 }
 
-/// Does what [`stage`] does in a directory that is there, not durably yet.
 fn stage_unsynced(
     source: &Path,
     target: &Path,
@@ -94,22 +82,15 @@ fn stage_unsynced(
     outcome
 }
 
-/// Stages files one after another. Small ones become durable together, and so do the names of new
-/// directories.
+/// Stages files one after another. Small ones become durable together, and so do new directories.
 #[derive(Default)]
 pub(crate) struct Stager {
     together: Together,
-    /// Source and bytes of what is staged, not durable yet.
     waiting: Vec<(String, u64)>,
-    /// Source and bytes of what is staged and durable.
     durable: Vec<(String, u64)>,
 }
 
 impl Stager {
-    /// Does what [`stage`] does; a small file may not be durable before [`Stager::finish`].
-    ///
-    /// # Errors
-    /// As [`stage`].
     pub fn stage(
         &mut self,
         source: &Path,
@@ -135,17 +116,12 @@ impl Stager {
         Ok(())
     }
 
-    /// Makes durable what is not yet.
-    ///
-    /// # Errors
-    /// If a file cannot be synced.
     pub fn finish(&mut self) -> Result<()> {
         self.together.finish()?;
         self.durable.append(&mut self.waiting);
         Ok(())
     }
 
-    /// Returns source and bytes of files that have become durable since the last time.
     pub fn take_durable(&mut self) -> Vec<(String, u64)> {
         std::mem::take(&mut self.durable)
     }
@@ -165,23 +141,19 @@ fn copy_checked(
     let name = expected.map_or("", |meta| &meta.name);
     let found = crate::cache::disk::describe(staged, name)?;
     let found = FileMeta { crc32: copied.crc32, ..found };
-    let Some(expected) = expected else { return Ok((found, file)) };
-    let unknown = expected.crc32.is_none() || found.crc32.is_none();
-    let same_content = unknown || expected.crc32 == found.crc32;
-    if expected.size != found.size || !same_content {
-        return Err(Error::corrupt(source, "it is not what it was when the dataset was sealed"));
+    let differs = |expected: &FileMeta| {
+        let known = expected.crc32.is_some() && found.crc32.is_some();
+        expected.size != found.size || known && expected.crc32 != found.crc32
+    };
+    match expected.is_some_and(differs) {
+        true => Err(Error::corrupt(source, "it is not what it was when the dataset was sealed")),
+        false => Ok((found, file)),
     }
-    Ok((found, file))
 }
 
-/// Gives the staged file its final name. A file that was renamed before is fine: a repeated
-/// completion finds its work done. A symbolic link of that name is replaced: a program that opens
-/// one writes to what it leads to by itself, so this file has come by a rename over it, or after
-/// its deletion, and what it leads to may be somebody's input. The caller syncs the directory that
-/// is returned.
-///
-/// # Errors
-/// If neither the staged file nor the target is there, or the rename fails.
+/// Gives the staged file its final name; a repeated completion finds that done. A symbolic link of
+/// that name is replaced: a program that opens one writes to what it leads to by itself, which may
+/// be somebody's input. The caller syncs the directory that is returned.
 pub(crate) fn publish_staged(target: &Path, epoch: u64) -> Result<PathBuf> {
     let staged = staged_path(target, epoch)?;
     let dir = target.parent().unwrap_or(Path::new("/")).to_path_buf();
@@ -192,13 +164,11 @@ pub(crate) fn publish_staged(target: &Path, epoch: u64) -> Result<PathBuf> {
     }
 }
 
-/// Removes the staged file of `target`, if it is there.
 pub(crate) fn remove_staged(target: &Path, epoch: u64) -> Result<()> {
-    let staged = staged_path(target, epoch)?;
-    remove_file_if_there(&staged)
+    remove_file_if_there(&staged_path(target, epoch)?)
 }
 
-/// Removes all that is staged in the directory `dir` and below it. What cannot be removed stays.
+/// Removes all that is staged below `dir`, as far as it can be removed.
 pub fn remove_staged_below(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -11,10 +11,10 @@ use crate::files::join_relative;
 use crate::records::FlushState;
 use crate::transfer::prefix::paths::is_published;
 
-/// Files of a flush that are looked at; of more, so many evenly chosen ones.
+/// Of more files of a flush, so many evenly chosen ones are looked at.
 const LOOKS: usize = 10_000;
 
-/// Files that are looked at where a run looks again and again.
+/// A run looks again and again.
 const LOOKS_OF_RUN: usize = 64;
 
 /// How far a flush has come.
@@ -30,9 +30,8 @@ pub struct Progress {
     pub bytes: u64,
 }
 
-/// Returns how far each flush under way has come, by dataset id; the bytes as the run has `told`
-/// them, else by a look at the files. What cannot be read counts as not there. Local.
-#[must_use]
+/// Returns how far each flush under way has come; the bytes as the run has `told` them, else by a
+/// look at the files. What cannot be read counts as not there.
 pub fn flushes_under_way(prefix: &Path, told: &FlushState) -> BTreeMap<u64, Progress> {
     let ids = Journal::ids(prefix).unwrap_or_default().into_iter();
     let progress = |id| progress_of(prefix, &Journal::new(prefix, id), told.progress(id)).ok();
@@ -47,7 +46,7 @@ fn progress_of(prefix: &Path, journal: &Journal, told: Option<(u64, u64)>) -> Re
     Ok(Progress { nodes_done, nodes, bytes_done, bytes })
 }
 
-/// Files of a flush whose bytes on the prefix are looked at: what comes does not change on the way.
+/// Files of a flush whose bytes on the prefix are looked at.
 #[derive(Debug)]
 pub struct Watch {
     files: Vec<(u64, CatalogEntry)>,
@@ -56,10 +55,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Makes one for the flush of dataset `id`, which looks at few files. Local.
-    ///
-    /// # Errors
-    /// The journal cannot be read.
+    /// Makes one for the flush of dataset `id`, which looks at few files.
     pub fn new(prefix: &Path, id: u64) -> Result<Watch> {
         Watch::on(&Journal::new(prefix, id), LOOKS_OF_RUN)
     }
@@ -78,7 +74,6 @@ impl Watch {
     }
 
     /// Returns how many bytes lie on the prefix; about, where not all files are looked at.
-    #[must_use]
     pub fn bytes_done(&self, prefix: &Path) -> u64 {
         let (mut seen, mut done) = (0_u64, 0_u64);
         for (epoch, entry) in &self.files {
@@ -98,7 +93,6 @@ fn coming_files(catalog: &Catalog) -> impl Iterator<Item = (u64, &CatalogEntry)>
     coming.map(|entry| (catalog.epoch, entry))
 }
 
-/// What lies on the prefix of a file: staged, or with its name already.
 fn bytes_there(prefix: &Path, epoch: u64, entry: &CatalogEntry) -> u64 {
     let size = entry.meta.size;
     let Ok(target) = join_relative(prefix, &entry.meta.name) else { return 0 };

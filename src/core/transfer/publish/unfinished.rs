@@ -1,7 +1,6 @@
 //! Flushes that ended while files got their names one by one, and do not go on: the index says that
-//! the dataset failed, and its summary which files are its own. Else a start would take what is
-//! there for the program's: the names of a series without ids would have files of two generations,
-//! and the half of a checkpoint with an id would be in sight.
+//! the dataset failed. Else a start would take what is there for the program's: names of a series
+//! without ids would have files of two generations.
 
 use std::path::Path;
 
@@ -11,18 +10,14 @@ use super::newer::taken_by_newer;
 use crate::cache::CatalogEntry;
 use crate::error::{Error, Result};
 use crate::files::join_relative;
-use crate::records::{PrefixIndex, Record as _};
 use crate::transfer::prefix::index::{note_failure, record_flushed};
-use crate::transfer::prefix::paths::{index_path, is_published};
+use crate::transfer::prefix::paths::{is_published, read_index};
 
-/// Notes that the flush of a dataset with these files of all ranks, which had begun to give them
-/// their names, is given up. Local: rank 0 does it.
-///
-/// # Errors
-/// If summary or index cannot be written: what tells of the flush has to stay.
+/// Notes that the flush of a dataset with these files of all ranks is given up, if it had begun to
+/// give them their names. After an error what tells of the flush has to stay.
 pub(crate) fn note_half(prefix: &Path, about: &About, entries: &[CatalogEntry]) -> Result<()> {
     let id = about.dataset.id;
-    let index = PrefixIndex::read(&index_path(prefix))?.unwrap_or_default();
+    let index = read_index(prefix)?;
     let known = index.by_id(id).and_then(|entry| Some(entry.dataset.as_ref()?.epoch));
     if known == Some(about.dataset.epoch) || taken_by_newer(prefix, &about.dataset)?.is_none() {
         return Ok(());
@@ -39,18 +34,12 @@ pub(crate) fn note_half(prefix: &Path, about: &About, entries: &[CatalogEntry]) 
 }
 
 /// Does the same for a flush that had come to its commit; its journal goes.
-///
-/// # Errors
-/// As [`note_half`].
 pub(crate) fn close_half(prefix: &Path, journal: &Journal) -> Result<()> {
     note_half_of(prefix, journal)?;
     journal.remove()
 }
 
-/// Does the same; the journal stays.
-///
-/// # Errors
-/// As [`note_half`]. Of a damaged journal nothing is known.
+/// Does the same; the journal stays. Of a damaged one nothing is known.
 pub(crate) fn note_half_of(prefix: &Path, journal: &Journal) -> Result<()> {
     let read = || {
         let Some(about) = journal.committed()? else { return Ok(None) };

@@ -1,5 +1,5 @@
-//! Directories that a person has copied from the nodes of a run, brought into the form in which
-//! [`crate::transfer::publish_remains`] finds what `scr copy` has brought.
+//! Directories that a person has copied from the nodes of a run, brought into the form of what `scr
+//! copy` has brought.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,17 @@ use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::system::try_lock;
 
-/// What [`gather_found`] has brought together.
 #[derive(Debug)]
 pub struct Gathered {
-    /// Why datasets are left out, a sentence for each.
     pub unknown: Vec<String>,
-    /// Keep launches off the directories, as long as this is there.
+    /// They keep launches off the directories.
     _leases: Vec<File>,
 }
 
-/// What there is of a run below directories.
 #[derive(Debug)]
 pub struct FoundBelow(Found);
 
-/// Looks for datasets of a run below `dirs`. Nothing is changed. Local.
-///
-/// # Errors
-/// There are none, or something cannot be read.
+/// Looks for datasets of a run below `dirs`.
 pub fn look_below(dirs: &[PathBuf], prefix: &Path) -> Result<FoundBelow> {
     let found = Found::below(dirs, prefix)?;
     if found.nodes.is_empty() {
@@ -44,10 +38,7 @@ pub fn look_below(dirs: &[PathBuf], prefix: &Path) -> Result<FoundBelow> {
 }
 
 /// Makes `folder` from what was found, by links where that is possible. `prefix` is named where
-/// nothing else tells which run it was. Local.
-///
-/// # Errors
-/// A live run uses the directories, or something cannot be read or written.
+/// nothing else tells which run it was.
 pub fn gather_found(found: FoundBelow, folder: &Path, prefix: &Path) -> Result<Gathered> {
     let found = found.0;
     let controls = found.nodes.iter().filter_map(|node| node.control.as_deref());
@@ -65,7 +56,6 @@ pub fn gather_found(found: FoundBelow, folder: &Path, prefix: &Path) -> Result<G
     Ok(Gathered { unknown: found.unknown, _leases: leases.into_iter().flatten().collect() })
 }
 
-/// Keeps launches off a control directory, where one could be.
 fn hold(control: &Path) -> Result<Option<File>> {
     let Ok(lease) = File::open(control.join("lease")) else { return Ok(None) };
     match try_lock(&lease) {

@@ -1,10 +1,5 @@
-//! What another job has left: its cache, what a person has copied, older prefixes.
-//!
-//! | file | job |
-//! |---|---|
-//! | `other_size.rs` | the cache of a run with another number of ranks |
-//! | `gather.rs` | the same from directories that a person has copied |
-//! | `older.rs` | directories of version 1.1, prefixes of the C implementation |
+//! What another job has left: its cache (`other_size.rs`), what a person has copied (`gather.rs`),
+//! older prefixes (`older.rs`).
 
 pub(super) mod gather;
 pub(super) mod older;

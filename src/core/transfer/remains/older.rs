@@ -1,6 +1,6 @@
-//! A dataset that version 1.1 has left in a directory of the prefix (manual 1.1, sections 8 and
-//! 10): rebuilt beside it, and entered into the index as it lies there. A prefix that the C
-//! implementation has left: ours begins beside it.
+//! A dataset of version 1.1 in a directory of the prefix (manual 1.1, sections 8 and 10): rebuilt
+//! beside it, and entered into the index as it lies there. On a prefix of the C implementation our
+//! index begins beside its own.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -9,49 +9,34 @@ use crate::cache::disk::describe;
 use crate::cache::{CatalogEntry, Flat, redundancy_files_of};
 use crate::error::Result;
 use crate::records::{
-    Dataset, DatasetKey, FileMeta, PROGRAM, PrefixIndex, Record as _, SUMMARY_NAME, Summary,
-    classic, update,
+    Dataset, DatasetKey, DatasetRecord, FileMeta, PROGRAM, PrefixIndex, Record as _, SUMMARY_NAME,
+    Summary, classic, update,
 };
 use crate::system;
 use crate::transfer::OnlyRebuild;
 use crate::transfer::prefix::index::record_flushed;
 use crate::transfer::prefix::paths::{folder, index_path};
 
-/// Bytes that travel at a time between the threads that stand for ranks.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Threads that read files, besides the members of a set.
 const LANES: usize = 8;
 
-/// Files of a rank with their paths.
-type Placed = Vec<(FileMeta, PathBuf)>;
+type PlacedFiles = Vec<(FileMeta, PathBuf)>;
 
-/// What a rank has after a rebuild.
 #[derive(Debug, Clone)]
 pub struct Restored {
-    /// World rank.
     pub rank: usize,
-    /// The program's files, and where they are.
-    pub files: Placed,
-    /// Redundancy files, and where they are.
-    pub redundancy: Placed,
+    pub files: PlacedFiles,
+    pub redundancy: PlacedFiles,
 }
 
-/// Rebuilds what is lost of it below `work`; all ranks' files. The inner error says why that is not
-/// possible. Local.
-///
-/// # Errors
-/// If something cannot be read or written.
 pub fn restore_flat(
     work: &Path,
     flat: &Flat,
 ) -> Result<std::result::Result<Vec<Restored>, String>> {
     let protection = OnlyRebuild { piece_bytes: PIECE_BYTES };
-    let whole = match flat.restore(work, &protection, (LANES, &|| {}))? {
-        Ok(whole) => whole,
-        Err(why) => return Ok(Err(why)),
-    };
-    let restored = whole.records.iter().enumerate().map(|(rank, record)| {
+    let restored = flat.restore(work, &protection, (LANES, &|| {}))?;
+    let of_rank = |(rank, record): (usize, &DatasetRecord)| {
         let place = |file: &FileMeta| (file.clone(), record.dir.join(&file.name));
         let mut redundancy = redundancy_files_of(record);
         // Of a rank that has lost nothing else they are not made anew.
@@ -61,15 +46,12 @@ pub fn restore_flat(
             files: record.files.iter().map(place).collect(),
             redundancy: redundancy.iter().map(place).collect(),
         }
-    });
-    Ok(Ok(restored.collect()))
+    };
+    Ok(restored.map(|whole| whole.records.iter().enumerate().map(of_rank).collect()))
 }
 
-/// Writes summary and index of a complete one, whose directory is `name` below `prefix`. Its
-/// redundancy files are not listed: no restart needs them. Local.
-///
-/// # Errors
-/// If a file cannot be read, or summary or index cannot be written.
+/// Writes summary and index of a complete one, whose directory is `name` below `prefix`, without
+/// its redundancy files: no restart needs them.
 pub fn enter_flat(prefix: &Path, name: &str, flat: &Flat) -> Result<()> {
     let mut entries = Vec::new();
     for (rank, file) in &flat.files {
@@ -82,26 +64,21 @@ pub fn enter_flat(prefix: &Path, name: &str, flat: &Flat) -> Result<()> {
         id: flat.id,
         name: flat.key.name(),
         key: flat.key.clone(),
-        epoch: 0,
         user: system::user_name(),
-        job_id: String::new(),
         created_seconds: u64::try_from(newest).unwrap_or(0),
         checkpoint_id: Some(flat.id),
-        is_output: false,
         files: entries.len() as u64,
         bytes: entries.iter().fold(0, |sum: u64, one| sum.saturating_add(one.meta.size)),
         complete: true,
+        ..Dataset::default()
     };
     record_flushed(prefix, &dataset, flat.ranks, &entries)
 }
 
 /// Writes our index beside that of the C implementation, if the prefix is still one of it; a
 /// checkpoint all of whose files `key_of` knows by one key is of that series from now on. Returns
-/// id and name of those that only caches of the C implementation have. Local: rank 0 does it at the
+/// id and name of those that only caches of the C implementation have. Rank 0 calls it at the
 /// start.
-///
-/// # Errors
-/// If the index cannot be read, or ours cannot be written.
 pub fn begin_beside(
     prefix: &Path,
     key_of: impl Fn(&str) -> Option<DatasetKey>,
@@ -132,10 +109,8 @@ pub fn begin_beside(
     Ok(classic::cached_elsewhere(&path).unwrap_or_default())
 }
 
-/// Returns the names of files of what the C implementation calls incomplete: it gives files their
-/// names one by one, and a program that looks for its newest checkpoint would take them for one.
-/// Without those that somebody has written since. Local: rank 0 does it.
-#[must_use]
+/// Returns names of files of what the C implementation calls incomplete and nobody has written
+/// since: a program that looks for its newest checkpoint would take them for one.
 pub fn incomplete_files(prefix: &Path) -> Vec<String> {
     let index = PrefixIndex::read(&index_path(prefix)).ok().flatten().unwrap_or_default();
     let theirs = index.newest_first().filter(|entry| {

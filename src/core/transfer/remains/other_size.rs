@@ -1,14 +1,12 @@
-//! A cache that a run with another number of ranks has left: the ranks present bring together what
-//! their nodes hold, one of them rebuilds it as the ranks of that run would have, and publishes it;
-//! only then the cache goes. The program reads the prefix, by files.
+//! The cache of a run with another number of ranks: the ranks present bring together what their
+//! nodes hold, one of them rebuilds and publishes it; only then the cache goes. `scr scavenge` goes
+//! the same way with what a dead job has left; nodes' names stand for leaders' ranks then.
 //!
-//! What is brought together lies in `<prefix>/.scr/takeover/` meanwhile:
+//! Meanwhile `<prefix>/.scr/takeover/` has (numbers follow from the stores' names):
 //! ```text
 //! node.<leader's rank>/control/<filemaps>      node.<leader's rank>/store.<number>/<datasets>
 //! shared.<number>/<datasets>
 //! ```
-//! The number follows from the store's name. `scr scavenge` goes the same way with what the nodes
-//! of a job that died have left: then the nodes' names stand for the leaders' ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +19,7 @@ use crate::cache::{
     spoiled_in,
 };
 use crate::comm::solo::Solo;
-use crate::comm::trees;
+use crate::comm::{Comm, trees};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, crc32, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
@@ -34,7 +32,7 @@ use crate::transfer::prefix::window::Left;
 use crate::transfer::publish::about::About;
 use crate::transfer::publish::newer::kept_by_newer;
 
-/// Says whose cache it is.
+/// It says whose cache it is.
 pub(super) const LAUNCH: &str = "launch.scr";
 
 /// What became of the cache of a run with another number of ranks.
@@ -50,16 +48,12 @@ pub struct OtherSize {
     pub withheld: Vec<(u64, DatasetKey, String)>,
     /// Names of what was made for another prefix; known to who has read the records.
     pub strange: BTreeSet<String>,
-    /// The cache is gone. If not, something newer than all that is on the prefix cannot be had by
-    /// this launch, but perhaps by another one.
+    /// The cache is gone. Else something newer than all on the prefix may be had by another launch.
     pub dropped: bool,
 }
 
 /// Publishes what such a cache holds, if there is one on this launch's nodes. Each of rank 0's
-/// threads calls `enter` first. Collective.
-///
-/// # Errors
-/// If communication fails, or something could not be copied; the cache is as it was then.
+/// threads calls `enter` first. Collective; on an error the cache is as it was.
 pub fn publish_other_size(
     ctx: &Ctx,
     identity: &str,
@@ -104,7 +98,6 @@ pub fn publish_other_size(
     Ok(Some(done))
 }
 
-/// Copies this node's records and datasets to where rank 0 finds them. Node leaders only.
 fn stage(ctx: &Ctx, folder: &Path) -> Result<()> {
     let node = node_folder(folder, &ctx.world.rank().to_string());
     let place = |index: usize, store: &Store| {
@@ -117,12 +110,10 @@ fn stage(ctx: &Ctx, folder: &Path) -> Result<()> {
     stage_remains(ctx.layout, &node, &place, &|_| true).map(drop)
 }
 
-/// Tells where a node's remains lie in `folder`.
 pub(super) fn node_folder(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("node.{name}"))
 }
 
-/// Tells where those of the store called `store` lie.
 pub(super) fn place_of(folder: &Path, node: &Path, store: &str, shared: bool) -> PathBuf {
     let number = crc32(store.as_bytes());
     match shared {
@@ -131,11 +122,8 @@ pub(super) fn place_of(folder: &Path, node: &Path, store: &str, shared: bool) ->
     }
 }
 
-/// Copies a node's records and datasets to `folder`, where [`publish_remains`] finds them; of those
-/// that are sealed only the `wanted` ids. Returns how many datasets that were. Local.
-///
-/// # Errors
-/// If something cannot be read or written.
+/// Copies a node's records and datasets (of sealed ones the `wanted` ids) to `folder`, where
+/// [`publish_remains`] finds them. Returns the number of datasets.
 pub fn copy_remains(
     layout: &Layout,
     folder: &Path,
@@ -191,10 +179,9 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
         make_own_dir(parent)?;
     }
     let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
-    copy_file(from, to, options).map(|_| ())
+    copy_file(from, to, options).map(drop)
 }
 
-/// The run whose cache it was, as rank 0 stands for it.
 struct Run<'a> {
     ctx: &'a Ctx<'a>,
     folder: &'a Path,
@@ -216,13 +203,9 @@ pub enum Which {
     Id(u64),
 }
 
-/// Publishes what [`copy_remains`] or [`crate::transfer::gather_found`] has brought to `folder`
-/// from the nodes of a run that is gone. Returns `None` if there is nothing of a run. What cannot
-/// be had, and is newer than all else of its series, gets an entry in the index that says so. `ctx`
-/// is that of a world of one, its stores are all that may be named. Local.
-///
-/// # Errors
-/// The remains are of several runs, or something cannot be read or written.
+/// Publishes what [`copy_remains`] or [`crate::transfer::gather_found`] has brought to `folder`;
+/// `None` if there is nothing of a run. What cannot be had, and is newer than all else of its
+/// series, gets an entry in the index that says so. `ctx` is that of a world of one.
 pub fn publish_remains(
     ctx: &Ctx,
     folder: &Path,
@@ -256,9 +239,9 @@ pub fn publish_remains(
     };
     let mut done = Run { ctx, folder, identity: &identity, ranks, wanted, enter }.publish()?;
     let listed = list_prefix(ctx.prefix)?;
-    done.withheld.retain(|(id, _, _)| !matches!(which, Which::Id(only) if only != *id));
     done.withheld.retain(|(id, key, _)| {
-        listed.iter().all(|one| one.key.series != key.series || one.id < *id)
+        let is_meant = !matches!(which, Which::Id(only) if only != *id);
+        is_meant && listed.iter().all(|one| one.key.series != key.series || one.id < *id)
     });
     for (id, key, _) in &done.withheld {
         record_incomplete(ctx.prefix, *id, key)?;
@@ -266,23 +249,18 @@ pub fn publish_remains(
     Ok(Some(done))
 }
 
-/// Finds the stores that the records name which were brought to `folder`.
-#[must_use]
+/// Finds the stores that the records in `folder` name.
 pub fn stores_of_remains(folder: &Path) -> BTreeSet<String> {
-    let nodes = names_in(folder).unwrap_or_default();
-    nodes
-        .iter()
-        .flat_map(|name| cache::stores_in_records(&folder.join(name).join("control")))
-        .collect()
+    let of_node = |name| cache::stores_in_records(&folder.join(name).join("control"));
+    names_in(folder).unwrap_or_default().into_iter().flat_map(of_node).collect()
 }
 
 impl Run<'_> {
     fn publish(&self) -> Result<OtherSize> {
         // The real ranks can still talk to one another, whatever happens here.
         let done = catch_unwind(AssertUnwindSafe(|| self.rebuild_and_publish()));
-        done.unwrap_or_else(|_| {
-            Err(Error::Process("the cache of another run could not be rebuilt".to_string()))
-        })
+        let crashed = || Error::Process("the cache of another run could not be rebuilt".into());
+        done.unwrap_or_else(|_| Err(crashed()))
     }
 
     fn rebuild_and_publish(&self) -> Result<OtherSize> {
@@ -300,13 +278,9 @@ impl Run<'_> {
         let mut found = remains.rebuild()?;
         drop(step);
         let alone = Solo::new();
-        let ctx = Ctx {
-            world: &alone,
-            node: &alone,
-            node_ranks: &[0],
-            leaders: Some(&alone),
-            ..*self.ctx
-        };
+        let alone: &dyn Comm = &alone;
+        let leaders = Some(alone);
+        let ctx = Ctx { world: alone, node: alone, node_ranks: &[0], leaders, ..*self.ctx };
         let mut listed = list_prefix(ctx.prefix)?;
         listed.retain(|one| one.restorable);
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
@@ -324,7 +298,9 @@ impl Run<'_> {
             }
             if let Some(reason) = spoiled_in(ctx.prefix, records) {
                 let key = key.clone();
-                found.withheld.push(Withheld::spoiled(*id, key, reason));
+                let spoiled =
+                    Withheld { id: *id, key, reason, spoiled: true, ..Withheld::default() };
+                found.withheld.push(spoiled);
                 continue;
             }
             let there = listed.iter().map(|one| (one.id, &one.key));
@@ -348,14 +324,10 @@ impl Run<'_> {
         Ok(OtherSize { ranks: self.ranks, published, left, withheld, strange, dropped })
     }
 
-    /// The nodes whose remains were brought together.
     fn nodes(&self) -> Result<Vec<(String, Layout)>> {
         let mut names = names_in(self.folder)?;
         names.retain(|name| name.starts_with("node."));
-        let node = |name: String| {
-            let layout = self.layout(&self.folder.join(&name));
-            (name, layout)
-        };
+        let node = |name: String| (name.clone(), self.layout(&self.folder.join(name)));
         Ok(names.into_iter().map(node).collect())
     }
 
@@ -373,7 +345,6 @@ impl Run<'_> {
 
 /// What was brought together is published, not kept: it needs no protection.
 pub struct OnlyRebuild {
-    /// Bytes that travel at a time.
     pub piece_bytes: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Parts of one dataset, brought together from the nodes to be rebuilt, in the form in which
-//! [`crate::transfer::publish_remains`] finds whole ones; what was damaged goes back to its node.
+//! Parts of one dataset, brought together from the nodes to be rebuilt; what was damaged goes back
+//! to its node.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,9 @@ use crate::files::{remove_tree, sync_dir};
 use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
 
-/// Records of what was rebuilt.
 const REBUILT: &str = "rebuilt.scrinfo";
 
-/// Copies this node's records, and what it has of dataset `id` for `ranks`, to `folder`. Local.
-///
-/// # Errors
-/// If something cannot be read or written.
+/// Copies this node's records, and what it has of dataset `id` for `ranks`, to `folder`.
 pub fn copy_parts(
     layout: &Layout,
     folder: &Path,
@@ -70,10 +66,7 @@ pub fn copy_parts(
 }
 
 /// Rebuilds what is damaged of those parts, where they lie. The inner error says why that is not
-/// possible. Local.
-///
-/// # Errors
-/// If something cannot be read or written, or the parts are of several runs.
+/// possible.
 pub fn rebuild_parts(
     folder: &Path,
     (id, ranks): (u64, &BTreeSet<usize>),
@@ -120,11 +113,8 @@ pub fn rebuild_parts(
     Ok(Err(why.unwrap_or_else(|| "the records have nothing of it any more".into())))
 }
 
-/// Puts what was rebuilt in `folder` in the place of this node's damaged files of dataset `id`.
-/// Local; the caller keeps launches off.
-///
-/// # Errors
-/// If the records cannot be read.
+/// Puts what was rebuilt in `folder` in the place of this node's damaged files of dataset `id`. The
+/// caller keeps launches off.
 pub fn put_parts_back(layout: &Layout, folder: &Path, name: &str, id: u64) -> Result<Mended> {
     let node = node_folder(folder, name);
     let place =

@@ -78,7 +78,7 @@ impl Verdicts {
 
     /// Fills in what this rank has done to names that several nodes write.
     pub fn report(&mut self, facts: &RunFacts, series: usize, report: &mut SeriesReport) {
-        let room = (BYTES_MAX / facts.config.world_size().max(1)).max(BYTES_MIN);
+        let room = (BYTES_MAX / facts.config.nodes.len().max(1)).max(BYTES_MIN);
         let parted = &self.parted[series];
         let said = self.own[series].extract_if(.., |name, _| parted.contains_key(name));
         report.watched = said.map(|(_, done)| fits(done, room)).collect();

@@ -1,0 +1,15 @@
+//! Any text gives pieces of a file or nothing; pieces that were read have that text alone, and can
+//! be cut anywhere.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use scr_core::parts::Extents;
+
+fuzz_target!(|input: (&str, u64, u64)| {
+    let (text, at, count) = input;
+    if let Some(all) = Extents::from_text(text) {
+        assert_eq!(all.to_text(), text);
+        let cut: u64 = all.pieces(at, count).map(|piece| piece.len()).sum();
+        assert_eq!(cut, all.bytes().saturating_sub(at).min(count));
+    }
+});

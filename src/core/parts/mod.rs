@@ -1,0 +1,16 @@
+//! Parts of files that several nodes write together: which bytes of the whole file each has, and
+//! what the whole comes to (docs/internals/shared_files.md).
+//!
+//! | file | job |
+//! |---|---|
+//! | `extents.rs` | sorted disjoint pieces of a file, and their text in records |
+//! | `resolve.rs` | who has which byte, after all have written |
+//! | `share.rs` | a part's share in the checksum of the whole file |
+
+mod extents;
+mod resolve;
+mod share;
+
+pub use extents::{Extent, Extents};
+pub use resolve::{Cut, NodeLog, Resolved, Write, resolve};
+pub use share::{CrcShare, whole_crc32};

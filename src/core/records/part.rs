@@ -1,0 +1,74 @@
+//! What a record says of a part.
+
+use crate::files::is_safe_relative;
+use crate::kvtree::KvTree;
+use crate::parts::Extents;
+
+/// The part of a whole file that a rank answers for. The bytes of its extents lie one after the
+/// other in a file of their own, or at their places in the file that the node's ranks write.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FilePart {
+    /// Name of the whole file, as in `FileMeta::name`.
+    pub of: String,
+    /// Which bytes of it; empty where only the sizes are told.
+    pub extents: Extents,
+    /// Size of the whole file, bytes.
+    pub whole: u64,
+    /// Its share in the CRC32 of the whole file.
+    pub share: u32,
+    /// The bytes lie in the file `of` of this node, at their offsets.
+    pub live: bool,
+}
+
+impl FilePart {
+    /// Returns the name of a file that has the part of a rank and nothing else.
+    #[must_use]
+    pub fn file_name(rank: usize, of: &str) -> String {
+        format!(".scr/part.{rank}/{of}")
+    }
+
+    /// Puts the keys OF, EXTENTS, WHOLE, SHARE (hexadecimal) and LIVE into a file's record.
+    pub fn put(&self, fields: &mut KvTree) {
+        fields.set_value("OF", &self.of);
+        fields.set_value("EXTENTS", self.extents.to_text());
+        fields.set_value("WHOLE", self.whole);
+        fields.set_value("SHARE", format_args!("{:08x}", self.share));
+        fields.set_flag("LIVE", self.live);
+    }
+
+    /// Reads what [`FilePart::put`] makes: `Some(None)` if the file is no part, `None` if it is
+    /// damaged.
+    #[must_use]
+    pub fn take(fields: &KvTree) -> Option<Option<Self>> {
+        let Some(of) = fields.get_value("OF") else { return Some(None) };
+        let part = FilePart {
+            of: is_safe_relative(of).then(|| of.to_owned())?,
+            extents: Extents::from_text(fields.get_value("EXTENTS")?)?,
+            whole: fields.get_u64("WHOLE")?,
+            share: u32::from_str_radix(fields.get_value("SHARE")?, 16).ok()?,
+            live: fields.get_flag("LIVE"),
+        };
+        (part.extents.end() <= part.whole).then_some(Some(part))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::Extent;
+
+    #[test]
+    fn every_field_survives_the_record_and_damage_is_seen() {
+        let extents: Extents = [Extent::new(3, 9), Extent::new(20, 30)].into_iter().collect();
+        let part = FilePart { of: "ck/5/all".into(), extents, whole: 30, share: 0xab, live: true };
+        let mut tree = KvTree::new();
+        part.put(&mut tree);
+        assert_eq!(FilePart::take(&tree), Some(Some(part)));
+        assert_eq!(FilePart::take(&KvTree::new()), Some(None));
+        for (key, value) in [("OF", "../x"), ("EXTENTS", "zz"), ("WHOLE", "29"), ("SHARE", "")] {
+            let mut bad = tree.clone();
+            bad.set_value(key, value);
+            assert_eq!(FilePart::take(&bad), None, "{key}={value}");
+        }
+    }
+}
