@@ -38,7 +38,10 @@ impl Machine {
                 Placement::CopyUp { from: key }
             }
             // Only the PFS has it: it is changed there, as it would be without us.
-            Some(_) | None => Placement::Dataset(self.place(file, Some(Reason::Follows))),
+            Some(_) | None => {
+                let reason = self.stays_on_prefix(file).unwrap_or(Reason::Follows);
+                Placement::Dataset(self.place(file, Some(reason)))
+            }
         }
     }
 
