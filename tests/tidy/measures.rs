@@ -35,7 +35,6 @@ const TODAY: &[(&str, usize)] = &[
     ("flags of RunDataset", 5),
     ("names of several types", 4),
     ("parameters that are tuples", 13),
-    ("src/core/session, circle of files", 2),
 ];
 
 /// Rows that do not say what is.
