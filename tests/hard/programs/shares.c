@@ -57,12 +57,12 @@ static void by_mpi(const char *way) {
     for (MPI_Offset i = 0; i < BYTES / FEW; i++)
       OK(MPI_File_write_at(file, (i * size + rank) * FEW, data, FEW, MPI_BYTE, &status));
   } else if (!strcmp(way, "read-back")) {
-    OK(MPI_File_write_at_all(file, own, data, BYTES, MPI_BYTE, &status));
+    OK(MPI_File_write_at(file, own, data, BYTES, MPI_BYTE, &status));
     MPI_File_sync(file);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_File_sync(file);
-    OK(MPI_File_read_at_all(file, (rank + 3) % size * (MPI_Offset)BYTES, data, BYTES, MPI_BYTE,
-                            &status));
+    OK(MPI_File_read_at(file, (rank + 3) % size * (MPI_Offset)BYTES, data, BYTES, MPI_BYTE,
+                        &status));
   } else if (!strcmp(way, "later")) {
     MPI_Request request;
     OK(MPI_File_iwrite_at(file, own, data, BYTES, MPI_BYTE, &request));
@@ -104,7 +104,9 @@ static void by_posix(const char *way) {
     char *own = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, rank * (off_t)BYTES);
     IS(own != MAP_FAILED);
     memcpy(own, data, BYTES);
+    close(fd);
     munmap(own, BYTES);
+    return;
   }
   close(fd);
 }

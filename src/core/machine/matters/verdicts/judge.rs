@@ -230,15 +230,16 @@ fn meets(acts: &[Act]) -> bool {
 }
 
 /// Tells whether the node of `asked` could have known the size that it was told: what all had
-/// written at the last sync point, and the node since.
+/// written at the last sync point, or what its ranks have made of it since.
 fn is_known(acts: &[Act], asked: &Act, known: u64) -> bool {
-    let own = acts.iter().filter(|act| act.node == asked.node);
-    let ends = |deed: Deed| {
-        own.clone().filter(move |act| act.access.deed == deed).map(|act| act.access.end)
-    };
-    let least = ends(Deed::Cut).chain([known]).min().unwrap_or(known);
-    let all = ends(Deed::Cut).chain(ends(Deed::Write)).chain(ends(Deed::Grow)).chain([known]);
-    (least..=all.max().unwrap_or(known)).contains(&asked.access.end)
+    let size = asked.access.end;
+    let own = acts.iter().filter(|act| act.node == asked.node).map(|act| act.access);
+    let mut makes = own.filter(|own| match own.deed {
+        Deed::Write => own.start < size && size <= own.end, // pieces that touch are one
+        Deed::Cut | Deed::Grow => own.end == size,
+        Deed::Read | Deed::Size => false,
+    });
+    size == known || makes.next().is_some()
 }
 
 /// Tells whether the pieces are worth it, and what MPI-IO would have to be told.
@@ -339,7 +340,7 @@ mod tests {
             (&[('r', 3, 1, 40, 90), ('w', 3, 1, 40, 90)], Why::OfNodes(Hints::Apart)),
             // What the other has written before the last sync point, and since.
             (&[('w', 0, 1, 50, 60), ('s', 0, 2, 0, 60)], PLAIN),
-            (&[('s', 0, 1, 0, 50), ('w', 0, 2, 50, 90)], Why::Sizes),
+            (&[('s', 0, 1, 0, 50), ('w', 0, 1, 50, 90)], Why::Sizes),
             (&[('s', 0, 2, 0, 50), ('w', 0, 2, 50, 90)], PLAIN),
             (&[('g', 0, 2, 0, 90), ('s', 0, 2, 0, 90), ('w', 0, 3, 50, 90)], PLAIN),
         ] {
