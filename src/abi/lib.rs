@@ -5,9 +5,10 @@
 //! Strings are NUL-terminated and copied, never kept. A path that the shim hands over is absolute,
 //! lexically normalised (symlinks resolved but for [`Engine::alias`]), and lies below the prefix.
 //! The shim calls with its hook guard held, so the engine's own libc calls on that thread pass
-//! through; the engine's threads call [`Host::enter_thread`] first. Only `sync`, `init` and the
-//! finalize pair may communicate. All else is local and quick, but for [`Engine::open`] of a file
-//! on another node (docs/internals/threads.md), and [`Engine::lookup`] of one in a child of a rank.
+//! through; the engine's threads call [`Host::enter_thread`] first. Only `sync`,
+//! `file_opened`, `init` and the finalize pair may communicate. All else is local and quick, but
+//! for [`Engine::open`] of a file on another node (docs/internals/threads.md), and
+//! [`Engine::lookup`] of one in a child of a rank.
 
 pub mod accesses;
 pub mod bytes;
@@ -19,7 +20,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of the types of this file.
-pub const ABI_VERSION: u32 = 17;
+pub const ABI_VERSION: u32 = 18;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -211,7 +212,13 @@ pub struct Engine {
     /// See [`event`]. `path` may be null.
     pub note: extern "C" fn(event: c_int, path: *const c_char),
     /// MPI_File_open is about to be called on `path` and `comm` (a handle as in `sync`).
-    pub file_open: extern "C" fn(comm: usize, path: *const c_char),
+    /// Returns a directory on the file system that a new file of that name would lie on; null: on
+    /// that of the PFS. The text stays.
+    pub file_open: extern "C" fn(comm: usize, path: *const c_char) -> *const c_char,
+    /// MPI_File_open has returned on `comm`, on some file; nonzero `opened`: with a handle.
+    /// Nonzero: each blocking collective call on that handle is to be told as a barrier of
+    /// [`Idle::world`].
+    pub file_opened: extern "C" fn(comm: usize, opened: c_int) -> c_int,
     /// The program opens `path` with open(2)'s `flags` and `mode`.
     pub open: extern "C" fn(path: *const c_char, flags: c_int, mode: u32, verdict: *mut PathAnswer),
     /// The real open for a token returned: `fd`, or -1 with `errno`. Nonzero: the store cannot take

@@ -1,8 +1,9 @@
 """Checkpoints that the ranks write together by MPI-IO."""
 
 import os
+import re
 
-from support import assert_same, assert_same_files, place, same
+from support import assert_same, assert_same_files, finish, place, same
 
 CASES = []
 
@@ -63,3 +64,46 @@ def spoiled_between_two_runs(mpi, program):
             told = [line for line in got.err.splitlines() if str(shared) in line]
             assert len(told) == 1 and word in told[0], f"{word}: {got}"
             assert got.line("checksum") == want.line("checksum"), f"{word}: {want}\n{got}"
+
+
+PATTERNS = ("collective", "independent", "view", "ordered", "preallocated", "header", "filled",
+            "read", "nonblocking", "atomic", "split")
+
+
+def counted(mpi, program, pattern, io, **settings):
+    """Runs it with the shim as without; returns how often the ranks agreed."""
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want = plain.run(4, "mpi_files", pattern, 20, shim=False, **io)
+        got = finish(here.start_on_nodes(2, 2, "mpi_files", pattern, 20, SCR_FLUSH="1",
+                                         SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*", SCR_LEARN="1",
+                                         SCR_DEBUG="1", **io, **settings))
+        assert_same(want, got)
+        assert_same_files(plain, here, got)
+        told = [line for line in got.err.splitlines() if "different numbers" in line]
+        assert not told, f"{pattern}: {got}"
+        return int(re.search(r"(\d+) agreements", got.err).group(1))
+
+
+def kinds_of_io(mpi):
+    return [{"OMPI_MCA_io": "ompio"}, {"OMPI_MCA_io": "romio321"}] if mpi == "openmpi" else [{}]
+
+
+@case
+def calls_on_files_of_all_ranks_count_alike(mpi, program):
+    """Each agreement compares the ranks' counts. SCR_SHARED=0 leaves these calls out."""
+    for io in kinds_of_io(mpi):
+        for pattern in PATTERNS:
+            counted(mpi, program, pattern, io)
+        without = counted(mpi, program, "preallocated", io, SCR_SHARED="0")
+        with_files = counted(mpi, program, "preallocated", io)
+        assert with_files >= without + 4 * 5, f"{io}: {with_files} agreements, else {without}"
+
+
+@case
+def files_that_do_not_count_keep_nobody_waiting(mpi, program):
+    """Files of some ranks, files that some ranks cannot open (OMPIO waits for ever then, with and
+    without us), calls that fail, several threads."""
+    for io in kinds_of_io(mpi):
+        one = () if "ompio" in io.values() else ("missing-on-one",)
+        for pattern in ("halves", "missing", "refused", "threads", *one):
+            counted(mpi, program, pattern, io)

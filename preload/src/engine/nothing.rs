@@ -16,6 +16,7 @@ pub(crate) const NOTHING: Engine = Engine {
     idle,
     note,
     file_open,
+    file_opened,
     open,
     opened,
     log,
@@ -61,7 +62,13 @@ pub(crate) extern "C" fn idle() -> Idle {
 
 extern "C" fn note(_what: c_int, _path: *const c_char) {}
 
-extern "C" fn file_open(_comm: usize, _path: *const c_char) {}
+extern "C" fn file_open(_comm: usize, _path: *const c_char) -> *const c_char {
+    std::ptr::null()
+}
+
+extern "C" fn file_opened(_comm: usize, _opened: c_int) -> c_int {
+    0
+}
 
 extern "C" fn opened(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
     0

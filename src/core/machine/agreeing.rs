@@ -51,6 +51,17 @@ impl Machine {
         if idle { self.facts.agreement.streams.idle(WORLD).try_into().unwrap_or(0) } else { 0 }
     }
 
+    /// Notes that all ranks have tried to open a file together, this one with that outcome: the
+    /// agreement that follows tells [`Machine::is_opened_by_all`].
+    pub(crate) fn note_opening(&mut self, opened: bool) {
+        self.facts.agreement.opening = if opened { 1 } else { 2 };
+        self.facts.agreement.opened_by_all = false;
+    }
+
+    pub(crate) fn is_opened_by_all(&self) -> bool {
+        self.facts.agreement.opened_by_all
+    }
+
     /// Takes in the all-reduced words and decides what they ask for, equally on all ranks. The turn
     /// ends when that is done.
     pub fn agreed(&mut self, stream: usize, words: [i64; WORDS]) -> Next {
@@ -70,7 +81,8 @@ impl Machine {
     }
 
     fn decided(&mut self, stream: usize, stream_ms: u64, own: [i64; OWN]) -> Next {
-        let [count, elapsed_ms, in_progress, busy, invalid, halt, changed, encoding] = own;
+        let [count, elapsed_ms, in_progress, busy, invalid, halt, changed, encoding, opening] = own;
+        self.facts.agreement.opened_by_all = opening == 1;
         self.facts.agreement.count =
             self.facts.agreement.count.max(u64::try_from(count).unwrap_or(0));
         self.facts.agreement.asked_ms = self.facts.agreement.asks_ms;
@@ -140,6 +152,7 @@ impl Machine {
             self.halt,
             i64::from(self.facts.agreement.changed),
             self.encodings.encoding_word(&self.facts),
+            std::mem::take(&mut self.facts.agreement.opening),
         ]
     }
 }

@@ -37,6 +37,11 @@ impl Machine {
         self.facts.status(key) == Status::Open
     }
 
+    /// Tells whether a new file of that name would lie in the cache.
+    pub(crate) fn caches(&self, file: &FileRef) -> bool {
+        !self.facts.is_passive() && self.stays_on_prefix(file).is_none()
+    }
+
     pub fn state_of(&self, key: &DatasetKey) -> Option<DatasetState> {
         self.facts.shared.find(key).map(|dataset| dataset.state)
     }

@@ -104,9 +104,8 @@ parameters! {
             "1: the first dataset of an unknown series goes to the parallel file system, watched, \
              and only what is safe is cached afterwards. 0: cache from the first on.";
         SHARED: Bool = "1", "",
-            "0: files that ranks of several nodes write get no attention: who reads and writes \
-             which of their bytes is not watched, collective calls of MPI-IO are no sync points, \
-             and MPI-IO is given no hints.";
+            "0: who reads and writes which bytes of files of several nodes is not watched, and \
+             collective calls of MPI-IO on files that all ranks have opened are no sync points.";
         CONF_FILE: Path, "",
             "The user's config file; <SCR_PREFIX>/.scrconf if not set.",
             status(ParamStatus::EnvironmentOnly);

@@ -40,7 +40,8 @@ struct engine {
     void (*sync)(size_t, int);
     struct idle (*idle)(void);
     void (*note)(int, const char *);
-    void (*file_open)(size_t, const char *);
+    const char *(*file_open)(size_t, const char *);
+    int (*file_opened)(size_t, int);
     void (*open)(const char *, int, uint32_t, struct verdict *);
     int (*opened)(uint64_t, int, int);
     const struct access_log *(*log)(uint64_t);
@@ -125,7 +126,18 @@ static struct idle idle(void) {
     points_all = left;
     return (struct idle){ &left, world ? (size_t)atoi(world) : 0, 0xffffffff, 0, &points_all };
 }
-static void file_open(size_t comm, const char *path) { (void)comm; say("file_open", path, 0); }
+static const char *file_open(size_t comm, const char *path)
+{
+    (void)comm;
+    say("file_open", path, 0);
+    return getenv("FAKE_STORE");
+}
+static int file_opened(size_t comm, int opened)
+{
+    (void)comm;
+    say("file_opened", 0, opened);
+    return opened && getenv("FAKE_ALL_OPEN");
+}
 static void note(int event, const char *path) { say("note", path, event); }
 
 static void open_(const char *path, int flags, uint32_t mode, struct verdict *v)
@@ -328,9 +340,9 @@ static const char *alias(size_t index, const char **place)
 static const uint64_t *turns(void) { return NULL; }
 
 static const struct engine table = {
-    sizeof table, 17, refusal, init, get_prefix, sync_, idle, note, file_open, open_, opened,
-    log_of, written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_, rename_, link_,
-    rmdir_, list, address, alias, turns,
+    sizeof table, 18, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened, open_,
+    opened, log_of, written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_,
+    rename_, link_, rmdir_, list, address, alias, turns,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }

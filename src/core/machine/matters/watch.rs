@@ -112,6 +112,13 @@ impl NameWatch {
         self.shared[series].stay.get(&name).copied().or_else(own)
     }
 
+    /// Tells whether a lower rank of the node writes the name together with `rank`, in the cache.
+    pub fn lower_answers(&self, rank: usize, series: usize, name: u64) -> bool {
+        let together = self.shared[series].together.get(&name);
+        let lower = together.and_then(BTreeSet::first).is_some_and(|lowest| *lowest < rank);
+        lower && self.why(series, name).is_none()
+    }
+
     pub fn read_elsewhere(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let shared = &facts.shared.series[file.series];
         let begun = |dataset: &&SharedDataset| !dataset.restored;
