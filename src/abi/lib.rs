@@ -10,6 +10,7 @@
 //! for [`Engine::open`] of a file on another node (docs/internals/threads.md), and
 //! [`Engine::lookup`] of one in a child of a rank.
 
+pub mod accesses;
 pub mod bytes;
 pub mod messages;
 pub mod objects;
@@ -19,7 +20,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of the types of this file.
-pub const ABI_VERSION: u32 = 17;
+pub const ABI_VERSION: u32 = 18;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -31,6 +32,10 @@ pub const PATH_BYTES: usize = 4096;
 /// through it the shim calls [`Engine::evacuate`] and puts the new descriptor in its place
 /// (docs/internals/handles.md). The token stays the same.
 pub const TOKEN_LAZY: u64 = 1 << 63;
+
+/// A bit of tokens. What is done to the file through its descriptors is logged: see
+/// [`Engine::log`].
+pub const TOKEN_LOGGED: u64 = 1 << 62;
 
 /// What the shim offers the engine.
 #[repr(C)]
@@ -148,6 +153,9 @@ pub struct Idle {
     pub mask: usize,
     /// The one thread whose calls count, as pthread_self says; 0: any.
     pub thread: usize,
+    /// How many sync points have been entered when none of `left` is left; all bits: that changes
+    /// just now. Null: nobody counts.
+    pub points: *const AtomicU64,
 }
 
 /// Noteworthy events, for [`Engine::note`].
@@ -217,6 +225,9 @@ pub struct Engine {
     /// the file. It is to be evacuated before its first write; or if it was not opened, the engine
     /// is to be asked again, and has another place for it.
     pub opened: extern "C" fn(token: u64, fd: c_int, errno: c_int) -> c_int,
+    /// The log of a token with [`TOKEN_LOGGED`], which stays as long as the process. Null: it has
+    /// none.
+    pub log: extern "C" fn(token: u64) -> *const accesses::AccessLog,
     /// The descriptor `fd` of a token is about to be closed, and what was written through it are
     /// all `bytes` of its file, from start to end, with this CRC32 (IEEE). No other descriptor was
     /// open on it that could write, as far as this process knows.

@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use scr_abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer, event, kind,
-    sync_kind,
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer,
+    accesses::AccessLog, event, kind, sync_kind,
 };
 use scr_core::machine::SyncKind;
 use scr_core::session::{self, Alias, Answer, Door, Note, Session, StatAttributes};
@@ -32,6 +32,7 @@ static TABLE: Engine = Engine {
     file_opened,
     open,
     opened,
+    log,
     written,
     reuse,
     closed,
@@ -265,10 +266,23 @@ extern "C" fn sync(comm: usize, kind: c_int) {
 extern "C" fn idle() -> Idle {
     match engine::idle() {
         Some((left, calls)) => {
-            Idle { left, world: calls.world, mask: calls.mask, thread: calls.thread }
+            let points = session_points();
+            Idle { left, world: calls.world, mask: calls.mask, thread: calls.thread, points }
         }
-        None => Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0 },
+        None => {
+            let points = std::ptr::null();
+            Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0, points }
+        }
     }
+}
+
+fn session_points() -> *const AtomicU64 {
+    engine::session().map_or(std::ptr::null(), |session| session.conference.points())
+}
+
+extern "C" fn log(token: u64) -> *const AccessLog {
+    let log = || with_session(None, |session| session.handles.log(token));
+    log().map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
 extern "C" fn note(what: c_int, path: *const c_char) {

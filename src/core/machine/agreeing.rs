@@ -33,6 +33,11 @@ impl Machine {
         &mut self.facts.agreement.streams
     }
 
+    /// Tells how many sync points this rank has entered.
+    pub fn points_entered(&self) -> u64 {
+        self.facts.agreement.count
+    }
+
     /// Notes that a conference was held by itself: what ranks do from now on comes after what all
     /// have done before.
     pub(crate) fn conferred(&mut self) {

@@ -242,6 +242,7 @@ impl Machine {
         }
         series.learned |= self.watch.has_written(key.series);
         self.watch.confirmed(key.series);
+        self.verdicts.confirmed(key.series);
         let rank = self.facts.config.rank;
         let local = &mut self.facts.series[key.series];
         let parts = local.datasets.iter().filter(|dataset| match joins {

@@ -54,7 +54,13 @@ macro_rules! mpi_one {
                         $($crate::hooks::mpi::calls::mpi_one!(@word $arg)),*
                     ) -> core::ffi::c_int,
                 >(address.get());
-                let call = || real($($arg),*);
+                const KIND: scr_abi::accesses::Within =
+                    $crate::fd::logged::WriteCall::kind(NAME);
+                let call = || {
+                    let _writes = (KIND as u8 > 0)
+                        .then(|| $crate::fd::logged::WriteCall::enter(KIND));
+                    real($($arg),*)
+                };
                 $crate::hooks::mpi::calls::around(&[$($arg),*], $before, call)
             }
         }
