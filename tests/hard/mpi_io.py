@@ -67,14 +67,15 @@ def spoiled_between_two_runs(mpi, program):
 
 
 PATTERNS = ("collective", "independent", "view", "ordered", "preallocated", "header", "filled",
-            "read", "nonblocking", "atomic", "split")
+            "read", "nonblocking", "atomic", "split", "hdf5")
 
 
 def counted(mpi, program, pattern, io, **settings):
     """Runs it with the shim as without; returns how often the ranks agreed."""
+    words = ("node_files", "hdf5", 4, 20) if pattern == "hdf5" else ("mpi_files", pattern, 20)
     with place(mpi, program) as plain, place(mpi, program) as here:
-        want = plain.run(4, "mpi_files", pattern, 20, shim=False, **io)
-        got = finish(here.start_on_nodes(2, 2, "mpi_files", pattern, 20, SCR_FLUSH="1",
+        want = plain.run(4, *words, shim=False, **io)
+        got = finish(here.start_on_nodes(2, 2, *words, SCR_FLUSH="1",
                                          SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*", SCR_LEARN="1",
                                          SCR_DEBUG="1", **io, **settings))
         assert_same(want, got)

@@ -173,7 +173,10 @@ fn a_file_of_a_node_is_added_to_what_is_sealed() {
         let got = cluster.run(HOSTS, |rank| {
             program(rank);
             rank.barrier();
-            cached(&cluster, 4)
+            let found = cached(&cluster, 4);
+            rank.meet();
+            rank.finish();
+            found
         });
         assert!(got.told.is_empty(), "{way:?}: {:?}", got.told);
         assert!(got.first().contains("rank_0.dat"), "{way:?}: {:?}", got.first());
