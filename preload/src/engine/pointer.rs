@@ -44,14 +44,11 @@ impl ActiveEngine {
     /// Counts the sync points that this rank has entered.
     pub(crate) fn points_passed(&self) -> u64 {
         // SAFETY: null, or atomics of the engine, which is never unloaded.
-        let (Some(points), Some(left)) =
-            (unsafe { (self.idle.points.as_ref(), self.idle.left.as_ref()) })
-        else {
-            return 0;
-        };
+        let (points, left) = unsafe { (self.idle.points.as_ref(), self.idle.left.as_ref()) };
+        let Some(points) = points else { return 0 };
         loop {
             let before = points.load(Ordering::Acquire);
-            let left = left.load(Ordering::Acquire);
+            let left = left.map_or(0, |left| left.load(Ordering::Acquire));
             if before != u64::MAX && points.load(Ordering::Acquire) == before {
                 return before.saturating_sub(u64::from(left));
             }

@@ -35,8 +35,11 @@ pub struct PartedNews {
 impl Accesses {
     /// Reads a log.
     pub fn of(log: &AccessLog) -> Self {
-        let mut found = Accesses { traits: log.traits(), ..Accesses::default() };
-        found.all = log.all().collect();
+        Accesses::new(log.traits(), log.all().collect())
+    }
+
+    pub fn new(traits: u64, all: Vec<Access>) -> Self {
+        let mut found = Accesses { traits, all, ..Accesses::default() };
         found.order();
         found
     }

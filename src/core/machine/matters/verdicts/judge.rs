@@ -21,7 +21,7 @@ const PIECES_MAX: usize = 1 << 20;
 
 /// What a rank has done to the file.
 #[derive(Debug, Clone, Copy)]
-pub struct Watched<'a> {
+pub struct OfNode<'a> {
     pub node: usize,
     pub done: &'a Accesses,
 }
@@ -35,8 +35,8 @@ struct Act {
 
 /// Judges a file of which `all` is known: the first rule that it breaks, or that it could be
 /// cached.
-pub fn judge(all: &[Watched<'_>]) -> Why {
-    let of = |one: &Watched<'_>| {
+pub fn judge(all: &[OfNode<'_>]) -> Why {
+    let of = |one: &OfNode<'_>| {
         let node = one.node;
         one.done.all.iter().map(move |access| Act { node, access: *access }).collect::<Vec<_>>()
     };
@@ -303,7 +303,7 @@ mod tests {
             Accesses { traits, bytes, all, ..Accesses::default() }
         };
         let all: Vec<Accesses> = ranks.iter().map(done).collect();
-        let all = all.iter().enumerate().map(|(node, done)| Watched { node, done });
+        let all = all.iter().enumerate().map(|(node, done)| OfNode { node, done });
         judge(&all.collect::<Vec<_>>())
     }
 
@@ -375,6 +375,6 @@ mod tests {
     fn what_nobody_has_seen_is_missed() {
         let write = Access { deed: Deed::Write, within: IN[0], stamp: 1, start: 0, end: 5 };
         let done = Accesses { traits: MADE, bytes: 6, all: vec![write], ..Accesses::default() };
-        assert_eq!(judge(&[Watched { node: 0, done: &done }]), Why::Unseen);
+        assert_eq!(judge(&[OfNode { node: 0, done: &done }]), Why::Unseen);
     }
 }

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scr_abi::accesses::{Deed, trait_bit};
 
-use self::judge::{Watched, judge};
+pub use judge::{OfNode, judge};
+
 use crate::machine::state::RunFacts;
 use crate::machine::terms::{
     Accesses, DatasetKey, FileRef, PartedNews, Report, SeriesReport, Why, name_hash,
@@ -136,9 +137,9 @@ impl PartedName {
     fn judge(&self, nodes: &[usize]) -> Option<Why> {
         let all = self.writers.iter().map(|rank| {
             let done = self.said.get(rank)?;
-            Some(Watched { node: nodes[*rank], done })
+            Some(OfNode { node: nodes[*rank], done })
         });
-        let all: Vec<Watched> = all.collect::<Option<_>>()?;
+        let all: Vec<OfNode> = all.collect::<Option<_>>()?;
         let same = all.iter().all(|one| one.done.file == all[0].done.file);
         same.then(|| if self.is_read { Why::Readers } else { judge(&all) })
     }
