@@ -69,3 +69,4 @@ pub(crate) use sealing::seal::confirm;
 pub use sealing::seal::{IfUntouched, Prepared, commit, prepare, trust};
 pub(crate) use sealing::spare::Spare;
 pub(crate) use sealing::under_way;
+pub use sealing::wholes::{count_files, whole_files};
