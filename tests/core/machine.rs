@@ -312,7 +312,7 @@ fn a_file_that_has_moved_on_the_prefix_does_not_come_back_by_a_flush() {
 }
 
 #[test]
-fn files_of_a_new_kind_go_to_the_prefix_until_one_writer_has_been_seen() {
+fn files_of_a_new_kind_go_to_the_prefix_until_their_writers_have_been_seen() {
     let mut ranks = Ranks::of(2, SeriesConfig::new("ckpt", true));
     let mut on_prefix = Vec::new();
     for id in 1..=6 {
@@ -333,9 +333,9 @@ fn files_of_a_new_kind_go_to_the_prefix_until_one_writer_has_been_seen() {
         (prefix, None, None),
         (cache, None, None),
         (cache, Some(true), Some(prefix)),
-        (cache, Some(false), Some(prefix)),
-        (cache, Some(false), Some(prefix)),
-        (cache, Some(false), Some(prefix)),
+        (cache, Some(false), Some(cache)),
+        (cache, Some(false), Some(cache)),
+        (cache, Some(false), Some(cache)),
     ];
     assert_eq!(on_prefix, expected);
 }

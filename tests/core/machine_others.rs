@@ -289,7 +289,7 @@ fn a_checkpoint_of_which_no_rank_has_all_of_a_file_is_given_up() {
 }
 
 #[test]
-fn a_file_that_two_ranks_write_together_is_that_of_the_first_one() {
+fn a_file_that_two_ranks_write_together_is_that_of_the_lower_one() {
     let mut ranks = ranks(&[]);
     let shared = file("5", 9);
     ranks[0].write_open(&shared, Intent::REWRITE, 0);
@@ -305,16 +305,16 @@ fn a_file_that_two_ranks_write_together_is_that_of_the_first_one() {
     );
     ranks[1].write_closed(&key("5"), &shared.name, 100, 3);
     assert_eq!(names(&ranks[1], &key("5")), [(file("5", 1).name, false)]);
-    // Until all ranks have heard of it, the next such file is treated alike by all.
-    let open = |machine: &mut Machine, id: &str| {
-        let placement = machine.write_open(&file(id, 9), Intent::REWRITE, 4);
-        let Placement::Dataset(placed) = placement else { panic!("{placement:?}") };
-        placed.is_on_prefix()
-    };
-    assert!(!open(&mut ranks[1], "6"));
-    sync(&mut ranks, 200);
-    assert!(open(&mut ranks[0], "7") && open(&mut ranks[1], "7"));
-    assert!(!open(&mut ranks[1], "6"), "one file for all descriptors");
+    // It is the other way round where the lower one comes later.
+    let (shared, of) = (file("6", 9), key("6"));
+    ranks[1].write_open(&shared, Intent::REWRITE, 4);
+    ranks[0].join(&shared, &of, 5);
+    ranks[0].answer_for(&of, &shared.name);
+    assert_eq!(ranks[1].lower_answers_for(&shared), Some(of.clone()));
+    assert!(names(&ranks[1], &of).contains(&(shared.name.clone(), false)), "it is waited for");
+    ranks.iter_mut().for_each(|one| one.write_closed(&of, &shared.name, 100, 6));
+    assert_eq!(names(&ranks[1], &of), []);
+    assert_eq!(names(&ranks[0], &of), [(shared.name, false)]);
 }
 
 /// Rank 0 has a private copy of its file of checkpoint 5, and rank 1, of another node, writes it on

@@ -18,7 +18,7 @@ pub fn log_database(settings: &Settings, prefix: &Path) -> PathBuf {
     }
 }
 
-/// Returns A sink for each place that events are written to; `zone` is that of the people who read
+/// Returns a sink for each place that events are written to; `zone` is that of the people who read
 /// them.
 pub fn log_sinks(settings: &Settings, prefix: &Path, zone: &Zone) -> Vec<Box<dyn EventSink>> {
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();

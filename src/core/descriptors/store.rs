@@ -95,7 +95,7 @@ fn read(
     Ok(store)
 }
 
-/// Returns A store's directory is the same on every node, so it cannot depend on where one is.
+/// Reads a store's directory, which is the same on every node: it cannot depend on where one is.
 pub(super) fn base_path(text: &str) -> std::result::Result<PathBuf, String> {
     let path = Path::new(text);
     match path.is_absolute() {

@@ -24,7 +24,7 @@ impl Logged {
         self.fields.get(key).map_or("", String::as_str)
     }
 
-    /// Returns A line of the text log, but for the zone of the time.
+    /// Returns a line of the text log, but for the zone of the time.
     pub fn line(&self) -> String {
         let field = |key: &&&str| {
             let value = self.fields.get(**key)?;

@@ -8,7 +8,7 @@ const UUID: [usize; 5] = [8, 4, 4, 4, 12];
 
 const DRAWN: usize = 8;
 
-/// Returns A regular expression for texts like `text`, with a group without a name for each random
+/// Returns a regular expression for texts like `text`, with a group without a name for each random
 /// part.
 pub(super) fn loose(text: &str) -> String {
     let mut regex = String::new();

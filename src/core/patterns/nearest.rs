@@ -49,7 +49,7 @@ impl SeriesSet {
         best
     }
 
-    /// Returns A sentence for each pattern with a placeholder of another tool, which stands for
+    /// Returns a sentence for each pattern with a placeholder of another tool, which stands for
     /// itself.
     pub fn placeholders(&self) -> Vec<String> {
         let Ok(placeholder) = Regex::new(PLACEHOLDER) else { return Vec::new() };

@@ -121,12 +121,12 @@ impl Template {
         (self.is_said || random.all(|(part, _)| looks_so(part))).then_some(found)
     }
 
-    /// Tells whether A file called `temporary` will get a name that cannot be foreseen.
+    /// Tells whether a file called `temporary` will get a name that cannot be foreseen.
     pub fn covers(&self, temporary: &str) -> bool {
         matches!(self.change, NameChange::Shape(_)) && self.matches(temporary).is_some()
     }
 
-    /// Tells whether A rename of `temporary` to `last` shows nothing that this does not say.
+    /// Tells whether a rename of `temporary` to `last` shows nothing that this does not say.
     pub fn explains(&self, temporary: &str, last: &str) -> bool {
         self.covers(temporary) || self.final_name(temporary).as_deref() == Some(last)
     }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::files::{Crc32, join_relative, open_own};
 use crate::parts::{CrcShare, Extent, Extents};
 use crate::progress;
-use crate::records::FileMeta;
+use crate::records::{FileMeta, FilePart};
 
 /// Bytes read at a time.
 const BUFFER_BYTES: u64 = 1 << 20;
@@ -30,10 +30,8 @@ impl FileContent {
     /// # Errors
     /// If its name could lie outside the directory.
     pub fn of(dir: &Path, file: &FileMeta) -> Result<Self> {
-        let part = file.part.as_deref().filter(|part| part.live);
-        let name = part.map_or(&file.name, |part| &part.of);
-        let live = part.map(|part| part.extents.clone());
-        Ok(FileContent { path: join_relative(dir, name)?, size: file.size, live })
+        let live = file.live().map(|part| part.extents.clone());
+        Ok(FileContent { path: join_relative(dir, file.place())?, size: file.size, live })
     }
 
     /// Is a file that has all `size` bytes and no others, or is about to get them.
@@ -77,12 +75,17 @@ impl FileContent {
     }
 
     fn check_size(&self, found: u64) -> Result<()> {
-        let is_right = match &self.live {
+        let what = || format!("{} bytes are recorded, it has {found}", self.size);
+        self.fits(found).then_some(()).ok_or_else(|| Error::corrupt(&self.path, what()))
+    }
+
+    /// Tells whether a file of so many bytes has all that are recorded.
+    #[must_use]
+    pub fn fits(&self, found: u64) -> bool {
+        match &self.live {
             Some(extents) => extents.end() <= found && extents.bytes() == self.size,
             None => found == self.size,
-        };
-        let what = || format!("{} bytes are recorded, it has {found}", self.size);
-        is_right.then_some(()).ok_or_else(|| Error::corrupt(&self.path, what()))
+        }
     }
 
     /// Gives the pieces of the file in which `count` bytes from `at` on lie.
@@ -144,6 +147,22 @@ impl FileContent {
 }
 
 impl FileMeta {
+    fn live(&self) -> Option<&FilePart> {
+        self.part.as_deref().filter(|part| part.live)
+    }
+
+    /// Tells whether the bytes lie in the file that ranks of the node have written together.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.live().is_some()
+    }
+
+    /// Returns the name of the file in the dataset's directory that has the bytes.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        self.live().map_or(&self.name, |part| &part.of)
+    }
+
     /// Describes a copy of the file: of a part, one that has its bytes and no others.
     #[must_use]
     pub fn as_copy(&self) -> Self {

@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, again};
-use crate::files::{crc32_of_file, create_dirs};
-use crate::records::FileMeta;
+use crate::files::create_dirs;
+use crate::records::{FileContent, FileMeta};
 use crate::system::user_attributes_at;
 
 pub(crate) const CHUNK_BYTES: usize = 1 << 20;
@@ -91,16 +91,18 @@ pub(crate) fn is_there(path: &Path) -> bool {
 
 /// Tells whether a file has the recorded size and, with `content`, the recorded checksum. An error
 /// may be passing, and what is taken for lost is given up, so the file is looked at once more.
-pub(crate) fn matches(path: &Path, meta: &FileMeta, content: bool) -> bool {
+pub(crate) fn matches(dir: &Path, meta: &FileMeta, content: bool) -> bool {
+    let crc32 = meta.crc32.filter(|_| content);
+    FileContent::of(dir, meta).is_ok_and(|there| has_all(&there, crc32))
+}
+
+/// Tells what [`matches`] tells of content at any place.
+pub(crate) fn has_all(there: &FileContent, crc32: Option<u32>) -> bool {
+    let path = there.path();
     let found = fs::metadata(path).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Err(error),
         _ => fs::metadata(path),
     });
-    let right_size = found.is_ok_and(|m| m.is_file() && m.len() == meta.size);
-    match meta.crc32 {
-        Some(crc) if right_size && content => {
-            again(|| crc32_of_file(path)).is_ok_and(|(_, found)| found == crc)
-        }
-        _ => right_size,
-    }
+    found.is_ok_and(|found| found.is_file() && there.fits(found.len()))
+        && crc32.is_none_or(|crc32| again(|| there.crc32()).is_ok_and(|found| found == crc32))
 }

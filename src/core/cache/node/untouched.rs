@@ -58,7 +58,7 @@ pub(crate) fn offer(record: &mut DatasetRecord) {
     tree.set_flag(OFFERED, true);
 }
 
-/// Tells whether A start has offered it, and nobody has compared the content since.
+/// Tells whether a start has offered it, and nobody has compared the content since.
 pub(crate) fn is_offered(record: &DatasetRecord) -> bool {
     record.descriptor.child(KEY).get_flag(OFFERED)
 }
@@ -70,7 +70,7 @@ pub(crate) fn is_untouched(record: &DatasetRecord, dir: &Path, file: &FileMeta) 
     let boot = tree.get_value("BOOT");
     let known = tree.child("FILE").get_value(&file.name);
     let same_boot = boot.is_some() && boot == boot_id().as_deref();
-    same_boot && known.is_some() && known == identity(&dir.join(&file.name)).as_deref()
+    same_boot && known.is_some() && known == identity(&dir.join(file.place())).as_deref()
 }
 
 /// Tells whether files of this size in the cache are remembered.
@@ -84,7 +84,7 @@ pub(crate) struct KnownFiles(KvTree);
 
 impl KnownFiles {
     fn add(&mut self, dir: &Path, file: &FileMeta) {
-        if let Some(identity) = identity(&dir.join(&file.name)) {
+        if let Some(identity) = identity(&dir.join(file.place())) {
             self.insert(file, identity);
         }
     }

@@ -14,10 +14,9 @@ use crate::cache::restart::decide::Claim;
 use crate::cache::sealing::catalog::Catalog;
 use crate::cache::sealing::own_part::protection_of;
 use crate::error::{Result, again};
-use crate::files::crc32_of_file;
 use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
-use crate::records::{DatasetRecord, FileMeta, files_from_list, files_to_list};
+use crate::records::{DatasetRecord, FileContent, FileMeta, files_from_list, files_to_list};
 use crate::system::in_lanes;
 
 const LANES: usize = 8;
@@ -203,7 +202,7 @@ impl FilesToLookAt {
 
     fn faults(&self, depth: Depth) -> Vec<Fault> {
         let fault = |(file, redundancy): &(FileMeta, bool)| {
-            let damage = damage_of(&self.dir.join(&file.name), file, depth == Depth::Contents)?;
+            let damage = damage_of(&self.dir, file, depth == Depth::Contents)?;
             let (name, bytes) = (file.name.clone(), file.size);
             Some(Fault { name, redundancy: *redundancy, bytes, damage })
         };
@@ -215,19 +214,23 @@ fn is_sealed(record: &DatasetRecord) -> bool {
     Claim::new(0, 0, record).prepared
 }
 
-/// Returns what is wrong with the file at `path`; with `content` its checksum counts.
-pub(super) fn damage_of(path: &Path, meta: &FileMeta, content: bool) -> Option<Damage> {
+/// Returns what is wrong with a file of `dir`; with `content` its checksum counts.
+pub(super) fn damage_of(dir: &Path, meta: &FileMeta, content: bool) -> Option<Damage> {
     let unreadable = |error: &dyn std::fmt::Display| Damage::Unreadable(error.to_string());
-    match std::fs::symlink_metadata(path) {
+    let there = match FileContent::of(dir, meta) {
+        Ok(there) => there,
+        Err(error) => return Some(unreadable(&error)),
+    };
+    match std::fs::symlink_metadata(there.path()) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(Damage::Missing),
         Err(error) => return Some(unreadable(&error)),
         Ok(found) if !found.is_file() => return Some(Damage::Missing),
-        Ok(found) if found.len() != meta.size => return Some(Damage::Size(found.len())),
+        Ok(found) if !there.fits(found.len()) => return Some(Damage::Size(found.len())),
         Ok(_) => {}
     }
     let expected = meta.crc32.filter(|_| content)?;
-    match again(|| crc32_of_file(path)) {
-        Ok((_, found)) if found == expected => None,
+    match again(|| there.crc32()) {
+        Ok(found) if found == expected => None,
         Ok(_) => Some(Damage::Content),
         Err(error) => Some(unreadable(&error)),
     }

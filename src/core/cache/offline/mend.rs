@@ -3,11 +3,11 @@
 
 use std::fs::{File, Permissions};
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::health::{Damage, damage_of};
-use crate::cache::node::disk::{CHUNK_BYTES, make_own_dir, matches};
+use crate::cache::node::disk::{CHUNK_BYTES, has_all, make_own_dir, matches};
 use crate::cache::node::layout::{Layout, store_of};
 use crate::cache::node::names::OWN_FOLDER;
 use crate::cache::node::scatter::read_filemaps;
@@ -19,7 +19,7 @@ use crate::files::{
     sync_dir,
 };
 use crate::kvtree::KvTree;
-use crate::records::{FileMeta, RecordedState};
+use crate::records::{FileContent, FileMeta, RecordedState};
 
 /// Only so many differing parts of a file are told; the last one ends with the last difference.
 const RANGES_MAX: usize = 8;
@@ -78,7 +78,7 @@ pub(crate) fn mend_node(layout: &Layout, id: u64, rebuilt: Rebuilt<'_>) -> Resul
         let (rank, record) = &held;
         let from = rebuilt.1(store_of(record));
         for file in record.files.iter().filter(|file| !file.on_prefix) {
-            let Some(damage) = damage_of(&dir.join(&file.name), file, true) else { continue };
+            let Some(damage) = damage_of(&dir, file, true) else { continue };
             let name = file.name.clone();
             match put(&from, &dir, file, Some(&damage)) {
                 Ok(ranges) => mended.put.push(Put { rank: *rank, name, ranges }),
@@ -88,7 +88,7 @@ pub(crate) fn mend_node(layout: &Layout, id: u64, rebuilt: Rebuilt<'_>) -> Resul
             }
         }
         let known = protection_of(record);
-        let is_damaged = |file: &FileMeta| damage_of(&dir.join(&file.name), file, true).is_some();
+        let is_damaged = |file: &FileMeta| damage_of(&dir, file, true).is_some();
         if known.iter().any(is_damaged) {
             mend_protection(layout, &held, &from, &dir, rebuilt.0, &mut mended);
         }
@@ -111,9 +111,7 @@ fn mend_protection(
     };
     let known = protection_of(record);
     let new = rebuilt.iter().find(same).map(|(_, one)| protection_of(one)).unwrap_or_default();
-    let is_right = |file: &FileMeta| {
-        known.contains(file) && damage_of(&dir.join(&file.name), file, true).is_none()
-    };
+    let is_right = |file: &FileMeta| known.contains(file) && damage_of(&dir, file, true).is_none();
     let (mut done, mut failed) = (Vec::new(), None);
     for file in new.iter().filter(|file| !is_right(file)) {
         match put(from, dir, file, None) {
@@ -147,8 +145,11 @@ fn put(
     damage: Option<&Damage>,
 ) -> Result<Vec<(u64, u64)>> {
     let (source, target) = (join_relative(from, &file.name)?, join_relative(dir, &file.name)?);
-    if file.crc32.is_none() || !matches(&source, file, true) {
+    if file.crc32.is_none() || !matches(from, &file.as_copy(), true) {
         return Err(Error::Refused("it was not rebuilt as its record says".into()));
+    }
+    if file.is_live() {
+        return fill_part(from, dir, file).map(|()| vec![(0, file.size)]);
     }
     let ranges = match damage {
         None => Vec::new(),
@@ -166,6 +167,28 @@ fn put(
     placed.map(|()| ranges)
 }
 
+/// Writes a part to its places in the file that ranks of the node have written together. A kill
+/// leaves one that is damaged, as it was before.
+fn fill_part(from: &Path, dir: &Path, file: &FileMeta) -> Result<()> {
+    let target = FileContent::of(dir, file)?;
+    let path = target.path();
+    make_own_dir(path.parent().unwrap_or(dir))?;
+    let mut options = File::options();
+    let opened = open_own(path, options.write(true).create(true).truncate(false))
+        .map_err(|error| Error::io("cannot open", path, error))?;
+    let cannot_write = |error| Error::io("cannot write", path, error);
+    FileContent::of(from, &file.as_copy())?.pass(|at, bytes| {
+        let mut rest = bytes;
+        for piece in target.pieces(at, bytes.len() as u64) {
+            let (now, later) = rest.split_at(piece.len() as usize);
+            opened.write_all_at(now, piece.begin).map_err(cannot_write)?;
+            rest = later;
+        }
+        Ok(())
+    })?;
+    opened.sync_all().map_err(cannot_write)
+}
+
 fn place(
     source: &Path,
     temporary: &Path,
@@ -174,7 +197,7 @@ fn place(
     redundancy: bool,
 ) -> Result<()> {
     copy_file(source, temporary, CopyOptions::default())?;
-    if !matches(temporary, file, true) {
+    if !has_all(&FileContent::dense(temporary.to_path_buf(), file.size), file.crc32) {
         return Err(Error::corrupt(temporary, "the copy is not what was rebuilt"));
     }
     let opened = open_own(temporary, File::options().write(true));

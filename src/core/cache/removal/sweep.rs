@@ -98,7 +98,7 @@ pub(crate) fn tidy_dataset(ctx: &Ctx, id: u64) -> Result<()> {
 fn name_files(named: &mut KvTree, record: &DatasetRecord) {
     let files = record.files.iter().filter(|file| !file.on_prefix);
     for file in files.cloned().chain(protection_of(record)) {
-        named.child_mut(&file.name);
+        named.child_mut(file.place());
     }
 }
 

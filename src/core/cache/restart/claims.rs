@@ -54,7 +54,7 @@ pub(crate) fn claim_of(layout: &Layout, holder: usize, (owner, record): &Held) -
     claim.strange = !layout.owner.owns(record);
     claim.present = is_there(&dir);
     let mut files = record.files.iter().filter(|file| !file.on_prefix);
-    claim.intact = files.all(|file| matches(&dir.join(&file.name), file, false));
+    claim.intact = files.all(|file| matches(&dir, file, false));
     claim.encodings = Encoding::list(*owner, record, &dir);
     claim
 }

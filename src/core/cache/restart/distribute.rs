@@ -7,19 +7,19 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 
 use super::decide::{Claim, Decision};
 use crate::cache::Ctx;
-use crate::cache::node::disk::{CHUNK_BYTES, make_own_dir, matches};
+use crate::cache::node::disk::{CHUNK_BYTES, has_all, make_own_dir};
 use crate::cache::node::layout::store_of;
 use crate::cache::node::names::OWN_FOLDER;
 use crate::cache::sealing::own_part::protection_of;
 use crate::error::{Error, Result};
-use crate::files::{join_relative, read_own, replace};
+use crate::files::{join_relative, replace};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetRecord, FileMeta};
+use crate::records::{DatasetRecord, FileContent, FileMeta};
 
 /// First byte of each message of a file: more data, the end, or the sender could not read on.
 const DATA: u8 = 0;
@@ -109,9 +109,11 @@ fn send(ctx: &Ctx, chosen: &Decision, to: usize) -> Result<()> {
         return ctx.world.send(&KvTree::new().encode(), to);
     };
     let dir = ctx.layout.data_dir(record);
-    ctx.world.send(&record.to_tree().encode(), to)?;
+    let mut there = record.clone();
+    there.files = record.files.iter().map(FileMeta::as_copy).collect();
+    ctx.world.send(&there.to_tree().encode(), to)?;
     for file in moving_files(record) {
-        send_file(ctx, &dir.join(&file.name), file.size, to)?;
+        send_file(ctx, &dir, &file, to)?;
     }
     Ok(())
 }
@@ -121,17 +123,19 @@ fn moving_files(record: &DatasetRecord) -> Vec<FileMeta> {
     own.chain(protection_of(record)).collect()
 }
 
-fn send_file(ctx: &Ctx, path: &Path, size: u64, to: usize) -> Result<()> {
-    let Ok(mut file) = read_own(path) else { return ctx.world.send(&[FAILED], to) };
-    let mut left = size;
-    while left > 0 {
-        let count = left.min(CHUNK_BYTES as u64) as usize;
+fn send_file(ctx: &Ctx, dir: &Path, meta: &FileMeta, to: usize) -> Result<()> {
+    let content = FileContent::of(dir, meta);
+    let opened = content.and_then(|content| content.open().map(|file| (content, file)));
+    let Ok((content, file)) = opened else { return ctx.world.send(&[FAILED], to) };
+    let mut at = 0;
+    while at < content.size() {
+        let count = (content.size() - at).min(CHUNK_BYTES as u64) as usize;
         let mut message = vec![DATA; 1 + count];
-        if file.read_exact(&mut message[1..]).is_err() {
+        if content.read_exact_at(&file, &mut message[1..], at).is_err() {
             return ctx.world.send(&[FAILED], to);
         }
         ctx.world.send(&message, to)?;
-        left -= count as u64;
+        at += count as u64;
     }
     ctx.world.send(&[END], to)
 }
@@ -190,7 +194,7 @@ fn receive_file(ctx: &Ctx, dir: &Path, meta: &FileMeta, from: usize) -> Result<R
 
 fn put_in_place(file: &File, incoming: &Path, dir: &Path, meta: &FileMeta) -> Result<()> {
     let target = join_relative(dir, &meta.name)?;
-    if !matches(incoming, meta, true) {
+    if !has_all(&FileContent::dense(incoming.to_path_buf(), meta.size), meta.crc32) {
         return Err(Error::corrupt(incoming, "size or checksum differ from the record"));
     }
     meta.give_to(file).map_err(|e| Error::io("cannot complete", incoming, e))?;

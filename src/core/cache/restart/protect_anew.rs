@@ -9,6 +9,7 @@
 //! Otherwise an older one serves if any record tells only that: no rank has given it up.
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use super::decide::{Claim, Decision};
@@ -62,7 +63,7 @@ fn settle(ctx: &Ctx, owner: usize, record: DatasetRecord) -> Result<DatasetRecor
     Ok(record)
 }
 
-/// Returns A record as it is under `encoding`, if it knows that, with its files in their places.
+/// Returns a record as it is under `encoding`, if it knows that, with its files in their places.
 /// Nothing is recorded: this is for copies of what a run has left.
 pub(crate) fn under(
     layout: &Layout,
@@ -82,7 +83,7 @@ fn take_places(layout: &Layout, owner: usize, mut record: DatasetRecord) -> Resu
     let next = next_dir(&dir, owner);
     for file in protection_of(&record) {
         let (from, to) = (join_relative(&next, &file.name)?, join_relative(&dir, &file.name)?);
-        if matches(&from, &file, true) {
+        if matches(&next, &file, true) {
             if let Some(parent) = to.parent() {
                 make_own_dir(parent)?;
             }
@@ -125,11 +126,16 @@ fn open_next(owner: usize, record: &DatasetRecord) -> Result<PathBuf> {
     remove_tree(&next)?;
     make_own_dir(&next.join(OWN_FOLDER))?;
     for file in record.files.iter().filter(|file| !file.on_prefix) {
-        let (from, to) = (record.dir.join(&file.name), join_relative(&next, &file.name)?);
+        let name = file.place();
+        let (from, to) = (record.dir.join(name), join_relative(&next, name)?);
         if let Some(parent) = to.parent() {
             make_own_dir(parent)?;
         }
-        fs::hard_link(&from, &to).map_err(|e| Error::io("cannot link", &from, e))?;
+        match fs::hard_link(&from, &to) {
+            // Parts of several ranks lie in one file.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && file.is_live() => {}
+            linked => linked.map_err(|e| Error::io("cannot link", &from, e))?,
+        }
     }
     Ok(next)
 }

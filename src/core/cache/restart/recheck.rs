@@ -4,7 +4,6 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
@@ -13,8 +12,8 @@ use crate::cache::node::untouched::{self, KnownFiles};
 use crate::cache::sealing::own_part::protection_of;
 use crate::cache::{Ctx, FilemapFile};
 use crate::error::Result;
-use crate::files::{Crc32, read_own};
-use crate::records::{DatasetRecord, FileMeta};
+use crate::files::Crc32;
+use crate::records::{DatasetRecord, FileContent, FileMeta};
 
 /// What is left of one rank's work.
 pub struct Recheck {
@@ -33,6 +32,7 @@ struct Uncompared {
 
 struct Reading {
     file: File,
+    content: FileContent,
     meta: FileMeta,
     /// As it was before the first byte was read.
     identity: String,
@@ -86,7 +86,7 @@ impl Uncompared {
         let mut known = KnownFiles::default();
         let mut waiting: VecDeque<FileMeta> = own.collect();
         for file in redundancy {
-            match untouched::identity(&dir.join(&file.name)) {
+            match untouched::identity(&dir.join(file.place())) {
                 // It is compared before it serves.
                 Some(identity) if untouched::is_untouched(&record, &dir, &file) => {
                     known.insert(&file, identity);
@@ -118,19 +118,21 @@ impl Uncompared {
 
     fn open_next(&mut self) -> Option<Reading> {
         let meta = self.waiting.pop_front()?;
-        let path = self.dir.join(&meta.name);
-        let identity = untouched::identity(&path);
-        let opened = read_own(&path).and_then(|file| Ok((file.metadata()?.ino(), file)));
-        let (Some(identity), Ok((inode, file))) = (identity, opened) else {
+        let identity = untouched::identity(&self.dir.join(meta.place()));
+        let content = FileContent::of(&self.dir, &meta);
+        let opened = content.and_then(|content| Ok((content.open()?, content)));
+        let inode = opened.as_ref().ok().and_then(|(file, _)| file.metadata().ok());
+        let (Some(identity), Some(inode), Ok((file, content))) = (identity, inode, opened) else {
             // The dataset has been evicted, or the next start will find what is wrong.
             self.is_right = false;
             return None;
         };
-        Some(Reading { file, meta, identity, inode, bytes: 0, crc32: Crc32::new() })
+        let (inode, crc32) = (inode.ino(), Crc32::new());
+        Some(Reading { file, content, meta, identity, inode, bytes: 0, crc32 })
     }
 
     fn compare(&mut self, reading: Reading, filemap: &FilemapFile) -> Option<Damaged> {
-        let path = self.dir.join(&reading.meta.name);
+        let path = self.dir.join(reading.meta.place());
         let is_right = reading.bytes == reading.meta.size
             && reading.meta.crc32.is_none_or(|crc32| crc32 == reading.crc32.value());
         if is_right {
@@ -164,14 +166,17 @@ enum ReadStep {
 
 impl Reading {
     fn go_on(mut self, buffer: &mut [u8]) -> ReadStep {
-        match self.file.read(buffer) {
-            Ok(0) => ReadStep::End(self),
-            Ok(count) => {
-                self.crc32.update(&buffer[..count]);
+        let count = (self.meta.size - self.bytes).min(buffer.len() as u64) as usize;
+        if count == 0 {
+            return ReadStep::End(self);
+        }
+        let buffer = &mut buffer[..count];
+        match self.content.read_exact_at(&self.file, buffer, self.bytes) {
+            Ok(()) => {
+                self.crc32.update(buffer);
                 self.bytes += count as u64;
                 ReadStep::More(self)
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => ReadStep::More(self),
             Err(_) => ReadStep::Failed,
         }
     }

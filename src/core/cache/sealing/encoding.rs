@@ -69,7 +69,7 @@ pub(crate) fn next_dir(dir: &Path, owner: usize) -> PathBuf {
 fn is_protected(owner: usize, record: &DatasetRecord, dir: &Path) -> bool {
     let next = next_dir(dir, owner);
     let content = next.exists();
-    protection_of(record).iter().all(|file| {
-        matches(&dir.join(&file.name), file, content) || matches(&next.join(&file.name), file, true)
-    })
+    protection_of(record)
+        .iter()
+        .all(|file| matches(&dir, file, content) || matches(&next, file, true))
 }

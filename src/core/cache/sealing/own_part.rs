@@ -10,7 +10,7 @@ use crate::cache::node::disk::{describe, make_own_dir};
 use crate::cache::node::names::OWN_FOLDER;
 use crate::comm::ranks::ranks_text;
 use crate::error::{Error, Result};
-use crate::files::{Together, crc32_of_file, read_own};
+use crate::files::{Together, read_own};
 use crate::kvtree::KvTree;
 use crate::records::{
     DatasetKey, DatasetRecord, FileMeta, RecordedState, files_from_list, files_to_list,
@@ -94,8 +94,11 @@ pub(super) fn measure(
 ) -> Result<Vec<FileMeta>> {
     let mut together = Together::default();
     let mut measure_one = |file: &FileMeta| {
-        let path = if file.on_prefix { prefix } else { dir }.join(&file.name);
-        let meta = describe(&path, &file.name)?;
+        let path = if file.on_prefix { prefix } else { dir }.join(file.place());
+        let mut meta = describe(&path, &file.name)?;
+        if let Some(part) = &file.part {
+            (meta.size, meta.part) = (part.extents.bytes(), file.part.clone());
+        }
         // Files on the prefix too, on every rank that wrote them: the dataset counts on them, and
         // where the prefix has clients, only the writer's own can send what it still holds.
         let opened = read_own(&path).map_err(|e| Error::io("cannot sync", &path, e))?;
@@ -120,16 +123,14 @@ pub(super) fn measure(
 pub(super) fn fill_checksums(record: &mut DatasetRecord, protection: &Protection) -> Result<()> {
     let known = protection.file_crcs.iter().copied().chain(std::iter::repeat(None));
     for (file, known) in record.files.iter_mut().zip(known).filter(|(file, _)| !file.on_prefix) {
-        file.crc32 = match known {
-            Some(crc32) => Some(crc32),
-            None => {
-                let (length, crc32) = crc32_of_file(&record.dir.join(&file.name))?;
-                if length != file.size {
-                    return Err(touched());
-                }
-                Some(crc32)
-            }
-        };
+        match known {
+            // Only the bytes tell the share of a part.
+            Some(crc32) if file.part.is_none() => file.crc32 = Some(crc32),
+            _ => file.measure(&record.dir).map_err(|error| match error {
+                Error::Corrupt { .. } => touched(),
+                error => error,
+            })?,
+        }
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::launch::site::Links;
 use crate::log::messages;
 use crate::machine::{Next, Report, Step, SyncKind};
 use crate::namespace as ns;
-use crate::session::rank::Milestone;
+use crate::session::rank::stage::Milestone;
 use crate::session::{conference::Conference, node::State, rank::lock};
 use crate::streams::{Carries, WORLD};
 use crate::system::{below_limit, monotonic_ms, random_u64};

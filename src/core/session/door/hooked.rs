@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::session::Session;
-use crate::session::rank::Milestone;
+use crate::session::rank::stage::Milestone;
 
 /// Something that the shim has seen.
 #[derive(Debug, Clone, Copy)]

@@ -11,7 +11,7 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetState, SharedDataset};
 use crate::namespace::parent;
-use crate::session::rank::Milestone;
+use crate::session::rank::stage::Milestone;
 use crate::session::{ending::Ending, node::State, rank::lock};
 use crate::system::{Planted, below_limit, monotonic_ms, planted};
 

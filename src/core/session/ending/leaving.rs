@@ -9,7 +9,7 @@ use crate::log::{self, messages};
 use crate::machine::DatasetKey;
 use crate::records::{DatasetRecord, RecordedState};
 use crate::session::ending::Ending;
-use crate::session::rank::Milestone;
+use crate::session::rank::stage::Milestone;
 use crate::transfer::{Background, announce_background};
 
 /// For a flush by threads that was under way when the process came to its end.

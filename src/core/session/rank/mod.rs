@@ -4,7 +4,7 @@ mod events;
 mod guard;
 pub(super) mod known;
 pub(super) mod publish;
-mod stage;
+pub(crate) mod stage;
 mod words;
 
 use std::collections::BTreeMap;
@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 pub(crate) use guard::lock;
-pub(crate) use stage::Milestone;
 
 use crate::account::calls::Calls;
 use crate::account::run_book::RunBook;
@@ -47,7 +46,7 @@ pub struct Rank {
     pub(super) silenced: SilencedFiles,
     pub(super) directories: Directories,
     pub(super) calls: Calls,
-    /// Which [`Milestone`]s have come about, as bits.
+    /// Which [`stage::Milestone`]s have come about, as bits.
     pub(super) milestones: AtomicU8,
 }
 
@@ -70,7 +69,7 @@ mod tests {
         let one = Alone::new();
         let rank = &one.session.rank;
         assert!(rank.is_routing());
-        assert_eq!([1, 2].map(|_| rank.reach(super::Milestone::OutOfCache)), [false, true]);
+        assert_eq!([1, 2].map(|_| rank.reach(super::stage::Milestone::OutOfCache)), [false, true]);
         assert!(!rank.is_routing());
     }
 }

@@ -11,7 +11,7 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, OnPrefix, Place};
-use crate::session::rank::Milestone;
+use crate::session::rank::stage::Milestone;
 use crate::session::{node::State, rank::lock, stores::Stores};
 use crate::system::monotonic_ms;
 
