@@ -28,6 +28,7 @@ pub(crate) use node::origin::strange_ids;
 pub(crate) use node::origin::{former_path, newest_owner, other_prefix};
 pub use node::owner::Owner;
 pub use node::sharing::Sharing;
+pub(crate) use node::store::files_in_records;
 pub use node::store::{FilemapFile, stores_in_records};
 pub(crate) use node::store::{all_records, read_records, write_records};
 pub(crate) use node::{agree, disk, layout, names};

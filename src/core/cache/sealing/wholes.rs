@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::packed::CatalogEntry;
 use crate::parts::whole_crc32;
+use crate::records::FileMeta;
 
 /// Joins the parts of each file, of which all are in `entries`, in that of its lowest rank.
 #[must_use]
@@ -23,6 +24,9 @@ pub fn whole_files(entries: &[CatalogEntry]) -> Vec<CatalogEntry> {
         let whole = &mut all[*at];
         whole.rank = whole.rank.min(entry.rank);
         whole.meta.on_prefix |= entry.meta.on_prefix;
+        let of = |meta: &FileMeta| (meta.mtime_seconds, meta.mtime_nanoseconds);
+        let latest = of(&whole.meta).max(of(&entry.meta));
+        (whole.meta.mtime_seconds, whole.meta.mtime_nanoseconds) = latest;
     }
     for (at, shares) in wholes.into_values() {
         let meta = &mut all[at].meta;
@@ -34,8 +38,8 @@ pub fn whole_files(entries: &[CatalogEntry]) -> Vec<CatalogEntry> {
 
 /// Counts files and their bytes; one that several ranks have written counts once.
 #[must_use]
-pub fn count_files(entries: &[CatalogEntry]) -> (u64, u64) {
-    let mut seen = HashSet::with_capacity(entries.len());
+pub fn count_files<'a>(entries: impl IntoIterator<Item = &'a CatalogEntry>) -> (u64, u64) {
+    let mut seen = HashSet::new();
     let mut bytes = 0_u64;
     for CatalogEntry { meta, .. } in entries {
         if seen.insert(meta.whole_name()) {
@@ -50,7 +54,7 @@ mod tests {
     use super::*;
     use crate::files::crc32;
     use crate::parts::{CrcShare, Extent};
-    use crate::records::{FileMeta, FilePart};
+    use crate::records::FilePart;
 
     #[test]
     fn parts_are_one_file_of_their_lowest_rank() {

@@ -161,7 +161,7 @@ fn copy_checked(
 /// of it, finds that done.
 pub(crate) fn publish_staged_of(prefix: &Path, meta: &FileMeta, epoch: u64) -> Result<PathBuf> {
     let target = join_relative(prefix, meta.whole_name())?;
-    if meta.part.is_some() {
+    if meta.part.is_some() || meta.is_shared {
         finish_whole(&staged_path(&target, epoch)?, meta)?;
     }
     publish_staged(&target, epoch)
