@@ -150,7 +150,7 @@ fn seconds(report: &RunsReport) -> Option<Figure> {
 
 fn rates(report: &RunsReport) -> Option<Figure> {
     let series = vec![
-        line(report, "Seal", 1, |point| rate(point.bytes, point.seal_seconds)),
+        line(report, "Seal", 1, |point| rate(point.cached, point.seal_seconds).filter(|one| *one > 0.0)),
         line(report, "Flush", 2, |point| rate(point.bytes, point.flush_seconds)),
     ];
     by_number(report, "Bandwidth, all nodes together", series, &speed)
@@ -193,7 +193,7 @@ fn nodes(report: &RunsReport) -> Option<Figure> {
 }
 
 fn bytes(report: &RunsReport) -> Option<Figure> {
-    let cached: u64 = report.runs.iter().map(RunStory::bytes).sum();
+    let cached: u64 = report.runs.iter().map(RunStory::cached).sum();
     let bar = |label: &str, bytes: u64, colour| Bar {
         label: label.to_owned(),
         value: bytes as f64,

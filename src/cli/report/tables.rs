@@ -81,7 +81,6 @@ const POINT_HEADERS: [&str; 10] = [
 
 fn point_cells(point: &Point) -> Vec<String> {
     let time = |seconds: Option<f64>| seconds.map(lasted).unwrap_or_default();
-    let speed = |seconds| speed(point.bytes, seconds);
     let failed = point.failed.as_ref().map(|_| "failed".to_owned());
     vec![
         show(point.sealed),
@@ -91,9 +90,9 @@ fn point_cells(point: &Point) -> Vec<String> {
         time(point.cost_seconds),
         time(point.exposed_seconds),
         time(point.seal_seconds),
-        speed(point.seal_seconds),
+        speed(point.cached, point.seal_seconds),
         failed.unwrap_or_else(|| time(point.flush_seconds)),
-        speed(point.flush_seconds),
+        speed(point.bytes, point.flush_seconds),
     ]
 }
 

@@ -164,11 +164,16 @@ pub fn restart(status: &PrefixStatus) -> String {
     };
     let known = status.newest.as_ref().map_or(0, |entry| entry.id);
     let newer = status.run.iter().flat_map(|run| run.datasets.iter().rev());
-    let mut newer = newer.filter(|(id, one)| **id > known && one.complete && one.in_cache);
+    let is_known = |one: &RunDataset| one.complete && (one.in_cache || one.on_prefix);
+    let mut newer = newer.filter(|(id, one)| **id > known && is_known(one));
     match newer.next() {
         Some((id, one)) => {
             let without = if known > 0 { "without these " } else { "" };
-            format!("from {} (dataset {id}) in the caches; {without}{on_prefix}", one.name)
+            let place = match one.in_cache {
+                true => "in the caches",
+                false => "on the prefix, as the caches tell",
+            };
+            format!("from {} (dataset {id}) {place}; {without}{on_prefix}", one.name)
         }
         None => on_prefix,
     }

@@ -144,11 +144,13 @@ impl WrittenRecord {
         for one in seen {
             let dataset = self.record.datasets.entry(one.id).or_default();
             (dataset.name, dataset.complete, dataset.due) = (one.name, one.complete, one.due);
-            dataset.in_cache = one.catalog.is_some();
             dataset.on_prefix |= one.on_prefix;
             dataset.flushing = one.flushing;
             let Some(catalog) = one.catalog else { continue };
+            dataset.in_cache = !catalog.is_on_prefix();
+            dataset.on_prefix |= catalog.is_on_prefix();
             (dataset.files, dataset.bytes) = catalog.size();
+            dataset.cached = catalog.cached_bytes();
             let known = self.shares.remove(&one.id);
             shares.insert(one.id, known.unwrap_or_else(|| share_of(&catalog, &self.hosts)));
         }

@@ -5,7 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::records::Timestamp;
 
-/// Note of SEALED: the program has written the files to the prefix itself.
+/// Note of SEALED: the program has written the files to the prefix itself; if not all of them, the
+/// number of their bytes follows.
 pub const SEALED_ON_PREFIX: &str = "on the prefix";
 
 /// Note of EVICTED: the program has deleted or overwritten the dataset before it had to be flushed.

@@ -29,13 +29,15 @@ pub struct FileMeta {
     pub on_prefix: bool,
     /// Extended attributes (`user.*`) that the program has given it.
     pub attributes: Attributes,
+    /// Several nodes have written it; on the prefix it is one file.
+    pub is_shared: bool,
     /// It is a part of a file that several nodes have written.
     pub part: Option<Box<FilePart>>,
 }
 
 impl FileMeta {
-    /// Makes a tree of the keys FILE, SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS, XATTR (values in
-    /// hexadecimal).
+    /// Makes a tree of the keys FILE, SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS, SHARED, XATTR (values
+    /// in hexadecimal).
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = self.to_fields();
@@ -62,6 +64,7 @@ impl FileMeta {
         tree.set_value("MTIME", self.mtime_seconds);
         tree.set_value("MTIME_NSECS", self.mtime_nanoseconds);
         tree.set_flag("PFS", self.on_prefix);
+        tree.set_flag("SHARED", self.is_shared);
         for (name, value) in &self.attributes {
             tree.child_mut("XATTR").set_value(name, hex_text(value));
         }
@@ -97,6 +100,7 @@ impl FileMeta {
             mtime_seconds: optional("MTIME")?,
             mtime_nanoseconds: optional("MTIME_NSECS")?,
             on_prefix: tree.get_flag("PFS"),
+            is_shared: tree.get_flag("SHARED"),
             attributes: attributes_from(tree.child("XATTR"))?,
             part: FilePart::take(tree)?.map(Box::new),
         })
@@ -172,6 +176,7 @@ mod tests {
             mtime_seconds: -5,
             mtime_nanoseconds: 999_999_999,
             on_prefix: true,
+            is_shared: true,
             attributes: [("user.step", b"6 \0\xff".as_slice()), ("user.none", b"")]
                 .map(|(name, value)| (name.to_string(), value.to_vec()))
                 .into(),

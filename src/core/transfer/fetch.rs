@@ -14,6 +14,7 @@ use std::time::Instant;
 use super::prefix::findings::is_changed;
 use super::prefix::others;
 use super::prefix::verify::{note_fault, read_summary};
+use super::prefix::wholes::changed_wholes;
 use super::publish::about;
 use super::publish::kept::find;
 use super::publish::options::in_turns;
@@ -83,7 +84,8 @@ pub fn fetch(
         return Ok(Fetched::InPlace(why));
     }
     let start = Instant::now();
-    let from = From { ctx, summary: &summary, store };
+    let changed = changed_wholes(ctx, &summary, ctx.transfer.check_crc)?;
+    let from = From { ctx, summary: &summary, store, changed };
     let files = match from.copy()? {
         Ok(files) => files,
         Err(Trouble::Unable(why)) => return Ok(Fetched::InPlace(why)),
@@ -115,8 +117,13 @@ fn files_of(summary: &Summary, rank: usize) -> &[FileMeta] {
     summary.files.get(&rank).map_or(&[], Vec::as_slice)
 }
 
+/// What several nodes have written is read where it is: no node has all who read it.
+fn is_copied(file: &&FileMeta) -> bool {
+    !file.on_prefix && !file.is_shared
+}
+
 fn bytes_of(summary: &Summary, rank: usize) -> u64 {
-    let copied = files_of(summary, rank).iter().filter(|file| !file.on_prefix);
+    let copied = files_of(summary, rank).iter().filter(is_copied);
     copied.fold(0, |sum: u64, file| sum.saturating_add(file.size))
 }
 
@@ -125,10 +132,14 @@ fn why_not(ctx: &Ctx, summary: &Summary) -> Option<String> {
     if ranks != size as u64 {
         return Some(format!("{ranks} ranks wrote it, which rank reads what is not known"));
     }
-    if summary.files.values().flatten().all(|file| file.on_prefix) {
+    let mut all = summary.files.values().flatten();
+    if all.clone().all(|file| file.on_prefix) {
         return Some("the program itself wrote its files there".into());
     }
-    let mut copied = files_of(summary, ctx.world.rank()).iter().filter(|file| !file.on_prefix);
+    if !all.any(|file| is_copied(&file)) {
+        return Some("several nodes have written its files together".into());
+    }
+    let mut copied = files_of(summary, ctx.world.rank()).iter().filter(is_copied);
     // What a copy would not show to the program as it is.
     let special = copied.find(|file| !is_plain(&ctx.prefix.join(&file.name)))?;
     Some(format!("{} is a link, has several names, or belongs to somebody else", special.name))
@@ -179,6 +190,8 @@ struct From<'a> {
     ctx: &'a Ctx<'a>,
     summary: &'a Summary,
     store: &'a str,
+    /// Names of files that several nodes have written and that are not what was flushed.
+    changed: BTreeSet<String>,
 }
 
 impl From<'_> {
@@ -226,11 +239,14 @@ impl From<'_> {
         for file in files_of(self.summary, self.ctx.world.rank()) {
             let source = join_relative(self.ctx.prefix, &file.name).map_err(unable)?;
             let is_gone = self.key().is_shared_name(&file.name) && !source.exists();
-            if !file.on_prefix && (is_gone || !self.copy_file(&source, file)?) {
+            let is_copied = is_copied(&file);
+            let differs = file.is_shared && self.changed.contains(&file.name)
+                || is_copied && (is_gone || !self.copy_file(&source, file)?);
+            if differs {
                 copied.differing.push(file.clone());
-            } else if !file.on_prefix || source.exists() {
+            } else if is_copied || source.exists() {
                 // One that the program has deleted before it was flushed is in the list, too.
-                let (name, on_prefix) = (file.name.clone(), file.on_prefix);
+                let (name, on_prefix) = (file.name.clone(), !is_copied);
                 copied.files.push(FileMeta { name, on_prefix, ..FileMeta::default() });
             }
         }

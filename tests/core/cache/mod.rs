@@ -17,6 +17,7 @@ mod job;
 mod looking;
 mod older;
 mod other_size;
+mod parts;
 mod random;
 mod reading;
 mod restart;

@@ -79,6 +79,7 @@ pub(crate) fn describe(path: &Path, name: &str) -> Result<FileMeta> {
         mtime_seconds: meta.mtime(),
         mtime_nanoseconds: meta.mtime_nsec(),
         on_prefix: false,
+        is_shared: false,
         attributes: user_attributes_at(path),
         part: None,
     })

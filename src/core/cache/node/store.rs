@@ -11,7 +11,8 @@ use super::names::is_filemap_name;
 use crate::error::{Error, Result, again};
 use crate::kvtree::KvTree;
 use crate::records::{
-    DatasetKey, DatasetRecord, Filemap, MASTER_FILEMAP, Record, RecordedState, filemap_name,
+    DatasetKey, DatasetRecord, FileMeta, Filemap, MASTER_FILEMAP, Record, RecordedState,
+    filemap_name,
 };
 
 pub type Held = (usize, DatasetRecord);
@@ -329,6 +330,17 @@ pub(crate) fn all_records(control_dir: &Path) -> impl Iterator<Item = Held> {
 pub fn stores_in_records(control_dir: &Path) -> BTreeSet<String> {
     let held = all_records(control_dir);
     held.map(|(_, record)| store_of(&record).to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+/// Finds what the records in a control directory say of files of a rank in a seal of dataset `id`.
+pub(crate) fn files_in_records(
+    control_dir: &Path,
+    (id, epoch, rank): (u64, u64, usize),
+) -> Vec<FileMeta> {
+    let of_seal = |(owner, record): &(usize, DatasetRecord)| {
+        (record.dataset_id, record.epoch, *owner) == (id, epoch, rank)
+    };
+    all_records(control_dir).filter(of_seal).flat_map(|(_, record)| record.files).collect()
 }
 
 pub(crate) fn read_records(path: &Path) -> Result<Vec<Held>> {

@@ -141,10 +141,6 @@ impl Catalog {
         found
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
-        self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.meta.size))
-    }
-
     fn head(&self, version: u64) -> KvTree {
         let mut tree = KvTree::new();
         tree.set_value("VERSION", version);
@@ -231,7 +227,6 @@ mod tests {
         assert_eq!(catalogs[0], catalogs[10]);
         assert_eq!(catalogs[0].files_of_rank(10).next().unwrap().name, "z10");
         assert_eq!(catalogs[0].files_of_rank(0).count(), 0);
-        assert_eq!(catalogs[0].bytes(), 30);
         assert_eq!(Catalog::from_tree(&catalogs[0].to_tree()), Some(catalogs[0].clone()));
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join(OWN_FOLDER)).unwrap();

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::packed::{Packer, Unpacker};
+use super::wholes::count_files;
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
@@ -93,8 +94,8 @@ impl NodeCatalog {
         self.node_ranks.contains(&rank)
     }
 
-    /// Returns the number of all files, and of their bytes; a file that several ranks have counts
-    /// for each.
+    /// Returns the number of all files, and of their bytes; a file that several ranks have written
+    /// counts once.
     pub fn size(&self) -> (u64, u64) {
         (self.word(0), self.word(2))
     }
@@ -221,12 +222,11 @@ fn pack(whole: &Catalog) -> Vec<u8> {
     for entry in whole.contested().into_values().flatten() {
         packer.put(entry.rank, &entry.meta);
     }
-    let all = || whole.entries.iter().map(|entry| &entry.meta);
-    let cached = all().filter(|meta| !meta.on_prefix);
-    let sizes = cached.fold(0_u64, |sum, meta| sum.saturating_add(meta.size));
-    let on_prefix = all().filter(|meta| meta.on_prefix).count();
+    let (files, bytes) = count_files(&whole.entries);
+    let (cached, cached_bytes) =
+        count_files(whole.entries.iter().filter(|entry| !entry.meta.on_prefix));
     let head = (WORDS + places.len()) * 8;
-    let counts = [whole.entries.len() as u64, on_prefix as u64, whole.bytes(), sizes];
+    let counts = [files, files.saturating_sub(cached), bytes, cached_bytes];
     let ends = [places.len() as u64, (head + contested) as u64];
     let places = places.into_iter().map(|place| (head + place) as u64);
     let words = counts.into_iter().chain(ends).chain(places);

@@ -160,6 +160,7 @@ impl<'a> Unpacker<'a> {
             mtime_seconds: seconds as i64,
             mtime_nanoseconds: self.nanoseconds,
             on_prefix: self.on_prefix,
+            is_shared: false,
             attributes: attributes.collect::<Option<_>>()?,
             part,
         };

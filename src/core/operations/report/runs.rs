@@ -50,6 +50,8 @@ pub struct Point {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Those of them that have been in the caches.
+    pub cached: u64,
     /// Seconds from its first file to its seal, on rank 0.
     pub cost_seconds: Option<f64>,
     /// Seconds of the seal.
@@ -108,6 +110,11 @@ impl RunStory {
     /// Adds up the bytes of all datasets.
     pub fn bytes(&self) -> u64 {
         self.points.iter().fold(0, |sum, point| sum.saturating_add(point.bytes))
+    }
+
+    /// Adds up the bytes of all datasets that have been in the caches.
+    pub fn cached(&self) -> u64 {
+        self.points.iter().fold(0, |sum, point| sum.saturating_add(point.cached))
     }
 
     fn point(&mut self, id: u64) -> Option<&mut Point> {
@@ -184,7 +191,9 @@ fn tell(run: &mut RunStory, event: &Logged, time: u64) {
             let was = known.map(|at| run.points.remove(at)).unwrap_or_default();
             let (name, sealed, seal_seconds) = (name.to_owned(), time, seconds);
             let flushed = if note == SEALED_ON_PREFIX { Some(time) } else { was.flushed };
-            run.points.push(Point { id, name, sealed, files, bytes, seal_seconds, flushed, ..was });
+            let cached = bytes.saturating_sub(past_of(note, bytes));
+            let now = Point { id, name, sealed, files, bytes, cached, ..was };
+            run.points.push(Point { seal_seconds, flushed, ..now });
         }
         "CHECKPOINT_END" | "OUTPUT_END" => run.change(id, |point| point.cost_seconds = seconds),
         "EXPOSED" => run.change(id, |point| point.exposed_seconds = seconds),
@@ -216,6 +225,13 @@ fn tell(run: &mut RunStory, event: &Logged, time: u64) {
         "EXIT" if run.close != Close::Halted => run.close = Close::Exited,
         _ => {}
     }
+}
+
+/// Bytes of a dataset that the program has written to the prefix itself, by the note of its seal.
+fn past_of(note: &str, bytes: u64) -> u64 {
+    let Some(rest) = note.strip_prefix(SEALED_ON_PREFIX) else { return 0 };
+    let part = rest.strip_prefix(": ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+    part.unwrap_or(bytes)
 }
 
 /// The dataset may be one of an earlier launch.
@@ -301,6 +317,7 @@ fn add_datasets(run: &mut RunStory, record: &RunRecord) {
             sealed: one.sealed,
             files: one.files,
             bytes: one.bytes,
+            cached: one.cached,
             seal_seconds: one.seal_seconds,
             exposed_seconds: one.exposed_seconds,
             flush_seconds: one.flush_seconds,

@@ -108,7 +108,7 @@ pub struct RunDataset {
     pub name: String,
     /// It is known to be complete; else it is sealed only.
     pub complete: bool,
-    /// It is in the caches.
+    /// Files of it are in the caches.
     pub in_cache: bool,
     /// It is on the prefix.
     pub on_prefix: bool,
@@ -120,6 +120,8 @@ pub struct RunDataset {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Those of them that have been in the caches.
+    pub cached: u64,
     /// When it was sealed, or offered to the program at its start, seconds since 1970; 0: unknown.
     pub sealed: u64,
     /// How long its seal took, in seconds.
@@ -283,7 +285,8 @@ impl RunDataset {
         ] {
             tree.set_flag(key, on);
         }
-        put_numbers(tree, &[("FILES", self.files), ("BYTES", self.bytes), ("SEALED", self.sealed)]);
+        put_numbers(tree, &[("FILES", self.files), ("BYTES", self.bytes)]);
+        put_numbers(tree, &[("CACHED", self.cached), ("SEALED", self.sealed)]);
         for (key, seconds) in [
             ("SEAL_SECONDS", self.seal_seconds),
             ("EXPOSED_SECONDS", self.exposed_seconds),
@@ -305,6 +308,7 @@ impl RunDataset {
             due: tree.get_flag("DUE"),
             files: count("FILES"),
             bytes: count("BYTES"),
+            cached: tree.get_u64("CACHED").unwrap_or(count("BYTES")),
             sealed: count("SEALED"),
             seal_seconds: finite(tree, "SEAL_SECONDS"),
             exposed_seconds: finite(tree, "EXPOSED_SECONDS"),

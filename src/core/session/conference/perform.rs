@@ -72,7 +72,11 @@ impl Conference {
                 let (files, bytes) = prepared.catalog.size();
                 let seconds = begin.elapsed().as_secs_f64();
                 self.rank.dataset_event("SEALED", &plan.key, plan.id, |event| {
-                    let note = if plan.on_prefix { SEALED_ON_PREFIX } else { "" };
+                    let note = match bytes - prepared.catalog.cached_bytes() {
+                        _ if plan.on_prefix => SEALED_ON_PREFIX.to_owned(),
+                        0 => String::new(),
+                        past => format!("{SEALED_ON_PREFIX}: {past} bytes"),
+                    };
                     event.seconds(seconds).size(files, bytes).note(note)
                 });
                 if !plan.on_prefix {

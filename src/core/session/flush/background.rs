@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use crate::cache::{Catalog, RebuildReport, agree::any};
+use crate::cache::{Catalog, RebuildReport, agree::any, count_files};
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
@@ -41,7 +41,7 @@ impl Flusher {
     fn size_logged(&self, key: &DatasetKey) -> Option<(u64, u64)> {
         let dir = self.node.state().view.layer(key).map(|layer| layer.dir.clone())?;
         let catalog = Catalog::read(&dir).ok().flatten()?;
-        Some((catalog.entries.len() as u64, catalog.bytes()))
+        Some(count_files(&catalog.entries))
     }
 
     /// Stops flushes of a dataset whose files are about to go.

@@ -122,6 +122,11 @@ impl Restorer {
             }
             false => format!("{title} is in the cache"),
         };
+        let (_, bytes) = newest.catalog.size();
+        let past = bytes.saturating_sub(newest.catalog.cached_bytes());
+        if past > 0 && !newest.is_on_prefix() {
+            text.push_str(&format!(", but for {past} bytes on {}", self.site.prefix.display()));
+        }
         if !newest.rebuilt.is_empty() {
             let ranks = list(&newest.rebuilt);
             text.push_str(&format!("; rebuilt by {}: ranks {ranks}", newest.scheme));

@@ -14,7 +14,7 @@ use super::ledger::Ledger;
 use super::sync_flush::{decided, finish_journal, give_up};
 use super::throttle::Throttle;
 use super::work::LimitedWork;
-use crate::cache::{Catalog, CatalogEntry};
+use crate::cache::{Catalog, CatalogEntry, files_in_records};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, FileLock, join_relative};
 use crate::progress::{self, Total};
@@ -124,7 +124,7 @@ pub fn stage_node(
     Ok(staged)
 }
 
-type OnItsWay<'a> = (&'a FileMeta, String, Transfer);
+type OnItsWay = (FileMeta, String, Transfer);
 
 struct Node<'a> {
     prefix: &'a Path,
@@ -137,21 +137,35 @@ struct Node<'a> {
 impl Node<'_> {
     /// `None` if the part is another node's: all files of this one's are in the transfer file. A
     /// node that has nothing to copy is anybody's.
-    fn own_files<'p>(
-        &self,
-        part: &'p Catalog,
-        known: &TransferFile,
-    ) -> Result<Option<Vec<OnItsWay<'p>>>> {
+    fn own_files(&self, part: &Catalog, known: &TransferFile) -> Result<Option<Vec<OnItsWay>>> {
         let mut files = Vec::new();
         let copied = part.entries.iter().filter(|entry| !entry.meta.on_prefix);
-        let by_destination: HashMap<&str, _> =
-            known.files.iter().map(|entry| (&*entry.1.destination, entry)).collect();
+        // Several parts go to one staged file.
+        let mut by_destination: HashMap<&str, Vec<_>> = HashMap::new();
+        for entry in &known.files {
+            by_destination.entry(&entry.1.destination).or_default().push(entry);
+        }
         for (entry, destination) in copied.zip(destinations(self.prefix, part)?) {
-            let found = by_destination.get(&*destination).copied();
+            let mut found = by_destination.get(&*destination).into_iter().flatten();
+            let found = found.find(|(source, _)| Path::new(source).ends_with(&entry.meta.name));
             let Some((source, transfer)) = found else { return Ok(None) };
-            files.push((&entry.meta, source.clone(), transfer.clone()));
+            let meta = self.with_places(part, entry)?;
+            files.push((meta, (*source).clone(), (*transfer).clone()));
         }
         Ok(Some(files))
+    }
+
+    /// The journal does not say which bytes a part has, the record does.
+    fn with_places(&self, part: &Catalog, entry: &CatalogEntry) -> Result<FileMeta> {
+        let mut meta = entry.meta.clone();
+        if meta.part.is_some() {
+            let control_dir = self.path.parent().unwrap_or(Path::new(""));
+            let files = files_in_records(control_dir, (part.id, part.epoch, entry.rank));
+            let known = files.into_iter().find(|file| file.name == meta.name);
+            let lost = || Error::Missing(format!("the record of {} is lost", meta.name));
+            meta.part = known.ok_or_else(lost)?.part;
+        }
+        Ok(meta)
     }
 
     /// Without a lock if no other node copies in this one's lane, or it is stopped.
@@ -175,7 +189,7 @@ impl Node<'_> {
     fn copy(
         &mut self,
         part: &Catalog,
-        files: Vec<OnItsWay<'_>>,
+        files: Vec<OnItsWay>,
         mut work: LimitedWork,
     ) -> Result<u64> {
         let mut ledger = Ledger::new(self.path);
@@ -188,21 +202,23 @@ impl Node<'_> {
     fn copy_files(
         &mut self,
         part: &Catalog,
-        files: Vec<OnItsWay<'_>>,
+        files: Vec<OnItsWay>,
         work: &mut LimitedWork,
         ledger: &mut Ledger<'_>,
     ) -> Result<u64> {
         let (mut count, mut stager) = (0, Stager::default());
         let bytes = files.iter().map(|(meta, ..)| meta.size).sum();
         let _step = progress::step("copying to the prefix", Total::Bytes(Some(bytes)));
+        let prefix = self.prefix;
         for (meta, source, transfer) in files {
             self.heed_stop()?;
             let there = Path::new(&transfer.destination).metadata().ok().map(|one| one.len());
-            if transfer.is_complete() && there == Some(meta.size) {
+            // Of a part nobody knows whether it is in the file that others may have made anew.
+            if transfer.is_complete() && there == Some(meta.size) && meta.part.is_none() {
                 progress::add_bytes(meta.size);
                 continue;
             }
-            let target = join_relative(self.prefix, &meta.name)?;
+            let dir = source.strip_suffix(&meta.name).unwrap_or_default();
             let buffer_bytes = work.piece(self.options.buffer_bytes);
             let crc32 = self.options.check_crc;
             let mut progress = |bytes: u64| work.moved(bytes, || self.heed_stop().map(|()| true));
@@ -215,7 +231,7 @@ impl Node<'_> {
                 durable: Some(Durable { every_bytes: SYNC_BYTES, note: &mut note }),
                 ..CopyOptions::default()
             };
-            stager.stage(Path::new(&source), &target, part.epoch, meta, how)?;
+            stager.stage(Path::new(dir), prefix, part.epoch, &meta, how)?;
             ledger.note(&mut stager)?;
             work.moved(0, || self.heed_stop().map(|()| true))?;
             count += 1;
@@ -311,7 +327,7 @@ fn complete_one(
 fn destinations(prefix: &Path, part: &Catalog) -> Result<Vec<String>> {
     let copied = part.entries.iter().filter(|entry| !entry.meta.on_prefix);
     let destination = |entry: &CatalogEntry| {
-        let target = join_relative(prefix, &entry.meta.name)?;
+        let target = join_relative(prefix, entry.meta.whole_name())?;
         Ok(staged_path(&target, part.epoch)?.display().to_string())
     };
     copied.map(destination).collect()

@@ -38,7 +38,8 @@ use crate::transfer::prefix::window::Left;
 use crate::transfer::publish::about::About;
 use crate::transfer::publish::journal::{Journal, Mark};
 use crate::transfer::publish::options::{Options, SYNC_BYTES};
-use crate::transfer::publish::stage::{Stager, publish_staged, remove_staged, staged_path};
+use crate::transfer::publish::parts::is_named;
+use crate::transfer::publish::stage::{Stager, publish_staged_of, remove_staged, staged_path};
 use crate::transfer::publish::unfinished::close_half;
 
 const LOOK: Duration = Duration::from_millis(20);
@@ -74,6 +75,8 @@ pub struct AsyncFlush {
 struct FlushJob {
     rank: usize,
     record: DatasetRecord,
+    /// Of the files of which this rank has a part, those that it gives their names.
+    wholes: BTreeSet<String>,
     dir: PathBuf,
     /// World rank of the node's leader, if it is this one.
     leads: Option<usize>,
@@ -109,7 +112,7 @@ impl AsyncFlush {
         on_thread: impl FnOnce() + Send + 'static,
         publish_if: PublishIf,
     ) -> Result<AsyncFlush> {
-        let Announced { record, part, about, journal, .. } =
+        let Announced { record, part, about, journal, wholes, .. } =
             announce_flush(ctx, id, &[], left_out)?;
         let copied = record.files.iter().filter(|file| !file.on_prefix);
         let turn = turns::gather(ctx, copied.map(|file| file.size).sum())?;
@@ -131,6 +134,7 @@ impl AsyncFlush {
             options: ctx.transfer,
             turn,
             record,
+            wholes,
             stop: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
             finished: AtomicBool::new(false),
@@ -216,7 +220,7 @@ impl AsyncFlush {
         self.halt_thread();
         let job = &self.job;
         let removed = job.own_files().try_for_each(|file| {
-            remove_staged(&join_relative(&job.prefix, &file.name)?, job.record.epoch)
+            remove_staged(&join_relative(&job.prefix, file.whole_name())?, job.record.epoch)
         });
         let removed = removed.and_then(|()| job.leave());
         match agree(ctx.world, removed) {
@@ -366,8 +370,7 @@ impl FlushJob {
                 pace: Some(self.options.flushed),
                 ..CopyOptions::default()
             };
-            let target = join_relative(&self.prefix, &file.name)?;
-            stager.stage(&self.dir.join(&file.name), &target, self.record.epoch, file, how)?;
+            stager.stage(&self.dir, &self.prefix, self.record.epoch, file, how)?;
             ledger.note(&mut stager)?;
             // The last sync is work, too.
             work.moved(0, is_limited)?;
@@ -389,13 +392,13 @@ impl FlushJob {
             return Ok(());
         }
         let mut dirs = BTreeSet::new();
-        for file in self.own_files() {
-            let target = join_relative(&self.prefix, &file.name)?;
+        for file in self.own_files().filter(|file| is_named(file, &self.wholes)) {
             let mut publish = || {
-                dirs.insert(publish_staged(&target, self.record.epoch)?);
+                dirs.insert(publish_staged_of(&self.prefix, file, self.record.epoch)?);
                 Ok(())
             };
-            if !publish_if(&file.name, &mut publish)? {
+            if !publish_if(file.whole_name(), &mut publish)? {
+                let target = join_relative(&self.prefix, file.whole_name())?;
                 remove_staged(&target, self.record.epoch)?;
             }
         }
@@ -451,7 +454,8 @@ fn node_files(ctx: &Ctx, part: &Catalog, dir: &Path) -> Result<(Vec<usize>, Vec<
         let of = ctx.node_ranks.iter().position(|rank| *rank == entry.rank);
         let dir = of.and_then(|of| dirs.get(of)).map(|dir| Path::new(OsStr::from_bytes(dir)));
         let source = dir.unwrap_or(Path::new("")).join(&entry.meta.name).display().to_string();
-        let staged = staged_path(&join_relative(ctx.prefix, &entry.meta.name)?, part.epoch)?;
+        let target = join_relative(ctx.prefix, entry.meta.whole_name())?;
+        let staged = staged_path(&target, part.epoch)?;
         files.push((source, staged, entry.meta.size));
     }
     Ok((writers.into_iter().collect(), files))

@@ -5,6 +5,7 @@
 //! `<prefix>/.scr/background/<id>/done.<rank>.scr` tells so. With the marks of all ranks, whoever
 //! notices first (rank 0, or the next start) writes summary and index entry.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use super::async_flush::PublishIf;
 use super::sync_flush::{keep_window, part_of};
-use crate::cache::Catalog;
+use crate::cache::{Catalog, CatalogEntry, whole_files};
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, create_dirs, join_relative, remove_tree};
+use crate::files::{CopyOptions, Together, create_dirs, join_relative, remove_tree};
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::records::{DatasetRecord, FileMeta};
@@ -27,7 +28,7 @@ use crate::transfer::prefix::window::Left;
 use crate::transfer::publish::about::About;
 use crate::transfer::publish::journal::{Journal, Mark};
 use crate::transfer::publish::single::publish_as;
-use crate::transfer::publish::stage::staged_path;
+use crate::transfer::publish::stage::{Stager, publish_staged_of, remove_staged, staged_path};
 use crate::transfer::publish::unfinished::note_half;
 
 const DONE: &str = "done";
@@ -152,7 +153,24 @@ fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64
     let has_failed = refused || first_error.is_some();
     let marked = write_mark(job, if has_failed { FAILED } else { DONE });
     // Without the mark of a failure the next rank waits until it is needed.
-    first_error.map_or(marked, Err).map(|()| copied)
+    first_error.map_or(marked, Err)?;
+    if job.record.files.iter().any(|file| file.part.is_some()) {
+        all_marked(&job.prefix, job.record.dataset_id)?
+            .map_or(Ok(()), |(_, entries)| name_wholes(&job.prefix, job.record.epoch, &entries))?;
+    }
+    Ok(copied)
+}
+
+/// Gives files of which all ranks have staged their parts their names, which who comes next finds
+/// done.
+fn name_wholes(prefix: &Path, epoch: u64, entries: &[CatalogEntry]) -> Result<()> {
+    let mut dirs = BTreeSet::new();
+    for entry in whole_files(entries).iter().filter(|entry| entry.meta.is_shared) {
+        if !entry.meta.on_prefix {
+            dirs.insert(publish_staged_of(prefix, &entry.meta, epoch)?);
+        }
+    }
+    Together::default().finish_with(dirs)
 }
 
 fn wait_for_turn(job: &BackgroundJob, wish: &Wish) {
@@ -175,13 +193,20 @@ fn publish(
     stop: &AtomicBool,
     publish_if: &PublishIf,
 ) -> Result<bool> {
-    let target = join_relative(&job.prefix, &file.name)?;
-    if is_published(&target, file) {
+    let target = join_relative(&job.prefix, file.whole_name())?;
+    if file.part.is_none() && is_published(&target, file) {
         return Ok(true);
     }
     let mut go_on = |_| if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) };
     let source = job.record.dir.join(&file.name);
     let how = CopyOptions { progress: Some(&mut go_on), ..CopyOptions::default() };
+    if file.part.is_some() {
+        // It gets its name when all parts are there.
+        let mut stager = Stager::default();
+        stager.stage(&job.record.dir, &job.prefix, job.record.epoch, file, how)?;
+        stager.finish()?;
+        return publish_if(file.whole_name(), &mut || Ok(()));
+    }
     let wanted = |publish: &mut dyn FnMut() -> Result<()>| publish_if(&file.name, publish);
     let done = publish_as(&job.prefix, &source, &target, job.record.epoch, Some(file), how, wanted);
     match done {
@@ -221,6 +246,16 @@ fn write_catalog(prefix: &Path, about: &About, files: Catalog, name: &str) -> Re
 /// index entry, and the window of `keep` checkpoints (`SCR_PREFIX_SIZE`). Returns what has left
 /// that. Rank 0 calls it.
 pub fn complete_background(prefix: &Path, id: u64, keep: u64) -> Result<Option<Left>> {
+    let Some((about, entries)) = all_marked(prefix, id)? else { return Ok(None) };
+    name_wholes(prefix, about.dataset.epoch, &entries)?;
+    let dataset = about.over(&entries);
+    record_flushed(prefix, &dataset, about.ranks, &entries)?;
+    remove_tree(&marks_folder(prefix, id))?;
+    Ok(Some(keep_window(prefix, &dataset, keep)))
+}
+
+/// `None` as long as not all ranks have marked their files as published.
+fn all_marked(prefix: &Path, id: u64) -> Result<Option<(About, Vec<CatalogEntry>)>> {
     let folder = marks_folder(prefix, id);
     let mut names = names_in(&folder)?;
     names.retain(|name| name.starts_with("done.") && name.ends_with(".scr"));
@@ -239,10 +274,7 @@ pub fn complete_background(prefix: &Path, id: u64, keep: u64) -> Result<Option<L
         entries.extend(catalog.entries);
     }
     entries.sort_by_key(|entry| entry.rank);
-    let dataset = about.over(&entries);
-    record_flushed(prefix, &dataset, about.ranks, &entries)?;
-    remove_tree(&folder)?;
-    Ok(Some(keep_window(prefix, &dataset, keep)))
+    Ok(Some((about, entries)))
 }
 
 /// Settles what an earlier launch has left: datasets that all ranks have marked are completed; the
@@ -259,9 +291,23 @@ pub fn settle_background(prefix: &Path, keep: u64) -> Result<Vec<(u64, Left)>> {
             }
             Err(other) => return Err(other),
         }
+        remove_parts(prefix, id)?;
         remove_tree(&marks_folder(prefix, id))?;
     }
     Ok(entered)
+}
+
+/// Nobody goes on with files of which not all parts have come.
+fn remove_parts(prefix: &Path, id: u64) -> Result<()> {
+    let folder = marks_folder(prefix, id);
+    for name in names_in(&folder)? {
+        let Ok(Some((about, files))) = read_mark(&folder.join(name)) else { continue };
+        for entry in files.entries.iter().filter(|entry| entry.meta.part.is_some()) {
+            let target = join_relative(prefix, entry.meta.whole_name())?;
+            remove_staged(&target, about.dataset.epoch)?;
+        }
+    }
+    Ok(())
 }
 
 /// A part of the files may be there, and no rank goes on.

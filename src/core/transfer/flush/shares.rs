@@ -5,7 +5,6 @@ use crate::cache::agree::agree;
 use crate::cache::{Catalog, CatalogEntry, Ctx, Share};
 use crate::comm::{Comm, trees};
 use crate::error::{Error, Result};
-use crate::files::join_relative;
 use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
 use crate::system::in_lanes;
@@ -14,7 +13,8 @@ use crate::transfer::publish::about::About;
 use crate::transfer::publish::journal::Journal;
 use crate::transfer::publish::newer::leave_as_is;
 use crate::transfer::publish::options::in_turns;
-use crate::transfer::publish::stage::stage;
+use crate::transfer::publish::parts::agree_on_wholes;
+use crate::transfer::publish::stage::Stager;
 
 /// Publishes the dataset that the `shares` of all ranks make up; `ranks` wrote it. Files that are
 /// `left_out`, by name, are only listed. `lanes`: threads of this rank that copy, and what each
@@ -29,6 +29,7 @@ pub fn flush_shares(
     let about = common_about(ctx, shares, ranks)?;
     let mut shares = shares.to_vec();
     shares.iter_mut().for_each(|share| leave_as_is(ctx.prefix, &mut share.record, left_out));
+    agree_on_wholes(ctx, shares.iter_mut().flat_map(|share| &mut share.record.files))?;
     let shares = &shares[..];
     let own = catalog_of(&about, shares);
     let part = gather(ctx.node, &own)?;
@@ -84,9 +85,9 @@ fn stage_shares(ctx: &Ctx, shares: &[Share], lanes: (usize, &(dyn Fn() + Sync)))
     let (prefix, options) = (ctx.prefix, ctx.transfer);
     let stage_one = |at: usize| {
         let (record, file) = files[at];
-        let target = join_relative(prefix, &file.name)?;
-        let source = record.dir.join(&file.name);
-        stage(&source, &target, record.epoch, Some(file), options.copy()).map(drop)
+        let mut stager = Stager::default();
+        stager.stage(&record.dir, prefix, record.epoch, file, options.copy())?;
+        stager.finish()
     };
     in_lanes(lanes, files.len(), &stage_one).into_iter().collect()
 }

@@ -1,13 +1,13 @@
 //! A whole dataset to the prefix, all ranks together; and what an interrupted one left.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
 use crate::bytes::{Reader, Writer};
 use crate::cache::agree::{agree, any, from_root, twice};
-use crate::cache::{Catalog, CatalogEntry, Ctx};
+use crate::cache::{Catalog, CatalogEntry, Ctx, count_files};
 use crate::error::{Error, Result};
-use crate::files::join_relative;
 use crate::kvtree::KvTree;
 use crate::log::{self, messages};
 use crate::records::{Dataset, DatasetRecord};
@@ -23,6 +23,7 @@ use crate::transfer::publish::newer::{
     Decided, is_written_anew, leave_as_is, leave_to_newer, taken_by_newer,
 };
 use crate::transfer::publish::options::in_turns;
+use crate::transfer::publish::parts::{agree_on_wholes, is_named};
 use crate::transfer::publish::single::sweep_staged;
 use crate::transfer::publish::stage::Stager;
 use crate::transfer::publish::unfinished::note_half_of;
@@ -59,9 +60,9 @@ pub fn flush_with(
     publish_if: Gate,
 ) -> Result<FlushReport> {
     let start = Instant::now();
-    let Announced { record, sources, about, journal, .. } =
+    let Announced { record, sources, about, journal, wholes, .. } =
         announce_flush(ctx, id, along, left_out)?;
-    let own = part_of(ctx.world.rank(), &record);
+    let mut own = part_of(ctx.world.rank(), &record);
     let staged = in_turns(ctx.world, ctx.transfer.flush_width, || stage(ctx, &record, &sources));
     if let Err(error) = agree(ctx.world, staged) {
         undo(ctx, &journal, &own, &error)?;
@@ -72,12 +73,14 @@ pub fn flush_with(
     let whole = Catalog::gather_on_leaders(ctx, id, record.epoch, &record.key, files);
     // Rank 0, which leads its node, writes index and summary.
     let entries = agree(ctx.world, whole)?.map_or_else(Vec::new, |whole| whole.entries);
+    own.entries.retain(|entry| is_named(&entry.meta, &wholes));
     let parts = (&own, &entries[..]);
     let (replaced, left) = publish_staged_parts(ctx, &journal, &about, parts, publish_if)?;
-    let copied = entries.iter().filter(|entry| !entry.meta.on_prefix);
+    let copied: Vec<_> = entries.into_iter().filter(|entry| !entry.meta.on_prefix).collect();
+    let (files, bytes) = count_files(&copied);
     Ok(FlushReport {
-        files: copied.clone().count() as u64,
-        bytes: copied.map(|entry| entry.meta.size).sum(),
+        files,
+        bytes,
         seconds: start.elapsed().as_secs_f64(),
         replaced: broadcast_ids(ctx, Ok(replaced))?,
         left,
@@ -117,6 +120,8 @@ pub(super) struct Announced {
     pub part: Catalog,
     pub about: About,
     pub journal: Journal,
+    /// Of the files of which this rank has a part, those that it gives their names.
+    pub wholes: BTreeSet<String>,
 }
 
 /// Writes the journal. Collective.
@@ -134,11 +139,12 @@ pub(super) fn announce_flush(
     let mut record = agree(ctx.world, cleared.and(found))?;
     leave_as_is(ctx.prefix, &mut record, left_out);
     let sources = take_along(ctx, &mut record, along)?;
+    let wholes = agree_on_wholes(ctx, record.files.iter_mut())?;
     let mut part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;
     part.entries.iter_mut().for_each(|entry| entry.rank = ctx.node_ranks[entry.rank]);
     let about = About::of_record(&record, ctx.world.size());
     announce_part(ctx, &journal, &part, &about)?;
-    Ok(Announced { record, sources, part, about, journal })
+    Ok(Announced { record, sources, part, about, journal, wholes })
 }
 
 /// Deletes what `newest` leaves no room for (`SCR_PREFIX_SIZE`), and records of what the program
@@ -178,9 +184,7 @@ fn stage(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()> {
     let mut stager = Stager::default();
     for file in record.files.iter().filter(|file| !file.on_prefix) {
         let dir = sources.get(&file.name).unwrap_or(&own);
-        let target = join_relative(ctx.prefix, &file.name)?;
-        let source = dir.join(&file.name);
-        stager.stage(&source, &target, record.epoch, file, ctx.transfer.copy())?;
+        stager.stage(dir, ctx.prefix, record.epoch, file, ctx.transfer.copy())?;
     }
     stager.finish()
 }

@@ -80,15 +80,34 @@ impl Findings {
         ctx: &Ctx,
         summary: &Summary,
         contents: bool,
+        changed: &BTreeSet<String>,
         may_change: &dyn Fn(&FileMeta) -> bool,
     ) -> Findings {
         let (rank, size) = (ctx.world.rank(), ctx.world.size());
         let share = summary.files.iter().filter(|(owner, _)| **owner % size == rank);
         let mut found = Findings::default();
         for file in share.flat_map(|(_, files)| files) {
-            found.look(ctx.prefix, summary, file, contents, may_change);
+            found.look(ctx.prefix, summary, file, contents && !file.is_shared, may_change);
+            if changed.contains(&file.name) {
+                found.note_content(ctx.prefix, file);
+            }
         }
         found
+    }
+
+    /// All ranks together have found that it has other contents.
+    fn note_content(&mut self, prefix: &Path, file: &FileMeta) {
+        let known = self.odd.iter().position(|odd| odd.name == file.name);
+        let (name, size, changed) = (file.name.clone(), file.size, is_changed(prefix, file));
+        let new = Odd { name, size, length: Some(size), changed, ..Odd::default() };
+        let at = known.unwrap_or_else(|| {
+            self.odd.push(new);
+            self.odd.len() - 1
+        });
+        let odd = &mut self.odd[at];
+        if odd.wrong.is_none() && odd.length.is_some() {
+            (odd.differs, odd.wrong) = (true, Some(other_content(&file.name)));
+        }
     }
 
     pub fn look(
@@ -307,9 +326,13 @@ pub(super) fn wrong(
     let expected = meta.crc32.filter(|_| contents)?;
     match crc32_of_file(path) {
         Ok((_, found)) if found == expected => None,
-        Ok(_) => Some(format!("{name} has not the content that it was flushed with")),
+        Ok(_) => Some(other_content(name)),
         Err(error) => Some(error.to_string()),
     }
+}
+
+fn other_content(name: &str) -> String {
+    format!("{name} has not the content that it was flushed with")
 }
 
 #[cfg(test)]

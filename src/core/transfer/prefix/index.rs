@@ -7,7 +7,7 @@ use super::paths::{
     OWN_MODE, change_index, folder, folder_name, index_path, own_folder, read_index,
 };
 use super::replaced::keep_replaced;
-use crate::cache::CatalogEntry;
+use crate::cache::{CatalogEntry, whole_files};
 use crate::error::Result;
 use crate::files::{create_dirs, join_relative};
 use crate::records::{
@@ -39,6 +39,7 @@ pub(crate) fn record_flushed(
     ranks: usize,
     entries: &[CatalogEntry],
 ) -> Result<()> {
+    let entries = whole_files(entries);
     let is_there = |entry: &CatalogEntry| {
         join_relative(prefix, &entry.meta.name).is_ok_and(|path| path.symlink_metadata().is_ok())
     };
@@ -49,7 +50,7 @@ pub(crate) fn record_flushed(
     create_dirs(&dir, OWN_MODE)?;
     let mut files: BTreeMap<usize, Vec<FileMeta>> = BTreeMap::new();
     for entry in entries {
-        files.entry(entry.rank).or_default().push(entry.meta.clone());
+        files.entry(entry.rank).or_default().push(entry.meta);
     }
     let summary = Summary { dataset: dataset.clone(), ranks: ranks as u64, files };
     summary.write_to(&dir)?;

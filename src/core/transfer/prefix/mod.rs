@@ -11,4 +11,5 @@ pub(super) mod removed;
 pub(super) mod repair;
 pub(super) mod replaced;
 pub(super) mod verify;
+pub(super) mod wholes;
 pub(super) mod window;

@@ -1,12 +1,13 @@
 //! Whether the files of a dataset on the prefix are still what its summary says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::findings::{Findings, PrefixVerdict, Unchecked};
 use super::index::note_failure;
 use super::others::of_newer;
 use super::paths::{folder, read_index};
+use super::wholes::changed_wholes;
 use crate::cache::Ctx;
 use crate::cache::agree::agree;
 use crate::comm::trees;
@@ -118,7 +119,11 @@ fn compare(
     contents: bool,
     may_change: &dyn Fn(&FileMeta) -> bool,
 ) -> Result<PrefixVerdict> {
-    let own = Findings::of_share(ctx, summary, contents, may_change);
+    let changed = match contents {
+        true => changed_wholes(ctx, summary, true)?,
+        false => BTreeSet::new(),
+    };
+    let own = Findings::of_share(ctx, summary, contents, &changed, may_change);
     let report = (own != Findings::default()).then(|| (0, own.to_tree().encode()));
     let mut all = Findings::default();
     for (_, bytes) in ctx.world.sparse_exchange(report.into_iter().collect())? {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cache::CatalogEntry;
+use crate::cache::{CatalogEntry, count_files};
 use crate::kvtree::KvTree;
 use crate::records::{Dataset, DatasetRecord};
 use crate::system;
@@ -58,8 +58,8 @@ impl About {
     }
 
     pub fn over(&self, entries: &[CatalogEntry]) -> Dataset {
-        let bytes = entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.meta.size));
-        Dataset { files: entries.len() as u64, bytes, ..self.dataset.clone() }
+        let (files, bytes) = count_files(entries);
+        Dataset { files, bytes, ..self.dataset.clone() }
     }
 
     pub fn to_tree(&self) -> KvTree {

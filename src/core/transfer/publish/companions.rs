@@ -35,14 +35,15 @@ pub(crate) fn take_along(
     let (id, epoch) = (record.dataset_id, record.epoch);
     let names = |files: &[FileMeta]| {
         let all = Catalog::gather(ctx.world, id, epoch, &record.key, files)?;
-        Ok::<_, Error>(all.entries.into_iter().map(|entry| entry.meta.name))
+        Ok::<_, Error>(all.entries.into_iter().map(|entry| entry.meta.whole_name().to_owned()))
     };
     let mut taken: BTreeSet<String> = names(&record.files)?.collect();
     let mut chosen = Vec::new();
     for older in along.iter().rev() {
         let own = agree(ctx.world, own_record(ctx, older))?;
         let wanted = own.iter().flat_map(|own| &own.files).filter(|file| {
-            !file.on_prefix && older.names.contains(&file.name) && !taken.contains(&file.name)
+            let name = file.whole_name();
+            !file.on_prefix && older.names.contains(name) && !taken.contains(name)
         });
         let wanted: Vec<FileMeta> = wanted.cloned().collect();
         if let Some(dir) = own.map(|own| ctx.layout.data_dir(&own)) {

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use super::about::About;
 use super::kept::keep;
-use super::stage::{publish_staged, remove_staged};
+use super::stage::{publish_staged_of, remove_staged};
 use crate::cache::Catalog;
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
@@ -260,12 +260,13 @@ pub(crate) fn publish_part_if(prefix: &Path, part: &Catalog, gate: Gate) -> Resu
     let mut dirs = BTreeSet::new();
     let mut published = Published::default();
     for entry in part.entries.iter().filter(|entry| !entry.meta.on_prefix) {
-        let target = join_relative(prefix, &entry.meta.name)?;
-        let wanted = gate(&entry.meta.name, &mut || {
+        let name = entry.meta.whole_name();
+        let target = join_relative(prefix, name)?;
+        let wanted = gate(name, &mut || {
             if let Err(error) = keep(prefix, part, &entry.meta) {
-                log::message(1, format_args!("{error}; no copy of {} is kept", entry.meta.name));
+                log::message(1, format_args!("{error}; no copy of {name} is kept"));
             }
-            match publish_staged(&target, part.epoch) {
+            match publish_staged_of(prefix, &entry.meta, part.epoch) {
                 Ok(dir) => {
                     published.there += 1;
                     dirs.insert(dir);
@@ -295,7 +296,7 @@ fn is_final(error: &Error) -> bool {
 
 pub(crate) fn unstage_part(prefix: &Path, part: &Catalog) -> Result<()> {
     for entry in part.entries.iter().filter(|entry| !entry.meta.on_prefix) {
-        remove_staged(&join_relative(prefix, &entry.meta.name)?, part.epoch)?;
+        remove_staged(&join_relative(prefix, entry.meta.whole_name())?, part.epoch)?;
     }
     Ok(())
 }

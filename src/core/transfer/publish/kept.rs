@@ -24,9 +24,10 @@ const BYTES_MAX: u64 = 1 << 20;
 /// Keeps a copy of the staged file of `meta`, which is about to get its name. A restart does
 /// without a copy that cannot be written.
 pub(super) fn keep(prefix: &Path, part: &Catalog, meta: &FileMeta) -> Result<()> {
-    if !part.key.is_shared_name(&meta.name) || meta.size > BYTES_MAX {
+    if !part.key.is_shared_name(meta.whole_name()) || meta.size > BYTES_MAX {
         return Ok(());
     }
+    let meta = &meta.as_whole();
     let staged = staged_path(&join_relative(prefix, &meta.name)?, part.epoch)?;
     if !staged.exists() {
         return Ok(()); // It had its name, and so its copy, before a completion that is repeated.

@@ -7,6 +7,7 @@ pub(super) mod journal;
 pub(super) mod kept;
 pub(super) mod newer;
 pub(super) mod options;
+pub(super) mod parts;
 pub(super) mod single;
 pub(super) mod stage;
 pub(super) mod underway;

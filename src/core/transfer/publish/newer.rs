@@ -83,16 +83,17 @@ pub(crate) fn leave_as_is(
     left_out: &dyn Fn(&str) -> bool,
 ) {
     for file in record.files.iter_mut().filter(|file| !file.on_prefix) {
-        let is_changed = record.left.contains(&file.name);
-        if !is_changed && !left_out(&file.name) {
+        let is_changed = record.left.contains(file.whole_name());
+        if !is_changed && !left_out(file.whole_name()) {
             continue;
         }
         // What the prefix has, if anything, is not what was sealed.
         (file.on_prefix, file.crc32) = (true, None);
-        let Ok(path) = join_relative(prefix, &file.name) else { continue };
+        let Ok(path) = join_relative(prefix, file.whole_name()) else { continue };
         // An attempt that was cut off has staged it, perhaps; what cannot go is hidden.
         let _ = remove_staged(&path, record.epoch);
-        if let Some(now) = path.metadata().ok().filter(|now| is_changed && now.is_file()) {
+        let now = path.metadata().ok().filter(|now| is_changed && now.is_file());
+        if let Some(now) = now.filter(|_| file.part.is_none()) {
             file.size = now.len();
         }
     }
@@ -108,7 +109,7 @@ pub(crate) fn is_written_anew(prefix: &Path, journal: &Journal, dataset: &Datase
             part => part?,
         };
         let is_own = |entry: &&CatalogEntry| {
-            !entry.meta.on_prefix && !part.key.is_shared_name(&entry.meta.name)
+            !entry.meta.on_prefix && !part.key.is_shared_name(entry.meta.whole_name())
         };
         let mut own = part.entries.iter().filter(is_own);
         if part.epoch == dataset.epoch && own.any(|entry| is_later(prefix, entry)) {
@@ -120,7 +121,7 @@ pub(crate) fn is_written_anew(prefix: &Path, journal: &Journal, dataset: &Datase
 
 /// Tells whether the prefix has something of this name that is newer than the sealed file.
 fn is_later(prefix: &Path, entry: &CatalogEntry) -> bool {
-    let Ok(target) = join_relative(prefix, &entry.meta.name) else { return false };
+    let Ok(target) = join_relative(prefix, entry.meta.whole_name()) else { return false };
     let sealed = (entry.meta.mtime_seconds, entry.meta.mtime_nanoseconds);
     target.symlink_metadata().is_ok_and(|now| (now.mtime(), now.mtime_nsec()) > sealed)
 }
@@ -133,12 +134,13 @@ pub(crate) fn leave_to_newer(
     taken: &BTreeSet<String>,
 ) -> Result<()> {
     for entry in part.entries.iter_mut().filter(|entry| !entry.meta.on_prefix) {
-        let is_shared = part.key.is_shared_name(&entry.meta.name);
-        let is_left = taken.contains(&entry.meta.name) || is_shared && is_later(prefix, entry);
+        let name = entry.meta.whole_name();
+        let is_shared = part.key.is_shared_name(name);
+        let is_left = taken.contains(name) || is_shared && is_later(prefix, entry);
         if !is_left {
             continue;
         }
-        let target = join_relative(prefix, &entry.meta.name)?;
+        let target = join_relative(prefix, name)?;
         remove_staged(&target, part.epoch)?;
         (entry.meta.on_prefix, entry.meta.crc32) = (true, None);
     }

@@ -6,9 +6,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::parts::{finish_whole, stage_part};
 use crate::error::{Error, Result};
 use crate::files::{
-    CopyOptions, Together, copy_unsynced, crc32, create_dirs, remove_file_if_there,
+    CopyOptions, Together, copy_unsynced, crc32, create_dirs, join_relative, remove_file_if_there,
 };
 use crate::records::FileMeta;
 use crate::records::text::{epoch_text, parse_epoch};
@@ -91,26 +92,31 @@ pub(crate) struct Stager {
 }
 
 impl Stager {
+    /// Stages a file of the dataset in `dir`, or a part of one.
     pub fn stage(
         &mut self,
-        source: &Path,
-        target: &Path,
+        dir: &Path,
+        prefix: &Path,
         epoch: u64,
-        expected: &FileMeta,
+        file: &FileMeta,
         how: CopyOptions<'_>,
     ) -> Result<()> {
+        let (source, target) = (dir.join(&file.name), join_relative(prefix, file.whole_name())?);
         if let Some(parent) = target.parent() {
             self.together.create_dirs(parent, 0o777)?;
         }
-        let (_, file) = stage_unsynced(source, target, epoch, Some(expected), how)?;
-        let one = (source.display().to_string(), expected.size);
-        if expected.size >= SMALL_BYTES {
-            file.sync_all().map_err(|error| Error::io("cannot sync", target, error))?;
+        let copy = match &file.part {
+            Some(part) => stage_part(dir, &target, epoch, (file, part), how)?,
+            None => stage_unsynced(&source, &target, epoch, Some(file), how)?.1,
+        };
+        let one = (source.display().to_string(), file.size);
+        if file.size >= SMALL_BYTES {
+            copy.sync_all().map_err(|error| Error::io("cannot sync", &target, error))?;
             self.durable.push(one);
             return Ok(());
         }
         self.waiting.push(one);
-        if self.together.add(file, target)? {
+        if self.together.add(copy, &target)? {
             self.durable.append(&mut self.waiting);
         }
         Ok(())
@@ -149,6 +155,16 @@ fn copy_checked(
         true => Err(Error::corrupt(source, "it is not what it was when the dataset was sealed")),
         false => Ok((found, file)),
     }
+}
+
+/// Gives the staged file of `meta` its final name; a repeated completion, or who has another part
+/// of it, finds that done.
+pub(crate) fn publish_staged_of(prefix: &Path, meta: &FileMeta, epoch: u64) -> Result<PathBuf> {
+    let target = join_relative(prefix, meta.whole_name())?;
+    if meta.part.is_some() || meta.is_shared {
+        finish_whole(&staged_path(&target, epoch)?, meta)?;
+    }
+    publish_staged(&target, epoch)
 }
 
 /// Gives the staged file its final name; a repeated completion finds that done. A symbolic link of
@@ -222,10 +238,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut stager = Stager::default();
         let mut stage_one = |name: &str, bytes: u64| {
-            let (source, target) = (dir.path().join(name), dir.path().join(format!("to/{name}")));
+            let source = dir.path().join(name);
             File::create(&source).and_then(|file| file.set_len(bytes)).unwrap();
             let meta = crate::cache::disk::describe(&source, name).unwrap();
-            stager.stage(&source, &target, 7, &meta, CopyOptions::default()).unwrap();
+            stager.stage(dir.path(), &dir.path().join("to"), 7, &meta, CopyOptions::default()).unwrap();
             stager.take_durable()
         };
         assert_eq!(stage_one("small", 10), []);

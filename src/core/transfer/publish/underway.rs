@@ -1,6 +1,7 @@
 //! How far the flushes under way have come, as the prefix shows it.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::journal::{Journal, Mark};
@@ -94,12 +95,17 @@ fn coming_files(catalog: &Catalog) -> impl Iterator<Item = (u64, &CatalogEntry)>
 }
 
 fn bytes_there(prefix: &Path, epoch: u64, entry: &CatalogEntry) -> u64 {
-    let size = entry.meta.size;
-    let Ok(target) = join_relative(prefix, &entry.meta.name) else { return 0 };
+    let (size, whole) = (entry.meta.size, entry.meta.as_whole());
+    let Ok(target) = join_relative(prefix, &whole.name) else { return 0 };
     let staged = staged_path(&target, epoch).map(|staged| staged.metadata().ok());
     match staged {
+        // It has its length from the begin; the blocks tell how much of all parts is there.
+        Ok(Some(found)) if whole.is_shared => {
+            let there = found.blocks().saturating_mul(512).min(whole.size) as f64;
+            (size as f64 * there / whole.size.max(1) as f64) as u64
+        }
         Ok(Some(found)) => found.len().min(size),
-        _ if is_published(&target, &entry.meta) => size,
+        _ if is_published(&target, &whole) => size,
         _ => 0,
     }
 }

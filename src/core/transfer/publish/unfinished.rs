@@ -24,7 +24,8 @@ pub(crate) fn note_half(prefix: &Path, about: &About, entries: &[CatalogEntry]) 
     }
     let mut copied = entries.iter().filter(|entry| !entry.meta.on_prefix);
     let has_come = |entry: &CatalogEntry| {
-        join_relative(prefix, &entry.meta.name).is_ok_and(|path| is_published(&path, &entry.meta))
+        let whole = entry.meta.as_whole();
+        join_relative(prefix, &whole.name).is_ok_and(|path| is_published(&path, &whole))
     };
     if !copied.any(has_come) {
         return Ok(());

@@ -31,6 +31,7 @@ use crate::transfer::prefix::index::{OnPrefix, last_turn, list_prefix, record_in
 use crate::transfer::prefix::window::Left;
 use crate::transfer::publish::about::About;
 use crate::transfer::publish::newer::kept_by_newer;
+use crate::transfer::publish::parts::lacking_parts;
 
 /// It says whose cache it is.
 pub(super) const LAUNCH: &str = "launch.scr";
@@ -296,7 +297,8 @@ impl Run<'_> {
             if !(self.wanted)(&found.whole, at) || listed.iter().any(|one| one.id == *id) {
                 continue;
             }
-            if let Some(reason) = spoiled_in(ctx.prefix, records) {
+            let reason = spoiled_in(ctx.prefix, records).or_else(|| lacking_parts(records));
+            if let Some(reason) = reason {
                 let key = key.clone();
                 let spoiled =
                     Withheld { id: *id, key, reason, spoiled: true, ..Withheld::default() };

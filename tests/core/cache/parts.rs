@@ -1,0 +1,329 @@
+//! Files that several nodes have written: parts in the caches, one file on the prefix.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+
+use scr_core::cache::{self, Ctx, SealRequest};
+use scr_core::error::Result;
+use scr_core::files::crc32;
+use scr_core::parts::{Extent, Extents};
+use scr_core::records::{FileMeta, FilePart, Record, Summary, TransferCommand};
+use scr_core::transfer::{
+    self, Advance, AsyncFlush, Background, Check, Options, PublishIf, list_prefix,
+};
+
+use super::background::{left_unfinished, until};
+use super::cluster::{Cluster, IDENTITY, descriptor, key, offered_ids};
+use super::flush::{files_below, job};
+use crate::support::syncs::{self, Fault};
+
+const WHOLE: &str = "ckpt/10/all";
+const EPOCH: u64 = 0xe1;
+/// Two ranks on each of two nodes.
+const HOSTS: &str = "aabb";
+const PIECE: usize = 700;
+
+/// Who has a piece; some are written by nobody.
+fn owner(piece: usize, ranks: usize) -> Option<usize> {
+    (piece % 7 != 5).then_some(piece * 5 % 11 % ranks)
+}
+
+fn pieces() -> usize {
+    40
+}
+
+/// What the ranks have written together.
+fn whole(ranks: usize) -> Vec<u8> {
+    let byte = |at: usize| owner(at / PIECE, ranks).map_or(0, |rank| (at * 7 + rank + 1) as u8);
+    (0..pieces() * PIECE - 123).map(byte).collect()
+}
+
+fn extents(rank: usize, ranks: usize) -> Extents {
+    let end = whole(ranks).len();
+    let own = (0..pieces()).filter(|piece| owner(*piece, ranks) == Some(rank));
+    own.map(|at| Extent::new((at * PIECE) as u64, ((at + 1) * PIECE).min(end) as u64)).collect()
+}
+
+/// Writes and seals dataset 1: a file of all ranks, and one of each. `live` tells whose bytes lie
+/// in the file that the ranks of a node write.
+fn seal(ctx: &Ctx, scheme: &str, live: impl Fn(usize) -> bool) -> Result<()> {
+    let (rank, ranks) = (ctx.world.rank(), ctx.world.size());
+    let (all, extents) = (whole(ranks), extents(rank, ranks));
+    ctx.filemap.record_open(&key(10), "ram")?;
+    let dir = ctx.layout.open_dir("ram", &key(10));
+    let name = FilePart::file_name(rank, WHOLE);
+    let live = live(rank);
+    let place = dir.join(if live { WHOLE } else { &name });
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    fs::create_dir_all(dir.join("ckpt/10")).unwrap();
+    let file = File::options().write(true).create(true).truncate(false).open(&place).unwrap();
+    let mut packed = 0;
+    for one in extents.iter() {
+        let at = if live { one.begin } else { packed };
+        file.write_all_at(&all[one.begin as usize..one.end as usize], at).unwrap();
+        packed += one.len();
+    }
+    let own = format!("ckpt/10/rank_{rank}");
+    fs::write(dir.join(&own), format!("own {rank}")).unwrap();
+    ctx.world.barrier()?;
+    let part = FilePart { of: WHOLE.into(), extents, whole: all.len() as u64, share: 0, live };
+    let part = FileMeta { name, part: Some(part.into()), ..FileMeta::default() };
+    let (set, descriptor) = ctx.protection.choose(&descriptor(scheme))?;
+    let request = SealRequest {
+        key: &key(10),
+        id: 1,
+        epoch: EPOCH,
+        store: "ram",
+        files: vec![FileMeta { name: own, ..FileMeta::default() }, part],
+        tags: BTreeMap::new(),
+        gone: BTreeMap::new(),
+        set: &set,
+        descriptor: &descriptor,
+    };
+    let prepared = cache::prepare(ctx, request, None, &|action| action().map(|()| true))?;
+    cache::commit(ctx, &prepared, true)
+}
+
+fn sealed(hosts: &str, scheme: &str, live: impl Fn(usize) -> bool + Sync) -> Cluster {
+    let cluster = Cluster::new();
+    let outcome = cluster.launch(hosts).run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        seal(ctx, scheme, &live).unwrap();
+    });
+    assert!(outcome.results.iter().all(Option::is_some));
+    cluster
+}
+
+/// The prefix has all of it and nothing else, and says what it is.
+fn check_prefix(cluster: &Cluster, ranks: usize) {
+    let prefix = cluster.prefix();
+    assert!(fs::read(prefix.join(WHOLE)).unwrap() == whole(ranks), "the whole file differs");
+    for rank in 0..ranks {
+        let own = fs::read_to_string(prefix.join(format!("ckpt/10/rank_{rank}"))).unwrap();
+        assert_eq!(own, format!("own {rank}"));
+    }
+    assert_eq!(files_below(&prefix.join("ckpt")).len(), ranks + 1);
+    let own = prefix.join(".scr");
+    let summary = Summary::read(&own.join("scr.dataset.1/summary.scr")).unwrap().unwrap();
+    let own_bytes = (ranks * "own 0".len()) as u64;
+    let bytes = whole(ranks).len() as u64 + own_bytes;
+    assert_eq!((summary.dataset.files, summary.dataset.bytes), (ranks as u64 + 1, bytes));
+    let shared: Vec<_> = summary.files.iter().flat_map(|(rank, all)| all.iter().map(|one| (*rank, one)))
+        .filter(|(_, file)| file.is_shared).collect();
+    let [(0, file)] = shared[..] else { panic!("{shared:?}") };
+    assert_eq!((file.name.as_str(), file.size), (WHOLE, whole(ranks).len() as u64));
+    assert_eq!((file.crc32, &file.part), (Some(crc32(&whole(ranks))), &None));
+    assert!(list_prefix(&prefix).unwrap()[0].restorable);
+    let outcome = cluster.launch("ab").run(|ctx| {
+        transfer::verify_on_prefix(ctx, 1, Check::Contents).unwrap()
+    });
+    let verified = outcome.results[0].as_ref().unwrap();
+    assert_eq!((verified.names.len(), &verified.fault), (ranks + 1, &None));
+    assert_eq!((verified.anew, &verified.remark), (false, &None));
+    assert_eq!(verified.unchecked, transfer::Unchecked::default());
+}
+
+fn always() -> PublishIf {
+    Box::new(|_, publish| publish().map(|()| true))
+}
+
+/// Ways to the prefix.
+type Flush = fn(&Ctx) -> Result<()>;
+
+fn together(ctx: &Ctx) -> Result<()> {
+    transfer::flush_sync(ctx, 1, &|_| false).map(drop)
+}
+
+fn by_threads(ctx: &Ctx) -> Result<()> {
+    let mut flush = AsyncFlush::begin(ctx, 1, &|_| false, None, || (), always())?;
+    let seen = until(ctx, &mut flush, |seen| *seen != Advance::Pending);
+    let mut failed = vec![u8::from(matches!(seen, Advance::Failed(_)))];
+    ctx.world.broadcast(&mut failed, 0)?;
+    if failed == [1] { flush.abandon(ctx) } else { Ok(()) }
+}
+
+fn each_its_own(ctx: &Ctx) -> Result<()> {
+    let job = job(ctx, 1);
+    if ctx.world.rank() == 0 {
+        transfer::announce_background(ctx.prefix, &job.record, ctx.world.size(), 0)?;
+    }
+    ctx.world.barrier()?;
+    let done = Background::start(job, || {}, always())?.finish();
+    ctx.world.barrier()?;
+    done?;
+    assert!(ctx.prefix.join(WHOLE).exists(), "the last one gives it its name");
+    if ctx.world.rank() == 0 {
+        transfer::complete_background(ctx.prefix, 1, 0)?;
+    }
+    ctx.world.barrier()
+}
+
+const FLUSHES: [Flush; 3] = [together, by_threads, each_its_own];
+
+#[test]
+fn a_file_of_many_ranks_is_one_file_on_the_prefix() {
+    for flush in FLUSHES {
+        for live in [|_| true, |_| false, |rank| rank % 3 == 0] {
+            let cluster = sealed(HOSTS, "XOR", live);
+            cluster.launch(HOSTS).run(|ctx| {
+                cache::rebuild(ctx, IDENTITY).unwrap();
+                flush(ctx).unwrap();
+            });
+            check_prefix(&cluster, 4);
+        }
+    }
+}
+
+#[test]
+fn the_parts_of_a_lost_node_are_files_of_their_own_and_go_the_same_way() {
+    for (scheme, after) in [("PARTNER", "adc"), ("XOR", "adc"), ("XOR", "cba"), ("RS2", "dde")] {
+        let cluster = sealed("abc", scheme, |_| true);
+        let lost = if after == "dde" { "bc" } else { "b" };
+        lost.chars().filter(|_| after != "cba").for_each(|host| cluster.lose(&host.to_string()));
+        cluster.launch(after).run(|ctx| {
+            let report = cache::rebuild(ctx, IDENTITY).unwrap();
+            assert_eq!(offered_ids(&report), [1], "{scheme} {after}: {report:?}");
+            together(ctx).unwrap();
+        });
+        check_prefix(&cluster, 3);
+    }
+}
+
+/// The next start: completes or undoes what is begun, and flushes.
+fn start(cluster: &Cluster) {
+    let outcome = cluster.launch(HOSTS).run(|ctx| {
+        if ctx.world.rank() == 0 {
+            transfer::settle_background(ctx.prefix, 0).unwrap();
+        }
+        ctx.world.barrier().unwrap();
+        let report = transfer::recover_journal(ctx).unwrap();
+        report.unfinished.iter().for_each(|id| transfer::roll_back(ctx, *id).unwrap());
+        ctx.world.barrier().unwrap();
+        let complete = list_prefix(ctx.prefix).unwrap().iter().any(|one| one.restorable);
+        ctx.world.barrier().unwrap();
+        complete
+    });
+    let complete = outcome.results[0].unwrap();
+    let there = cluster.prefix().join("ckpt");
+    let found = if there.exists() { files_below(&there) } else { Vec::new() };
+    let staged = |path: &&PathBuf| path.to_string_lossy().contains(".scr-");
+    assert_eq!(found.iter().find(staged), None);
+    match complete {
+        true => check_prefix(cluster, 4),
+        false => assert!(!there.join("10/all").exists(), "{found:?}"),
+    }
+    cluster.launch(HOSTS).run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        together(ctx).unwrap();
+    });
+    check_prefix(cluster, 4);
+}
+
+#[test]
+fn a_flush_may_fail_or_end_at_every_durable_step() {
+    // One after another, so that the steps are the same each time.
+    let options = Options { flush_width: 1, ..Options::default() };
+    for flush in FLUSHES {
+        for for_good in [false, true] {
+            for after in 0.. {
+                let cluster = sealed(HOSTS, "XOR", |rank| rank != 2);
+                let prefix = cluster.prefix();
+                let fault = Fault { after, errno: [libc::EIO, libc::ENOSPC][after % 2], for_good };
+                syncs::fail_below(&prefix, fault);
+                let outcome = cluster.launch(HOSTS).transfer(options).run(|ctx| {
+                    cache::rebuild(ctx, IDENTITY).unwrap();
+                    flush(ctx).is_ok()
+                });
+                let steps = syncs::work_below(&prefix);
+                let Some(step) = steps.get(after) else {
+                    assert!(outcome.results.iter().all(|one| *one == Some(true)), "{steps:?}");
+                    assert!(after > 20, "{steps:?}");
+                    break;
+                };
+                let told = std::panic::catch_unwind(|| start(&cluster));
+                assert!(told.is_ok(), "after {step} failed ({after}, {for_good})");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_an_attempt_has_left_is_written_over() {
+    let all = whole(4);
+    let leftovers = [all[..1000].to_vec(), vec![0; all.len()], all.iter().map(|at| at | 1).collect()];
+    for leftover in leftovers {
+        let cluster = sealed(HOSTS, "PARTNER", |rank| rank != 1);
+        let staged = transfer::staged_name("all", EPOCH);
+        fs::create_dir_all(cluster.prefix().join("ckpt/10")).unwrap();
+        // Bytes that are nobody's are never written.
+        let of_nobody = |(at, byte)| owner(at / PIECE, 4).map_or(0, |_| byte);
+        let leftover: Vec<u8> = leftover.into_iter().enumerate().map(of_nobody).collect();
+        fs::write(cluster.prefix().join("ckpt/10").join(staged), leftover).unwrap();
+        cluster.launch(HOSTS).run(|ctx| {
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            by_threads(ctx).unwrap();
+        });
+        check_prefix(&cluster, 4);
+    }
+}
+
+#[test]
+fn a_process_on_each_node_ends_what_the_program_has_left() {
+    let cluster = sealed(HOSTS, "XOR", |rank| rank != 3);
+    left_unfinished(&cluster, HOSTS, &[1]);
+    let (prefix, free) = (cluster.prefix(), Options::default());
+    for host in ["b", "a"] {
+        let control = cluster.layout(host).control_dir;
+        transfer::set_transfer_command(&control, TransferCommand::Run).unwrap();
+        let staged = transfer::stage_node(&prefix, &control, &free, false).unwrap();
+        assert!(staged.files >= 2 && staged.troubles.is_empty(), "{staged:?}");
+        let done = transfer::complete(&prefix, &control, &free).unwrap();
+        assert_eq!(done.done.len(), usize::from(host == "a"), "{done:?}");
+    }
+    check_prefix(&cluster, 4);
+}
+
+#[test]
+fn what_one_rank_leaves_out_is_left_out_as_a_whole() {
+    let cluster = sealed(HOSTS, "XOR", |_| true);
+    fs::create_dir_all(cluster.prefix().join("ckpt/10")).unwrap();
+    fs::write(cluster.prefix().join(WHOLE), "the program's").unwrap();
+    cluster.launch(HOSTS).run(|ctx| {
+        cache::rebuild(ctx, IDENTITY).unwrap();
+        let rank = ctx.world.rank();
+        transfer::flush_sync(ctx, 1, &|name| name == WHOLE && rank == 2).unwrap();
+    });
+    assert_eq!(fs::read_to_string(cluster.prefix().join(WHOLE)).unwrap(), "the program's");
+    assert_eq!(files_below(&cluster.prefix().join("ckpt")).len(), 5);
+}
+
+#[test]
+fn a_changed_byte_of_any_part_is_not_flushed_and_one_of_nobody_does_not_matter() {
+    for (rank, live) in [(0, true), (1, false), (2, true), (3, false)] {
+        let cluster = sealed(HOSTS, "XOR", |_| live);
+        let name = if live { WHOLE.to_string() } else { FilePart::file_name(rank, WHOLE) };
+        let dir = cluster.layout(&HOSTS[rank..=rank]).dataset_dir("ram", 1);
+        let at = if live { extents(rank, 4).iter().next().unwrap().begin } else { 0 };
+        let file = File::options().read(true).write(true).open(dir.join(&name)).unwrap();
+        let flip = |at: u64| {
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, at).unwrap();
+            file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+        };
+        flip(at);
+        let flushed = |cluster: &Cluster| {
+            let outcome = cluster.launch(HOSTS).run(|ctx| together(ctx).is_ok());
+            outcome.results.iter().all(|one| *one == Some(true))
+        };
+        assert!(!flushed(&cluster), "{rank}");
+        assert!(files_below(&cluster.prefix().join("ckpt")).is_empty());
+        flip(at);
+        if live {
+            flip(5 * PIECE as u64);
+        }
+        assert!(flushed(&cluster), "{rank}");
+        check_prefix(&cluster, 4);
+    }
+}
