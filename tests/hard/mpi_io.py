@@ -41,7 +41,7 @@ def mpi_io_has_files_of_its_own(mpi, program):
 
 @case
 def spoiled_between_two_runs(mpi, program):
-    """The cache has a part of each checkpoint, the prefix the file that all ranks wrote. Between
+    """The caches have a part of each checkpoint, the prefix the file that all ranks wrote. Between
     two runs somebody removes or cuts that of the newest: the older one is taken, and one line says
     why. A new time of modification alone proves nothing."""
     everything = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*", "SCR_FLUSH": "0",
@@ -53,11 +53,11 @@ def spoiled_between_two_runs(mpi, program):
         want = plain.run(2, "part_shared", 20, shim=False)
     for word, change in spoil.items():
         with place(mpi, program) as here:
-            killed = here.run(2, "part_shared", 20, 15, **everything)
+            killed = here.run_on_nodes(2, "part_shared", 20, 15, **everything)
             shared = here.prefix / "ckpt/step_15/shared.dat"
             assert shared.exists() and here.cached(), f"{here.tree()} {killed}"
             change(shared)
-            got = here.run(2, "part_shared", 20, **everything)
+            got = here.run_on_nodes(2, "part_shared", 20, **everything)
             step = 15 if "written" in word else 10
             assert got.line("restart") == f"restart {step}", f"{word}: {got}"
             assert got.line("shared") == "shared whole", f"{word}: {got}"

@@ -53,6 +53,13 @@ impl Verdicts {
         self.parted[series].get(&name).is_some_and(awaited)
     }
 
+    /// Tells whether any is.
+    pub fn are_awaited(&self) -> bool {
+        let of =
+            |series: usize| self.parted[series].keys().any(|name| self.is_awaited(series, *name));
+        (0..self.parted.len()).any(of)
+    }
+
     /// Does what `Machine::watched` does.
     pub fn watched(
         &mut self,
@@ -94,6 +101,9 @@ impl Verdicts {
         reports: &[Report],
         news: &[PartedNews],
     ) -> Vec<(u64, Why)> {
+        if !facts.config.tells_of_parted {
+            return Vec::new();
+        }
         let parted = &mut self.parted[series];
         for PartedNews { name, writers, is_read } in news {
             let one = parted.entry(*name).or_default();
