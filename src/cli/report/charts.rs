@@ -150,7 +150,9 @@ fn seconds(report: &RunsReport) -> Option<Figure> {
 
 fn rates(report: &RunsReport) -> Option<Figure> {
     let series = vec![
-        line(report, "Seal", 1, |point| rate(point.cached, point.seal_seconds).filter(|one| *one > 0.0)),
+        line(report, "Seal", 1, |point| {
+            rate(point.cached, point.seal_seconds).filter(|one| *one > 0.0)
+        }),
         line(report, "Flush", 2, |point| rate(point.bytes, point.flush_seconds)),
     ];
     by_number(report, "Bandwidth, all nodes together", series, &speed)

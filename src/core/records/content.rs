@@ -163,6 +163,20 @@ impl FileMeta {
         self.live().map_or(&self.name, |part| &part.of)
     }
 
+    /// Returns the name that the prefix knows: of a part, that of the whole file.
+    #[must_use]
+    pub fn whole_name(&self) -> &str {
+        self.part.as_ref().map_or(&self.name, |part| &part.of)
+    }
+
+    /// Describes what the prefix gets; the checksum of a whole file is not known from one part.
+    #[must_use]
+    pub fn as_whole(&self) -> Self {
+        let Some(part) = &self.part else { return self.clone() };
+        let (name, size, crc32) = (part.of.clone(), part.whole, None);
+        FileMeta { name, size, crc32, part: None, is_shared: true, ..self.clone() }
+    }
+
     /// Describes a copy of the file: of a part, one that has its bytes and no others.
     #[must_use]
     pub fn as_copy(&self) -> Self {

@@ -36,8 +36,8 @@ pub struct FileMeta {
 }
 
 impl FileMeta {
-    /// Makes a tree of the keys FILE, SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS, SHARED, XATTR (values
-    /// in hexadecimal).
+    /// Makes a tree of the keys FILE, SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS, SHARED, XATTR
+    /// (values in hexadecimal).
     #[must_use]
     pub fn to_tree(&self) -> KvTree {
         let mut tree = self.to_fields();

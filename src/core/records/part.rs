@@ -3,7 +3,6 @@
 use crate::files::is_safe_relative;
 use crate::kvtree::KvTree;
 use crate::parts::Extents;
-use crate::records::FileMeta;
 
 /// The part of a whole file that a rank answers for. The bytes of its extents lie one after the
 /// other in a file of their own, or at their places in the file that the node's ranks write. Mode,
@@ -51,22 +50,6 @@ impl FilePart {
             live: fields.get_flag("LIVE"),
         };
         (part.extents.end() <= part.whole).then_some(Some(part))
-    }
-}
-
-impl FileMeta {
-    /// Returns the name that the prefix knows: of a part, that of the whole file.
-    #[must_use]
-    pub fn whole_name(&self) -> &str {
-        self.part.as_ref().map_or(&self.name, |part| &part.of)
-    }
-
-    /// Describes what the prefix gets; the checksum of a whole file is not known from one part.
-    #[must_use]
-    pub fn as_whole(&self) -> Self {
-        let Some(part) = &self.part else { return self.clone() };
-        let (name, size, crc32) = (part.of.clone(), part.whole, None);
-        FileMeta { name, size, crc32, part: None, is_shared: true, ..self.clone() }
     }
 }
 

@@ -110,15 +110,19 @@ fn check_prefix(cluster: &Cluster, ranks: usize) {
     let own_bytes = (ranks * "own 0".len()) as u64;
     let bytes = whole(ranks).len() as u64 + own_bytes;
     assert_eq!((summary.dataset.files, summary.dataset.bytes), (ranks as u64 + 1, bytes));
-    let shared: Vec<_> = summary.files.iter().flat_map(|(rank, all)| all.iter().map(|one| (*rank, one)))
-        .filter(|(_, file)| file.is_shared).collect();
+    let shared: Vec<_> = summary
+        .files
+        .iter()
+        .flat_map(|(rank, all)| all.iter().map(|one| (*rank, one)))
+        .filter(|(_, file)| file.is_shared)
+        .collect();
     let [(0, file)] = shared[..] else { panic!("{shared:?}") };
     assert_eq!((file.name.as_str(), file.size), (WHOLE, whole(ranks).len() as u64));
     assert_eq!((file.crc32, &file.part), (Some(crc32(&whole(ranks))), &None));
     assert!(list_prefix(&prefix).unwrap()[0].restorable);
-    let outcome = cluster.launch("ab").run(|ctx| {
-        transfer::verify_on_prefix(ctx, 1, Check::Contents).unwrap()
-    });
+    let outcome = cluster
+        .launch("ab")
+        .run(|ctx| transfer::verify_on_prefix(ctx, 1, Check::Contents).unwrap());
     let verified = outcome.results[0].as_ref().unwrap();
     assert_eq!((verified.names.len(), &verified.fault), (ranks + 1, &None));
     assert_eq!((verified.anew, &verified.remark), (false, &None));
@@ -252,7 +256,8 @@ fn a_flush_may_fail_or_end_at_every_durable_step() {
 #[test]
 fn what_an_attempt_has_left_is_written_over() {
     let all = whole(4);
-    let leftovers = [all[..1000].to_vec(), vec![0; all.len()], all.iter().map(|at| at | 1).collect()];
+    let leftovers =
+        [all[..1000].to_vec(), vec![0; all.len()], all.iter().map(|at| at | 1).collect()];
     for leftover in leftovers {
         let cluster = sealed(HOSTS, "PARTNER", |rank| rank != 1);
         let staged = transfer::staged_name("all", EPOCH);

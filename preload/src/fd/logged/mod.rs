@@ -199,7 +199,7 @@ pub(crate) fn asked(result: c_int, fd: c_int, size: impl FnOnce() -> off_t) -> c
     result
 }
 
-/// The same of one that has made the file so long.
+/// Does the same after a call that has made the file so long.
 #[inline]
 pub(crate) fn cut(result: c_int, fd: c_int, length: off_t) -> c_int {
     if let Some(log) = of(fd).filter(|_| result == 0) {
@@ -208,7 +208,7 @@ pub(crate) fn cut(result: c_int, fd: c_int, length: off_t) -> c_int {
     result
 }
 
-/// The same of one that has made it at least so long.
+/// Does the same after a call that has made it at least so long.
 #[inline]
 pub(crate) fn grown(result: c_int, fd: c_int, length: off_t) -> c_int {
     if let Some(log) = of(fd).filter(|_| result == 0) {

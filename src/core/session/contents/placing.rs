@@ -109,15 +109,9 @@ impl Contents {
         }
         let on_prefix = way == LiesAt::OnPrefix;
         let mut enter = |state: &mut State| {
-            let key = &placed.key;
-            if !placed.joined {
-                state.enter_file(key, name, on_prefix);
-            } else if !on_prefix && state.view.is_lowest(self.site.rank, key, name) {
-                state.machine.answer_for(key, name);
-                state.enter_file(key, name, false);
-                state.view.tell_answers(name);
-            } else {
-                state.view.revive(name); // who counts on its content is to know
+            match placed.joined {
+                true => state.join_file(&placed.key, name, on_prefix, self.site.rank),
+                false => state.enter_file(&placed.key, name, on_prefix),
             }
             Ok(())
         };
@@ -151,14 +145,7 @@ impl Contents {
         let room = if on_prefix { Room::default() } else { room };
         let tracked = Tracked { made, room, ..Tracked::new(&placed.key, name, way) };
         let log = self.log_for(&mut state, name, &placed, intent);
-        let token = match log {
-            None => state.own.tokens.issue(tracked),
-            Some(log) => {
-                let token = state.own.tokens.issue_logged(tracked);
-                state.own.logs.begin(token, log);
-                token
-            }
-        };
+        let token = state.own.issue(tracked, log);
         let path = match (&found.place, state.view.layer(&placed.key)) {
             (Place::Private(here), _) => here.clone(),
             (_, Some(layer)) if !on_prefix => layer.dir.join(name),

@@ -9,7 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::handles::{AccessLogs, Checksums, Holding, Tokens};
+use scr_abi::accesses::AccessLog;
+
+use crate::handles::{AccessLogs, Checksums, Holding, Tokens, Tracked};
 use crate::machine::{DatasetKey, Deletion, FileRef, Machine, Reason};
 use crate::namespace::{self as ns, Claimed, Move, ToldElsewhere, Turns, View};
 use crate::system::monotonic_ms;
@@ -64,6 +66,14 @@ impl RankFiles {
     pub fn has(&self, key: &DatasetKey, name: &str) -> bool {
         self.holdings.get(key).is_some_and(|holding| holding.files.contains(name))
     }
+
+    /// Enters an open file; a watched one with its `log`.
+    pub fn issue(&mut self, tracked: Tracked, log: Option<&'static AccessLog>) -> u64 {
+        let Some(log) = log else { return self.tokens.issue(tracked) };
+        let token = self.tokens.issue_logged(tracked);
+        self.logs.begin(token, log);
+        token
+    }
 }
 
 impl State {
@@ -71,6 +81,18 @@ impl State {
     pub fn enter_file(&mut self, key: &DatasetKey, name: &str, on_prefix: bool) {
         self.own.holdings.entry(key.clone()).or_default().files.insert(name.to_string());
         self.view.enter(key, name, on_prefix);
+    }
+
+    /// Notes that this `rank` writes a file of `key`, too, which another one of its node has made:
+    /// the lowest of them answers for it.
+    pub fn join_file(&mut self, key: &DatasetKey, name: &str, on_prefix: bool, rank: usize) {
+        if !on_prefix && self.view.is_lowest(rank, key, name) {
+            self.machine.answer_for(key, name);
+            self.enter_file(key, name, false);
+            self.view.tell_answers(name);
+        } else {
+            self.view.revive(name); // who counts on its content is to know
+        }
     }
 
     pub fn leave_file(&mut self, key: &DatasetKey, name: &str) {

@@ -186,12 +186,7 @@ impl Node<'_> {
         Ok(None)
     }
 
-    fn copy(
-        &mut self,
-        part: &Catalog,
-        files: Vec<OnItsWay>,
-        mut work: LimitedWork,
-    ) -> Result<u64> {
+    fn copy(&mut self, part: &Catalog, files: Vec<OnItsWay>, mut work: LimitedWork) -> Result<u64> {
         let mut ledger = Ledger::new(self.path);
         let copied = self.copy_files(part, files, &mut work, &mut ledger);
         // Stopped, too: whoever is next goes on from there.

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::async_flush::PublishIf;
 use super::sync_flush::{keep_window, part_of};
-use crate::cache::{Catalog, CatalogEntry, whole_files};
 use crate::cache::disk::names_in;
+use crate::cache::{Catalog, CatalogEntry, whole_files};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Together, create_dirs, join_relative, remove_tree};
 use crate::kvtree::KvTree;

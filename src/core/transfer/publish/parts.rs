@@ -104,7 +104,10 @@ pub(crate) fn agree_on_wholes<'a>(
     for (rank, theirs) in ctx.world.all_gather(&bytes)?.into_iter().enumerate() {
         let take = |from: &mut Reader| {
             let (name, [is_left], mode) = (from.text()?, from.flags()?, from.word32()?);
-            Some((name, Whole { first: rank, is_left, mode, modified: (from.word()?, from.word()?) }))
+            Some((
+                name,
+                Whole { first: rank, is_left, mode, modified: (from.word()?, from.word()?) },
+            ))
         };
         let unreadable = || Error::Unreadable("a rank's list of parts cannot be read".into());
         for (name, theirs) in Reader::new(&theirs).list(take).ok_or_else(unreadable)? {

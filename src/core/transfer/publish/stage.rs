@@ -241,7 +241,9 @@ mod tests {
             let source = dir.path().join(name);
             File::create(&source).and_then(|file| file.set_len(bytes)).unwrap();
             let meta = crate::cache::disk::describe(&source, name).unwrap();
-            stager.stage(dir.path(), &dir.path().join("to"), 7, &meta, CopyOptions::default()).unwrap();
+            stager
+                .stage(dir.path(), &dir.path().join("to"), 7, &meta, CopyOptions::default())
+                .unwrap();
             stager.take_durable()
         };
         assert_eq!(stage_one("small", 10), []);
