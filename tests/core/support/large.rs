@@ -18,6 +18,7 @@ pub fn files_of(rank: usize) -> Vec<FileMeta> {
         mtime_nanoseconds: 999_999_999 - rank as i64,
         part: None,
         on_prefix: false,
+        is_shared: false,
         attributes: Default::default(),
     };
     (0..FILES).map(one).collect()
