@@ -14,7 +14,7 @@ PROFILE_FLAG := --profile $(PROFILE)
 BUILT     := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 # What the tests take from Debian.
 PACKAGES  := build-essential cmake pkgconf gfortran g++ openmpi-bin libopenmpi-dev mpich libmpich-dev \
-             libclang-dev ca-certificates curl git iproute2 util-linux e2fsprogs procps python3 python3-dev \
+             libhdf5-openmpi-dev libhdf5-mpich-dev libclang-dev ca-certificates curl git iproute2 util-linux e2fsprogs procps python3 python3-dev \
              python3-pip python3-setuptools python3-wheel python3-mpi4py python3-numpy python3-h5py \
              slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins openssh-server \
              openssh-client valgrind

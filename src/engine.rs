@@ -1,7 +1,7 @@
 //! Where MPI meets the session: start at MPI_Init, sync points, the end inside MPI_Finalize.
 
 use std::ffi::c_int;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -119,9 +119,16 @@ pub fn idle() -> Option<(&'static AtomicU32, mpi::Counted)> {
     Some((running.session.conference.idle_points(), running.classifier.counted()))
 }
 
-pub fn file_open(comm: usize, path: &Path) {
-    let Some(running) = RUNNING.get() else { return };
-    running.session.names.shared_open(path, &mpi::members(comm));
+/// Returns the store in which a new file of that name would lie, if in a cache.
+pub fn file_open(comm: usize, path: &Path) -> Option<PathBuf> {
+    RUNNING.get()?.session.names.shared_open(path, &mpi::members(comm))
+}
+
+/// Tells whether what all ranks of `comm` do together with the file that they have tried to open
+/// are sync points. Collective if all ranks are in `comm`.
+pub fn file_opened(comm: usize, opened: bool) -> bool {
+    let Some(Running { session, classifier }) = RUNNING.get() else { return false };
+    classifier.counts_files_of(comm) && session.ending.sync_opened(opened)
 }
 
 pub fn expect_others() {

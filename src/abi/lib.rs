@@ -5,10 +5,12 @@
 //! Strings are NUL-terminated and copied, never kept. A path that the shim hands over is absolute,
 //! lexically normalised (symlinks resolved but for [`Engine::alias`]), and lies below the prefix.
 //! The shim calls with its hook guard held, so the engine's own libc calls on that thread pass
-//! through; the engine's threads call [`Host::enter_thread`] first. Only `sync`, `init` and the
-//! finalize pair may communicate. All else is local and quick, but for [`Engine::open`] of a file
-//! on another node (docs/internals/threads.md), and [`Engine::lookup`] of one in a child of a rank.
+//! through; the engine's threads call [`Host::enter_thread`] first. Only `sync`,
+//! `file_opened`, `init` and the finalize pair may communicate. All else is local and quick, but
+//! for [`Engine::open`] of a file on another node (docs/internals/threads.md), and
+//! [`Engine::lookup`] of one in a child of a rank.
 
+pub mod accesses;
 pub mod bytes;
 pub mod messages;
 pub mod objects;
@@ -18,7 +20,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of the types of this file.
-pub const ABI_VERSION: u32 = 16;
+pub const ABI_VERSION: u32 = 18;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -30,6 +32,10 @@ pub const PATH_BYTES: usize = 4096;
 /// through it the shim calls [`Engine::evacuate`] and puts the new descriptor in its place
 /// (docs/internals/handles.md). The token stays the same.
 pub const TOKEN_LAZY: u64 = 1 << 63;
+
+/// A bit of tokens. What is done to the file through its descriptors is logged: see
+/// [`Engine::log`].
+pub const TOKEN_LOGGED: u64 = 1 << 62;
 
 /// What the shim offers the engine.
 #[repr(C)]
@@ -147,6 +153,9 @@ pub struct Idle {
     pub mask: usize,
     /// The one thread whose calls count, as pthread_self says; 0: any.
     pub thread: usize,
+    /// How many sync points have been entered when none of `left` is left; all bits: that changes
+    /// just now. Null: nobody counts.
+    pub points: *const AtomicU64,
 }
 
 /// Noteworthy events, for [`Engine::note`].
@@ -203,13 +212,22 @@ pub struct Engine {
     /// See [`event`]. `path` may be null.
     pub note: extern "C" fn(event: c_int, path: *const c_char),
     /// MPI_File_open is about to be called on `path` and `comm` (a handle as in `sync`).
-    pub file_open: extern "C" fn(comm: usize, path: *const c_char),
+    /// Returns a directory on the file system that a new file of that name would lie on; null: on
+    /// that of the PFS. The text stays.
+    pub file_open: extern "C" fn(comm: usize, path: *const c_char) -> *const c_char,
+    /// MPI_File_open has returned on `comm`, on some file; nonzero `opened`: with a handle.
+    /// Nonzero: each blocking collective call on that handle is to be told as a barrier of
+    /// [`Idle::world`].
+    pub file_opened: extern "C" fn(comm: usize, opened: c_int) -> c_int,
     /// The program opens `path` with open(2)'s `flags` and `mode`.
     pub open: extern "C" fn(path: *const c_char, flags: c_int, mode: u32, verdict: *mut PathAnswer),
     /// The real open for a token returned: `fd`, or -1 with `errno`. Nonzero: the store cannot take
     /// the file. It is to be evacuated before its first write; or if it was not opened, the engine
     /// is to be asked again, and has another place for it.
     pub opened: extern "C" fn(token: u64, fd: c_int, errno: c_int) -> c_int,
+    /// The log of a token with [`TOKEN_LOGGED`], which stays as long as the process. Null: it has
+    /// none.
+    pub log: extern "C" fn(token: u64) -> *const accesses::AccessLog,
     /// The descriptor `fd` of a token is about to be closed, and what was written through it are
     /// all `bytes` of its file, from start to end, with this CRC32 (IEEE). No other descriptor was
     /// open on it that could write, as far as this process knows.

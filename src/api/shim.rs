@@ -2,16 +2,17 @@
 //! program as a crash: after the first panic, which is reported, the program's calls pass.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use scr_abi::{
-    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer, event, kind,
-    sync_kind,
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer,
+    accesses::AccessLog, event, kind, sync_kind,
 };
 use scr_core::machine::SyncKind;
 use scr_core::session::{self, Alias, Answer, Door, Note, Session, StatAttributes};
@@ -28,8 +29,10 @@ static TABLE: Engine = Engine {
     idle,
     note,
     file_open,
+    file_opened,
     open,
     opened,
+    log,
     written,
     reuse,
     closed,
@@ -263,10 +266,23 @@ extern "C" fn sync(comm: usize, kind: c_int) {
 extern "C" fn idle() -> Idle {
     match engine::idle() {
         Some((left, calls)) => {
-            Idle { left, world: calls.world, mask: calls.mask, thread: calls.thread }
+            let points = session_points();
+            Idle { left, world: calls.world, mask: calls.mask, thread: calls.thread, points }
         }
-        None => Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0 },
+        None => {
+            let points = std::ptr::null();
+            Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0, points }
+        }
     }
+}
+
+fn session_points() -> *const AtomicU64 {
+    engine::session().map_or(std::ptr::null(), |session| session.conference.points())
+}
+
+extern "C" fn log(token: u64) -> *const AccessLog {
+    let log = || with_session(None, |session| session.handles.log(token));
+    log().map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
 extern "C" fn note(what: c_int, path: *const c_char) {
@@ -290,10 +306,21 @@ extern "C" fn note(what: c_int, path: *const c_char) {
     with_session((), |session| session.note(note));
 }
 
-extern "C" fn file_open(comm: usize, path: *const c_char) {
+extern "C" fn file_open(comm: usize, path: *const c_char) -> *const c_char {
+    static STORES: Mutex<BTreeMap<PathBuf, CString>> = Mutex::new(BTreeMap::new());
     // SAFETY: the shim passes a string that lives during the call.
     let path = unsafe { path_of(path) };
-    guarded((), || engine::file_open(comm, path));
+    guarded(std::ptr::null(), || {
+        let store = engine::file_open(comm, path);
+        let text = store.as_ref().and_then(|it| CString::new(it.as_os_str().as_bytes()).ok());
+        let (Some(store), Some(text)) = (store, text) else { return std::ptr::null() };
+        let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.entry(store).or_insert(text).as_ptr()
+    })
+}
+
+extern "C" fn file_opened(comm: usize, opened: c_int) -> c_int {
+    guarded(0, || c_int::from(engine::file_opened(comm, opened != 0)))
 }
 
 extern "C" fn open(path: *const c_char, flags: c_int, mode: u32, verdict: *mut PathAnswer) {

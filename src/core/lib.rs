@@ -11,7 +11,7 @@
 //! | L3 | [`records`], [`descriptors`], [`events`], [`machine`] |
 //! | L4 | [`redundancy`] |
 //! | L5 | [`cache`], [`transfer`] |
-//! | L6, in this order | `namespace`, [`handles`], [`account`], [`launch`], [`restart`] |
+//! | L6, in this order | `namespace`, `handles`, [`account`], [`launch`], [`restart`] |
 //! | L7 | [`session`], [`operations`] |
 
 #![deny(unsafe_code)]

@@ -183,6 +183,12 @@ impl Classifier {
         }
     }
 
+    /// Tells whether calls of this thread on files count that all ranks of `handle` have opened.
+    /// They have communicators of their own: several threads could order their calls in any way.
+    pub fn counts_files_of(&self, handle: usize) -> bool {
+        !self.any_thread && self.counts(handle) == Counts::In(WORLD)
+    }
+
     /// Looks for a stream of the communicator `handle`, at a call of it that all ranks make: `seek`
     /// says which places this rank has when all are there, `place` takes what all have. Now and
     /// then only, since there may be none for long.

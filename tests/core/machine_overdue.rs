@@ -103,11 +103,11 @@ fn what_a_newer_checkpoint_outdates_stays_until_that_one_is_safe() {
     let (mut machine, file) = (machine(0), named(Some("1"), "r0"));
     write(&mut machine, Some("1"), "r0", 1);
     assert!(machine.sync_point(SyncKind::Collective, 2).is_some());
-    machine.agreed(WORLD, [1, -1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0]);
+    machine.agreed(WORLD, [1, -1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0]);
     write(&mut machine, Some("2"), "r0", 2);
     // An agreement has been since, but neither of them is sealed.
     assert!(machine.sync_point(SyncKind::Collective, 3).is_some());
-    machine.agreed(WORLD, [2, -2, 1, 0, 0, 0, 2, 1, 2, 1, 0, 0, 0, 0]);
+    machine.agreed(WORLD, [2, -2, 1, 0, 0, 0, 2, 1, 2, 1, 0, 0, 0, 0, 0]);
     assert_eq!(machine.deleted(&file, 4), Deletion::Deferred);
     // What has nothing newer goes at once.
     assert_eq!(machine.deleted(&named(Some("2"), "r0"), 4), Deletion::Now);
@@ -145,7 +145,7 @@ fn what_is_written_anew_all_the_time_is_overdue_since_its_first_close() {
     assert!(write(&mut machine, None, "state", PATIENCE_MS + 2));
     // An agreement that comes after all begins anew.
     assert!(machine.sync_point(SyncKind::Collective, PATIENCE_MS + 3).is_some());
-    machine.agreed(WORLD, [1, -1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0]);
+    machine.agreed(WORLD, [1, -1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0]);
     assert!(publish(&mut machine, 2 * PATIENCE_MS + 2).is_empty());
 }
 

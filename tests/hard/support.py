@@ -35,14 +35,22 @@ LAUNCH_ENVIRONMENT = {
 }
 
 
+def hdf5_flags(mpi):
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", f"hdf5-{mpi}"], check=True,
+                           capture_output=True, text=True)
+    return flags.stdout.split()
+
+
 def build(mpi, into, only="*"):
     """Compiles every program for `mpi`, or the one named; returns a function from name to path."""
     into.mkdir(parents=True, exist_ok=True)
     for source in sorted(PROGRAMS.glob(f"{only}.c")):
         shared = ["-shared", "-fPIC"] if source.stem in LIBRARIES else []
         target = into / (source.stem + (".so" if shared else ""))
+        hdf5 = hdf5_flags(mpi) if "<hdf5.h>" in source.read_text() else []
         subprocess.run(
-            [f"mpicc.{mpi}", "-Wall", "-Wextra", "-O1", *shared, "-o", target, source, "-lpthread"],
+            [f"mpicc.{mpi}", "-Wall", "-Wextra", "-O1", *shared, "-o", target, source, "-lpthread",
+             *hdf5],
             check=True,
         )
     for source in sorted(PROGRAMS.glob(f"{only}.f90")):

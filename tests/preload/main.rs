@@ -16,6 +16,7 @@ mod families;
 mod foreign;
 mod launch;
 mod listings;
+mod logged;
 mod messages;
 mod mpi;
 mod symbols;

@@ -79,8 +79,53 @@ fn both_fortran_bindings_count_once() {
             let program = build(&place, "mpif90", flavour, source);
             run(&place, &program, library().to_str().unwrap());
             assert_eq!(counts(&place), [1, 2, 1, 1], "{flavour} {source}");
+            let _ = std::fs::remove_file(place.log());
+            succeeded(&place.preloaded(&program).env("FAKE_ALL_OPEN", "1").output().unwrap());
+            assert_eq!(counts(&place), [1, 5, 1, 1], "{flavour} {source}, all have the file open");
         }
     }
+}
+
+/// Those are sync points on a file that all ranks have open, and on no other.
+#[test]
+fn blocking_collective_calls_on_a_file_of_all_ranks_count() {
+    for (flavour, io) in [("openmpi", "ompio"), ("openmpi", "romio321"), ("mpich", "")] {
+        for (all_open, expected) in [(true, 12), (false, 0)] {
+            let place = Place::new();
+            let program = build(&place, "mpicc", flavour, "file_calls.c");
+            let mut command = place.preloaded(&program);
+            command.env("OMPI_MCA_btl_base_warn_component_unused", "0").env("OMPI_MCA_io", io);
+            if io == "romio321" {
+                command.arg("no iwrite_all");
+            }
+            if all_open {
+                command.env("FAKE_ALL_OPEN", "1");
+            }
+            succeeded(&command.output().unwrap());
+            assert_eq!(counts(&place), [1, expected, 0, 1], "{flavour} {io} {all_open}");
+            let opened = place.events_of("file_opened");
+            assert_eq!(opened, ["file_opened - 1", "file_opened - 0"], "{flavour} {io}");
+        }
+    }
+}
+
+/// MPI-IO chooses how it writes by the kind of file system, and asks before the file is there.
+#[test]
+fn a_file_that_mpi_io_is_about_to_make_lies_where_it_will() {
+    let place = Place::new();
+    let program = crate::shim::program("file_system");
+    let kinds = |store: Option<&str>| {
+        let mut command = place.preloaded(&program);
+        if let Some(store) = store {
+            command.env("FAKE_STORE", store);
+        }
+        let said = succeeded(&command.output().unwrap());
+        said.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let plain = kinds(None);
+    let [seen, own] = [0, 1].map(|at| plain[0].split(' ').nth(at).unwrap().to_owned());
+    assert_eq!((plain.len(), &seen), (2, &own), "{plain:?}");
+    assert_eq!(kinds(Some("/proc")), vec![format!("9fa0 {own}"); 2]);
 }
 
 /// A profiling tool's library.

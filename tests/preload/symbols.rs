@@ -35,7 +35,9 @@ const FAMILIES: &str = "
     write __write pwrite pwrite64 __pwrite64 writev pwritev pwritev64 pwritev2 pwritev64v2
     sendfile sendfile64 copy_file_range splice fallocate fallocate64
     posix_fallocate posix_fallocate64 fsync fdatasync
-    aio_error aio_error64 aio_return aio_return64
+    aio_error aio_error64 aio_return aio_return64 aio_read aio_read64
+    read __read __read_chk pread pread64 __pread64 __pread_chk __pread64_chk readv preadv preadv64
+    preadv2 preadv64v2
     dprintf vdprintf __dprintf_chk __vdprintf_chk
     mmap mmap64 munmap mremap msync
     chdir fchdir pathconf ftok inotify_add_watch name_to_handle_at ioctl
@@ -49,7 +51,7 @@ const FAMILIES: &str = "
 /// On a descriptor, which leads to the right file already; or a file of no name; or another
 /// process, which has a shim of its own. Nothing is to be done, or README says what is not.
 const LEFT_ALONE: &str = "
-    read pread pread64 readv preadv fstatfs fstatvfs fchmod fchown futimes futimens
+    fstatfs fstatvfs fchmod fchown futimes futimens
     fgetxattr fsetxattr
     mkstemp mkostemp mkdtemp tmpfile getcwd getdents64 fts_open fts_read
     vfork

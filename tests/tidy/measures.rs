@@ -187,8 +187,11 @@ mod tests {
         all.push(Source::of("src/core/session/rank/mod.rs", ""));
         let mut found = Figures::new();
         folders(&all, "src/core/", &mut found);
-        let rows =
-            [("src/core/session, links up", 1), ("src/core/session/names, files", FILES_MAX + 1)];
+        let rows = [
+            ("src/core/session, circle of files", 2),
+            ("src/core/session, links up", 1),
+            ("src/core/session/names, files", FILES_MAX + 1),
+        ];
         assert_eq!(found, of(&rows));
     }
 

@@ -15,7 +15,7 @@ pub(crate) const SIGNALS: usize = 65;
 struct Marks {
     inside: Cell<u32>,
     mpi_depth: Cell<u32>,
-    mpi_file: Cell<Option<u64>>,
+    mpi_file: Cell<Option<Named>>,
     waiting: Cell<u64>,
 }
 
@@ -130,18 +130,44 @@ impl Drop for MpiDepth {
     }
 }
 
+/// The file that the program has named to MPI-IO.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Named {
+    path: u64,
+    directory: u64,
+    store: Option<&'static CStr>,
+}
+
+impl Named {
+    /// Names a file by its canonical name; a new one would lie on the file system of `store`, if
+    /// not on that of its directory.
+    pub(crate) fn new(path: &CStr, store: Option<&'static CStr>) -> Self {
+        let directory = path.to_bytes().iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+        let directory = number(&path.to_bytes()[..directory]);
+        Named { path: number(path.to_bytes()), directory, store }
+    }
+}
+
 /// A call of MPI-IO that is under way on this thread: the files that it opens are MPI's own, but
 /// for the one that the program has named.
-pub(crate) struct MpiFiles(Option<u64>);
+pub(crate) struct MpiFiles(Option<Named>);
 
 impl MpiFiles {
-    /// Excepts the file that the program itself opens, `named` (canonical).
-    pub(crate) fn other_than(named: Option<&CStr>) -> Self {
-        Self(MARKS.with(|marks| marks.mpi_file.replace(Some(named.map_or(0, number)))))
+    /// Excepts the file that the program itself opens.
+    pub(crate) fn other_than(named: Option<Named>) -> Self {
+        Self(MARKS.with(|marks| marks.mpi_file.replace(Some(named.unwrap_or_default()))))
     }
 
     pub(crate) fn are_at(path: &CStr) -> bool {
-        MARKS.with(|marks| marks.mpi_file.get()).is_some_and(|named| named != number(path))
+        let named = MARKS.with(|marks| marks.mpi_file.get());
+        named.is_some_and(|named| named.path != number(path.to_bytes()))
+    }
+
+    /// Returns whose file system MPI-IO, which is about to make a file, takes for that of the
+    /// directory `path` (a canonical name).
+    pub(crate) fn store_for(path: &CStr) -> Option<&'static CStr> {
+        let named = MARKS.with(|marks| marks.mpi_file.get())?;
+        named.store.filter(|_| named.directory == number(path.to_bytes()))
     }
 }
 
@@ -152,7 +178,7 @@ impl Drop for MpiFiles {
 }
 
 /// Nothing that needs a destructor may be kept here, so a hash stands for the name.
-fn number(name: &CStr) -> u64 {
+fn number(name: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     hasher.finish()
@@ -184,9 +210,12 @@ mod tests {
     fn mpi_io_has_files_of_its_own_beside_the_one_that_is_named() {
         let (named, other) = (c"/p/shared.dat", c"/p/shared.dat.locktest.0");
         assert!(!MpiFiles::are_at(named) && !MpiFiles::are_at(other));
+        assert_eq!(MpiFiles::store_for(c"/p"), None);
         {
-            let _opening = MpiFiles::other_than(Some(named));
+            let _opening = MpiFiles::other_than(Some(Named::new(named, Some(c"/dev/shm"))));
             assert!(!MpiFiles::are_at(named) && MpiFiles::are_at(other));
+            assert_eq!(MpiFiles::store_for(c"/p"), Some(c"/dev/shm"));
+            assert_eq!(MpiFiles::store_for(c"/p/other"), None);
             {
                 let _closing = MpiFiles::other_than(None);
                 assert!(MpiFiles::are_at(named) && MpiFiles::are_at(other));

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::AtomicU64;
 
-use scr_abi::{ABI_VERSION, Engine, EntryFn, Host, Idle, PathAnswer};
+use scr_abi::{ABI_VERSION, Engine, EntryFn, Host, Idle, PathAnswer, accesses::AccessLog};
 
 /// A table of which some functions do something begins with this one.
 pub(crate) const NOTHING: Engine = Engine {
@@ -16,8 +16,10 @@ pub(crate) const NOTHING: Engine = Engine {
     idle,
     note,
     file_open,
+    file_opened,
     open,
     opened,
+    log,
     written,
     reuse,
     closed,
@@ -55,15 +57,25 @@ extern "C" fn alias(_index: usize, _place: *mut *const c_char) -> *const c_char 
 extern "C" fn sync(_comm: usize, _kind: c_int) {}
 
 pub(crate) extern "C" fn idle() -> Idle {
-    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0 }
+    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0, points: std::ptr::null() }
 }
 
 extern "C" fn note(_what: c_int, _path: *const c_char) {}
 
-extern "C" fn file_open(_comm: usize, _path: *const c_char) {}
+extern "C" fn file_open(_comm: usize, _path: *const c_char) -> *const c_char {
+    std::ptr::null()
+}
+
+extern "C" fn file_opened(_comm: usize, _opened: c_int) -> c_int {
+    0
+}
 
 extern "C" fn opened(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
     0
+}
+
+extern "C" fn log(_token: u64) -> *const AccessLog {
+    std::ptr::null()
 }
 
 extern "C" fn written(_token: u64, _fd: c_int, _bytes: u64, _crc32: u32) {}

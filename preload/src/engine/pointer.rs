@@ -40,6 +40,23 @@ impl ActiveEngine {
     }
 }
 
+impl ActiveEngine {
+    /// Counts the sync points that this rank has entered.
+    pub(crate) fn points_passed(&self) -> u64 {
+        // SAFETY: null, or atomics of the engine, which is never unloaded.
+        let (points, left) = unsafe { (self.idle.points.as_ref(), self.idle.left.as_ref()) };
+        let Some(points) = points else { return 0 };
+        loop {
+            let before = points.load(Ordering::Acquire);
+            let left = left.map_or(0, |left| left.load(Ordering::Acquire));
+            if before != u64::MAX && points.load(Ordering::Acquire) == before {
+                return before.saturating_sub(u64::from(left));
+            }
+            std::hint::spin_loop(); // the engine writes both, in a few instructions
+        }
+    }
+}
+
 static ACTIVE: AtomicPtr<ActiveEngine> = AtomicPtr::new(std::ptr::null_mut());
 /// A vfork child shares our memory but not this number.
 static OWNER: AtomicI32 = AtomicI32::new(0);

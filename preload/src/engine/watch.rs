@@ -6,10 +6,12 @@
 //! characters escaped:
 //! * `open <token> <flags> <changed> <name>`, `close <token> <size> <changed>`; `<changed>` is the
 //!   file's time of modification, 0 if there is none;
+//! * `traits <token> <bits>`, `did <token> <what> <start> <end>`, before its close: what was done to
+//!   the file (`scr_abi::accesses`);
 //! * `rename <from> TAB <to>`, `unlink <name>`, `link <target> TAB <name>`, `mpi <name>`;
 //! * `end`, `cut` (there were too many).
 //!
-//! The first line is `watch 1 <rank> <prefix>`.
+//! The first line is `watch 2 <rank> <host> <prefix>`.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
@@ -22,9 +24,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-use scr_abi::{Engine, PathAnswer, event, messages};
+use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
+use scr_abi::{Engine, Idle, PathAnswer, TOKEN_LOGGED, event, messages};
 
-use super::nothing::NOTHING;
+use super::nothing::{self, NOTHING};
 use crate::base::message;
 
 pub(super) const VARIABLE: &str = "SCR_SHIM_WATCH";
@@ -39,11 +42,25 @@ struct Watch {
     syncs: AtomicU64,
     /// The names of open files, by token.
     open: Mutex<HashMap<u64, Vec<u8>>>,
+    logs: Mutex<Logs>,
+}
+
+/// Logs of descriptors that are open, and those that wait for others.
+#[derive(Default)]
+struct Logs {
+    open: HashMap<u64, &'static AccessLog>,
+    spare: Vec<&'static AccessLog>,
 }
 
 impl Watch {
     fn open(&self) -> MutexGuard<'_, HashMap<u64, Vec<u8>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watch {
+    fn logs(&self) -> MutexGuard<'_, Logs> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,6 +87,9 @@ pub(crate) fn table() -> Option<Engine> {
         file_open,
         open,
         opened,
+        idle,
+        file_opened,
+        log,
         closed,
         unlink,
         rename,
@@ -92,9 +112,18 @@ fn begin(directory: &std::path::Path) -> std::io::Result<Watch> {
     let path = directory.join(format!("{host}.{process}"));
     let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
     let prefix = CString::new(place.as_os_str().as_bytes())?;
-    writeln!(file, "watch 1 {rank} {}", escaped(prefix.to_bytes()))?;
+    writeln!(file, "watch 2 {rank} {host} {}", escaped(prefix.to_bytes()))?;
     let [lines, tokens, syncs] = [0, 1, 0].map(AtomicU64::new);
-    Ok(Watch { file, prefix, process, lines, tokens, syncs, open: Mutex::default() })
+    Ok(Watch {
+        file,
+        prefix,
+        process,
+        lines,
+        tokens,
+        syncs,
+        open: Mutex::default(),
+        logs: Mutex::default(),
+    })
 }
 
 fn escaped(name: &[u8]) -> String {
@@ -153,8 +182,9 @@ extern "C" fn note(what: c_int, _path: *const c_char) {
     }
 }
 
-extern "C" fn file_open(_comm: usize, path: *const c_char) {
+extern "C" fn file_open(_comm: usize, path: *const c_char) -> *const c_char {
     tell(format_args!("mpi {}", escaped(&name_of(path))));
+    std::ptr::null()
 }
 
 extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut PathAnswer) {
@@ -163,10 +193,12 @@ extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut 
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
     let token = if writes { watch.tokens.fetch_add(1, Ordering::Relaxed) } else { 0 };
     let about = std::fs::metadata(OsStr::from_bytes(&name)).ok();
+    let size = about.as_ref().map_or(0, Metadata::len);
     if writes || about.as_ref().is_some_and(|about| !about.is_dir()) {
         let changed = about.map_or(0, changed);
         tell(format_args!("open {token} {flags} {changed} {}", escaped(&name)));
     }
+    let token = if writes { logged(watch, token, flags, size) } else { token };
     if writes {
         watch.open().insert(token, name);
     }
@@ -186,11 +218,76 @@ extern "C" fn opened(token: u64, fd: c_int, _errno: c_int) -> c_int {
     0
 }
 
+/// Has what is done to a file logged that is about to be opened; its `size` is what it is now.
+/// Returns the token with the bit that says so.
+fn logged(watch: &Watch, token: u64, flags: c_int, size: u64) -> u64 {
+    let mut logs = watch.logs();
+    let Some(log) = logs.spare.pop().or_else(new_log) else { return token };
+    let bits = [
+        (size == 0, trait_bit::MADE),
+        (flags & libc::O_APPEND != 0, trait_bit::APPENDS),
+        (flags & libc::O_DIRECT != 0, trait_bit::UNSEEN),
+    ];
+    log.mark(bits.iter().filter(|(is, _)| *is).fold(0, |all, (_, bit)| all | bit));
+    if size > 0 && flags & libc::O_TRUNC != 0 {
+        let (deed, within) = (Deed::Cut, Within::Nothing);
+        let stamp = watch.syncs.load(Ordering::Relaxed);
+        log.add(Access { deed, within, stamp, start: 0, end: 0 });
+    }
+    logs.open.insert(token | TOKEN_LOGGED, log);
+    token | TOKEN_LOGGED
+}
+
+fn new_log() -> Option<&'static AccessLog> {
+    let bytes = size_of::<AccessLog>();
+    // SAFETY: the kernel chooses the address; nothing else knows this memory.
+    let start = unsafe {
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0)
+    };
+    // SAFETY: so long, aligned to a page, never unmapped, and all zero, which is an empty log.
+    (start != libc::MAP_FAILED).then(|| unsafe { &*start.cast_const().cast() })
+}
+
+extern "C" fn log(token: u64) -> *const AccessLog {
+    let log = watch().and_then(|watch| watch.logs().open.get(&token).copied());
+    log.map_or(std::ptr::null(), std::ptr::from_ref)
+}
+
+/// Tells what was done through a descriptor that is closed.
+fn tell_done(token: u64) {
+    let Some(watch) = watch() else { return };
+    let Some(log) = watch.logs().open.remove(&token) else { return };
+    let token = token & !TOKEN_LOGGED;
+    tell(format_args!("traits {token} {}", log.traits()));
+    log.all().for_each(|one| {
+        tell(format_args!("did {token} {} {} {}", one.tag(), one.start, one.end));
+    });
+    log.clear();
+    watch.logs().spare.push(log);
+}
+
+/// How many ranks took part nobody here knows: all, mostly, and else the counts of ranks differ.
+extern "C" fn file_opened(_comm: usize, opened: c_int) -> c_int {
+    if opened != 0 {
+        sync(0, 0);
+    }
+    opened
+}
+
+extern "C" fn idle() -> Idle {
+    let points = watch().map_or(std::ptr::null(), |watch| &raw const watch.syncs);
+    Idle { points, ..nothing::idle() }
+}
+
 extern "C" fn closed(token: u64) -> c_int {
+    tell_done(token);
     let name = watch().and_then(|watch| watch.open().remove(&token));
     if let Some(name) = name {
         let about = std::fs::metadata(OsStr::from_bytes(&name)).ok();
         let (size, changed) = about.map_or((0, 0), |about| (about.len(), changed(about)));
+        let token = token & !TOKEN_LOGGED;
         tell(format_args!("close {token} {size} {changed}"));
     }
     0

@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_file_is_at_rest_when_no_call_is_under_way() {
         assert!(begin(1601).is_some_and(|change| change.0.is_none()), "it is not held");
-        open_files::attach(1601, Claim { token: 71, writable: true, lazy: false });
+        open_files::attach(1601, Claim { token: 71, writable: true, lazy: false, log: None });
         let one = begin(1601).unwrap();
         let soon = Duration::from_millis(1);
         assert!(!come_to_rest(&[1602, 1601], soon));

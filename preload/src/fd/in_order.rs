@@ -23,6 +23,13 @@ pub(crate) enum WritePlace {
     Offset(i64),
 }
 
+impl WritePlace {
+    /// -1 stands for the descriptor's own place.
+    pub(crate) fn of(offset: i64) -> Self {
+        if offset == -1 { Self::Place } else { Self::Offset(offset) }
+    }
+}
+
 /// No destructor, as [`crate::fd::changes::Change`] has none.
 #[must_use]
 #[derive(Clone, Copy)]

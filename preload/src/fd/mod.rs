@@ -15,6 +15,8 @@ pub(crate) mod in_order;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod lazy;
 #[cfg_attr(test, allow(dead_code))]
+pub(crate) mod logged;
+#[cfg_attr(test, allow(dead_code))]
 pub(crate) mod moves;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod open_files;

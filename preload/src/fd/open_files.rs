@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::base::lock::{GENERATIONS, Lock};
-use crate::fd::{in_order, reuse};
+use crate::fd::{in_order, logged, logged::Log, reuse};
 
 const BITS: usize = 65_536;
 
@@ -27,6 +27,8 @@ pub(crate) struct Claim {
     pub writable: bool,
     /// The descriptor is to be replaced before its file is changed.
     pub lazy: bool,
+    /// What is done through it is logged.
+    pub log: Option<Log>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +83,7 @@ impl DescriptorTable {
         self.streams.remove(&fd);
         mark(fd, before.is_some(), true);
         mark_lazy(fd, claim.lazy);
+        logged::set(fd, claim.log);
         before.map(|before| self.drop_holder(before))
     }
 
@@ -90,6 +93,7 @@ impl DescriptorTable {
         self.streams.remove(&fd);
         mark(fd, true, false);
         mark_lazy(fd, false);
+        logged::set(fd, None);
         Some(self.drop_holder(claim))
     }
 }
@@ -368,7 +372,7 @@ mod tests {
     use super::*;
 
     const fn writer(token: u64) -> Claim {
-        Claim { token, writable: true, lazy: false }
+        Claim { token, writable: true, lazy: false, log: None }
     }
 
     fn copied(from: c_int, to: c_int) -> Option<Released> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-pub use scr_abi::TOKEN_LAZY;
+pub use scr_abi::{TOKEN_LAZY, TOKEN_LOGGED};
 
 use super::base::{Base, Stamp};
 use crate::machine::DatasetKey;
@@ -103,6 +103,13 @@ impl Tokens {
         let token = if lazy { self.next | TOKEN_LAZY } else { self.next };
         self.by_token.insert(token, tracked);
         token
+    }
+
+    /// Gives out a token for a descriptor whose reads and writes are logged.
+    pub fn issue_logged(&mut self, tracked: Tracked) -> u64 {
+        self.next += 1;
+        self.by_token.insert(self.next | TOKEN_LOGGED, tracked);
+        self.next | TOKEN_LOGGED
     }
 
     pub fn lazy(&self, which: impl Fn(&Tracked) -> bool) -> Vec<u64> {

@@ -1,11 +1,13 @@
 //! Files that a rank has open, and what it knows of its own.
 
+mod access_logs;
 mod alike;
 mod base;
 mod checksums;
 mod holdings;
 mod loan;
 
+pub use access_logs::AccessLogs;
 pub use alike::{descriptor_info, open_alike, open_in_place_of};
 pub use base::{Base, stamp};
 pub use checksums::Checksums;

@@ -180,7 +180,7 @@ fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Does what [`printable`] does, for several lines, with escapes that a JSON string may have.
+/// Does what `printable` does, for several lines, with escapes that a JSON string may have.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     let commands =
         |c: char| c != '\n' && printable(c.encode_utf8(&mut [0; 4])).len() > c.len_utf8();

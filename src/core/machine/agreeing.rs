@@ -33,6 +33,11 @@ impl Machine {
         &mut self.facts.agreement.streams
     }
 
+    /// Tells how many sync points this rank has entered.
+    pub fn points_entered(&self) -> u64 {
+        self.facts.agreement.count
+    }
+
     /// Notes that a conference was held by itself: what ranks do from now on comes after what all
     /// have done before.
     pub(crate) fn conferred(&mut self) {
@@ -44,6 +49,17 @@ impl Machine {
     pub(crate) fn idle_points(&self) -> u32 {
         let idle = !self.facts.agreement.disabled && !self.facts.ended;
         if idle { self.facts.agreement.streams.idle(WORLD).try_into().unwrap_or(0) } else { 0 }
+    }
+
+    /// Notes that all ranks have tried to open a file together, this one with that outcome: the
+    /// agreement that follows tells [`Machine::is_opened_by_all`].
+    pub(crate) fn note_opening(&mut self, opened: bool) {
+        self.facts.agreement.opening = if opened { 1 } else { 2 };
+        self.facts.agreement.opened_by_all = false;
+    }
+
+    pub(crate) fn is_opened_by_all(&self) -> bool {
+        self.facts.agreement.opened_by_all
     }
 
     /// Takes in the all-reduced words and decides what they ask for, equally on all ranks. The turn
@@ -65,7 +81,8 @@ impl Machine {
     }
 
     fn decided(&mut self, stream: usize, stream_ms: u64, own: [i64; OWN]) -> Next {
-        let [count, elapsed_ms, in_progress, busy, invalid, halt, changed, encoding] = own;
+        let [count, elapsed_ms, in_progress, busy, invalid, halt, changed, encoding, opening] = own;
+        self.facts.agreement.opened_by_all = opening == 1;
         self.facts.agreement.count =
             self.facts.agreement.count.max(u64::try_from(count).unwrap_or(0));
         self.facts.agreement.asked_ms = self.facts.agreement.asks_ms;
@@ -135,6 +152,7 @@ impl Machine {
             self.halt,
             i64::from(self.facts.agreement.changed),
             self.encodings.encoding_word(&self.facts),
+            std::mem::take(&mut self.facts.agreement.opening),
         ]
     }
 }

@@ -242,14 +242,21 @@ impl Machine {
         }
         series.learned |= self.watch.has_written(key.series);
         self.watch.confirmed(key.series);
+        self.verdicts.confirmed(key.series);
+        let rank = self.facts.config.rank;
         let local = &mut self.facts.series[key.series];
         let parts = local.datasets.iter().filter(|dataset| match joins {
             true => dataset.key.same_group(key),
             false => dataset.key == *key,
         });
-        let files: Vec<&LocalFile> = parts.flat_map(|dataset| dataset.files.values()).collect();
-        let names: BTreeSet<u64> = files.iter().map(|file| file.named.masked).collect();
-        local.known = Some(set_hash(&names));
+        let files = parts.flat_map(|dataset| dataset.files.values());
+        // In the cache a lower rank of the node will answer for what this one wrote with it.
+        let left = |file: &LocalFile| {
+            file.on_prefix.is_some()
+                && self.watch.lower_answers(rank, key.series, file.named.masked)
+        };
+        let names = files.filter(|file| !left(file)).map(|file| file.named.masked);
+        local.known = Some(set_hash(&names.collect::<BTreeSet<u64>>()));
     }
 
     /// The first dataset of a series is sealed, but may not be complete yet: what is written to it

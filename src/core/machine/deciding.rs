@@ -90,7 +90,7 @@ impl Machine {
 
     /// Tells whether the end needs one more conference: only that one tells whether the program
     /// sees files of a checkpoint that was sealed just now and is not the newest, and is to be
-    /// flushed, too.
+    /// flushed, too; or what ranks of several nodes have done to one file.
     pub fn ends_again(&self) -> bool {
         let unsure = |series: &SharedSeries, doubt: &Doubt| {
             let sealed = series.datasets.iter().filter(|dataset| {
@@ -100,6 +100,7 @@ impl Machine {
             sealed.rev().skip(1).any(|one| seen(one) && !one.due && !one.flushed)
         };
         let mut all = self.facts.shared.series.iter().zip(&self.doubts);
-        self.end_conferences == 1 && all.any(|(series, doubt)| unsure(series, doubt))
+        self.end_conferences == 1
+            && (all.any(|(series, doubt)| unsure(series, doubt)) || self.verdicts.are_awaited())
     }
 }

@@ -66,6 +66,7 @@ impl Machine {
                 ..self.others.take_news(index)
             };
             self.watch.report(index, &mut report);
+            self.verdicts.report(&self.facts, index, &mut report);
             self.deletions.report(index, &mut report);
             report
         };
@@ -176,6 +177,11 @@ impl Machine {
         for series in 0..self.facts.config.series.len() {
             entry::take_series_news(&mut self.facts, series, reports);
             self.watch.listen(&mut self.facts, series, reports);
+            let parted = self.watch.parted(series, &self.facts.config.nodes);
+            let verdicts = self.verdicts.listen(&mut self.facts, series, reports, &parted);
+            for (name, why) in verdicts {
+                self.watch.judged(&mut self.facts, series, name, why);
+            }
             let distance = reports.iter().filter_map(|report| report.series[series].distance);
             self.keeping.note_distance(&mut self.facts, series, distance.max());
             let new = entry::meet(&mut self.facts, series, reports, &mut conference);

@@ -63,15 +63,16 @@ pub use crate::streams::SyncKind;
 pub(crate) use matters::logs::Restless;
 pub use matters::others::{Contested, Overheard};
 pub(crate) use matters::others::{contested_reason, parted_reason};
+pub use matters::verdicts::{OfNode, judge};
 pub use parts::Machine;
 pub(crate) use program::Idle;
 pub use program::{Call, Need, NeedLimits, ProgramState};
 pub(crate) use state::SharedDataset;
 pub use state::{DatasetState, Routing, WORDS};
 pub use terms::{
-    CompleteBy, DatasetKey, Deletion, FileRef, Gone, Intent, Knowledge, MachineConfig, Next, Offer,
-    Outcome, OutputSeries, Overdue, Placed, Placement, Reason, Rejected, Report, RestartDecision,
-    RestoredFiles, Resumed, SealPlan, SeriesConfig, Step, StoreTurns, Why, Withdrawn, name_hash,
-    set_hash,
+    Accesses, CompleteBy, DatasetKey, Deletion, FileRef, Gone, Hints, Intent, Knowledge,
+    MachineConfig, Next, Offer, Outcome, OutputSeries, Overdue, Placed, Placement, Reason,
+    Rejected, Report, RestartDecision, RestoredFiles, Resumed, SealPlan, SeriesConfig, Step,
+    StoreTurns, Why, Withdrawn, name_hash, set_hash,
 };
 pub(crate) use terms::{Habit, mask_numbers};

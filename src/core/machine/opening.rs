@@ -4,7 +4,8 @@ use super::matters::unsealed::set_published;
 use super::parts::Machine;
 use super::state::{LocalDataset, LocalFile, OnPfs, Phase, Routing, Status};
 use super::terms::{
-    DatasetKey, FileRef, Intent, LeftAlone, Overdue, Placed, Placement, Reason, Why, name_hash,
+    Accesses, DatasetKey, FileRef, Intent, LeftAlone, Overdue, Placed, Placement, Reason, Why,
+    name_hash,
 };
 
 impl Machine {
@@ -37,7 +38,10 @@ impl Machine {
                 Placement::CopyUp { from: key }
             }
             // Only the PFS has it: it is changed there, as it would be without us.
-            Some(_) | None => Placement::Dataset(self.place(file, Some(Reason::Follows))),
+            Some(_) | None => {
+                let reason = self.stays_on_prefix(file).unwrap_or(Reason::Follows);
+                Placement::Dataset(self.place(file, Some(reason)))
+            }
         }
     }
 
@@ -271,6 +275,12 @@ impl Machine {
     /// only for those in the cache of another node.
     pub(crate) fn read_elsewhere(&mut self, file: &FileRef) {
         self.watch.read_elsewhere(&mut self.facts, file);
+    }
+
+    /// Notes what this rank has done to a watched file of `key` through a descriptor that is closed
+    /// now; the machine names it.
+    pub fn watched(&mut self, key: &DatasetKey, file: &FileRef, done: Accesses) {
+        self.verdicts.watched(&mut self.facts, key, file, done);
     }
 
     pub(crate) fn mark_unsafe(&mut self, file: &FileRef, why: Why) {

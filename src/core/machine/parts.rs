@@ -6,7 +6,7 @@ use super::conference::doubts::Doubt;
 use super::conference::votes::Conference;
 use super::matters::{
     Deletions, Encodings, Keeping, Lacking, Logs, NameWatch, NamesToTell, Others, Overheard,
-    Rotations, Trust, UnsealedFiles,
+    Rotations, Trust, UnsealedFiles, Verdicts,
 };
 use super::state::{
     DatasetState, LocalDataset, LocalFile, NameFacts, Phase, RunFacts, SharedDataset,
@@ -26,6 +26,7 @@ pub struct Machine {
     pub(super) telling: NamesToTell,
     pub(super) trust: Trust,
     pub(super) unsealed: UnsealedFiles,
+    pub(super) verdicts: Verdicts,
     pub(super) watch: NameWatch,
     pub(super) doubts: Vec<Doubt>,
     pub(super) conference: Option<Conference>,
@@ -52,6 +53,7 @@ impl Machine {
             telling: NamesToTell::default(),
             trust: Trust::default(),
             unsealed: UnsealedFiles::new(count),
+            verdicts: Verdicts::new(count),
             watch: NameWatch::new(&config, knowledge),
             doubts: vec![Doubt::default(); count],
             conference: None,
@@ -232,6 +234,7 @@ impl Machine {
         let mut hasher = DefaultHasher::new();
         (&self.facts.shared, &self.lacking, &self.trust, &self.doubts).hash(&mut hasher);
         (self.encodings.shared(), self.keeping.habits(), self.watch.shared()).hash(&mut hasher);
+        self.verdicts.shared().hash(&mut hasher);
         self.logs.shared().for_each(|templates| templates.hash(&mut hasher));
         hasher.finish()
     }

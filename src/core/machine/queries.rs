@@ -37,6 +37,11 @@ impl Machine {
         self.facts.status(key) == Status::Open
     }
 
+    /// Tells whether a new file of that name would lie in the cache.
+    pub(crate) fn caches(&self, file: &FileRef) -> bool {
+        !self.facts.is_passive() && self.stays_on_prefix(file).is_none()
+    }
+
     pub fn state_of(&self, key: &DatasetKey) -> Option<DatasetState> {
         self.facts.shared.find(key).map(|dataset| dataset.state)
     }
@@ -246,6 +251,11 @@ impl Machine {
 
     /// Tells why no file of the series is cached, and which file of this rank is the reason.
     pub fn unprotected(&self, series: usize) -> Option<(Why, &str)> {
+        let awaited = |name| !self.facts.ending && self.verdicts.is_awaited(series, name);
+        let mark = self.watch.shared()[series].marked.as_ref();
+        if mark.is_some_and(|mark| awaited(mark.name)) {
+            return None; // why is not known yet
+        }
         self.watch.unprotected(series)
     }
 

@@ -67,11 +67,11 @@ impl Machine {
         withdrawn
     }
 
-    /// Takes a change of a file that another rank of this node has put into a dataset in progress:
-    /// both write to it. That rank answers for it, unless [`Machine::answer_for`] follows; here it
-    /// is known while it is open.
+    /// Takes a change of a file that another rank of this node has put into a dataset in progress,
+    /// or has added to one that is sealed: both write to it. That rank answers for it, unless
+    /// [`Machine::answer_for`] follows; here it is known while it is open.
     pub fn join(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placement {
-        if self.facts.is_passive() || self.facts.status(of) != Status::Open {
+        if self.facts.is_passive() || self.facts.status(of) == Status::Dropped {
             return self.take_over(file, of, Intent::UPDATE, now_ms);
         }
         self.facts.tick(now_ms);

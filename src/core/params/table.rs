@@ -103,6 +103,9 @@ parameters! {
         LEARN: Bool = "1", "",
             "1: the first dataset of an unknown series goes to the parallel file system, watched, \
              and only what is safe is cached afterwards. 0: cache from the first on.";
+        SHARED: Bool = "1", "",
+            "0: who reads and writes which bytes of files of several nodes is not watched, and \
+             collective calls of MPI-IO on files that all ranks have opened are no sync points.";
         CONF_FILE: Path, "",
             "The user's config file; <SCR_PREFIX>/.scrconf if not set.",
             status(ParamStatus::EnvironmentOnly);

@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(course(firm, "9 8 7c 6 5 4l 3lc"), (vec![9, 5, 3], vec![4]));
         let ids = |begin: Begin| -> Vec<&str> {
             let all = "6 5".split(' ');
-            begin.course(all, |word| candidate(word)).in_turn().collect()
+            begin.course(all, candidate).in_turn().collect()
         };
         assert_eq!(ids(begin), ["5", "6"]);
     }

@@ -29,6 +29,7 @@ pub(crate) use process::planted::planted;
 pub use process::planted::{Planted, plant};
 pub(crate) use process::poll::{addresses, await_ready};
 pub(crate) use process::queues::has_kernel_queues;
+pub(crate) use shared::log_memory::access_log;
 pub(crate) use shared::shared_bytes::SharedBytes;
 pub(crate) use shared::shared_log::{HeardInLog, SharedLog, Telling};
 pub(crate) use storage::access::is_denied;

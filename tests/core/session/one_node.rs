@@ -138,3 +138,48 @@ fn what_ranks_of_a_node_write_is_learned_and_what_ranks_of_two_write_stays_on_th
         assert!(lost.is_empty(), "{lost:?}");
     }
 }
+
+#[test]
+fn the_first_checkpoint_of_the_next_launch_is_known_to_be_complete() {
+    let cluster = place(&["SCR_LEARN=1", "SCR_FLUSH=0"]);
+    cluster.run(HOSTS, |rank| (1..=3).for_each(|step| write(rank, step, Way::Lower)));
+    let next = cluster.run(HOSTS, |rank| {
+        write(rank, 4, Way::Lower);
+        rank.session().node.newest_complete(0)
+    });
+    for newest in &next.results {
+        let step = newest.as_ref().unwrap().as_ref().map(|(_, step)| step.as_str());
+        assert_eq!(step, Some("4"), "{:?}", next.told);
+    }
+}
+
+#[test]
+fn a_file_of_a_node_is_added_to_what_is_sealed() {
+    for way in [Way::Lower, Way::Higher, Way::Both, Way::Empty, Way::InTurns] {
+        let program = |rank: &Rank| {
+            for step in 1..=4 {
+                let own = format!("ckpt/step_{step}/own_{}.dat", rank.rank);
+                let _ = rank.files.make_dir("ckpt");
+                let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+                rank.files.write_file(&own, &part(step, rank.rank)).unwrap();
+                rank.calm();
+                write(rank, step, way);
+            }
+        };
+        let settings = ["SCR_LEARN=1", "SCR_CACHE_SIZE=9", "SCR_FLUSH=1"];
+        let pattern = "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*";
+        let (plain, cluster) = (place(&[]), place(&[&settings[..], &[pattern]].concat()));
+        plain.run_plain(HOSTS, program);
+        let got = cluster.run(HOSTS, |rank| {
+            program(rank);
+            rank.barrier();
+            let found = cached(&cluster, 4);
+            rank.meet();
+            rank.finish();
+            found
+        });
+        assert!(got.told.is_empty(), "{way:?}: {:?}", got.told);
+        assert!(got.first().contains("rank_0.dat"), "{way:?}: {:?}", got.first());
+        assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &got.told);
+    }
+}

@@ -2,6 +2,7 @@
  * begins with "c" lies in $FAKE_CACHE under its relative path, with '/' turned into '+'. "g..."
  * is a name whose file is on another node (stat only). "f..." fails with EDOM. All else passes;
  * of "n..." the engine never wants to hear again, until "x..." is opened.
+ * "l..." stays where it is, and what is done to it is logged and told when it is closed.
  * At the open of "c_raises" the process gets SIGUSR1.
  * Each call appends a line to $FAKE_LOG. Mirrors src/abi/lib.rs. */
 #define _GNU_SOURCE
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,7 +27,10 @@ struct host {
     size_t size; void (*enter)(void); const char *library; int (*open_count)(uint64_t);
     void (*leave)(void); void (*names_changed)(void); void (*wake)(uint64_t);
 };
-struct idle { uint32_t *left; size_t world, mask, thread; };
+struct idle { uint32_t *left; size_t world, mask, thread; const uint64_t *points; };
+struct access_log {
+    uint64_t given, traits; struct { uint64_t tag, start, end; } entries[1 << 16];
+};
 typedef void (*entry_fn)(void *, const char *, unsigned char, uint64_t, int);
 struct engine {
     size_t size; uint32_t version;
@@ -35,9 +40,11 @@ struct engine {
     void (*sync)(size_t, int);
     struct idle (*idle)(void);
     void (*note)(int, const char *);
-    void (*file_open)(size_t, const char *);
+    const char *(*file_open)(size_t, const char *);
+    int (*file_opened)(size_t, int);
     void (*open)(const char *, int, uint32_t, struct verdict *);
     int (*opened)(uint64_t, int, int);
+    const struct access_log *(*log)(uint64_t);
     void (*written)(uint64_t, int, uint64_t, uint32_t);
     int (*reuse)(uint64_t, int);
     int (*closed)(uint64_t);
@@ -61,7 +68,9 @@ static char prefix[4096], cache[4096];
 
 static int log_fd = -1;
 static uint64_t tokens;
-static const uint64_t LAZY = 1ull << 63;
+static const uint64_t LAZY = 1ull << 63, LOGGED = 1ull << 62;
+static uint64_t points_all;
+static struct access_log *access_log;
 static char copied[8192];
 
 static void say(const char *what, const char *path, long number)
@@ -107,16 +116,28 @@ static int init(const struct host *h)
 }
 
 static const char *get_prefix(void) { return prefix; }
-static void sync_(size_t comm, int kind) { (void)comm; say("sync", 0, kind); }
+static void sync_(size_t comm, int kind) { (void)comm; points_all++; say("sync", 0, kind); }
 
 /* With FAKE_IDLE so many calls on the communicator FAKE_WORLD need not be told. */
 static struct idle idle(void) {
     static uint32_t left;
     const char *points = getenv("FAKE_IDLE"), *world = getenv("FAKE_WORLD");
     left = points ? (uint32_t)atoi(points) : 0;
-    return (struct idle){ &left, world ? (size_t)atoi(world) : 0, 0xffffffff, 0 };
+    points_all = left;
+    return (struct idle){ &left, world ? (size_t)atoi(world) : 0, 0xffffffff, 0, &points_all };
 }
-static void file_open(size_t comm, const char *path) { (void)comm; say("file_open", path, 0); }
+static const char *file_open(size_t comm, const char *path)
+{
+    (void)comm;
+    say("file_open", path, 0);
+    return getenv("FAKE_STORE");
+}
+static int file_opened(size_t comm, int opened)
+{
+    (void)comm;
+    say("file_opened", 0, opened);
+    return opened && getenv("FAKE_ALL_OPEN");
+}
 static void note(int event, const char *path) { say("note", path, event); }
 
 static void open_(const char *path, int flags, uint32_t mode, struct verdict *v)
@@ -133,7 +154,29 @@ static void open_(const char *path, int flags, uint32_t mode, struct verdict *v)
         if (!strcmp(last(path), "c_lazy") && (flags & O_ACCMODE) && !(flags & O_TRUNC))
             v->token |= LAZY;
         copied[0] = 0;
+    } else if (last(path)[0] == 'l' && flags & O_ACCMODE) {
+        v->token = __atomic_add_fetch(&tokens, 1, __ATOMIC_SEQ_CST) | LOGGED;
+        if (!access_log)
+            access_log = mmap(0, sizeof *access_log, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     }
+}
+static const struct access_log *log_of(uint64_t token)
+{
+    (void)token;
+    return access_log;
+}
+static void tell_log(void)
+{
+    static const char deeds[] = "?wrscg";
+    for (uint64_t at = 0; at < access_log->given; at++) {
+        uint64_t tag = access_log->entries[at].tag;
+        dprintf(log_fd, "access %c%d@%d %ld %ld\n", deeds[tag & 15], (int)(tag >> 4 & 15),
+                (int)(tag >> 8), (long)access_log->entries[at].start,
+                (long)access_log->entries[at].end);
+    }
+    access_log->given = 0;
+    say("traits", 0, access_log->traits);
 }
 static int no_room(const char *when)
 {
@@ -186,6 +229,7 @@ static int reuse(uint64_t token, int fd)
 static int closed(uint64_t token)
 {
     say("closed", 0, host->open_count(token));
+    if (token & LOGGED) tell_log();
     return 0;
 }
 static void failed(uint64_t token, int err) { (void)token; say("failed", 0, err); }
@@ -296,9 +340,9 @@ static const char *alias(size_t index, const char **place)
 static const uint64_t *turns(void) { return NULL; }
 
 static const struct engine table = {
-    sizeof table, 16, refusal, init, get_prefix, sync_, idle, note, file_open, open_, opened,
-    written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_, rename_, link_,
-    rmdir_, list, address, alias, turns,
+    sizeof table, 18, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened, open_,
+    opened, log_of, written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_,
+    rename_, link_, rmdir_, list, address, alias, turns,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }

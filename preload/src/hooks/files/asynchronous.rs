@@ -4,12 +4,13 @@
 use std::ffi::{c_int, c_void};
 
 use libc::{aiocb, ssize_t};
+use scr_abi::accesses::Deed;
 
 use crate::fd::failing_store::{ensure, harmless};
 use crate::fd::handle::{Outcome, handle};
 use crate::hooks::family::interpose;
 use crate::hooks::files::intent::may_change;
-use crate::{engine, fd::open_files};
+use crate::{engine, fd::logged, fd::open_files};
 
 type AioWrite = unsafe extern "C-unwind" fn(*mut aiocb) -> c_int;
 type LioListio = unsafe extern "C-unwind" fn(c_int, *const *mut aiocb, c_int, *mut c_void) -> c_int;
@@ -18,6 +19,7 @@ type AioReturn = unsafe extern "C-unwind" fn(*mut c_void) -> ssize_t;
 
 interpose! {
     plain [aio_write, aio_write64](block: *mut aiocb) -> c_int = AioWrite => aio_write;
+    plain [aio_read, aio_read64](block: *mut aiocb) -> c_int = AioWrite => aio_read;
     cancellable [lio_listio, lio_listio64](
         mode: c_int, blocks: *const *mut aiocb, count: c_int, event: *mut c_void
     ) -> c_int = LioListio => lio_listio;
@@ -41,9 +43,13 @@ unsafe fn lio_listio(
         // SAFETY: the program's list has `count` entries, each a valid control block or null.
         unsafe {
             let block = *blocks.add(index);
-            let writes = !block.is_null() && (*block).aio_lio_opcode == libc::LIO_WRITE;
-            if writes && !prepare(block) {
-                return -1;
+            if block.is_null() {
+                continue;
+            }
+            match (*block).aio_lio_opcode {
+                libc::LIO_WRITE if !prepare(block) => return -1,
+                libc::LIO_READ => note_read(block),
+                _ => {}
             }
         }
     }
@@ -61,7 +67,24 @@ unsafe fn prepare(block: *const aiocb) -> bool {
         return false;
     }
     ensure(fd, offset, bytes);
+    logged::will(fd, Deed::Write, offset, bytes);
     true
+}
+
+/// Safety: `block` is a valid control block.
+unsafe fn note_read(block: *const aiocb) {
+    // SAFETY: the caller's promise.
+    let (fd, offset, bytes) =
+        unsafe { ((*block).aio_fildes, (*block).aio_offset, (*block).aio_nbytes) };
+    logged::will(fd, Deed::Read, offset, bytes);
+}
+
+unsafe fn aio_read(real: AioWrite, block: *mut aiocb) -> c_int {
+    // SAFETY: the program's own call on a valid control block.
+    unsafe {
+        note_read(block);
+        real(block)
+    }
 }
 
 /// What failed all the same makes the dataset invalid.

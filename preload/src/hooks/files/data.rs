@@ -5,10 +5,12 @@
 use std::ffi::{c_int, c_ulong, c_void};
 
 use libc::{iovec, off_t, size_t, ssize_t};
+use scr_abi::accesses::trait_bit;
 
 use crate::fd::changes::{self, Change, Moment};
 use crate::fd::failing_store::{left_undone, sync_again, try_again};
 use crate::fd::in_order::{self, WritePlace};
+use crate::fd::logged::{self, LoggedCall};
 use crate::hooks::family::{interpose, made};
 use crate::{engine, fd::reuse, signal::guard};
 
@@ -47,21 +49,31 @@ made! {
     cancellable [pwritev2, pwritev64v2](
         fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int
     ) -> ssize_t = |real| {
+        let logged = logged::begin(fd, WritePlace::of(offset));
+        if flags & libc::RWF_APPEND != 0 {
+            logged::mark(fd, trait_bit::UNSEEN);
+        }
         let done = checked(changes::begin, fd, || real(fd, parts, count, offset, flags));
-        go_on(fd, parts, count, done, |rest, done| {
+        let done = go_on(fd, parts, count, done, |rest, done| {
             // -1 stands for the file's own offset.
             let at = if offset == -1 { -1 } else { offset + done as off_t };
             checked(changes::begin, fd, || real(fd, rest.as_ptr(), few(rest), at, flags))
-        })
+        });
+        logged.wrote(done)
     };
     cancellable [sendfile, sendfile64](
         to: c_int, from: c_int, offset: *mut off_t, bytes: size_t
-    ) -> ssize_t = |real| checked(changes::begin, to, || real(to, from, offset, bytes));
+    ) -> ssize_t = |real| copied(
+        logged::begin(to, WritePlace::Place),
+        logged::begin_at(from, offset),
+        || checked(changes::begin, to, || real(to, from, offset, bytes)),
+    );
     cancellable [copy_file_range](
         from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, bytes: size_t, flags: u32
     ) -> ssize_t = |real| {
+        let (to_log, from_log) = (logged::begin_at(to, to_at), logged::begin_at(from, from_at));
         let call = || real(from, from_at, to, to_at, bytes, flags);
-        match checked(changes::begin, to, call) {
+        match copied(to_log, from_log, || checked(changes::begin, to, call)) {
             // The kernel has checked all but the file systems.
             -1 if guard::errno() == libc::EXDEV && engine::active().is_some() => {
                 copied_by_hand(from, from_at, to, to_at, bytes)
@@ -71,16 +83,30 @@ made! {
     };
     cancellable [splice](
         from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, bytes: size_t, flags: u32
-    ) -> ssize_t
-        = |real| checked(changes::begin, to, || real(from, from_at, to, to_at, bytes, flags));
+    ) -> ssize_t = |real| copied(
+        logged::begin_at(to, to_at),
+        logged::begin_at(from, from_at),
+        || checked(changes::begin, to, || real(from, from_at, to, to_at, bytes, flags)),
+    );
     cancellable [fsync](fd: c_int) -> c_int = |real| synced(fd, || real(fd));
     cancellable [fdatasync](fd: c_int) -> c_int = |real| synced(fd, || real(fd));
     plain [ftruncate, ftruncate64](fd: c_int, length: off_t) -> c_int
-        = |real| checked(changes::begin, fd, || real(fd, length));
+        = |real| logged::cut(checked(changes::begin, fd, || real(fd, length)), fd, length);
     cancellable [fallocate, fallocate64](fd: c_int, mode: c_int, offset: off_t, bytes: off_t)
-        -> c_int = |real| checked(changes::begin, fd, || real(fd, mode, offset, bytes));
+        -> c_int = |real| {
+            let result = checked(changes::begin, fd, || real(fd, mode, offset, bytes));
+            match mode {
+                0 => logged::grown(result, fd, offset + bytes),
+                libc::FALLOC_FL_KEEP_SIZE => result,
+                _ => {
+                    logged::mark(fd, trait_bit::UNSEEN);
+                    result
+                }
+            }
+        };
     cancellable [posix_fallocate, posix_fallocate64](fd: c_int, offset: off_t, bytes: off_t)
-        -> c_int = |real| allocated(fd, || real(fd, offset, bytes));
+        -> c_int
+        = |real| logged::grown(allocated(fd, || real(fd, offset, bytes)), fd, offset + bytes);
 }
 
 /// Makes a call that changes the file, and once more when that has moved; -1: errno is set. While
@@ -113,6 +139,7 @@ unsafe fn written(
     bytes: size_t,
     call: impl Fn(*const c_void, size_t, ssize_t) -> ssize_t,
 ) -> ssize_t {
+    let logged = logged::begin(fd, at);
     let next = in_order::next(fd, at);
     let mut done = checked(changes::begin_next, fd, || call(data, bytes, 0));
     let mut rest = left_undone(fd, bytes, done);
@@ -125,7 +152,14 @@ unsafe fn written(
     }
     // SAFETY: so much of the program's data was written.
     unsafe { next.done(data, done) };
-    done
+    logged.wrote(done)
+}
+
+/// A call that reads one descriptor and writes another one.
+fn copied(to: LoggedCall, from: LoggedCall, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    let done = call();
+    to.wrote(done);
+    from.read(done.unsigned_abs(), done)
 }
 
 #[inline]
@@ -136,6 +170,7 @@ unsafe fn parts_written(
     count: c_int,
     call: impl Fn(*const iovec, c_int, ssize_t) -> ssize_t,
 ) -> ssize_t {
+    let logged = logged::begin(fd, at);
     let next = in_order::next(fd, at);
     let done = checked(changes::begin_next, fd, || call(parts, count, 0));
     let more = |rest: &[iovec], done| {
@@ -145,7 +180,7 @@ unsafe fn parts_written(
     unsafe {
         let done = go_on(fd, parts, count, done, more);
         next.parts_done(parts, count, done);
-        done
+        logged.wrote(done)
     }
 }
 
@@ -248,6 +283,7 @@ unsafe fn ioctl(real: Ioctl, fd: c_int, request: c_ulong, argument: usize) -> c_
         return call();
     }
     let Some(change) = changes::begin(fd) else { return -1 };
+    logged::mark(fd, trait_bit::UNSEEN);
     let result = call();
     change.end();
     result

@@ -4,8 +4,9 @@
 use std::ffi::c_int;
 
 use libc::off_t;
+use scr_abi::accesses::trait_bit;
 
-use crate::fd::{course, reuse};
+use crate::fd::{course, logged, reuse};
 use crate::hooks::family::{interpose, made};
 
 type Lseek = unsafe extern "C-unwind" fn(c_int, off_t, c_int) -> off_t;
@@ -34,7 +35,8 @@ unsafe fn corrected(result: c_int, fd: c_int, buffer: *mut libc::stat) -> c_int 
         // SAFETY: the call has filled it.
         reuse::correct(fd, unsafe { &mut *buffer });
     }
-    result
+    // SAFETY: as above.
+    logged::asked(result, fd, || unsafe { (*buffer).st_size })
 }
 
 unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
@@ -50,5 +52,11 @@ unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
         }
     }
     // SAFETY: the program's own call.
-    unsafe { real(fd, offset, whence) }
+    let place = unsafe { real(fd, offset, whence) };
+    match whence {
+        libc::SEEK_SET | libc::SEEK_CUR => {}
+        libc::SEEK_END => _ = logged::asked(c_int::from(place == -1), fd, || place - offset),
+        _ => logged::mark(fd, trait_bit::HOLES),
+    }
+    place
 }

@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use libc::{off_t, size_t};
-use scr_abi::Engine;
+use scr_abi::{Engine, accesses::trait_bit};
 
 use crate::base::real::page_bytes;
 use crate::fd::handle::{Outcome, handle};
@@ -14,7 +14,7 @@ use crate::fd::release::report;
 use crate::hooks::family::interpose;
 use crate::hooks::files::intent::may_change;
 use crate::hooks::files::unseen_mappings;
-use crate::{engine, fd::changes, fd::failing_store, signal::guard};
+use crate::{engine, fd::changes, fd::failing_store, fd::logged, signal::guard};
 
 // Addresses travel as integers here, so that a missing symbol returns MAP_FAILED.
 type Mmap = unsafe extern "C-unwind" fn(usize, size_t, c_int, c_int, c_int, off_t) -> isize;
@@ -59,6 +59,9 @@ unsafe fn mmap(
     let Some(change) = changes::begin(if shared { fd } else { -1 }) else { return FAILED };
     // SAFETY: the program's own call.
     let start = unsafe { real(address, length, protection, flags, fd, offset) };
+    if flags & libc::MAP_ANONYMOUS == 0 {
+        logged::mark(fd, trait_bit::UNSEEN);
+    }
     if start != FAILED && shared && open_files::may_hold(fd) {
         mapped(start.cast_unsigned(), length, fd);
     } else if start != FAILED && flags & libc::MAP_FIXED != 0 {

@@ -8,5 +8,6 @@ pub(super) mod intent;
 mod lengths;
 mod mapping;
 pub(super) mod open;
+mod reads;
 mod stdio;
 pub(super) mod unseen_mappings;

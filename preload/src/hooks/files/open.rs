@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 
 use libc::{AT_FDCWD, mode_t};
-use scr_abi::{TOKEN_LAZY, event};
+use scr_abi::{TOKEN_LAZY, TOKEN_LOGGED, event};
 
 use crate::base::thread::MpiFiles;
 use crate::engine::ask::Answer;
@@ -11,6 +11,7 @@ use crate::fd::changes::Moment;
 use crate::fd::failing_store::is_of_store;
 use crate::fd::handle::Outcome;
 use crate::fd::lazy::{put_in_place, wake_beyond, wake_descriptor};
+use crate::fd::logged::Log;
 use crate::fd::moves::evacuate;
 use crate::fd::open_files::{self, Claim};
 use crate::fd::release::{fresh, report, take_back};
@@ -84,7 +85,7 @@ unsafe fn open_any(
     let call = |to: Option<&CStr>| real(to.map_or(own, CStr::as_ptr));
     if !concerns_files(flags) {
         // SAFETY: `path` is what the program gave for a C string.
-        let done = unsafe { open_handle(dirfd, path, flags, &call) };
+        let done = unsafe { open_handle(dirfd, path, flags, call) };
         return fresh(done.unwrap_or_else(|| call(None)));
     }
     let mode = if flags & libc::O_CREAT == 0 { 0 } else { mode };
@@ -205,6 +206,12 @@ fn write_over(table: &scr_abi::Engine, fd: c_int, flags: c_int) {
     }
 }
 
+fn log_of(table: &scr_abi::Engine, token: u64) -> Option<Log> {
+    let log = if token & TOKEN_LOGGED == 0 { std::ptr::null() } else { (table.log)(token) };
+    // SAFETY: null, or a log that stays as long as the process.
+    unsafe { log.as_ref() }.map(Log)
+}
+
 /// The first part of the result says whether the engine has another answer by now.
 fn open_as_told<T>(
     question: &mut Question,
@@ -239,7 +246,8 @@ fn open_as_told<T>(
             Ok((_, fd)) => {
                 let writable = flags & libc::O_ACCMODE != libc::O_RDONLY;
                 let lazy = token & TOKEN_LAZY != 0;
-                let claim = Claim { token, writable, lazy };
+                let log = log_of(table, token);
+                let claim = Claim { token, writable, lazy, log };
                 let stale = open_files::attach(*fd, claim);
                 report(table, stale);
                 stream_writes::watch_standard(*fd);

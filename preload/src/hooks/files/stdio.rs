@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 
 use libc::{AT_FDCWD, FILE};
+use scr_abi::accesses::trait_bit;
 
 use crate::fd::handle::{Outcome, handle};
 use crate::fd::lazy::wake_descriptor;
@@ -15,8 +16,8 @@ use crate::hooks::files::intent::may_be_changed;
 use crate::hooks::files::open::{is_refused, name_behind, open_below};
 use crate::hooks::files::unseen_mappings;
 use crate::{
-    engine, fd::identity, fd::in_order, fd::open_files, fd::stream_writes, signal::guard,
-    signal::handlers,
+    engine, fd::identity, fd::in_order, fd::logged, fd::open_files, fd::stream_writes,
+    signal::guard, signal::handlers,
 };
 
 type Fopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
@@ -70,6 +71,7 @@ unsafe fn fopen(real: Fopen, path: *const c_char, mode: *const c_char) -> *mut F
 }
 
 fn attach_stream(fd: c_int, stream: *mut FILE) {
+    logged::mark(fd, trait_bit::UNSEEN);
     open_files::attach_stream(fd, stream as usize);
     stream_writes::watch();
     if !open_files::streams_are_seen() {

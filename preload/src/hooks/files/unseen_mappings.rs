@@ -7,11 +7,11 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use scr_abi::Engine;
+use scr_abi::{Engine, accesses::trait_bit};
 
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::fd::release::report;
-use crate::{fd::open_files, signal::guard};
+use crate::{fd::logged, fd::open_files, signal::guard};
 
 static HIDDEN: AtomicBool = AtomicBool::new(false);
 
@@ -64,6 +64,7 @@ pub(super) fn claim_before_close(table: &Engine, fd: c_int) {
     };
     for region in shared_regions().into_iter().filter(|region| region.file == file) {
         let length = region.end - region.start;
+        logged::mark(fd, trait_bit::UNSEEN);
         report(table, open_files::attach_mapping(region.start, length, claim));
         let mut claimed = CLAIMED.lock();
         claimed.retain(|other| other.start != region.start);

@@ -3,18 +3,19 @@
 //! register-wide integers: no MPI header, no difference between MPIs. What MPI calls while a hooked
 //! call is under way does not count.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use scr_abi::{event, messages, sync_kind};
+use scr_abi::{Engine, event, messages, sync_kind};
 
-use crate::base::thread::{Caller, MpiDepth, MpiFiles};
+use crate::base::thread::{Caller, MpiDepth, MpiFiles, Named};
+use crate::engine::{self, ActiveEngine, absence};
 use crate::fd::reuse;
 use crate::hooks::files::unseen_mappings;
+use crate::hooks::mpi::opened;
 use crate::signal::guard;
 use crate::{
-    base::message, engine, engine::absence, life::ending, life::start, path::canonical,
-    path::memory, signal::handlers,
+    base::message, life::ending, life::start, path::canonical, path::memory, signal::handlers,
 };
 
 /// This is MPICH's value; elsewhere it is merely nonzero.
@@ -53,7 +54,13 @@ macro_rules! mpi_one {
                         $($crate::hooks::mpi::calls::mpi_one!(@word $arg)),*
                     ) -> core::ffi::c_int,
                 >(address.get());
-                let call = || real($($arg),*);
+                const KIND: scr_abi::accesses::Within =
+                    $crate::fd::logged::WriteCall::kind(NAME);
+                let call = || {
+                    let _writes = (KIND as u8 > 0)
+                        .then(|| $crate::fd::logged::WriteCall::enter(KIND));
+                    real($($arg),*)
+                };
                 $crate::hooks::mpi::calls::around(&[$($arg),*], $before, call)
             }
         }
@@ -71,8 +78,12 @@ pub(super) enum Role {
     /// The call synchronises a communicator, which is this argument.
     Sync(usize, c_int),
     Note(c_int),
-    /// These arguments are the communicator and the name.
-    FileOpen(usize, usize),
+    /// The arguments are the communicator, the name, mode, info, and a place for the handle.
+    FileOpen,
+    /// The first argument is a file's handle.
+    FileSync,
+    /// The argument is where the handle is.
+    FileClose,
     File,
     /// What MPI calls inside of any other call does not count.
     Depth,
@@ -147,8 +158,8 @@ pub(super) fn missing(symbol: &str) -> c_int {
 pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_int) -> c_int {
     let Some(caller) = Caller::of_mpi() else { return call() };
     reuse::settle(); // other ranks may hear of the file by this call
-    let synchronises = matches!(role, Role::Sync(..));
-    let mut of_mpi_io = None;
+    let mut synchronises = matches!(role, Role::Sync(..));
+    let (mut of_mpi_io, mut opens) = (None, false);
     match role {
         Role::Init => return initialise(call),
         Role::Session => return begin_session(call),
@@ -157,16 +168,30 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
         _ if engine::active().is_none() => return call(),
         Role::Sync(comm, kind) => synchronise(arguments[comm], kind),
         Role::Note(what) => note(what, None),
-        Role::FileOpen(comm, name) => {
-            let path = note_file_open(arguments[comm], arguments[name]);
-            of_mpi_io = Some(MpiFiles::other_than(path.as_deref()));
+        Role::FileOpen => {
+            let named = note_file_open(arguments[0], arguments[1]);
+            of_mpi_io = Some(MpiFiles::other_than(named));
+            opens = true;
         }
-        Role::File => of_mpi_io = Some(MpiFiles::other_than(None)),
+        Role::FileSync | Role::FileClose | Role::File => {
+            synchronises = match role {
+                Role::FileSync => opened::is_of_all(arguments[0]),
+                Role::FileClose => opened::closes(arguments[0]),
+                _ => false,
+            };
+            if synchronises {
+                synchronise_all();
+            }
+            of_mpi_io = Some(MpiFiles::other_than(None));
+        }
         Role::Depth => {}
     }
-    let _depth = caller.enter();
+    let depth = caller.enter();
     let result = call();
-    drop(of_mpi_io);
+    drop((of_mpi_io, depth));
+    if opens && is_opened_by_all(arguments[0], result) {
+        opened::note(arguments[4]);
+    }
     if synchronises {
         memory::forget(); // what other ranks did to names before their call counts from here on
     }
@@ -175,20 +200,40 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
 
 fn synchronise(comm: usize, kind: c_int) {
     let Some(active) = engine::active() else { return };
-    if kind != sync_kind::CONSTRUCTOR && active.passes(comm) {
-        return;
+    if kind == sync_kind::CONSTRUCTOR || !active.passes(comm) {
+        agree(active, |table| (table.sync)(comm, kind));
     }
+}
+
+/// A blocking collective call of all ranks on something of theirs is about to be made.
+fn synchronise_all() {
+    if let Some(active) = engine::active() {
+        synchronise(active.idle.world, sync_kind::BARRIER);
+    }
+}
+
+/// Tells the engine that MPI_File_open has returned: if all ranks took part, all hear of it.
+fn is_opened_by_all(comm: usize, result: c_int) -> bool {
+    let opened = c_int::from(result == 0);
+    let Some(active) = engine::active() else { return false };
+    agree(active, |table| (table.file_opened)(comm, opened)).is_some_and(|counts| counts != 0)
+}
+
+/// Has the engine do what waits for other ranks; `None`: the thread is inside our own work.
+fn agree<T>(active: &ActiveEngine, work: impl FnOnce(&Engine) -> T) -> Option<T> {
     handlers::in_no_handler();
     let _depth = MpiDepth::enter();
     // Not `guard::work`: an agreement waits for other ranks, and MPI may have to be cancelled.
-    if !guard::inside() {
-        let saved = guard::errno();
-        guard::enter_thread();
-        unseen_mappings::sweep(&active.table);
-        (active.table.sync)(comm, kind);
-        // Dropping the depth restores both marks.
-        guard::set_errno(saved);
+    if guard::inside() {
+        return None;
     }
+    let saved = guard::errno();
+    guard::enter_thread();
+    unseen_mappings::sweep(&active.table);
+    let result = work(&active.table);
+    // Dropping the depth restores both marks.
+    guard::set_errno(saved);
+    Some(result)
 }
 
 fn note(what: c_int, path: Option<&CStr>) {
@@ -199,7 +244,7 @@ fn note(what: c_int, path: Option<&CStr>) {
     }
 }
 
-fn note_file_open(comm: usize, name: usize) -> Option<CString> {
+fn note_file_open(comm: usize, name: usize) -> Option<Named> {
     let active = engine::active()?;
     let name = name as *const c_char;
     if name.is_null() {
@@ -214,8 +259,10 @@ fn note_file_open(comm: usize, name: usize) -> Option<CString> {
         find(name).or_else(|| find(bare))
     })??;
     let _depth = MpiDepth::enter();
-    let _: Option<()> = guard::work(|| (active.table.file_open)(comm, path.as_ptr()));
-    Some(path)
+    let store = guard::work(|| (active.table.file_open)(comm, path.as_ptr()));
+    let store = store.filter(|store| !store.is_null());
+    // SAFETY: a C string of the engine, which stays.
+    Some(Named::new(&path, store.map(|store| unsafe { CStr::from_ptr(store) })))
 }
 
 fn initialise(call: impl FnOnce() -> c_int) -> c_int {

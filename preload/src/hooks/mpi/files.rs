@@ -5,20 +5,37 @@
 use super::calls::{Role, mpi, mpi_one};
 
 macro_rules! of_a_file {
-    ($( $arguments:tt $($c:ident $p:ident),+; )+) => { $( $(
-        mpi_one! { $c $arguments => Role::File }
-        mpi_one! { $p $arguments => Role::File }
+    ($role:ident: $( $arguments:tt $($c:ident $p:ident),+; )+) => { $( $(
+        mpi_one! { $c $arguments => Role::$role }
+        mpi_one! { $p $arguments => Role::$role }
     )+ )+ };
 }
 
 mpi! {
-    (MPI_File_open, PMPI_File_open, comm name amode info file) => Role::FileOpen(0, 1);
+    (MPI_File_open, PMPI_File_open, comm name amode info file) => Role::FileOpen;
+    (MPI_File_close, PMPI_File_close, place) => Role::FileClose;
 }
 
-of_a_file! {
+// Blocking and collective.
+of_a_file! { FileSync:
     (file)
-        MPI_File_close PMPI_File_close,
         MPI_File_sync PMPI_File_sync;
+    (file a)
+        MPI_File_preallocate PMPI_File_preallocate,
+        MPI_File_set_atomicity PMPI_File_set_atomicity,
+        MPI_File_set_size PMPI_File_set_size;
+    (file a b c d)
+        MPI_File_read_all PMPI_File_read_all,
+        MPI_File_read_ordered PMPI_File_read_ordered,
+        MPI_File_write_all PMPI_File_write_all,
+        MPI_File_write_ordered PMPI_File_write_ordered;
+    (file a b c d e)
+        MPI_File_read_at_all PMPI_File_read_at_all,
+        MPI_File_set_view PMPI_File_set_view,
+        MPI_File_write_at_all PMPI_File_write_at_all;
+}
+
+of_a_file! { File:
     (file a)
         MPI_File_delete PMPI_File_delete,
         MPI_File_get_atomicity PMPI_File_get_atomicity,
@@ -26,10 +43,7 @@ of_a_file! {
         MPI_File_get_position PMPI_File_get_position,
         MPI_File_get_position_shared PMPI_File_get_position_shared,
         MPI_File_get_size PMPI_File_get_size,
-        MPI_File_preallocate PMPI_File_preallocate,
-        MPI_File_set_atomicity PMPI_File_set_atomicity,
-        MPI_File_set_info PMPI_File_set_info,
-        MPI_File_set_size PMPI_File_set_size;
+        MPI_File_set_info PMPI_File_set_info;
     (file a b)
         MPI_File_read_all_end PMPI_File_read_all_end,
         MPI_File_read_at_all_end PMPI_File_read_at_all_end,
@@ -53,14 +67,10 @@ of_a_file! {
         MPI_File_iwrite_all PMPI_File_iwrite_all,
         MPI_File_iwrite_shared PMPI_File_iwrite_shared,
         MPI_File_read PMPI_File_read,
-        MPI_File_read_all PMPI_File_read_all,
         MPI_File_read_at_all_begin PMPI_File_read_at_all_begin,
-        MPI_File_read_ordered PMPI_File_read_ordered,
         MPI_File_read_shared PMPI_File_read_shared,
         MPI_File_write PMPI_File_write,
-        MPI_File_write_all PMPI_File_write_all,
         MPI_File_write_at_all_begin PMPI_File_write_at_all_begin,
-        MPI_File_write_ordered PMPI_File_write_ordered,
         MPI_File_write_shared PMPI_File_write_shared;
     (file a b c d e)
         MPI_File_iread_at PMPI_File_iread_at,
@@ -68,8 +78,5 @@ of_a_file! {
         MPI_File_iwrite_at PMPI_File_iwrite_at,
         MPI_File_iwrite_at_all PMPI_File_iwrite_at_all,
         MPI_File_read_at PMPI_File_read_at,
-        MPI_File_read_at_all PMPI_File_read_at_all,
-        MPI_File_set_view PMPI_File_set_view,
-        MPI_File_write_at PMPI_File_write_at,
-        MPI_File_write_at_all PMPI_File_write_at_all;
+        MPI_File_write_at PMPI_File_write_at;
 }

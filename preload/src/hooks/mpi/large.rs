@@ -98,11 +98,11 @@ large! {
         send receive count datatype op comm) => Role::Sync(5, sync_kind::COLLECTIVE);
     ("File_read", MPI_File_read_c, PMPI_File_read_c, NUMBER_2, file a b c d) => Role::File;
     ("File_read_all", MPI_File_read_all_c, PMPI_File_read_all_c, NUMBER_2, file a b c d)
-        => Role::File;
+        => Role::FileSync;
     ("File_read_shared", MPI_File_read_shared_c, PMPI_File_read_shared_c, NUMBER_2, file a b c d)
         => Role::File;
     ("File_read_ordered", MPI_File_read_ordered_c, PMPI_File_read_ordered_c, NUMBER_2, file a b c d)
-        => Role::File;
+        => Role::FileSync;
     ("File_iread", MPI_File_iread_c, PMPI_File_iread_c, NUMBER_2, file a b c d) => Role::File;
     ("File_iread_all", MPI_File_iread_all_c, PMPI_File_iread_all_c, NUMBER_2, file a b c d)
         => Role::File;
@@ -115,7 +115,7 @@ large! {
     ("File_read_at", MPI_File_read_at_c, PMPI_File_read_at_c, NUMBER_3, file a b c d e)
         => Role::File;
     ("File_read_at_all", MPI_File_read_at_all_c, PMPI_File_read_at_all_c, NUMBER_3, file a b c d e)
-        => Role::File;
+        => Role::FileSync;
     ("File_iread_at", MPI_File_iread_at_c, PMPI_File_iread_at_c, NUMBER_3, file a b c d e)
         => Role::File;
     ("File_iread_at_all", MPI_File_iread_at_all_c, PMPI_File_iread_at_all_c, NUMBER_3,
@@ -124,11 +124,11 @@ large! {
         NUMBER_3, file a b c d) => Role::File;
     ("File_write", MPI_File_write_c, PMPI_File_write_c, NUMBER_2, file a b c d) => Role::File;
     ("File_write_all", MPI_File_write_all_c, PMPI_File_write_all_c, NUMBER_2, file a b c d)
-        => Role::File;
+        => Role::FileSync;
     ("File_write_shared", MPI_File_write_shared_c, PMPI_File_write_shared_c, NUMBER_2, file a b c d)
         => Role::File;
     ("File_write_ordered", MPI_File_write_ordered_c, PMPI_File_write_ordered_c, NUMBER_2,
-        file a b c d) => Role::File;
+        file a b c d) => Role::FileSync;
     ("File_iwrite", MPI_File_iwrite_c, PMPI_File_iwrite_c, NUMBER_2, file a b c d) => Role::File;
     ("File_iwrite_all", MPI_File_iwrite_all_c, PMPI_File_iwrite_all_c, NUMBER_2, file a b c d)
         => Role::File;
@@ -141,7 +141,7 @@ large! {
     ("File_write_at", MPI_File_write_at_c, PMPI_File_write_at_c, NUMBER_3, file a b c d e)
         => Role::File;
     ("File_write_at_all", MPI_File_write_at_all_c, PMPI_File_write_at_all_c, NUMBER_3,
-        file a b c d e) => Role::File;
+        file a b c d e) => Role::FileSync;
     ("File_iwrite_at", MPI_File_iwrite_at_c, PMPI_File_iwrite_at_c, NUMBER_3, file a b c d e)
         => Role::File;
     ("File_iwrite_at_all", MPI_File_iwrite_at_all_c, PMPI_File_iwrite_at_all_c, NUMBER_3,

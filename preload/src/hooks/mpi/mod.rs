@@ -4,3 +4,4 @@ mod by_handle;
 mod calls;
 mod files;
 mod large;
+mod opened;

@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use libc::{AT_FDCWD, size_t, ssize_t};
 use scr_abi::Engine;
 
+use crate::base::thread::MpiFiles;
 use crate::engine::ask::{Answer, ask};
 use crate::fd::handle::Outcome;
 use crate::hooks::below::{below_prefix, below_prefix_to_make};
@@ -286,11 +287,15 @@ unsafe fn canonical(path: *const c_char, resolved: *mut c_char) -> Option<*mut c
 }
 
 /// A cached file has the file system of its bytes, as fstatfs on its descriptor would say. One that
-/// is elsewhere has that of its directory.
+/// is elsewhere has that of its directory. Of a file that it is about to make MPI-IO asks the
+/// directory, and writes as that says: the answer is that of the store.
 unsafe fn file_system(path: *const c_char, call: impl Fn(&CStr) -> c_int) -> Option<c_int> {
     engine::active()?;
     let job = |mut question: Question| match question.lookup(true) {
-        Answer::Pass | Answer::Done => Outcome::Pass,
+        Answer::Pass | Answer::Done => match MpiFiles::store_for(&question.path) {
+            Some(store) => Outcome::of(call(store)),
+            None => Outcome::Pass,
+        },
         Answer::Redirect(to) => Outcome::of(call(&to)),
         Answer::Fail(code) => Outcome::Fail(code),
         Answer::Stat(_) => {

@@ -6,9 +6,9 @@ use libc::AT_FDCWD;
 use scr_abi::StatAnswer;
 
 use crate::engine::ask::Answer;
-use crate::fd::handle::Outcome;
+use crate::fd::{handle::Outcome, logged};
 use crate::hooks::below::{below_prefix, follows};
-use crate::hooks::family::rerouted;
+use crate::hooks::family::{made, rerouted};
 use crate::path::question::Question;
 
 rerouted! {
@@ -16,33 +16,56 @@ rerouted! {
         = |real| stat_any(AT_FDCWD, path, true, buffer, |to| real(to.as_ptr(), buffer));
     looking [lstat, lstat64](path: *const c_char, buffer: *mut libc::stat) -> c_int
         = |real| stat_any(AT_FDCWD, path, false, buffer, |to| real(to.as_ptr(), buffer));
-    looking [fstatat, fstatat64](
-        dirfd: c_int, path: *const c_char, buffer: *mut libc::stat, flags: c_int
-    ) -> c_int = |real| stat_any(dirfd, path, follows(flags), buffer, |to| {
-        real(AT_FDCWD, to.as_ptr(), buffer, flags)
-    });
     looking [__xstat, __xstat64](version: c_int, path: *const c_char, buffer: *mut libc::stat)
         -> c_int
         = |real| stat_any(AT_FDCWD, path, true, buffer, |to| real(version, to.as_ptr(), buffer));
     looking [__lxstat, __lxstat64](version: c_int, path: *const c_char, buffer: *mut libc::stat)
         -> c_int
         = |real| stat_any(AT_FDCWD, path, false, buffer, |to| real(version, to.as_ptr(), buffer));
-    looking [__fxstatat, __fxstatat64](
-        version: c_int, dirfd: c_int, path: *const c_char, buffer: *mut libc::stat, flags: c_int
-    ) -> c_int = |real| stat_any(dirfd, path, follows(flags), buffer, |to| {
-        real(version, AT_FDCWD, to.as_ptr(), buffer, flags)
-    });
-    looking [statx](
-        dirfd: c_int, path: *const c_char, flags: c_int, mask: c_uint, buffer: *mut libc::statx
-    ) -> c_int = |real| stat_any(dirfd, path, follows(flags), buffer, |to| {
-        real(AT_FDCWD, to.as_ptr(), flags, mask, buffer)
-    });
     looking [access, euidaccess, eaccess](path: *const c_char, mode: c_int) -> c_int
         = |real| access_any(AT_FDCWD, path, mode, true, |to| real(to.as_ptr(), mode));
     looking [faccessat](dirfd: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int
         = |real| access_any(dirfd, path, mode, follows(flags), |to| {
             real(AT_FDCWD, to.as_ptr(), mode, flags)
         });
+}
+
+// Without a path the descriptor's own file is asked for.
+made! {
+    looking [fstatat, fstatat64](
+        dirfd: c_int, path: *const c_char, buffer: *mut libc::stat, flags: c_int
+    ) -> c_int = |real| {
+        let elsewhere = stat_any(dirfd, path, follows(flags), buffer, |to| {
+            real(AT_FDCWD, to.as_ptr(), buffer, flags)
+        });
+        let own = || real(dirfd, path, buffer, flags);
+        elsewhere.unwrap_or_else(|| told(own(), dirfd, path, || (*buffer).st_size))
+    };
+    looking [__fxstatat, __fxstatat64](
+        version: c_int, dirfd: c_int, path: *const c_char, buffer: *mut libc::stat, flags: c_int
+    ) -> c_int = |real| {
+        let elsewhere = stat_any(dirfd, path, follows(flags), buffer, |to| {
+            real(version, AT_FDCWD, to.as_ptr(), buffer, flags)
+        });
+        let own = || real(version, dirfd, path, buffer, flags);
+        elsewhere.unwrap_or_else(|| told(own(), dirfd, path, || (*buffer).st_size))
+    };
+    looking [statx](
+        dirfd: c_int, path: *const c_char, flags: c_int, mask: c_uint, buffer: *mut libc::statx
+    ) -> c_int = |real| {
+        let elsewhere = stat_any(dirfd, path, follows(flags), buffer, |to| {
+            real(AT_FDCWD, to.as_ptr(), flags, mask, buffer)
+        });
+        let own = || real(dirfd, path, flags, mask, buffer);
+        elsewhere.unwrap_or_else(|| told(own(), dirfd, path, || (*buffer).stx_size as i64))
+    };
+}
+
+/// Safety: `path` is null or a C string.
+unsafe fn told(result: c_int, fd: c_int, path: *const c_char, size: impl FnOnce() -> i64) -> c_int {
+    // SAFETY: the caller's promise.
+    let is_own = !path.is_null() && unsafe { *path } == 0;
+    if is_own { logged::asked(result, fd, size) } else { result }
 }
 
 const BLOCK_BYTES: i64 = 4096;

@@ -97,7 +97,7 @@ pub(crate) fn matches(dir: &Path, meta: &FileMeta, content: bool) -> bool {
     FileContent::of(dir, meta).is_ok_and(|there| has_all(&there, crc32))
 }
 
-/// Tells what [`matches`] tells of content at any place.
+/// Tells what `matches` tells of content at any place.
 pub(crate) fn has_all(there: &FileContent, crc32: Option<u32>) -> bool {
     let path = there.path();
     let found = fs::metadata(path).or_else(|error| match error.kind() {

@@ -36,7 +36,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Makes a layout; `root` is where the files of the node begin ([`super::names::on_node`]).
+    /// Makes a layout; `root` is where the files of the node begin (`names::on_node`).
     pub fn new(
         root: &Path,
         control_base: &Path,

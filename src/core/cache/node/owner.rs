@@ -59,7 +59,7 @@ pub(super) fn read_identity(launch: &Path) -> Option<String> {
     KvTree::read_file(launch).ok()??.get_value("IDENTITY").map(str::to_owned)
 }
 
-/// Tells whether an identity, "<prefix> | ...", is of the prefix of this path.
+/// Tells whether an identity, `<prefix> | ...`, is of the prefix of this path.
 pub(super) fn is_of_path(identity: &str, prefix: &Path) -> bool {
     let rest = identity.strip_prefix(&*prefix.to_string_lossy());
     rest.is_some_and(|rest| rest.starts_with(" | "))

@@ -70,7 +70,7 @@ impl Flat<'_> {
         }
         for file in &self.redundancy {
             // One with another checksum than its sidecar says would spoil what is rebuilt.
-            if matches(&self.dir, file, true) {
+            if matches(self.dir, file, true) {
                 link(&self.dir.join(&file.name), &own.join(&file.name))?;
             }
         }

@@ -111,7 +111,7 @@ fn mend_protection(
     };
     let known = protection_of(record);
     let new = rebuilt.iter().find(same).map(|(_, one)| protection_of(one)).unwrap_or_default();
-    let is_right = |file: &FileMeta| known.contains(file) && damage_of(&dir, file, true).is_none();
+    let is_right = |file: &FileMeta| known.contains(file) && damage_of(dir, file, true).is_none();
     let (mut done, mut failed) = (Vec::new(), None);
     for file in new.iter().filter(|file| !is_right(file)) {
         match put(from, dir, file, None) {

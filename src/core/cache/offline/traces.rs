@@ -139,7 +139,7 @@ impl Known<'_> {
         let files = self.files_of(rank);
         let mut cached = files.iter().filter(|file| !file.on_prefix).peekable();
         cached.peek()?;
-        Some(cached.all(|file| matches(&self.dir, file, false)))
+        Some(cached.all(|file| matches(self.dir, file, false)))
     }
 
     /// The ranks here that keep these copies: right neighbours of the rank whose files they are.

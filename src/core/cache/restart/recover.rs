@@ -149,7 +149,7 @@ fn attempt(
 fn untouched_are_right(record: &DatasetRecord) -> bool {
     let dir = &record.dir;
     let unread = record.files.iter().filter(|file| untouched::is_untouched(record, dir, file));
-    unread.into_iter().all(|file| matches(&dir, file, true))
+    unread.into_iter().all(|file| matches(dir, file, true))
 }
 
 /// The first rank's sentence about why it failed, the same on all ranks.
@@ -355,7 +355,7 @@ fn record_of(
     // the rebuild, that of a restored one on its way. Reading all of it once more cost a quarter of
     // a restart after a lost node.
     for file in record.files.iter().filter(|file| !file.on_prefix) {
-        if !matches(&dir, file, false) {
+        if !matches(dir, file, false) {
             return Err(Error::Unrecoverable(format!(
                 "{} does not have its recorded size after the rebuild",
                 file.name

@@ -71,5 +71,5 @@ fn is_protected(owner: usize, record: &DatasetRecord, dir: &Path) -> bool {
     let content = next.exists();
     protection_of(record)
         .iter()
-        .all(|file| matches(&dir, file, content) || matches(&next, file, true))
+        .all(|file| matches(dir, file, content) || matches(&next, file, true))
 }

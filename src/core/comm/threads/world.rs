@@ -32,7 +32,7 @@ pub(super) struct WorldState {
     pub queues: HashMap<QueueKey, VecDeque<Parcel>>,
     pub gone: HashSet<(u64, usize)>,
     pub dead: HashSet<usize>,
-    /// A rank was killed by the [`Reaper`].
+    /// A rank was killed by the `Reaper`.
     pub aborted: bool,
 }
 

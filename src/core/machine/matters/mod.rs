@@ -14,6 +14,7 @@
 //! | `telling.rs` | names that other nodes are to hear of |
 //! | `trust.rs` | sealed datasets that have been left alone for long |
 //! | `unsealed.rs` | files that wait for an agreement for too long |
+//! | `verdicts` | files that several nodes write |
 //! | `watch.rs` | names that cannot be cached |
 
 pub mod deletions;
@@ -26,6 +27,7 @@ pub mod rotations;
 pub mod telling;
 pub mod trust;
 pub mod unsealed;
+pub mod verdicts;
 pub mod watch;
 
 pub use deletions::Deletions;
@@ -38,4 +40,5 @@ pub use rotations::Rotations;
 pub use telling::NamesToTell;
 pub use trust::Trust;
 pub use unsealed::UnsealedFiles;
+pub use verdicts::Verdicts;
 pub use watch::NameWatch;

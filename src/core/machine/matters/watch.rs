@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::state::{DatasetState, Routing, RunFacts, SharedDataset};
 use crate::machine::terms::{
-    DatasetKey, FileRef, Knowledge, MachineConfig, Reason, Report, SeriesReport, UnsafeName, Why,
-    kind_hash, name_hash,
+    DatasetKey, FileRef, Knowledge, MachineConfig, PartedNews, Reason, Report, SeriesReport,
+    UnsafeName, Why, kind_hash, name_hash,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -112,6 +112,13 @@ impl NameWatch {
         self.shared[series].stay.get(&name).copied().or_else(own)
     }
 
+    /// Tells whether a lower rank of the node writes the name together with `rank`, in the cache.
+    pub fn lower_answers(&self, rank: usize, series: usize, name: u64) -> bool {
+        let together = self.shared[series].together.get(&name);
+        let lower = together.and_then(BTreeSet::first).is_some_and(|lowest| *lowest < rank);
+        lower && self.why(series, name).is_none()
+    }
+
     pub fn read_elsewhere(&mut self, facts: &mut RunFacts, file: &FileRef) {
         let shared = &facts.shared.series[file.series];
         let begun = |dataset: &&SharedDataset| !dataset.restored;
@@ -150,19 +157,48 @@ impl NameWatch {
             names.written.extend(news.written.iter().map(|name| (*name, rank)));
             names.read.extend(news.read.iter().map(|(name, bare)| (*name, rank, *bare)));
         }
+        let writers = find_writers(&self.shared[index].written);
         if facts.shared.series[index].routing != Routing::Prefix {
-            let writers = find_writers(&self.shared[index].written);
             let has_id = facts.config.series[index].has_id;
             for mut mark in find_unsafe(&self.shared[index], &writers, &facts.config.nodes) {
                 mark.bare |= !has_id;
                 self.note_unsafe(facts, index, &mark);
             }
-            let together = &mut self.shared[index].together;
-            for (name, ranks) in writers.into_iter().filter(|(_, ranks)| ranks.len() > 1) {
-                together.entry(name).or_default().extend(ranks);
-            }
+        }
+        let together = &mut self.shared[index].together;
+        for (name, ranks) in writers.into_iter().filter(|(_, ranks)| ranks.len() > 1) {
+            together.entry(name).or_default().extend(ranks);
         }
         self.find_marked(facts, index);
+    }
+
+    pub fn parted(&self, series: usize, nodes: &[usize]) -> Vec<PartedNews> {
+        let shared = &self.shared[series];
+        let written: BTreeSet<u64> = shared.written.iter().map(|(name, _)| *name).collect();
+        let news = |(name, writers): (&u64, &BTreeSet<usize>)| PartedNews {
+            name: *name,
+            writers: writers.clone(),
+            is_read: shared.read.iter().any(|(read, ..)| read == name),
+        };
+        let parted = shared
+            .together
+            .iter()
+            .filter(|(name, ranks)| written.contains(*name) && !are_on_one_node(ranks, nodes));
+        parted.map(news).collect()
+    }
+
+    /// Notes what is to be said of a name that ranks of several nodes write.
+    pub fn judged(&mut self, facts: &mut RunFacts, index: usize, name: u64, why: Why) {
+        let (names, series) = (&mut self.shared[index], &mut facts.shared.series[index]);
+        let known = names.stay.entry(name).or_insert(Why::Writers);
+        if matches!(*known, Why::GoesOn | Why::Stays) || *known == why {
+            return;
+        }
+        *known = why;
+        series.learned = true;
+        if let Some(mark) = names.marked.as_mut().filter(|mark| mark.name == name) {
+            mark.why = why;
+        }
     }
 
     /// Finds the name of the file for which the series stays on the PFS, if this rank has it.

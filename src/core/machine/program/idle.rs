@@ -2,7 +2,7 @@
 //! does with one load and one store. The session grants some after each agreement; what the door
 //! has counted down is added to the machine's account before anybody looks at that.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 #[derive(Debug, Default)]
 pub struct Idle {
@@ -10,11 +10,17 @@ pub struct Idle {
     left: AtomicU32,
     /// Written under the lock of the state only.
     granted: AtomicU32,
+    /// How many sync points have been entered when none is left; all bits: that changes just now.
+    points: AtomicU64,
 }
 
 impl Idle {
     pub fn left(&self) -> &AtomicU32 {
         &self.left
+    }
+
+    pub fn points(&self) -> &AtomicU64 {
+        &self.points
     }
 
     /// Counts the sync points passed since this was asked last; with the lock of the state.
@@ -24,9 +30,18 @@ impl Idle {
         u64::from(granted.saturating_sub(left))
     }
 
-    pub fn grant(&self, points: u32) {
-        self.left.store(points, Ordering::Relaxed);
+    /// `entered` were passed so far; with the lock of the state.
+    pub fn grant(&self, points: u32, entered: u64) {
+        self.points.store(u64::MAX, Ordering::SeqCst);
+        self.left.store(points, Ordering::Release);
         self.granted.store(points, Ordering::Relaxed);
+        self.entered(entered);
+    }
+
+    /// So many have been passed, those included that [`Idle::take_passed`] has told.
+    pub fn entered(&self, entered: u64) {
+        let granted = u64::from(self.granted.load(Ordering::Relaxed));
+        self.points.store(entered + granted, Ordering::SeqCst);
     }
 }
 
@@ -38,7 +53,8 @@ mod tests {
     fn what_has_passed_is_taken_once() {
         let idle = Idle::default();
         assert_eq!(idle.take_passed(), 0);
-        idle.grant(5);
+        idle.grant(5, 7);
+        assert_eq!(idle.points().load(Ordering::Relaxed), 12);
         idle.left().store(3, Ordering::Relaxed);
         assert_eq!((idle.take_passed(), idle.take_passed()), (2, 0));
         idle.left().store(0, Ordering::Relaxed);

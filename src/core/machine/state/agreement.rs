@@ -6,7 +6,7 @@ use crate::streams::{HEAD, Streams};
 pub const WORDS: usize = HEAD + OWN;
 
 /// The words of the machine; the stream's come before them.
-pub const OWN: usize = 8;
+pub const OWN: usize = 9;
 
 #[derive(Debug, Clone)]
 pub struct Agreement {
@@ -25,6 +25,10 @@ pub struct Agreement {
     pub since_conference_ms: u64,
     /// 2: the others must know at once; 1: something for the next conference; 0: nothing.
     pub changed: u8,
+    /// All ranks have just tried to open a file together. 1: this one has it open; 2: it has not.
+    pub opening: i64,
+    /// What the agreement after it has said.
+    pub opened_by_all: bool,
     pub disabled: bool,
 }
 
@@ -39,6 +43,8 @@ impl Agreement {
             busy_ms: 0,
             since_conference_ms: 0,
             changed: 0,
+            opening: 0,
+            opened_by_all: false,
             disabled: false,
         }
     }

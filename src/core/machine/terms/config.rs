@@ -96,6 +96,8 @@ pub struct MachineConfig {
     /// Datasets of which some rank has so many bytes in cache are encoded beside the program, where
     /// all ranks can; `None`: none is (`SCR_SEAL`).
     pub aside_bytes: Option<u64>,
+    /// What is done to files that ranks of several nodes write is told (`SCR_SHARED`).
+    pub tells_of_parted: bool,
 }
 
 impl MachineConfig {
@@ -108,6 +110,7 @@ impl MachineConfig {
             unsealed_ms: 60_000,
             agreement_ms: 20,
             aside_bytes: None,
+            tells_of_parted: true,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The words that the machine and its callers have in common. Nothing here changes by itself.
 
+mod accesses;
 mod answers;
 mod config;
 mod habit;
@@ -12,6 +13,7 @@ mod restart;
 mod steps;
 mod wire;
 
+pub use accesses::{Accesses, PartedNews};
 pub use answers::{
     Deletion, Gone, Intent, LeftAlone, LeftBehind, Overdue, Placed, Placement, Renamed, Withdrawn,
 };
@@ -23,7 +25,7 @@ pub use habit::{Habit, RecentIds};
 pub use keys::{DatasetKey, FileRef};
 pub use knowledge::Knowledge;
 pub use names::{kind_hash, mask_numbers, name_hash, set_hash};
-pub use reason::{Reason, Why};
+pub use reason::{Hints, Reason, Why};
 pub use report::{
     DatasetReport, EncodingReport, ProgramWord, Report, SealedNews, SealedReport, SeriesReport,
     SetReport, UnsafeName,

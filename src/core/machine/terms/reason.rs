@@ -11,10 +11,45 @@ pub enum Why {
     GoesOn,
     /// It got its name by a rename, but cannot be moved into the cache.
     Stays,
+    /// It is changed where it lies: it was neither made anew nor emptied first.
+    InPlace,
+    /// A rank was told a size that only another node knew.
+    Sizes,
+    /// It is written in a way that is not seen: through memory, a stream, past the kernel's cache,
+    /// by a child, or at its end from several nodes.
+    Unseen,
+    /// The pieces of each node are too small or too many.
+    TooFine,
+    /// Ranks of several nodes write it, each node its own bytes: it could be cached.
+    OfNodes(Hints),
+}
+
+/// What MPI-IO would have to be told so that each rank writes what it has, where a file of several
+/// nodes is cached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hints {
+    /// Nothing: MPI-IO has no part in it.
+    None,
+    /// Neither to collect the bytes of several ranks nor to read what lies between them.
+    Apart,
+    /// To collect them on one rank of each node: by themselves they are too small.
+    Gathered,
 }
 
 impl Why {
-    pub(super) const ALL: [Why; 4] = [Why::Writers, Why::Readers, Why::GoesOn, Why::Stays];
+    pub const ALL: [Why; 11] = [
+        Why::Writers,
+        Why::Readers,
+        Why::GoesOn,
+        Why::Stays,
+        Why::InPlace,
+        Why::Sizes,
+        Why::Unseen,
+        Why::TooFine,
+        Why::OfNodes(Hints::None),
+        Why::OfNodes(Hints::Apart),
+        Why::OfNodes(Hints::Gathered),
+    ];
 
     pub fn word(self) -> &'static str {
         match self {
@@ -22,6 +57,68 @@ impl Why {
             Why::Readers => "READERS",
             Why::GoesOn => "GOES_ON",
             Why::Stays => "STAYS",
+            Why::InPlace => "IN_PLACE",
+            Why::Sizes => "SIZES",
+            Why::Unseen => "UNSEEN",
+            Why::TooFine => "TOO_FINE",
+            Why::OfNodes(Hints::None) => "OF_NODES",
+            Why::OfNodes(Hints::Apart) => "OF_NODES_APART",
+            Why::OfNodes(Hints::Gathered) => "OF_NODES_GATHERED",
+        }
+    }
+
+    /// Says it in a clause, as [`Reason::text`] does.
+    pub fn text(self) -> &'static str {
+        match self {
+            Why::Writers => "several ranks write it",
+            Why::Readers => "ranks of other nodes read it during the run",
+            Why::GoesOn => "a checkpoint goes on in it after a collective",
+            Why::Stays => "it gets its name by a rename that the cache cannot do",
+            Why::InPlace => "several nodes change it where it lies",
+            Why::Sizes => "a rank asks how long it is while other nodes write it",
+            Why::Unseen => "several nodes write it in a way that SCR cannot follow",
+            Why::TooFine => "several nodes write it in pieces that are too small or too many",
+            Why::OfNodes(Hints::None) => "each of several nodes writes a part of it",
+            Why::OfNodes(Hints::Apart) => "each of several nodes writes a part of it by MPI-IO",
+            Why::OfNodes(Hints::Gathered) => {
+                "each of several nodes writes small pieces of it by collective MPI-IO"
+            }
+        }
+    }
+
+    /// Says what a user can change so that the file is cached; empty if nothing helps that is known
+    /// here.
+    pub fn help(self) -> &'static str {
+        match self {
+            Why::Writers => {
+                "Ranks of several nodes write the same bytes with no collective call between them, \
+                 or it was not seen that they do not. A barrier between such writes helps, and in \
+                 a library its own switch: no fill values (H5Pset_fill_time, nc_set_fill), no \
+                 MPI_File_preallocate"
+            }
+            Why::Readers => {
+                "Of chunks that are compressed each rank is to write whole ones, so that nobody \
+                 reads another rank's; what is read back can be read after the next checkpoint"
+            }
+            Why::GoesOn => "Close the file before the next checkpoint begins, on all ranks",
+            Why::Stays => "",
+            Why::InPlace => "A new name for each checkpoint, or one that is emptied first, helps",
+            Why::Sizes => {
+                "Offsets that each rank computes (MPI_Exscan) instead of the file's end, or a \
+                 collective call before the size is asked"
+            }
+            Why::Unseen => {
+                "pwrite or MPI-IO instead of a stream, O_APPEND, mmap or O_DIRECT; or a file for \
+                 each node (a communicator of MPI_COMM_TYPE_SHARED)"
+            }
+            Why::TooFine => {
+                "Larger pieces for each rank: collective calls (MPI_File_write_at_all, \
+                 H5FD_MPIO_COLLECTIVE), or chunks of at least 4 KiB"
+            }
+            Why::OfNodes(_) => {
+                "SCR could cache it, and does not yet; a file for each node (a communicator of \
+                 MPI_COMM_TYPE_SHARED, subfiles of HDF5 or ADIOS2) is cached today"
+            }
         }
     }
 
@@ -57,7 +154,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub const ALL: [Reason; 24] = [
+    pub const ALL: [Reason; 31] = [
         Reason::Watched,
         Reason::SeriesStays,
         Reason::Learned(Why::Writers),
@@ -82,6 +179,13 @@ impl Reason {
         Reason::Special,
         Reason::ChangedApart,
         Reason::Evicted,
+        Reason::Learned(Why::InPlace),
+        Reason::Learned(Why::Sizes),
+        Reason::Learned(Why::Unseen),
+        Reason::Learned(Why::TooFine),
+        Reason::Learned(Why::OfNodes(Hints::None)),
+        Reason::Learned(Why::OfNodes(Hints::Apart)),
+        Reason::Learned(Why::OfNodes(Hints::Gathered)),
     ];
 
     /// Says it in a clause that goes on from "it is there since".
@@ -91,10 +195,7 @@ impl Reason {
                 "SCR watches how the program writes such files before it caches them"
             }
             Reason::SeriesStays => "another file of its series cannot be cached",
-            Reason::Learned(Why::Writers) => "several ranks write it",
-            Reason::Learned(Why::Readers) => "ranks of other nodes read it during the run",
-            Reason::Learned(Why::GoesOn) => "a checkpoint goes on in it after a collective",
-            Reason::Learned(Why::Stays) => "it gets its name by a rename that the cache cannot do",
+            Reason::Learned(why) => why.text(),
             Reason::FallenBack => "the cache was given up after an error",
             Reason::WaitsForFlush => "the store is full of datasets that wait for their flush",
             Reason::NoAgreement => "no agreement of the ranks was in sight",

@@ -1,5 +1,6 @@
 //! What each rank says in a conference.
 
+use super::accesses::Accesses;
 use super::keys::DatasetKey;
 use super::reason::Why;
 
@@ -59,6 +60,8 @@ pub struct SeriesReport {
     /// Files of other ranks that this rank begins to write, there or elsewhere, with the sync
     /// points passed then.
     pub begun: Vec<(String, u64)>,
+    /// What this rank has done to files that ranks of several nodes write.
+    pub watched: Vec<Accesses>,
     /// Names that are never quiet, and their hash with the id masked.
     pub restless: Vec<(String, u64)>,
 }

@@ -1,6 +1,7 @@
 //! Reports as bytes: fields in order, numbers as big-endian words, lists and texts behind their
 //! length, options behind a flag.
 
+use super::accesses::Accesses;
 use super::keys::DatasetKey;
 use super::reason::Why;
 use super::report::{
@@ -10,7 +11,7 @@ use super::report::{
 use crate::bytes::{Reader, Writer};
 
 /// First byte of every report; raised at every change.
-const VERSION: u8 = 11;
+const VERSION: u8 = 12;
 
 impl Report {
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -55,7 +56,7 @@ fields! {
     }
     SeriesReport {
         writes_nothing, interval_ms, distance, unsafe_names, rewrites, learned, written, read,
-        deleted, unlinked, amended, moved, revived, taken, begun, restless
+        deleted, unlinked, amended, moved, revived, taken, begun, watched, restless
     }
     UnsafeName { name, bare, why }
     DatasetReport {
@@ -98,9 +99,19 @@ impl Wire for bool {
     }
 }
 
+impl Wire for Accesses {
+    fn put(&self, out: &mut Writer) {
+        out.counted(&self.to_bytes());
+    }
+
+    fn get(from: &mut Reader) -> Option<Self> {
+        Accesses::from_bytes(from.counted()?)
+    }
+}
+
 impl Wire for Why {
     fn put(&self, out: &mut Writer) {
-        (*self as usize).put(out);
+        Why::ALL.iter().position(|why| why == self).unwrap_or_default().put(out);
     }
 
     fn get(from: &mut Reader) -> Option<Self> {
@@ -170,6 +181,7 @@ mod tests {
                 interval_ms: 40,
                 distance: Some(2),
                 unsafe_names: vec![UnsafeName { name: 1, bare: true, why: Why::GoesOn }],
+                watched: vec![Accesses { name: 1, file: 2, ..Accesses::default() }],
                 rewrites: false,
                 learned: true,
                 written: vec![3],
@@ -213,7 +225,7 @@ mod tests {
     #[test]
     fn a_report_survives_the_way_there_and_back() {
         let report = sample();
-        assert_eq!(crc32(&report.to_bytes()), 0xf8f7_1df8, "raise VERSION if the form changes");
+        assert_eq!(crc32(&report.to_bytes()), 0xb9b2_1a0b, "raise VERSION if the form changes");
         assert_eq!(Report::from_bytes(&report.to_bytes()), Some(report));
         assert_eq!(Report::from_bytes(&Report::default().to_bytes()), Some(Report::default()));
     }

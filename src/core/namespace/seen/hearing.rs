@@ -107,6 +107,12 @@ impl View {
         self.layer(key).is_some_and(|layer| layer.maker(name).is_some())
     }
 
+    /// Tells whether that was since the seal of `key`, if it is sealed.
+    pub fn is_added(&self, key: &DatasetKey, name: &str) -> bool {
+        let is_new = |layer: &Layer| layer.catalog().is_none_or(|all| all.named(name).is_empty());
+        self.is_made(key, name) && self.layer(key).is_some_and(is_new)
+    }
+
     /// Tells the others of the node that this rank answers for a file that one of them has made.
     pub fn tell_answers(&mut self, name: &str) {
         self.news.push(Notice::Answers(name.to_string()));

@@ -126,8 +126,12 @@ fn went_past(words: &str, passed: &RunPassed, prefix: &str) -> Finding {
     );
     let RunPassed { files, bytes, example } = passed;
     let as_one = if example.is_empty() { String::new() } else { format!(" (as {example})") };
+    let help = match reason {
+        Some(Reason::Learned(why)) if !why.help().is_empty() => format!(". {}", why.help()),
+        _ => String::new(),
+    };
     let what =
-        format!("{files} files{as_one}, {bytes} bytes, went straight to the prefix: {words}");
+        format!("{files} files{as_one}, {bytes} bytes, went straight to the prefix: {words}{help}");
     Finding { id: "straight-to-prefix", level, what, cure }
 }
 

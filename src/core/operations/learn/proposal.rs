@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::shapes::{NameShape, shapes};
 use super::watched::{FileKind, Watched, Written};
+use crate::machine::Why;
 use crate::patterns::{PatternConfig, PatternText, SeriesSet};
 
 /// A larger file does not say which checkpoint is the newest.
@@ -302,15 +303,14 @@ fn describe(files: &[Written], group: &Group) -> ProposedSeries {
     let mut patterns: Vec<ProposedPattern> = group.shapes.iter().map(pattern).collect();
     patterns.sort_by_key(|one| (one.pointer, std::cmp::Reverse(one.bytes)));
     let all = || group.shapes.iter().flat_map(|one| &one.files).map(|(at, _)| &files[*at]);
-    let stays = |file: &&Written| file.writers.len() > 1 || file.read_elsewhere;
+    let stays = |file: &&Written| file.why.is_some() || file.read_elsewhere;
     let second = group.begun.get(1).copied().unwrap_or(u64::MAX);
     let cached = all().filter(|file| file.syncs >= second && !stays(file));
     let count = |of: fn(&Written) -> bool| all().filter(|file| of(file)).count();
     let notes = [
         (
-            count(|file| file.writers.len() > 1),
-            "files have several writers: they stay on the \
-          prefix, and count as part of the checkpoint",
+            count(|file| file.writers.len() > 1 && file.why.is_none()),
+            "files have several writers on one node, and are cached where their ranks are on one",
         ),
         (
             count(|file| file.read_elsewhere),
@@ -320,12 +320,18 @@ fn describe(files: &[Written], group: &Group) -> ProposedSeries {
         (count(|file| file.reopened), "files are opened again and changed: they are sealed anew"),
     ];
     let notes = notes.iter().filter(|(count, _)| *count > 0);
+    let mut whys: BTreeMap<Why, usize> = BTreeMap::new();
+    all().filter_map(|file| file.why).for_each(|why| *whys.entry(why).or_default() += 1);
+    let of_nodes = whys.iter().map(|(why, count)| {
+        let (text, help) = (why.text(), why.help());
+        format!("{count} files stay on the prefix, as part of the checkpoint: {text}. {help}")
+    });
     ProposedSeries {
         bytes: patterns.iter().map(|one| one.bytes).sum(),
         patterns,
         datasets: group.ids.len().max(group.begun.len()),
         cached_bytes: cached.map(|file| file.bytes).sum(),
-        notes: notes.map(|(count, what)| format!("{count} {what}")).collect(),
+        notes: of_nodes.chain(notes.map(|(count, what)| format!("{count} {what}"))).collect(),
     }
 }
 

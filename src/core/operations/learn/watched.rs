@@ -4,7 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use scr_abi::accesses::Access;
+
 use crate::error::{Error, Result};
+use crate::machine::{Accesses, OfNode, Why, judge};
 
 const WRITES: i64 = (libc::O_WRONLY | libc::O_RDWR) as i64;
 const TRUNCATES: i64 = libc::O_TRUNC as i64;
@@ -50,6 +53,10 @@ pub struct Written {
     pub changed: bool,
     /// When the program deleted it.
     pub gone: Option<f64>,
+    /// What each rank has done to it.
+    pub done: BTreeMap<usize, Accesses>,
+    /// Why it is not cached, if ranks of several nodes write it.
+    pub why: Option<Why>,
 }
 
 /// A whole run.
@@ -90,13 +97,15 @@ pub(super) fn read(directory: &Path) -> Result<Watched> {
 pub(super) fn of_texts(texts: &[String]) -> Option<Watched> {
     let mut lines: Vec<WatchedLine> = Vec::new();
     let mut watched = Watched::default();
+    let mut hosts: BTreeMap<usize, &str> = BTreeMap::new();
     for (at, text) in texts.iter().enumerate() {
         let Some((head, body)) = text.split_once('\n') else { continue };
-        let named = head.strip_prefix("watch 1 ").and_then(|rest| rest.split_once(' '));
-        let Some((rank, prefix)) = named else { continue };
+        let words: Vec<&str> = head.splitn(5, ' ').collect();
+        let ["watch", "2", rank, host, prefix] = words[..] else { continue };
         watched.prefix = PathBuf::from(unescaped(prefix));
         watched.ranks += 1;
         let rank = rank.parse().unwrap_or(at);
+        hosts.insert(rank, host);
         lines.extend(body.lines().filter_map(|line| parse(line, rank)));
     }
     lines.sort_by(|a, b| a.time.total_cmp(&b.time));
@@ -107,6 +116,8 @@ pub(super) fn of_texts(texts: &[String]) -> Option<Watched> {
         story.tell(line);
     }
     story.files.retain(|file| file.changed);
+    let counts: BTreeSet<u64> = story.syncs.values().copied().collect();
+    story.files.iter_mut().for_each(|file| file.why = why(file, &hosts, counts.len() < 2));
     watched.files = story.files;
     (watched.ranks > 0).then_some(watched)
 }
@@ -139,11 +150,38 @@ struct Story {
     shared: BTreeSet<String>,
     /// By rank and token.
     open: BTreeMap<(usize, u64), usize>,
+    /// What was done through descriptors, of which the close has not been told.
+    did: BTreeMap<(usize, u64), Did>,
+    /// Collectives that each rank has passed in the end.
+    syncs: BTreeMap<usize, u64>,
+}
+
+#[derive(Default)]
+struct Did {
+    traits: u64,
+    all: Vec<Access>,
+}
+
+/// Tells why a file of ranks of several nodes is not cached. Ranks that have not `counted` alike
+/// tell nothing of the order of what they have done.
+fn why(file: &Written, hosts: &BTreeMap<usize, &str>, counted: bool) -> Option<Why> {
+    let nodes: BTreeSet<_> = file.writers.iter().map(|rank| hosts.get(rank)).collect();
+    if nodes.len() < 2 {
+        return None;
+    }
+    let of_rank = |rank: &usize| {
+        let node = nodes.iter().position(|node| *node == hosts.get(rank))?;
+        Some(OfNode { node, done: file.done.get(rank)? })
+    };
+    let all: Option<Vec<OfNode<'_>>> = file.writers.iter().map(of_rank).collect();
+    Some(all.filter(|_| counted).map_or(Why::Writers, |all| judge(&all)))
 }
 
 impl Story {
     fn tell(&mut self, line: &WatchedLine) {
+        self.syncs.insert(line.rank, line.syncs);
         match line.what.as_str() {
+            "traits" | "did" => self.did(line),
             "open" => self.opened(line),
             "close" => self.closed(line),
             "mpi" => self.shared.extend(self.name(&line.rest)),
@@ -208,6 +246,19 @@ impl Story {
         self.open.insert((line.rank, token.unsigned_abs()), at);
     }
 
+    fn did(&mut self, line: &WatchedLine) {
+        let words: Vec<u64> = line.rest.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let did = |token: &u64| (line.rank, *token);
+        match words[..] {
+            [token, traits] => self.did.entry(did(&token)).or_default().traits |= traits,
+            [token, tag, start, end] => {
+                let all = &mut self.did.entry(did(&token)).or_default().all;
+                all.extend(Access::of(tag, start, end));
+            }
+            _ => {}
+        }
+    }
+
     fn begun(&mut self, name: String, line: &WatchedLine) -> usize {
         let (rank, begun, syncs) = (line.rank, line.time, line.syncs);
         self.named.insert(name.clone(), self.files.len());
@@ -222,6 +273,10 @@ impl Story {
             let file = &mut self.files[at];
             file.open = file.open.saturating_sub(1);
             file.bytes = words.next().unwrap_or(0);
+            if let Some(Did { traits, all }) = self.did.remove(&(line.rank, token)) {
+                let done = Accesses { bytes: file.bytes, ..Accesses::new(traits, all) };
+                file.done.entry(line.rank).or_default().add(&done);
+            }
             file.changed |= words.next() != u64::try_from(file.before).ok();
         }
     }
@@ -271,7 +326,7 @@ pub(super) mod tests {
     pub fn rank(rank: usize, lines: &[&str]) -> String {
         let line = |(at, text): (usize, &&str)| format!("{}.{rank} {at} {text}\n", 1000 + at);
         let body: String = lines.iter().enumerate().map(line).collect();
-        format!("watch 1 {rank} /p\n{body}")
+        format!("watch 2 {rank} n{rank} /p\n{body}")
     }
 
     #[test]
@@ -311,7 +366,7 @@ pub(super) mod tests {
     #[test]
     fn any_text_is_taken() {
         for text in
-            ["watch 1 x /p\n1 2\n", "watch 1 0 /p\nnan 1 open 1 1 0 /p/a\n1 1 close\n", "\n"]
+            ["watch 2 x n /p\n1 2\n", "watch 2 0 n /p\nnan 1 open 1 1 0 /p/a\n1 1 did 1\n", "\n"]
         {
             of_texts(&[text.to_owned()]);
         }

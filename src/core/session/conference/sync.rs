@@ -1,6 +1,6 @@
 //! Sync points: the agreement, and the conference when there is something to do.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Instant;
 
 use crate::account::tally::Count;
@@ -61,9 +61,18 @@ impl Conference {
 
     /// Only the thread that makes calls on MPI_COMM_WORLD counts them down.
     fn grant_idle(&self, state: &State, stream: usize, carries: bool) {
-        if stream == WORLD {
-            self.node.idle.grant(if carries { 0 } else { state.machine.idle_points() });
+        let entered = state.machine.points_entered();
+        match stream {
+            WORLD if carries => self.node.idle.grant(0, entered),
+            WORLD => self.node.idle.grant(state.machine.idle_points(), entered),
+            _ => self.node.idle.entered(entered),
         }
+    }
+
+    /// Holds how many sync points have been entered when those are passed that are counted down:
+    /// the stamp of what is written until then.
+    pub fn points(&self) -> &AtomicU64 {
+        self.node.idle.points()
     }
 
     /// Counts the collectives and barriers on the world that need no call of [`Conference::sync`].

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
+
 use crate::account::tally::Count;
 use crate::error::{Error, Result};
 use crate::handles::{LiesAt, Room, Tracked};
@@ -12,6 +14,7 @@ use crate::machine::{DatasetKey, Placed, Reason};
 use crate::namespace::{
     self as ns, Answer, FoundTarget, OnPrefix, OpenIntent, Place, WriteClaim, WriteStart,
 };
+use crate::params::keys;
 use crate::session::{
     contents::Contents,
     node::{State, neighbours::Locked},
@@ -147,13 +150,51 @@ impl Contents {
         let made = !found.exists;
         let room = if on_prefix { Room::default() } else { room };
         let tracked = Tracked { made, room, ..Tracked::new(&placed.key, name, way) };
-        let token = state.own.tokens.issue(tracked);
+        let log = self.log_for(&mut state, name, &placed, intent);
+        let token = match log {
+            None => state.own.tokens.issue(tracked),
+            Some(log) => {
+                let token = state.own.tokens.issue_logged(tracked);
+                state.own.logs.begin(token, log);
+                token
+            }
+        };
         let path = match (&found.place, state.view.layer(&placed.key)) {
             (Place::Private(here), _) => here.clone(),
             (_, Some(layer)) if !on_prefix => layer.dir.join(name),
             _ => return Some(Answer::Pass { token }),
         };
         Some(Answer::Redirect { path, token })
+    }
+
+    /// Returns the log of a file that is watched, with what its open does to it.
+    fn log_for(
+        &self,
+        state: &mut State,
+        name: &str,
+        placed: &Placed,
+        intent: OpenIntent,
+    ) -> Option<&'static AccessLog> {
+        let is_watched = placed.on_prefix == Some(Reason::Watched);
+        if !is_watched || !self.site.settings.get(keys::SHARED) {
+            return None;
+        }
+        let log = state.own.logs.take()?;
+        let found = self.site.on_prefix(name).metadata();
+        if found.map_or(0, |found| found.len()) == 0 {
+            log.mark(trait_bit::MADE);
+        } else if intent.truncate {
+            let stamp = state.machine.points_entered();
+            let (deed, within) = (Deed::Cut, Within::Nothing);
+            log.add(Access { deed, within, stamp, start: 0, end: 0 });
+        }
+        if intent.append {
+            log.mark(trait_bit::APPENDS);
+        }
+        if intent.special {
+            log.mark(trait_bit::UNSEEN);
+        }
+        Some(log)
     }
 
     /// Once: the program waits for the PFS again, and nobody would know why.

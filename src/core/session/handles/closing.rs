@@ -1,7 +1,13 @@
 //! A descriptor is open, or closed by its last holder.
 
+use scr_abi::accesses::AccessLog;
+
 use crate::handles::{LiesAt, Tracked};
-use crate::session::{handles::Handles, node::neighbours::Locked};
+use crate::machine::Accesses;
+use crate::session::{
+    handles::Handles,
+    node::{State, neighbours::Locked},
+};
 use crate::system::monotonic_ms;
 
 impl Handles {
@@ -21,11 +27,25 @@ impl Handles {
             state.own.tokens.get(token).is_none_or(|one| !publishing.has(&one.name))
         });
         let Some(mut tracked) = state.own.tokens.take(token) else { return true };
+        let log = state.own.logs.end(token, Accesses::of);
         self.stores.give_back(&mut state, &tracked);
         self.stores.learn_order(&tracked);
         let kept = !tracked.distrusted || self.stores.leave_distrusted(&mut state, &mut tracked);
+        self.learn_of(&mut state, &tracked, log);
         self.settle_closed(state, &tracked);
         kept
+    }
+
+    /// Tells the machine what was done to a file that is watched.
+    fn learn_of(&self, state: &mut State, tracked: &Tracked, log: Option<Accesses>) {
+        let (Some(log), Some(file)) = (log, self.rank.file_ref(&tracked.name)) else { return };
+        let bytes = self.node.size_of(state, tracked);
+        state.machine.watched(&tracked.key, &file, Accesses { bytes, ..log });
+    }
+
+    /// Returns the log of a descriptor that is about to be used.
+    pub fn log(&self, token: u64) -> Option<&'static AccessLog> {
+        self.node.state_to_look().own.logs.of(token)
     }
 
     pub(crate) fn settle_closed(&self, mut state: Locked<'_>, tracked: &Tracked) {

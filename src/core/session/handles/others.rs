@@ -41,7 +41,8 @@ impl Handles {
         }
         // Whether that rank has it open is no matter: one that is about to has no descriptor yet.
         let cached = matches!(found.place, Place::Cached(..));
-        let in_progress = cached && state.machine.is_in_progress(of);
+        let added = || state.view.is_added(of, name);
+        let in_progress = cached && (state.machine.is_in_progress(of) || added());
         if manner == Manner::Lazy && !intent.truncate && !in_progress {
             return Some(self.open_lazily(&mut state, name, of, &origin));
         }

@@ -2,7 +2,7 @@
 //! is written there first, under its own name.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::moving::move_on_prefix;
 use crate::error::{Error, Result};
@@ -90,12 +90,22 @@ impl Names {
 
     /// Notes that the program is about to open `path` by MPI-IO, these `ranks` together: if they
     /// are of several nodes, what this rank has cached of it is on the PFS before, where all find
-    /// it, and so are later files of that name.
-    pub fn shared_open(&self, path: &Path, ranks: &[usize]) {
-        if ranks.iter().all(|rank| self.node.is_near(*rank)) {
-            return;
+    /// it, and so are later files of that name. Returns the store in which a new file of that name
+    /// would lie, if in a cache.
+    pub fn shared_open(&self, path: &Path, ranks: &[usize]) -> Option<PathBuf> {
+        let name = self.rank.name_of(path).filter(|_| !self.rank.is_child())?;
+        if !ranks.iter().all(|rank| self.node.is_near(*rank)) {
+            self.open_on_prefix(name);
+            return None;
         }
-        let Some(name) = self.rank.name_of(path).filter(|_| !self.rank.is_child()) else { return };
+        let state = self.node.state();
+        let file = self.rank.file_ref(name).filter(|file| state.machine.caches(file))?;
+        let number = state.machine.number_for(&file);
+        Some(PathBuf::from(self.stores.store_of_number(file.series, number)))
+    }
+
+    /// Ranks of several nodes are about to open the file together.
+    fn open_on_prefix(&self, name: &str) {
         let mut state = self.node.state();
         let Some(file) = self.rank.file_ref(name) else {
             // The others would not see a temporary file of this rank.

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::handles::{Checksums, Holding, Tokens};
+use crate::handles::{AccessLogs, Checksums, Holding, Tokens};
 use crate::machine::{DatasetKey, Deletion, FileRef, Machine, Reason};
 use crate::namespace::{self as ns, Claimed, Move, ToldElsewhere, Turns, View};
 use crate::system::monotonic_ms;
@@ -36,6 +36,8 @@ pub(crate) struct NameNews {
 pub(crate) struct RankFiles {
     pub holdings: BTreeMap<DatasetKey, Holding>,
     pub tokens: Tokens,
+    /// Of files that are watched.
+    pub logs: AccessLogs,
     /// Of files that need not be read at the seal.
     pub checksums: Checksums,
 }

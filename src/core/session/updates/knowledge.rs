@@ -8,22 +8,28 @@ use crate::machine::{Knowledge, Why};
 use crate::records::learned;
 use crate::session::updates::Updates;
 
-fn reason_and_help(why: Why) -> (&'static str, &'static str) {
+fn reason_and_help(why: Why) -> (String, String) {
     const NAMES: &str = "Names that differ from checkpoint to checkpoint, with {id} in the \
                          pattern, help; or leave that file out (SCR_IGNORE_PATTERN) if no restart \
                          needs it";
     match why {
-        Why::Writers => ("has no {id} and is written by several ranks", NAMES),
-        Why::Readers => ("has no {id} and is read by ranks of other nodes in mid-run", NAMES),
-        Why::Stays => {
-            ("has no {id} and cannot be moved into the cache when it gets its name", NAMES)
-        }
         Why::GoesOn => (
             "is written anew at each checkpoint and goes on after a collective, so that nothing \
-             tells where a checkpoint ends",
+             tells where a checkpoint ends"
+                .into(),
             "If the state after each collective can be restarted from, \":own\" behind each \
-             pattern of the series has it cached",
+             pattern of the series has it cached"
+                .into(),
         ),
+        Why::Writers => ("has no {id} and is written by several ranks".into(), NAMES.into()),
+        Why::Readers => {
+            ("has no {id} and is read by ranks of other nodes in mid-run".into(), NAMES.into())
+        }
+        Why::Stays => (
+            "has no {id} and cannot be moved into the cache when it gets its name".into(),
+            NAMES.into(),
+        ),
+        _ => (format!("has no {{id}} and {}", why.text()), format!("{}. {NAMES}", why.help())),
     }
 }
 

@@ -2,9 +2,9 @@
 //! communication after the begin.
 //!
 //! 1. [`AsyncFlush::begin`], collective: journal and transfer file (manual 1.1, section 9.7) say
-//! what each node will stage; WRITTEN counts what is durable.
+//!    what each node will stage; WRITTEN counts what is durable.
 //! 2. Threads stage their ranks' files. The leader of a node marks in the journal that all are;
-//! then rank 0 commits ([`AsyncFlush::advance`]).
+//!    then rank 0 commits ([`AsyncFlush::advance`]).
 //! 3. Threads give files their names, leaders mark nodes as published, rank 0 writes the index.
 //!
 //! Only leaders look at the prefix; ranks of a node hear of one another by a [`Sign`]. A start

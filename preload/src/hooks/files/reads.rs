@@ -1,0 +1,40 @@
+//! Calls that read, hooked where they are logged ([`logged`]); for all others they cost a load.
+
+use std::ffi::{c_int, c_void};
+
+use libc::{iovec, off_t, size_t, ssize_t};
+
+use crate::fd::in_order::WritePlace;
+use crate::fd::logged;
+use crate::hooks::family::made;
+
+// How much a vector was to take is not asked: it tells no end of a file.
+made! {
+    cancellable [read, __read](fd: c_int, data: *mut c_void, bytes: size_t) -> ssize_t
+        = |real| logged::begin(fd, WritePlace::Place).read(bytes, real(fd, data, bytes));
+    cancellable [__read_chk](fd: c_int, data: *mut c_void, bytes: size_t, room: size_t) -> ssize_t
+        = |real| logged::begin(fd, WritePlace::Place).read(bytes, real(fd, data, bytes, room));
+    cancellable [pread, pread64, __pread64](
+        fd: c_int, data: *mut c_void, bytes: size_t, offset: off_t
+    ) -> ssize_t = |real| {
+        logged::begin(fd, WritePlace::Offset(offset)).read(bytes, real(fd, data, bytes, offset))
+    };
+    cancellable [__pread_chk, __pread64_chk](
+        fd: c_int, data: *mut c_void, bytes: size_t, offset: off_t, room: size_t
+    ) -> ssize_t = |real| {
+        let logged = logged::begin(fd, WritePlace::Offset(offset));
+        logged.read(bytes, real(fd, data, bytes, offset, room))
+    };
+    cancellable [readv](fd: c_int, parts: *const iovec, count: c_int) -> ssize_t
+        = |real| logged::begin(fd, WritePlace::Place).read(0, real(fd, parts, count));
+    cancellable [preadv, preadv64](
+        fd: c_int, parts: *const iovec, count: c_int, offset: off_t
+    ) -> ssize_t = |real| {
+        logged::begin(fd, WritePlace::Offset(offset)).read(0, real(fd, parts, count, offset))
+    };
+    cancellable [preadv2, preadv64v2](
+        fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int
+    ) -> ssize_t = |real| {
+        logged::begin(fd, WritePlace::of(offset)).read(0, real(fd, parts, count, offset, flags))
+    };
+}

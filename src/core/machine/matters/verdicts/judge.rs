@@ -1,0 +1,380 @@
+//! Whether a file that several nodes write could be cached: each node would keep what its ranks
+//! have written, and what a node has not got nobody could read there. Pure.
+//!
+//! The order of writes is that of their stamps, the sync points that their ranks had entered. Of
+//! the ranks of one node the kernel keeps the order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scr_abi::accesses::{Access, Deed, Within, trait_bit};
+
+use crate::machine::terms::{Accesses, Hints, Why};
+
+/// What memory is taken by.
+const PAGE_BYTES: u64 = 4096;
+/// The pages of all nodes may be so many quarters of the bytes: a little more than twice as much.
+const PAGE_QUARTERS_MAX: u64 = 9;
+/// So many are no matter: records of libraries lie in pages of their own.
+const PAGES_FREE: u64 = 64;
+/// Pieces of all nodes together.
+const PIECES_MAX: usize = 1 << 20;
+
+/// What a rank has done to the file.
+#[derive(Debug, Clone, Copy)]
+pub struct OfNode<'a> {
+    pub node: usize,
+    pub done: &'a Accesses,
+}
+
+/// One access, and whose it is.
+#[derive(Debug, Clone, Copy)]
+struct Act {
+    node: usize,
+    access: Access,
+}
+
+/// Judges a file of which `all` is known: the first rule that it breaks, or that it could be
+/// cached.
+pub fn judge(all: &[OfNode<'_>]) -> Why {
+    let of = |one: &OfNode<'_>| {
+        let node = one.node;
+        one.done.all.iter().map(move |access| Act { node, access: *access }).collect::<Vec<_>>()
+    };
+    let acts: Vec<Act> = all.iter().flat_map(of).collect();
+    let traits = all.iter().fold(0, |traits, one| traits | one.done.traits);
+    let has = |bit: u64| traits & bit != 0;
+    let append = all.iter().filter(|one| one.done.traits & trait_bit::APPENDS != 0);
+    if has(trait_bit::UNSEEN) || append.map(|one| one.node).collect::<BTreeSet<_>>().len() > 1 {
+        return Why::Unseen;
+    }
+    if has(trait_bit::OVERFULL) || acts.len() > PIECES_MAX {
+        return Why::TooFine;
+    }
+    if !has(trait_bit::MADE) && !is_emptied_first(&acts) {
+        return Why::InPlace;
+    }
+    let mut course = Course::default();
+    for acts in by_stamp(&acts) {
+        if let Some(why) = course.pass(&acts) {
+            return why;
+        }
+    }
+    let closed = all.iter().map(|one| one.done.bytes).max().unwrap_or(0);
+    match () {
+        () if has(trait_bit::HOLES) => Why::Sizes,
+        () if closed > course.size => Why::Unseen, // somebody has written what nobody has seen
+        () if has(trait_bit::GOES_ON) => Why::GoesOn,
+        () => fineness(&acts),
+    }
+}
+
+fn is_emptied_first(acts: &[Act]) -> bool {
+    let first = |which: fn(&Access) -> bool| {
+        acts.iter().map(|act| act.access).filter(which).map(|access| access.stamp).min()
+    };
+    let emptied = first(|access| access.deed == Deed::Cut && access.end == 0);
+    let written = first(|access| access.deed == Deed::Write);
+    emptied.is_some_and(|emptied| written.is_none_or(|written| emptied <= written))
+}
+
+fn by_stamp(acts: &[Act]) -> impl Iterator<Item = Vec<Act>> {
+    let mut stamps: BTreeMap<u64, Vec<Act>> = BTreeMap::new();
+    acts.iter().for_each(|act| stamps.entry(act.access.stamp).or_default().push(*act));
+    stamps.into_values()
+}
+
+/// What is known as the run goes on.
+#[derive(Debug, Default)]
+struct Course {
+    /// Who has written the bytes from there on last, and up to where.
+    owners: BTreeMap<u64, Piece>,
+    /// How long the file is, as all know at the next sync point.
+    size: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    end: u64,
+    node: usize,
+}
+
+impl Course {
+    /// Takes in what was done between two sync points.
+    fn pass(&mut self, acts: &[Act]) -> Option<Why> {
+        let those = |deed: Deed| acts.iter().filter(move |act| act.access.deed == deed);
+        if meets(acts) {
+            return Some(Why::Writers);
+        }
+        let known = self.size;
+        let cut = those(Deed::Cut).map(|act| act.access.end).min();
+        if let Some(cut) = cut {
+            self.clear(cut, u64::MAX);
+        }
+        for act in those(Deed::Write) {
+            let sieves = act.access.within == Within::Sieve;
+            self.put(act.node, act.access.start, act.access.end, sieves);
+        }
+        let ends = acts.iter().filter(|act| matches!(act.access.deed, Deed::Write | Deed::Grow));
+        let ends = ends.map(|act| act.access.end);
+        let longest_cut = those(Deed::Cut).map(|act| act.access.end).max();
+        self.size = ends.chain([longest_cut.unwrap_or(known)]).max().unwrap_or(known);
+        let foreign = |act: &&Act| {
+            let reads = act.access.within == Within::Nothing;
+            reads && !self.has(act.node, act.access.start, act.access.end)
+        };
+        if those(Deed::Read).any(|act| foreign(&act)) {
+            return Some(Why::Readers);
+        }
+        let unknown = |act: &Act| {
+            let within = act.access.within != Within::Nothing;
+            !within && !is_known(acts, act, known)
+        };
+        those(Deed::Size).any(unknown).then_some(Why::Sizes)
+    }
+
+    /// A node has written these bytes. What it has only written back stays whose it was.
+    fn put(&mut self, node: usize, start: u64, end: u64, sieves: bool) {
+        if start >= end {
+            return;
+        }
+        if sieves {
+            let pieces: Vec<(u64, u64)> = self.gaps(node, start, end);
+            pieces.into_iter().for_each(|(start, end)| self.put(node, start, end, false));
+            return;
+        }
+        self.clear(start, end);
+        self.owners.insert(start, Piece { end, node });
+    }
+
+    /// Forgets whose these bytes are.
+    fn clear(&mut self, start: u64, end: u64) {
+        let before = self.owners.range(..start).next_back().map(|(at, piece)| (*at, *piece));
+        if let Some((at, piece)) = before.filter(|(_, piece)| piece.end > start) {
+            self.owners.insert(at, Piece { end: start, ..piece });
+            if piece.end > end {
+                self.owners.insert(end, piece);
+            }
+        }
+        let within: Vec<u64> = self.owners.range(start..end).map(|(at, _)| *at).collect();
+        for at in within {
+            let piece = self.owners.remove(&at);
+            if let Some(piece) = piece.filter(|piece| piece.end > end) {
+                self.owners.insert(end, piece);
+            }
+        }
+    }
+
+    /// The pieces of `start .. end` that no other node has written.
+    fn gaps(&self, node: usize, start: u64, end: u64) -> Vec<(u64, u64)> {
+        let (mut found, mut at) = (Vec::new(), start);
+        for (from, piece) in self.pieces(start, end).filter(|(_, piece)| piece.node != node) {
+            if at < from {
+                found.push((at, from));
+            }
+            at = at.max(piece.end);
+        }
+        if at < end {
+            found.push((at, end));
+        }
+        found
+    }
+
+    /// All pieces that reach into `start .. end`.
+    fn pieces(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, Piece)> {
+        let before = self.owners.range(..start).next_back().filter(|(_, one)| one.end > start);
+        before.into_iter().chain(self.owners.range(start..end)).map(|(at, one)| (*at, *one))
+    }
+
+    /// Tells whether the node has written all these bytes last.
+    fn has(&self, node: usize, start: u64, end: u64) -> bool {
+        let mut at = start;
+        for (from, piece) in self.pieces(start, end) {
+            if from > at || piece.node != node {
+                return false;
+            }
+            at = piece.end;
+        }
+        at >= end
+    }
+}
+
+/// Tells whether two nodes have changed the same bytes between two sync points.
+fn meets(acts: &[Act]) -> bool {
+    let writes = |act: &&Act| act.access.deed == Deed::Write && act.access.within != Within::Sieve;
+    let mut writes: Vec<&Act> = acts.iter().filter(writes).collect();
+    writes.sort_by_key(|act| act.access.start);
+    // The furthest end so far, and that of any other node.
+    let (mut first, mut other) = (None::<Piece>, 0);
+    for act in &writes {
+        let Access { start, end, .. } = act.access;
+        let furthest = match first {
+            Some(piece) if piece.node != act.node => piece.end,
+            _ => other,
+        };
+        if furthest > start {
+            return true;
+        }
+        match first {
+            Some(piece) if piece.node == act.node => {
+                first = Some(Piece { end: piece.end.max(end), ..piece });
+            }
+            Some(piece) if piece.end >= end => other = other.max(end),
+            _ => {
+                other = other.max(first.map_or(0, |piece| piece.end));
+                first = Some(Piece { end, node: act.node });
+            }
+        }
+    }
+    let mut cuts = acts.iter().filter(|act| act.access.deed == Deed::Cut);
+    cuts.any(|cut| writes.iter().any(|act| act.node != cut.node && act.access.end > cut.access.end))
+}
+
+/// Tells whether the node of `asked` could have known the size that it was told: what all had
+/// written at the last sync point, or what its ranks have made of it since.
+fn is_known(acts: &[Act], asked: &Act, known: u64) -> bool {
+    let size = asked.access.end;
+    let own = acts.iter().filter(|act| act.node == asked.node).map(|act| act.access);
+    let mut makes = own.filter(|own| match own.deed {
+        Deed::Write => own.start < size && size <= own.end, // pieces that touch are one
+        Deed::Cut | Deed::Grow => own.end == size,
+        Deed::Read | Deed::Size => false,
+    });
+    size == known || makes.next().is_some()
+}
+
+/// Tells whether the pieces are worth it, and what MPI-IO would have to be told.
+fn fineness(acts: &[Act]) -> Why {
+    let writes = |act: &&Act| act.access.deed == Deed::Write;
+    let mut nodes: BTreeMap<usize, Vec<Access>> = BTreeMap::new();
+    for act in acts.iter().filter(writes) {
+        nodes.entry(act.node).or_default().push(act.access);
+    }
+    let (mut bytes, mut pages) = (0, 0);
+    for pieces in nodes.values_mut() {
+        pieces.sort_by_key(|piece| piece.start);
+        let (mut behind, mut next_page) = (0, 0);
+        for piece in pieces {
+            let start = piece.start.max(behind);
+            if start < piece.end {
+                let first = (start / PAGE_BYTES).max(next_page);
+                next_page = next_page.max(piece.end.div_ceil(PAGE_BYTES));
+                pages += next_page.saturating_sub(first);
+                bytes += piece.end - start;
+                behind = piece.end;
+            }
+        }
+    }
+    let mut within = acts.iter().filter(writes).map(|act| act.access.within);
+    let is_fine = pages > PAGES_FREE && 4 * pages * PAGE_BYTES > PAGE_QUARTERS_MAX * bytes;
+    let hints = match is_fine {
+        _ if within.clone().all(|within| within == Within::Nothing) => Hints::None,
+        false => Hints::Apart,
+        true => Hints::Gathered,
+    };
+    let gathers = within.all(|within| matches!(within, Within::WriteAll | Within::Sieve));
+    if is_fine && !gathers { Why::TooFine } else { Why::OfNodes(hints) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IN: [Within; 4] = [Within::Nothing, Within::Write, Within::WriteAll, Within::Sieve];
+
+    /// A rank a node; each access as its letter, the call of MPI-IO, the stamp, and its bytes.
+    fn judged(traits: u64, ranks: &[&[(char, usize, u64, u64, u64)]]) -> Why {
+        let access = |(deed, within, stamp, start, end): &(char, usize, u64, u64, u64)| Access {
+            deed: match deed {
+                'w' => Deed::Write,
+                'r' => Deed::Read,
+                's' => Deed::Size,
+                'c' => Deed::Cut,
+                _ => Deed::Grow,
+            },
+            within: IN[*within],
+            stamp: *stamp,
+            start: *start,
+            end: *end,
+        };
+        let done = |all: &&[_]| {
+            let all: Vec<Access> = <[_]>::iter(all).map(access).collect();
+            let written = all.iter().filter(|one| one.deed == Deed::Write);
+            let bytes = written.map(|one| one.end).max().unwrap_or(0);
+            Accesses { traits, bytes, all, ..Accesses::default() }
+        };
+        let all: Vec<Accesses> = ranks.iter().map(done).collect();
+        let all = all.iter().enumerate().map(|(node, done)| OfNode { node, done });
+        judge(&all.collect::<Vec<_>>())
+    }
+
+    const MADE: u64 = trait_bit::MADE;
+    const PLAIN: Why = Why::OfNodes(Hints::None);
+
+    #[test]
+    fn each_rule_has_a_verdict() {
+        let apart: [&[_]; 2] = [&[('w', 0, 1, 0, 50)], &[('w', 0, 1, 50, 90)]];
+        assert_eq!(judged(MADE, &apart), PLAIN);
+        assert_eq!(judged(0, &apart), Why::InPlace);
+        assert_eq!(judged(MADE | trait_bit::UNSEEN, &apart), Why::Unseen);
+        assert_eq!(judged(MADE | trait_bit::APPENDS, &apart), Why::Unseen);
+        assert_eq!(judged(MADE | trait_bit::OVERFULL, &apart), Why::TooFine);
+        assert_eq!(judged(MADE | trait_bit::HOLES, &apart), Why::Sizes);
+        assert_eq!(judged(MADE | trait_bit::GOES_ON, &apart), Why::GoesOn);
+        let rest: &[_] = &[('w', 0, 3, 50, 90)];
+        for (first, verdict) in [
+            (&[('c', 0, 1, 0, 0), ('w', 0, 1, 0, 50)][..], PLAIN),
+            (&[('w', 0, 1, 0, 50), ('c', 0, 2, 0, 0)], Why::InPlace),
+        ] {
+            assert_eq!(judged(0, &[first, rest]), verdict, "{first:?}");
+        }
+        for (second, verdict) in [
+            // The same bytes: with a sync point between, and without.
+            (&[('w', 0, 2, 10, 90)][..], PLAIN),
+            (&[('w', 0, 1, 49, 90)], Why::Writers),
+            (&[('c', 0, 1, 0, 10)], Why::Writers),
+            (&[('c', 0, 2, 0, 10), ('w', 0, 2, 60, 90)], PLAIN),
+            // Bytes of the other node, or of nobody; own ones; those of its own sieving.
+            (&[('w', 0, 1, 50, 90), ('r', 0, 2, 40, 60)], Why::Readers),
+            (&[('w', 0, 1, 60, 90), ('r', 0, 2, 50, 70)], Why::Readers),
+            (&[('w', 0, 1, 50, 90), ('r', 0, 2, 50, 90)], PLAIN),
+            (&[('r', 3, 1, 40, 90), ('w', 3, 1, 40, 90)], Why::OfNodes(Hints::Apart)),
+            // What the other has written before the last sync point, and since.
+            (&[('w', 0, 1, 50, 60), ('s', 0, 2, 0, 60)], PLAIN),
+            (&[('s', 0, 1, 0, 50), ('w', 0, 1, 50, 90)], Why::Sizes),
+            (&[('s', 0, 2, 0, 50), ('w', 0, 2, 50, 90)], PLAIN),
+            (&[('g', 0, 2, 0, 90), ('s', 0, 2, 0, 90), ('w', 0, 3, 50, 90)], PLAIN),
+        ] {
+            let first: &[_] = &[('w', 0, 1, 0, 50)];
+            assert_eq!(judged(MADE, &[first, second]), verdict, "{second:?}");
+        }
+    }
+
+    #[test]
+    fn small_pieces_have_to_be_gathered() {
+        let pieces = |within: usize, bytes: u64, rank: u64| {
+            let piece = move |at: u64| {
+                let start = (4 * at + rank) * bytes;
+                ('w', within, 1, start, start + bytes)
+            };
+            (0..500).map(piece).collect::<Vec<_>>()
+        };
+        for (within, bytes, verdict) in [
+            (0, 1000, Why::TooFine),
+            (1, 1000, Why::TooFine),
+            (2, 1000, Why::OfNodes(Hints::Gathered)),
+            (2, 4000, Why::OfNodes(Hints::Apart)),
+            (0, 40_000, PLAIN),
+        ] {
+            let ranks = [0, 1, 2, 3].map(|rank| pieces(within, bytes, rank));
+            let ranks: Vec<&[_]> = ranks.iter().map(Vec::as_slice).collect();
+            assert_eq!(judged(MADE, &ranks), verdict, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn what_nobody_has_seen_is_missed() {
+        let write = Access { deed: Deed::Write, within: IN[0], stamp: 1, start: 0, end: 5 };
+        let done = Accesses { traits: MADE, bytes: 6, all: vec![write], ..Accesses::default() };
+        assert_eq!(judge(&[OfNode { node: 0, done: &done }]), Why::Unseen);
+    }
+}

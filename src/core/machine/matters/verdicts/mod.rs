@@ -1,0 +1,164 @@
+//! What the ranks have done to files that several nodes write, gathered until it tells whether such
+//! a file could be cached.
+//!
+//! A rank keeps what it has done to each file that is watched. Once all know that ranks of several
+//! nodes write a name, those say it in the next conference, and all judge alike.
+
+mod judge;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scr_abi::accesses::{Deed, trait_bit};
+
+pub use judge::{OfNode, judge};
+
+use crate::machine::state::RunFacts;
+use crate::machine::terms::{
+    Accesses, DatasetKey, FileRef, PartedNews, Report, SeriesReport, Why, name_hash,
+};
+
+/// What all ranks say of one file in one conference, bytes.
+const BYTES_MAX: usize = 16 << 20;
+/// What a rank may say in any case.
+const BYTES_MIN: usize = 1 << 10;
+
+/// A name that ranks of several nodes write.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct PartedName {
+    writers: BTreeSet<usize>,
+    /// Ranks that have not written it have read it.
+    is_read: bool,
+    /// What each has said of it.
+    said: BTreeMap<usize, Accesses>,
+}
+
+/// The matter of files that several nodes write.
+#[derive(Debug, Clone, Default)]
+pub struct Verdicts {
+    /// By series and name; equal on all ranks.
+    parted: Vec<BTreeMap<u64, PartedName>>,
+    /// By series and name: what this rank has done, and not said.
+    own: Vec<BTreeMap<u64, Accesses>>,
+}
+
+impl Verdicts {
+    /// Begins with nothing.
+    pub fn new(series: usize) -> Self {
+        Verdicts { parted: vec![BTreeMap::new(); series], own: vec![BTreeMap::new(); series] }
+    }
+
+    /// Tells whether a verdict of that name is still to come.
+    pub fn is_awaited(&self, series: usize, name: u64) -> bool {
+        let awaited = |one: &PartedName| one.said.len() < one.writers.len();
+        self.parted[series].get(&name).is_some_and(awaited)
+    }
+
+    /// Tells whether any is.
+    pub fn are_awaited(&self) -> bool {
+        let of =
+            |series: usize| self.parted[series].keys().any(|name| self.is_awaited(series, *name));
+        (0..self.parted.len()).any(of)
+    }
+
+    /// Does what `Machine::watched` does.
+    pub fn watched(
+        &mut self,
+        facts: &mut RunFacts,
+        key: &DatasetKey,
+        file: &FileRef,
+        done: Accesses,
+    ) {
+        let changes = done.all.iter().any(|one| matches!(one.deed, Deed::Write | Deed::Cut));
+        let was_complete = facts.shared.find(key).is_some_and(|dataset| dataset.seals.count > 0);
+        let goes_on = changes && (was_complete || facts.has_successor(key));
+        let traits = done.traits | if goes_on { trait_bit::GOES_ON } else { 0 };
+        let (name, of) = (name_hash(&file.masked), name_hash(&file.name));
+        let done = Accesses { name, file: of, traits, ..done };
+        let own = self.own[file.series].entry(name);
+        let own = own.or_insert_with(|| Accesses { name, file: of, ..Accesses::default() });
+        if own.file == of {
+            own.add(&done);
+        }
+        if self.parted[file.series].contains_key(&name) {
+            facts.agreement.changed(1);
+        }
+    }
+
+    /// Fills in what this rank has done to names that several nodes write.
+    pub fn report(&mut self, facts: &RunFacts, series: usize, report: &mut SeriesReport) {
+        let room = (BYTES_MAX / facts.config.nodes.len().max(1)).max(BYTES_MIN);
+        let parted = &self.parted[series];
+        let said = self.own[series].extract_if(.., |name, _| parted.contains_key(name));
+        report.watched = said.map(|(_, done)| fits(done, room)).collect();
+    }
+
+    /// Takes in what the ranks say, and which names ranks of several nodes write. Returns what is
+    /// known now.
+    pub fn listen(
+        &mut self,
+        facts: &mut RunFacts,
+        series: usize,
+        reports: &[Report],
+        news: &[PartedNews],
+    ) -> Vec<(u64, Why)> {
+        if !facts.config.tells_of_parted {
+            return Vec::new();
+        }
+        let parted = &mut self.parted[series];
+        for PartedNews { name, writers, is_read } in news {
+            let one = parted.entry(*name).or_default();
+            one.writers.extend(writers);
+            one.is_read |= is_read;
+        }
+        let mut heard = BTreeSet::new();
+        for (rank, report) in reports.iter().enumerate() {
+            for done in &report.series[series].watched {
+                let Some(one) = parted.get_mut(&done.name) else { continue };
+                heard.insert(done.name);
+                let said = one.said.entry(rank).or_insert_with(|| done.clone());
+                if said.file == done.file {
+                    said.add(done);
+                }
+            }
+        }
+        if self.own[series].keys().any(|name| parted.contains_key(name)) {
+            facts.agreement.changed(1);
+        }
+        let nodes = &facts.config.nodes;
+        let verdict = |name: u64| Some((name, parted[&name].judge(nodes)?));
+        heard.into_iter().filter_map(verdict).collect()
+    }
+
+    /// Notes that a dataset is complete: what is said of its files has been.
+    pub fn confirmed(&mut self, series: usize) {
+        self.parted[series].retain(|_, one| one.said.len() < one.writers.len());
+        let parted = &self.parted[series];
+        self.own[series].retain(|name, _| parted.contains_key(name));
+    }
+
+    /// Returns what is equal on all ranks.
+    pub fn shared(&self) -> impl std::hash::Hash + '_ {
+        &self.parted
+    }
+}
+
+impl PartedName {
+    /// `None`: a writer has said nothing yet, or they have spoken of different files.
+    fn judge(&self, nodes: &[usize]) -> Option<Why> {
+        let all = self.writers.iter().map(|rank| {
+            let done = self.said.get(rank)?;
+            Some(OfNode { node: nodes[*rank], done })
+        });
+        let all: Vec<OfNode> = all.collect::<Option<_>>()?;
+        let same = all.iter().all(|one| one.done.file == all[0].done.file);
+        same.then(|| if self.is_read { Why::Readers } else { judge(&all) })
+    }
+}
+
+/// What takes too many bytes is said to be too much.
+fn fits(done: Accesses, room: usize) -> Accesses {
+    if done.to_bytes().len() <= room {
+        return done;
+    }
+    Accesses { traits: done.traits | trait_bit::OVERFULL, all: Vec::new(), ..done }
+}

@@ -1,0 +1,144 @@
+//! What one rank has done to a file that was watched.
+
+use std::collections::BTreeSet;
+
+use scr_abi::accesses::{Access, AccessLog, Deed};
+
+use crate::bytes::{Reader, Writer};
+
+/// What a rank has done to a file of several ranks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Accesses {
+    /// [`name_hash`](super::name_hash) of its name with the id masked.
+    pub name: u64,
+    /// The same of its name as it is: of a later checkpoint's file it differs.
+    pub file: u64,
+    /// What is said of all of them (`trait_bit`).
+    pub traits: u64,
+    /// How long it was when the rank had closed it.
+    pub bytes: u64,
+    /// Sorted; what is alike and touches is one.
+    pub all: Vec<Access>,
+}
+
+/// What has been heard of a name that ranks of several nodes write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartedNews {
+    /// [`name_hash`](super::name_hash) of it with the id masked.
+    pub name: u64,
+    /// The ranks.
+    pub writers: BTreeSet<usize>,
+    /// Others read it meanwhile.
+    pub is_read: bool,
+}
+
+impl Accesses {
+    /// Reads a log.
+    pub fn of(log: &AccessLog) -> Self {
+        Accesses::new(log.traits(), log.all().collect())
+    }
+
+    pub fn new(traits: u64, all: Vec<Access>) -> Self {
+        let mut found = Accesses { traits, all, ..Accesses::default() };
+        found.order();
+        found
+    }
+
+    /// Adds what the rank has done to the same file by another descriptor, or since.
+    pub fn add(&mut self, more: &Accesses) {
+        self.traits |= more.traits;
+        self.bytes = self.bytes.max(more.bytes);
+        self.all.extend(&more.all);
+        self.order();
+    }
+
+    fn order(&mut self) {
+        self.all.sort_unstable();
+        self.all.dedup_by(|next, last| {
+            let touches = next.tag() == last.tag() && next.start <= last.end;
+            let joins = touches && matches!(last.deed, Deed::Write | Deed::Read);
+            if joins {
+                last.end = last.end.max(next.end);
+            }
+            joins || next == last
+        });
+    }
+
+    /// Makes its bytes. Pieces at equal distances and of one length, as most are, take few.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        for word in [self.name, self.file, self.traits, self.bytes] {
+            out.packed(word);
+        }
+        let (mut last, mut rest) = (0, self.all.as_slice());
+        while let [first, ..] = rest {
+            let step = |pair: &[Access]| pair[1].start.wrapping_sub(pair[0].start);
+            let distance = rest.get(..2).map_or(0, step);
+            let is_next = |pair: &&[Access]| {
+                let length = |one: &Access| one.end.wrapping_sub(one.start);
+                let same = pair[0].tag() == pair[1].tag() && length(&pair[0]) == length(&pair[1]);
+                same && step(pair) == distance
+            };
+            let count = 1 + rest.windows(2).take_while(is_next).count();
+            out.packed(first.tag()).packed(first.start.wrapping_sub(last));
+            out.packed(first.end.wrapping_sub(first.start)).packed(distance).packed(count as u64);
+            last = rest[count - 1].start;
+            rest = &rest[count..];
+        }
+        out.take()
+    }
+
+    /// Reads it; `None` for what [`Accesses::to_bytes`] cannot have made.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader::new(bytes);
+        let mut word = || from.packed();
+        let (name, file, traits, bytes) = (word()?, word()?, word()?, word()?);
+        let (mut last, mut all) = (0_u64, Vec::new());
+        while !from.is_done() {
+            let (tag, gap, length) = (from.packed()?, from.packed()?, from.packed()?);
+            let (distance, count) = (from.packed()?, from.packed()?);
+            if count > scr_abi::accesses::ENTRIES as u64 {
+                return None;
+            }
+            let mut start = last.wrapping_add(gap);
+            for _ in 0..count {
+                all.push(Access::of(tag, start, start.wrapping_add(length))?);
+                last = start;
+                start = start.wrapping_add(distance);
+            }
+        }
+        Some(Accesses { name, file, traits, bytes, all })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scr_abi::accesses::Within;
+
+    fn access(deed: Deed, stamp: u64, start: u64, end: u64) -> Access {
+        Access { deed, within: Within::Nothing, stamp, start, end }
+    }
+
+    #[test]
+    fn pieces_that_touch_are_one_and_all_survives_its_bytes() {
+        let piece = |at: u64| access(Deed::Write, 3, at * 100, at * 100 + 40);
+        let mut all: Vec<Access> = (0..1000).rev().map(piece).collect();
+        all.push(access(Deed::Write, 3, 40, 60));
+        all.extend([access(Deed::Size, 4, 0, 7); 2]);
+        all.push(access(Deed::Cut, 4, 0, u64::MAX));
+        let mut one = Accesses { name: 1, file: u64::MAX, traits: 5, bytes: 9, all };
+        one.order();
+        assert_eq!(one.all.len(), 1002);
+        assert_eq!(one.all[0], access(Deed::Write, 3, 0, 60));
+        let bytes = one.to_bytes();
+        assert!(bytes.len() < 80, "{}", bytes.len());
+        assert_eq!(Accesses::from_bytes(&bytes).as_ref(), Some(&one));
+        (0..bytes.len()).for_each(|end| drop(Accesses::from_bytes(&bytes[..end])));
+        let mut twice = one.clone();
+        twice.add(&one);
+        assert_eq!(twice, one);
+    }
+}

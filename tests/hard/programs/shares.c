@@ -1,0 +1,139 @@
+/* Checkpoints of one file that all ranks write, in the ways of MPI-IO and of POSIX.
+ *
+ * usage: shares WAY [STEPS]  each step writes ckpt/step_<step>/all.dat */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BYTES = 256 << 10, FEW = 1000, PIECE = 47008, SIDE = 1000 };
+
+static int rank, size;
+static char *data, path[64];
+static MPI_File file;
+static MPI_Status status;
+
+static void ok(int failed, const char *what) {
+  if (failed) {
+    fprintf(stderr, "%s failed\n", what);
+    MPI_Abort(MPI_COMM_WORLD, 3);
+  }
+}
+#define OK(call) ok((call) != MPI_SUCCESS, #call)
+#define IS(call) ok(!(call), #call)
+
+/* Two columns of blocks, each rank one of them; three matrices one after the other. */
+static void blocks(int all) {
+  int rows = size / 2, whole[] = {SIDE, SIDE}, own[] = {SIDE / rows, SIDE / 2};
+  int first[] = {rank / 2 * own[0], rank % 2 * own[1]};
+  MPI_Datatype type;
+  MPI_Type_create_subarray(2, whole, own, first, MPI_ORDER_C, MPI_DOUBLE, &type);
+  MPI_Type_commit(&type);
+  double *cells = calloc((size_t)own[0] * own[1], sizeof *cells);
+  for (MPI_Offset k = 0; k < 3; k++) {
+    OK(MPI_File_set_view(file, k * SIDE * SIDE * 8, MPI_DOUBLE, type, "native", MPI_INFO_NULL));
+    if (all) OK(MPI_File_write_all(file, cells, own[0] * own[1], MPI_DOUBLE, &status));
+    else OK(MPI_File_write(file, cells, own[0] * own[1], MPI_DOUBLE, &status));
+  }
+  MPI_Type_free(&type);
+  free(cells);
+}
+
+static void by_mpi(const char *way) {
+  MPI_Offset own = (MPI_Offset)rank * BYTES;
+  OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+  if (!strcmp(way, "single")) {
+    OK(MPI_File_write_at(file, own, data, BYTES, MPI_BYTE, &status));
+  } else if (!strcmp(way, "all")) {
+    OK(MPI_File_write_at_all(file, own, data, BYTES, MPI_BYTE, &status));
+  } else if (!strncmp(way, "blocks", 6)) {
+    blocks(!strcmp(way, "blocks-all"));
+  } else if (!strcmp(way, "strides")) {
+    for (MPI_Offset i = 0; i < BYTES / FEW; i++)
+      OK(MPI_File_write_at(file, (i * size + rank) * FEW, data, FEW, MPI_BYTE, &status));
+  } else if (!strcmp(way, "read-back")) {
+    OK(MPI_File_write_at(file, own, data, BYTES, MPI_BYTE, &status));
+    MPI_File_sync(file);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_sync(file);
+    OK(MPI_File_read_at(file, (rank + 3) % size * (MPI_Offset)BYTES, data, BYTES, MPI_BYTE,
+                        &status));
+  } else if (!strcmp(way, "later")) {
+    MPI_Request request;
+    OK(MPI_File_iwrite_at(file, own, data, BYTES, MPI_BYTE, &request));
+    MPI_Wait(&request, &status);
+  } else if (!strcmp(way, "filled")) {
+    if (rank == 0)
+      for (int i = 0; i < size; i++)
+        OK(MPI_File_write_at(file, i * (MPI_Offset)BYTES, data, BYTES, MPI_BYTE, &status));
+    MPI_Barrier(MPI_COMM_WORLD);
+    OK(MPI_File_write_at_all(file, own, data, BYTES, MPI_BYTE, &status));
+  }
+  OK(MPI_File_close(&file));
+}
+
+static void by_posix(const char *way) {
+  int fd = -1, token;
+  if (!strcmp(way, "turns")) {
+    if (rank > 0) MPI_Recv(&token, 1, MPI_INT, rank - 1, 0, MPI_COMM_WORLD, &status);
+    IS((fd = open(path, rank ? O_RDWR : O_RDWR | O_CREAT, 0644)) >= 0);
+    lseek(fd, 0, SEEK_END);
+    IS(write(fd, data, BYTES) == BYTES);
+    close(fd);
+    if (rank < size - 1) MPI_Send(&rank, 1, MPI_INT, rank + 1, 0, MPI_COMM_WORLD);
+    return;
+  }
+  if (rank == 0) IS((fd = open(path, O_CREAT | O_RDWR | O_TRUNC, 0644)) >= 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank > 0) IS((fd = open(path, O_RDWR)) >= 0);
+  if (!strcmp(way, "pieces")) {
+    IS(pwrite(fd, data, BYTES, rank * (off_t)BYTES) == BYTES);
+  } else if (!strcmp(way, "posix-strides")) {
+    for (off_t i = 0; i < BYTES / PIECE; i++)
+      IS(pwrite(fd, data, PIECE, (i * size + rank) * PIECE) == PIECE);
+  } else if (!strcmp(way, "overlaps")) {
+    IS(pwrite(fd, data, BYTES, rank * (off_t)BYTES / 2) == BYTES);
+  } else if (!strcmp(way, "mapped")) {
+    if (rank == 0) IS(ftruncate(fd, size * (off_t)BYTES) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    char *own = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, rank * (off_t)BYTES);
+    IS(own != MAP_FAILED);
+    memcpy(own, data, BYTES);
+    close(fd);
+    munmap(own, BYTES);
+    return;
+  }
+  close(fd);
+}
+
+int main(int argc, char **argv) {
+  static const char *const posix[] = {"turns", "pieces", "posix-strides", "overlaps", "mapped"};
+  int steps = argc > 2 ? atoi(argv[2]) : 2, plain = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  data = malloc(BYTES);
+  memset(data, 'a' + rank, BYTES);
+  for (size_t i = 0; i < sizeof posix / sizeof *posix; i++) plain |= !strcmp(argv[1], posix[i]);
+  for (int step = 1; step <= steps; step++) {
+    snprintf(path, sizeof path, "ckpt/step_%d", step);
+    mkdir("ckpt", 0777);
+    mkdir(path, 0777);
+    strcat(path, "/all.dat");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (plain) by_posix(argv[1]);
+    else by_mpi(argv[1]);
+    for (int i = 0; i < 10; i++) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      usleep(20000);
+    }
+  }
+  free(data);
+  MPI_Finalize();
+  return 0;
+}
