@@ -19,6 +19,7 @@ pub fn files_of(rank: usize) -> Vec<FileMeta> {
         part: None,
         is_shared: false,
         on_prefix: false,
+        is_shared: false,
         attributes: Default::default(),
     };
     (0..FILES).map(one).collect()

@@ -98,13 +98,15 @@ pub(super) fn measure(
         let mut meta = describe(&path, &file.name)?;
         if let Some(part) = &file.part {
             (meta.size, meta.part) = (part.extents.bytes(), file.part.clone());
+            // Only the bytes tell its share, which redundancy files and copies are to know.
+            meta.measure(dir)?;
         }
         // Files on the prefix too, on every rank that wrote them: the dataset counts on them, and
         // where the prefix has clients, only the writer's own can send what it still holds.
         let opened = read_own(&path).map_err(|e| Error::io("cannot sync", &path, e))?;
         together.add(opened, &path)?;
         let of = |meta: &FileMeta| (meta.size, meta.mtime_seconds, meta.mtime_nanoseconds);
-        let crc32 = file.crc32.filter(|_| of(file) == of(&meta));
+        let crc32 = meta.crc32.or(file.crc32.filter(|_| of(file) == of(&meta)));
         Ok(FileMeta { on_prefix: file.on_prefix, crc32, ..meta })
     };
     let measured = files.iter().map(&mut measure_one).collect::<Result<Vec<_>>>()?;
@@ -124,9 +126,9 @@ pub(super) fn fill_checksums(record: &mut DatasetRecord, protection: &Protection
     let known = protection.file_crcs.iter().copied().chain(std::iter::repeat(None));
     for (file, known) in record.files.iter_mut().zip(known).filter(|(file, _)| !file.on_prefix) {
         match known {
-            // Only the bytes tell the share of a part.
-            Some(crc32) if file.part.is_none() => file.crc32 = Some(crc32),
-            _ => file.measure(&record.dir).map_err(|error| match error {
+            Some(crc32) if file.part.is_none() || file.crc32 == known => file.crc32 = Some(crc32),
+            Some(_) => return Err(touched()),
+            None => file.measure(&record.dir).map_err(|error| match error {
                 Error::Corrupt { .. } => touched(),
                 error => error,
             })?,
