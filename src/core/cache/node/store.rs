@@ -335,7 +335,9 @@ pub fn stores_in_records(control_dir: &Path) -> BTreeSet<String> {
 /// Finds what the records in a control directory say of files of a rank in a seal of dataset `id`.
 pub(crate) fn files_in_records(
     control_dir: &Path,
-    (id, epoch, rank): (u64, u64, usize),
+    id: u64,
+    epoch: u64,
+    rank: usize,
 ) -> Vec<FileMeta> {
     let of_seal = |(owner, record): &(usize, DatasetRecord)| {
         (record.dataset_id, record.epoch, *owner) == (id, epoch, rank)

@@ -160,7 +160,7 @@ impl Node<'_> {
         let mut meta = entry.meta.clone();
         if meta.part.is_some() {
             let control_dir = self.path.parent().unwrap_or(Path::new(""));
-            let files = files_in_records(control_dir, (part.id, part.epoch, entry.rank));
+            let files = files_in_records(control_dir, part.id, part.epoch, entry.rank);
             let known = files.into_iter().find(|file| file.name == meta.name);
             let lost = || Error::Missing(format!("the record of {} is lost", meta.name));
             meta.part = known.ok_or_else(lost)?.part;
