@@ -63,6 +63,12 @@ fn any_of(fd: c_int) -> Option<&'static AccessLog> {
     unsafe { place.as_ref() }
 }
 
+/// Tells whether nothing that is done through `fd` is logged.
+#[inline]
+pub(crate) fn is_none(fd: c_int) -> bool {
+    any_of(fd).is_none()
+}
+
 /// Finds it if the program makes a call on `fd`.
 #[inline]
 fn of(fd: c_int) -> Option<&'static AccessLog> {

@@ -51,10 +51,19 @@ unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
             reuse::settle_of(fd);
         }
     }
+    match whence {
+        // SAFETY: the program's own call, here and below.
+        libc::SEEK_SET | libc::SEEK_CUR => unsafe { real(fd, offset, whence) },
+        _ => unsafe { seek_end(real, fd, offset, whence) },
+    }
+}
+
+/// The place tells how long the file is, or where it has holes.
+#[inline(never)]
+unsafe fn seek_end(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
     // SAFETY: the program's own call.
     let place = unsafe { real(fd, offset, whence) };
     match whence {
-        libc::SEEK_SET | libc::SEEK_CUR => {}
         libc::SEEK_END => _ = logged::asked(c_int::from(place == -1), fd, || place - offset),
         _ => logged::mark(fd, trait_bit::HOLES),
     }
