@@ -6,8 +6,8 @@
 //! characters escaped:
 //! * `open <token> <flags> <changed> <name>`, `close <token> <size> <changed>`; `<changed>` is the
 //!   file's time of modification, 0 if there is none;
-//! * `traits <token> <bits>`, `did <token> <what> <start> <end>`, before its close: what was done to
-//!   the file (`scr_abi::accesses`);
+//! * `traits <token> <bits>`, `did <token> <what> <start> <end>`, before its close: what was done
+//!   to the file (`scr_abi::accesses`);
 //! * `rename <from> TAB <to>`, `unlink <name>`, `link <target> TAB <name>`, `mpi <name>`;
 //! * `end`, `cut` (there were too many).
 //!

@@ -334,9 +334,9 @@ fn a_changed_byte_of_any_part_is_not_flushed_and_one_of_nobody_does_not_matter()
         };
         flip(at);
         let flushed = |cluster: &Cluster| {
-            let outcome = cluster.launch(HOSTS).run(|ctx| {
-                cache::rebuild(ctx, IDENTITY).is_ok() && together(ctx).is_ok()
-            });
+            let outcome = cluster
+                .launch(HOSTS)
+                .run(|ctx| cache::rebuild(ctx, IDENTITY).is_ok() && together(ctx).is_ok());
             outcome.results.iter().all(|one| *one == Some(true))
         };
         assert!(!flushed(&cluster), "{rank}");
@@ -370,9 +370,9 @@ fn a_changed_byte_of_the_whole_is_found_wherever_it_is() {
         let entry = IndexEntry { id: listed.id, ..IndexEntry::default() };
         let checked = transfer::check_files(&cluster.prefix(), &entry, true);
         assert!(checked.faults.iter().any(|fault| fault.contains(WHOLE)), "{at}: {checked:?}");
-        let outcome = cluster.launch("abc").run(|ctx| {
-            transfer::verify_on_prefix(ctx, 1, Check::Contents).unwrap()
-        });
+        let outcome = cluster
+            .launch("abc")
+            .run(|ctx| transfer::verify_on_prefix(ctx, 1, Check::Contents).unwrap());
         let fault = outcome.results[1].as_ref().unwrap().fault.clone().unwrap();
         assert!(fault.contains(WHOLE), "{at}: {fault}");
         write(all[at]);

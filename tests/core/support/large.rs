@@ -17,7 +17,6 @@ pub fn files_of(rank: usize) -> Vec<FileMeta> {
         mtime_seconds: 1_298_896_656,
         mtime_nanoseconds: 999_999_999 - rank as i64,
         part: None,
-        is_shared: false,
         on_prefix: false,
         is_shared: false,
         attributes: Default::default(),

@@ -12,4 +12,3 @@ pub(crate) mod seal;
 pub(super) mod shared_store;
 pub(super) mod spare;
 pub(crate) mod under_way;
-pub(super) mod wholes;

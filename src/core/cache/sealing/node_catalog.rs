@@ -15,8 +15,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::catalog::count_files;
 use super::packed::{Packer, Unpacker};
-use super::wholes::count_files;
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::comm::Comm;
 use crate::error::{Error, Result};

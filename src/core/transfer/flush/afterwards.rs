@@ -25,7 +25,8 @@ use crate::transfer::prefix::paths::own_folder;
 use crate::transfer::publish::journal::{Journal, Mark, Published, publish_part};
 use crate::transfer::publish::newer::{Decided, leave_to_newer};
 use crate::transfer::publish::options::{Options, SYNC_BYTES};
-use crate::transfer::publish::stage::{Stager, staged_path};
+use crate::transfer::publish::stage::Stager;
+use crate::transfer::publish::staged::staged_path;
 
 const LOOK: Duration = Duration::from_millis(200);
 

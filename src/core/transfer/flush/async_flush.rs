@@ -39,7 +39,8 @@ use crate::transfer::publish::about::About;
 use crate::transfer::publish::journal::{Journal, Mark};
 use crate::transfer::publish::options::{Options, SYNC_BYTES};
 use crate::transfer::publish::parts::is_named;
-use crate::transfer::publish::stage::{Stager, publish_staged_of, remove_staged, staged_path};
+use crate::transfer::publish::stage::{Stager, publish_staged_of, remove_staged};
+use crate::transfer::publish::staged::staged_path;
 use crate::transfer::publish::unfinished::close_half;
 
 const LOOK: Duration = Duration::from_millis(20);

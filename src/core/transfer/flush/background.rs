@@ -28,7 +28,8 @@ use crate::transfer::prefix::window::Left;
 use crate::transfer::publish::about::About;
 use crate::transfer::publish::journal::{Journal, Mark};
 use crate::transfer::publish::single::publish_as;
-use crate::transfer::publish::stage::{Stager, publish_staged_of, remove_staged, staged_path};
+use crate::transfer::publish::stage::{Stager, publish_staged_of, remove_staged};
+use crate::transfer::publish::staged::staged_path;
 use crate::transfer::publish::unfinished::note_half;
 
 const DONE: &str = "done";

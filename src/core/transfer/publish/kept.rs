@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use super::single::publish_file;
-use super::stage::{publish_staged, stage, staged_path};
+use super::stage::{publish_staged, stage};
+use super::staged::staged_path;
 use crate::cache::agree::agree;
 use crate::cache::{Catalog, Ctx};
 use crate::comm::trees;

@@ -10,5 +10,6 @@ pub(super) mod options;
 pub(super) mod parts;
 pub(super) mod single;
 pub(super) mod stage;
+pub(super) mod staged;
 pub(super) mod underway;
 pub(super) mod unfinished;

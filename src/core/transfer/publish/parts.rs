@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::Instant;
 
-use super::stage::staged_path;
+use super::staged::staged_path;
 use crate::bytes::{Reader, Writer};
 use crate::cache::agree::any;
 use crate::cache::{Catalog, Ctx};
@@ -23,7 +23,8 @@ pub(super) fn stage_part(
     dir: &Path,
     target: &Path,
     epoch: u64,
-    (file, part): (&FileMeta, &FilePart),
+    file: &FileMeta,
+    part: &FilePart,
     mut how: CopyOptions<'_>,
 ) -> Result<File> {
     let begin = Instant::now();
@@ -77,7 +78,7 @@ pub(super) fn finish_whole(staged: &Path, file: &FileMeta) -> Result<()> {
 }
 
 /// What all ranks have to know of a file of which several have parts.
-struct Whole {
+struct StagedWhole {
     first: usize,
     is_left: bool,
     mode: u32,
@@ -100,13 +101,13 @@ pub(crate) fn agree_on_wholes<'a>(
         out.word(file.mtime_seconds as u64).word(file.mtime_nanoseconds as u64);
     };
     let bytes = Writer::new().list(&own, put).take();
-    let mut wholes: BTreeMap<String, Whole> = BTreeMap::new();
+    let mut wholes: BTreeMap<String, StagedWhole> = BTreeMap::new();
     for (rank, theirs) in ctx.world.all_gather(&bytes)?.into_iter().enumerate() {
         let take = |from: &mut Reader| {
             let (name, [is_left], mode) = (from.text()?, from.flags()?, from.word32()?);
             Some((
                 name,
-                Whole { first: rank, is_left, mode, modified: (from.word()?, from.word()?) },
+                StagedWhole { first: rank, is_left, mode, modified: (from.word()?, from.word()?) },
             ))
         };
         let unreadable = || Error::Unreadable("a rank's list of parts cannot be read".into());

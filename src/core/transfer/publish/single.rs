@@ -8,7 +8,8 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use super::stage::{is_staged_name, publish_staged, remove_staged, stage, staged_path};
+use super::stage::{publish_staged, remove_staged, stage};
+use super::staged::{is_staged_name, staged_path};
 use crate::cache::disk::names_in;
 use crate::error::Result;
 use crate::files::{CopyOptions, crc32, create_dirs, remove_file_if_there, sync_dir, write_ours};

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::journal::{Journal, Mark};
-use super::stage::staged_path;
+use super::staged::staged_path;
 use crate::cache::{Catalog, CatalogEntry};
 use crate::error::Result;
 use crate::files::join_relative;
