@@ -319,8 +319,8 @@ mod tests {
         assert_eq!(ranks(found.named("both")), (0..40).collect::<Vec<_>>());
         assert_eq!(ranks(found.named("shared")), [0]);
         assert_eq!(ranks(found.named("mixed")), [8, 9]);
-        assert_eq!(found.size(), (83, 830));
-        assert_eq!(found.cached_bytes(), 420);
+        assert_eq!(found.size(), (4, 40));
+        assert_eq!(found.cached_bytes(), 30);
         assert!(found.has_files_on_prefix() && !found.is_on_prefix());
         assert_eq!(crc32(&found.bytes), 0xa707_61e4, "the form is as it was");
         let contested: Vec<_> = found.contested().collect();
