@@ -1,7 +1,7 @@
 /* Makes the engine's agreements fail from number $FAIL_AT on, as MPI does with a dead peer: the
  * communicator's error handler is called, an error is returned. Each failure appends a line to the
  * file $FAILURES. The engine asks the loader for MPI's own PMPI_Allreduce, and gets this one; an
- * agreement has 14 words. */
+ * agreement has 15 words. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@ static allreduce_fn *own;
 static int failing(const void *from, void *into, int count, MPI_Datatype type, MPI_Op op,
                    MPI_Comm comm) {
   static int agreements;
-  if (count != 14 || ++agreements < atoi(getenv("FAIL_AT")))
+  if (count != 15 || ++agreements < atoi(getenv("FAIL_AT")))
     return own(from, into, count, type, op, comm);
   int fd = open(getenv("FAILURES"), O_WRONLY | O_CREAT | O_APPEND, 0666);
   if (write(fd, "failed\n", 7) != 7) abort();

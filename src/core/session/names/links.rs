@@ -10,7 +10,11 @@ use crate::files::remove_empty_dirs;
 use crate::log::messages;
 use crate::machine::{Deletion, Reason, Why};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place};
-use crate::session::{names::Names, node::State, rank::lock};
+use crate::session::{
+    names::Names,
+    node::{State, neighbours::Locked},
+    rank::lock,
+};
 use crate::system::monotonic_ms;
 use crate::transfer::remove_staged_below;
 
@@ -88,25 +92,28 @@ impl Names {
         }
     }
 
-    /// Notes that the program is about to open `path` by MPI-IO, these `ranks` together: if they
-    /// are of several nodes, what this rank has cached of it is on the PFS before, where all find
-    /// it, and so are later files of that name. Returns the store in which a new file of that name
+    /// Notes that the program is about to open `path` by MPI-IO, these `ranks` together. If they
+    /// are of several nodes, or could change a file of a complete dataset, each for itself, what
+    /// this rank has cached of it is on the PFS before, where all find it, and so are later files
+    /// of that name. Returns the store in which a new file of that name
     /// would lie, if in a cache.
     pub fn shared_open(&self, path: &Path, ranks: &[usize]) -> Option<PathBuf> {
         let name = self.rank.name_of(path).filter(|_| !self.rank.is_child())?;
-        if !ranks.iter().all(|rank| self.node.is_near(*rank)) {
-            self.open_on_prefix(name);
+        let state = self.node.state();
+        let place = state.view.place(name);
+        let is_sealed =
+            matches!(&place, Place::Cached(key, _) if !state.machine.is_in_progress(key));
+        let is_shared = ranks.len() > 1;
+        if !ranks.iter().all(|rank| self.node.is_near(*rank)) || (is_shared && is_sealed) {
+            self.open_on_prefix(state, name);
             return None;
         }
-        let state = self.node.state();
         let file = self.rank.file_ref(name).filter(|file| state.machine.caches(file))?;
         let number = state.machine.number_for(&file);
         Some(PathBuf::from(self.stores.store_of_number(file.series, number)))
     }
 
-    /// Ranks of several nodes are about to open the file together.
-    fn open_on_prefix(&self, name: &str) {
-        let mut state = self.node.state();
+    fn open_on_prefix(&self, mut state: Locked<'_>, name: &str) {
         let Some(file) = self.rank.file_ref(name) else {
             // The others would not see a temporary file of this rank.
             if state.own.tokens.count(name) == 0 {
