@@ -6,8 +6,8 @@
 //! characters escaped:
 //! * `open <token> <flags> <changed> <name>`, `close <token> <size> <changed>`; `<changed>` is the
 //!   file's time of modification, 0 if there is none;
-//! * `traits <token> <bits>`, `did <token> <what> <start> <end>`, before its close: what was done to
-//!   the file (`scr_abi::accesses`);
+//! * `traits <token> <bits>`, `did <token> <what> <start> <end>`, before its close: what was done
+//!   to the file (`scr_abi::accesses`);
 //! * `rename <from> TAB <to>`, `unlink <name>`, `link <target> TAB <name>`, `mpi <name>`;
 //! * `end`, `cut` (there were too many).
 //!
@@ -42,12 +42,12 @@ struct Watch {
     syncs: AtomicU64,
     /// The names of open files, by token.
     open: Mutex<HashMap<u64, Vec<u8>>>,
-    logs: Mutex<Logs>,
+    logs: Mutex<WatchLogs>,
 }
 
-/// Logs of descriptors that are open, and those that wait for others.
+/// WatchLogs of descriptors that are open, and those that wait for others.
 #[derive(Default)]
-struct Logs {
+struct WatchLogs {
     open: HashMap<u64, &'static AccessLog>,
     spare: Vec<&'static AccessLog>,
 }
@@ -59,7 +59,7 @@ impl Watch {
 }
 
 impl Watch {
-    fn logs(&self) -> MutexGuard<'_, Logs> {
+    fn logs(&self) -> MutexGuard<'_, WatchLogs> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -53,13 +53,13 @@ impl Drop for WriteCall {
     }
 }
 
-/// Where the thread is that writes.
+/// Tells where the thread is, which writes.
 pub(super) fn place() -> Within {
     CALL.with(Cell::get)
 }
 
-/// Where the thread is, which reads: what it writes before it has left the call is told from what
-/// the program writes.
+/// Tells where the thread is, which reads: what it writes before it has left the call is told from
+/// what the program writes.
 pub(super) fn reads() -> Within {
     CALL.with(|call| match call.get() {
         Within::Nothing => Within::Nothing,

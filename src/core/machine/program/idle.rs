@@ -30,7 +30,7 @@ impl Idle {
         u64::from(granted.saturating_sub(left))
     }
 
-    /// `entered` were passed so far; with the lock of the state.
+    /// Lets so many more pass, of which `entered` have; with the lock of the state.
     pub fn grant(&self, points: u32, entered: u64) {
         self.points.store(u64::MAX, Ordering::SeqCst);
         self.left.store(points, Ordering::Release);
@@ -38,7 +38,7 @@ impl Idle {
         self.entered(entered);
     }
 
-    /// So many have been passed, those included that [`Idle::take_passed`] has told.
+    /// Notes that so many have been passed, those included that [`Idle::take_passed`] has told.
     pub fn entered(&self, entered: u64) {
         let granted = u64::from(self.granted.load(Ordering::Relaxed));
         self.points.store(entered + granted, Ordering::SeqCst);

@@ -151,14 +151,7 @@ impl Contents {
         let room = if on_prefix { Room::default() } else { room };
         let tracked = Tracked { made, room, ..Tracked::new(&placed.key, name, way) };
         let log = self.log_for(&mut state, name, &placed, intent);
-        let token = match log {
-            None => state.own.tokens.issue(tracked),
-            Some(log) => {
-                let token = state.own.tokens.issue_logged(tracked);
-                state.own.logs.begin(token, log);
-                token
-            }
-        };
+        let token = state.own.issue(tracked, log);
         let path = match (&found.place, state.view.layer(&placed.key)) {
             (Place::Private(here), _) => here.clone(),
             (_, Some(layer)) if !on_prefix => layer.dir.join(name),

@@ -9,7 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::handles::{AccessLogs, Checksums, Holding, Tokens};
+use scr_abi::accesses::AccessLog;
+
+use crate::handles::{AccessLogs, Checksums, Holding, Tokens, Tracked};
 use crate::machine::{DatasetKey, Deletion, FileRef, Machine, Reason};
 use crate::namespace::{self as ns, Claimed, Move, ToldElsewhere, Turns, View};
 use crate::system::monotonic_ms;
@@ -60,6 +62,14 @@ pub(crate) struct State {
 }
 
 impl RankFiles {
+    /// Gives out a token for a descriptor, which has a log if its file is watched.
+    pub fn issue(&mut self, tracked: Tracked, log: Option<&'static AccessLog>) -> u64 {
+        let Some(log) = log else { return self.tokens.issue(tracked) };
+        let token = self.tokens.issue_logged(tracked);
+        self.logs.begin(token, log);
+        token
+    }
+
     /// Tells whether this rank answers for the file `name` of `key`.
     pub fn has(&self, key: &DatasetKey, name: &str) -> bool {
         self.holdings.get(key).is_some_and(|holding| holding.files.contains(name))
