@@ -42,12 +42,12 @@ struct Watch {
     syncs: AtomicU64,
     /// The names of open files, by token.
     open: Mutex<HashMap<u64, Vec<u8>>>,
-    logs: Mutex<Logs>,
+    logs: Mutex<WatchLogs>,
 }
 
-/// Logs of descriptors that are open, and those that wait for others.
+/// WatchLogs of descriptors that are open, and those that wait for others.
 #[derive(Default)]
-struct Logs {
+struct WatchLogs {
     open: HashMap<u64, &'static AccessLog>,
     spare: Vec<&'static AccessLog>,
 }
@@ -59,7 +59,7 @@ impl Watch {
 }
 
 impl Watch {
-    fn logs(&self) -> MutexGuard<'_, Logs> {
+    fn logs(&self) -> MutexGuard<'_, WatchLogs> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -24,7 +24,7 @@ pub(crate) enum WritePlace {
 }
 
 impl WritePlace {
-    /// Reads the argument of a call, where -1 stands for the descriptor's own place.
+    /// Takes an offset, of which -1 stands for the descriptor's own place.
     pub(crate) fn of(offset: i64) -> Self {
         if offset == -1 { Self::Place } else { Self::Offset(offset) }
     }

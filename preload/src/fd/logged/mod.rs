@@ -205,7 +205,7 @@ pub(crate) fn asked(result: c_int, fd: c_int, size: impl FnOnce() -> off_t) -> c
     result
 }
 
-/// Does the same after a call that has made the file so long.
+/// Returns `result`; if that is 0, the call has made the file so long.
 #[inline]
 pub(crate) fn cut(result: c_int, fd: c_int, length: off_t) -> c_int {
     if let Some(log) = of(fd).filter(|_| result == 0) {
@@ -214,7 +214,7 @@ pub(crate) fn cut(result: c_int, fd: c_int, length: off_t) -> c_int {
     result
 }
 
-/// Does the same after a call that has made it at least so long.
+/// Returns `result`; if that is 0, the call has made the file at least so long.
 #[inline]
 pub(crate) fn grown(result: c_int, fd: c_int, length: off_t) -> c_int {
     if let Some(log) = of(fd).filter(|_| result == 0) {

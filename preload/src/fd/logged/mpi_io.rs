@@ -53,12 +53,12 @@ impl Drop for WriteCall {
     }
 }
 
-/// Tells where the thread is that writes.
+/// Tells where the thread is, which writes.
 pub(super) fn place() -> Within {
     CALL.with(Cell::get)
 }
 
-/// Tells where the thread is that reads: what it writes before it has left the call is told from
+/// Tells where the thread is, which reads: what it writes before it has left the call is told from
 /// what the program writes.
 pub(super) fn reads() -> Within {
     CALL.with(|call| match call.get() {

@@ -30,7 +30,7 @@ impl Idle {
         u64::from(granted.saturating_sub(left))
     }
 
-    /// Permits so many points more; `entered` were passed so far. With the lock of the state.
+    /// Lets so many more pass, of which `entered` have; with the lock of the state.
     pub fn grant(&self, points: u32, entered: u64) {
         self.points.store(u64::MAX, Ordering::SeqCst);
         self.left.store(points, Ordering::Release);

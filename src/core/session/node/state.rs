@@ -62,17 +62,17 @@ pub(crate) struct State {
 }
 
 impl RankFiles {
-    /// Tells whether this rank answers for the file `name` of `key`.
-    pub fn has(&self, key: &DatasetKey, name: &str) -> bool {
-        self.holdings.get(key).is_some_and(|holding| holding.files.contains(name))
-    }
-
-    /// Enters an open file; a watched one with its `log`.
+    /// Gives out a token for a descriptor, which has a log if its file is watched.
     pub fn issue(&mut self, tracked: Tracked, log: Option<&'static AccessLog>) -> u64 {
         let Some(log) = log else { return self.tokens.issue(tracked) };
         let token = self.tokens.issue_logged(tracked);
         self.logs.begin(token, log);
         token
+    }
+
+    /// Tells whether this rank answers for the file `name` of `key`.
+    pub fn has(&self, key: &DatasetKey, name: &str) -> bool {
+        self.holdings.get(key).is_some_and(|holding| holding.files.contains(name))
     }
 }
 

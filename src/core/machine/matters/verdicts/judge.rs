@@ -87,13 +87,13 @@ fn by_stamp(acts: &[Act]) -> impl Iterator<Item = Vec<Act>> {
 #[derive(Debug, Default)]
 struct Course {
     /// Who has written the bytes from there on last, and up to where.
-    owners: BTreeMap<u64, LoggedPiece>,
+    owners: BTreeMap<u64, OwnPiece>,
     /// How long the file is, as all know at the next sync point.
     size: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct LoggedPiece {
+struct OwnPiece {
     end: u64,
     node: usize,
 }
@@ -143,14 +143,14 @@ impl Course {
             return;
         }
         self.clear(start, end);
-        self.owners.insert(start, LoggedPiece { end, node });
+        self.owners.insert(start, OwnPiece { end, node });
     }
 
     /// Forgets whose these bytes are.
     fn clear(&mut self, start: u64, end: u64) {
         let before = self.owners.range(..start).next_back().map(|(at, piece)| (*at, *piece));
         if let Some((at, piece)) = before.filter(|(_, piece)| piece.end > start) {
-            self.owners.insert(at, LoggedPiece { end: start, ..piece });
+            self.owners.insert(at, OwnPiece { end: start, ..piece });
             if piece.end > end {
                 self.owners.insert(end, piece);
             }
@@ -180,7 +180,7 @@ impl Course {
     }
 
     /// All pieces that reach into `start .. end`.
-    fn pieces(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, LoggedPiece)> {
+    fn pieces(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, OwnPiece)> {
         let before = self.owners.range(..start).next_back().filter(|(_, one)| one.end > start);
         before.into_iter().chain(self.owners.range(start..end)).map(|(at, one)| (*at, *one))
     }
@@ -204,7 +204,7 @@ fn meets(acts: &[Act]) -> bool {
     let mut writes: Vec<&Act> = acts.iter().filter(writes).collect();
     writes.sort_by_key(|act| act.access.start);
     // The furthest end so far, and that of any other node.
-    let (mut first, mut other) = (None::<LoggedPiece>, 0);
+    let (mut first, mut other) = (None::<OwnPiece>, 0);
     for act in &writes {
         let Access { start, end, .. } = act.access;
         let furthest = match first {
@@ -216,12 +216,12 @@ fn meets(acts: &[Act]) -> bool {
         }
         match first {
             Some(piece) if piece.node == act.node => {
-                first = Some(LoggedPiece { end: piece.end.max(end), ..piece });
+                first = Some(OwnPiece { end: piece.end.max(end), ..piece });
             }
             Some(piece) if piece.end >= end => other = other.max(end),
             _ => {
                 other = other.max(first.map_or(0, |piece| piece.end));
-                first = Some(LoggedPiece { end, node: act.node });
+                first = Some(OwnPiece { end, node: act.node });
             }
         }
     }
