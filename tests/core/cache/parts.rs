@@ -111,15 +111,19 @@ fn check_prefix(cluster: &Cluster, ranks: usize) {
     let own_bytes = (ranks * "own 0".len()) as u64;
     let bytes = whole(ranks).len() as u64 + own_bytes;
     assert_eq!((summary.dataset.files, summary.dataset.bytes), (ranks as u64 + 1, bytes));
-    let shared: Vec<_> = summary.files.iter().flat_map(|(rank, all)| all.iter().map(|one| (*rank, one)))
-        .filter(|(_, file)| file.is_shared).collect();
+    let shared: Vec<_> = summary
+        .files
+        .iter()
+        .flat_map(|(rank, all)| all.iter().map(|one| (*rank, one)))
+        .filter(|(_, file)| file.is_shared)
+        .collect();
     let [(0, file)] = shared[..] else { panic!("{shared:?}") };
     assert_eq!((file.name.as_str(), file.size), (WHOLE, whole(ranks).len() as u64));
     assert_eq!((file.crc32, &file.part), (Some(crc32(&whole(ranks))), &None));
     assert!(list_prefix(&prefix).unwrap()[0].restorable);
-    let outcome = cluster.launch("ab").run(|ctx| {
-        transfer::verify_on_prefix(ctx, 1, Check::Contents).unwrap()
-    });
+    let outcome = cluster
+        .launch("ab")
+        .run(|ctx| transfer::verify_on_prefix(ctx, 1, Check::Contents).unwrap());
     let verified = outcome.results[0].as_ref().unwrap();
     assert_eq!((verified.names.len(), &verified.fault), (ranks + 1, &None));
     assert_eq!((verified.anew, &verified.remark), (false, &None));
@@ -227,7 +231,9 @@ fn start(cluster: &Cluster, hosts: &str) {
     match complete {
         true => check_prefix(cluster, hosts.len()),
         // Given up after the commit it may have its name, but never in part.
-        false => assert!(fs::read(there.join("10/all")).map_or(true, |all| all == whole(hosts.len()))),
+        false => {
+            assert!(fs::read(there.join("10/all")).map_or(true, |all| all == whole(hosts.len())))
+        }
     }
     cluster.launch(hosts).run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
@@ -268,7 +274,8 @@ fn a_flush_may_fail_or_end_at_every_durable_step() {
 #[test]
 fn what_an_attempt_has_left_is_written_over() {
     let all = whole(4);
-    let leftovers = [all[..1000].to_vec(), vec![0; all.len()], all.iter().map(|at| at | 1).collect()];
+    let leftovers =
+        [all[..1000].to_vec(), vec![0; all.len()], all.iter().map(|at| at | 1).collect()];
     for leftover in leftovers {
         let cluster = sealed(HOSTS, "PARTNER", |rank| rank != 1);
         let staged = transfer::staged_name("all", EPOCH);
@@ -341,7 +348,11 @@ fn a_changed_byte_of_any_part_is_not_flushed_and_one_of_nobody_does_not_matter()
             assert!(together(ctx).is_err(), "{rank}");
             assert!(!ctx.prefix.join(WHOLE).exists());
             by_first(&|| flip(at));
-            by_first(&|| if live { flip(5 * PIECE as u64) });
+            by_first(&|| {
+                if live {
+                    flip(5 * PIECE as u64)
+                }
+            });
             together(ctx).unwrap();
         });
         check_prefix(&cluster, 4);
@@ -368,9 +379,9 @@ fn a_changed_byte_of_the_whole_is_found_wherever_it_is() {
         let entry = IndexEntry { id: listed.id, ..IndexEntry::default() };
         let checked = transfer::check_files(&cluster.prefix(), &entry, true);
         assert!(checked.faults.iter().any(|fault| fault.contains(WHOLE)), "{at}: {checked:?}");
-        let outcome = cluster.launch("abc").run(|ctx| {
-            transfer::verify_on_prefix(ctx, 1, Check::Contents).unwrap()
-        });
+        let outcome = cluster
+            .launch("abc")
+            .run(|ctx| transfer::verify_on_prefix(ctx, 1, Check::Contents).unwrap());
         let fault = outcome.results[1].as_ref().unwrap().fault.clone().unwrap();
         assert!(fault.contains(WHOLE), "{at}: {fault}");
         write(all[at]);
