@@ -234,7 +234,8 @@ fn apply(record: &mut RunRecord, event: &Event) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::RunNode;
+    use crate::cache::{Catalog, CatalogEntry};
+    use crate::records::{FileMeta, RunNode};
 
     #[test]
     fn events_tell_how_far_a_dataset_is() {
@@ -283,7 +284,9 @@ mod tests {
         let node_of = vec![0];
         let mut kept =
             WrittenRecord { record, hosts, node_of, shares, changed: true, written: None };
-        let catalog = NodeCatalog::of(&crate::cache::Catalog::default(), &[0]);
+        let meta = FileMeta { name: "a".into(), size: 1, ..FileMeta::default() };
+        let entries = vec![CatalogEntry { rank: 0, meta }];
+        let catalog = NodeCatalog::of(&Catalog { entries, ..Catalog::default() }, &[0]);
         let name = "checkpoint 1".to_owned();
         kept.take(vec![DatasetNow {
             id: 1,

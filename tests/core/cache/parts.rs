@@ -169,8 +169,11 @@ fn each_its_own(ctx: &Ctx) -> Result<()> {
     }
     ctx.world.barrier()?;
     let done = Background::start(job, || {}, always())?.finish();
-    ctx.world.barrier()?;
+    let all = ctx.world.all_gather(&[u8::from(done.is_ok())])?;
     done?;
+    if all.iter().any(|one| one[0] == 0) {
+        return Err(Error::Stopped);
+    }
     assert!(ctx.prefix.join(WHOLE).exists(), "the last one gives it its name");
     if ctx.world.rank() == 0 {
         transfer::complete_background(ctx.prefix, 1, 0)?;

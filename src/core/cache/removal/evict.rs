@@ -152,7 +152,7 @@ pub(crate) fn discard(
 }
 
 /// Owners and datasets of records, and directories with whether this rank leads there.
-type Removed = (Vec<(usize, DatasetKey)>, Vec<(PathBuf, bool)>);
+type RemovedData = (Vec<(usize, DatasetKey)>, Vec<(PathBuf, bool)>);
 
 /// Does [`set_aside`] and [`discard`] to the data. Returns owners and keys of the records, and the
 /// directories, with whether this rank leads there.
@@ -160,7 +160,7 @@ fn remove_data(
     ctx: &Ctx,
     chosen: &dyn Fn(&DatasetRecord) -> bool,
     remove: &dyn Fn(&Path) -> Result<()>,
-) -> Result<Removed> {
+) -> Result<RemovedData> {
     let dirs = RefCell::new(Vec::new());
     let held = ctx.filemap.held();
     let mine: Vec<_> = held.iter().filter(|(_, record)| chosen(record)).collect();
