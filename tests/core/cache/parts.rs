@@ -250,7 +250,7 @@ fn a_flush_may_fail_or_end_at_every_durable_step() {
     // One after another, so that the steps are the same each time.
     let options = Options { flush_width: 1, ..Options::default() };
     let hosts = "ab";
-    for flush in FLUSHES {
+    for flush in [together as Flush, by_threads] {
         for for_good in [false, true] {
             for after in 0.. {
                 let cluster = sealed(hosts, "XOR", |rank| rank != 1);
