@@ -213,7 +213,8 @@ mod tests {
         let log = &LOG;
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {
-                let bytes = move |at: u64| (thread << 32 | at * 10, thread << 32 | (at * 10 + 10));
+                let bytes =
+                    move |at: u64| ((thread << 32) | (at * 10), (thread << 32) | (at * 10 + 10));
                 scope.spawn(move || {
                     (0..10_000).map(bytes).for_each(|(start, end)| log.add(write(start, end)));
                 });
