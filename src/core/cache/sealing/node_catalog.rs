@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(found.size(), (4, 40));
         assert_eq!(found.cached_bytes(), 30);
         assert!(found.has_files_on_prefix() && !found.is_on_prefix());
-        assert_eq!(crc32(&found.bytes), 0xa707_61e4, "the form is as it was");
+        assert_eq!(crc32(&found.bytes), 0x1da2_9707, "the form is as it was");
         let contested: Vec<_> = found.contested().collect();
         assert_eq!((contested.len(), contested[0].meta.name.as_str()), (42, "both"));
         let none = catalog(vec![]);
