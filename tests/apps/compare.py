@@ -172,8 +172,8 @@ def shared_files_are_synced(application):
 
 def is_synced(name, synced):
     """By its name, or as it was staged out of the cache."""
-    path = Path(name)
-    staged = f"{path.parent}/.{path.name}.scr-"
+    folder, file = name.rsplit("/", 1)
+    staged = f"{folder}/.{file}.scr-"
     return any(one == name or one.startswith(staged) for one in synced)
 
 
