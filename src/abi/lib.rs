@@ -20,7 +20,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of the types of this file.
-pub const ABI_VERSION: u32 = 18;
+pub const ABI_VERSION: u32 = 19;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -211,10 +211,11 @@ pub struct Engine {
     pub idle: extern "C" fn() -> Idle,
     /// See [`event`]. `path` may be null.
     pub note: extern "C" fn(event: c_int, path: *const c_char),
-    /// MPI_File_open is about to be called on `path` and `comm` (a handle as in `sync`).
+    /// MPI_File_open is about to be called on `path` and `comm` (a handle as in `sync`); nonzero
+    /// `creates`: with MPI_MODE_CREATE.
     /// Returns a directory on the file system that a new file of that name would lie on; null: on
     /// that of the PFS. The text stays.
-    pub file_open: extern "C" fn(comm: usize, path: *const c_char) -> *const c_char,
+    pub file_open: extern "C" fn(comm: usize, path: *const c_char, creates: c_int) -> *const c_char,
     /// MPI_File_open has returned on `comm`, on some file; nonzero `opened`: with a handle.
     /// Nonzero: each blocking collective call on that handle is to be told as a barrier of
     /// [`Idle::world`].

@@ -42,11 +42,12 @@ def mpi_io_has_files_of_its_own(mpi, program):
 @case
 def spoiled_between_two_runs(mpi, program):
     """The caches have a part of each checkpoint, the prefix the file that all ranks wrote. Between
-    two runs somebody removes that of the newest: the older one is taken, and one line says why. A
-    new time of modification alone proves nothing."""
+    two runs somebody removes or cuts that of the newest: the older one is taken, and one line says
+    why. A new time of modification alone proves nothing."""
     everything = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*", "SCR_FLUSH": "0",
                   "SCR_CACHE_SIZE": "2"}
     spoil = {"is missing": lambda path: path.unlink(),
+             "has 100 bytes": lambda path: os.truncate(path, 100),
              "was written to after": lambda path: os.utime(path)}
     with place(mpi, program) as plain:
         want = plain.run(2, "part_shared", 20, shim=False)

@@ -62,7 +62,7 @@ pub(crate) extern "C" fn idle() -> Idle {
 
 extern "C" fn note(_what: c_int, _path: *const c_char) {}
 
-extern "C" fn file_open(_comm: usize, _path: *const c_char) -> *const c_char {
+extern "C" fn file_open(_comm: usize, _path: *const c_char, _creates: c_int) -> *const c_char {
     std::ptr::null()
 }
 

@@ -164,7 +164,7 @@ impl Files {
     /// What comes before MPI_File_open on a communicator of these ranks.
     pub fn open_together(&self, name: &str, ranks: &[usize]) {
         if let Some(session) = self.session() {
-            session.names.shared_open(&self.path(name), ranks);
+            session.names.shared_open(&self.path(name), ranks, true);
         }
     }
 

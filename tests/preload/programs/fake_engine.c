@@ -40,7 +40,7 @@ struct engine {
     void (*sync)(size_t, int);
     struct idle (*idle)(void);
     void (*note)(int, const char *);
-    const char *(*file_open)(size_t, const char *);
+    const char *(*file_open)(size_t, const char *, int);
     int (*file_opened)(size_t, int);
     void (*open)(const char *, int, uint32_t, struct verdict *);
     int (*opened)(uint64_t, int, int);
@@ -126,7 +126,7 @@ static struct idle idle(void) {
     points_all = left;
     return (struct idle){ &left, world ? (size_t)atoi(world) : 0, 0xffffffff, 0, &points_all };
 }
-static const char *file_open(size_t comm, const char *path)
+static const char *file_open(size_t comm, const char *path, int creates)
 {
     (void)comm;
     say("file_open", path, 0);
@@ -340,7 +340,7 @@ static const char *alias(size_t index, const char **place)
 static const uint64_t *turns(void) { return NULL; }
 
 static const struct engine table = {
-    sizeof table, 18, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened, open_,
+    sizeof table, 19, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened, open_,
     opened, log_of, written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_,
     rename_, link_, rmdir_, list, address, alias, turns,
 };

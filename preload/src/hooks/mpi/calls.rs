@@ -169,7 +169,7 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
         Role::Sync(comm, kind) => synchronise(arguments[comm], kind),
         Role::Note(what) => note(what, None),
         Role::FileOpen => {
-            let named = note_file_open(arguments[0], arguments[1]);
+            let named = note_file_open(arguments[0], arguments[1], arguments[2]);
             of_mpi_io = Some(MpiFiles::other_than(named));
             opens = true;
         }
@@ -244,7 +244,10 @@ fn note(what: c_int, path: Option<&CStr>) {
     }
 }
 
-fn note_file_open(comm: usize, name: usize) -> Option<Named> {
+/// MPI_MODE_CREATE, in all MPIs.
+const MODE_CREATE: usize = 1;
+
+fn note_file_open(comm: usize, name: usize, mode: usize) -> Option<Named> {
     let active = engine::active()?;
     let name = name as *const c_char;
     if name.is_null() {
@@ -258,8 +261,9 @@ fn note_file_open(comm: usize, name: usize) -> Option<Named> {
         let find = |name| canonical::locate(&active.prefix, libc::AT_FDCWD, name);
         find(name).or_else(|| find(bare))
     })??;
+    let creates = (mode & MODE_CREATE) as c_int;
     let _depth = MpiDepth::enter();
-    let store = guard::work(|| (active.table.file_open)(comm, path.as_ptr()));
+    let store = guard::work(|| (active.table.file_open)(comm, path.as_ptr(), creates));
     let store = store.filter(|store| !store.is_null());
     // SAFETY: a C string of the engine, which stays.
     Some(Named::new(&path, store.map(|store| unsafe { CStr::from_ptr(store) })))

@@ -95,12 +95,13 @@ impl Names {
     /// Notes that the program is about to open `path` by MPI-IO, these `ranks` together. If they
     /// are of several nodes, or could change a file of a complete dataset, each for itself, what
     /// this rank has cached of it is on the PFS before, where all find it, and so are later files
-    /// of that name. Returns the store in which a new file of that name
-    /// would lie, if in a cache.
-    pub fn shared_open(&self, path: &Path, ranks: &[usize]) -> Option<PathBuf> {
+    /// of that name. Returns the store in which a new file of that name would lie, if in a cache.
+    pub fn shared_open(&self, path: &Path, ranks: &[usize], creates: bool) -> Option<PathBuf> {
         let name = self.rank.name_of(path).filter(|_| !self.rank.is_child())?;
         let state = self.node.state();
         let place = state.view.place(name);
+        let makes = creates && place == Place::Deleted;
+        *lock(&self.making) = makes.then(|| name.to_string());
         let is_sealed =
             matches!(&place, Place::Cached(key, _) if !state.machine.is_in_progress(key));
         let is_shared = ranks.len() > 1;

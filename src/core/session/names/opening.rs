@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::account::tally::Count;
 use crate::handles::Room;
 use crate::machine::{self, Placed, Placement, Reason};
-use crate::namespace::{self as ns, Answer, FoundTarget, Manner, OpenIntent, Place};
+use crate::namespace::{self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIntent, Place};
 use crate::patterns::Match;
 use crate::session::{
     names::Names,
@@ -77,6 +77,9 @@ impl Names {
                 return Some(Answer::Fail(libc::EACCES));
             }
             Ok(found) => found,
+            Err(Answer::Fail(libc::ENOENT)) if self.is_made_together(&mut state, name) => {
+                return None;
+            }
             Err(answer) => {
                 if answer == Answer::PASS && intent.makes != ns::Makes::No {
                     self.stores.note_refusal(&mut state, &file, machine::Intent::REWRITE);
@@ -126,6 +129,18 @@ impl Names {
                 self.contents.put_into(state, name, placed, &found, intent, room)
             }
         }
+    }
+
+    /// Tells whether another rank has just made the file that both open by one call: from now on
+    /// it is seen here, too.
+    fn is_made_together(&self, state: &mut State, name: &str) -> bool {
+        let is_made = lock(&self.making).take_if(|one| one == name).is_some()
+            && state.view.place(name) == Place::Deleted
+            && ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent;
+        if is_made {
+            state.view.revive(name);
+        }
+        is_made
     }
 
     /// Returns what is reserved for a file in the cache.
