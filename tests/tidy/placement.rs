@@ -20,8 +20,8 @@ const LAYERS: [&[&str]; 11] = [
 
 /// All that the pure state machine may use: it has no file, no clock and no messages, so that a
 /// million of its schedules are simulated in seconds (`files` is there for checksums).
-const PURE: (&str, [&str; 6]) =
-    ("machine", ["machine", "bytes", "patterns", "comm", "files", "streams"]);
+const PURE: (&str, [&str; 7]) =
+    ("machine", ["machine", "bytes", "patterns", "comm", "files", "parts", "streams"]);
 
 /// Where unsafe code may stand.
 const UNSAFE: [&str; 7] = [

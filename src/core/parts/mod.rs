@@ -4,13 +4,16 @@
 //! | file | job |
 //! |---|---|
 //! | `extents.rs` | sorted disjoint pieces of a file, and their text in records |
+//! | `owners.rs` | who has written which byte last, so far |
 //! | `resolve.rs` | who has which byte, after all have written |
 //! | `share.rs` | a part's share in the checksum of the whole file |
 
 mod extents;
+mod owners;
 mod resolve;
 mod share;
 
 pub use extents::{Extent, Extents};
+pub use owners::Owners;
 pub use resolve::{Cut, NodeLog, Resolved, Write, resolve};
 pub use share::{CrcShare, whole_crc32};

@@ -4,9 +4,10 @@
 //! higher stamp came later; of two nodes with one stamp nobody knows which, so that their bytes are
 //! in conflict. Within a node its file has the truth.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::extents::{Extent, Extents};
+use super::owners::Owners;
 
 /// Bytes that a node has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,49 +50,35 @@ pub struct Resolved {
 /// Finds for each byte the node that wrote it last, whatever the order of `nodes`.
 #[must_use]
 pub fn resolve(nodes: &[NodeLog]) -> Resolved {
-    let (mut conflicts, mut size) = (Vec::new(), 0);
-    let mut writes: Vec<(usize, Write)> = Vec::new();
-    let last = nodes.iter().flat_map(|node| &node.cuts).map(|cut| cut.stamp).max();
-    for (node, log) in nodes.iter().enumerate() {
-        for write in &log.writes {
-            let kept = shortened(nodes, node, *write, &mut conflicts);
-            if !kept.piece.is_empty() {
-                size = size.max(kept.piece.end);
-                writes.push((node, kept));
-            }
-        }
-        for cut in log.cuts.iter().filter(|cut| Some(cut.stamp) == last) {
-            size = size.max(cut.length);
-        }
+    let writes = nodes
+        .iter()
+        .enumerate()
+        .flat_map(|(node, log)| log.writes.iter().map(move |write| (write.stamp, node, *write)));
+    let cuts = nodes
+        .iter()
+        .enumerate()
+        .flat_map(|(node, log)| log.cuts.iter().map(move |cut| (cut.stamp, node, *cut)));
+    let mut stamps: BTreeMap<u64, (Vec<(usize, Write)>, Vec<(usize, Cut)>)> = BTreeMap::new();
+    writes.for_each(|(stamp, node, one)| stamps.entry(stamp).or_default().0.push((node, one)));
+    cuts.for_each(|(stamp, node, one)| stamps.entry(stamp).or_default().1.push((node, one)));
+    let (mut owners, mut last_cut) = (Owners::default(), None);
+    for (stamp, (writes, cuts)) in stamps {
+        cuts.iter().for_each(|(_, cut)| owners.shorten(cut.length));
+        writes.iter().for_each(|(node, write)| _ = owners.put(*node, write.piece, stamp));
+        cuts.iter().for_each(|(node, cut)| _ = owners.doubt(*node, cut.length, stamp));
+        last_cut = cuts.first().map(|_| stamp).or(last_cut);
     }
-    conflicts.extend(parted_cuts(nodes, last));
     let mut owned = vec![Vec::new(); nodes.len()];
-    for (piece, owners) in segments(&writes) {
-        match owners.as_slice() {
-            [owner] => owned[*owner].push(piece),
-            _ => conflicts.push(piece),
-        }
+    let mut conflicts: Vec<Extent> = parted_cuts(nodes, last_cut).into_iter().collect();
+    let of_last = |cut: &&Cut| Some(cut.stamp) == last_cut;
+    let lengths = nodes.iter().flat_map(|log| log.cuts.iter().filter(of_last));
+    let mut size = lengths.map(|cut| cut.length).max().unwrap_or(0);
+    for (piece, node) in owners.iter() {
+        size = size.max(piece.end);
+        node.map_or(&mut conflicts, |node| &mut owned[node]).push(piece);
     }
     let owned = owned.into_iter().map(|pieces| pieces.into_iter().collect()).collect();
     Resolved { owned, conflicts: conflicts.into_iter().collect(), size }
-}
-
-/// What other nodes' cuts have left of a write. What lies beyond one of the same stamp is in
-/// conflict.
-fn shortened(nodes: &[NodeLog], node: usize, write: Write, conflicts: &mut Vec<Extent>) -> Write {
-    let Write { mut piece, stamp } = write;
-    let others = nodes.iter().enumerate().filter(|(other, _)| *other != node);
-    for cut in others.flat_map(|(_, log)| &log.cuts) {
-        match cut.stamp {
-            _ if cut.length >= piece.end => {}
-            later if later > stamp => piece.end = cut.length.max(piece.begin),
-            same if same == stamp => {
-                conflicts.push(Extent::new(piece.begin.max(cut.length), piece.end));
-            }
-            _ => {}
-        }
-    }
-    Write { piece, stamp }
 }
 
 /// Two nodes have given the file different sizes with the last stamp of all cuts.
@@ -103,32 +90,6 @@ fn parted_cuts(nodes: &[NodeLog], last: Option<u64>) -> Option<Extent> {
     let lengths: BTreeSet<u64> = nodes.iter().filter_map(of).collect();
     let (least, most) = (lengths.first()?, lengths.last()?);
     (least < most).then(|| Extent::new(*least, *most))
-}
-
-/// The pieces between all begins and ends, each with the nodes of the highest stamp there.
-fn segments(writes: &[(usize, Write)]) -> Vec<(Extent, Vec<usize>)> {
-    let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * writes.len());
-    for (index, (_, write)) in writes.iter().enumerate() {
-        events.push((write.piece.begin, true, index));
-        events.push((write.piece.end, false, index));
-    }
-    events.sort_unstable();
-    let mut found = Vec::new();
-    let (mut open, mut from) = (BTreeSet::new(), 0);
-    for (at, begins, index) in events {
-        if from < at
-            && let Some(&(highest, _, _)) = open.last()
-        {
-            let top = open.range((highest, 0, 0)..);
-            let owners: BTreeSet<usize> = top.map(|(_, node, _)| *node).collect();
-            found.push((Extent::new(from, at), owners.into_iter().collect()));
-        }
-        from = at;
-        let (node, write) = &writes[index];
-        let one = (write.stamp, *node, index);
-        _ = if begins { open.insert(one) } else { open.remove(&one) };
-    }
-    found
 }
 
 #[cfg(test)]
@@ -163,9 +124,9 @@ mod tests {
     #[test]
     fn a_cut_shortens_what_others_wrote_before_and_gives_the_size() {
         // Preallocated by one, written by another, cut to size by the first.
-        let nodes = [log(&[write(0, 100, 1)], &[(100, 1), (40, 3)]), log(&[write(10, 60, 2)], &[])];
+        let nodes = [log(&[write(0, 40, 1)], &[(100, 1), (40, 3)]), log(&[write(10, 60, 2)], &[])];
         let found = resolve(&nodes);
-        assert_eq!((found.owned[1].clone(), found.size), (extents(&[(10, 40)]), 100));
+        assert_eq!((found.owned[1].clone(), found.size), (extents(&[(10, 40)]), 40));
         let nodes = [log(&[], &[(70, 3)]), log(&[write(10, 60, 2)], &[])];
         assert_eq!(resolve(&nodes).size, 70, "it makes it longer, too");
         let nodes = [log(&[], &[(40, 2)]), log(&[write(10, 60, 2)], &[])];
@@ -174,42 +135,84 @@ mod tests {
         assert_eq!(resolve(&nodes).conflicts, extents(&[(40, 50)]));
     }
 
-    const SIZE: usize = 64;
+    const SIZE: usize = 128;
 
-    /// A byte of the array: the highest stamp, and who wrote it with that.
-    type Byte = (u64, BTreeSet<usize>);
+    /// What a node does before the next sync point: it cuts, then it writes.
+    #[derive(Debug, Clone, Copy)]
+    struct Turn {
+        node: usize,
+        stamp: u64,
+        cut: Option<u64>,
+        piece: Extent,
+    }
+
+    fn turns() -> impl Strategy<Value = Vec<Turn>> {
+        let turn =
+            (0_usize..4, 1_u64..6, prop::option::weighted(0.2, 0_u64..90), 0_u64..64, 0_u64..30);
+        let turn = turn.prop_map(|(node, stamp, cut, begin, length)| Turn {
+            node,
+            stamp,
+            cut,
+            piece: Extent::new(begin, begin + length),
+        });
+        let all = prop::collection::vec(turn, 0..25);
+        all.prop_map(|mut turns| {
+            turns.sort_by_key(|turn| (turn.stamp, turn.node));
+            turns.dedup_by_key(|turn| (turn.stamp, turn.node));
+            turns
+        })
+    }
+
+    fn logs_of(turns: &[Turn]) -> Vec<NodeLog> {
+        let mut logs = vec![NodeLog::default(); 4];
+        for turn in turns {
+            let log = &mut logs[turn.node];
+            if let Some(length) = turn.cut {
+                let kept = |one: &Write| Extent::new(one.piece.begin, one.piece.end.min(length));
+                log.writes.iter_mut().for_each(|one| one.piece = kept(one));
+                log.writes.retain(|one| !one.piece.is_empty());
+                log.cuts.push(Cut { length, stamp: turn.stamp });
+            }
+            log.writes.push(Write { piece: turn.piece, stamp: turn.stamp });
+        }
+        logs
+    }
+
+    /// Who may have written each byte last.
+    fn bytes_of(turns: &[Turn]) -> Vec<BTreeSet<usize>> {
+        let mut bytes = vec![BTreeSet::new(); SIZE];
+        for now in turns.chunk_by(|one, next| one.stamp == next.stamp) {
+            for (at, owners) in bytes.iter_mut().enumerate() {
+                let cuts = now.iter().filter(|turn| turn.cut.is_some_and(|cut| cut <= at as u64));
+                let writes = now
+                    .iter()
+                    .filter(|turn| (turn.piece.begin..turn.piece.end).contains(&(at as u64)));
+                let writers: BTreeSet<usize> = writes.map(|turn| turn.node).collect();
+                let cutters: BTreeSet<usize> = cuts.map(|turn| turn.node).collect();
+                if !cutters.is_empty() {
+                    owners.clear();
+                }
+                if !writers.is_empty() {
+                    *owners = &writers | &cutters;
+                }
+            }
+        }
+        bytes
+    }
 
     proptest! {
         #[test]
-        fn it_is_what_an_array_of_stamps_says(
-            all in prop::collection::vec((0_usize..4, 0_u64..64, 1_u64..30, 0_u64..5), 0..25),
-            order in Just([0_usize, 1, 2, 3]).prop_shuffle(),
-        ) {
-            let mut nodes = vec![NodeLog::default(); 4];
-            let mut bytes: Vec<Byte> = vec![Byte::default(); 2 * SIZE];
-            for (node, begin, length, stamp) in all {
-                nodes[order[node]].writes.push(write(begin, begin + length, stamp + 1));
-                for byte in &mut bytes[begin as usize..(begin + length) as usize] {
-                    if byte.0 < stamp + 1 {
-                        *byte = (stamp + 1, BTreeSet::new());
-                    }
-                    if byte.0 == stamp + 1 {
-                        byte.1.insert(order[node]);
-                    }
-                }
-            }
-            let found = resolve(&nodes);
-            for (at, (_, owners)) in bytes.iter().enumerate() {
+        fn it_is_what_an_array_of_bytes_says(turns in turns()) {
+            let found = resolve(&logs_of(&turns));
+            for (at, owners) in bytes_of(&turns).iter().enumerate() {
                 let byte = Extent::new(at as u64, at as u64 + 1);
                 for node in 0..4 {
                     let alone = owners.len() == 1 && owners.contains(&node);
-                    let owned = found.owned[node].cover(byte);
-                    prop_assert_eq!(owned, alone, "byte {} node {}", at, node);
+                    prop_assert_eq!(found.owned[node].cover(byte), alone, "byte {} node {}", at, node);
                 }
-                prop_assert_eq!(found.conflicts.cover(byte), owners.len() > 1, "byte {}", at);
+                prop_assert!(owners.len() < 2 || found.conflicts.cover(byte), "byte {}", at);
+                prop_assert!(owners.is_empty() || (at as u64) < found.size, "byte {}", at);
             }
-            let end = bytes.iter().rposition(|(_, owners)| !owners.is_empty());
-            prop_assert_eq!(found.size, end.map_or(0, |last| last as u64 + 1));
         }
     }
 }

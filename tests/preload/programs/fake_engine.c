@@ -129,7 +129,7 @@ static struct idle idle(void) {
 static const char *file_open(size_t comm, const char *path, int creates)
 {
     (void)comm;
-    say("file_open", path, 0);
+    say("file_open", path, creates);
     return getenv("FAKE_STORE");
 }
 static int file_opened(size_t comm, int opened)

@@ -131,8 +131,7 @@ fn build(
         background: Mutex::default(),
         flushes: Mutex::default(),
         places: Mutex::default());
-    let conditions = HaltConditions::new(site.clone());
-    let halt = owner!(Halt, site { rank node } conditions: conditions);
+    let halt = owner!(Halt, site { rank node } conditions: HaltConditions::new(site.clone()));
     let conference = owner!(Conference, site
         { rank node report stores updates contents unsealed handles names flush halt }
         meetings: Mutex::default(),

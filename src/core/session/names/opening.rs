@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::account::tally::Count;
 use crate::handles::Room;
-use crate::machine::{self, Placed, Placement, Reason};
+use crate::machine::{self, FileRef, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIntent, Place};
 use crate::patterns::Match;
 use crate::session::{
@@ -95,10 +95,9 @@ impl Names {
             return self.handles.open_of_another(state, &file, &of, found, intent, manner);
         }
         let kept_out = lock(&self.stores.kept_out).contains(name);
-        let room = match () {
-            () if kept_out => Err(Reason::StoreFailed),
-            () if intent.special => Err(Reason::Special),
-            () => self.stores.has_room(&state, &file).ok_or(Reason::NoRoom),
+        let room = match kept_out {
+            true => Err(Reason::StoreFailed),
+            false => self.room_for(&state, &file, intent),
         };
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
@@ -141,6 +140,19 @@ impl Names {
             state.view.revive(name);
         }
         is_made
+    }
+
+    /// Returns what a file may fill in the cache.
+    fn room_for(
+        &self,
+        state: &State,
+        file: &FileRef,
+        intent: OpenIntent,
+    ) -> std::result::Result<Room, Reason> {
+        match intent.special {
+            true => Err(Reason::Special),
+            false => self.stores.has_room(state, file).ok_or(Reason::NoRoom),
+        }
     }
 
     /// Returns what is reserved for a file in the cache.

@@ -1,7 +1,7 @@
 //! A whole dataset to the prefix by those who have its files, whichever ranks wrote them.
 
 use super::sync_flush::{announce_part, part_of, publish_staged_parts, undo};
-use crate::cache::agree::agree;
+use crate::cache::agree::{agree, agree_and_ask};
 use crate::cache::{Catalog, CatalogEntry, Ctx, Share};
 use crate::comm::{Comm, trees};
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ use crate::transfer::publish::about::About;
 use crate::transfer::publish::journal::Journal;
 use crate::transfer::publish::newer::leave_as_is;
 use crate::transfer::publish::options::in_turns;
-use crate::transfer::publish::parts::agree_on_wholes;
+use crate::transfer::publish::parts::{agree_on_wholes, has_parts};
 use crate::transfer::publish::stage::Stager;
 
 /// Publishes the dataset that the `shares` of all ranks make up; `ranks` wrote it. Files that are
@@ -29,12 +29,15 @@ pub fn flush_shares(
     let about = common_about(ctx, shares, ranks)?;
     let mut shares = shares.to_vec();
     shares.iter_mut().for_each(|share| leave_as_is(ctx.prefix, &mut share.record, left_out));
-    agree_on_wholes(ctx, shares.iter_mut().flat_map(|share| &mut share.record.files))?;
+    let journal = Journal::new(ctx.prefix, about.dataset.id);
+    let cleared = if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) };
+    let any_has_parts = |(): &()| shares.iter().any(|share| has_parts(&share.record));
+    if agree_and_ask(ctx.world, cleared, any_has_parts)?.1 {
+        agree_on_wholes(ctx, shares.iter_mut().flat_map(|share| &mut share.record.files))?;
+    }
     let shares = &shares[..];
     let own = catalog_of(&about, shares);
     let part = gather(ctx.node, &own)?;
-    let journal = Journal::new(ctx.prefix, about.dataset.id);
-    agree(ctx.world, if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) })?;
     announce_part(ctx, &journal, &part, &about)?;
     let stage = || stage_shares(ctx, shares, lanes);
     let staged = in_turns(ctx.world, ctx.transfer.flush_width, stage);

@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use super::staged::staged_path;
 use crate::bytes::{Reader, Writer};
-use crate::cache::agree::any;
 use crate::cache::{Catalog, Ctx};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Crc32, join_relative, open_own};
@@ -93,9 +92,6 @@ pub(crate) fn agree_on_wholes<'a>(
     files: impl Iterator<Item = &'a mut FileMeta>,
 ) -> Result<BTreeSet<String>> {
     let own: Vec<&mut FileMeta> = files.filter(|file| file.part.is_some()).collect();
-    if !any(ctx.world, !own.is_empty())? {
-        return Ok(BTreeSet::new());
-    }
     let put = |out: &mut Writer, file: &&mut FileMeta| {
         out.counted(file.whole_name().as_bytes()).flags(&[file.on_prefix]).word32(file.mode);
         out.word(file.mtime_seconds as u64).word(file.mtime_nanoseconds as u64);
@@ -131,6 +127,11 @@ pub(crate) fn agree_on_wholes<'a>(
     let me = ctx.world.rank();
     wholes.retain(|_, whole| whole.first == me && !whole.is_left);
     Ok(wholes.into_keys().collect())
+}
+
+/// Tells whether this rank has a part of a file.
+pub(crate) fn has_parts(record: &DatasetRecord) -> bool {
+    record.files.iter().any(|file| file.part.is_some())
 }
 
 /// Tells whether this rank gives the file its name, of several ranks' files the `wholes`.

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use scr_abi::accesses::{Access, Deed, Within, trait_bit};
 
 use crate::machine::terms::{Accesses, Hints, Why};
+use crate::parts::{Extent, Owners};
 
 /// What memory is taken by.
 const PAGE_BYTES: u64 = 4096;
@@ -86,43 +87,45 @@ fn by_stamp(acts: &[Act]) -> impl Iterator<Item = Vec<Act>> {
 /// What is known as the run goes on.
 #[derive(Debug, Default)]
 struct Course {
-    /// Who has written the bytes from there on last, and up to where.
-    owners: BTreeMap<u64, OwnPiece>,
+    owners: Owners,
     /// How long the file is, as all know at the next sync point.
     size: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct OwnPiece {
-    end: u64,
-    node: usize,
 }
 
 impl Course {
     /// Takes in what was done between two sync points.
     fn pass(&mut self, acts: &[Act]) -> Option<Why> {
         let those = |deed: Deed| acts.iter().filter(move |act| act.access.deed == deed);
-        if meets(acts) {
+        let known = self.size;
+        if let Some(cut) = those(Deed::Cut).map(|act| act.access.end).min() {
+            self.owners.shorten(cut);
+        }
+        let sieves = |act: &&Act| act.access.within == Within::Sieve;
+        let mut meet = false;
+        for act in those(Deed::Write).filter(|act| !sieves(act)) {
+            meet |= self.owners.put(act.node, piece_of(act), act.access.stamp);
+        }
+        for act in those(Deed::Cut) {
+            meet |= self.owners.doubt(act.node, act.access.end, act.access.stamp);
+        }
+        if meet {
             return Some(Why::Writers);
         }
-        let known = self.size;
-        let cut = those(Deed::Cut).map(|act| act.access.end).min();
-        if let Some(cut) = cut {
-            self.clear(cut, u64::MAX);
-        }
-        for act in those(Deed::Write) {
-            let sieves = act.access.within == Within::Sieve;
-            self.put(act.node, act.access.start, act.access.end, sieves);
+        // What it has only written back stays whose it was.
+        for act in those(Deed::Write).filter(sieves) {
+            for gap in self.owners.gaps(act.node, piece_of(act)) {
+                self.owners.put(act.node, gap, act.access.stamp);
+            }
         }
         let ends = acts.iter().filter(|act| matches!(act.access.deed, Deed::Write | Deed::Grow));
         let ends = ends.map(|act| act.access.end);
         let longest_cut = those(Deed::Cut).map(|act| act.access.end).max();
         self.size = ends.chain([longest_cut.unwrap_or(known)]).max().unwrap_or(known);
-        let foreign = |act: &&Act| {
+        let foreign = |act: &Act| {
             let reads = act.access.within == Within::Nothing;
-            reads && !self.has(act.node, act.access.start, act.access.end)
+            reads && !self.owners.has(act.node, piece_of(act))
         };
-        if those(Deed::Read).any(|act| foreign(&act)) {
+        if those(Deed::Read).any(foreign) {
             return Some(Why::Readers);
         }
         let unknown = |act: &Act| {
@@ -131,102 +134,10 @@ impl Course {
         };
         those(Deed::Size).any(unknown).then_some(Why::Sizes)
     }
-
-    /// A node has written these bytes. What it has only written back stays whose it was.
-    fn put(&mut self, node: usize, start: u64, end: u64, sieves: bool) {
-        if start >= end {
-            return;
-        }
-        if sieves {
-            let pieces: Vec<(u64, u64)> = self.gaps(node, start, end);
-            pieces.into_iter().for_each(|(start, end)| self.put(node, start, end, false));
-            return;
-        }
-        self.clear(start, end);
-        self.owners.insert(start, OwnPiece { end, node });
-    }
-
-    /// Forgets whose these bytes are.
-    fn clear(&mut self, start: u64, end: u64) {
-        let before = self.owners.range(..start).next_back().map(|(at, piece)| (*at, *piece));
-        if let Some((at, piece)) = before.filter(|(_, piece)| piece.end > start) {
-            self.owners.insert(at, OwnPiece { end: start, ..piece });
-            if piece.end > end {
-                self.owners.insert(end, piece);
-            }
-        }
-        let within: Vec<u64> = self.owners.range(start..end).map(|(at, _)| *at).collect();
-        for at in within {
-            let piece = self.owners.remove(&at);
-            if let Some(piece) = piece.filter(|piece| piece.end > end) {
-                self.owners.insert(end, piece);
-            }
-        }
-    }
-
-    /// The pieces of `start .. end` that no other node has written.
-    fn gaps(&self, node: usize, start: u64, end: u64) -> Vec<(u64, u64)> {
-        let (mut found, mut at) = (Vec::new(), start);
-        for (from, piece) in self.pieces(start, end).filter(|(_, piece)| piece.node != node) {
-            if at < from {
-                found.push((at, from));
-            }
-            at = at.max(piece.end);
-        }
-        if at < end {
-            found.push((at, end));
-        }
-        found
-    }
-
-    /// All pieces that reach into `start .. end`.
-    fn pieces(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, OwnPiece)> {
-        let before = self.owners.range(..start).next_back().filter(|(_, one)| one.end > start);
-        before.into_iter().chain(self.owners.range(start..end)).map(|(at, one)| (*at, *one))
-    }
-
-    /// Tells whether the node has written all these bytes last.
-    fn has(&self, node: usize, start: u64, end: u64) -> bool {
-        let mut at = start;
-        for (from, piece) in self.pieces(start, end) {
-            if from > at || piece.node != node {
-                return false;
-            }
-            at = piece.end;
-        }
-        at >= end
-    }
 }
 
-/// Tells whether two nodes have changed the same bytes between two sync points.
-fn meets(acts: &[Act]) -> bool {
-    let writes = |act: &&Act| act.access.deed == Deed::Write && act.access.within != Within::Sieve;
-    let mut writes: Vec<&Act> = acts.iter().filter(writes).collect();
-    writes.sort_by_key(|act| act.access.start);
-    // The furthest end so far, and that of any other node.
-    let (mut first, mut other) = (None::<OwnPiece>, 0);
-    for act in &writes {
-        let Access { start, end, .. } = act.access;
-        let furthest = match first {
-            Some(piece) if piece.node != act.node => piece.end,
-            _ => other,
-        };
-        if furthest > start {
-            return true;
-        }
-        match first {
-            Some(piece) if piece.node == act.node => {
-                first = Some(OwnPiece { end: piece.end.max(end), ..piece });
-            }
-            Some(piece) if piece.end >= end => other = other.max(end),
-            _ => {
-                other = other.max(first.map_or(0, |piece| piece.end));
-                first = Some(OwnPiece { end, node: act.node });
-            }
-        }
-    }
-    let mut cuts = acts.iter().filter(|act| act.access.deed == Deed::Cut);
-    cuts.any(|cut| writes.iter().any(|act| act.node != cut.node && act.access.end > cut.access.end))
+fn piece_of(act: &Act) -> Extent {
+    Extent::new(act.access.start, act.access.end)
 }
 
 /// Tells whether the node of `asked` could have known the size that it was told: what all had
