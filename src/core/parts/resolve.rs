@@ -208,7 +208,8 @@ mod tests {
                 let byte = Extent::new(at as u64, at as u64 + 1);
                 for node in 0..4 {
                     let alone = owners.len() == 1 && owners.contains(&node);
-                    prop_assert_eq!(found.owned[node].cover(byte), alone, "byte {} node {}", at, node);
+                    let owned = found.owned[node].cover(byte);
+                    prop_assert_eq!(owned, alone, "byte {} node {}", at, node);
                 }
                 prop_assert!(owners.len() < 2 || found.conflicts.cover(byte), "byte {}", at);
                 prop_assert!(owners.is_empty() || (at as u64) < found.size, "byte {}", at);
