@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scr_abi::accesses::AccessLog;
+use scr_abi::accesses::{AccessLog, trait_bit};
 
 use crate::system::access_log;
 
@@ -29,12 +29,20 @@ impl AccessLogs {
         self.open.get(&token).copied()
     }
 
+    /// Takes back a log that no descriptor has any more.
+    pub fn give_back(&mut self, log: &'static AccessLog) {
+        log.clear();
+        self.spare.push(log);
+    }
+
     /// Takes the log of a token that is closed; `read` reads it before another one gets it.
     pub fn end<T>(&mut self, token: u64, read: impl FnOnce(&AccessLog) -> T) -> Option<T> {
         let log = self.open.remove(&token)?;
+        if log.traits() & trait_bit::PARTED != 0 {
+            return None; // it is that of the file, as long as that is written
+        }
         let found = read(log);
-        log.clear();
-        self.spare.push(log);
+        self.give_back(log);
         Some(found)
     }
 }

@@ -6,6 +6,7 @@ mod base;
 mod checksums;
 mod holdings;
 mod loan;
+mod parted;
 
 pub use access_logs::AccessLogs;
 pub use alike::{descriptor_info, open_alike, open_in_place_of};
@@ -13,3 +14,4 @@ pub use base::{Base, stamp};
 pub use checksums::Checksums;
 pub use holdings::{Holding, LiesAt, Room, TOKEN_LAZY, Tokens, Tracked};
 pub use loan::{GRACE, Loan};
+pub use parted::{PartedFile, PartedFiles};

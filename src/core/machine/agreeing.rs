@@ -98,6 +98,8 @@ impl Machine {
         let passed = self.facts.agreement.streams.since_agreement(stream);
         let stride = stride(passed, stream_ms, self.facts.config.agreement_ms);
         let stride = match in_progress > 0 || pending {
+            // What a node has written to a file of several is to be known at each sync point.
+            true if self.knows_parted() => 1,
             // A file that stays open for the whole run must not cost an agreement at every step.
             true if self.facts.agreement.busy_ms > BUSY_MS => stride.min(BUSY_SYNC_POINTS_MAX),
             // One shared by collectives that come fast would let a rank read, without a word, older

@@ -63,7 +63,7 @@ pub use crate::streams::SyncKind;
 pub(crate) use matters::logs::Restless;
 pub use matters::others::{Contested, Overheard};
 pub(crate) use matters::others::{contested_reason, parted_reason};
-pub use matters::verdicts::{OfNode, judge};
+pub use matters::verdicts::{Act, Course, OfNode, by_stamp, judge};
 pub use parts::Machine;
 pub(crate) use program::Idle;
 pub use program::{Call, Need, NeedLimits, ProgramState};

@@ -4,8 +4,8 @@ use super::matters::unsealed::set_published;
 use super::parts::Machine;
 use super::state::{LocalDataset, LocalFile, OnPfs, Phase, Routing, Status};
 use super::terms::{
-    Accesses, DatasetKey, FileRef, Intent, LeftAlone, Overdue, Placed, Placement, Reason, Why,
-    name_hash,
+    Accesses, DatasetKey, FileRef, Hints, Intent, LeftAlone, Overdue, Placed, Placement, Reason,
+    Why, name_hash,
 };
 
 impl Machine {
@@ -206,6 +206,9 @@ impl Machine {
         if (facts.shared.fallen_back || facts.falls_back) && !self.goes_with_cached(file) {
             return Some(Reason::FallenBack);
         }
+        if self.watch.is_parted(&self.facts, file) {
+            return facts.is_overfull(file.series).then_some(Reason::WaitsForFlush);
+        }
         if let Some(why) = self.watch.why(file.series, name_hash(&file.masked)) {
             return Some(Reason::Learned(why));
         }
@@ -281,6 +284,37 @@ impl Machine {
     /// now; the machine names it.
     pub fn watched(&mut self, key: &DatasetKey, file: &FileRef, done: Accesses) {
         self.verdicts.watched(&mut self.facts, key, file, done);
+    }
+
+    /// Tells whether ranks of several nodes write such files into their caches, each node its
+    /// part.
+    pub(crate) fn is_parted(&self, file: &FileRef) -> bool {
+        self.watch.is_parted(&self.facts, file)
+    }
+
+    /// Tells whether there are any, the same on all ranks.
+    pub(crate) fn knows_parted(&self) -> bool {
+        self.watch.knows_parted(&self.facts)
+    }
+
+    /// Returns what MPI-IO is to be told of such a file.
+    pub(crate) fn hints(&self, file: &FileRef) -> Option<Hints> {
+        match self.watch.why(file.series, name_hash(&file.masked)) {
+            Some(Why::OfNodes(hints)) if self.is_parted(file) => Some(hints),
+            _ => None,
+        }
+    }
+
+    /// Lets a rank take part in a file of `of` that others have begun.
+    pub(crate) fn open_parted(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placed {
+        self.facts.tick(now_ms);
+        self.put(file, of.clone(), None)
+    }
+
+    /// Notes that this rank has written to such a file: the others hear of it with the next
+    /// agreement.
+    pub(crate) fn note_parted(&mut self) {
+        self.telling.note_name();
     }
 
     pub(crate) fn mark_unsafe(&mut self, file: &FileRef, why: Why) {

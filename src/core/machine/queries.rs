@@ -33,6 +33,11 @@ impl Machine {
         self.facts.cached_bytes(key)
     }
 
+    /// Returns the node that the rank runs on.
+    pub(crate) fn node_of(&self, rank: usize) -> usize {
+        self.facts.config.nodes[rank]
+    }
+
     pub(crate) fn is_in_progress(&self, key: &DatasetKey) -> bool {
         self.facts.status(key) == Status::Open
     }

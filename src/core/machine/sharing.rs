@@ -193,6 +193,7 @@ impl Machine {
             if spoiled.is_some() || !on_one_node {
                 let mark = UnsafeName { name, bare, why: Why::Writers };
                 self.watch.note_unsafe(&mut self.facts, key.series, &mark);
+                self.watch.part_no_more(&mut self.facts, key.series, name);
                 self.watch.find_marked(&self.facts, key.series);
             }
             let keeps = ranks[0] == self.facts.config.rank;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use scr_abi::accesses::{Access, Deed, Within};
 use scr_core::files::Crc32;
 use scr_core::log::{Voice, speak_as};
 use scr_core::session::{Answer, Door, Host, Note, Session, TOKEN_LAZY};
@@ -322,7 +323,18 @@ impl Open<'_> {
     /// The program's pwrite(2).
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         *self.held.course.lock().unwrap() = None;
-        self.changing(|file| file.write_all_at(bytes, offset))
+        self.changing(|file| file.write_all_at(bytes, offset))?;
+        self.log(Deed::Write, offset, offset + bytes.len() as u64);
+        Ok(())
+    }
+
+    /// As the shim does for files that are logged.
+    fn log(&self, deed: Deed, start: u64, end: u64) {
+        let Some(session) = self.door.session().filter(|_| self.token != 0) else { return };
+        let Some(log) = session.handles.log(self.token) else { return };
+        let left = session.conference.idle_points().load(Ordering::SeqCst);
+        let stamp = session.conference.points().load(Ordering::SeqCst) - u64::from(left);
+        log.add(Access { deed, within: Within::Nothing, stamp, start, end });
     }
 
     /// The program's pread(2), of all that is asked for.

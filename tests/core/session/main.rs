@@ -67,6 +67,7 @@ mod generations;
 mod kept;
 mod life;
 mod logged;
+mod many_nodes;
 mod markers;
 #[path = "../support/mortal.rs"]
 mod mortal;

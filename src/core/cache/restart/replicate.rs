@@ -59,7 +59,7 @@ pub fn replicate_small(ctx: &Ctx, offered: &Offered) -> Result<Vec<String>> {
 
 fn choose(catalog: &NodeCatalog) -> Vec<CatalogEntry> {
     let mut files: Vec<_> =
-        catalog.entries().filter(|e| !e.meta.on_prefix && e.meta.part.is_none()).collect();
+        catalog.entries().filter(|e| !e.meta.on_prefix && !e.meta.is_shared).collect();
     files.sort_by_key(|entry| entry.meta.size); // stable: by name and rank before
     let mut left = REPLICATED_BYTES_MAX;
     files.retain(|entry| {

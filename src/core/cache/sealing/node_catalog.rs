@@ -15,7 +15,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::catalog::count_files;
+use super::catalog::{count_files, whole_files};
 use super::packed::{Packer, Unpacker};
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::comm::Comm;
@@ -207,7 +207,8 @@ fn read(list: &[u8]) -> impl Iterator<Item = CatalogEntry> {
 }
 
 fn pack(whole: &Catalog) -> Vec<u8> {
-    let mut sorted: Vec<&CatalogEntry> = whole.entries.iter().collect();
+    let files = whole_files(&whole.entries);
+    let mut sorted: Vec<&CatalogEntry> = files.iter().collect();
     sorted.sort_by_key(|entry| (&entry.meta.name, entry.meta.on_prefix, entry.rank));
     sorted.dedup_by(|now, before| {
         now.meta.on_prefix && before.meta.on_prefix && { now.meta.name == before.meta.name }

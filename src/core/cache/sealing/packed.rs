@@ -35,8 +35,13 @@ pub(super) struct Packer {
 impl Packer {
     pub fn put(&mut self, rank: usize, meta: &FileMeta) {
         let has_attributes = !meta.attributes.is_empty();
-        let flags = [meta.crc32.is_some(), meta.on_prefix, has_attributes, meta.part.is_some()];
-        self.out.flags(&flags);
+        self.out.flags(&[
+            meta.crc32.is_some(),
+            meta.on_prefix,
+            has_attributes,
+            meta.part.is_some(),
+            meta.is_shared,
+        ]);
         let name = meta.name.as_bytes();
         let same = self.name.iter().zip(name).take_while(|(before, now)| before == now).count();
         self.out.packed(same as u64).packed_counted(&name[same..]);
@@ -82,6 +87,7 @@ pub(super) struct Unpacker<'a> {
     nanoseconds: i64,
     crc32: Option<u32>,
     on_prefix: bool,
+    is_shared: bool,
     attributes: BTreeMap<&'a [u8], &'a [u8]>,
     /// Whole file, its size and the share, of a part.
     part: Option<(&'a [u8], u64, u32)>,
@@ -96,6 +102,7 @@ impl<'a> Unpacker<'a> {
             nanoseconds: 0,
             crc32: None,
             on_prefix: false,
+            is_shared: false,
             attributes: BTreeMap::new(),
             part: None,
         }
@@ -104,7 +111,7 @@ impl<'a> Unpacker<'a> {
     /// Goes to the next entry; `None` if there is none, or it is malformed, and bytes are left.
     pub fn step(&mut self) -> Option<()> {
         let mut from = self.from;
-        let [has_crc32, on_prefix, has_attributes, is_part] = from.flags()?;
+        let [has_crc32, on_prefix, has_attributes, is_part, is_shared] = from.flags()?;
         let same = usize::try_from(from.packed()?).ok()?;
         self.name.truncate(match same <= self.name.len() {
             true => same,
@@ -116,7 +123,7 @@ impl<'a> Unpacker<'a> {
         }
         self.nanoseconds = unzigzag(from.packed()?);
         self.crc32 = if has_crc32 { Some(u32::from_le_bytes(from.array()?)) } else { None };
-        self.on_prefix = on_prefix;
+        (self.on_prefix, self.is_shared) = (on_prefix, is_shared);
         self.attributes.clear();
         for _ in 0..if has_attributes { from.packed()? } else { 0 } {
             self.attributes.insert(from.packed_counted()?, from.packed_counted()?);
@@ -160,7 +167,7 @@ impl<'a> Unpacker<'a> {
             mtime_seconds: seconds as i64,
             mtime_nanoseconds: self.nanoseconds,
             on_prefix: self.on_prefix,
-            is_shared: false,
+            is_shared: self.is_shared,
             attributes: attributes.collect::<Option<_>>()?,
             part,
         };

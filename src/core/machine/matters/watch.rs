@@ -112,6 +112,23 @@ impl NameWatch {
         self.shared[series].stay.get(&name).copied().or_else(own)
     }
 
+    /// Tells whether ranks of several nodes write files of that name into their caches.
+    pub fn is_parted(&self, facts: &RunFacts, file: &FileRef) -> bool {
+        let name = name_hash(&file.masked);
+        let known = self.shared[file.series].stay.get(&name);
+        let marked = |mark: &UnsafeName| mark.name == name && mark.why != Why::Writers;
+        let doubted = self.series[file.series].news.unsafe_names.iter().any(marked);
+        let parted = matches!(known, Some(Why::OfNodes(_))) && !doubted;
+        parted && facts.config.tells_of_parted && file.id.is_some()
+    }
+
+    /// Tells whether there are such names.
+    pub fn knows_parted(&self, facts: &RunFacts) -> bool {
+        let parted = |why: &Why| matches!(why, Why::OfNodes(_));
+        let mut all = self.shared.iter().flat_map(|names| names.stay.values());
+        facts.config.tells_of_parted && all.any(parted)
+    }
+
     /// Tells whether a lower rank of the node writes the name together with `rank`, in the cache.
     pub fn lower_answers(&self, rank: usize, series: usize, name: u64) -> bool {
         let together = self.shared[series].together.get(&name);
@@ -128,7 +145,8 @@ impl NameWatch {
         let name = name_hash(&file.masked);
         let bare = file.masked == file.name;
         let learning = shared.routing.watches();
-        let known = self.shared[file.series].stay.contains_key(&name);
+        let stays = self.shared[file.series].stay.get(&name);
+        let known = stays.is_some_and(|why| !matches!(why, Why::OfNodes(_)));
         let own = &mut self.series[file.series];
         if learning && !own.written.contains(&name) && !own.news.read.contains(&(name, bare)) {
             own.news.read.push((name, bare));
@@ -260,10 +278,28 @@ impl NameWatch {
         }
     }
 
+    /// Takes back that several nodes may write the name into their caches.
+    pub fn part_no_more(&mut self, facts: &mut RunFacts, index: usize, name: u64) {
+        let known = self.shared[index].stay.get_mut(&name);
+        if let Some(known) = known.filter(|why| matches!(why, Why::OfNodes(_))) {
+            *known = Why::Writers;
+            facts.shared.series[index].learned = true;
+        }
+    }
+
     pub fn note_unsafe(&mut self, facts: &mut RunFacts, index: usize, mark: &UnsafeName) {
         let (names, series) = (&mut self.shared[index], &mut facts.shared.series[index]);
-        series.learned |= !names.stay.contains_key(&mark.name);
-        names.stay.entry(mark.name).or_insert(mark.why);
+        let known = names.stay.get(&mark.name);
+        // That several nodes write it is what it is cached for.
+        let is_news = match known {
+            Some(Why::OfNodes(_)) => mark.why != Why::Writers,
+            Some(_) => false,
+            None => true,
+        };
+        if is_news {
+            series.learned = true;
+            names.stay.insert(mark.name, mark.why);
+        }
         if mark.bare && series.routing != Routing::Prefix {
             series.routing = Routing::Prefix;
             names.marked = Some(mark.clone());

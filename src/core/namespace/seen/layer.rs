@@ -175,7 +175,7 @@ impl KnownName {
     fn add(&mut self, catalog: &NodeCatalog, entry: CatalogEntry) {
         match entry.meta.on_prefix {
             true => self.on_prefix = true,
-            false if catalog.is_near(entry.rank) => {}
+            false if catalog.is_near(entry.rank) && !entry.meta.is_shared => {}
             false => self.remote = Some(Remote { owner: entry.rank, meta: entry.meta }),
         }
     }

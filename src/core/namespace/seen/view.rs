@@ -100,6 +100,9 @@ impl View {
             if known.on_prefix {
                 return Place::Prefix;
             }
+            if let Some(remote) = known.remote.clone().filter(|remote| remote.meta.is_shared) {
+                return Place::Elsewhere(layer.key.clone(), remote); // here is a part of it at most
+            }
             let here = layer.dir.join(name);
             if here.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
                 return Place::Cached(layer.key.clone(), here);

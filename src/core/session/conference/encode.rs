@@ -59,7 +59,11 @@ impl Conference {
     /// Begins to encode beside the program. Collective.
     pub(crate) fn encode(&self, links: &Links, plan: &SealPlan) -> Result<Outcome> {
         let begun = Instant::now();
-        let asked = self.ask(links, plan)?;
+        let asked = match self.ask(links, plan) {
+            Err(error @ Error::Comm(_)) => return Err(error),
+            Err(_) => return Ok(Outcome::Failed), // its seal fails in the same way, and tells it
+            Ok(asked) => asked,
+        };
         let ways = agree(links.world.as_ref(), self.aside(&asked.set));
         let started = ways.and_then(|(comm, ways)| {
             let of_slices = ways.slices.as_ref().map(|_| SLICE_BYTES);
@@ -168,7 +172,8 @@ impl Conference {
             wish.set_value("SET_FAILURES", 1);
         }
         let (set, descriptor) = links.sets.choose(&wish)?;
-        let (store, files) = self.own_files(&plan.key, plan.number);
+        let (store, mut files) = self.own_files(&plan.key, plan.number);
+        self.deal_out(links, &plan.key, &mut files)?;
         let (key, tags) = (self.rank.record_key(&plan.key), self.tags(plan));
         let gone = self.contents.gone_before(&plan.key);
         Ok(SealAsked { key, store, files, tags, gone, set, descriptor })

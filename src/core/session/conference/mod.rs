@@ -3,6 +3,7 @@
 pub(super) mod contested;
 mod encode;
 pub(super) mod eviction;
+mod parted;
 pub(super) mod perform;
 pub(super) mod streams;
 pub(super) mod sync;

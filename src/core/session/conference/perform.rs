@@ -231,6 +231,7 @@ impl Conference {
         let note = format!("rank {rank}: {reason}");
         self.rank.dataset_event("DROPPED", key, 0, |event| event.note(note));
         self.report.write_given_up(key);
+        self.node.state().end_parted(key);
         self.rank.mention_if_failed(self.site.filemap.revoke(&self.rank.record_key(key)));
         Ok(())
     }
@@ -333,6 +334,11 @@ fn show_sealed(state: &mut State, key: &DatasetKey, sealed: &Prepared) {
     holding.id = sealed.id;
     holding.epoch = sealed.epoch;
     holding.redundancy_bytes = sealed.redundancy_bytes;
+    for name in state.own.parted.names(key) {
+        // From now on nobody has it as a whole.
+        holding.files.remove(&name);
+    }
+    state.end_parted(key);
     state.view.show(key, &sealed.catalog);
     if let Some(layer) = state.view.layer_mut(key) {
         layer.dir = sealed.sealed_dir.clone();

@@ -30,6 +30,9 @@ impl Conference {
             state.view.take_far_news(); // there is no other node
         }
         self.note_encoded(&mut state);
+        if state.own.parted.has_news() {
+            state.machine.note_parted();
+        }
         let had_turn = state.machine.streams().has_turn(stream);
         let agreement = state.machine.pass(stream, kind, monotonic_ms());
         self.grant_idle(&state, stream, carries);
@@ -107,6 +110,9 @@ impl Conference {
         self.updates.tell_names(&links, true)?;
         let halts = next == Next::Confer && self.confer(&links)?;
         self.updates.tell_names(&links, false)?;
+        let mut state = self.node.state();
+        let now = state.machine.points_entered();
+        state.own.parted.all_told(now);
         Ok(halts)
     }
 

@@ -102,6 +102,7 @@ impl Conference {
         self.rank.dataset_event("DROPPED", key, 0, |event| event.note("it cannot be sealed"));
         self.report.write_given_up(key);
         lock(&self.troubles).by_key.remove(key);
+        self.node.state().end_parted(key);
         // Where that fails the next start finds that other ranks have none, or an open one.
         self.rank.mention_if_failed(self.site.filemap.revoke(&self.rank.record_key(key)));
     }

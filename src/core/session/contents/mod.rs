@@ -3,6 +3,7 @@
 
 pub(super) mod co_writers;
 pub(super) mod intake;
+mod parted;
 pub(super) mod placing;
 mod private;
 mod steps;

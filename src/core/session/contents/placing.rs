@@ -108,6 +108,7 @@ impl Contents {
             }
         }
         let on_prefix = way == LiesAt::OnPrefix;
+        let parted = !on_prefix && self.is_parted(&state, name);
         let mut enter = |state: &mut State| {
             match placed.joined {
                 true => state.join_file(&placed.key, name, on_prefix, self.site.rank),
@@ -144,7 +145,10 @@ impl Contents {
         let made = !found.exists;
         let room = if on_prefix { Room::default() } else { room };
         let tracked = Tracked { made, room, ..Tracked::new(&placed.key, name, way) };
-        let log = self.log_for(&mut state, name, &placed, intent);
+        let log = match parted {
+            true => self.open_part(&mut state, name, &placed.key, found, intent),
+            false => self.log_for(&mut state, name, &placed, intent),
+        };
         let token = state.own.issue(tracked, log);
         let path = match (&found.place, state.view.layer(&placed.key)) {
             (Place::Private(here), _) => here.clone(),
@@ -260,6 +264,9 @@ impl Contents {
         let Some(layer) = state.view.layer(key) else {
             return Err(Error::Missing(format!("no directory for {name}")));
         };
+        if self.is_parted(state, name) {
+            return self.make_part(&layer.dir, name, found, intent);
+        }
         if matches!(&found.place, Place::Cached(held, _) if held == key) {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::path::Path;
 
 use crate::handles::LiesAt;
-use crate::session::handles::Handles;
+use crate::session::{handles::Handles, node::RankFiles};
 use crate::system::monotonic_ms;
 
 impl Handles {
@@ -13,7 +13,11 @@ impl Handles {
     pub fn written(&self, token: u64, fd: i32, bytes: u64, crc32: u32) {
         let Some(found) = look(fd) else { return };
         let mut state = self.node.state_to_look();
-        let Some(one) = state.own.tokens.get_mut(token).filter(|one| !one.doubted) else { return };
+        let RankFiles { tokens, parted, .. } = &mut state.own;
+        let Some(one) = tokens.get_mut(token).filter(|one| !one.doubted) else { return };
+        if parted.get(&one.key, &one.name).is_some() {
+            return; // others write to the file, too
+        }
         one.in_order = true;
         let name = one.name.clone();
         state.own.checksums.put(&name, &found, bytes, crc32);

@@ -2,7 +2,7 @@
 
 use scr_abi::accesses::AccessLog;
 
-use crate::handles::{LiesAt, Tracked};
+use crate::handles::{LiesAt, PartedFile, Tracked};
 use crate::machine::Accesses;
 use crate::session::{
     handles::Handles,
@@ -59,7 +59,11 @@ impl Handles {
         if state.view.is_private(&tracked.name) && state.own.tokens.count(&tracked.name) == 0 {
             self.contents.publish_private(&mut state, &tracked.name);
         }
-        let size = self.node.size_of(&state, tracked);
+        let part = state.own.parted.get(&tracked.key, &tracked.name);
+        let size = match part.map(PartedFile::own_bytes) {
+            Some(bytes) if tracked.way == LiesAt::Cached => bytes,
+            _ => self.node.size_of(&state, tracked),
+        };
         if tracked.way == LiesAt::OnPrefix
             && let Some(reason) = state.machine.reason_of(&tracked.key, &tracked.name)
         {

@@ -8,7 +8,7 @@ use super::moving::move_on_prefix;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
 use crate::log::messages;
-use crate::machine::{Deletion, Reason, Why};
+use crate::machine::{Deletion, Hints, Reason, Why};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place};
 use crate::session::{
     names::Names,
@@ -95,23 +95,43 @@ impl Names {
     /// Notes that the program is about to open `path` by MPI-IO, these `ranks` together. If they
     /// are of several nodes, or could change a file of a complete dataset, each for itself, what
     /// this rank has cached of it is on the PFS before, where all find it, and so are later files
-    /// of that name. Returns the store in which a new file of that name would lie, if in a cache.
+    /// of that name, unless each node is to have its part. Returns the store in which a new file of that name would lie, if in a cache.
     pub fn shared_open(&self, path: &Path, ranks: &[usize], creates: bool) -> Option<PathBuf> {
         let name = self.rank.name_of(path).filter(|_| !self.rank.is_child())?;
         let state = self.node.state();
         let place = state.view.place(name);
-        let makes = creates && place == Place::Deleted;
+        let file = self.rank.file_ref(name).filter(|file| state.machine.caches(file));
+        let in_progress =
+            matches!(&place, Place::Elsewhere(key, _) if state.machine.is_in_progress(key));
+        let is_new = creates && matches!(place, Place::Prefix | Place::Deleted);
+        let parted =
+            file.as_ref().filter(|file| state.machine.is_parted(file) && (in_progress || is_new));
+        let makes = creates && (place == Place::Deleted || parted.is_some());
         *lock(&self.making) = makes.then(|| name.to_string());
         let is_sealed =
             matches!(&place, Place::Cached(key, _) if !state.machine.is_in_progress(key));
         let is_shared = ranks.len() > 1;
-        if !ranks.iter().all(|rank| self.node.is_near(*rank)) || (is_shared && is_sealed) {
+        let far = !ranks.iter().all(|rank| self.node.is_near(*rank));
+        if parted.is_none() && (far || (is_shared && is_sealed)) {
             self.open_on_prefix(state, name);
             return None;
         }
-        let file = self.rank.file_ref(name).filter(|file| state.machine.caches(file))?;
+        let file = file?;
         let number = state.machine.number_for(&file);
         Some(PathBuf::from(self.stores.store_of_number(file.series, number)))
+    }
+
+    /// Returns what MPI-IO is to be told of the file that it is about to open: 0 nothing, 1 that each
+    /// rank is to write what it has, 2 that one rank a node is to gather it.
+    pub fn hints(&self, path: &Path) -> i32 {
+        let Some(file) = self.rank.name_of(path).and_then(|name| self.rank.file_ref(name)) else {
+            return 0;
+        };
+        match self.node.state_to_look().machine.hints(&file) {
+            Some(Hints::Apart) => 1,
+            Some(Hints::Gathered) => 2,
+            Some(Hints::None) | None => 0,
+        }
     }
 
     fn open_on_prefix(&self, mut state: Locked<'_>, name: &str) {

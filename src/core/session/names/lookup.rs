@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::namespace::{self as ns, Answer, Entry, Place};
-use crate::session::names::Names;
+use crate::session::{handles::parted::size_of, names::Names};
 
 impl Names {
     pub fn lookup(&self, path: &Path) -> Answer {
@@ -25,7 +25,12 @@ impl Names {
         match state.view.place(name) {
             Place::Prefix => Answer::PASS,
             Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
-            Place::Elsewhere(_, remote) => Answer::Known(remote.attributes()),
+            Place::Elsewhere(key, mut remote) => {
+                if let Some(size) = size_of(&state, &key, name) {
+                    remote.meta.size = size;
+                }
+                Answer::Known(remote.attributes())
+            }
             Place::Deleted => Answer::Fail(libc::ENOENT),
             Place::Evicted(attributes) => Answer::Known(attributes),
         }

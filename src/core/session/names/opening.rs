@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::account::tally::Count;
 use crate::handles::Room;
-use crate::machine::{self, FileRef, Placed, Placement, Reason};
+use crate::machine::{self, DatasetKey, FileRef, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIntent, Place};
 use crate::patterns::Match;
 use crate::session::{
@@ -77,6 +77,9 @@ impl Names {
                 return Some(Answer::Fail(libc::EACCES));
             }
             Ok(found) => found,
+            Err(Answer::Fail(libc::ENOENT)) if self.makes_parted(&state, &file) => {
+                FoundTarget { place: Place::Prefix, on_prefix: OnPrefix::Absent, exists: false }
+            }
             Err(Answer::Fail(libc::ENOENT)) if self.is_made_together(&mut state, name) => {
                 return None;
             }
@@ -87,6 +90,10 @@ impl Names {
                 return Some(answer);
             }
         };
+        if let Some(of) = parted_in(&state, &file, &found) {
+            let placed = state.machine.open_parted(&file, &of, monotonic_ms());
+            return self.contents.put_into(state, name, placed, &found, intent, Room::default());
+        }
         let wish = intent.as_wish(found.exists);
         if let Some(of) = state.of_another(name) {
             if state.view.place(name) != found.place {
@@ -128,6 +135,13 @@ impl Names {
                 self.contents.put_into(state, name, placed, &found, intent, room)
             }
         }
+    }
+
+    /// Tells whether another rank makes the file by the call of MPI-IO that this one is in, too, and
+    /// each node is to have its part.
+    fn makes_parted(&self, state: &State, file: &FileRef) -> bool {
+        let is_made = lock(&self.making).as_deref() == Some(&*file.name);
+        is_made && state.machine.is_parted(file)
     }
 
     /// Tells whether another rank has just made the file that both open by one call: from now on
@@ -182,6 +196,13 @@ impl Names {
         }
         room.unwrap_or_default()
     }
+}
+
+/// Finds the dataset in progress that has the file, which several nodes write, each its part.
+fn parted_in(state: &State, file: &FileRef, found: &FoundTarget) -> Option<DatasetKey> {
+    let (Place::Cached(key, _) | Place::Elsewhere(key, _)) = &found.place else { return None };
+    let in_progress = state.machine.is_parted(file) && state.machine.is_in_progress(key);
+    in_progress.then(|| key.clone())
 }
 
 /// Not routed: but what is in the cache can only be found there.

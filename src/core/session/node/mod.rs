@@ -9,7 +9,7 @@ mod turns;
 
 use std::sync::Arc;
 
-pub(crate) use state::State;
+pub(crate) use state::{RankFiles, State};
 
 use shared::StateLock;
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use scr_abi::accesses::AccessLog;
 
-use crate::handles::{AccessLogs, Checksums, Holding, Tokens, Tracked};
+use crate::handles::{AccessLogs, Checksums, Holding, PartedFiles, Tokens, Tracked};
 use crate::machine::{DatasetKey, Deletion, FileRef, Machine, Reason};
 use crate::namespace::{self as ns, Claimed, Move, ToldElsewhere, Turns, View};
 use crate::system::monotonic_ms;
@@ -40,6 +40,8 @@ pub(crate) struct RankFiles {
     pub tokens: Tokens,
     /// Of files that are watched.
     pub logs: AccessLogs,
+    /// Files of datasets in progress that several nodes write.
+    pub parted: PartedFiles,
     /// Of files that need not be read at the seal.
     pub checksums: Checksums,
 }
@@ -92,6 +94,27 @@ impl State {
             self.view.tell_answers(name);
         } else {
             self.view.revive(name); // who counts on its content is to know
+        }
+    }
+
+    /// Tells whether ranks of several nodes write the file into their caches, in the dataset `key`,
+    /// which is in progress.
+    pub fn parted(&self, name: &str) -> Option<DatasetKey> {
+        match self.view.place(name) {
+            ns::Place::Elsewhere(key, remote) if remote.meta.is_shared => {
+                self.own.parted.get(&key, name).is_some().then_some(key)
+            }
+            _ => None,
+        }
+    }
+
+    /// Forgets the logs of a dataset's files that several nodes have written: it is complete, or
+    /// given up.
+    pub fn end_parted(&mut self, key: &DatasetKey) {
+        for (name, log) in self.own.parted.end(key) {
+            if self.own.tokens.count(&name) == 0 {
+                self.own.logs.give_back(log);
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::hiding::Hidden;
-use crate::cache::{Catalog, RebuildReport, Withheld};
+use crate::cache::{Catalog, RebuildReport, Withheld, whole_files};
 use crate::comm::trees;
 use crate::error::Result;
 use crate::kvtree::KvTree;
@@ -51,11 +51,11 @@ impl Inspector {
 
     /// Files that the prefix has as they were sealed or, if it is `spoiled`, in whatever state;
     /// none if it has all of them.
-    fn part_on_prefix<'a>(
+    fn part_on_prefix(
         &self,
-        catalog: &'a Catalog,
+        catalog: &Catalog,
         spoiled: bool,
-    ) -> impl Iterator<Item = &'a str> {
+    ) -> impl Iterator<Item = String> + use<> {
         let is_there = |file: &FileMeta| {
             let time = (file.mtime_seconds, file.mtime_nanoseconds);
             let changed = spoiled && file.on_prefix && !catalog.key.is_shared_name(&file.name);
@@ -64,14 +64,15 @@ impl Inspector {
                 changed || same
             })
         };
-        let files = catalog.entries.iter().map(|entry| &entry.meta);
-        let there: Vec<&str> =
-            files.clone().filter(|file| is_there(file)).map(|it| &*it.name).collect();
+        let entries = whole_files(&catalog.entries);
+        let files = entries.iter().map(|entry| &entry.meta);
+        let there: Vec<String> =
+            files.clone().filter(|file| is_there(file)).map(|it| it.name.clone()).collect();
         let is_absent =
             |file: &FileMeta| self.site.on_prefix(&file.name).symlink_metadata().is_err();
         let is_part = match spoiled {
             true => files.clone().any(is_absent), // else somebody may have written all of it anew
-            false => there.len() < catalog.entries.len(),
+            false => there.len() < entries.len(),
         };
         there.into_iter().filter(move |_| is_part)
     }

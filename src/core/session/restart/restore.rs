@@ -111,7 +111,8 @@ impl Restorer {
         holding.id = offered.id;
         holding.epoch = offered.epoch;
         holding.flushed = flushed;
-        holding.files = offered.files.iter().map(|file| file.name.clone()).collect();
+        let own = offered.files.iter().filter(|file| file.part.is_none());
+        holding.files = own.map(|file| file.name.clone()).collect();
         state.view.show(key, &offered.catalog);
     }
 
@@ -162,7 +163,7 @@ impl Restorer {
     fn remake_directories(&self, report: &RebuildReport) {
         for offered in &report.offered {
             for file in &offered.files {
-                let dir = self.site.prefix.join(ns::parent(&file.name));
+                let dir = self.site.prefix.join(ns::parent(file.whole_name()));
                 let failed = |error| Error::io("cannot create the directory", &dir, error);
                 self.rank.complain_if_failed(
                     messages::DIRECTORY_NOT_MADE,
@@ -222,7 +223,9 @@ impl Restorer {
             let masked = matched.map_or_else(|| file.name.clone(), |matched| matched.masked);
             (file.name.clone(), masked, file.size, file.on_prefix)
         };
-        let files = offered.files.iter().map(part).collect();
+        // Of what several nodes have written no rank has a file.
+        let own = offered.files.iter().filter(|file| file.part.is_none());
+        let files = own.map(part).collect();
         RestoredFiles { files, left: left.cloned().unwrap_or_default() }
     }
 }

@@ -40,6 +40,9 @@ impl Stores {
         let state = self.node.state_to_look();
         let one =
             state.own.tokens.get(token).filter(|one| one.way == LiesAt::Cached && !one.doubted)?;
+        if state.own.parted.get(&one.key, &one.name).is_some() {
+            return None; // nobody writes all of it
+        }
         let room = one.room;
         if lock(&self.pages).kept == 0 || room.wanted || room.reserved > 0 {
             return None;

@@ -95,7 +95,12 @@ impl Unsealed {
 
     /// Returns `false` if it cannot be written.
     pub(crate) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
-        let layer = self.node.state().view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
+        let state = self.node.state();
+        if state.own.parted.get(&one.key, &one.file).is_some() {
+            return true; // this node has only a part of it
+        }
+        let layer = state.view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
+        drop(state);
         let Some(source) = layer.filter(|source| source.exists()) else { return true };
         // Without the lock: the copy takes its time. The cached file stays what the program
         // sees; if it is opened again meanwhile, the machine has it copied once more.

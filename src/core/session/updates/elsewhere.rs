@@ -12,7 +12,10 @@ use crate::log;
 use crate::machine::DatasetKey;
 use crate::namespace::{FarFiles, FarMessage, Layer, Notice, Remote, ToldElsewhere};
 use crate::records::{self, FileMeta, files_from_list, files_to_list};
-use crate::session::{node::State, updates::Updates};
+use crate::session::{
+    node::State,
+    updates::{Updates, parted::tell_parts},
+};
 
 impl Updates {
     /// Tells them if it is time for it. Collective.
@@ -40,6 +43,7 @@ impl Updates {
     /// Collective.
     fn exchange(&self, links: &Links, own: &FarMessage) -> Result<()> {
         let all = links.world.all_gather(&own.to_bytes())?;
+        self.hear_of_parts(&all);
         let (mut heard, mut near) = (Vec::new(), Vec::new());
         for (rank, bytes) in all.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
             let is_near = links.node_ranks.contains(&rank);
@@ -75,10 +79,13 @@ impl Updates {
     fn news(&self, state: &mut State) -> FarMessage {
         let mut news = FarMessage(KvTree::new());
         let mut files: BTreeMap<DatasetKey, FarFiles> = BTreeMap::new();
+        tell_parts(state, &self.rank, &mut news);
         for (key, names) in state.machine.visible() {
+            let parted = state.own.parted.names(&key);
+            let names = names.into_iter().filter(|(name, _)| !parted.contains(name));
             let Some(layer) = state.view.layer(&key) else { continue };
             let before = state.moves.elsewhere.files.get(&key);
-            let found = names.into_iter().filter_map(|(name, closed)| {
+            let found = names.filter_map(|(name, closed)| {
                 let meta = match closed {
                     true => describe(&layer.dir.join(&name), &name).ok()?,
                     false => before?.get(&name)?.clone(), // what it was stays to be seen

@@ -2,6 +2,7 @@
 
 pub(super) mod elsewhere;
 pub(super) mod knowledge;
+mod parted;
 pub(super) mod wanted;
 
 use std::sync::Arc;

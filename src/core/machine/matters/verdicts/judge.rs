@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scr_abi::accesses::{Access, Deed, Within, trait_bit};
 
+use super::course::{Act, Course, by_stamp};
 use crate::machine::terms::{Accesses, Hints, Why};
-use crate::parts::{Extent, Owners};
 
 /// What memory is taken by.
 const PAGE_BYTES: u64 = 4096;
@@ -25,13 +25,6 @@ const PIECES_MAX: usize = 1 << 20;
 pub struct OfNode<'a> {
     pub node: usize,
     pub done: &'a Accesses,
-}
-
-/// One access, and whose it is.
-#[derive(Debug, Clone, Copy)]
-struct Act {
-    node: usize,
-    access: Access,
 }
 
 /// Judges a file of which `all` is known: the first rule that it breaks, or that it could be
@@ -55,15 +48,15 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
         return Why::InPlace;
     }
     let mut course = Course::default();
-    for acts in by_stamp(&acts) {
-        if let Some(why) = course.pass(&acts) {
+    for acts in by_stamp(acts.clone()) {
+        if let Some(why) = pass(&mut course, &acts) {
             return why;
         }
     }
     let closed = all.iter().map(|one| one.done.bytes).max().unwrap_or(0);
     match () {
         () if has(trait_bit::HOLES) => Why::Sizes,
-        () if closed > course.size => Why::Unseen, // somebody has written what nobody has seen
+        () if closed > course.size() => Why::Unseen, // somebody has written what nobody has seen
         () if has(trait_bit::GOES_ON) => Why::GoesOn,
         () => fineness(&acts),
     }
@@ -78,66 +71,25 @@ fn is_emptied_first(acts: &[Act]) -> bool {
     emptied.is_some_and(|emptied| written.is_none_or(|written| emptied <= written))
 }
 
-fn by_stamp(acts: &[Act]) -> impl Iterator<Item = Vec<Act>> {
-    let mut stamps: BTreeMap<u64, Vec<Act>> = BTreeMap::new();
-    acts.iter().for_each(|act| stamps.entry(act.access.stamp).or_default().push(*act));
-    stamps.into_values()
-}
-
-/// What is known as the run goes on.
-#[derive(Debug, Default)]
-struct Course {
-    owners: Owners,
-    /// How long the file is, as all know at the next sync point.
-    size: u64,
-}
-
-impl Course {
-    /// Takes in what was done between two sync points.
-    fn pass(&mut self, acts: &[Act]) -> Option<Why> {
-        let those = |deed: Deed| acts.iter().filter(move |act| act.access.deed == deed);
-        let known = self.size;
-        if let Some(cut) = those(Deed::Cut).map(|act| act.access.end).min() {
-            self.owners.shorten(cut);
-        }
-        let sieves = |act: &&Act| act.access.within == Within::Sieve;
-        let mut meet = false;
-        for act in those(Deed::Write).filter(|act| !sieves(act)) {
-            meet |= self.owners.put(act.node, piece_of(act), act.access.stamp);
-        }
-        for act in those(Deed::Cut) {
-            meet |= self.owners.doubt(act.node, act.access.end, act.access.stamp);
-        }
-        if meet {
-            return Some(Why::Writers);
-        }
-        // What it has only written back stays whose it was.
-        for act in those(Deed::Write).filter(sieves) {
-            for gap in self.owners.gaps(act.node, piece_of(act)) {
-                self.owners.put(act.node, gap, act.access.stamp);
-            }
-        }
-        let ends = acts.iter().filter(|act| matches!(act.access.deed, Deed::Write | Deed::Grow));
-        let ends = ends.map(|act| act.access.end);
-        let longest_cut = those(Deed::Cut).map(|act| act.access.end).max();
-        self.size = ends.chain([longest_cut.unwrap_or(known)]).max().unwrap_or(known);
-        let foreign = |act: &Act| {
-            let reads = act.access.within == Within::Nothing;
-            reads && !self.owners.has(act.node, piece_of(act))
-        };
-        if those(Deed::Read).any(foreign) {
-            return Some(Why::Readers);
-        }
-        let unknown = |act: &Act| {
-            let within = act.access.within != Within::Nothing;
-            !within && !is_known(acts, act, known)
-        };
-        those(Deed::Size).any(unknown).then_some(Why::Sizes)
+/// Returns the rule that these acts, all between two sync points, break.
+fn pass(course: &mut Course, acts: &[Act]) -> Option<Why> {
+    let known = course.size();
+    if course.take(acts) {
+        return Some(Why::Writers);
     }
-}
-
-fn piece_of(act: &Act) -> Extent {
-    Extent::new(act.access.start, act.access.end)
+    let those = |deed: Deed| acts.iter().filter(move |act| act.access.deed == deed);
+    let foreign = |act: &Act| {
+        let reads = act.access.within == Within::Nothing;
+        reads && !course.has(act.node, act.piece())
+    };
+    if those(Deed::Read).any(foreign) {
+        return Some(Why::Readers);
+    }
+    let unknown = |act: &Act| {
+        let within = act.access.within != Within::Nothing;
+        !within && !is_known(acts, act, known)
+    };
+    those(Deed::Size).any(unknown).then_some(Why::Sizes)
 }
 
 /// Tells whether the node of `asked` could have known the size that it was told: what all had

@@ -4,12 +4,14 @@
 //! A rank keeps what it has done to each file that is watched. Once all know that ranks of several
 //! nodes write a name, those say it in the next conference, and all judge alike.
 
+mod course;
 mod judge;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use scr_abi::accesses::{Deed, trait_bit};
 
+pub use course::{Act, Course, by_stamp};
 pub use judge::{OfNode, judge};
 
 use crate::machine::state::RunFacts;

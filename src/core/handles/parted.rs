@@ -1,0 +1,180 @@
+//! Files that ranks of several nodes write together, each node its part in its cache.
+//!
+//! A rank logs what it writes, and tells it at sync points; so all know who has written which byte
+//! last, as it was at the last one.
+
+use std::collections::BTreeMap;
+
+use scr_abi::accesses::{Access, AccessLog, Deed};
+
+use crate::machine::{Accesses, Act, Course, DatasetKey, by_stamp};
+use crate::parts::{Cut, Extent, NodeLog, Owners, Write};
+
+/// One file.
+#[derive(Debug, Default)]
+pub struct PartedFile {
+    /// What this rank has done to it, if it has opened it.
+    pub log: Option<&'static AccessLog>,
+    /// What of that the others have not been told has this stamp, or a higher one.
+    told: u64,
+    /// They know that this rank has opened it.
+    announced: bool,
+    course: Course,
+}
+
+/// All files of datasets in progress, by dataset and name.
+#[derive(Debug, Default)]
+pub struct PartedFiles {
+    files: BTreeMap<(DatasetKey, String), PartedFile>,
+    /// So many sync points had been entered when all have told the last time.
+    told_at: u64,
+}
+
+impl PartedFile {
+    fn is_new(&self) -> bool {
+        self.log.is_some() && !self.announced
+    }
+
+    fn untold(&self) -> impl Iterator<Item = Access> {
+        let told = self.told;
+        let log = self.log.into_iter().flat_map(AccessLog::all);
+        log.filter(move |one| one.stamp >= told && changes(one))
+    }
+
+    /// Takes in what all ranks have told at a sync point, each with its node.
+    pub fn hear(&mut self, told: impl IntoIterator<Item = (usize, Accesses)>) {
+        let acts = told
+            .into_iter()
+            .flat_map(|(node, done)| done.all.into_iter().map(move |access| Act { node, access }));
+        by_stamp(acts).for_each(|acts| _ = self.course.take(&acts));
+    }
+
+    /// Tells whether this rank's node, `node`, has these bytes, and no other has written them since.
+    pub fn has(&self, node: usize, piece: Extent) -> bool {
+        let piece = Extent::new(piece.begin, piece.end.min(self.size()));
+        let (mut fresh, mut end) = (Owners::default(), u64::MAX);
+        for one in self.untold() {
+            match one.deed {
+                Deed::Write => _ = fresh.put(0, Extent::new(one.start, one.end), one.stamp),
+                Deed::Cut => {
+                    fresh.shorten(one.end);
+                    end = end.min(one.end);
+                }
+                _ => {}
+            }
+        }
+        // Those that nobody has written since.
+        let mut older = fresh.gaps(1, piece).into_iter();
+        older.all(|gap| gap.end <= end && self.course.has(node, gap))
+    }
+
+    /// Returns how long the file is, as far as this rank can know.
+    pub fn size(&self) -> u64 {
+        self.untold().fold(self.course.size(), |size, one| match one.deed {
+            Deed::Cut => one.end,
+            _ => size.max(one.end),
+        })
+    }
+
+    /// Makes of a rank's log what tells whose which byte is.
+    pub fn node_log(log: &AccessLog) -> NodeLog {
+        let mut of = NodeLog::default();
+        for one in log.all() {
+            let (stamp, piece) = (one.stamp, Extent::new(one.start, one.end));
+            match one.deed {
+                Deed::Write if !piece.is_empty() => of.writes.push(Write { piece, stamp }),
+                Deed::Cut => {
+                    let kept = |write: &Write| {
+                        let end = write.piece.end.min(one.end);
+                        Write { piece: Extent::new(write.piece.begin, end), ..*write }
+                    };
+                    of.writes.iter_mut().for_each(|write| *write = kept(write));
+                    of.writes.retain(|write| !write.piece.is_empty());
+                    of.cuts.push(Cut { length: one.end, stamp });
+                }
+                _ => {}
+            }
+        }
+        of
+    }
+
+    /// Returns the length that the rank has made the file at least, without writing.
+    pub fn grown(log: &AccessLog) -> u64 {
+        log.all().filter(|one| one.deed == Deed::Grow).map(|one| one.end).max().unwrap_or(0)
+    }
+
+    /// Returns how many bytes this rank has written, those that it has written twice twice.
+    pub fn own_bytes(&self) -> u64 {
+        let writes = self.log.into_iter().flat_map(AccessLog::all);
+        let writes = writes.filter(|one| one.deed == Deed::Write);
+        writes.fold(0, |sum, one| sum.saturating_add(one.end.saturating_sub(one.start)))
+    }
+
+    /// Tells whether it was made shorter: then what this node has may be longer than the file.
+    pub fn is_cut(&self) -> bool {
+        self.course.is_cut() || self.untold().any(|one| one.deed == Deed::Cut)
+    }
+}
+
+fn changes(one: &Access) -> bool {
+    matches!(one.deed, Deed::Write | Deed::Cut | Deed::Grow)
+}
+
+impl PartedFiles {
+    /// Returns the file, which this rank has opened or heard of.
+    pub fn entry(&mut self, key: &DatasetKey, name: &str) -> &mut PartedFile {
+        self.files.entry((key.clone(), name.to_string())).or_default()
+    }
+
+    /// Finds it.
+    pub fn get(&self, key: &DatasetKey, name: &str) -> Option<&PartedFile> {
+        self.files.get(&(key.clone(), name.to_string()))
+    }
+
+    /// Returns the names of those of a dataset.
+    pub fn names(&self, key: &DatasetKey) -> Vec<String> {
+        let of = self.files.keys().filter(|(of, _)| of == key);
+        of.map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Notes that all ranks have told what they have done before the sync point `now`.
+    pub fn all_told(&mut self, now: u64) {
+        self.told_at = now;
+    }
+
+    /// Tells whether all that others have done before the last sync point, `now`, is known.
+    pub fn is_up_to_date(&self, now: u64) -> bool {
+        self.told_at == now
+    }
+
+    /// Tells whether there is something to tell.
+    pub fn has_news(&self) -> bool {
+        let has_news = |file: &PartedFile| file.is_new() || file.untold().next().is_some();
+        self.files.values().any(has_news)
+    }
+
+    /// Takes what this rank has done before the sync point `now`, and not told.
+    pub fn take_news(&mut self, now: u64) -> Vec<(DatasetKey, String, Accesses)> {
+        let mut news = Vec::new();
+        for ((key, name), file) in &mut self.files {
+            let done: Vec<Access> = file.untold().filter(|one| one.stamp < now).collect();
+            let is_new = file.is_new();
+            (file.told, file.announced) = (now, file.announced || is_new);
+            if is_new || !done.is_empty() {
+                news.push((key.clone(), name.clone(), Accesses::new(0, done)));
+            }
+        }
+        news
+    }
+
+    /// Forgets the files of a dataset that is not in progress any more; gives their logs.
+    pub fn end(&mut self, key: &DatasetKey) -> Vec<(String, &'static AccessLog)> {
+        let ended = self.files.extract_if(.., |(of, _), _| of == key);
+        ended.filter_map(|((_, name), file)| Some((name, file.log?))).collect()
+    }
+
+    /// Forgets one file.
+    pub fn remove(&mut self, key: &DatasetKey, name: &str) -> Option<PartedFile> {
+        self.files.remove(&(key.clone(), name.to_string()))
+    }
+}

@@ -1,0 +1,81 @@
+//! What is known of a file that several nodes write, as the run goes on: who has written which byte
+//! last, and how long it is.
+
+use std::collections::BTreeMap;
+
+use scr_abi::accesses::{Access, Deed, Within};
+
+use crate::parts::{Extent, Owners};
+
+/// One access, and whose it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Act {
+    pub node: usize,
+    pub access: Access,
+}
+
+impl Act {
+    pub fn piece(&self) -> Extent {
+        Extent::new(self.access.start, self.access.end)
+    }
+}
+
+/// Puts together what was done between two sync points, in their order.
+pub fn by_stamp(acts: impl IntoIterator<Item = Act>) -> impl Iterator<Item = Vec<Act>> {
+    let mut stamps: BTreeMap<u64, Vec<Act>> = BTreeMap::new();
+    acts.into_iter().for_each(|act| stamps.entry(act.access.stamp).or_default().push(act));
+    stamps.into_values()
+}
+
+/// What all know at a sync point.
+#[derive(Debug, Clone, Default)]
+pub struct Course {
+    owners: Owners,
+    size: u64,
+    is_cut: bool,
+}
+
+impl Course {
+    /// Takes in what was done between two sync points. Returns whether two nodes have met.
+    pub fn take(&mut self, acts: &[Act]) -> bool {
+        let those = |deed: Deed| acts.iter().filter(move |act| act.access.deed == deed);
+        if let Some(cut) = those(Deed::Cut).map(|act| act.access.end).min() {
+            self.owners.shorten(cut);
+            self.is_cut = true;
+        }
+        let sieves = |act: &&Act| act.access.within == Within::Sieve;
+        let mut meet = false;
+        for act in those(Deed::Write).filter(|act| !sieves(act)) {
+            meet |= self.owners.put(act.node, act.piece(), act.access.stamp);
+        }
+        for act in those(Deed::Cut) {
+            meet |= self.owners.doubt(act.node, act.access.end, act.access.stamp);
+        }
+        // What it has only written back stays whose it was.
+        for act in those(Deed::Write).filter(sieves) {
+            for gap in self.owners.gaps(act.node, act.piece()) {
+                self.owners.put(act.node, gap, act.access.stamp);
+            }
+        }
+        let ends = acts.iter().filter(|act| matches!(act.access.deed, Deed::Write | Deed::Grow));
+        let ends = ends.map(|act| act.access.end);
+        let longest_cut = those(Deed::Cut).map(|act| act.access.end).max();
+        self.size = ends.chain([longest_cut.unwrap_or(self.size)]).max().unwrap_or(self.size);
+        meet
+    }
+
+    /// Tells whether the node has written all of it last.
+    pub fn has(&self, node: usize, piece: Extent) -> bool {
+        self.owners.has(node, piece)
+    }
+
+    /// Returns how long the file is, bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Tells whether somebody has made it shorter, or emptied it.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+}

@@ -1,0 +1,85 @@
+//! A node's part of a file that ranks of several nodes write together: a file in the dataset's
+//! directory with the bytes that the node's ranks write, at their places.
+
+use std::path::Path;
+
+use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
+
+use crate::cache::disk::describe;
+use crate::error::Result;
+use crate::machine::DatasetKey;
+use crate::namespace::{self as ns, FoundTarget, Makes, OpenIntent, Place, Remote};
+use crate::records::FileMeta;
+use crate::session::{contents::Contents, node::State};
+
+/// The rights of a part that the program has not made itself. The whole file gets those of the one
+/// that it has.
+const MODE: u32 = 0o600;
+
+impl Contents {
+    /// Tells whether each node has its part of such files.
+    pub(super) fn is_parted(&self, state: &State, name: &str) -> bool {
+        self.rank.file_ref(name).is_some_and(|file| state.machine.is_parted(&file))
+    }
+
+    /// Makes the file of this node, unless the program's own open makes it.
+    pub(super) fn make_part(
+        &self,
+        dir: &Path,
+        name: &str,
+        found: &FoundTarget,
+        intent: OpenIntent,
+    ) -> Result<()> {
+        let target = dir.join(name);
+        ns::make_parents_like(&self.site.prefix, dir, name)?;
+        match &found.place {
+            _ if target.exists() => Ok(()),
+            Place::Elsewhere(_, remote) => {
+                ns::make_empty(&target, remote.meta.mode & 0o7777, &remote.meta.attributes)
+            }
+            _ if intent.makes == Makes::No => ns::make_empty(&target, MODE, &Default::default()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the log of such a file, which this rank is about to open, with what that does.
+    pub(super) fn open_part(
+        &self,
+        state: &mut State,
+        name: &str,
+        key: &DatasetKey,
+        found: &FoundTarget,
+        intent: OpenIntent,
+    ) -> Option<&'static AccessLog> {
+        let known = state.own.parted.get(key, name).and_then(|file| file.log);
+        let log = known.or_else(|| state.own.logs.take())?;
+        state.own.parted.entry(key, name).log = Some(log);
+        self.show_part(state, name, key, found);
+        log.mark(trait_bit::PARTED);
+        if intent.truncate && found.exists {
+            let stamp = state.machine.points_entered();
+            let (deed, within) = (Deed::Cut, Within::Nothing);
+            log.add(Access { deed, within, stamp, start: 0, end: 0 });
+        }
+        if intent.append || intent.special {
+            log.mark(trait_bit::UNSEEN);
+        }
+        state.machine.note_parted();
+        Some(log)
+    }
+
+    /// What this node has is never all of it.
+    fn show_part(&self, state: &mut State, name: &str, key: &DatasetKey, found: &FoundTarget) {
+        let Some(layer) = state.view.layer_mut(key) else { return };
+        let meta = match &found.place {
+            Place::Elsewhere(_, remote) => remote.meta.clone(),
+            _ => describe(&layer.dir.join(name), name).unwrap_or_else(|_| FileMeta {
+                name: name.to_owned(),
+                mode: MODE,
+                ..FileMeta::default()
+            }),
+        };
+        let meta = FileMeta { is_shared: true, ..meta };
+        layer.put_elsewhere(Remote { owner: self.site.rank, meta });
+    }
+}

@@ -1,0 +1,40 @@
+//! What the shim asks of a file that ranks of several nodes write into their caches.
+
+use crate::handles::Tracked;
+use crate::machine::DatasetKey;
+use crate::parts::Extent;
+use crate::session::{handles::Handles, node::State};
+
+impl Handles {
+    /// Tells whether this node has these bytes of the token's file, and no other has written them
+    /// since: what is read of it is what the program would find on the PFS.
+    pub fn has(&self, token: u64, begin: u64, end: u64) -> bool {
+        let state = self.node.state_to_look();
+        let now = state.machine.points_entered();
+        let Some(one) = state.own.tokens.get(token) else { return true };
+        let Some(file) = state.own.parted.get(&one.key, &one.name) else { return true };
+        let node = state.machine.node_of(self.site.rank);
+        state.own.parted.is_up_to_date(now) && file.has(node, Extent::new(begin, end))
+    }
+
+    /// Returns how long the token's file is, bytes; `None`: this rank cannot know.
+    pub fn whole_size(&self, token: u64) -> Option<u64> {
+        let state = self.node.state_to_look();
+        let Tracked { key, name, .. } = state.own.tokens.get(token)?;
+        size_of(&state, key, name)
+    }
+}
+
+/// Returns how long a file is that several nodes write, bytes; `None`: this rank cannot know.
+pub(crate) fn size_of(state: &State, key: &DatasetKey, name: &str) -> Option<u64> {
+    let file = state.own.parted.get(key, name)?;
+    if !state.own.parted.is_up_to_date(state.machine.points_entered()) {
+        return None;
+    }
+    if file.is_cut() {
+        return Some(file.size());
+    }
+    // Other ranks of the node may have made it longer just now.
+    let here = state.view.layer(key).and_then(|layer| layer.dir.join(name).metadata().ok());
+    Some(file.size().max(here.map_or(0, |found| found.len())))
+}
