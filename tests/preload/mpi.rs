@@ -109,6 +109,21 @@ fn blocking_collective_calls_on_a_file_of_all_ranks_count() {
     }
 }
 
+/// The program's own Info stays what it is.
+#[test]
+fn mpi_io_is_told_who_is_to_write() {
+    for (flavour, io) in [("openmpi", "ompio"), ("openmpi", "romio321"), ("mpich", "")] {
+        let place = Place::new();
+        let program = build(&place, "mpicc", flavour, "hints.c");
+        let said = |hints: &str| {
+            let mut command = place.preloaded(&program);
+            command.env("OMPI_MCA_btl_base_warn_component_unused", "0").env("OMPI_MCA_io", io);
+            succeeded(&command.env("FAKE_HINTS", hints).output().unwrap())
+        };
+        println!("{flavour} {io}: {:?}", [said("0"), said("1"), said("1026")]);
+    }
+}
+
 /// MPI-IO chooses how it writes by the kind of file system, and asks before the file is there.
 #[test]
 fn a_file_that_mpi_io_is_about_to_make_lies_where_it_will() {

@@ -10,7 +10,7 @@ use crate::base::message::say;
 use crate::fd::changes::{self, Moment};
 use crate::fd::lazy::{WAKING, hold, put_in_place};
 use crate::fd::open_files::{self, Claim};
-use crate::{engine, signal::guard};
+use crate::{engine, fd::logged, signal::guard};
 
 /// A flush waits so long for calls that are under way on the file.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -107,6 +107,9 @@ fn move_held(
     why: MoveReason,
     writers: Writers,
 ) -> bool {
+    // Other ranks write to a parted file until the engine, which asks them all, has it at rest.
+    let is_parted = |(fd, _): &(c_int, bool)| logged::is_parted(*fd);
+    let seen_alone = !open_files::descriptors_of(tokens).iter().any(is_parted);
     let before = stamp(old);
     let code = if let MoveReason::Refused(code) = why { code } else { 0 };
     let (mut moved, mut name) = (false, None);
@@ -124,7 +127,7 @@ fn move_held(
         // SAFETY: made above.
         unsafe { libc::close(own) };
     }
-    if moved && (writers == Writers::Write || stamp(old) != before) {
+    if moved && (writers == Writers::Write || seen_alone && stamp(old) != before) {
         say(
             messages::WRITTEN_WHILE_MOVED,
             &format!(

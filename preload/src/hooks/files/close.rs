@@ -7,6 +7,7 @@ use scr_abi::Engine;
 use crate::engine;
 use crate::fd::handle::{Outcome, handle};
 use crate::fd::lazy::{wake_beyond, wake_descriptor};
+use crate::fd::logged::parted;
 use crate::fd::open_files::Released;
 use crate::fd::release::{fresh, report, take_back};
 use crate::hooks::family::{interpose, made};
@@ -144,6 +145,8 @@ unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_in
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, call),
         libc::F_GETFD | libc::F_SETFD | libc::F_GETFL => call(),
+        // Where the file ends, other nodes know as well.
+        libc::F_SETFL if argument as c_int & libc::O_APPEND != 0 && !parted::leave(fd) => -1,
         _ => {
             reuse::settle_of(fd); // locks, leases, another way of writing
             call()

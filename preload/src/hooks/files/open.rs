@@ -196,7 +196,8 @@ fn may_stay(table: &scr_abi::Engine, fd: c_int) -> bool {
 
 /// `fd`, just opened, is to write over a file that is no longer needed. Guard held.
 fn write_over(table: &scr_abi::Engine, fd: c_int, flags: c_int) {
-    let claim = open_files::claim(fd).filter(|claim| claim.writable && !claim.lazy);
+    let is_plain = |claim: &Claim| claim.writable && !claim.lazy && claim.log.is_none();
+    let claim = open_files::claim(fd).filter(is_plain);
     let Some(claim) = claim.filter(|_| reuse::fits(fd, flags)) else { return };
     let new = (table.reuse)(claim.token, fd);
     if new >= 0 {
@@ -257,7 +258,8 @@ fn open_as_told<T>(
                     evacuate(table, claim, 0, begun);
                 }
                 if writable && !lazy {
-                    in_order::begin(*fd, fits && redirected && unseen_mappings::cannot_change(*fd));
+                    let follow = fits && redirected && log.is_none();
+                    in_order::begin(*fd, follow && unseen_mappings::cannot_change(*fd));
                 }
             }
             Err(code) => again |= (table.opened)(token, -1, *code) != 0,
