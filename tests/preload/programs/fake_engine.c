@@ -3,8 +3,8 @@
  * is a name whose file is on another node (stat only). "f..." fails with EDOM. All else passes;
  * of "n..." the engine never wants to hear again, until "x..." is opened.
  * "l..." stays where it is, and what is done to it is logged and told when it is closed.
- * "parted_..." is cached and logged: bytes FAKE_AWAY ("start-end") of it are not here, with those of
- * other nodes it is FAKE_SIZE bytes long, and it is evacuated by what is logged.
+ * "parted_..." is cached and logged: bytes FAKE_AWAY ("start-end") of it are not here, with those
+ * of other nodes it is FAKE_SIZE bytes long, and it is evacuated by what is logged.
  * At the open of "c_raises" the process gets SIGUSR1.
  * Each call appends a line to $FAKE_LOG. Mirrors src/abi/lib.rs. */
 #define _GNU_SOURCE
@@ -293,8 +293,11 @@ static int evacuate(uint64_t token, int fd, int error)
     /* The tests' full store is /dev/full, which never ends. */
     int from = open(strcmp(self, "/dev/full") ? self : "/dev/null", O_RDONLY);
     ssize_t n;
-    if (token & LOGGED) copy_logged(from, to);
-    else while ((n = read(from, buffer, sizeof buffer)) > 0) if (write(to, buffer, n) != n) abort();
+    if (token & LOGGED) {
+        copy_logged(from, to);
+        /* As another rank of the node does, which writes to the same file. */
+        if (strcmp(self, "/dev/full") && truncate(self, 1 << 20)) abort();
+    } else while ((n = read(from, buffer, sizeof buffer)) > 0) if (write(to, buffer, n) != n) abort();
     close(from);
     lseek(to, at, SEEK_SET);
     return to;

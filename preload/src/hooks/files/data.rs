@@ -67,8 +67,9 @@ made! {
     cancellable [sendfile, sendfile64](
         to: c_int, from: c_int, offset: *mut off_t, bytes: size_t
     ) -> ssize_t = |real| {
-        let (to, from) = (CopyEnd { fd: to, at: std::ptr::null() }, CopyEnd { fd: from, at: offset });
-        copied(&to, &from, bytes, || real(to.fd, from.fd, offset, bytes))
+        let call = || real(to, from, offset, bytes);
+        let ends = [CopyEnd { fd: to, at: std::ptr::null() }, CopyEnd { fd: from, at: offset }];
+        copied(&ends[0], &ends[1], bytes, call)
     };
     cancellable [copy_file_range](
         from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, bytes: size_t, flags: u32
@@ -141,8 +142,8 @@ fn checked<T: PartialEq + From<i8>>(
     }
 }
 
-/// A call that writes. What it has done is logged before it counts as done: who moves the file takes
-/// what is logged.
+/// A call that writes. What it has done is logged before it counts as done: who moves the file
+/// takes what is logged.
 #[inline]
 fn noted(
     begin: impl Fn(c_int) -> Option<Change>,

@@ -38,10 +38,10 @@ impl Hints {
         };
         let own = Self::like(info)?;
         // ROMIO's, of MPICH, Open MPI and those that are made of them; each ignores others' words.
-        own.set(c"romio_cb_write", gathers)?;
-        own.set(c"romio_ds_write", "disable")?;
+        own.tell(c"romio_cb_write", gathers)?;
+        own.tell(c"romio_ds_write", "disable")?;
         // OMPIO, too, which would have one rank write all.
-        own.set(c"cb_nodes", &writers.to_string())?;
+        own.tell(c"cb_nodes", &writers.to_string())?;
         Some(own)
     }
 
@@ -66,7 +66,7 @@ impl Hints {
         (code == 0).then_some(Self(made))
     }
 
-    fn set(&self, key: &CStr, value: &str) -> Option<()> {
+    fn tell(&self, key: &CStr, value: &str) -> Option<()> {
         let value = CString::new(value).ok()?;
         // SAFETY: the function of this name takes a handle, which is ours, and two C strings.
         let code = unsafe {
