@@ -80,7 +80,9 @@ fn both_fortran_bindings_count_once() {
             run(&place, &program, library().to_str().unwrap());
             assert_eq!(counts(&place), [1, 2, 1, 1], "{flavour} {source}");
             let _ = std::fs::remove_file(place.log());
-            succeeded(&place.preloaded(&program).env("FAKE_ALL_OPEN", "1").output().unwrap());
+            let mut command = place.preloaded(&program);
+            command.env("FAKE_ALL_OPEN", "1").env("FAKE_HINTS", "1");
+            succeeded(&command.output().unwrap());
             assert_eq!(counts(&place), [1, 5, 1, 1], "{flavour} {source}, all have the file open");
         }
     }

@@ -25,7 +25,10 @@ fn what_is_not_here_is_read_where_the_file_is_whole() {
     let place = run("read_all", true);
     let moved = "access w0@0 5 6".to_owned();
     assert!(!place.events_of("access").contains(&moved), "it is not logged any more");
-    for case in ["together", "threads", "later"] {
+    let asked = place.events_of("has");
+    let end = |event: &String| event.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
+    assert_eq!(asked.iter().map(end).max(), Some(2000), "nobody has what is behind its end");
+    for case in ["together", "threads", "later", "beyond"] {
         assert!(run(case, true).events_of("failed").is_empty(), "{case}");
     }
 }

@@ -4,6 +4,7 @@
  * on descriptors of their own, since one that has moved has all. */
 #include "check.h"
 #include <aio.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 
 ssize_t __read_chk(int, void *, size_t, size_t);
@@ -195,6 +196,20 @@ static void whole(void)
     CHECK(has_moved(fileno(stream)) && fclose(stream) == 0);
 }
 
+/* What is done through numbers that no hook could tell is done to a file that is whole. */
+static void beyond(void)
+{
+    enum { BEYOND = 70000 };
+    struct rlimit limit = { BEYOND + 10, BEYOND + 10 };
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return; /* not allowed here */
+    for (int way = 0; way < 2; way++) {
+        int fd = opened(0), high = way ? fcntl(fd, F_DUPFD, BEYOND) : dup2(fd, BEYOND);
+        CHECK(high == BEYOND && has_moved(fd) && has_moved(high));
+        CHECK(pread(high, data, 10, 1500) == 10 && all('p', 0, 10));
+        CHECK(close(high) == 0 && close(fd) == 0);
+    }
+}
+
 /* All descriptors of a file move together, whoever of them has asked. */
 static void together(void)
 {
@@ -274,7 +289,7 @@ int main(int argc, char **argv)
     static const struct { const char *name; void (*run)(void); } cases[] = {
         { "read_all", read_all }, { "read_none", read_none }, { "sizes", sizes },
         { "rooms", rooms }, { "whole", whole }, { "together", together }, { "threads", threads },
-        { "full", full }, { "later", later },
+        { "full", full }, { "later", later }, { "beyond", beyond },
     };
     CHECK(argc > 1 && MPI_Init(NULL, NULL) == 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

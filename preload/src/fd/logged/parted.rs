@@ -34,6 +34,11 @@ pub(crate) fn leave_held(table: &Engine, fd: c_int) -> bool {
     parted().is_none_or(|claim| evacuate(table, claim, 0, Moment::now()) && parted().is_none())
 }
 
+/// Has one move whose number is so high that no hook could tell. Guard held.
+pub(crate) fn leave_beyond(table: &Engine, fd: c_int) -> bool {
+    open_files::may_be_lazy(fd) || leave_held(table, fd)
+}
+
 /// Returns how long the file is; `here`: how long it is on this node.
 #[inline]
 pub(crate) fn size(fd: c_int, here: off_t) -> off_t {

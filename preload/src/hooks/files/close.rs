@@ -166,7 +166,7 @@ fn copied(from: c_int, call: impl Fn() -> c_int) -> c_int {
             };
             report(&active.table, before);
             stream_writes::watch_standard(to);
-            if wake_beyond(&active.table, to) {
+            if wake_beyond(&active.table, to) && parted::leave_beyond(&active.table, to) {
                 return Outcome::Done(to);
             }
             // SAFETY: closes what the program has not been told of.
@@ -185,7 +185,9 @@ fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
     let done = engine::active().and_then(|active| {
         handle(-1, active, || {
             // Before the call, which nothing could undo.
-            if !open_files::may_be_lazy(to) && !wake_descriptor(&active.table, from) {
+            let table = &active.table;
+            let wake = || wake_descriptor(table, from) && parted::leave_held(table, from);
+            if !open_files::may_be_lazy(to) && !wake() {
                 return Outcome::Fail(libc::ENOSPC);
             }
             match open_files::copy(from, || checked(call())) {

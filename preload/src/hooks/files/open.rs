@@ -11,7 +11,7 @@ use crate::fd::changes::Moment;
 use crate::fd::failing_store::is_of_store;
 use crate::fd::handle::Outcome;
 use crate::fd::lazy::{put_in_place, wake_beyond, wake_descriptor};
-use crate::fd::logged::Log;
+use crate::fd::logged::{Log, parted};
 use crate::fd::moves::evacuate;
 use crate::fd::open_files::{self, Claim};
 use crate::fd::release::{fresh, report, take_back};
@@ -191,7 +191,9 @@ pub(super) fn open_below<T>(
 /// private copy now. False: that could not be made. Guard held.
 fn may_stay(table: &scr_abi::Engine, fd: c_int) -> bool {
     let unseen = || open_files::is_lazy(fd) && !unseen_mappings::are_seen();
-    wake_beyond(table, fd) && (!unseen() || wake_descriptor(table, fd))
+    wake_beyond(table, fd)
+        && parted::leave_beyond(table, fd)
+        && (!unseen() || wake_descriptor(table, fd))
 }
 
 /// `fd`, just opened, is to write over a file that is no longer needed. Guard held.
