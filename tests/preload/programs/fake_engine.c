@@ -297,7 +297,9 @@ static int evacuate(uint64_t token, int fd, int error)
         copy_logged(from, to);
         /* As another rank of the node does, which writes to the same file. */
         if (strcmp(self, "/dev/full") && truncate(self, 1 << 20)) abort();
-    } else while ((n = read(from, buffer, sizeof buffer)) > 0) if (write(to, buffer, n) != n) abort();
+    } else {
+        while ((n = read(from, buffer, sizeof buffer)) > 0) if (write(to, buffer, n) != n) abort();
+    }
     close(from);
     lseek(to, at, SEEK_SET);
     return to;
