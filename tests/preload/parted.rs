@@ -28,7 +28,7 @@ fn what_is_not_here_is_read_where_the_file_is_whole() {
     let asked = place.events_of("has");
     let end = |event: &String| event.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
     assert_eq!(asked.iter().map(end).max(), Some(2000), "nobody has what is behind its end");
-    for case in ["together", "threads", "later", "beyond"] {
+    for case in ["together", "threads", "later", "beyond", "asked"] {
         assert!(run(case, true).events_of("failed").is_empty(), "{case}");
     }
 }

@@ -28,6 +28,7 @@ struct verdict {
 struct host {
     size_t size; void (*enter)(void); const char *library; int (*open_count)(uint64_t);
     void (*leave)(void); void (*names_changed)(void); void (*wake)(uint64_t);
+    void (*move_out)(uint64_t);
 };
 struct idle { uint32_t *left; size_t world, mask, thread; const uint64_t *points; };
 struct access_log {
@@ -124,7 +125,13 @@ static int init(const struct host *h)
 }
 
 static const char *get_prefix(void) { return prefix; }
-static void sync_(size_t comm, int kind) { (void)comm; points_all++; say("sync", 0, kind); }
+static void sync_(size_t comm, int kind)
+{
+    (void)comm;
+    points_all++;
+    say("sync", 0, kind);
+    if (getenv("FAKE_MOVE_OUT")) host->move_out(tokens | LOGGED); /* the file opened last */
+}
 
 /* With FAKE_IDLE so many calls on the communicator FAKE_WORLD need not be told. */
 static struct idle idle(void) {

@@ -276,6 +276,33 @@ static void later(void)
     CHECK(close(fd) == 0);
 }
 
+static int pipes[2];
+
+static void *slow(void *fd)
+{
+    off_t at = 3000;
+    CHECK(splice(pipes[0], NULL, *(int *)fd, &at, 4, 0) == 4);
+    return NULL;
+}
+
+/* Other nodes have it moved; a call that is under way is waited for, however long it takes. */
+static void asked(void)
+{
+    pthread_t thread;
+    int fd = opened(0);
+    CHECK(pipe(pipes) == 0 && pthread_create(&thread, NULL, slow, &fd) == 0);
+    usleep(10000);
+    pid_t child = fork();
+    if (child == 0) {
+        usleep(400000);
+        _exit(write(pipes[1], "slow", 4) != 4);
+    }
+    setenv("FAKE_MOVE_OUT", "1", 1);
+    CHECK(MPI_Barrier(0) == 0 && has_moved(fd) && pthread_join(thread, NULL) == 0);
+    CHECK(pread(fd, data, 4, 3000) == 4 && !memcmp(data, "slow", 4) && close(fd) == 0);
+    CHECK(waitpid(child, NULL, 0) == child);
+}
+
 /* The store has no room for this one. */
 static void full(void)
 {
@@ -289,7 +316,7 @@ int main(int argc, char **argv)
     static const struct { const char *name; void (*run)(void); } cases[] = {
         { "read_all", read_all }, { "read_none", read_none }, { "sizes", sizes },
         { "rooms", rooms }, { "whole", whole }, { "together", together }, { "threads", threads },
-        { "full", full }, { "later", later }, { "beyond", beyond },
+        { "full", full }, { "later", later }, { "beyond", beyond }, { "asked", asked },
     };
     CHECK(argc > 1 && MPI_Init(NULL, NULL) == 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
