@@ -91,7 +91,7 @@ pub mod trait_bit {
     /// It was open when the next checkpoint had begun, or opened again after its own was complete.
     pub const GOES_ON: u64 = 32;
     /// The file lies in a store of this node, which has only what the ranks of this node have
-    /// written of it.
+    /// written of it. It is set before the open is answered.
     pub const PARTED: u64 = 64;
 }
 

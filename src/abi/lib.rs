@@ -20,7 +20,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of the types of this file.
-pub const ABI_VERSION: u32 = 19;
+pub const ABI_VERSION: u32 = 20;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -188,6 +188,15 @@ pub mod event {
     pub const UNREADABLE: i32 = 13;
 }
 
+/// How the ranks are to write a file by MPI-IO: the low eight bits of [`Engine::hints`].
+pub mod hint {
+    /// Each rank writes by itself what it has.
+    pub const ALONE: i32 = 1;
+    /// One rank of each node gathers what is to be written; the number of nodes is in the bits from
+    /// 8 on.
+    pub const BY_NODE: i32 = 2;
+}
+
 /// The engine's functions.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -286,4 +295,13 @@ pub struct Engine {
     /// Counts the turns that ranks of this node have taken to change names: what was found out
     /// about names before one may be wrong. Null: nobody counts. Valid like `prefix`.
     pub turns: extern "C" fn() -> *const AtomicU64,
+    /// Bytes `start..end` of the token's file, whose log is [`accesses::trait_bit::PARTED`], are
+    /// about to be read. Zero: not all of them are here, or another node may have written them
+    /// since: the file is to be evacuated first.
+    pub has: extern "C" fn(token: u64, start: u64, end: u64) -> c_int,
+    /// How long that file is, with what other nodes have written.
+    pub file_size: extern "C" fn(token: u64) -> u64,
+    /// What MPI-IO is to be told of the file that MPI_File_open is about to open: 0, or one of
+    /// [`hint`].
+    pub hints: extern "C" fn(comm: usize, path: *const c_char) -> c_int,
 }

@@ -5,6 +5,7 @@ mod config;
 mod door;
 mod fortran;
 mod life;
+mod parted;
 mod restart;
 mod shared;
 mod shim;

@@ -17,6 +17,7 @@ use scr_abi::{
 use scr_core::machine::SyncKind;
 use scr_core::session::{self, Alias, Answer, Door, Note, Session, StatAttributes};
 
+use super::parted;
 use crate::engine;
 
 static TABLE: Engine = Engine {
@@ -49,6 +50,9 @@ static TABLE: Engine = Engine {
     address,
     alias,
     turns,
+    has: parted::has,
+    file_size: parted::file_size,
+    hints: parted::hints,
 };
 
 #[unsafe(no_mangle)]

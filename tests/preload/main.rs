@@ -19,6 +19,7 @@ mod listings;
 mod logged;
 mod messages;
 mod mpi;
+mod parted;
 mod symbols;
 mod threads;
 mod tools;

@@ -80,7 +80,9 @@ fn both_fortran_bindings_count_once() {
             run(&place, &program, library().to_str().unwrap());
             assert_eq!(counts(&place), [1, 2, 1, 1], "{flavour} {source}");
             let _ = std::fs::remove_file(place.log());
-            succeeded(&place.preloaded(&program).env("FAKE_ALL_OPEN", "1").output().unwrap());
+            let mut command = place.preloaded(&program);
+            command.env("FAKE_ALL_OPEN", "1").env("FAKE_HINTS", "1");
+            succeeded(&command.output().unwrap());
             assert_eq!(counts(&place), [1, 5, 1, 1], "{flavour} {source}, all have the file open");
         }
     }
@@ -106,6 +108,26 @@ fn blocking_collective_calls_on_a_file_of_all_ranks_count() {
             let opened = place.events_of("file_opened");
             assert_eq!(opened, ["file_opened - 1", "file_opened - 0"], "{flavour} {io}");
         }
+    }
+}
+
+/// The program's own Info stays what it is.
+#[test]
+fn mpi_io_is_told_who_is_to_write() {
+    for (flavour, io) in [("openmpi", "ompio"), ("openmpi", "romio321"), ("mpich", "")] {
+        let place = Place::new();
+        let program = build(&place, "mpicc", flavour, "hints.c");
+        let said = |hints: &str| {
+            let mut command = place.preloaded(&program);
+            command.env("OMPI_MCA_btl_base_warn_component_unused", "0").env("OMPI_MCA_io", io);
+            succeeded(&command.env("FAKE_HINTS", hints).output().unwrap())
+        };
+        // MPICH has no more writers than there are ranks.
+        let nodes = if flavour == "mpich" { 1 } else { 4 };
+        let told = |words: &str| format!("{words} 65536\n{words} -\n2\n");
+        assert_eq!(said("1"), told("disable disable 1"), "{flavour} {io}");
+        assert_eq!(said("1026"), told(&format!("enable disable {nodes}")), "{flavour} {io}");
+        assert!(said("0").contains(" enable "), "{flavour} {io}");
     }
 }
 

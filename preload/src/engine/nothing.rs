@@ -36,6 +36,9 @@ pub(crate) const NOTHING: Engine = Engine {
     address: nowhere,
     alias,
     turns,
+    has,
+    file_size,
+    hints,
 };
 
 extern "C" fn init(_host: *const Host) -> c_int {
@@ -48,6 +51,18 @@ extern "C" fn nowhere() -> *const c_char {
 
 extern "C" fn turns() -> *const AtomicU64 {
     std::ptr::null()
+}
+
+extern "C" fn has(_token: u64, _start: u64, _end: u64) -> c_int {
+    1
+}
+
+extern "C" fn file_size(_token: u64) -> u64 {
+    0
+}
+
+extern "C" fn hints(_comm: usize, _path: *const c_char) -> c_int {
+    0
 }
 
 extern "C" fn alias(_index: usize, _place: *mut *const c_char) -> *const c_char {

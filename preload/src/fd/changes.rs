@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::fd::handle::{Outcome, handle};
+use crate::fd::logged::submitted;
 use crate::{engine, fd::in_order, fd::lazy, fd::open_files};
 
 /// Descriptors whose numbers differ by this share a count.
@@ -104,7 +105,7 @@ pub(crate) fn come_to_rest(descriptors: &[c_int], patience: Duration) -> bool {
     let is_still = |fd: &c_int| {
         usize::try_from(*fd).is_ok_and(|fd| UNDER_WAY[fd % COUNTS].load(Ordering::SeqCst) == 0)
     };
-    while !descriptors.iter().all(is_still) {
+    while !descriptors.iter().all(is_still) || !submitted::are_done(descriptors) {
         if Instant::now() > until {
             return false;
         }

@@ -28,6 +28,15 @@ impl WritePlace {
     pub(crate) fn of(offset: i64) -> Self {
         if offset == -1 { Self::Place } else { Self::Offset(offset) }
     }
+
+    /// Returns where a call goes on that has written `done` bytes.
+    #[inline]
+    pub(crate) fn behind(self, done: isize) -> Self {
+        match self {
+            Self::Place => Self::Place,
+            Self::Offset(offset) => Self::Offset(offset.saturating_add(done as i64)),
+        }
+    }
 }
 
 /// No destructor, as [`crate::fd::changes::Change`] has none.

@@ -10,7 +10,7 @@ use crate::base::message::say;
 use crate::fd::changes::{self, Moment};
 use crate::fd::lazy::{WAKING, hold, put_in_place};
 use crate::fd::open_files::{self, Claim};
-use crate::{engine, signal::guard};
+use crate::{engine, fd::logged, signal::guard};
 
 /// A flush waits so long for calls that are under way on the file.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -21,7 +21,10 @@ pub(crate) extern "C" fn move_out(token: u64) {
     let Some(active) = engine::active() else { return };
     guard::enter_thread();
     let one_at_a_time = WAKING.lock();
-    move_file(&active.table, token, MoveReason::NeverQuiet);
+    // Other nodes wait for one of which each has a part.
+    let must = lies_in_part(&[token]);
+    let why = if must { MoveReason::Refused(0) } else { MoveReason::NeverQuiet };
+    move_file(&active.table, token, why);
     drop(one_at_a_time);
     guard::leave_thread();
 }
@@ -107,6 +110,8 @@ fn move_held(
     why: MoveReason,
     writers: Writers,
 ) -> bool {
+    // Other ranks write to a parted file until the engine, which asks them all, has it at rest.
+    let seen_alone = !lies_in_part(tokens);
     let before = stamp(old);
     let code = if let MoveReason::Refused(code) = why { code } else { 0 };
     let (mut moved, mut name) = (false, None);
@@ -124,7 +129,7 @@ fn move_held(
         // SAFETY: made above.
         unsafe { libc::close(own) };
     }
-    if moved && (writers == Writers::Write || stamp(old) != before) {
+    if moved && (writers == Writers::Write || seen_alone && stamp(old) != before) {
         say(
             messages::WRITTEN_WHILE_MOVED,
             &format!(
@@ -138,6 +143,10 @@ fn move_held(
         }
     }
     moved
+}
+
+fn lies_in_part(tokens: &[u64]) -> bool {
+    open_files::descriptors_of(tokens).iter().any(|(fd, _)| logged::is_parted(*fd))
 }
 
 /// A thread that only reads or seeks has not waited: what it has done to the place of `own`, a copy

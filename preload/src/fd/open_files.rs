@@ -137,13 +137,18 @@ pub(crate) fn may_be_lazy(fd: c_int) -> bool {
 }
 
 /// Replaces in one piece: a claim goes before its descriptor, so none of these can be closed and
-/// its number be used again meanwhile.
+/// its number be used again meanwhile. What a parted file is replaced by is whole, and nothing is
+/// logged of it.
 pub(crate) fn replace(token: u64, put: impl Fn(c_int)) {
     let mut table = TABLE.lock();
     for (fd, claim) in table.descriptors.iter_mut().filter(|(_, claim)| claim.token == token) {
         put(*fd);
         in_order::stop(*fd);
         claim.lazy = false;
+        if claim.log.is_some_and(Log::is_parted) {
+            claim.log = None;
+            logged::set(*fd, None);
+        }
         mark_lazy(*fd, false);
     }
 }

@@ -3,6 +3,8 @@
  * is a name whose file is on another node (stat only). "f..." fails with EDOM. All else passes;
  * of "n..." the engine never wants to hear again, until "x..." is opened.
  * "l..." stays where it is, and what is done to it is logged and told when it is closed.
+ * "parted_..." is cached and logged: bytes FAKE_AWAY ("start-end") of it are not here, with those
+ * of other nodes it is FAKE_SIZE bytes long, and it is evacuated by what is logged.
  * At the open of "c_raises" the process gets SIGUSR1.
  * Each call appends a line to $FAKE_LOG. Mirrors src/abi/lib.rs. */
 #define _GNU_SOURCE
@@ -26,6 +28,7 @@ struct verdict {
 struct host {
     size_t size; void (*enter)(void); const char *library; int (*open_count)(uint64_t);
     void (*leave)(void); void (*names_changed)(void); void (*wake)(uint64_t);
+    void (*move_out)(uint64_t);
 };
 struct idle { uint32_t *left; size_t world, mask, thread; const uint64_t *points; };
 struct access_log {
@@ -61,6 +64,9 @@ struct engine {
     const char *(*address)(void);
     const char *(*alias)(size_t, const char **);
     const uint64_t *(*turns)(void);
+    int (*has)(uint64_t, uint64_t, uint64_t);
+    uint64_t (*file_size)(uint64_t);
+    int (*hints)(size_t, const char *);
 };
 
 static const struct host *host;
@@ -68,7 +74,7 @@ static char prefix[4096], cache[4096];
 
 static int log_fd = -1;
 static uint64_t tokens;
-static const uint64_t LAZY = 1ull << 63, LOGGED = 1ull << 62;
+static const uint64_t LAZY = 1ull << 63, LOGGED = 1ull << 62, PARTED = 64;
 static uint64_t points_all;
 static struct access_log *access_log;
 static char copied[8192];
@@ -82,10 +88,13 @@ static void say(const char *what, const char *path, long number)
 
 static const char *last(const char *path) { return strrchr(path, '/') + 1; }
 
+static int is_parted(const char *path) { return !strncmp(last(path), "parted_", 7); }
+
 static int cached(const char *path, char *place)
 {
     size_t n = strlen(prefix);
-    if (strncmp(path, prefix, n) || path[n] != '/' || last(path)[0] != 'c') return 0;
+    if (strncmp(path, prefix, n) || path[n] != '/') return 0;
+    if (last(path)[0] != 'c' && !is_parted(path)) return 0;
     if (strlen(cache) + strlen(path + n) >= 4096) abort();
     strcat(strcat(strcpy(place, cache), "/"), path + n + 1);
     for (char *p = place + strlen(cache) + 1; *p; p++) if (*p == '/') *p = '+';
@@ -116,7 +125,13 @@ static int init(const struct host *h)
 }
 
 static const char *get_prefix(void) { return prefix; }
-static void sync_(size_t comm, int kind) { (void)comm; points_all++; say("sync", 0, kind); }
+static void sync_(size_t comm, int kind)
+{
+    (void)comm;
+    points_all++;
+    say("sync", 0, kind);
+    if (getenv("FAKE_MOVE_OUT")) host->move_out(tokens | LOGGED); /* the file opened last */
+}
 
 /* With FAKE_IDLE so many calls on the communicator FAKE_WORLD need not be told. */
 static struct idle idle(void) {
@@ -155,10 +170,14 @@ static void open_(const char *path, int flags, uint32_t mode, struct verdict *v)
             v->token |= LAZY;
         copied[0] = 0;
     } else if (last(path)[0] == 'l' && flags & O_ACCMODE) {
-        v->token = __atomic_add_fetch(&tokens, 1, __ATOMIC_SEQ_CST) | LOGGED;
+        v->token = __atomic_add_fetch(&tokens, 1, __ATOMIC_SEQ_CST);
+    }
+    if (v->token && (last(path)[0] == 'l' || is_parted(path))) {
+        v->token |= LOGGED;
         if (!access_log)
             access_log = mmap(0, sizeof *access_log, PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (is_parted(path)) access_log->traits |= PARTED;
     }
 }
 static const struct access_log *log_of(uint64_t token)
@@ -248,6 +267,20 @@ static int evacuate_lazy(uint64_t token, int fd)
     return to;
 }
 
+/* What the log says that this node has written is put over what lies there already. */
+static void copy_logged(int from, int to)
+{
+    char data[4096];
+    for (uint64_t at = 0; at < access_log->given; at++) {
+        uint64_t start = access_log->entries[at].start, end = access_log->entries[at].end;
+        if ((access_log->entries[at].tag & 15) != 1) continue;
+        for (ssize_t n; start < end; start += n) {
+            n = pread(from, data, end - start < sizeof data ? end - start : sizeof data, start);
+            if (n <= 0 || pwrite(to, data, n, start) != n) abort();
+        }
+    }
+}
+
 static int evacuate(uint64_t token, int fd, int error)
 {
     (void)error;
@@ -257,7 +290,6 @@ static int evacuate(uint64_t token, int fd, int error)
     }
     const char *place = getenv("FAKE_EVACUATE");
     char buffer[65536];
-    (void)token;
     say("evacuate", place, 0);
     if (!place) return -1;
     int to = open(place, O_RDWR | O_CREAT, 0644);
@@ -268,7 +300,13 @@ static int evacuate(uint64_t token, int fd, int error)
     /* The tests' full store is /dev/full, which never ends. */
     int from = open(strcmp(self, "/dev/full") ? self : "/dev/null", O_RDONLY);
     ssize_t n;
-    while ((n = read(from, buffer, sizeof buffer)) > 0) if (write(to, buffer, n) != n) abort();
+    if (token & LOGGED) {
+        copy_logged(from, to);
+        /* As another rank of the node does, which writes to the same file. */
+        if (strcmp(self, "/dev/full") && truncate(self, 1 << 20)) abort();
+    } else {
+        while ((n = read(from, buffer, sizeof buffer)) > 0) if (write(to, buffer, n) != n) abort();
+    }
     close(from);
     lseek(to, at, SEEK_SET);
     return to;
@@ -339,10 +377,29 @@ static const char *alias(size_t index, const char **place)
 
 static const uint64_t *turns(void) { return NULL; }
 
+static int has(uint64_t token, uint64_t start, uint64_t end)
+{
+    unsigned long from = 0, to = 0;
+    (void)token;
+    if (getenv("FAKE_AWAY")) sscanf(getenv("FAKE_AWAY"), "%lu-%lu", &from, &to);
+    dprintf(log_fd, "has %lu %lu\n", (unsigned long)start, (unsigned long)end);
+    return end <= from || start >= to;
+}
+static uint64_t file_size(uint64_t token)
+{
+    (void)token;
+    return getenv("FAKE_SIZE") ? strtoul(getenv("FAKE_SIZE"), NULL, 10) : 0;
+}
+static int hints(size_t comm, const char *path)
+{
+    (void)comm, (void)path;
+    return getenv("FAKE_HINTS") ? atoi(getenv("FAKE_HINTS")) : 0;
+}
+
 static const struct engine table = {
-    sizeof table, 19, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened, open_,
+    sizeof table, 20, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened, open_,
     opened, log_of, written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_,
-    rename_, link_, rmdir_, list, address, alias, turns,
+    rename_, link_, rmdir_, list, address, alias, turns, has, file_size, hints,
 };
 
 const struct engine *scr_engine_table(void) { return &table; }

@@ -5,6 +5,10 @@
 //! the log is the rank's; that they do is all that is noted of them.
 
 mod mpi_io;
+#[cfg_attr(test, allow(dead_code))]
+pub(crate) mod parted;
+#[cfg_attr(test, allow(dead_code))]
+pub(crate) mod submitted;
 
 use std::ffi::c_int;
 use std::ptr;
@@ -27,6 +31,14 @@ static LOGS: [AtomicPtr<AccessLog>; LOGGED] = [const { AtomicPtr::new(ptr::null_
 /// A log, which stays as long as the process.
 #[derive(Clone, Copy)]
 pub(crate) struct Log(pub &'static AccessLog);
+
+impl Log {
+    /// Tells whether its file lies here in part.
+    #[inline]
+    pub(crate) fn is_parted(self) -> bool {
+        self.0.traits() & trait_bit::PARTED != 0
+    }
+}
 
 impl PartialEq for Log {
     fn eq(&self, other: &Self) -> bool {
@@ -67,6 +79,12 @@ fn any_of(fd: c_int) -> Option<&'static AccessLog> {
 #[inline]
 pub(crate) fn is_none(fd: c_int) -> bool {
     any_of(fd).is_none()
+}
+
+/// Tells whether the file of `fd` lies here in part.
+#[inline]
+pub(crate) fn is_parted(fd: c_int) -> bool {
+    any_of(fd).is_some_and(|log| Log(log).is_parted())
 }
 
 /// Finds it if the program makes a call on `fd`.
@@ -196,13 +214,12 @@ impl UnderWay {
     }
 }
 
-/// Returns `result`; if that is 0, the call has told how long the file is.
+/// Notes that a call has told how long the file is.
 #[inline]
-pub(crate) fn asked(result: c_int, fd: c_int, size: impl FnOnce() -> off_t) -> c_int {
-    if let Some(log) = of(fd).filter(|_| result == 0) {
-        add(log, Deed::Size, mpi_io::place(), 0, size());
+pub(crate) fn asked(fd: c_int, size: off_t) {
+    if let Some(log) = of(fd) {
+        add(log, Deed::Size, mpi_io::place(), 0, size);
     }
-    result
 }
 
 /// Returns `result`; if that is 0, the call has made the file so long.

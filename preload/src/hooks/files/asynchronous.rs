@@ -6,11 +6,14 @@ use std::ffi::{c_int, c_void};
 use libc::{aiocb, ssize_t};
 use scr_abi::accesses::Deed;
 
+use crate::fd::changes::{self, Change};
 use crate::fd::failing_store::{ensure, harmless};
 use crate::fd::handle::{Outcome, handle};
+use crate::fd::in_order::WritePlace;
+use crate::fd::logged::{self, parted, submitted};
 use crate::hooks::family::interpose;
 use crate::hooks::files::intent::may_change;
-use crate::{engine, fd::logged, fd::open_files};
+use crate::{engine, fd::open_files};
 
 type AioWrite = unsafe extern "C-unwind" fn(*mut aiocb) -> c_int;
 type LioListio = unsafe extern "C-unwind" fn(c_int, *const *mut aiocb, c_int, *mut c_void) -> c_int;
@@ -29,7 +32,18 @@ interpose! {
 
 unsafe fn aio_write(real: AioWrite, block: *mut aiocb) -> c_int {
     // SAFETY: the program's own call on a valid control block.
-    unsafe { if prepare(block) { real(block) } else { -1 } }
+    unsafe {
+        if !prepare(block) {
+            return -1;
+        }
+        let Some(change) = changes::begin((*block).aio_fildes) else { return -1 };
+        let result = real(block);
+        if result == 0 {
+            note_write(block);
+        }
+        change.end();
+        result
+    }
 }
 
 unsafe fn lio_listio(
@@ -39,22 +53,27 @@ unsafe fn lio_listio(
     count: c_int,
     event: *mut c_void,
 ) -> c_int {
-    for index in 0..usize::try_from(count).unwrap_or(0) {
-        // SAFETY: the program's list has `count` entries, each a valid control block or null.
-        unsafe {
-            let block = *blocks.add(index);
-            if block.is_null() {
-                continue;
-            }
-            match (*block).aio_lio_opcode {
-                libc::LIO_WRITE if !prepare(block) => return -1,
-                libc::LIO_READ => note_read(block),
-                _ => {}
-            }
+    let count = usize::try_from(count).unwrap_or(0);
+    // SAFETY: the program's list has `count` entries, each a valid control block or null.
+    let blocks_of = |operation| unsafe {
+        let all = (0..count).map(|index| *blocks.add(index)).filter(|block| !block.is_null());
+        all.filter(move |block| (**block).aio_lio_opcode == operation)
+    };
+    // SAFETY: as above; the program's own call.
+    unsafe {
+        let may_write = blocks_of(libc::LIO_WRITE).all(|block| prepare(block));
+        if !may_write || !blocks_of(libc::LIO_READ).all(|block| prepare_read(block)) {
+            return -1;
         }
+        let mut under_way = Vec::new();
+        for block in blocks_of(libc::LIO_WRITE) {
+            under_way.extend(changes::begin((*block).aio_fildes));
+            note_write(block);
+        }
+        let result = real(mode, blocks, count as c_int, event);
+        under_way.into_iter().for_each(|change: Change| _ = change.end());
+        result
     }
-    // SAFETY: the program's own call.
-    unsafe { real(mode, blocks, count, event) }
 }
 
 /// The file must be allowed to change, and have room. False: errno is set. Safety: `block` is a
@@ -67,30 +86,43 @@ unsafe fn prepare(block: *const aiocb) -> bool {
         return false;
     }
     ensure(fd, offset, bytes);
-    logged::will(fd, Deed::Write, offset, bytes);
     true
 }
 
-/// Safety: `block` is a valid control block.
-unsafe fn note_read(block: *const aiocb) {
+/// Notes what will be written, while its file cannot move. Safety: as of [`prepare`].
+unsafe fn note_write(block: *const aiocb) {
     // SAFETY: the caller's promise.
     let (fd, offset, bytes) =
         unsafe { ((*block).aio_fildes, (*block).aio_offset, (*block).aio_nbytes) };
+    logged::will(fd, Deed::Write, offset, bytes);
+    submitted::note(fd, block);
+}
+
+/// All that is to be read must be here. False: errno is set. Safety: `block` is a valid control
+/// block.
+unsafe fn prepare_read(block: *const aiocb) -> bool {
+    // SAFETY: the caller's promise.
+    let (fd, offset, bytes) =
+        unsafe { ((*block).aio_fildes, (*block).aio_offset, (*block).aio_nbytes) };
+    if !parted::may_read(fd, WritePlace::Offset(offset), bytes) {
+        return false;
+    }
     logged::will(fd, Deed::Read, offset, bytes);
+    true
 }
 
 unsafe fn aio_read(real: AioWrite, block: *mut aiocb) -> c_int {
     // SAFETY: the program's own call on a valid control block.
-    unsafe {
-        note_read(block);
-        real(block)
-    }
+    unsafe { if prepare_read(block) { real(block) } else { -1 } }
 }
 
 /// What failed all the same makes the dataset invalid.
 unsafe fn aio_error(real: AioError, block: *const c_void) -> c_int {
     // SAFETY: the program's own call; a control block begins with its descriptor.
     let (code, fd) = unsafe { (real(block), *block.cast::<c_int>()) };
+    if code != libc::EINPROGRESS {
+        submitted::forget(block as usize);
+    }
     if code > 0 && code != libc::EINPROGRESS && code != libc::ECANCELED {
         failed_later(fd, code);
     }

@@ -7,6 +7,7 @@ use scr_abi::Engine;
 use crate::engine;
 use crate::fd::handle::{Outcome, handle};
 use crate::fd::lazy::{wake_beyond, wake_descriptor};
+use crate::fd::logged::parted;
 use crate::fd::open_files::Released;
 use crate::fd::release::{fresh, report, take_back};
 use crate::hooks::family::{interpose, made};
@@ -144,6 +145,8 @@ unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_in
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, call),
         libc::F_GETFD | libc::F_SETFD | libc::F_GETFL => call(),
+        // Where the file ends, other nodes know as well.
+        libc::F_SETFL if argument as c_int & libc::O_APPEND != 0 && !parted::leave(fd) => -1,
         _ => {
             reuse::settle_of(fd); // locks, leases, another way of writing
             call()
@@ -163,7 +166,7 @@ fn copied(from: c_int, call: impl Fn() -> c_int) -> c_int {
             };
             report(&active.table, before);
             stream_writes::watch_standard(to);
-            if wake_beyond(&active.table, to) {
+            if wake_beyond(&active.table, to) && parted::leave_beyond(&active.table, to) {
                 return Outcome::Done(to);
             }
             // SAFETY: closes what the program has not been told of.
@@ -182,7 +185,9 @@ fn copied_onto(from: c_int, to: c_int, call: impl Fn() -> c_int) -> c_int {
     let done = engine::active().and_then(|active| {
         handle(-1, active, || {
             // Before the call, which nothing could undo.
-            if !open_files::may_be_lazy(to) && !wake_descriptor(&active.table, from) {
+            let table = &active.table;
+            let wake = || wake_descriptor(table, from) && parted::leave_held(table, from);
+            if !open_files::may_be_lazy(to) && !wake() {
                 return Outcome::Fail(libc::ENOSPC);
             }
             match open_files::copy(from, || checked(call())) {

@@ -10,7 +10,7 @@ use scr_abi::accesses::trait_bit;
 use crate::fd::changes::{self, Change, Moment};
 use crate::fd::failing_store::{left_undone, sync_again, try_again};
 use crate::fd::in_order::{self, WritePlace};
-use crate::fd::logged::{self, LoggedCall};
+use crate::fd::logged::{self, parted};
 use crate::hooks::family::{interpose, made};
 use crate::{engine, fd::reuse, signal::guard};
 
@@ -49,31 +49,34 @@ made! {
     cancellable [pwritev2, pwritev64v2](
         fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int
     ) -> ssize_t = |real| {
-        let logged = logged::begin(fd, WritePlace::of(offset));
+        let place = WritePlace::of(offset);
         if flags & libc::RWF_APPEND != 0 {
+            if !parted::leave(fd) {
+                return -1;
+            }
             logged::mark(fd, trait_bit::UNSEEN);
         }
-        let done = checked(changes::begin, fd, || real(fd, parts, count, offset, flags));
-        let done = go_on(fd, parts, count, done, |rest, done| {
+        let done = noted(changes::begin, fd, place, || real(fd, parts, count, offset, flags));
+        go_on(fd, parts, count, done, |rest, done| {
             // -1 stands for the file's own offset.
             let at = if offset == -1 { -1 } else { offset + done as off_t };
-            checked(changes::begin, fd, || real(fd, rest.as_ptr(), few(rest), at, flags))
-        });
-        logged.wrote(done)
+            let call = || real(fd, rest.as_ptr(), few(rest), at, flags);
+            noted(changes::begin, fd, place.behind(done), call)
+        })
     };
     cancellable [sendfile, sendfile64](
         to: c_int, from: c_int, offset: *mut off_t, bytes: size_t
-    ) -> ssize_t = |real| copied(
-        logged::begin(to, WritePlace::Place),
-        logged::begin_at(from, offset),
-        || checked(changes::begin, to, || real(to, from, offset, bytes)),
-    );
+    ) -> ssize_t = |real| {
+        let call = || real(to, from, offset, bytes);
+        let ends = [CopyEnd { fd: to, at: std::ptr::null() }, CopyEnd { fd: from, at: offset }];
+        copied(&ends[0], &ends[1], bytes, call)
+    };
     cancellable [copy_file_range](
         from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, bytes: size_t, flags: u32
     ) -> ssize_t = |real| {
-        let (to_log, from_log) = (logged::begin_at(to, to_at), logged::begin_at(from, from_at));
         let call = || real(from, from_at, to, to_at, bytes, flags);
-        match copied(to_log, from_log, || checked(changes::begin, to, call)) {
+        let ends = [CopyEnd { fd: to, at: to_at }, CopyEnd { fd: from, at: from_at }];
+        match copied(&ends[0], &ends[1], bytes, call) {
             // The kernel has checked all but the file systems.
             -1 if guard::errno() == libc::EXDEV && engine::active().is_some() => {
                 copied_by_hand(from, from_at, to, to_at, bytes)
@@ -83,30 +86,40 @@ made! {
     };
     cancellable [splice](
         from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, bytes: size_t, flags: u32
-    ) -> ssize_t = |real| copied(
-        logged::begin_at(to, to_at),
-        logged::begin_at(from, from_at),
-        || checked(changes::begin, to, || real(from, from_at, to, to_at, bytes, flags)),
-    );
+    ) -> ssize_t = |real| {
+        let call = || real(from, from_at, to, to_at, bytes, flags);
+        let ends = [CopyEnd { fd: to, at: to_at }, CopyEnd { fd: from, at: from_at }];
+        copied(&ends[0], &ends[1], bytes, call)
+    };
     cancellable [fsync](fd: c_int) -> c_int = |real| synced(fd, || real(fd));
     cancellable [fdatasync](fd: c_int) -> c_int = |real| synced(fd, || real(fd));
     plain [ftruncate, ftruncate64](fd: c_int, length: off_t) -> c_int
-        = |real| logged::cut(checked(changes::begin, fd, || real(fd, length)), fd, length);
+        = |real| checked(changes::begin, fd, || logged::cut(real(fd, length), fd, length));
     cancellable [fallocate, fallocate64](fd: c_int, mode: c_int, offset: off_t, bytes: off_t)
         -> c_int = |real| {
-            let result = checked(changes::begin, fd, || real(fd, mode, offset, bytes));
-            match mode {
-                0 => logged::grown(result, fd, offset + bytes),
-                libc::FALLOC_FL_KEEP_SIZE => result,
-                _ => {
-                    logged::mark(fd, trait_bit::UNSEEN);
-                    result
-                }
+            let is_plain = matches!(mode, 0 | libc::FALLOC_FL_KEEP_SIZE);
+            if !is_plain && !parted::leave(fd) {
+                return -1;
             }
+            checked(changes::begin, fd, || {
+                let call = || real(fd, mode, offset, bytes);
+                if !is_plain {
+                    logged::mark(fd, trait_bit::UNSEEN);
+                    return call();
+                }
+                let result = parted::allocate(fd, mode == 0, offset, bytes).unwrap_or_else(call);
+                if mode == 0 { logged::grown(result, fd, offset + bytes) } else { result }
+            })
         };
     cancellable [posix_fallocate, posix_fallocate64](fd: c_int, offset: off_t, bytes: off_t)
-        -> c_int
-        = |real| logged::grown(allocated(fd, || real(fd, offset, bytes)), fd, offset + bytes);
+        -> c_int = |real| allocated(fd, || {
+            let code = match parted::allocate(fd, true, offset, bytes) {
+                Some(-1) => guard::errno(),
+                Some(done) => done,
+                None => real(fd, offset, bytes),
+            };
+            logged::grown(code, fd, offset + bytes)
+        });
 }
 
 /// Makes a call that changes the file, and once more when that has moved; -1: errno is set. While
@@ -129,6 +142,21 @@ fn checked<T: PartialEq + From<i8>>(
     }
 }
 
+/// A call that writes. What it has done is logged before it counts as done: who moves the file
+/// takes what is logged.
+#[inline]
+fn noted(
+    begin: impl Fn(c_int) -> Option<Change>,
+    fd: c_int,
+    at: WritePlace,
+    call: impl Fn() -> ssize_t,
+) -> ssize_t {
+    checked(begin, fd, || {
+        let logged = logged::begin(fd, at);
+        logged.wrote(call())
+    })
+}
+
 /// `call` writes so many bytes at an address, behind those that are done. Safety: the program has
 /// given `data` and their number.
 #[inline]
@@ -139,27 +167,50 @@ unsafe fn written(
     bytes: size_t,
     call: impl Fn(*const c_void, size_t, ssize_t) -> ssize_t,
 ) -> ssize_t {
-    let logged = logged::begin(fd, at);
     let next = in_order::next(fd, at);
-    let mut done = checked(changes::begin_next, fd, || call(data, bytes, 0));
+    let mut done = noted(changes::begin_next, fd, at, || call(data, bytes, 0));
     let mut rest = left_undone(fd, bytes, done);
     while rest > 0 {
         let left = data.wrapping_byte_offset(done);
-        match checked(changes::begin_next, fd, || call(left, rest, done)) {
+        match noted(changes::begin_next, fd, at.behind(done), || call(left, rest, done)) {
             more @ 1.. => (done, rest) = (done + more, rest.saturating_sub(more.unsigned_abs())),
             _ => break,
         }
     }
     // SAFETY: so much of the program's data was written.
     unsafe { next.done(data, done) };
-    logged.wrote(done)
+    done
 }
 
-/// A call that reads one descriptor and writes another one.
-fn copied(to: LoggedCall, from: LoggedCall, call: impl FnOnce() -> ssize_t) -> ssize_t {
-    let done = call();
-    to.wrote(done);
-    from.read(done.unsigned_abs(), done)
+struct CopyEnd {
+    fd: c_int,
+    /// Null stands for the descriptor's own place.
+    at: *const off_t,
+}
+
+/// A call that reads one descriptor and writes another one. Safety: the kernel is given both
+/// pointers, too.
+unsafe fn copied(
+    to: &CopyEnd,
+    from: &CopyEnd,
+    bytes: size_t,
+    call: impl Fn() -> ssize_t,
+) -> ssize_t {
+    // SAFETY: the caller's promise.
+    let (read, is_here) = unsafe {
+        let place = || from.at.as_ref().map_or(WritePlace::Place, |at| WritePlace::Offset(*at));
+        let is_here = !logged::is_parted(from.fd) || parted::may_read(from.fd, place(), bytes);
+        (logged::begin_at(from.fd, from.at), is_here)
+    };
+    if !is_here {
+        return -1;
+    }
+    let done = checked(changes::begin, to.fd, || {
+        // SAFETY: as above.
+        let write = unsafe { logged::begin_at(to.fd, to.at) };
+        write.wrote(call())
+    });
+    read.read(done.unsigned_abs(), done)
 }
 
 #[inline]
@@ -170,17 +221,17 @@ unsafe fn parts_written(
     count: c_int,
     call: impl Fn(*const iovec, c_int, ssize_t) -> ssize_t,
 ) -> ssize_t {
-    let logged = logged::begin(fd, at);
     let next = in_order::next(fd, at);
-    let done = checked(changes::begin_next, fd, || call(parts, count, 0));
+    let done = noted(changes::begin_next, fd, at, || call(parts, count, 0));
     let more = |rest: &[iovec], done| {
-        checked(changes::begin_next, fd, || call(rest.as_ptr(), few(rest), done))
+        let call = || call(rest.as_ptr(), few(rest), done);
+        noted(changes::begin_next, fd, at.behind(done), call)
     };
     // SAFETY: the parts are what the program described; so much of them was written.
     unsafe {
         let done = go_on(fd, parts, count, done, more);
         next.parts_done(parts, count, done);
-        logged.wrote(done)
+        done
     }
 }
 
@@ -281,6 +332,9 @@ unsafe fn ioctl(real: Ioctl, fd: c_int, request: c_ulong, argument: usize) -> c_
     let call = || unsafe { real(fd, request, argument) };
     if !matches!(request, FICLONE | FICLONERANGE) {
         return call();
+    }
+    if !parted::leave(fd) {
+        return -1;
     }
     let Some(change) = changes::begin(fd) else { return -1 };
     logged::mark(fd, trait_bit::UNSEEN);

@@ -4,7 +4,10 @@
 
 use std::ffi::{CStr, c_int};
 
+use scr_abi::accesses::trait_bit;
+
 use crate::base::real::Symbol;
+use crate::fd::logged;
 use crate::hooks::files::intent::may_change;
 use crate::signal::guard;
 
@@ -13,6 +16,7 @@ fn ready(symbol: &Symbol, fd: c_int) -> usize {
         guard::set_errno(libc::ENOSYS);
         return 0;
     };
+    logged::mark(fd, trait_bit::UNSEEN);
     if may_change(fd) { address.get() } else { 0 }
 }
 

@@ -6,7 +6,8 @@ use std::ffi::c_int;
 use libc::off_t;
 use scr_abi::accesses::trait_bit;
 
-use crate::fd::{course, logged, reuse};
+use crate::fd::logged::{self, parted};
+use crate::fd::{course, reuse};
 use crate::hooks::family::{interpose, made};
 
 type Lseek = unsafe extern "C-unwind" fn(c_int, off_t, c_int) -> off_t;
@@ -35,8 +36,13 @@ unsafe fn corrected(result: c_int, fd: c_int, buffer: *mut libc::stat) -> c_int 
         // SAFETY: the call has filled it.
         reuse::correct(fd, unsafe { &mut *buffer });
     }
-    // SAFETY: as above.
-    logged::asked(result, fd, || unsafe { (*buffer).st_size })
+    if result == 0 && !logged::is_none(fd) {
+        // SAFETY: as above.
+        let size = unsafe { &mut (*buffer).st_size };
+        *size = parted::size(fd, *size);
+        logged::asked(fd, *size);
+    }
+    result
 }
 
 unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
@@ -52,8 +58,9 @@ unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
         }
     }
     match whence {
-        // SAFETY: the program's own call, here and below.
+        // SAFETY: the program's own call.
         libc::SEEK_SET | libc::SEEK_CUR => unsafe { real(fd, offset, whence) },
+        // SAFETY: as above.
         _ => unsafe { seek_end(real, fd, offset, whence) },
     }
 }
@@ -61,10 +68,20 @@ unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
 /// The place tells how long the file is, or where it has holes.
 #[inline(never)]
 unsafe fn seek_end(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
-    // SAFETY: the program's own call.
-    let place = unsafe { real(fd, offset, whence) };
+    let size = if whence == libc::SEEK_END { parted::size_of(fd) } else { None };
+    if whence != libc::SEEK_END && !parted::leave(fd) {
+        return -1;
+    }
+    // SAFETY: the program's own call, or one for the place that it means.
+    let place = unsafe {
+        match size {
+            Some(size) => real(fd, size.saturating_add(offset), libc::SEEK_SET),
+            None => real(fd, offset, whence),
+        }
+    };
     match whence {
-        libc::SEEK_END => _ = logged::asked(c_int::from(place == -1), fd, || place - offset),
+        libc::SEEK_END if place != -1 => logged::asked(fd, place - offset),
+        libc::SEEK_END => {}
         _ => logged::mark(fd, trait_bit::HOLES),
     }
     place

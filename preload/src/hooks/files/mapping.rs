@@ -9,12 +9,14 @@ use scr_abi::{Engine, accesses::trait_bit};
 
 use crate::base::real::page_bytes;
 use crate::fd::handle::{Outcome, handle};
+use crate::fd::in_order::WritePlace;
+use crate::fd::logged::{self, parted};
 use crate::fd::open_files::{self, Claim};
 use crate::fd::release::report;
 use crate::hooks::family::interpose;
 use crate::hooks::files::intent::may_change;
 use crate::hooks::files::unseen_mappings;
-use crate::{engine, fd::changes, fd::failing_store, fd::logged, signal::guard};
+use crate::{engine, fd::changes, fd::failing_store, signal::guard};
 
 // Addresses travel as integers here, so that a missing symbol returns MAP_FAILED.
 type Mmap = unsafe extern "C-unwind" fn(usize, size_t, c_int, c_int, c_int, off_t) -> isize;
@@ -49,6 +51,9 @@ unsafe fn mmap(
         unseen_mappings::reached();
     }
     let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS == 0;
+    if flags & libc::MAP_ANONYMOUS == 0 && !may_map(fd, shared, offset, length) {
+        return FAILED;
+    }
     if shared {
         if !may_change(fd) {
             return FAILED;
@@ -69,6 +74,14 @@ unsafe fn mmap(
     }
     change.end();
     start
+}
+
+/// What is mapped for all to see can be written, or is to be seen when others write it.
+fn may_map(fd: c_int, shared: bool, offset: off_t, length: size_t) -> bool {
+    match shared {
+        true => parted::leave(fd),
+        false => parted::may_read(fd, WritePlace::Offset(offset), length),
+    }
 }
 
 fn mapped(start: usize, length: usize, fd: c_int) {

@@ -11,7 +11,7 @@ use crate::fd::changes::Moment;
 use crate::fd::failing_store::is_of_store;
 use crate::fd::handle::Outcome;
 use crate::fd::lazy::{put_in_place, wake_beyond, wake_descriptor};
-use crate::fd::logged::Log;
+use crate::fd::logged::{Log, parted};
 use crate::fd::moves::evacuate;
 use crate::fd::open_files::{self, Claim};
 use crate::fd::release::{fresh, report, take_back};
@@ -191,12 +191,15 @@ pub(super) fn open_below<T>(
 /// private copy now. False: that could not be made. Guard held.
 fn may_stay(table: &scr_abi::Engine, fd: c_int) -> bool {
     let unseen = || open_files::is_lazy(fd) && !unseen_mappings::are_seen();
-    wake_beyond(table, fd) && (!unseen() || wake_descriptor(table, fd))
+    wake_beyond(table, fd)
+        && parted::leave_beyond(table, fd)
+        && (!unseen() || wake_descriptor(table, fd))
 }
 
 /// `fd`, just opened, is to write over a file that is no longer needed. Guard held.
 fn write_over(table: &scr_abi::Engine, fd: c_int, flags: c_int) {
-    let claim = open_files::claim(fd).filter(|claim| claim.writable && !claim.lazy);
+    let is_plain = |claim: &Claim| claim.writable && !claim.lazy && claim.log.is_none();
+    let claim = open_files::claim(fd).filter(is_plain);
     let Some(claim) = claim.filter(|_| reuse::fits(fd, flags)) else { return };
     let new = (table.reuse)(claim.token, fd);
     if new >= 0 {
@@ -257,7 +260,8 @@ fn open_as_told<T>(
                     evacuate(table, claim, 0, begun);
                 }
                 if writable && !lazy {
-                    in_order::begin(*fd, fits && redirected && unseen_mappings::cannot_change(*fd));
+                    let follow = fits && redirected && log.is_none();
+                    in_order::begin(*fd, follow && unseen_mappings::cannot_change(*fd));
                 }
             }
             Err(code) => again |= (table.opened)(token, -1, *code) != 0,

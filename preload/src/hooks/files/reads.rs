@@ -1,14 +1,14 @@
-//! Calls that read, hooked where they are logged ([`logged`]); for all others they cost a load.
+//! Calls that read, hooked where they are logged ([`logged`]), or need what is not here
+//! ([`parted`]); for all others they cost a load.
 
 use std::ffi::{c_int, c_void};
 
 use libc::{iovec, off_t, size_t, ssize_t};
 
 use crate::fd::in_order::WritePlace;
-use crate::fd::logged;
+use crate::fd::logged::{self, parted};
 use crate::hooks::family::made;
 
-// How much a vector was to take is not asked: it tells no end of a file.
 made! {
     cancellable [read, __read](fd: c_int, data: *mut c_void, bytes: size_t) -> ssize_t
         = |real| noted(fd, WritePlace::Place, bytes, || real(fd, data, bytes));
@@ -24,15 +24,19 @@ made! {
         noted(fd, WritePlace::Offset(offset), bytes, || real(fd, data, bytes, offset, room))
     };
     cancellable [readv](fd: c_int, parts: *const iovec, count: c_int) -> ssize_t
-        = |real| noted(fd, WritePlace::Place, 0, || real(fd, parts, count));
+        = |real| vector_noted(fd, WritePlace::Place, parts, count, || real(fd, parts, count));
     cancellable [preadv, preadv64](
         fd: c_int, parts: *const iovec, count: c_int, offset: off_t
-    ) -> ssize_t
-        = |real| noted(fd, WritePlace::Offset(offset), 0, || real(fd, parts, count, offset));
+    ) -> ssize_t = |real| {
+        let at = WritePlace::Offset(offset);
+        vector_noted(fd, at, parts, count, || real(fd, parts, count, offset))
+    };
     cancellable [preadv2, preadv64v2](
         fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int
-    ) -> ssize_t
-        = |real| noted(fd, WritePlace::of(offset), 0, || real(fd, parts, count, offset, flags));
+    ) -> ssize_t = |real| {
+        let at = WritePlace::of(offset);
+        vector_noted(fd, at, parts, count, || real(fd, parts, count, offset, flags))
+    };
 }
 
 /// A call that is not logged is the last that is done here.
@@ -41,6 +45,38 @@ fn noted(fd: c_int, at: WritePlace, bytes: size_t, call: impl FnOnce() -> ssize_
     if logged::is_none(fd) {
         return call();
     }
+    if !parted::may_read(fd, at, bytes) {
+        return -1;
+    }
     let logged = logged::begin(fd, at);
     logged.read(bytes, call())
+}
+
+/// How much a vector was to take tells no end of a file. Safety: the program has given `parts` and
+/// their number.
+#[inline]
+unsafe fn vector_noted(
+    fd: c_int,
+    at: WritePlace,
+    parts: *const iovec,
+    count: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    if logged::is_none(fd) {
+        return call();
+    }
+    // SAFETY: the caller's promise.
+    if logged::is_parted(fd) && !parted::may_read(fd, at, unsafe { bytes_of(parts, count) }) {
+        return -1;
+    }
+    let logged = logged::begin(fd, at);
+    logged.read(0, call())
+}
+
+/// Safety: as above.
+unsafe fn bytes_of(parts: *const iovec, count: c_int) -> size_t {
+    let count = usize::try_from(count).ok().filter(|_| !parts.is_null()).unwrap_or(0);
+    // SAFETY: the caller's promise.
+    let length = |at| unsafe { (*parts.add(at)).iov_len };
+    (0..count).map(length).fold(0, size_t::saturating_add)
 }

@@ -8,6 +8,7 @@ use scr_abi::accesses::trait_bit;
 
 use crate::fd::handle::{Outcome, handle};
 use crate::fd::lazy::wake_descriptor;
+use crate::fd::logged::{self, parted};
 use crate::fd::release::{fresh, report, take_back};
 use crate::hooks::below::below_prefix_for;
 use crate::hooks::family::interpose;
@@ -16,8 +17,8 @@ use crate::hooks::files::intent::may_be_changed;
 use crate::hooks::files::open::{is_refused, name_behind, open_below};
 use crate::hooks::files::unseen_mappings;
 use crate::{
-    engine, fd::identity, fd::in_order, fd::logged, fd::open_files, fd::stream_writes,
-    signal::guard, signal::handlers,
+    engine, fd::identity, fd::in_order, fd::open_files, fd::stream_writes, signal::guard,
+    signal::handlers,
 };
 
 type Fopen = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FILE;
@@ -118,6 +119,11 @@ unsafe fn open_stream<T>(
             Some(Ok(stream)) => {
                 // SAFETY: as above.
                 let fd = unsafe { libc::fileno(stream) };
+                // What a stream reads is not seen.
+                if flags & libc::O_ACCMODE != libc::O_WRONLY && !parted::leave_held(engine, fd) {
+                    take_back(engine, fd, || undo(stream));
+                    return Outcome::Fail(libc::EIO);
+                }
                 if open_files::may_hold(fd) {
                     attach_stream(fd, stream);
                 }
@@ -141,7 +147,9 @@ unsafe fn fdopen(real: Fdopen, fd: c_int, mode: *const c_char) -> *mut FILE {
     // SAFETY: the program's own call and string.
     let stream = unsafe {
         let writes = !mode.is_null() && CStr::from_ptr(mode).to_bytes() != b"r";
-        if writes && !may_be_changed(fd) {
+        let flags = if mode.is_null() { None } else { flags_of(CStr::from_ptr(mode)) };
+        let reads = flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_WRONLY);
+        if writes && !may_be_changed(fd) || reads && !parted::leave(fd) {
             return std::ptr::null_mut();
         }
         real(fd, mode)

@@ -12,7 +12,7 @@ use crate::base::thread::{Caller, MpiDepth, MpiFiles, Named};
 use crate::engine::{self, ActiveEngine, absence};
 use crate::fd::reuse;
 use crate::hooks::files::unseen_mappings;
-use crate::hooks::mpi::opened;
+use crate::hooks::mpi::{hints::Hints, opened};
 use crate::signal::guard;
 use crate::{
     base::message, life::ending, life::start, path::canonical, path::memory, signal::handlers,
@@ -56,12 +56,11 @@ macro_rules! mpi_one {
                 >(address.get());
                 const KIND: scr_abi::accesses::Within =
                     $crate::fd::logged::WriteCall::kind(NAME);
-                let call = || {
+                $crate::hooks::mpi::calls::around([$($arg),*], $before, |[$($arg),*]| {
                     let _writes = (KIND as u8 > 0)
                         .then(|| $crate::fd::logged::WriteCall::enter(KIND));
                     real($($arg),*)
-                };
-                $crate::hooks::mpi::calls::around(&[$($arg),*], $before, call)
+                })
             }
         }
     };
@@ -155,22 +154,29 @@ pub(super) fn missing(symbol: &str) -> c_int {
 }
 
 /// Plays `role` only if the program itself made the call.
-pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_int) -> c_int {
-    let Some(caller) = Caller::of_mpi() else { return call() };
+pub(super) fn around<const N: usize>(
+    mut arguments: [usize; N],
+    role: Role,
+    call: impl FnOnce([usize; N]) -> c_int,
+) -> c_int {
+    let Some(caller) = Caller::of_mpi() else { return call(arguments) };
     reuse::settle(); // other ranks may hear of the file by this call
     let mut synchronises = matches!(role, Role::Sync(..));
-    let (mut of_mpi_io, mut opens) = (None, false);
+    let (mut of_mpi_io, mut told, mut opens) = (None, None, false);
     match role {
-        Role::Init => return initialise(call),
-        Role::Session => return begin_session(call),
-        Role::Finalize => return finalise(call),
+        Role::Init => return initialise(|| call(arguments)),
+        Role::Session => return begin_session(|| call(arguments)),
+        Role::Finalize => return finalise(|| call(arguments)),
         Role::OfSession => drop(guard::work(absence::session_computes)),
-        _ if engine::active().is_none() => return call(),
+        _ if engine::active().is_none() => return call(arguments),
         Role::Sync(comm, kind) => synchronise(arguments[comm], kind),
         Role::Note(what) => note(what, None),
         Role::FileOpen => {
-            let named = note_file_open(arguments[0], arguments[1], arguments[2]);
+            let [comm, name, mode] = [0, 1, 2].map(|at| arguments[at]);
+            let (named, hints) = note_file_open(comm, name, mode).unzip();
             of_mpi_io = Some(MpiFiles::other_than(named));
+            told = Hints::of(hints.unwrap_or(0), comm, arguments[3]);
+            arguments[3] = told.as_ref().map_or(arguments[3], Hints::info);
             opens = true;
         }
         Role::FileSync | Role::FileClose | Role::File => {
@@ -187,8 +193,8 @@ pub(super) fn around(arguments: &[usize], role: Role, call: impl FnOnce() -> c_i
         Role::Depth => {}
     }
     let depth = caller.enter();
-    let result = call();
-    drop((of_mpi_io, depth));
+    let result = call(arguments);
+    drop((of_mpi_io, told, depth));
     if opens && is_opened_by_all(arguments[0], result) {
         opened::note(arguments[4]);
     }
@@ -247,7 +253,8 @@ fn note(what: c_int, path: Option<&CStr>) {
 /// MPI_MODE_CREATE, in all MPIs.
 const MODE_CREATE: usize = 1;
 
-fn note_file_open(comm: usize, name: usize, mode: usize) -> Option<Named> {
+/// Tells, too, what [`Engine::hints`] says.
+fn note_file_open(comm: usize, name: usize, mode: usize) -> Option<(Named, c_int)> {
     let active = engine::active()?;
     let name = name as *const c_char;
     if name.is_null() {
@@ -263,10 +270,15 @@ fn note_file_open(comm: usize, name: usize, mode: usize) -> Option<Named> {
     })??;
     let creates = (mode & MODE_CREATE) as c_int;
     let _depth = MpiDepth::enter();
-    let store = guard::work(|| (active.table.file_open)(comm, path.as_ptr(), creates));
+    let asked = guard::work(|| {
+        let store = (active.table.file_open)(comm, path.as_ptr(), creates);
+        (store, (active.table.hints)(comm, path.as_ptr()))
+    });
+    let (store, hints) = asked.unzip();
     let store = store.filter(|store| !store.is_null());
     // SAFETY: a C string of the engine, which stays.
-    Some(Named::new(&path, store.map(|store| unsafe { CStr::from_ptr(store) })))
+    let store = store.map(|store| unsafe { CStr::from_ptr(store) });
+    Some((Named::new(&path, store), hints.unwrap_or(0)))
 }
 
 fn initialise(call: impl FnOnce() -> c_int) -> c_int {

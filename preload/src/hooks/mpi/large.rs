@@ -60,7 +60,6 @@ macro_rules! large_one {
                 },
                 (None, None) => return super::calls::missing(concat!($symbol, "_c")),
             };
-            let [$($arg),*] = arguments;
             // SAFETY: as of `mpi_one`; both functions take as many arguments, and those that differ
             // are what the one that was found takes.
             let result = unsafe {
@@ -68,7 +67,7 @@ macro_rules! large_one {
                     usize,
                     unsafe extern "C-unwind" fn($(super::calls::mpi_one!(@word $arg)),*) -> c_int,
                 >(address.get());
-                super::calls::around(&arguments, $before, || real($($arg),*))
+                super::calls::around(arguments, $before, |[$($arg),*]| real($($arg),*))
             };
             drop(narrowed);
             result

@@ -3,5 +3,6 @@
 mod by_handle;
 mod calls;
 mod files;
+mod hints;
 mod large;
 mod opened;

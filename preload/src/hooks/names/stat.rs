@@ -6,7 +6,8 @@ use libc::AT_FDCWD;
 use scr_abi::StatAnswer;
 
 use crate::engine::ask::Answer;
-use crate::fd::{handle::Outcome, logged};
+use crate::fd::handle::Outcome;
+use crate::fd::logged::{self, parted};
 use crate::hooks::below::{below_prefix, follows};
 use crate::hooks::family::{made, rerouted};
 use crate::path::question::Question;
@@ -39,7 +40,7 @@ made! {
             real(AT_FDCWD, to.as_ptr(), buffer, flags)
         });
         let own = || real(dirfd, path, buffer, flags);
-        elsewhere.unwrap_or_else(|| told(own(), dirfd, path, || (*buffer).st_size))
+        elsewhere.unwrap_or_else(|| told(own(), dirfd, path, buffer))
     };
     looking [__fxstatat, __fxstatat64](
         version: c_int, dirfd: c_int, path: *const c_char, buffer: *mut libc::stat, flags: c_int
@@ -48,7 +49,7 @@ made! {
             real(version, AT_FDCWD, to.as_ptr(), buffer, flags)
         });
         let own = || real(version, dirfd, path, buffer, flags);
-        elsewhere.unwrap_or_else(|| told(own(), dirfd, path, || (*buffer).st_size))
+        elsewhere.unwrap_or_else(|| told(own(), dirfd, path, buffer))
     };
     looking [statx](
         dirfd: c_int, path: *const c_char, flags: c_int, mask: c_uint, buffer: *mut libc::statx
@@ -57,15 +58,20 @@ made! {
             real(AT_FDCWD, to.as_ptr(), flags, mask, buffer)
         });
         let own = || real(dirfd, path, flags, mask, buffer);
-        elsewhere.unwrap_or_else(|| told(own(), dirfd, path, || (*buffer).stx_size as i64))
+        elsewhere.unwrap_or_else(|| told(own(), dirfd, path, buffer))
     };
 }
 
-/// Safety: `path` is null or a C string.
-unsafe fn told(result: c_int, fd: c_int, path: *const c_char, size: impl FnOnce() -> i64) -> c_int {
+/// Safety: `path` is null or a C string, `buffer` what a call that has succeeded was given.
+unsafe fn told<T: Known>(result: c_int, fd: c_int, path: *const c_char, buffer: *mut T) -> c_int {
     // SAFETY: the caller's promise.
     let is_own = !path.is_null() && unsafe { *path } == 0;
-    if is_own { logged::asked(result, fd, size) } else { result }
+    if result == 0 && is_own && !logged::is_none(fd) {
+        // SAFETY: as above.
+        let size = unsafe { (*buffer).correct_size(|size| parted::size(fd, size)) };
+        logged::asked(fd, size);
+    }
+    result
 }
 
 const BLOCK_BYTES: i64 = 4096;
@@ -94,6 +100,9 @@ unsafe fn stat_any<T: Known>(
 
 trait Known {
     unsafe fn fill(buffer: *mut Self, known: &StatAnswer);
+
+    /// Returns what the size is then.
+    fn correct_size(&mut self, corrected: impl FnOnce(i64) -> i64) -> i64;
 }
 
 impl Known for libc::stat {
@@ -119,6 +128,11 @@ impl Known for libc::stat {
         stat.st_ctime = known.mtime_seconds;
         stat.st_ctime_nsec = known.mtime_nanoseconds;
     }
+
+    fn correct_size(&mut self, corrected: impl FnOnce(i64) -> i64) -> i64 {
+        self.st_size = corrected(self.st_size);
+        self.st_size
+    }
 }
 
 impl Known for libc::statx {
@@ -143,6 +157,12 @@ impl Known for libc::statx {
         statx.stx_mtime.tv_nsec = known.mtime_nanoseconds as u32;
         statx.stx_atime = statx.stx_mtime;
         statx.stx_ctime = statx.stx_mtime;
+    }
+
+    fn correct_size(&mut self, corrected: impl FnOnce(i64) -> i64) -> i64 {
+        let size = corrected(self.stx_size.cast_signed());
+        self.stx_size = size.cast_unsigned();
+        size
     }
 }
 
