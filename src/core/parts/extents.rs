@@ -7,10 +7,10 @@
 use std::fmt::Write as _;
 
 /// As many as a record may have: more take longer to agree on than the file takes to write.
-const PIECES_MAX: usize = 1 << 20;
+pub(super) const PIECES_MAX: usize = 1 << 20;
 
 /// Offsets in a file are signed numbers for the system.
-const OFFSET_MAX: u64 = i64::MAX as u64;
+pub(super) const OFFSET_MAX: u64 = i64::MAX as u64;
 
 /// A piece of a file, from `begin` up to `end`, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,16 +4,19 @@
 //! | file | job |
 //! |---|---|
 //! | `extents.rs` | sorted disjoint pieces of a file, and their text in records |
+//! | `node_log.rs` | what a rank, or all of a node, have done to a file |
 //! | `owners.rs` | who has written which byte last, so far |
 //! | `resolve.rs` | who has which byte, after all have written |
 //! | `share.rs` | a part's share in the checksum of the whole file |
 
 mod extents;
+mod node_log;
 mod owners;
 mod resolve;
 mod share;
 
 pub use extents::{Extent, Extents};
+pub use node_log::{Cut, NodeLog, Write};
 pub use owners::Owners;
-pub use resolve::{Cut, NodeLog, Resolved, Write, resolve};
+pub use resolve::{Resolved, resolve, settle};
 pub use share::{CrcShare, whole_crc32};

@@ -7,34 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::extents::{Extent, Extents};
+use super::node_log::{Cut, NodeLog, Write};
 use super::owners::Owners;
-
-/// Bytes that a node has written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Write {
-    /// Which bytes.
-    pub piece: Extent,
-    /// Sync points that its rank had passed.
-    pub stamp: u64,
-}
-
-/// A node has given the file this size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
-    /// The size, bytes.
-    pub length: u64,
-    /// Sync points that its rank had passed.
-    pub stamp: u64,
-}
-
-/// What a node has done to a file; a cut has shortened its own writes before already.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NodeLog {
-    /// In any order; they may overlap.
-    pub writes: Vec<Write>,
-    /// In the order in which they were made.
-    pub cuts: Vec<Cut>,
-}
 
 /// What all have done comes to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,10 +43,9 @@ pub fn resolve(nodes: &[NodeLog]) -> Resolved {
         last_cut = cuts.first().map(|_| stamp).or(last_cut);
     }
     let mut owned = vec![Vec::new(); nodes.len()];
-    let mut conflicts: Vec<Extent> = parted_cuts(nodes, last_cut).into_iter().collect();
-    let of_last = |cut: &&Cut| Some(cut.stamp) == last_cut;
-    let lengths = nodes.iter().flat_map(|log| log.cuts.iter().filter(of_last));
-    let mut size = lengths.map(|cut| cut.length).max().unwrap_or(0);
+    let lengths = last_lengths(nodes, last_cut);
+    let (least, mut size) = lengths.first().copied().zip(lengths.last().copied()).unwrap_or((0, 0));
+    let mut conflicts = vec![Extent::new(least, size)];
     for (piece, node) in owners.iter() {
         size = size.max(piece.end);
         node.map_or(&mut conflicts, |node| &mut owned[node]).push(piece);
@@ -81,15 +54,30 @@ pub fn resolve(nodes: &[NodeLog]) -> Resolved {
     Resolved { owned, conflicts: conflicts.into_iter().collect(), size }
 }
 
-/// Two nodes have given the file different sizes with the last stamp of all cuts.
-fn parted_cuts(nodes: &[NodeLog], last: Option<u64>) -> Option<Extent> {
+/// The sizes that nodes have given the file with the last stamp of all cuts; if several, nobody
+/// knows which was last.
+fn last_lengths(nodes: &[NodeLog], last: Option<u64>) -> BTreeSet<u64> {
     let of = |log: &NodeLog| {
-        let cuts = log.cuts.iter().rev();
-        cuts.clone().find(|cut| Some(cut.stamp) == last).map(|cut| cut.length)
+        let mut cuts = log.cuts.iter().rev();
+        cuts.find(|cut| Some(cut.stamp) == last).map(|cut| cut.length)
     };
-    let lengths: BTreeSet<u64> = nodes.iter().filter_map(of).collect();
-    let (least, most) = (lengths.first()?, lengths.last()?);
-    (least < most).then(|| Extent::new(*least, *most))
+    nodes.iter().filter_map(of).collect()
+}
+
+/// Finds an owner for each byte, where nobody knows which node was last as if the higher one was;
+/// the conflicts are told all the same.
+#[must_use]
+pub fn settle(nodes: &[NodeLog]) -> Resolved {
+    let count = nodes.len() as u64;
+    let later = |node: usize, stamp: u64| stamp.saturating_mul(count).saturating_add(node as u64);
+    let of = |(node, log): (usize, &NodeLog)| {
+        let write = |one: &Write| Write { stamp: later(node, one.stamp), ..*one };
+        let cut = |one: &Cut| Cut { stamp: later(node, one.stamp), ..*one };
+        let (writes, cuts) = (log.writes.iter().map(write), log.cuts.iter().map(cut));
+        NodeLog { writes: writes.collect(), cuts: cuts.collect() }
+    };
+    let in_turn: Vec<NodeLog> = nodes.iter().enumerate().map(of).collect();
+    Resolved { conflicts: resolve(nodes).conflicts, ..resolve(&in_turn) }
 }
 
 #[cfg(test)]
