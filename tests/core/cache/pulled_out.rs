@@ -13,7 +13,7 @@ use scr_core::transfer::{self, PullOut, PulledOut};
 
 use super::cluster::Cluster;
 use super::flush::files_below;
-use crate::support::mortal::{Fate, Plan, What};
+use crate::support::mortal::{self, Fate, Plan, What};
 use crate::support::syncs::{self, Fault};
 
 /// All ranks of most jobs.
@@ -214,6 +214,40 @@ fn the_prefix_gets_what_all_have_written() {
         }
     }
     assert!((1..36).contains(&conflicts), "{conflicts}");
+}
+
+#[test]
+fn the_file_of_a_node_says_what_its_ranks_did_between_two_sync_points() {
+    let call = |rank, stamp, begin, end| (1, Call { stamp, rank, begin, end });
+    let (write, cut) = (call(0, 1, 0, Some(3000)), call(1, 1, 1000, None));
+    for calls in [[write, cut], [cut, write]] {
+        let calls = calls.into_iter().chain([call(2, 2, 0, Some(500))]).collect();
+        let job = Job::new(&[0, 0, 1], calls);
+        let done = job.join_all(&[0, 1, 2], LONG);
+        job.check(done[2].as_ref().unwrap());
+    }
+}
+
+#[test]
+fn who_is_late_waits_for_an_outcome_that_is_on_its_way() {
+    let (job, time) = (Job::simple(&[0, 1]), Duration::from_secs(2));
+    let fate = Fate::new(job.cluster.prefix().parent().unwrap(), None, (None, None));
+    let (late, outcome) = (Instant::now() + time + SHORT, job.folder().join("outcome"));
+    let wait = move || {
+        if outcome.exists() {
+            thread::sleep(late.saturating_duration_since(Instant::now()));
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            fate.life(0).enter();
+            mortal::before_steps(Some(Box::new(wait)));
+            job.join(0, LONG).unwrap();
+        });
+        scope.spawn(|| job.join(1, time).unwrap());
+    });
+    assert!(Instant::now() > late);
+    job.check(&job.join(1, LONG).unwrap());
 }
 
 #[test]
