@@ -48,7 +48,7 @@ const ROOMS: [(&str, &[&str]); 13] = [
     ("src/core/redundancy/", &[LOOSE, "parity", "partner"]),
     ("src/core/system/", &[LOOSE, "process", "storage", "shared"]),
     ("preload/src/hooks/", &[LOOSE, "files", "names", "mpi", "process"]),
-    ("src/core/transfer/", &["prefix", "publish", "flush", "remains"]),
+    ("src/core/transfer/", &["prefix", "publish", "flush", "pull_out", "remains"]),
     (
         "preload/src/",
         &["base", "engine", "signal", "path", "fd", "child", "launcher", "life", "hooks"],

@@ -21,7 +21,7 @@ pub struct Cut {
     pub stamp: u64,
 }
 
-/// What a node has done to a file; a cut has shortened its own writes before already.
+/// What a node has done to a file; of one stamp, a cut has shortened its writes before already.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeLog {
     /// In any order; they may overlap.
@@ -31,8 +31,9 @@ pub struct NodeLog {
 }
 
 impl NodeLog {
-    /// Makes the log of a node out of those of its ranks. Within one stamp nobody knows the order
-    /// of two ranks: there the node's file has the truth, of which `container_bytes` is the length.
+    /// Makes the log of a node out of those of its ranks; [`resolve`](super::resolve) shortens what
+    /// is older than a cut of another rank. Within one stamp nobody knows the order of two ranks:
+    /// there the node's file has the truth, of which `container_bytes` is the length.
     #[must_use]
     pub fn joined(ranks: &[NodeLog], container_bytes: Option<u64>) -> Self {
         let whole = container_bytes.unwrap_or(u64::MAX);
@@ -41,17 +42,11 @@ impl NodeLog {
             cuts.map(|cut| Cut { length: cut.length.min(whole), ..*cut }).collect();
         // The longest that the file still has was the last, or others have written behind the last.
         cuts.sort_by_key(|cut| (cut.stamp, container_bytes.map(|_| cut.length)));
-        // The shortest from each on.
-        let mut ends: Vec<u64> = cuts.iter().map(|cut| cut.length).collect();
-        (1..ends.len()).rev().for_each(|at| ends[at - 1] = ends[at - 1].min(ends[at]));
-        let kept = |write: &Write| {
-            let later = cuts.partition_point(|cut| cut.stamp <= write.stamp);
-            let end = ends.get(later).copied().unwrap_or(whole);
-            let piece = Extent::new(write.piece.begin, write.piece.end.min(end));
-            (!piece.is_empty()).then_some(Write { piece, ..*write })
-        };
-        let writes = ranks.iter().flat_map(|log| &log.writes).filter_map(kept).collect();
-        NodeLog { writes, cuts }
+        let writes = ranks.iter().flat_map(|log| &log.writes).map(|write| {
+            let piece = Extent::new(write.piece.begin, write.piece.end.min(whole));
+            Write { piece, ..*write }
+        });
+        NodeLog { writes: writes.filter(|write| !write.piece.is_empty()).collect(), cuts }
     }
 
     /// Makes its bytes. Pieces at equal distances and of one length, as most are, take few.

@@ -121,6 +121,8 @@ mod tests {
         assert_eq!(resolve(&nodes).conflicts, extents(&[(40, 60)]), "nobody knows which was first");
         let nodes = [log(&[], &[(40, 2)]), log(&[], &[(50, 2)])];
         assert_eq!(resolve(&nodes).conflicts, extents(&[(40, 50)]));
+        let nodes = [log(&[], &[(100, 2), (40, 2)]), log(&[], &[(40, 2)])];
+        assert_eq!((resolve(&nodes).conflicts, resolve(&nodes).size), (extents(&[]), 40));
     }
 
     const SIZE: usize = 128;

@@ -1,10 +1,12 @@
 //! Between cache and prefix. `prefix`: what the prefix has; `publish`: how files get there;
-//! `flush`: a dataset goes there; `fetch.rs`: one comes back; `remains`: what another job has left.
+//! `flush`: a dataset goes there; `pull_out`: one file, in mid-run; `fetch.rs`: a dataset comes back;
+//! `remains`: what another job has left.
 
 mod fetch;
 mod flush;
 mod prefix;
 mod publish;
+mod pull_out;
 mod remains;
 
 pub use fetch::{Fetched, fetch};
@@ -50,6 +52,8 @@ pub(crate) use publish::staged::is_staged_name;
 pub use publish::staged::staged_name;
 pub(crate) use publish::underway::flushes_under_way;
 pub use publish::underway::{Progress, Watch};
+pub use pull_out::pull::PullOut;
+pub use pull_out::told::PulledOut;
 pub use remains::gather::{gather_found, look_below};
 pub(crate) use remains::older::{
     Restored, begin_beside, enter_flat, incomplete_files, restore_flat,

@@ -18,6 +18,7 @@ mod looking;
 mod older;
 mod other_size;
 mod parts;
+mod pulled_out;
 mod random;
 mod reading;
 mod restart;

@@ -8,7 +8,7 @@ pub(super) mod async_flush;
 pub(super) mod background;
 mod leader_sign;
 mod ledger;
-mod polling;
+pub(super) mod polling;
 pub(super) mod shares;
 pub(super) mod sync_flush;
 mod throttle;

@@ -14,7 +14,7 @@ const BLIND: Duration = Duration::from_secs(5);
 
 /// Waits until `come`, with pauses of at most `pause`; `false` if it was `stopped`. An error of
 /// `come` counts once looks have failed for seconds.
-pub(super) fn wait(
+pub(in crate::transfer) fn wait(
     pause: Duration,
     stopped: impl Fn() -> bool,
     come: impl Fn() -> Result<bool>,

@@ -18,7 +18,7 @@ use crate::system;
 
 /// Puts a part of the dataset in `dir` into the staged file of `target`. What an earlier attempt
 /// has left there is written over; after an error it stays, since others' parts are in it.
-pub(super) fn stage_part(
+pub(in crate::transfer) fn stage_part(
     dir: &Path,
     target: &Path,
     epoch: u64,
@@ -61,7 +61,7 @@ pub(super) fn stage_part(
 }
 
 /// Gives the staged file mode, times and attributes of the whole, durably, if it is still there.
-pub(super) fn finish_whole(staged: &Path, file: &FileMeta) -> Result<()> {
+pub(in crate::transfer) fn finish_whole(staged: &Path, file: &FileMeta) -> Result<()> {
     let mut write = OpenOptions::new();
     let done = open_own(staged, write.write(true).custom_flags(libc::O_NOFOLLOW));
     let done = done.and_then(|copy| {

@@ -22,14 +22,16 @@ fn notes_folder(prefix: &Path) -> PathBuf {
     own_folder(prefix).join("staged")
 }
 
-struct StagedNote(PathBuf);
+pub(in crate::transfer) struct StagedNote(PathBuf);
 
 impl StagedNote {
-    /// Leaves a note; without one the file goes to the prefix all the same.
-    pub fn leave(prefix: &Path, target: &Path, epoch: u64) -> Option<StagedNote> {
+    /// Leaves a note; without one the file goes to the prefix all the same. Each `node` of those
+    /// that stage a file together has its own.
+    pub fn leave(prefix: &Path, target: &Path, epoch: u64, node: usize) -> Option<StagedNote> {
         let staged = staged_path(target, epoch).ok()?;
         let path = staged.as_os_str().as_bytes();
-        let note = notes_folder(prefix).join(format!("{}-{:08x}", epoch_text(epoch), crc32(path)));
+        let sum = crc32(path) ^ node as u32;
+        let note = notes_folder(prefix).join(format!("{}-{sum:08x}", epoch_text(epoch)));
         create_dirs(&notes_folder(prefix), OWN_MODE).ok()?;
         write_ours(&note, path).ok()?;
         Some(StagedNote(note))
@@ -89,7 +91,7 @@ pub(crate) fn publish_as(
     how: CopyOptions<'_>,
     publish_if: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<bool>,
 ) -> Result<(FileMeta, bool)> {
-    let _note = StagedNote::leave(prefix, target, epoch);
+    let _note = StagedNote::leave(prefix, target, epoch, 0);
     let meta = stage(source, target, epoch, expected, how)?;
     crate::system::test_pause("file.staged");
     let mut dir = None;
@@ -174,7 +176,7 @@ mod tests {
         publish_file(dir.path(), &source, &target).unwrap();
         assert_eq!(names_in(&notes_folder(dir.path())).unwrap().len(), 0);
         // The note is left as a kill would leave it: neither renamed nor dropped.
-        std::mem::forget(StagedNote::leave(dir.path(), &target, 9));
+        std::mem::forget(StagedNote::leave(dir.path(), &target, 9, 0));
         let staged = staged_path(&target, 9).unwrap();
         fs::write(&staged, "half").unwrap();
         fs::write(notes_folder(dir.path()).join("damaged"), target.as_os_str().as_bytes()).unwrap();
