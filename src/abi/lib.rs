@@ -299,7 +299,8 @@ pub struct Engine {
     /// about to be read. Zero: not all of them are here, or another node may have written them
     /// since: the file is to be evacuated first.
     pub has: extern "C" fn(token: u64, start: u64, end: u64) -> c_int,
-    /// How long that file is, with what other nodes have written.
+    /// How long that file is, with what other nodes have written. All bits: nobody can know here,
+    /// and the file is to be evacuated first.
     pub file_size: extern "C" fn(token: u64) -> u64,
     /// What MPI-IO is to be told of the file that MPI_File_open is about to open: 0, or one of
     /// [`hint`].

@@ -3,17 +3,29 @@
 
 use std::ffi::{c_char, c_int};
 
+use scr_abi::hint;
+use scr_core::machine::Hints;
+
+use super::shim::{path_of, with_session};
+
 /// Serves as [`scr_abi::Engine::has`].
-pub(super) extern "C" fn has(_token: u64, _start: u64, _end: u64) -> c_int {
-    1
+pub(super) extern "C" fn has(token: u64, start: u64, end: u64) -> c_int {
+    with_session(true, |session| session.handles.has(token, start, end)).into()
 }
 
 /// Serves as [`scr_abi::Engine::file_size`].
-pub(super) extern "C" fn file_size(_token: u64) -> u64 {
-    0
+pub(super) extern "C" fn file_size(token: u64) -> u64 {
+    with_session(None, |session| session.handles.whole_size(token)).unwrap_or(u64::MAX)
 }
 
 /// Serves as [`scr_abi::Engine::hints`].
-pub(super) extern "C" fn hints(_comm: usize, _path: *const c_char) -> c_int {
-    0
+pub(super) extern "C" fn hints(_comm: usize, path: *const c_char) -> c_int {
+    // SAFETY: the shim passes a string that lives during the call.
+    let path = unsafe { path_of(path) };
+    let (hints, nodes) = with_session((Hints::None, 0), |session| session.names.hints(path));
+    match hints {
+        Hints::None => 0,
+        Hints::Apart => hint::ALONE,
+        Hints::Gathered => hint::BY_NODE | c_int::try_from(nodes).unwrap_or(0) << 8,
+    }
 }

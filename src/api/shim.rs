@@ -72,14 +72,14 @@ fn guarded<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-fn with_session<T>(fallback: T, body: impl FnOnce(&'static Session) -> T) -> T {
+pub(super) fn with_session<T>(fallback: T, body: impl FnOnce(&'static Session) -> T) -> T {
     let Some(session) = engine::session() else { return fallback };
     guarded(fallback, || body(session))
 }
 
 /// A null text is an empty path. Safety: `text` is null or NUL-terminated and lives until the
 /// result is dropped.
-unsafe fn path_of<'a>(text: *const c_char) -> &'a Path {
+pub(super) unsafe fn path_of<'a>(text: *const c_char) -> &'a Path {
     if text.is_null() {
         return Path::new("");
     }

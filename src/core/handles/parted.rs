@@ -20,6 +20,8 @@ pub struct PartedFile {
     /// They know that this rank has opened it.
     announced: bool,
     course: Course,
+    /// It is on its way to the PFS: nobody opens it here any more.
+    pub leaves: bool,
 }
 
 /// All files of datasets in progress, by dataset and name.
@@ -129,6 +131,18 @@ impl PartedFiles {
     /// Finds it.
     pub fn get(&self, key: &DatasetKey, name: &str) -> Option<&PartedFile> {
         self.files.get(&(key.clone(), name.to_string()))
+    }
+
+    /// Notes that the file is on its way to the PFS.
+    pub fn leave(&mut self, key: &DatasetKey, name: &str) {
+        if let Some(file) = self.files.get_mut(&(key.clone(), name.to_string())) {
+            file.leaves = true;
+        }
+    }
+
+    /// Tells whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
     }
 
     /// Returns the names of those of a dataset.

@@ -33,9 +33,9 @@ impl Machine {
         self.facts.cached_bytes(key)
     }
 
-    /// Returns the node that the rank runs on.
-    pub(crate) fn node_of(&self, rank: usize) -> usize {
-        self.facts.config.nodes[rank]
+    /// Returns the node that each rank runs on.
+    pub(crate) fn nodes(&self) -> &[usize] {
+        &self.facts.config.nodes
     }
 
     pub(crate) fn is_in_progress(&self, key: &DatasetKey) -> bool {

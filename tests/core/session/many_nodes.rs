@@ -69,6 +69,7 @@ fn a_lost_node_gets_its_part_back_and_a_restart_reads_the_whole_file() {
         let told = cluster.run(HOSTS, program).told;
         assert!(told.is_empty(), "{scheme}: {told:?}");
         cluster.lose('b');
+        let cluster = cluster.helped();
         let got = cluster.run(HOSTS, |rank| rank.files.read_file(&name(8)).unwrap_or_default());
         for (rank, bytes) in got.results.iter().enumerate() {
             let is_whole = *bytes.as_ref().unwrap() == whole(8);

@@ -77,7 +77,7 @@ static uint64_t tokens;
 static const uint64_t LAZY = 1ull << 63, LOGGED = 1ull << 62, PARTED = 64;
 static uint64_t points_all;
 static struct access_log *access_log;
-static char copied[8192];
+static char copied[8192], parted[4096];
 
 static void say(const char *what, const char *path, long number)
 {
@@ -177,7 +177,10 @@ static void open_(const char *path, int flags, uint32_t mode, struct verdict *v)
         if (!access_log)
             access_log = mmap(0, sizeof *access_log, PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (is_parted(path)) access_log->traits |= PARTED;
+        if (is_parted(path)) {
+            access_log->traits |= PARTED;
+            snprintf(parted, sizeof parted, "%s", v->path);
+        }
     }
 }
 static const struct access_log *log_of(uint64_t token)
@@ -387,8 +390,11 @@ static int has(uint64_t token, uint64_t start, uint64_t end)
 }
 static uint64_t file_size(uint64_t token)
 {
+    struct stat here;
+    uint64_t known = getenv("FAKE_SIZE") ? strtoul(getenv("FAKE_SIZE"), NULL, 10) : 0;
     (void)token;
-    return getenv("FAKE_SIZE") ? strtoul(getenv("FAKE_SIZE"), NULL, 10) : 0;
+    if (stat(parted, &here) || (uint64_t)here.st_size < known) return known;
+    return (uint64_t)here.st_size;
 }
 static int hints(size_t comm, const char *path)
 {

@@ -42,7 +42,7 @@ pub(crate) fn leave_beyond(table: &Engine, fd: c_int) -> bool {
 /// Returns how long the file is; `here`: how long it is on this node.
 #[inline]
 pub(crate) fn size(fd: c_int, here: off_t) -> off_t {
-    if super::is_parted(fd) { whole_size(fd).unwrap_or(here).max(here) } else { here }
+    if super::is_parted(fd) { whole_size(fd).unwrap_or(here) } else { here }
 }
 
 /// Returns how long a file is that is parted.
@@ -95,10 +95,15 @@ fn has(table: &Engine, claim: Claim, fd: c_int, at: WritePlace, bytes: size_t) -
     start < 0 || start >= end || (table.has)(claim.token, start as u64, end as u64) != 0
 }
 
-/// Guard held.
+/// Has the file move where nobody can know how long it is. Guard held.
 fn size_now(table: &Engine, claim: Claim, fd: c_int) -> off_t {
-    let known = off_t::try_from((table.file_size)(claim.token)).unwrap_or(off_t::MAX);
-    known.max(size_here(fd))
+    match (table.file_size)(claim.token) {
+        u64::MAX => {
+            evacuate(table, claim, 0, Moment::now());
+            size_here(fd)
+        }
+        known => off_t::try_from(known).unwrap_or(off_t::MAX),
+    }
 }
 
 fn size_here(fd: c_int) -> off_t {

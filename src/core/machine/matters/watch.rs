@@ -13,6 +13,8 @@ use crate::machine::terms::{
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SharedNames {
     pub stay: BTreeMap<u64, Why>,
+    /// Ranks of several nodes write some of them into their caches, or have.
+    pub parts: bool,
     /// Names that these ranks of one node write together.
     pub together: BTreeMap<u64, BTreeSet<usize>>,
     /// The first name without id among them, for which the whole series stays there.
@@ -58,7 +60,8 @@ impl NameWatch {
             let parts_all = !parted.is_empty() && !rule.has_id;
             let why = rule.prefix_only(known).or(parts_all.then_some(Why::Writers));
             let marked = why.map(|why| UnsafeName { name: 0, bare: true, why });
-            SharedNames { stay, together, marked, ..SharedNames::default() }
+            let parts = stay.values().any(|why| matches!(why, Why::OfNodes(_)));
+            SharedNames { stay, parts, together, marked, ..SharedNames::default() }
         });
         let series = all().map(|(_, known)| OwnNames {
             kinds: known.kinds.clone(),
@@ -122,11 +125,9 @@ impl NameWatch {
         parted && facts.config.tells_of_parted && file.id.is_some()
     }
 
-    /// Tells whether there are such names.
+    /// Tells whether there are such names, or were.
     pub fn knows_parted(&self, facts: &RunFacts) -> bool {
-        let parted = |why: &Why| matches!(why, Why::OfNodes(_));
-        let mut all = self.shared.iter().flat_map(|names| names.stay.values());
-        facts.config.tells_of_parted && all.any(parted)
+        facts.config.tells_of_parted && self.shared.iter().any(|names| names.parts)
     }
 
     /// Tells whether a lower rank of the node writes the name together with `rank`, in the cache.
@@ -213,6 +214,7 @@ impl NameWatch {
             return;
         }
         *known = why;
+        names.parts |= matches!(why, Why::OfNodes(_));
         series.learned = true;
         if let Some(mark) = names.marked.as_mut().filter(|mark| mark.name == name) {
             mark.why = why;

@@ -72,7 +72,7 @@ impl Conference {
 
     fn own_part(&self, links: &Links, key: &DatasetKey, whole: &Whole) -> Result<Option<FileMeta>> {
         let state = self.node.state();
-        let here = state.machine.node_of(self.site.rank);
+        let here = state.machine.nodes()[self.site.rank];
         let place = state.view.layer(key).map(|layer| layer.dir.join(&whole.name));
         drop(state);
         let logs: Vec<NodeLog> = whole.logs.values().cloned().collect();
@@ -131,7 +131,7 @@ impl Conference {
         let whole = |(name, told): (String, BTreeMap<usize, Told>)| {
             let mut nodes: BTreeMap<usize, (Vec<NodeLog>, u64)> = BTreeMap::new();
             for (rank, one) in &told {
-                let (logs, bytes) = nodes.entry(state.machine.node_of(*rank)).or_default();
+                let (logs, bytes) = nodes.entry(state.machine.nodes()[*rank]).or_default();
                 logs.push(one.log.clone());
                 *bytes = one.here.0;
             }

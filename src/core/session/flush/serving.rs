@@ -25,6 +25,7 @@ pub(crate) struct Served {
 
 impl Flusher {
     pub(crate) fn serve_wanted(&self, served: &mut Served) {
+        self.unsealed.serve_turn();
         if self.site.leads_node && served.looked.is_none_or(|last| last.elapsed() >= LOOK) {
             served.looked = Some(Instant::now());
             self.rank.mention_if_failed(self.repeat_wanted());

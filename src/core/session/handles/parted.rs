@@ -7,14 +7,25 @@ use crate::session::{handles::Handles, node::State};
 
 impl Handles {
     /// Tells whether this node has these bytes of the token's file, and no other has written them
-    /// since: what is read of it is what the program would find on the PFS.
+    /// since: what is read of it is what the program would find on the PFS. Else it is the turn of
+    /// the file to leave the cache.
     pub fn has(&self, token: u64, begin: u64, end: u64) -> bool {
         let state = self.node.state_to_look();
         let now = state.machine.points_entered();
-        let Some(one) = state.own.tokens.get(token) else { return true };
-        let Some(file) = state.own.parted.get(&one.key, &one.name) else { return true };
-        let node = state.machine.node_of(self.site.rank);
-        state.own.parted.is_up_to_date(now) && file.has(node, Extent::new(begin, end))
+        let Some(Tracked { key, name, .. }) = state.own.tokens.get(token).cloned() else {
+            return true;
+        };
+        let Some(file) = state.own.parted.get(&key, &name) else { return true };
+        let node = state.machine.nodes()[self.site.rank];
+        let known = !file.leaves && state.own.parted.is_up_to_date(now);
+        if known && file.has(node, Extent::new(begin, end)) {
+            return true;
+        }
+        drop(state);
+        // The writers of this rank stand still only from here on: before, it may have to take part
+        // for another file. What fails here fails once more, and is told.
+        let _ = self.unsealed.take_turn(&key, &name);
+        false
     }
 
     /// Returns how long the token's file is, bytes; `None`: this rank cannot know.

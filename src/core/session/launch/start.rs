@@ -119,7 +119,9 @@ fn build(
     let contents = owner!(Contents, site { rank node stores updates }
         templates: Mutex::new(templates(known)),
         removals: Mutex::default());
-    let unsealed = owner!(Unsealed, site { rank node contents } passed_by: AtomicBool::new(false));
+    let unsealed = owner!(Unsealed, site { rank node contents }
+        passed_by: AtomicBool::new(false),
+        pulled: Mutex::default());
     let handles = owner!(Handles, site { rank node stores contents unsealed }
         lent: Mutex::default(),
         copies: AtomicU64::new(0));

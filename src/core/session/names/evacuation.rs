@@ -5,10 +5,13 @@ use std::fs::File;
 use std::os::fd::IntoRawFd as _;
 use std::path::PathBuf;
 
+use scr_abi::accesses::{AccessLog, trait_bit};
+
 use crate::error::{Error, Result};
 use crate::handles::{LiesAt, Tracked, stamp};
 use crate::handles::{descriptor_info, open_alike};
 use crate::log::messages;
+use crate::machine::DatasetKey;
 use crate::namespace::{Answer, Manner, OpenIntent, Place};
 use crate::session::{names::Names, node::State};
 
@@ -27,14 +30,18 @@ impl Names {
         if fd < 0 {
             return if self.stores.distrust(token) { 0 } else { -1 };
         }
-        let woken = self.wake_lazy(token, fd);
-        let moved = woken.and_then(|file| match file {
-            Some(file) => Ok(Some(file)),
-            None => self.stores.try_evacuate(token, fd),
-        });
+        let parted = self.parted_of(token);
+        let moved = match &parted {
+            Some((key, name)) => self.leave_together(token, fd, key, name).map(Some),
+            None => self.wake_lazy(token, fd).and_then(|file| match file {
+                Some(file) => Ok(Some(file)),
+                None => self.stores.try_evacuate(token, fd),
+            }),
+        };
         match moved {
             Ok(Some(file)) => file.into_raw_fd(),
             Ok(None) => -1,
+            Err(_) if parted.is_some() => -1, // that was told
             Err(error) => {
                 let mut state = self.node.state();
                 match state.own.tokens.get(token).cloned() {
@@ -50,6 +57,26 @@ impl Names {
                 -1
             }
         }
+    }
+
+    /// Returns the file of a token, if each node has a part of it.
+    fn parted_of(&self, token: u64) -> Option<(DatasetKey, String)> {
+        let state = self.node.state();
+        let is_parted = |log: &&AccessLog| log.traits() & trait_bit::PARTED != 0;
+        state.own.logs.of(token).filter(is_parted)?;
+        state.own.tokens.get(token).map(|one| (one.key.clone(), one.name.clone()))
+    }
+
+    /// Has all ranks bring such a file to the PFS.
+    fn leave_together(&self, token: u64, fd: i32, key: &DatasetKey, name: &str) -> Result<File> {
+        self.unsealed.pull_out(key, name)?;
+        let file = open_alike(fd, &self.site.on_prefix(name))?;
+        let mut state = self.node.state();
+        state.own.logs.end(token, |_| ());
+        if let Some(one) = state.own.tokens.get_mut(token) {
+            one.way = LiesAt::OnPrefix;
+        }
+        Ok(file)
     }
 
     /// Opens the file for the first change through `fd`. `None`: `token` is no reader of a sealed

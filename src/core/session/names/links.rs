@@ -121,17 +121,14 @@ impl Names {
         Some(PathBuf::from(self.stores.store_of_number(file.series, number)))
     }
 
-    /// Returns what MPI-IO is to be told of the file that it is about to open: 0 nothing, 1 that each
-    /// rank is to write what it has, 2 that one rank a node is to gather it.
-    pub fn hints(&self, path: &Path) -> i32 {
-        let Some(file) = self.rank.name_of(path).and_then(|name| self.rank.file_ref(name)) else {
-            return 0;
-        };
-        match self.node.state_to_look().machine.hints(&file) {
-            Some(Hints::Apart) => 1,
-            Some(Hints::Gathered) => 2,
-            Some(Hints::None) | None => 0,
-        }
+    /// Returns what MPI-IO is to be told of the file that it is about to open, and the number of
+    /// nodes.
+    pub fn hints(&self, path: &Path) -> (Hints, usize) {
+        let file = self.rank.name_of(path).and_then(|name| self.rank.file_ref(name));
+        let state = self.node.state_to_look();
+        let hints = file.and_then(|file| state.machine.hints(&file)).unwrap_or(Hints::None);
+        let nodes: BTreeSet<&usize> = state.machine.nodes().iter().collect();
+        (hints, nodes.len())
     }
 
     fn open_on_prefix(&self, mut state: Locked<'_>, name: &str) {

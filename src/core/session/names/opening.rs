@@ -91,6 +91,10 @@ impl Names {
             }
         };
         if let Some(of) = parted_in(&state, &file, &found) {
+            if state.own.parted.get(&of, name).is_some_and(|file| file.leaves) {
+                drop(state);
+                return self.open_outside(&of, name);
+            }
             let placed = state.machine.open_parted(&file, &of, monotonic_ms());
             return self.contents.put_into(state, name, placed, &found, intent, Room::default());
         }
@@ -134,6 +138,14 @@ impl Names {
                 let room = self.settle_place(&mut state, &mut placed, name, &found, room);
                 self.contents.put_into(state, name, placed, &found, intent, room)
             }
+        }
+    }
+
+    /// Waits until all ranks have brought the file to the PFS, where it is opened then.
+    fn open_outside(&self, key: &DatasetKey, name: &str) -> Option<Answer> {
+        match self.unsealed.pull_out(key, name) {
+            Ok(()) => None,
+            Err(_) => Some(Answer::Fail(libc::EIO)),
         }
     }
 
@@ -201,8 +213,9 @@ impl Names {
 /// Finds the dataset in progress that has the file, which several nodes write, each its part.
 fn parted_in(state: &State, file: &FileRef, found: &FoundTarget) -> Option<DatasetKey> {
     let (Place::Cached(key, _) | Place::Elsewhere(key, _)) = &found.place else { return None };
-    let in_progress = state.machine.is_parted(file) && state.machine.is_in_progress(key);
-    in_progress.then(|| key.clone())
+    let is_parted =
+        state.own.parted.get(key, &file.name).is_some() || state.machine.is_parted(file);
+    (is_parted && state.machine.is_in_progress(key)).then(|| key.clone())
 }
 
 /// Not routed: but what is in the cache can only be found there.

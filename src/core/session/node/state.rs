@@ -97,17 +97,6 @@ impl State {
         }
     }
 
-    /// Tells whether ranks of several nodes write the file into their caches, in the dataset `key`,
-    /// which is in progress.
-    pub fn parted(&self, name: &str) -> Option<DatasetKey> {
-        match self.view.place(name) {
-            ns::Place::Elsewhere(key, remote) if remote.meta.is_shared => {
-                self.own.parted.get(&key, name).is_some().then_some(key)
-            }
-            _ => None,
-        }
-    }
-
     /// Forgets the logs of a dataset's files that several nodes have written: it is complete, or
     /// given up.
     pub fn end_parted(&mut self, key: &DatasetKey) {

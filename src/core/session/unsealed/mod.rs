@@ -1,8 +1,10 @@
 //! Files that no agreement comes for go to the PFS by themselves; `machine/matters/unsealed.rs`
 //! says which, when, and in which order.
 
-use std::sync::Arc;
+mod pulling;
+
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::account::tally::Count;
 use crate::launch::site::Site;
@@ -13,6 +15,8 @@ use crate::params::keys;
 use crate::session::{contents::Contents, node::Node, rank::Rank};
 use crate::system::monotonic_ms;
 
+pub(crate) use pulling::Pulled;
+
 pub struct Unsealed {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
@@ -20,6 +24,7 @@ pub struct Unsealed {
     pub(super) contents: Arc<Contents>,
     /// A thread whose calls do not count has made collective ones.
     pub(super) passed_by: AtomicBool,
+    pub(super) pulled: Mutex<Pulled>,
 }
 
 impl Unsealed {
@@ -97,7 +102,8 @@ impl Unsealed {
     pub(crate) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
         let state = self.node.state();
         if state.own.parted.get(&one.key, &one.file).is_some() {
-            return true; // this node has only a part of it
+            drop(state);
+            return self.pull_out(&one.key, &one.file).is_ok(); // here is a part of it at most
         }
         let layer = state.view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
         drop(state);

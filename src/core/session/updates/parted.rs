@@ -54,7 +54,7 @@ impl Updates {
         for ((key, name), told) in files {
             self.show_part(&mut state, &key, &name, told[0].0, told[0].1);
             let State { machine, own, .. } = &mut *state;
-            let told = told.into_iter().map(|(rank, _, done)| (machine.node_of(rank), done));
+            let told = told.into_iter().map(|(rank, _, done)| (machine.nodes()[rank], done));
             own.parted.entry(&key, &name).hear(told);
         }
     }

@@ -1,7 +1,8 @@
 //! The way out for a file that ranks of several nodes write together, and that cannot stay in the
 //! cache: all ranks bring it to the prefix, in mid-run and without MPI. `board.rs`: how they tell
-//! each other something; `told.rs`: what; `pull.rs`: who does what.
+//! each other something; `told.rs`: what; `pull.rs`: who does what; `turn.rs`: which file.
 
 mod board;
 pub(super) mod pull;
 pub(super) mod told;
+pub(super) mod turn;
