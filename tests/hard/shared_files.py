@@ -2,9 +2,10 @@
 
 import subprocess
 
-from support import DIST, finish, place
+from support import DIST, assert_same, assert_same_files, finish, place, wait_for
 
 CASES = []
+ROMIO = {"OMPI_MCA_io": "romio321"}
 # The ways of `shares`, and what is learned of each where the MPI-IO is ROMIO, and OMPIO.
 WAYS = {
     "pieces": ("OF_NODES",) * 2,
@@ -45,3 +46,37 @@ def verdicts_on_files_of_several_nodes(mpi, program):
             text = learned(here)
             words = text.split()
             assert got.status == 0 and verdicts[mpi == "openmpi"] in words, f"{way}: {text}\n{got}"
+
+
+def in_caches(here, step):
+    """Nodes that have a part of the file of that step in their cache."""
+    return sum(any(here.nodes.node(node).rglob(f"step_{step}/all.dat")) for node in range(4))
+
+
+def as_without(mpi, program, way, each, **settings):
+    """Returns in how many caches a part of each checkpoint was found at the end of the last one."""
+    steps = 5
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want = plain.run(4 * each, "shares", way, steps, shim=False, **settings)
+        assert want.status == 0, f"{way}: {want}"
+        pause = here.prefix / "pause"
+        run = here.start_on_nodes(4, each, "shares", way, steps, pause, SCR_LEARN="1",
+                                  SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*", SCR_FLUSH="1",
+                                  SCR_CACHE_SIZE="9", **settings)
+        wait_for(pause.exists, run)
+        found = [in_caches(here, step) for step in range(1, steps + 1)]
+        pause.unlink()
+        got = finish(run)
+        assert_same(want, got)
+        if way != "overlaps":  # there nobody knows who is last
+            assert_same_files(plain, here, got)
+        print(f"{mpi} {settings.get('OMPI_MCA_io', '')} {way} {each}: {found} {got.err.strip()}")
+        return found
+
+
+@case
+def files_of_several_nodes_are_cached(mpi, program):
+    for each in (1, 2):
+        for way, verdicts in WAYS.items():
+            for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
+                found = as_without(mpi, program, way, each, **settings)

@@ -1,6 +1,6 @@
 /* Checkpoints of one file that all ranks write, in the ways of MPI-IO and of POSIX.
  *
- * usage: shares WAY [STEPS]  each step writes ckpt/step_<step>/all.dat */
+ * usage: shares WAY [STEPS [PAUSE]]  each step writes ckpt/step_<step>/all.dat */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -34,7 +34,8 @@ static void blocks(int all) {
   MPI_Datatype type;
   MPI_Type_create_subarray(2, whole, own, first, MPI_ORDER_C, MPI_DOUBLE, &type);
   MPI_Type_commit(&type);
-  double *cells = calloc((size_t)own[0] * own[1], sizeof *cells);
+  double *cells = malloc(sizeof *cells * own[0] * own[1]);
+  for (int i = 0; i < own[0] * own[1]; i++) cells[i] = rank + data[0];
   for (MPI_Offset k = 0; k < 3; k++) {
     OK(MPI_File_set_view(file, k * SIDE * SIDE * 8, MPI_DOUBLE, type, "native", MPI_INFO_NULL));
     if (all) OK(MPI_File_write_all(file, cells, own[0] * own[1], MPI_DOUBLE, &status));
@@ -118,13 +119,13 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   data = malloc(BYTES);
-  memset(data, 'a' + rank, BYTES);
   for (size_t i = 0; i < sizeof posix / sizeof *posix; i++) plain |= !strcmp(argv[1], posix[i]);
   for (int step = 1; step <= steps; step++) {
     snprintf(path, sizeof path, "ckpt/step_%d", step);
     mkdir("ckpt", 0777);
     mkdir(path, 0777);
     strcat(path, "/all.dat");
+    memset(data, 'a' + (rank + step) % 26, BYTES);
     MPI_Barrier(MPI_COMM_WORLD);
     if (plain) by_posix(argv[1]);
     else by_mpi(argv[1]);
@@ -133,6 +134,13 @@ int main(int argc, char **argv) {
       usleep(20000);
     }
   }
+  /* With a third word the first rank makes that file, and all wait until it is gone. */
+  if (argc > 3 && rank == 0) {
+    int made = open(argv[3], O_CREAT | O_WRONLY, 0644);
+    close(made);
+    while (access(argv[3], F_OK) == 0) usleep(10000);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
   free(data);
   MPI_Finalize();
   return 0;
