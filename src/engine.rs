@@ -128,6 +128,7 @@ pub fn file_open(comm: usize, path: &Path, creates: bool) -> Option<PathBuf> {
 /// are sync points. Collective if all ranks are in `comm`.
 pub fn file_opened(comm: usize, opened: bool) -> bool {
     let Some(Running { session, classifier }) = RUNNING.get() else { return false };
+    session.names.opened_together();
     classifier.counts_files_of(comm) && session.ending.sync_opened(opened)
 }
 

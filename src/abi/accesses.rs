@@ -23,6 +23,10 @@ pub enum Deed {
     Cut,
     /// It has made the file at least `end` bytes long.
     Grow,
+    /// It has opened the file, which was not there before.
+    Made,
+    /// It has opened the file, which had to be there.
+    Found,
 }
 
 /// In which call of MPI-IO that was.
@@ -41,7 +45,15 @@ pub enum Within {
     Sieve,
 }
 
-const DEEDS: [Deed; 5] = [Deed::Write, Deed::Read, Deed::Size, Deed::Cut, Deed::Grow];
+const DEEDS: [Deed; 7] = [
+    Deed::Write,
+    Deed::Read,
+    Deed::Size,
+    Deed::Cut,
+    Deed::Grow,
+    Deed::Made,
+    Deed::Found,
+];
 const WITHIN: [Within; 4] = [Within::Nothing, Within::Write, Within::WriteAll, Within::Sieve];
 
 /// One deed, or several that follow one another without a gap.

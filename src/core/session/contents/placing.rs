@@ -172,12 +172,21 @@ impl Contents {
         }
         let log = state.own.logs.take()?;
         let found = self.site.on_prefix(name).metadata();
-        if found.map_or(0, |found| found.len()) == 0 {
-            log.mark(trait_bit::MADE);
-        } else if intent.truncate {
-            let stamp = state.machine.points_entered();
-            let (deed, within) = (Deed::Cut, Within::Nothing);
-            log.add(Access { deed, within, stamp, start: 0, end: 0 });
+        let stamp = state.machine.points_entered();
+        let add = |deed: Deed| {
+            log.add(Access { deed, within: Within::Nothing, stamp, start: 0, end: 0 });
+        };
+        match found.as_ref().map_or(0, |found| found.len()) {
+            0 => log.mark(trait_bit::MADE),
+            _ if intent.truncate => add(Deed::Cut),
+            _ => {}
+        }
+        match intent.makes {
+            // By MPI-IO all make it.
+            _ if state.own.making.as_deref() == Some(name) => {}
+            ns::Makes::No => add(Deed::Found),
+            _ if found.is_err() => add(Deed::Made),
+            _ => {}
         }
         if intent.append {
             log.mark(trait_bit::APPENDS);

@@ -126,8 +126,7 @@ fn build(
         lent: Mutex::default(),
         copies: AtomicU64::new(0));
     let names = owner!(Names, site { rank node report stores updates contents unsealed handles }
-        together: Mutex::default(),
-        making: Mutex::default());
+        together: Mutex::default());
     let flush = owner!(Flusher, site { rank node stores updates unsealed }
         flushing: AtomicBool::new(false),
         background: Mutex::default(),

@@ -98,7 +98,7 @@ impl Names {
     /// of that name, unless each node is to have its part. Returns the store in which a new file of that name would lie, if in a cache.
     pub fn shared_open(&self, path: &Path, ranks: &[usize], creates: bool) -> Option<PathBuf> {
         let name = self.rank.name_of(path).filter(|_| !self.rank.is_child())?;
-        let state = self.node.state();
+        let mut state = self.node.state();
         let place = state.view.place(name);
         let file = self.rank.file_ref(name).filter(|file| state.machine.caches(file));
         let in_progress =
@@ -106,8 +106,7 @@ impl Names {
         let is_new = creates && matches!(place, Place::Prefix | Place::Deleted);
         let parted =
             file.as_ref().filter(|file| state.machine.is_parted(file) && (in_progress || is_new));
-        let makes = creates && (place == Place::Deleted || parted.is_some());
-        *lock(&self.making) = makes.then(|| name.to_string());
+        state.own.making = creates.then(|| name.to_string());
         let is_sealed =
             matches!(&place, Place::Cached(key, _) if !state.machine.is_in_progress(key));
         let is_shared = ranks.len() > 1;
@@ -119,6 +118,11 @@ impl Names {
         let file = file?;
         let number = state.machine.number_for(&file);
         Some(PathBuf::from(self.stores.store_of_number(file.series, number)))
+    }
+
+    /// Notes that MPI_File_open has returned.
+    pub fn opened_together(&self) {
+        self.node.state().own.making = None;
     }
 
     /// Returns what MPI-IO is to be told of the file that it is about to open, and the number of

@@ -33,9 +33,6 @@ pub struct Names {
     pub(super) handles: Arc<Handles>,
     /// Files that no pattern matches and that ranks write together, until they are renamed.
     pub(super) together: Mutex<BTreeSet<String>>,
-    /// The file that this rank and others of other nodes make by MPI_File_open, if it does not see
-    /// what lies there: one of them makes the file, and the others open it in the same call.
-    pub(super) making: Mutex<Option<String>>,
 }
 
 #[cfg(test)]

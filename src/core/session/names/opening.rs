@@ -152,14 +152,14 @@ impl Names {
     /// Tells whether another rank makes the file by the call of MPI-IO that this one is in, too, and
     /// each node is to have its part.
     fn makes_parted(&self, state: &State, file: &FileRef) -> bool {
-        let is_made = lock(&self.making).as_deref() == Some(&*file.name);
+        let is_made = state.own.making.as_deref() == Some(&*file.name);
         is_made && state.machine.is_parted(file)
     }
 
     /// Tells whether another rank has just made the file that both open by one call: from now on
     /// it is seen here, too.
     fn is_made_together(&self, state: &mut State, name: &str) -> bool {
-        let is_made = lock(&self.making).take_if(|one| one == name).is_some()
+        let is_made = state.own.making.as_deref() == Some(name)
             && state.view.place(name) == Place::Deleted
             && ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent;
         if is_made {

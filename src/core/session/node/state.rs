@@ -42,6 +42,9 @@ pub(crate) struct RankFiles {
     pub logs: AccessLogs,
     /// Files of datasets in progress that several nodes write.
     pub parted: PartedFiles,
+    /// The file that this rank and others are making by MPI_File_open: one of them makes it, and
+    /// the others open it in the same call.
+    pub making: Option<String>,
     /// Of files that need not be read at the seal.
     pub checksums: Checksums,
 }

@@ -47,6 +47,9 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
     if !has(trait_bit::MADE) && !is_emptied_first(&acts) {
         return Why::InPlace;
     }
+    if has(trait_bit::MADE) && is_found_unseen(&acts) {
+        return Why::Sizes;
+    }
     let mut course = Course::default();
     for acts in by_stamp(acts.clone()) {
         if let Some(why) = pass(&mut course, &acts) {
@@ -60,6 +63,16 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
         () if has(trait_bit::GOES_ON) => Why::GoesOn,
         () => fineness(&acts),
     }
+}
+
+/// Tells whether a rank has found the file before it could hear that another node has made it.
+fn is_found_unseen(acts: &[Act]) -> bool {
+    let those = |deed: Deed| acts.iter().filter(move |act| act.access.deed == deed);
+    let knows = |found: &Act| {
+        let near = those(Deed::Made).any(|made| made.node == found.node);
+        near || those(Deed::Made).any(|made| made.access.stamp < found.access.stamp)
+    };
+    !those(Deed::Found).all(knows)
 }
 
 fn is_emptied_first(acts: &[Act]) -> bool {
@@ -100,7 +113,7 @@ fn is_known(acts: &[Act], asked: &Act, known: u64) -> bool {
     let mut makes = own.filter(|own| match own.deed {
         Deed::Write => own.start < size && size <= own.end, // pieces that touch are one
         Deed::Cut | Deed::Grow => own.end == size,
-        Deed::Read | Deed::Size => false,
+        Deed::Read | Deed::Size | Deed::Made | Deed::Found => false,
     });
     size == known || makes.next().is_some()
 }
@@ -152,6 +165,8 @@ mod tests {
                 'r' => Deed::Read,
                 's' => Deed::Size,
                 'c' => Deed::Cut,
+                'm' => Deed::Made,
+                'f' => Deed::Found,
                 _ => Deed::Grow,
             },
             within: IN[*within],
@@ -201,13 +216,17 @@ mod tests {
             (&[('w', 0, 1, 60, 90), ('r', 0, 2, 50, 70)], Why::Readers),
             (&[('w', 0, 1, 50, 90), ('r', 0, 2, 50, 90)], PLAIN),
             (&[('r', 3, 1, 40, 90), ('w', 3, 1, 40, 90)], Why::OfNodes(Hints::Apart)),
+            // It was made by the other before the last sync point, since, or by itself.
+            (&[('f', 0, 1, 0, 0), ('w', 0, 2, 50, 90)], PLAIN),
+            (&[('f', 0, 0, 0, 0), ('w', 0, 2, 50, 90)], Why::Sizes),
+            (&[('m', 0, 0, 0, 0), ('f', 0, 0, 0, 0), ('w', 0, 2, 50, 90)], PLAIN),
             // What the other has written before the last sync point, and since.
             (&[('w', 0, 1, 50, 60), ('s', 0, 2, 0, 60)], PLAIN),
             (&[('s', 0, 1, 0, 50), ('w', 0, 1, 50, 90)], Why::Sizes),
             (&[('s', 0, 2, 0, 50), ('w', 0, 2, 50, 90)], PLAIN),
             (&[('g', 0, 2, 0, 90), ('s', 0, 2, 0, 90), ('w', 0, 3, 50, 90)], PLAIN),
         ] {
-            let first: &[_] = &[('w', 0, 1, 0, 50)];
+            let first: &[_] = &[('m', 0, 0, 0, 0), ('w', 0, 1, 0, 50)];
             assert_eq!(judged(MADE, &[first, second]), verdict, "{second:?}");
         }
     }
