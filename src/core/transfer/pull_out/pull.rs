@@ -72,9 +72,10 @@ impl PullOut<'_> {
         ["list", "staged"].iter().try_for_each(|one| create_dirs(&self.folder.join(one), OWN_MODE))
     }
 
-    /// Takes part, and returns when the file has its name on the prefix. By then no writer of this
-    /// rank may go on: `own` is what they have done, `container` the file of the node. A second
-    /// thread of the rank may call it, too, and waits for the first.
+    /// Takes part, and returns when the file has its name on the prefix. The writers of this rank
+    /// stand still: `own` is what they have done, `container` the file of the node if there is
+    /// one, whichever of its ranks has made it. A second thread of the rank may call it, too, and
+    /// waits for the first.
     ///
     /// # Errors
     /// On all ranks if one of them cannot do its part, or has not come in time. What has that name
