@@ -31,8 +31,8 @@ pub struct NodeLog {
 }
 
 impl NodeLog {
-    /// Makes the log of a node out of those of its ranks; [`resolve`](super::resolve) shortens what
-    /// is older than a cut of another rank. Within one stamp nobody knows the order of two ranks:
+    /// Makes the log of a node out of those of its ranks; [`super::resolve()`] shortens what is
+    /// older than a cut of another rank. Within one stamp nobody knows the order of two ranks:
     /// there the node's file has the truth, of which `container_bytes` is the length.
     #[must_use]
     pub fn joined(ranks: &[NodeLog], container_bytes: Option<u64>) -> Self {

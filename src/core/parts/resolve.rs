@@ -21,6 +21,13 @@ pub struct Resolved {
     pub size: u64,
 }
 
+/// What nodes have done between two sync points.
+#[derive(Default)]
+struct OfStamp {
+    writes: Vec<(usize, Write)>,
+    cuts: Vec<(usize, Cut)>,
+}
+
 /// Finds for each byte the node that wrote it last, whatever the order of `nodes`.
 #[must_use]
 pub fn resolve(nodes: &[NodeLog]) -> Resolved {
@@ -32,11 +39,11 @@ pub fn resolve(nodes: &[NodeLog]) -> Resolved {
         .iter()
         .enumerate()
         .flat_map(|(node, log)| log.cuts.iter().map(move |cut| (cut.stamp, node, *cut)));
-    let mut stamps: BTreeMap<u64, (Vec<(usize, Write)>, Vec<(usize, Cut)>)> = BTreeMap::new();
-    writes.for_each(|(stamp, node, one)| stamps.entry(stamp).or_default().0.push((node, one)));
-    cuts.for_each(|(stamp, node, one)| stamps.entry(stamp).or_default().1.push((node, one)));
+    let mut stamps: BTreeMap<u64, OfStamp> = BTreeMap::new();
+    writes.for_each(|(stamp, node, one)| stamps.entry(stamp).or_default().writes.push((node, one)));
+    cuts.for_each(|(stamp, node, one)| stamps.entry(stamp).or_default().cuts.push((node, one)));
     let (mut owners, mut last_cut) = (Owners::default(), None);
-    for (stamp, (writes, cuts)) in stamps {
+    for (stamp, OfStamp { writes, cuts }) in stamps {
         cuts.iter().for_each(|(_, cut)| owners.shorten(cut.length));
         writes.iter().for_each(|(node, write)| _ = owners.put(*node, write.piece, stamp));
         cuts.iter().for_each(|(node, cut)| _ = owners.doubt(*node, cut.length, stamp));

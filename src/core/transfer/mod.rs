@@ -1,6 +1,6 @@
 //! Between cache and prefix. `prefix`: what the prefix has; `publish`: how files get there;
-//! `flush`: a dataset goes there; `pull_out`: one file, in mid-run; `fetch.rs`: a dataset comes back;
-//! `remains`: what another job has left.
+//! `flush`: a dataset goes there; `pull_out`: a file of many ranks, in mid-run; `fetch.rs`: one
+//! dataset comes back; `remains`: what another job has left.
 
 mod fetch;
 mod flush;

@@ -2,7 +2,7 @@
 //!
 //! | in the folder | told by | what |
 //! |---|---|---|
-//! | `list/<rank>` | each rank, once its writers stand still | its log; whether its node has a file |
+//! | `list/<rank>` | each rank, its writers stand still | its log; whether its node has a file |
 //! | `staged/<node>` | the lowest rank of a node that has a file | how long that is |
 //! | `outcome` | who has given the file its name, or given up | size and conflicts, or why |
 //!
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::board::Board;
-use super::told::{Lists, PulledOut};
+use super::told::{PulledOut, RankLists};
 use crate::bytes::{Reader, Writer};
 use crate::cache::disk::describe;
 use crate::error::{Error, Result, again};
@@ -58,7 +58,7 @@ pub struct PullOut<'a> {
 }
 
 /// What a rank has staged; the note is there until the file has its name.
-struct Staged {
+struct StagedPart {
     epoch: u64,
     note: Option<StagedNote>,
 }
@@ -72,9 +72,10 @@ impl PullOut<'_> {
         ["list", "staged"].iter().try_for_each(|one| create_dirs(&self.folder.join(one), OWN_MODE))
     }
 
-    /// Takes part, and returns when the file has its name on the prefix. By then no writer of this
-    /// rank may go on: `own` is what they have done, `container` the file of the node. A second
-    /// thread of the rank may call it, too, and waits for the first.
+    /// Takes part, and returns when the file has its name on the prefix. The writers of this rank
+    /// stand still: `own` is what they have done, `container` the file of the node if there is
+    /// one, whichever of its ranks has made it. A second thread of the rank may call it, too, and
+    /// waits for the first.
     ///
     /// # Errors
     /// On all ranks if one of them cannot do its part, or has not come in time. What has that name
@@ -100,19 +101,19 @@ impl PullOut<'_> {
         own: &NodeLog,
         container: Option<&Path>,
         until: Instant,
-        staged: &mut Option<Staged>,
+        staged: &mut Option<StagedPart>,
     ) -> Result<()> {
         self.ask()?;
         let (board, node) = (self.board(), self.nodes[self.rank]);
         if board.told(&list_of(self.rank))?.is_none() {
-            board.tell(&list_of(self.rank), &Lists::list(own, container.is_some()))?;
+            board.tell(&list_of(self.rank), &RankLists::list(own, container.is_some()))?;
         }
         if self.nodes.iter().position(|one| *one == node) != Some(self.rank) {
             return Ok(());
         }
         let names: Vec<String> = (0..self.nodes.len()).map(list_of).collect();
         let Some(told) = self.wait(&names, until)? else { return Ok(()) };
-        let lists = Lists::of(&told, self.nodes)?;
+        let lists = RankLists::of(&told, self.nodes)?;
         let whole = lists.settled(&BTreeMap::new());
         self.check(&lists, &whole)?;
         let Some(container) = container else { return Ok(()) };
@@ -123,7 +124,7 @@ impl PullOut<'_> {
         let folder = self.folder.file_name().unwrap_or_default();
         let epoch = u64::from(crc32(folder.as_encoded_bytes())) << 32 | u64::from(lists.sum);
         let note = StagedNote::leave(self.prefix, self.target, epoch, node);
-        *staged = Some(Staged { epoch, note });
+        *staged = Some(StagedPart { epoch, note });
         let length = self.stage(container, &whole, epoch)?;
         board.tell(&staged_of(node), &Writer::new().word(length).take())?;
         if lists.holders.first() == Some(&node) {
@@ -137,7 +138,7 @@ impl PullOut<'_> {
     }
 
     /// What is written has to be somewhere.
-    fn check(&self, lists: &Lists, whole: &Resolved) -> Result<()> {
+    fn check(&self, lists: &RankLists, whole: &Resolved) -> Result<()> {
         let lacks = |node: &usize| !lists.holders.contains(node) && !whole.owned[*node].is_empty();
         let target = self.target.display();
         match (0..whole.owned.len()).find(lacks) {
@@ -176,7 +177,13 @@ impl PullOut<'_> {
     }
 
     /// Gives the file its name when all bytes are there.
-    fn publish(&self, lists: &Lists, container: &Path, epoch: u64, until: Instant) -> Result<()> {
+    fn publish(
+        &self,
+        lists: &RankLists,
+        container: &Path,
+        epoch: u64,
+        until: Instant,
+    ) -> Result<()> {
         let names: Vec<String> = lists.holders.iter().copied().map(staged_of).collect();
         let Some(told) = self.wait(&names, until)? else { return Ok(()) };
         let lengths = told.iter().map(|told| Reader::new(told).word().unwrap_or(u64::MAX));
@@ -247,7 +254,8 @@ impl PullOut<'_> {
                 _ => return format!("rank {rank} on node {node} has not answered {within}"),
             }
         }
-        let holders = Lists::of(&lists, self.nodes).map(|lists| lists.holders).unwrap_or_default();
+        let holders =
+            RankLists::of(&lists, self.nodes).map(|lists| lists.holders).unwrap_or_default();
         match holders.iter().find(|node| !self.is_told(&staged_of(**node))) {
             Some(node) => format!("node {node} has not written its bytes {within}"),
             None => format!("nobody has given the file its name {within}"),

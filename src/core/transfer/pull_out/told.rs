@@ -8,7 +8,7 @@ use crate::files::Crc32;
 use crate::parts::{Extents, NodeLog, Resolved, settle};
 
 /// What all ranks have done to the file.
-pub(super) struct Lists {
+pub(super) struct RankLists {
     nodes: Vec<Vec<NodeLog>>,
     /// Nodes that have a file with their bytes.
     pub holders: BTreeSet<usize>,
@@ -16,7 +16,7 @@ pub(super) struct Lists {
     pub sum: u32,
 }
 
-impl Lists {
+impl RankLists {
     /// Makes a rank's list.
     pub fn list(own: &NodeLog, has_file: bool) -> Vec<u8> {
         Writer::new().flags(&[has_file]).raw(&own.to_bytes()).take()
@@ -39,7 +39,7 @@ impl Lists {
             }
             by_node[*node].push(log);
         }
-        Ok(Lists { nodes: by_node, holders, sum: sum.value() })
+        Ok(RankLists { nodes: by_node, holders, sum: sum.value() })
     }
 
     /// Finds out what it comes to; `lengths` are those of the nodes' files, as far as known.
