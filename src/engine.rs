@@ -120,8 +120,8 @@ pub fn idle() -> Option<(&'static AtomicU32, mpi::Counted)> {
 }
 
 /// Returns the store in which a new file of that name would lie, if in a cache.
-pub fn file_open(comm: usize, path: &Path, creates: bool) -> Option<PathBuf> {
-    RUNNING.get()?.session.names.shared_open(path, &mpi::members(comm), creates)
+pub fn file_open(comm: usize, path: &Path, mode: i32) -> Option<PathBuf> {
+    RUNNING.get()?.session.names.shared_open(path, &mpi::members(comm), mode)
 }
 
 /// Tells whether what all ranks of `comm` do together with the file that they have tried to open

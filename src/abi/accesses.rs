@@ -45,15 +45,8 @@ pub enum Within {
     Sieve,
 }
 
-const DEEDS: [Deed; 7] = [
-    Deed::Write,
-    Deed::Read,
-    Deed::Size,
-    Deed::Cut,
-    Deed::Grow,
-    Deed::Made,
-    Deed::Found,
-];
+const DEEDS: [Deed; 7] =
+    [Deed::Write, Deed::Read, Deed::Size, Deed::Cut, Deed::Grow, Deed::Made, Deed::Found];
 const WITHIN: [Within; 4] = [Within::Nothing, Within::Write, Within::WriteAll, Within::Sieve];
 
 /// One deed, or several that follow one another without a gap.

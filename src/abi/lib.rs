@@ -189,6 +189,14 @@ pub mod event {
     pub const UNREADABLE: i32 = 13;
 }
 
+/// Bits for [`Engine::file_open`], as all MPIs have them.
+pub mod open_mode {
+    /// MPI_MODE_CREATE.
+    pub const CREATE: i32 = 1;
+    /// MPI_MODE_RDONLY.
+    pub const READ_ONLY: i32 = 2;
+}
+
 /// How the ranks are to write a file by MPI-IO: the low eight bits of [`Engine::hints`].
 pub mod hint {
     /// Each rank writes by itself what it has.
@@ -221,11 +229,11 @@ pub struct Engine {
     pub idle: extern "C" fn() -> Idle,
     /// See [`event`]. `path` may be null.
     pub note: extern "C" fn(event: c_int, path: *const c_char),
-    /// MPI_File_open is about to be called on `path` and `comm` (a handle as in `sync`); nonzero
-    /// `creates`: with MPI_MODE_CREATE.
+    /// MPI_File_open is about to be called on `path` and `comm` (a handle as in `sync`), with these
+    /// bits of [`open_mode`].
     /// Returns a directory on the file system that a new file of that name would lie on; null: on
     /// that of the PFS. The text stays.
-    pub file_open: extern "C" fn(comm: usize, path: *const c_char, creates: c_int) -> *const c_char,
+    pub file_open: extern "C" fn(comm: usize, path: *const c_char, mode: c_int) -> *const c_char,
     /// MPI_File_open has returned on `comm`, on some file; nonzero `opened`: with a handle.
     /// Nonzero: each blocking collective call on that handle is to be told as a barrier of
     /// [`Idle::world`].

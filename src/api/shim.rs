@@ -310,12 +310,12 @@ extern "C" fn note(what: c_int, path: *const c_char) {
     with_session((), |session| session.note(note));
 }
 
-extern "C" fn file_open(comm: usize, path: *const c_char, creates: c_int) -> *const c_char {
+extern "C" fn file_open(comm: usize, path: *const c_char, mode: c_int) -> *const c_char {
     static STORES: Mutex<BTreeMap<PathBuf, CString>> = Mutex::new(BTreeMap::new());
     // SAFETY: the shim passes a string that lives during the call.
     let path = unsafe { path_of(path) };
     guarded(std::ptr::null(), || {
-        let store = engine::file_open(comm, path, creates != 0);
+        let store = engine::file_open(comm, path, mode);
         let text = store.as_ref().and_then(|it| CString::new(it.as_os_str().as_bytes()).ok());
         let (Some(store), Some(text)) = (store, text) else { return std::ptr::null() };
         let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);

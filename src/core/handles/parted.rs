@@ -183,8 +183,10 @@ impl PartedFiles {
 
     /// Forgets the files of a dataset that is not in progress any more; gives their logs.
     pub fn end(&mut self, key: &DatasetKey) -> Vec<(String, &'static AccessLog)> {
-        let ended = self.files.extract_if(.., |(of, _), _| of == key);
-        ended.filter_map(|((_, name), file)| Some((name, file.log?))).collect()
+        let all = std::mem::take(&mut self.files).into_iter();
+        let (ended, kept) = all.partition::<BTreeMap<_, _>, _>(|((of, _), _)| of == key);
+        self.files = kept;
+        ended.into_iter().filter_map(|((_, name), file)| Some((name, file.log?))).collect()
     }
 
     /// Forgets one file.

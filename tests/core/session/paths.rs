@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use scr_abi::open_mode;
 use scr_core::session::{Answer, Note, Session};
 
 use super::door::Files;
@@ -164,7 +165,7 @@ impl Files {
     /// What comes before MPI_File_open on a communicator of these ranks.
     pub fn open_together(&self, name: &str, ranks: &[usize]) {
         if let Some(session) = self.session() {
-            session.names.shared_open(&self.path(name), ranks, true);
+            session.names.shared_open(&self.path(name), ranks, open_mode::CREATE);
         }
     }
 

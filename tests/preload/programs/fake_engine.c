@@ -141,10 +141,10 @@ static struct idle idle(void) {
     points_all = left;
     return (struct idle){ &left, world ? (size_t)atoi(world) : 0, 0xffffffff, 0, &points_all };
 }
-static const char *file_open(size_t comm, const char *path, int creates)
+static const char *file_open(size_t comm, const char *path, int mode)
 {
     (void)comm;
-    say("file_open", path, creates);
+    say("file_open", path, mode);
     return getenv("FAKE_STORE");
 }
 static int file_opened(size_t comm, int opened)

@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use scr_abi::{Engine, event, messages, sync_kind};
+use scr_abi::{Engine, event, messages, open_mode, sync_kind};
 
 use crate::base::thread::{Caller, MpiDepth, MpiFiles, Named};
 use crate::engine::{self, ActiveEngine, absence};
@@ -250,9 +250,6 @@ fn note(what: c_int, path: Option<&CStr>) {
     }
 }
 
-/// MPI_MODE_CREATE, in all MPIs.
-const MODE_CREATE: usize = 1;
-
 /// Tells, too, what [`Engine::hints`] says.
 fn note_file_open(comm: usize, name: usize, mode: usize) -> Option<(Named, c_int)> {
     let active = engine::active()?;
@@ -268,10 +265,10 @@ fn note_file_open(comm: usize, name: usize, mode: usize) -> Option<(Named, c_int
         let find = |name| canonical::locate(&active.prefix, libc::AT_FDCWD, name);
         find(name).or_else(|| find(bare))
     })??;
-    let creates = (mode & MODE_CREATE) as c_int;
+    let mode = mode as c_int & (open_mode::CREATE | open_mode::READ_ONLY);
     let _depth = MpiDepth::enter();
     let asked = guard::work(|| {
-        let store = (active.table.file_open)(comm, path.as_ptr(), creates);
+        let store = (active.table.file_open)(comm, path.as_ptr(), mode);
         (store, (active.table.hints)(comm, path.as_ptr()))
     });
     let (store, hints) = asked.unzip();

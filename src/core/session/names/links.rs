@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use scr_abi::open_mode;
+
 use super::moving::move_on_prefix;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
@@ -92,12 +94,17 @@ impl Names {
         }
     }
 
-    /// Notes that the program is about to open `path` by MPI-IO, these `ranks` together. If they
-    /// are of several nodes, or could change a file of a complete dataset, each for itself, what
-    /// this rank has cached of it is on the PFS before, where all find it, and so are later files
-    /// of that name, unless each node is to have its part. Returns the store in which a new file of that name would lie, if in a cache.
-    pub fn shared_open(&self, path: &Path, ranks: &[usize], creates: bool) -> Option<PathBuf> {
+    /// Notes that the program is about to open `path` by MPI-IO, these `ranks` together, in this
+    /// `mode` (`scr_abi::open_mode`). If they are of several nodes, or could change a file of a
+    /// complete dataset, each for itself, what this rank has cached of it is on the PFS before,
+    /// where all find it, and so are later files of that name, unless each node is to have its
+    /// part. Returns the store in which a new file of that name would lie, if in a cache.
+    pub fn shared_open(&self, path: &Path, ranks: &[usize], mode: i32) -> Option<PathBuf> {
         let name = self.rank.name_of(path).filter(|_| !self.rank.is_child())?;
+        if mode & open_mode::READ_ONLY != 0 {
+            return None; // each rank opens it as any other file
+        }
+        let creates = mode & open_mode::CREATE != 0;
         let mut state = self.node.state();
         let place = state.view.place(name);
         let file = self.rank.file_ref(name).filter(|file| state.machine.caches(file));

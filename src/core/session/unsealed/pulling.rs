@@ -19,8 +19,9 @@ use crate::session::{rank::lock, unsealed::Unsealed};
 use crate::system::monotonic_ms;
 use crate::transfer::{PullOut, PullTurns, Turn};
 
-/// So long a rank waits for the others, which may be in a call that does not end.
-const DEADLINE: Duration = Duration::from_secs(60);
+/// So long a rank waits for the others, which may be in a call that does not end, and until all
+/// bytes are there.
+const DEADLINE: Duration = Duration::from_secs(180);
 /// Between two looks at whose turn it is.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Between two looks of a node at the prefix while no such file is known.

@@ -90,8 +90,11 @@ impl Verdicts {
     pub fn report(&mut self, facts: &RunFacts, series: usize, report: &mut SeriesReport) {
         let room = (BYTES_MAX / facts.config.nodes.len().max(1)).max(BYTES_MIN);
         let parted = &self.parted[series];
-        let said = self.own[series].extract_if(.., |name, _| parted.contains_key(name));
-        report.watched = said.map(|(_, done)| fits(done, room)).collect();
+        let own = std::mem::take(&mut self.own[series]).into_iter();
+        let (said, kept) =
+            own.partition::<BTreeMap<_, _>, _>(|(name, _)| parted.contains_key(name));
+        self.own[series] = kept;
+        report.watched = said.into_values().map(|done| fits(done, room)).collect();
     }
 
     /// Takes in what the ranks say, and which names ranks of several nodes write. Returns what is
