@@ -3,7 +3,7 @@
 //! A rank logs what it writes, and tells it at sync points; so all know who has written which byte
 //! last, as it was at the last one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scr_abi::accesses::{Access, AccessLog, Deed};
 
@@ -28,6 +28,8 @@ pub struct PartedFile {
 #[derive(Debug, Default)]
 pub struct PartedFiles {
     files: BTreeMap<(DatasetKey, String), PartedFile>,
+    /// Those that have come to the PFS.
+    outside: BTreeSet<(DatasetKey, String)>,
     /// So many sync points had been entered when all have told the last time.
     told_at: u64,
 }
@@ -140,6 +142,11 @@ impl PartedFiles {
         }
     }
 
+    /// Tells whether one has that name.
+    pub fn knows(&self, name: &str) -> bool {
+        self.files.keys().any(|(_, known)| known == name)
+    }
+
     /// Tells whether there is none.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
@@ -186,11 +193,20 @@ impl PartedFiles {
         let all = std::mem::take(&mut self.files).into_iter();
         let (ended, kept) = all.partition::<BTreeMap<_, _>, _>(|((of, _), _)| of == key);
         self.files = kept;
+        self.outside.retain(|(of, _)| of != key);
         ended.into_iter().filter_map(|((_, name), file)| Some((name, file.log?))).collect()
     }
 
-    /// Forgets one file.
-    pub fn remove(&mut self, key: &DatasetKey, name: &str) -> Option<PartedFile> {
-        self.files.remove(&(key.clone(), name.to_string()))
+    /// Notes that all ranks have brought the file to the PFS. Returns whether this one had opened it.
+    pub fn leave_for_good(&mut self, key: &DatasetKey, name: &str) -> bool {
+        let place = (key.clone(), name.to_string());
+        let file = self.files.remove(&place);
+        self.outside.insert(place);
+        file.is_some_and(|file| file.log.is_some())
+    }
+
+    /// Tells whether all ranks have brought it there.
+    pub fn is_outside(&self, key: &DatasetKey, name: &str) -> bool {
+        self.outside.contains(&(key.clone(), name.to_string()))
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use scr_abi::accesses::{Access, Deed, Within};
+use scr_abi::accesses::{Access, Deed, Within, trait_bit};
 use scr_core::files::Crc32;
 use scr_core::log::{Voice, speak_as};
 use scr_core::session::{Answer, Door, Host, Note, Session, TOKEN_LAZY};
@@ -339,6 +339,14 @@ impl Open<'_> {
 
     /// The program's pread(2), of all that is asked for.
     pub fn read_at(&self, bytes: usize, offset: u64) -> io::Result<Vec<u8>> {
+        let lacks = |session: Arc<Session>| {
+            let is_part = session.handles.log(self.token)?.traits() & trait_bit::PARTED != 0;
+            Some(is_part && !session.handles.has(self.token, offset, offset + bytes as u64))
+        };
+        let session = self.door.session().filter(|_| self.token != 0);
+        if session.and_then(lacks) == Some(true) && !self.door.replace(self.token, 0) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         let mut found = vec![0; bytes];
         self.held.file.lock().unwrap().read_exact_at(&mut found, offset)?;
         Ok(found)

@@ -20,7 +20,7 @@ pub enum Why {
     Unseen,
     /// The pieces of each node are too small or too many.
     TooFine,
-    /// Ranks of several nodes write it, each node its own bytes: it could be cached.
+    /// Ranks of several nodes write it, each node its own bytes: it is cached if its name has an id.
     OfNodes(Hints),
 }
 
@@ -116,8 +116,8 @@ impl Why {
                  H5FD_MPIO_COLLECTIVE), or chunks of at least 4 KiB"
             }
             Why::OfNodes(_) => {
-                "SCR could cache it, and does not yet; a file for each node (a communicator of \
-                 MPI_COMM_TYPE_SHARED, subfiles of HDF5 or ADIOS2) is cached today"
+                "A name with the number of the checkpoint ({id}) for each one: such files are \
+                 cached, each node its part"
             }
         }
     }

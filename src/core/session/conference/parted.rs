@@ -61,13 +61,28 @@ impl Conference {
         if !self.node.state().machine.knows_parted() {
             return Ok(());
         }
-        for whole in self.wholes(links, key)? {
+        let wholes = self.wholes(links, key)?;
+        files.extend(self.sealed_parts(key, &wholes));
+        for whole in wholes {
             files.retain(|file| file.name != whole.name);
             if !whole.told.values().any(|one| one.is_gone) {
                 files.extend(self.own_part(links, key, &whole)?);
             }
         }
         Ok(())
+    }
+
+    /// Returns this rank's parts of files that were complete at the seal before, and still are.
+    fn sealed_parts(&self, key: &DatasetKey, now: &[Whole]) -> Vec<FileMeta> {
+        let record = self.site.filemap.get(&self.rank.record_key(key));
+        let mut parts = record.map_or_else(Vec::new, |record| record.files);
+        let state = self.node.state();
+        parts.retain(|file| {
+            let Some(part) = &file.part else { return false };
+            let is_there = matches!(state.view.place(&part.of), Place::Elsewhere(..));
+            is_there && now.iter().all(|whole| whole.name != part.of)
+        });
+        parts
     }
 
     fn own_part(&self, links: &Links, key: &DatasetKey, whole: &Whole) -> Result<Option<FileMeta>> {

@@ -19,7 +19,8 @@ const MODE: u32 = 0o600;
 impl Contents {
     /// Tells whether each node has its part of such files.
     pub(super) fn is_parted(&self, state: &State, name: &str) -> bool {
-        self.rank.file_ref(name).is_some_and(|file| state.machine.is_parted(&file))
+        let file = self.rank.file_ref(name);
+        file.is_some_and(|file| state.machine.is_parted(&file) || state.own.parted.knows(name))
     }
 
     /// Makes the file of this node, unless the program's own open makes it.

@@ -18,6 +18,7 @@ use crate::params::keys;
 use crate::session::{
     contents::Contents,
     node::{State, neighbours::Locked},
+    rank::lock,
 };
 use crate::system::{may_write, monotonic_ms, user_attributes_at};
 
@@ -108,7 +109,13 @@ impl Contents {
             }
         }
         let on_prefix = way == LiesAt::OnPrefix;
-        let parted = !on_prefix && self.is_parted(&state, name);
+        let parted = self.is_parted(&state, name) && !placed.is_on_prefix();
+        if parted && on_prefix {
+            // The other ranks have to bring what they have of it there before.
+            lock(&self.stores.kept_out).insert(name.to_string());
+            state.machine.open_failed(&placed.key, name, monotonic_ms());
+            return None;
+        }
         let mut enter = |state: &mut State| {
             match placed.joined {
                 true => state.join_file(&placed.key, name, on_prefix, self.site.rank),

@@ -1,7 +1,7 @@
 //! What the shim asks of a file that ranks of several nodes write into their caches.
 
 use crate::handles::Tracked;
-use crate::machine::DatasetKey;
+use crate::machine::{DatasetKey, Why};
 use crate::parts::Extent;
 use crate::session::{handles::Handles, node::State};
 
@@ -10,7 +10,7 @@ impl Handles {
     /// since: what is read of it is what the program would find on the PFS. Else it is the turn of
     /// the file to leave the cache.
     pub fn has(&self, token: u64, begin: u64, end: u64) -> bool {
-        let state = self.node.state_to_look();
+        let mut state = self.node.state_to_look();
         let now = state.machine.points_entered();
         let Some(Tracked { key, name, .. }) = state.own.tokens.get(token).cloned() else {
             return true;
@@ -20,6 +20,9 @@ impl Handles {
         let known = !file.leaves && state.own.parted.is_up_to_date(now);
         if known && file.has(node, Extent::new(begin, end)) {
             return true;
+        }
+        if let Some(file) = self.rank.file_ref(&name).filter(|_| known) {
+            state.machine.mark_unsafe(&file, Why::Readers);
         }
         drop(state);
         // The writers of this rank stand still only from here on: before, it may have to take part

@@ -32,7 +32,10 @@ impl Names {
         }
         let parted = self.parted_of(token);
         let moved = match &parted {
-            Some((key, name)) => self.leave_together(token, fd, key, name).map(Some),
+            Some((key, name)) => {
+                let file = self.unsealed.pull_out(key, name, None);
+                file.and_then(|()| self.go_on_outside(token, fd, name)).map(Some)
+            }
             None => self.wake_lazy(token, fd).and_then(|file| match file {
                 Some(file) => Ok(Some(file)),
                 None => self.stores.try_evacuate(token, fd),
@@ -67,9 +70,8 @@ impl Names {
         state.own.tokens.get(token).map(|one| (one.key.clone(), one.name.clone()))
     }
 
-    /// Has all ranks bring such a file to the PFS.
-    fn leave_together(&self, token: u64, fd: i32, key: &DatasetKey, name: &str) -> Result<File> {
-        self.unsealed.pull_out(key, name)?;
+    /// Opens it where all ranks have brought it.
+    fn go_on_outside(&self, token: u64, fd: i32, name: &str) -> Result<File> {
         let file = open_alike(fd, &self.site.on_prefix(name))?;
         let mut state = self.node.state();
         state.own.logs.end(token, |_| ());

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::machine::Why;
 use crate::namespace::{self as ns, Answer, Entry, Place};
 use crate::session::{handles::parted::size_of, names::Names};
 
@@ -59,7 +60,7 @@ impl Names {
             Place::Deleted => Answer::Fail(libc::ENOENT),
             Place::Elsewhere(key, _) if state.own.parted.get(&key, name).is_some() => {
                 drop(state);
-                let done = self.unsealed.pull_out(&key, name);
+                let done = self.unsealed.pull_out(&key, name, Some(Why::Readers));
                 if done.is_ok() { Answer::PASS } else { Answer::Fail(libc::EIO) }
             }
             Place::Elsewhere(key, remote) => {

@@ -9,7 +9,7 @@ use crate::namespace::{self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIn
 use crate::patterns::Match;
 use crate::session::{
     names::Names,
-    node::State,
+    node::{State, neighbours::Locked},
     rank::{known::file_ref, lock},
 };
 use crate::system::monotonic_ms;
@@ -95,8 +95,9 @@ impl Names {
                 drop(state);
                 return self.open_outside(&of, name);
             }
+            let room = self.room_in_cache(&state, &file, intent);
             let placed = state.machine.open_parted(&file, &of, monotonic_ms());
-            return self.contents.put_into(state, name, placed, &found, intent, Room::default());
+            return self.place(state, &file, placed, &found, intent, room);
         }
         let wish = intent.as_wish(found.exists);
         if let Some(of) = state.of_another(name) {
@@ -106,10 +107,7 @@ impl Names {
             return self.handles.open_of_another(state, &file, &of, found, intent, manner);
         }
         let kept_out = lock(&self.stores.kept_out).contains(name);
-        let room = match kept_out {
-            true => Err(Reason::StoreFailed),
-            false => self.room_for(&state, &file, intent),
-        };
+        let room = self.room_in_cache(&state, &file, intent);
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
             Placement::Pass => {
@@ -134,16 +132,36 @@ impl Names {
                     None => Some(self.handles.copy_up(&mut state, name, &from, origin)),
                 }
             }
-            Placement::Dataset(mut placed) => {
-                let room = self.settle_place(&mut state, &mut placed, name, &found, room);
-                self.contents.put_into(state, name, placed, &found, intent, room)
-            }
+            Placement::Dataset(placed) => self.place(state, &file, placed, &found, intent, room),
         }
+    }
+
+    /// Puts the file into its dataset.
+    fn place(
+        &self,
+        mut state: Locked<'_>,
+        file: &FileRef,
+        mut placed: Placed,
+        found: &FoundTarget,
+        intent: OpenIntent,
+        room: std::result::Result<Room, Reason>,
+    ) -> Option<Answer> {
+        let name = file.name.as_str();
+        let room = self.settle_place(&mut state, &mut placed, name, found, room);
+        let is_parted =
+            state.machine.is_parted(file) || state.own.parted.get(&placed.key, name).is_some();
+        if placed.is_on_prefix() && is_parted && !state.own.parted.is_outside(&placed.key, name) {
+            // What others have in their caches must not come over what this rank writes there.
+            state.machine.open_failed(&placed.key, name, monotonic_ms());
+            drop(state);
+            return self.open_outside(&placed.key, name);
+        }
+        self.contents.put_into(state, name, placed, found, intent, room)
     }
 
     /// Waits until all ranks have brought the file to the PFS, where it is opened then.
     fn open_outside(&self, key: &DatasetKey, name: &str) -> Option<Answer> {
-        match self.unsealed.pull_out(key, name) {
+        match self.unsealed.pull_out(key, name, None) {
             Ok(()) => None,
             Err(_) => Some(Answer::Fail(libc::EIO)),
         }
@@ -169,15 +187,16 @@ impl Names {
     }
 
     /// Returns what a file may fill in the cache.
-    fn room_for(
+    fn room_in_cache(
         &self,
         state: &State,
         file: &FileRef,
         intent: OpenIntent,
     ) -> std::result::Result<Room, Reason> {
-        match intent.special {
-            true => Err(Reason::Special),
-            false => self.stores.has_room(state, file).ok_or(Reason::NoRoom),
+        match () {
+            () if lock(&self.stores.kept_out).contains(&file.name) => Err(Reason::StoreFailed),
+            () if intent.special => Err(Reason::Special),
+            () => self.stores.has_room(state, file).ok_or(Reason::NoRoom),
         }
     }
 
@@ -196,7 +215,9 @@ impl Names {
         let opened = matches!(&found.place, Place::Cached(of, _) if *of == placed.key)
             && state.own.tokens.writer(name).is_some();
         let taken = !state.own.has(&placed.key, name) && state.view.is_taken(&placed.key, name);
+        let outside = state.own.parted.is_outside(&placed.key, name);
         let kept = match room.as_ref().err() {
+            _ if outside => Some(Reason::Follows),
             _ if held => Some(Reason::Follows),
             _ if taken => Some(Reason::Shared),
             reason => reason.filter(|_| !opened).copied(),

@@ -2,7 +2,7 @@
 //! needs what its node has not, or its store cannot take more, all bring the file to the PFS
 //! together, and go on there (docs/internals/shared_files.md).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::files::remove_tree;
 use crate::handles::PartedFile;
 use crate::kvtree::KvTree;
 use crate::log::messages;
-use crate::machine::{DatasetKey, FileRef, Reason, Why, name_hash};
+use crate::machine::{DatasetKey, Reason, Why, name_hash};
 use crate::namespace as ns;
 use crate::parts::NodeLog;
 use crate::records;
@@ -30,7 +30,8 @@ const LOOK: Duration = Duration::from_secs(2);
 /// What a rank has seen of the turns.
 #[derive(Debug, Default)]
 pub(crate) struct Pulled {
-    done: BTreeSet<Turn>,
+    /// Whether each file has come to the PFS.
+    done: BTreeMap<Turn, bool>,
     looked: Option<Instant>,
 }
 
@@ -63,7 +64,7 @@ impl Unsealed {
         self.node.state().own.parted.leave(key, name);
         let (turn, until) = (self.turn_of(key, name), Instant::now() + DEADLINE);
         while !self.turns().take(self.site.rank, &turn)? {
-            if lock(&self.pulled).done.contains(&turn) {
+            if self.is_over(&turn).is_some() {
                 return Ok(());
             }
             if Instant::now() > until {
@@ -79,30 +80,36 @@ impl Unsealed {
         (self.rank.record_key(key).directory_name(), name.to_owned())
     }
 
+    /// `None`: it is still to come.
+    fn is_over(&self, turn: &Turn) -> Option<Result<()>> {
+        let done = lock(&self.pulled).done.get(turn).copied()?;
+        let lost = || Error::Refused(format!("{} has not come to the prefix", turn.1));
+        Some(if done { Ok(()) } else { Err(lost()) })
+    }
+
     /// Brings the file to the PFS together with all other ranks. This rank's writers stand still.
+    /// `why`: later files of that name do not come to the cache.
     ///
     /// # Errors
     /// The file is not there, and the checkpoint is lost: told here, once for each rank.
-    pub(crate) fn pull_out(&self, key: &DatasetKey, name: &str) -> Result<()> {
+    pub(crate) fn pull_out(&self, key: &DatasetKey, name: &str, why: Option<Why>) -> Result<()> {
         let turn = self.turn_of(key, name);
-        if lock(&self.pulled).done.contains(&turn) {
-            return Ok(());
+        if let Some(over) = self.is_over(&turn) {
+            return over;
+        }
+        if let Some((why, file)) = why.zip(self.rank.file_ref(name)) {
+            self.node.state().machine.mark_unsafe(&file, why);
         }
         let done = self.take_turn(key, name).and_then(|()| self.bring_out(key, name));
-        // What follows goes to the PFS, whether this one has come there or not.
-        let file = self.rank.file_ref(name);
-        if let Some(file) = &file {
-            self.node.state().machine.mark_unsafe(file, Why::Readers);
-        }
         match &done {
-            Ok(()) => self.go_on_outside(key, name, file.as_ref()),
+            Ok(()) => self.go_on_outside(key, name),
             Err(error) => {
                 let text = format!("{name} could not be brought to the prefix: {error}");
                 self.node.state().machine.failed(key, &text, monotonic_ms());
                 self.rank.tell_unpublished(name, &self.site.on_prefix(name), error);
             }
         }
-        lock(&self.pulled).done.insert(turn.clone());
+        lock(&self.pulled).done.insert(turn.clone(), done.is_ok());
         self.turns().end(&turn);
         done
     }
@@ -133,12 +140,12 @@ impl Unsealed {
     }
 
     /// The file is one of the PFS from now on.
-    fn go_on_outside(&self, key: &DatasetKey, name: &str, file: Option<&FileRef>) {
+    fn go_on_outside(&self, key: &DatasetKey, name: &str) {
         let mut state = self.node.state();
-        let opened = state.own.parted.remove(key, name).and_then(|file| file.log).is_some();
+        let opened = state.own.parted.leave_for_good(key, name);
         let container = state.view.layer(key).map(|layer| layer.dir.join(name));
-        if opened && file.is_some() {
-            state.now_on_prefix(key, name, Reason::Learned(Why::Readers));
+        if opened {
+            state.now_on_prefix(key, name, Reason::Follows);
         } else {
             state.view.tell_on_prefix(name);
             state.view.moved_to_prefix(name);
@@ -154,7 +161,7 @@ impl Unsealed {
             return;
         }
         let Some(turn) = self.seen_turn() else { return };
-        if lock(&self.pulled).done.contains(&turn) {
+        if self.is_over(&turn).is_some() {
             return;
         }
         let key = records::DatasetKey::from_directory_name(&turn.0);
@@ -168,7 +175,7 @@ impl Unsealed {
         // It stops the writers, and comes back to `pull_out`.
         token.into_iter().for_each(|token| self.site.host.move_out(token));
         if token.is_none() {
-            let _ = self.pull_out(&key, &name);
+            let _ = self.pull_out(&key, &name, None);
         }
     }
 

@@ -116,6 +116,10 @@ impl PullOut<'_> {
         let lists = RankLists::of(&told, self.nodes)?;
         let whole = lists.settled(&BTreeMap::new());
         self.check(&lists, &whole)?;
+        if lists.holders.is_empty() && self.rank == 0 && self.board().claim(OUTCOME)? {
+            // Nobody has made it yet.
+            self.board().tell(OUTCOME, &PulledOut::told(&Ok(PulledOut::default())))?;
+        }
         let Some(container) = container else { return Ok(()) };
         // A second thread must not write what is being renamed.
         if !board.claim(&staged_of(node))? {
@@ -144,9 +148,6 @@ impl PullOut<'_> {
         match (0..whole.owned.len()).find(lacks) {
             Some(node) => {
                 Err(Error::Missing(format!("node {node} has lost its bytes of {target}")))
-            }
-            None if lists.holders.is_empty() => {
-                Err(Error::Missing(format!("no node has bytes of {target}")))
             }
             None => Ok(()),
         }
