@@ -67,6 +67,18 @@ impl Names {
         state.own.tokens.get(token).map(|one| (one.key.clone(), one.name.clone()))
     }
 
+    /// Has all ranks bring a file of which each node has a part to the PFS: what is to be done to
+    /// its name, or to it by its name, is done to the whole. `Err` is the answer.
+    pub(crate) fn bring_whole(&self, name: Option<&str>) -> std::result::Result<(), Answer> {
+        let Some(name) = name.filter(|_| !self.rank.is_child()) else { return Ok(()) };
+        let state = self.node.state_to_look_at(&[name]);
+        let Place::Elsewhere(key, _) = state.view.place(name) else { return Ok(()) };
+        let parted = state.own.parted.get(&key, name).is_some();
+        drop(state);
+        let gone = |_| Answer::Fail(libc::EIO);
+        if parted { self.unsealed.leave_cache(&key, name).map_err(gone) } else { Ok(()) }
+    }
+
     /// Has all ranks bring such a file to the PFS.
     fn leave_together(&self, token: u64, fd: i32, key: &DatasetKey, name: &str) -> Result<File> {
         self.unsealed.pull_out(key, name)?;
