@@ -33,6 +33,11 @@ pub(crate) extern "C" fn move_out(token: u64) {
 /// of), unless it has moved since `begun`. Guard held; no call of this thread on the file is under
 /// way.
 pub(crate) fn evacuate(table: &Engine, claim: Claim, code: c_int, begun: Moment) -> bool {
+    if claim.log.is_some_and(logged::Log::is_parted) {
+        // Waits until it is this file's turn: another one of which each node has a part may have to
+        // move before.
+        (table.has)(claim.token, 0, u64::MAX);
+    }
     let _one_at_a_time = WAKING.lock();
     Moment::now() != begun || move_file(table, claim.token, MoveReason::Refused(code))
 }

@@ -61,6 +61,7 @@ impl Conference {
         if !self.node.state().machine.knows_parted() {
             return Ok(());
         }
+        self.unsealed.stand_still(links.world.as_ref())?;
         let wholes = self.wholes(links, key)?;
         files.extend(self.sealed_parts(key, &wholes));
         for whole in wholes {
@@ -92,8 +93,11 @@ impl Conference {
         drop(state);
         let logs: Vec<NodeLog> = whole.logs.values().cloned().collect();
         let resolved = resolve(&logs);
+        // Whoever cannot read it says so where all are asked.
         let unseen = match (whole.logs.get(&here), &place) {
-            (Some(log), Some(place)) if self.site.leads_node => has_unlogged(place, log)?,
+            (Some(log), Some(place)) if self.site.leads_node => {
+                has_unlogged(place, log).unwrap_or(true)
+            }
             _ => false,
         };
         let unseen = any(links.world.as_ref(), unseen)?;

@@ -59,7 +59,9 @@ impl Conference {
             let older = all.iter().filter(|one| one.id != 0 && one.id < plan.id);
             older.for_each(|one| drop(self.evict(links, &one.key, one.id)));
         }
-        match self.try_seal(links, step, plan) {
+        let sealed = self.try_seal(links, step, plan);
+        self.unsealed.go_on();
+        match sealed {
             Ok(prepared) => {
                 let mut state = self.node.state();
                 show_sealed(&mut state, &plan.key, &prepared);

@@ -7,10 +7,10 @@ use crate::session::{handles::Handles, node::State};
 
 impl Handles {
     /// Tells whether this node has these bytes of the token's file, and no other has written them
-    /// since: what is read of it is what the program would find on the PFS. Else it is the turn of
-    /// the file to leave the cache.
+    /// since: what is read of it is what the program would find on the PFS. Else, and if `end` is the
+    /// highest number, it is the turn of the file to leave the cache.
     pub fn has(&self, token: u64, begin: u64, end: u64) -> bool {
-        let mut state = self.node.state_to_look();
+        let state = self.node.state_to_look();
         let now = state.machine.points_entered();
         let Some(Tracked { key, name, .. }) = state.own.tokens.get(token).cloned() else {
             return true;
@@ -18,13 +18,13 @@ impl Handles {
         let Some(file) = state.own.parted.get(&key, &name) else { return true };
         let node = state.machine.nodes()[self.site.rank];
         let known = !file.leaves && state.own.parted.is_up_to_date(now);
-        if known && file.has(node, Extent::new(begin, end)) {
+        if known && end < u64::MAX && file.has(node, Extent::new(begin, end)) {
             return true;
         }
-        if let Some(file) = self.rank.file_ref(&name).filter(|_| known) {
-            state.machine.mark_unsafe(&file, Why::Readers);
-        }
         drop(state);
+        if end < u64::MAX {
+            self.unsealed.note_why(&key, &name, Why::Readers);
+        }
         // The writers of this rank stand still only from here on: before, it may have to take part
         // for another file. What fails here fails once more, and is told.
         let _ = self.unsealed.take_turn(&key, &name);

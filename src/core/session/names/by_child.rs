@@ -32,6 +32,9 @@ impl Names {
     /// Lets a child compare the answer with what fstat says of the descriptor that it opens then:
     /// cp(1) copies nothing where they differ. So it waits for a file of another node as an open.
     pub(crate) fn stat_by_child(&self, path: &Path) -> Answer {
+        if self.bring_whole(self.rank.name_of(path)).is_err() {
+            return Answer::Fail(libc::EIO);
+        }
         let answer = self.lookup(path);
         let (Answer::Known(_), Some(name)) = (&answer, self.rank.name_of(path)) else {
             return answer;
@@ -49,6 +52,9 @@ impl Names {
 
     fn change_by_child(&self, path: &Path, name: &str, flags: i32, child: i32) -> Answer {
         let intent = OpenIntent::of(flags);
+        if let Err(answer) = self.bring_whole(Some(name)) {
+            return answer;
+        }
         self.handles.wake(|one| one.name == name);
         let mut state = self.node.state();
         if !self.contents.concerns(&state, name) {

@@ -26,6 +26,9 @@ struct Old<'a> {
 impl Names {
     /// Answers chmod, chown, utime, truncate by path.
     pub fn change(&self, path: &Path) -> Answer {
+        if let Err(answer) = self.bring_whole(self.rank.name_of(path)) {
+            return answer;
+        }
         let answer = self.open_as(path, libc::O_WRONLY, Manner::Changing);
         let (Answer::Pass { token } | Answer::Redirect { token, .. }) = answer else {
             return answer;
@@ -45,6 +48,9 @@ impl Names {
             return Answer::Fail(libc::ENOENT);
         }
         self.stores.heed_link(&[path]);
+        if let Err(answer) = self.bring_whole(Some(name)) {
+            return answer;
+        }
         self.handles.wake_path(path);
         let mut state = self.node.state_to_change(&[name]);
         if let Some(answer) = self.unlink_called(&mut state, name, path) {
@@ -106,6 +112,10 @@ impl Names {
             return self.rename_dir(name, from, to);
         }
         self.stores.heed_link(&[from, to]);
+        let whole = self.bring_whole(names.from).and_then(|()| self.bring_whole(names.to));
+        if let Err(answer) = whole {
+            return answer;
+        }
         self.handles.wake_path(from);
         self.handles.wake_path(to);
         let both: Vec<_> = names.from.into_iter().chain(names.to).collect();

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::handles::{LiesAt, Tracked, stamp};
 use crate::handles::{descriptor_info, open_alike};
 use crate::log::messages;
-use crate::machine::DatasetKey;
+use crate::machine::{DatasetKey, Why};
 use crate::namespace::{Answer, Manner, OpenIntent, Place};
 use crate::session::{names::Names, node::State};
 
@@ -33,7 +33,10 @@ impl Names {
         let parted = self.parted_of(token);
         let moved = match &parted {
             Some((key, name)) => {
-                let file = self.unsealed.pull_out(key, name, None);
+                if errno == 0 {
+                    self.unsealed.note_why(key, name, Why::Unseen);
+                }
+                let file = self.unsealed.pull_out(key, name);
                 file.and_then(|()| self.go_on_outside(token, fd, name)).map(Some)
             }
             None => self.wake_lazy(token, fd).and_then(|file| match file {
@@ -68,6 +71,18 @@ impl Names {
         let is_parted = |log: &&AccessLog| log.traits() & trait_bit::PARTED != 0;
         state.own.logs.of(token).filter(is_parted)?;
         state.own.tokens.get(token).map(|one| (one.key.clone(), one.name.clone()))
+    }
+
+    /// Has all ranks bring a file of which each node has a part to the PFS: what is to be done to
+    /// its name, or to it by its name, is done to the whole. `Err` is the answer.
+    pub(crate) fn bring_whole(&self, name: Option<&str>) -> std::result::Result<(), Answer> {
+        let Some(name) = name.filter(|_| !self.rank.is_child()) else { return Ok(()) };
+        let state = self.node.state_to_look_at(&[name]);
+        let Place::Elsewhere(key, _) = state.view.place(name) else { return Ok(()) };
+        let parted = state.own.parted.get(&key, name).is_some();
+        drop(state);
+        let gone = |_| Answer::Fail(libc::EIO);
+        if parted { self.unsealed.leave_cache(&key, name).map_err(gone) } else { Ok(()) }
     }
 
     /// Opens it where all ranks have brought it.

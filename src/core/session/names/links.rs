@@ -27,6 +27,9 @@ impl Names {
             return Answer::PASS;
         }
         let names = ns::OldAndNew { from: self.rank.name_of(target), to: self.rank.name_of(path) };
+        if let Err(answer) = self.bring_whole(names.from) {
+            return answer;
+        }
         self.handles.wake_path(target);
         let mut state = self.node.state();
         if let Err(error) = self.hand_over_both(&mut state, names.from, None) {

@@ -60,8 +60,11 @@ impl Names {
             Place::Deleted => Answer::Fail(libc::ENOENT),
             Place::Elsewhere(key, _) if state.own.parted.get(&key, name).is_some() => {
                 drop(state);
-                let done = self.unsealed.pull_out(&key, name, Some(Why::Readers));
-                if done.is_ok() { Answer::PASS } else { Answer::Fail(libc::EIO) }
+                self.unsealed.note_why(&key, name, Why::Readers);
+                match self.unsealed.leave_cache(&key, name) {
+                    Ok(()) => self.open_for_reading(name),
+                    Err(_) => Answer::Fail(libc::EIO),
+                }
             }
             Place::Elsewhere(key, remote) => {
                 drop(state);

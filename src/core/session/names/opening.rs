@@ -91,7 +91,9 @@ impl Names {
             }
         };
         if let Some(of) = parted_in(&state, &file, &found) {
-            if state.own.parted.get(&of, name).is_some_and(|file| file.leaves) {
+            // Where its end is, no node knows.
+            let needs_whole = intent.append || intent.special;
+            if state.own.parted.get(&of, name).is_some_and(|file| file.leaves || needs_whole) {
                 drop(state);
                 return self.open_outside(&of, name);
             }
@@ -161,7 +163,7 @@ impl Names {
 
     /// Waits until all ranks have brought the file to the PFS, where it is opened then.
     fn open_outside(&self, key: &DatasetKey, name: &str) -> Option<Answer> {
-        match self.unsealed.pull_out(key, name, None) {
+        match self.unsealed.leave_cache(key, name) {
             Ok(()) => None,
             Err(_) => Some(Answer::Fail(libc::EIO)),
         }

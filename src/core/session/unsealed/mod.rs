@@ -103,7 +103,7 @@ impl Unsealed {
         let state = self.node.state();
         if state.own.parted.get(&one.key, &one.file).is_some() {
             drop(state);
-            return self.pull_out(&one.key, &one.file, None).is_ok(); // here is a part of it at most
+            return self.leave_cache(&one.key, &one.file).is_ok(); // here is a part of it at most
         }
         let layer = state.view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
         drop(state);

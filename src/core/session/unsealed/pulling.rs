@@ -2,10 +2,12 @@
 //! needs what its node has not, or its store cannot take more, all bring the file to the PFS
 //! together, and go on there (docs/internals/shared_files.md).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::bytes::{Reader, Writer};
+use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::files::remove_tree;
 use crate::handles::PartedFile;
@@ -30,8 +32,14 @@ const LOOK: Duration = Duration::from_secs(2);
 /// What a rank has seen of the turns.
 #[derive(Debug, Default)]
 pub(crate) struct Pulled {
-    /// Whether each file has come to the PFS.
+    /// Whether they have come to the PFS.
     done: BTreeMap<Turn, bool>,
+    /// This rank takes part: no other rank comes to an end without it.
+    under_way: Option<Turn>,
+    /// Those that this rank was asked to bring there, or has asked the others to.
+    asked: BTreeSet<Turn>,
+    /// A dataset is being sealed: this rank takes part in nothing new.
+    still: bool,
     looked: Option<Instant>,
 }
 
@@ -63,15 +71,16 @@ impl Unsealed {
     pub(crate) fn take_turn(&self, key: &DatasetKey, name: &str) -> Result<()> {
         self.node.state().own.parted.leave(key, name);
         let (turn, until) = (self.turn_of(key, name), Instant::now() + DEADLINE);
-        while !self.turns().take(self.site.rank, &turn)? {
-            if self.is_over(&turn).is_some() {
-                return Ok(());
-            }
+        let is_done = || self.has_come(&turn).is_some();
+        while !is_done() && !self.turns().take(self.site.rank, &turn)? {
             if Instant::now() > until {
                 let why = "another file is on its way out of the cache".to_string();
                 return Err(Error::Refused(why));
             }
             std::thread::sleep(PAUSE);
+        }
+        if is_done() {
+            self.turns().end(&turn); // another thread was faster: nobody else would give it back
         }
         Ok(())
     }
@@ -80,27 +89,55 @@ impl Unsealed {
         (self.rank.record_key(key).directory_name(), name.to_owned())
     }
 
-    /// `None`: it is still to come.
-    fn is_over(&self, turn: &Turn) -> Option<Result<()>> {
-        let done = lock(&self.pulled).done.get(turn).copied()?;
-        let lost = || Error::Refused(format!("{} has not come to the prefix", turn.1));
-        Some(if done { Ok(()) } else { Err(lost()) })
+    /// Notes why later files of that name are not for the cache, as far as this rank knows.
+    pub(crate) fn note_why(&self, key: &DatasetKey, name: &str, why: Why) {
+        let is_asked = !lock(&self.pulled).asked.insert(self.turn_of(key, name));
+        if let Some(file) = self.rank.file_ref(name).filter(|_| !is_asked) {
+            self.node.state().machine.mark_unsafe(&file, why);
+        }
+    }
+
+    /// Tells whether the file has come to the PFS, if that was tried.
+    fn has_come(&self, turn: &Turn) -> Option<bool> {
+        lock(&self.pulled).done.get(turn).copied()
+    }
+
+    /// Brings the file to the PFS together with all other ranks, and what this rank has open on it.
+    ///
+    /// # Errors
+    /// As [`Unsealed::pull_out`].
+    pub(crate) fn leave_cache(&self, key: &DatasetKey, name: &str) -> Result<()> {
+        self.take_turn(key, name)?;
+        let state = self.node.state();
+        let token = state.own.tokens.all().find(|(_, one)| one.key == *key && one.name == name);
+        let token = token.map(|(token, _)| token);
+        drop(state);
+        lock(&self.pulled).asked.insert(self.turn_of(key, name));
+        // It stops the writers, and comes back to `pull_out`.
+        token.into_iter().for_each(|token| self.site.host.move_out(token));
+        self.pull_out(key, name)
     }
 
     /// Brings the file to the PFS together with all other ranks. This rank's writers stand still.
-    /// `why`: later files of that name do not come to the cache.
     ///
     /// # Errors
     /// The file is not there, and the checkpoint is lost: told here, once for each rank.
-    pub(crate) fn pull_out(&self, key: &DatasetKey, name: &str, why: Option<Why>) -> Result<()> {
+    pub(crate) fn pull_out(&self, key: &DatasetKey, name: &str) -> Result<()> {
         let turn = self.turn_of(key, name);
-        if let Some(over) = self.is_over(&turn) {
-            return over;
+        let done = match self.has_come(&turn) {
+            Some(true) => return Ok(()),
+            Some(false) => return Err(Error::Refused(format!("{name} has not come"))),
+            None => self.take_turn(key, name).and_then(|()| self.begin(&turn)),
+        };
+        if self.has_come(&turn).is_some() {
+            return self.pull_out(key, name); // another thread has done it meanwhile
         }
-        if let Some((why, file)) = why.zip(self.rank.file_ref(name)) {
-            self.node.state().machine.mark_unsafe(&file, why);
+        if !self.may_begin(key, name) {
+            lock(&self.pulled).under_way = None;
+            self.turns().end(&turn);
+            return Ok(());
         }
-        let done = self.take_turn(key, name).and_then(|()| self.bring_out(key, name));
+        let done = done.and_then(|()| self.bring_out(key, name));
         match &done {
             Ok(()) => self.go_on_outside(key, name),
             Err(error) => {
@@ -109,9 +146,72 @@ impl Unsealed {
                 self.rank.tell_unpublished(name, &self.site.on_prefix(name), error);
             }
         }
-        lock(&self.pulled).done.insert(turn.clone(), done.is_ok());
+        let mut pulled = lock(&self.pulled);
+        pulled.done.insert(turn.clone(), done.is_ok());
+        pulled.under_way = None;
+        drop(pulled);
         self.turns().end(&turn);
         done
+    }
+
+    /// Tells whether this rank knows the file, or another one has begun. Else it was sealed before
+    /// anybody could.
+    fn may_begin(&self, key: &DatasetKey, name: &str) -> bool {
+        self.node.state().own.parted.get(key, name).is_some() || self.meeting(key, name).exists()
+    }
+
+    /// Where the ranks meet for the file.
+    fn meeting(&self, key: &DatasetKey, name: &str) -> PathBuf {
+        self.turns().meeting(name_hash(&format!("{} {name}", self.turn_of(key, name).0)))
+    }
+
+    /// Notes that this rank takes part from here on; one thread of it.
+    fn begin(&self, turn: &Turn) -> Result<()> {
+        loop {
+            let mut pulled = lock(&self.pulled);
+            if pulled.done.contains_key(turn) {
+                return Ok(());
+            }
+            if !pulled.still && pulled.under_way.is_none() {
+                pulled.under_way = Some(turn.clone());
+                return Ok(());
+            }
+            drop(pulled);
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Returns when all ranks have what they have begun behind them: none begins anything until
+    /// [`Unsealed::go_on`]. All ranks have come to a sync point. Collective.
+    ///
+    /// # Errors
+    /// Those of the communication.
+    pub(crate) fn stand_still(&self, world: &dyn Comm) -> Result<()> {
+        loop {
+            let mut pulled = lock(&self.pulled);
+            pulled.still = true;
+            let own = pulled.under_way.clone();
+            drop(pulled);
+            let told = own.map_or_else(Vec::new, |(key, name)| {
+                Writer::new().counted(key.as_bytes()).counted(name.as_bytes()).take()
+            });
+            let all = world.all_gather(&told)?;
+            let turn = all.iter().find_map(|one| {
+                let mut from = Reader::new(one);
+                from.text().zip(from.text())
+            });
+            let Some(turn) = turn else { return Ok(()) };
+            self.go_on();
+            let until = Instant::now() + DEADLINE;
+            while self.has_come(&turn).is_none() && Instant::now() < until {
+                std::thread::sleep(PAUSE / 10);
+            }
+        }
+    }
+
+    /// Lets ranks take part again.
+    pub(crate) fn go_on(&self) {
+        lock(&self.pulled).still = false;
     }
 
     fn bring_out(&self, key: &DatasetKey, name: &str) -> Result<()> {
@@ -121,8 +221,7 @@ impl Unsealed {
         let layer = state.view.layer(key).map(|layer| layer.dir.join(name));
         drop(state);
         let container = layer.filter(|path| path.exists());
-        let meeting =
-            self.turns().meeting(name_hash(&format!("{} {name}", self.turn_of(key, name).0)));
+        let meeting = self.meeting(key, name);
         let pull = PullOut {
             prefix: &self.site.prefix,
             folder: &meeting,
@@ -161,21 +260,14 @@ impl Unsealed {
             return;
         }
         let Some(turn) = self.seen_turn() else { return };
-        if self.is_over(&turn).is_some() {
+        if self.has_come(&turn).is_some() {
             return;
         }
         let key = records::DatasetKey::from_directory_name(&turn.0);
         let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { return };
         let name = turn.1;
-        let mut state = self.node.state();
-        state.own.parted.leave(&key, &name);
-        let token = state.own.tokens.all().find(|(_, one)| one.key == key && one.name == name);
-        let token = token.map(|(token, _)| token);
-        drop(state);
-        // It stops the writers, and comes back to `pull_out`.
-        token.into_iter().for_each(|token| self.site.host.move_out(token));
-        if token.is_none() {
-            let _ = self.pull_out(&key, &name, None);
+        if self.may_begin(&key, &name) {
+            let _ = self.leave_cache(&key, &name); // that was told
         }
     }
 
