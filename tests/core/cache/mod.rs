@@ -28,6 +28,7 @@ mod spoiled;
 mod stores;
 mod survey;
 mod table;
+mod together;
 mod touch;
 mod trust;
 mod verify;
