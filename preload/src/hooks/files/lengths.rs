@@ -30,13 +30,23 @@ made! {
     };
 }
 
+/// Of nearly all descriptors there is nothing to correct or to log.
+#[inline]
 unsafe fn corrected(result: c_int, fd: c_int, buffer: *mut libc::stat) -> c_int {
-    if result == 0 && reuse::is_of(fd) {
+    if result == 0 && (reuse::is_of(fd) || !logged::is_none(fd)) {
         // SAFETY: the call has filled it.
-        reuse::correct(fd, unsafe { &mut *buffer });
+        looked_at(fd, unsafe { &mut *buffer });
     }
-    // SAFETY: as above.
-    logged::asked(result, fd, || unsafe { (*buffer).st_size })
+    result
+}
+
+#[cold]
+#[inline(never)]
+fn looked_at(fd: c_int, found: &mut libc::stat) {
+    if reuse::is_of(fd) {
+        reuse::correct(fd, found);
+    }
+    logged::asked(0, fd, || found.st_size);
 }
 
 unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
@@ -54,6 +64,7 @@ unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
     match whence {
         // SAFETY: the program's own call, here and below.
         libc::SEEK_SET | libc::SEEK_CUR => unsafe { real(fd, offset, whence) },
+        _ if logged::is_none(fd) => unsafe { real(fd, offset, whence) },
         _ => unsafe { seek_end(real, fd, offset, whence) },
     }
 }

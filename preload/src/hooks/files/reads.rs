@@ -38,9 +38,17 @@ made! {
 /// A call that is not logged is the last that is done here.
 #[inline]
 fn noted(fd: c_int, at: WritePlace, bytes: size_t, call: impl FnOnce() -> ssize_t) -> ssize_t {
-    if logged::is_none(fd) {
-        return call();
-    }
+    if logged::is_none(fd) { call() } else { read_logged(fd, at, bytes, call) }
+}
+
+#[cold]
+#[inline(never)]
+fn read_logged(
+    fd: c_int,
+    at: WritePlace,
+    bytes: size_t,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
     let logged = logged::begin(fd, at);
     logged.read(bytes, call())
 }
