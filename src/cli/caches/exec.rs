@@ -113,7 +113,7 @@ fn chosen<'a>(args: &Args, listing: &'a Listing) -> Result<Vec<&'a Listed>> {
     let lost = chosen.iter().filter(|one| !one.place.is_there()).count();
     if lost > 0 {
         let text = format!(
-            "{lost} files are not, or not as a whole, on nodes that answer: COMMAND does not see them"
+            "{lost} files are not, or not whole, on nodes that answer: COMMAND does not see them"
         );
         say::tell("exec", messages::NODE_SILENT, &text);
         chosen.retain(|one| one.place.is_there());

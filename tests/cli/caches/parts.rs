@@ -148,7 +148,12 @@ fn a_damaged_part_is_named_and_repaired() {
         match live {
             true => fs::remove_file(&path).unwrap(),
             false => [1, 4].iter().for_each(|rank| {
-                File::options().write(true).open(nodes.part(*rank, live)).unwrap().set_len(7).unwrap();
+                File::options()
+                    .write(true)
+                    .open(nodes.part(*rank, live))
+                    .unwrap()
+                    .set_len(7)
+                    .unwrap();
             }),
         }
         let found = nodes.run(&["verify", "--sizes"]);
@@ -163,10 +168,8 @@ fn a_damaged_part_is_named_and_repaired() {
 #[test]
 fn what_nodes_are_writing_is_shown_once_and_not_read() {
     let nodes = nodes("XOR", |_| true);
-    let identity = format!(
-        "{} | 6 | ckpt=a/{{id}}",
-        nodes.cluster.prefix().canonicalize().unwrap().display()
-    );
+    let identity =
+        format!("{} | 6 | ckpt=a/{{id}}", nodes.cluster.prefix().canonicalize().unwrap().display());
     nodes.cluster.launch(HOSTS).run(|ctx| {
         cache::rebuild(ctx, &identity).unwrap();
         let key = DatasetKey { id: "50".into(), ..key(10) };

@@ -33,28 +33,30 @@ struct WantedFiles {
     nodes: BTreeSet<String>,
 }
 
+/// A file, or a part of one, as the record of its rank has it.
+struct WantedFile<'a> {
+    rank: Option<usize>,
+    name: &'a str,
+    bytes: u64,
+}
+
 impl WantedFiles {
-    /// Adds a file of `one`'s dataset, or a part of it, as the record of `rank` names it.
-    fn add(
-        &mut self,
-        one: &Listed,
-        (node, dir): &(String, PathBuf),
-        (rank, name, bytes): (Option<usize>, &str, u64),
-    ) {
+    /// Adds what a node has of `one` in the directory `dir`.
+    fn add(&mut self, one: &Listed, node: &str, dir: &Path, file: &WantedFile<'_>) {
         let entry = self.list.child_mut("NODE").child_mut(node);
         let entry = entry.child_mut(format_args!("{:08}", self.count));
         entry.set_value("DSET", one.id);
         entry.set_value("DIR", dir.display());
-        entry.set_value("FILE", name);
-        if let Some(rank) = rank {
+        entry.set_value("FILE", file.name);
+        if let Some(rank) = file.rank {
             entry.set_value("RANK", rank);
         }
-        if name != one.meta.name {
+        if file.name != one.meta.name {
             entry.set_value("OF", &one.meta.name);
         }
         self.count += 1;
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.nodes.insert(node.clone());
+        self.bytes = self.bytes.saturating_add(file.bytes);
+        self.nodes.insert(node.to_owned());
     }
 }
 
@@ -69,14 +71,15 @@ impl BroughtFiles {
                 FilePlace::Prefix => Ok(listing.places.prefix.join(&one.meta.name)),
                 FilePlace::Node(node, dir) if *node == listing.here => Ok(dir.join(&one.meta.name)),
                 FilePlace::Node(node, dir) => {
-                    let file = (one.rank, &*one.meta.name, one.meta.size);
-                    list.add(one, &(node.clone(), dir.clone()), file);
+                    let (rank, bytes) = (one.rank, one.meta.size);
+                    list.add(one, node, dir, &WantedFile { rank, name: &one.meta.name, bytes });
                     continue;
                 }
                 FilePlace::Parts(parts) if one.place.is_there() => {
                     for part in parts {
-                        let file = (Some(part.rank), &*part.name, part.bytes);
-                        part.place.iter().for_each(|place| list.add(one, place, file));
+                        let (rank, name, bytes) = (Some(part.rank), &part.name, part.bytes);
+                        let Some((node, dir)) = &part.place else { continue };
+                        list.add(one, node, dir, &WantedFile { rank, name, bytes });
                     }
                     continue;
                 }
@@ -96,12 +99,7 @@ impl BroughtFiles {
         Ok(brought)
     }
 
-    fn bring(
-        &mut self,
-        reach: &Reach<'_>,
-        listing: &Listing,
-        wanted: &WantedFiles,
-    ) -> Result<()> {
+    fn bring(&mut self, reach: &Reach<'_>, listing: &Listing, wanted: &WantedFiles) -> Result<()> {
         let prefix = &listing.places.prefix;
         let (need_bytes, free_bytes) = (wanted.bytes, space(prefix)?.free_bytes);
         if free_bytes < need_bytes {

@@ -86,9 +86,11 @@ fn copy_one(layout: &Layout, folder: &Path, entry: &KvTree) -> Result<()> {
     let options = CopyOptions { crc32: true, sync: true, ..CopyOptions::default() };
     let copies = copy_of(folder, id);
     let Some(meta) = meta else {
-        return copy_file(&join_relative(&dir, name)?, &place_in(&copies, name)?, options).map(drop);
+        return copy_file(&join_relative(&dir, name)?, &place_in(&copies, name)?, options)
+            .map(drop);
     };
-    let changed = || Error::corrupt(dir.join(meta.place()), "it is not what was sealed; see scr verify");
+    let changed =
+        || Error::corrupt(dir.join(meta.place()), "it is not what was sealed; see scr verify");
     if let Some(part) = &meta.part {
         // The other nodes write to the same file.
         let whole = place_in(&copies, &part.of)?;

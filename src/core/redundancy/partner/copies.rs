@@ -11,8 +11,8 @@ use super::stream::{Direction, Passing, stream, swap_lists};
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
-use crate::records::{FileMeta, files_from_list, files_to_list};
 use crate::records::text::{epoch_text, parse_epoch};
+use crate::records::{FileMeta, files_from_list, files_to_list};
 use crate::system::Attributes;
 
 pub(crate) struct Manifest {
