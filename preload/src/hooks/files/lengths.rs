@@ -12,11 +12,11 @@ use crate::hooks::family::{interpose, made};
 type Lseek = unsafe extern "C-unwind" fn(c_int, off_t, c_int) -> off_t;
 
 interpose! {
-    plain [lseek, lseek64](fd: c_int, offset: off_t, whence: c_int) -> off_t = Lseek => lseek;
+    quick [lseek, lseek64](fd: c_int, offset: off_t, whence: c_int) -> off_t = Lseek => lseek;
 }
 
 made! {
-    plain [fstat, fstat64](fd: c_int, buffer: *mut libc::stat) -> c_int
+    quick [fstat, fstat64](fd: c_int, buffer: *mut libc::stat) -> c_int
         = |real| corrected(real(fd, buffer), fd, buffer);
     plain [__fxstat, __fxstat64](version: c_int, fd: c_int, buffer: *mut libc::stat) -> c_int
         = |real| corrected(real(version, fd, buffer), fd, buffer);
@@ -32,21 +32,17 @@ made! {
 
 /// Of nearly all descriptors there is nothing to correct or to log.
 #[inline]
-unsafe fn corrected(result: c_int, fd: c_int, buffer: *mut libc::stat) -> c_int {
-    if result == 0 && (reuse::is_of(fd) || !logged::is_none(fd)) {
-        // SAFETY: the call has filled it.
-        looked_at(fd, unsafe { &mut *buffer });
-    }
-    result
+fn passes(fd: c_int) -> bool {
+    !reuse::is_of(fd) && logged::is_none(fd)
 }
 
-#[cold]
-#[inline(never)]
-fn looked_at(fd: c_int, found: &mut libc::stat) {
-    if reuse::is_of(fd) {
-        reuse::correct(fd, found);
+unsafe fn corrected(result: c_int, fd: c_int, buffer: *mut libc::stat) -> c_int {
+    if result == 0 && reuse::is_of(fd) {
+        // SAFETY: the call has filled it.
+        reuse::correct(fd, unsafe { &mut *buffer });
     }
-    logged::asked(0, fd, || found.st_size);
+    // SAFETY: as above.
+    logged::asked(result, fd, || unsafe { (*buffer).st_size })
 }
 
 unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
@@ -64,7 +60,6 @@ unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
     match whence {
         // SAFETY: the program's own call, here and below.
         libc::SEEK_SET | libc::SEEK_CUR => unsafe { real(fd, offset, whence) },
-        _ if logged::is_none(fd) => unsafe { real(fd, offset, whence) },
         _ => unsafe { seek_end(real, fd, offset, whence) },
     }
 }

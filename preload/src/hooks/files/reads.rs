@@ -10,26 +10,26 @@ use crate::hooks::family::made;
 
 // How much a vector was to take is not asked: it tells no end of a file.
 made! {
-    cancellable [read, __read](fd: c_int, data: *mut c_void, bytes: size_t) -> ssize_t
+    quick [read, __read](fd: c_int, data: *mut c_void, bytes: size_t) -> ssize_t
         = |real| noted(fd, WritePlace::Place, bytes, || real(fd, data, bytes));
-    cancellable [__read_chk](fd: c_int, data: *mut c_void, bytes: size_t, room: size_t) -> ssize_t
+    quick [__read_chk](fd: c_int, data: *mut c_void, bytes: size_t, room: size_t) -> ssize_t
         = |real| noted(fd, WritePlace::Place, bytes, || real(fd, data, bytes, room));
-    cancellable [pread, pread64, __pread64](
+    quick [pread, pread64, __pread64](
         fd: c_int, data: *mut c_void, bytes: size_t, offset: off_t
     ) -> ssize_t
         = |real| noted(fd, WritePlace::Offset(offset), bytes, || real(fd, data, bytes, offset));
-    cancellable [__pread_chk, __pread64_chk](
+    quick [__pread_chk, __pread64_chk](
         fd: c_int, data: *mut c_void, bytes: size_t, offset: off_t, room: size_t
     ) -> ssize_t = |real| {
         noted(fd, WritePlace::Offset(offset), bytes, || real(fd, data, bytes, offset, room))
     };
-    cancellable [readv](fd: c_int, parts: *const iovec, count: c_int) -> ssize_t
+    quick [readv](fd: c_int, parts: *const iovec, count: c_int) -> ssize_t
         = |real| noted(fd, WritePlace::Place, 0, || real(fd, parts, count));
-    cancellable [preadv, preadv64](
+    quick [preadv, preadv64](
         fd: c_int, parts: *const iovec, count: c_int, offset: off_t
     ) -> ssize_t
         = |real| noted(fd, WritePlace::Offset(offset), 0, || real(fd, parts, count, offset));
-    cancellable [preadv2, preadv64v2](
+    quick [preadv2, preadv64v2](
         fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int
     ) -> ssize_t
         = |real| noted(fd, WritePlace::of(offset), 0, || real(fd, parts, count, offset, flags));
@@ -37,18 +37,11 @@ made! {
 
 /// A call that is not logged is the last that is done here.
 #[inline]
-fn noted(fd: c_int, at: WritePlace, bytes: size_t, call: impl FnOnce() -> ssize_t) -> ssize_t {
-    if logged::is_none(fd) { call() } else { read_logged(fd, at, bytes, call) }
+fn passes(fd: c_int) -> bool {
+    logged::is_none(fd)
 }
 
-#[cold]
-#[inline(never)]
-fn read_logged(
-    fd: c_int,
-    at: WritePlace,
-    bytes: size_t,
-    call: impl FnOnce() -> ssize_t,
-) -> ssize_t {
+fn noted(fd: c_int, at: WritePlace, bytes: size_t, call: impl FnOnce() -> ssize_t) -> ssize_t {
     let logged = logged::begin(fd, at);
     logged.read(bytes, call())
 }
