@@ -17,8 +17,8 @@
 //!
 //! A body that is one expression can be written in the line: see [`made`] and [`rerouted`].
 //!
-//! `quick` is for calls on a descriptor that are the real ones for nearly all, as `passes(fd)` of the
-//! module says: a jump to those, and no frame of ours.
+//! `quick` is for calls on a descriptor that are the real ones for nearly all, as `passes(fd)` of
+//! the module says: a jump to those, and no frame of ours.
 //!
 //! `looking` and `opening` are the same two for calls that find nothing under a name which another
 //! rank is changing, and which are made again then (`path/turns.rs`).
@@ -139,7 +139,7 @@ macro_rules! interpose_quick {
                 // address was looked up, and whose C type `$real` states.
                 unsafe {
                     match SYMBOL.known() {
-                        Some(address) if super::passes($fd) => {
+                        Some(address) if passes($fd) => {
                             core::mem::transmute::<usize, $real>(address.get())($fd $(, $arg)*)
                         }
                         _ => slow($fd $(, $arg)*),
