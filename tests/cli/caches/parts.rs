@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 
 use scr_core::cache;
 use scr_core::files::crc32;
@@ -188,21 +189,50 @@ fn what_nodes_are_writing_is_shown_once_and_not_read() {
     assert!(err(&read).contains("a, b, c are writing it together"), "{}", err(&read));
 }
 
+/// What a person has copied of nodes a and c: whole nodes, or the datasets alone, or those into one
+/// directory, where one node's file takes the place of another's.
+fn copied(nodes: &Nodes, how: &str) -> Vec<PathBuf> {
+    let dataset = |host: &str| nodes.cluster.layout(host).dataset_dir(&nodes.cluster.store(), 1);
+    let merged = nodes.cluster.prefix().with_file_name("merged");
+    for host in ["a", "c"].into_iter().filter(|_| how == "merged") {
+        fs::create_dir_all(&merged).unwrap();
+        let mut copy = Command::new("cp");
+        let status = copy.arg("-a").arg(dataset(host).join(".")).arg(&merged).status();
+        assert!(status.unwrap().success());
+    }
+    match how {
+        "merged" => vec![merged],
+        "nodes" => ["a", "c"].map(|host| nodes.cluster.node(host)).into(),
+        _ => ["a", "c"].map(dataset).into(),
+    }
+}
+
 #[test]
 fn copies_of_the_nodes_give_the_whole_file() {
-    for (scheme, live) in [("XOR", true), ("PARTNER", true), ("XOR", false), ("PARTNER", false)] {
-        for whole_node in [true, false] {
-            let nodes = nodes(scheme, |_| live);
-            let dirs = ["a", "c"].map(|host| match whole_node {
-                true => nodes.cluster.node(host),
-                false => nodes.cluster.layout(host).dataset_dir(&nodes.cluster.store(), 1),
-            });
-            let [a, c] = dirs.each_ref().map(|dir| dir.to_str().unwrap());
-            let rebuilt = nodes.run(&["rebuild", a, c]);
-            let told = format!("{scheme} {live}: {}{}", out(&rebuilt), err(&rebuilt));
-            assert_eq!(code(&rebuilt), Some(0), "{told}");
-            assert!(fs::read(nodes.cluster.prefix().join(WHOLE)).unwrap() == whole(6), "{told}");
-            assert_eq!(code(&nodes.run(&["verify", "--only", "prefix"])), Some(0));
-        }
+    for (scheme, live, how) in [
+        ("XOR", true, "nodes"),
+        ("XOR", true, "datasets"),
+        ("XOR", false, "nodes"),
+        ("XOR", false, "datasets"),
+        ("XOR", false, "merged"),
+        ("PARTNER", true, "nodes"),
+        ("PARTNER", true, "datasets"),
+        ("PARTNER", false, "merged"),
+        ("RS2", true, "merged"),
+    ] {
+        let nodes = nodes(scheme, |_| live);
+        let dirs = copied(&nodes, how);
+        let mut rebuild = nodes.command(&["rebuild"]);
+        let rebuilt = rebuild.args(dirs).output().unwrap();
+        let told = format!("{scheme} {live} {how}: {}{}", out(&rebuilt), err(&rebuilt));
+        assert_eq!(code(&rebuilt), Some(0), "{told}");
+        assert!(fs::read(nodes.cluster.prefix().join(WHOLE)).unwrap() == whole(6), "{told}");
+        assert_eq!(code(&nodes.run(&["verify", "--only", "prefix"])), Some(0));
     }
+    // Of two parts that are lost XOR brings none back, and no file comes that is not whole.
+    let nodes = nodes("XOR", |_| true);
+    let mut rebuild = nodes.command(&["rebuild"]);
+    let rebuilt = rebuild.args(copied(&nodes, "merged")).output().unwrap();
+    assert_eq!(code(&rebuilt), Some(1), "{}", out(&rebuilt));
+    assert!(!nodes.cluster.prefix().join(WHOLE).exists());
 }
