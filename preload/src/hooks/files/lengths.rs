@@ -58,8 +58,9 @@ unsafe fn lseek(real: Lseek, fd: c_int, offset: off_t, whence: c_int) -> off_t {
         }
     }
     match whence {
-        // SAFETY: the program's own call, here and below.
+        // SAFETY: the program's own call.
         libc::SEEK_SET | libc::SEEK_CUR => unsafe { real(fd, offset, whence) },
+        // SAFETY: as above.
         _ => unsafe { seek_end(real, fd, offset, whence) },
     }
 }
