@@ -327,8 +327,8 @@ extern "C" fn file_opened(comm: usize, opened: c_int) -> c_int {
     guarded(0, || c_int::from(engine::file_opened(comm, opened != 0)))
 }
 
-extern "C" fn open(path: *const c_char, flags: c_int, mode: u32, verdict: *mut PathAnswer) {
-    answer(path, verdict, |session, path| session.names.open(path, flags, mode));
+extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut PathAnswer) {
+    answer(path, verdict, |session, path| session.names.open(path, flags));
 }
 
 extern "C" fn opened(token: u64, fd: c_int, errno: c_int) -> c_int {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use cluster::{Cluster, IDENTITY, descriptor, key};
+use cluster::{Cluster, IDENTITY, descriptor, key, record_open};
 use processor::processor_time;
 use scr_core::cache::{self, Ctx, SealRequest};
 use scr_core::records::FileMeta;
@@ -164,7 +164,7 @@ fn name(ctx: &Ctx) -> String {
 /// Dataset 1: a file of each rank.
 fn seal(ctx: &Ctx, bytes: usize) {
     cache::rebuild(ctx, IDENTITY).expect("an empty cache");
-    ctx.filemap.record_open(&key(10), "ram").expect("a record");
+    record_open(ctx, &key(10), "ram").expect("a record");
     let path = ctx.layout.open_dir("ram", &key(10)).join(name(ctx));
     fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
     let bytes: Vec<u8> = (0..bytes).map(|at| ((at * 31) >> 3) as u8).collect();

@@ -2,6 +2,7 @@
 //! mount namespace in which the node's directories are where the settings say.
 
 mod exec;
+mod parts;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ use scr_core::files::lease;
 use scr_core::records::{Record as _, RunRecord};
 use serde_json::Value;
 
-use super::cluster::{Cluster, JOB};
+use super::cluster::{Cluster, JOB, record_open};
 use super::written::Dataset;
 use super::{code, err, out, scr};
 
@@ -341,7 +342,7 @@ fn what_is_not_complete_is_shown_to_those_who_ask_for_it() {
         cache::rebuild(ctx, &identity(&nodes.cluster)).unwrap();
         let key = scr_core::records::DatasetKey { id: "50".into(), ..nodes.datasets[0].key() };
         let store = nodes.cluster.store();
-        ctx.filemap.record_open(&key, &store).unwrap();
+        record_open(ctx, &key, &store).unwrap();
         let dir = ctx.layout.open_dir(&store, &key).join("ckpt/5");
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join(format!("rank_{}", ctx.world.rank())), "half").unwrap();

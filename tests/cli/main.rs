@@ -28,6 +28,10 @@ mod status;
 mod theirs;
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 mod theirs_first;
+/// A file that their ranks write together.
+#[allow(dead_code, clippy::unwrap_used, reason = "as those tests do, which use the rest")]
+#[path = "../core/cache/together.rs"]
+mod together;
 /// What their ranks write.
 #[allow(dead_code, clippy::unwrap_used, reason = "as those tests do, which use the rest")]
 #[path = "../core/cache/job.rs"]

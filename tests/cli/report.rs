@@ -36,9 +36,13 @@ bytes=300, note=\"it is never quiet\"
 ";
 
 fn logged() -> tempfile::TempDir {
+    with_log(LOG)
+}
+
+fn with_log(log: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::create_dir(dir.path().join(".scr")).expect("a directory");
-    std::fs::write(dir.path().join(".scr/log"), LOG).expect("a log");
+    std::fs::write(dir.path().join(".scr/log"), log).expect("a log");
     dir
 }
 
@@ -46,6 +50,23 @@ fn ask(dir: &Path, words: &[&str]) -> (Option<i32>, Value) {
     let output = scr(dir, &[&["report", "--json"], words].concat()).output().expect("it runs");
     let value = serde_json::from_str(&out(&output));
     (code(&output), value.unwrap_or_else(|_| panic!("{}{}", out(&output), err(&output))))
+}
+
+#[test]
+fn what_the_program_has_written_to_the_prefix_is_not_cached() {
+    let note = |text: &str| {
+        let sealed = "secs=2.0, files=4, bytes=4000";
+        LOG.replace(sealed, &format!("{sealed}, note=\"{text}\""))
+    };
+    for (text, cached) in [("on the prefix", 0), ("on the prefix: 3000 bytes", 1000)] {
+        let dir = with_log(&note(text));
+        let told = ask(dir.path(), &[]).1["runs"][0].clone();
+        assert_eq!((&told["bytes"], &told["cached_bytes"]), (&json!(8000), &json!(2 * cached)));
+        let one = &told["datasets"][0];
+        assert_eq!((&one["bytes"], &one["cached_bytes"]), (&json!(4000), &json!(cached)));
+    }
+    let told = ask(logged().path(), &[]).1["runs"][0].clone();
+    assert_eq!((&told["bytes"], &told["cached_bytes"]), (&json!(8000), &json!(8000)));
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub fn record() -> RunRecord {
         in_cache: true,
         files: 4,
         bytes: 4096,
+        cached: 3072,
         sealed: STARTED + 10,
         seal_seconds: Some(0.25),
         exposed_seconds: Some(0.75),
@@ -207,6 +208,8 @@ fn a_flush_is_followed_node_by_node() {
     assert!(screen(dir.path()).contains("flushing: 1 of 2 nodes"), "{}", screen(dir.path()));
     let told = ask(dir.path()).1;
     assert_eq!(told["run"]["datasets"][1]["flush_nodes"], json!({ "done": 1, "of": 2 }));
+    let bytes = ["bytes", "cached_bytes"].map(|key| &told["run"]["datasets"][1][key]);
+    assert_eq!(bytes, [&json!(4096), &json!(3072)]);
 }
 
 #[test]

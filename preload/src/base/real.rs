@@ -25,6 +25,12 @@ impl Symbol {
         Self { name, cell: OnceNonZeroUsize::new() }
     }
 
+    /// Returns what was looked up, if it was.
+    #[inline]
+    pub(crate) fn known(&self) -> Option<NonZeroUsize> {
+        self.cell.get()
+    }
+
     pub(crate) fn next(&self) -> Option<NonZeroUsize> {
         self.cell.get_or_try_init(|| resolving(|| next_after_us(self.name)).ok_or(())).ok()
     }

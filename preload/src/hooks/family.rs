@@ -17,6 +17,9 @@
 //!
 //! A body that is one expression can be written in the line: see [`made`] and [`rerouted`].
 //!
+//! `quick` is for calls on a descriptor that are the real ones for nearly all, as `passes(fd)` of
+//! the module says: a jump to those, and no frame of ours.
+//!
 //! `looking` and `opening` are the same two for calls that find nothing under a name which another
 //! rank is changing, and which are made again then (`path/turns.rs`).
 
@@ -74,6 +77,7 @@ macro_rules! interpose_one {
     (cancellable $($rest:tt)*) => {
         $crate::hooks::family::interpose_cancellable! { once $($rest)* }
     };
+    (quick $($rest:tt)*) => { $crate::hooks::family::interpose_quick! { $($rest)* } };
     (opening $($rest:tt)*) => {
         $crate::hooks::family::interpose_cancellable! { settled $($rest)* }
     };
@@ -114,19 +118,51 @@ macro_rules! interpose_cancellable {
     };
 }
 
+macro_rules! interpose_quick {
+    ($name:ident ($fd:ident : $number:ty $(, $arg:ident : $ty:ty)*) -> $ret:ty = $real:ty
+        => $body:tt) => {
+        #[allow(non_snake_case)]
+        mod $name {
+            use super::*;
+            $crate::hooks::family::interpose_dispatch! {
+                once $name ($fd: $number $(, $arg: $ty)*) -> $ret = $real => $body
+            }
+            #[cold]
+            #[inline(never)]
+            unsafe extern "C-unwind" fn slow($fd: $number $(, $arg: $ty)*) -> $ret {
+                // SAFETY: as below.
+                unsafe { dispatch($fd $(, $arg)*) }
+            }
+            #[unsafe(no_mangle)]
+            unsafe extern "C-unwind" fn $name($fd: $number $(, $arg: $ty)*) -> $ret {
+                // SAFETY: the caller's contract is that of the libc function of this name, whose
+                // address was looked up, and whose C type `$real` states.
+                unsafe {
+                    match SYMBOL.known() {
+                        Some(address) if passes($fd) => {
+                            core::mem::transmute::<usize, $real>(address.get())($fd $(, $arg)*)
+                        }
+                        _ => slow($fd $(, $arg)*),
+                    }
+                }
+            }
+        }
+    };
+}
+
 macro_rules! interpose_dispatch {
     ($how:ident $name:ident ($($arg:ident : $ty:ty),*) -> $ret:ty = $real:ty => $body:tt) => {
+        static SYMBOL: $crate::base::real::Symbol = $crate::base::real::Symbol::new(
+            // A name from `stringify!` has no NUL inside.
+            match core::ffi::CStr::from_bytes_with_nul(
+                concat!(stringify!($name), "\0").as_bytes(),
+            ) {
+                Ok(name) => name,
+                Err(_) => panic!("name with NUL"),
+            },
+        );
         #[inline]
         unsafe fn dispatch($($arg: $ty),*) -> $ret {
-            static SYMBOL: $crate::base::real::Symbol = $crate::base::real::Symbol::new(
-                // A name from `stringify!` has no NUL inside.
-                match core::ffi::CStr::from_bytes_with_nul(
-                    concat!(stringify!($name), "\0").as_bytes(),
-                ) {
-                    Ok(name) => name,
-                    Err(_) => panic!("name with NUL"),
-                },
-            );
             let Some(address) = SYMBOL.next() else {
                 $crate::base::errno::set_errno(libc::ENOSYS);
                 return <$ret as $crate::base::real::Missing>::VALUE;
@@ -144,5 +180,5 @@ macro_rules! interpose_dispatch {
 
 pub(crate) use {
     interpose, interpose_body, interpose_cancellable, interpose_dispatch, interpose_names,
-    interpose_one, interpose_plain, made, rerouted,
+    interpose_one, interpose_plain, interpose_quick, made, rerouted,
 };

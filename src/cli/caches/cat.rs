@@ -15,9 +15,10 @@ use crate::base::{progress, say};
 #[derive(clap::Args)]
 #[command(after_help = "\
 A FILE is named as for scr ls; one that no dataset has is read from the prefix. A file of another \
-node's cache is copied to <prefix>/.scr/outside by that node, read there, and removed. What comes \
-from a cache is compared with its checksum. The exit status is 0; 1 if a file is not there, cannot \
-be read, or is damaged (the others are printed); 2 if an argument is wrong. Example:\n
+node's cache is copied to <prefix>/.scr/outside by that node, read there, and removed; one that \
+several nodes have written is put together there. What comes from a cache is compared with its \
+checksum. The exit status is 0; 1 if a file is not there, cannot be read, or is damaged (the \
+others are printed); 2 if an argument is wrong. Example:\n
     scr cat ckpt/step_30/header --prefix /pfs/me/run | head")]
 pub struct Args {
     #[command(flatten)]

@@ -106,15 +106,17 @@ fn chosen<'a>(args: &Args, listing: &'a Listing) -> Result<Vec<&'a Listed>> {
     }
     let is_wanted = |one: &Listed| match &one.place {
         FilePlace::Prefix => false,
-        FilePlace::Node(node, _) => !args.here || *node == listing.here,
         FilePlace::Nowhere => !args.here,
+        place => !args.here || place.nodes().into_iter().eq([&*listing.here]),
     };
     chosen.retain(|one| is_wanted(one));
-    let lost = chosen.iter().filter(|one| one.place == FilePlace::Nowhere).count();
+    let lost = chosen.iter().filter(|one| !one.place.is_there()).count();
     if lost > 0 {
-        let text = format!("{lost} files are on no node that answers: COMMAND does not see them");
+        let text = format!(
+            "{lost} files are not, or not whole, on nodes that answer: COMMAND does not see them"
+        );
         say::tell("exec", messages::NODE_SILENT, &text);
-        chosen.retain(|one| one.place != FilePlace::Nowhere);
+        chosen.retain(|one| one.place.is_there());
     }
     Ok(chosen)
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table};
 use scr_core::error::{Error, Result};
-use scr_core::operations::{FilePlace, Listed, Listing};
+use scr_core::operations::{FilePlace, HostList, Listed, Listing};
 use scr_core::records::{Timestamp, Zone};
 use serde_json::{Value, json};
 
@@ -19,10 +19,11 @@ the grammar of SCR_CHECKPOINT_PATTERN; all files by default. A relative path is 
 working directory, if that is below the prefix, else one below the prefix. Of a name that several \
 datasets have the newest complete one counts. -l says how many bytes, of which dataset, written by \
 which rank, and where: \"prefix\", the node whose cache has it, or \"nowhere\" if no node that \
-answers has it. Nodes are reached as scr run reaches them (SCR_REMOTE_SHELL); a run that is under \
-way does not notice. The job is that of the last run, unless SCR_JOB_ID names another. The exit \
-status is 0; 1 if there is no such file, or nothing can be found out; 2 if an argument is wrong. \
-Example:\n
+answers has it. A file that several nodes have written together is one file, of the lowest of \
+their ranks, and is where its parts are; if one is missing, \"nowhere\", too. Nodes are reached as \
+scr run reaches them (SCR_REMOTE_SHELL); a run that is under way does not notice. The job is that \
+of the last run, unless SCR_JOB_ID names another. The exit status is 0; 1 if there is no such \
+file, or nothing can be found out; 2 if an argument is wrong. Example:\n
     scr ls -l --prefix /pfs/me/run 'ckpt/step_*/rank_0.dat'")]
 pub struct Args {
     #[command(flatten)]
@@ -72,12 +73,14 @@ fn chosen<'a>(args: &Args, listing: &'a Listing) -> Result<Vec<&'a Listed>> {
 }
 
 /// Where a file is, in a word.
-fn place(one: &Listed) -> &str {
-    match &one.place {
-        FilePlace::Prefix => "prefix",
-        FilePlace::Node(node, _) => node,
-        FilePlace::Nowhere => "nowhere",
+fn place(one: &Listed) -> String {
+    if one.place == FilePlace::Prefix {
+        return "prefix".to_owned();
     }
+    let nodes = HostList::of(one.place.nodes().into_iter().map(str::to_owned)).compress();
+    let nowhere = (one.sealed && !one.place.is_there()).then_some("nowhere");
+    let words = [Some(&*nodes).filter(|nodes| !nodes.is_empty()), nowhere];
+    words.into_iter().flatten().collect::<Vec<_>>().join(",")
 }
 
 fn dataset(one: &Listed) -> String {
@@ -100,7 +103,7 @@ fn table(files: &[&Listed], zone: &Zone) -> Table {
             zone.write(time(one)),
             dataset(one),
             one.rank.map_or_else(String::new, |rank| rank.to_string()),
-            place(one).to_owned(),
+            place(one),
             one.meta.name.clone(),
         ]);
     }

@@ -243,7 +243,11 @@ fn health_in_words(one: &Health, found: &Caches) -> String {
 
 fn trouble_in_words(one: &DamagedFile) -> String {
     let DamagedFile { rank, node, fault, set, losses, survives, .. } = one;
-    let of = if fault.redundancy { "redundancy file " } else { "" };
+    let of = match (fault.redundancy, fault.part) {
+        (true, _) => "redundancy file ",
+        (_, true) => "its part of ",
+        _ => "",
+    };
     let set = match set.len() {
         0 | 1 => "nothing protects it".to_owned(),
         members => {
@@ -323,6 +327,7 @@ fn trouble_in_json(one: &DamagedFile) -> Value {
         "rank": one.rank,
         "file": one.fault.name,
         "redundancy_file": one.fault.redundancy,
+        "part": one.fault.part,
         "what": one.fault.sentence(),
         "set": one.set,
         "losses_in_set": one.losses,

@@ -382,6 +382,7 @@ fn dataset_in_json(id: u64, one: &RunDataset, status: &PrefixStatus) -> Value {
         "due": one.due,
         "files": one.files,
         "bytes": one.bytes,
+        "cached_bytes": one.cached,
         "sealed": known(one.sealed),
         "seal_seconds": one.seal_seconds,
         "exposed_seconds": one.exposed_seconds,

@@ -1,7 +1,7 @@
 //! What rank 0 knows for the run record (`<prefix>/.scr/run.scr`). Events change it;
 //! `flush/run_record.rs` asks the machine for the rest and writes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -171,10 +171,14 @@ impl WrittenRecord {
 
 fn share_of(catalog: &NodeCatalog, hosts: &[String]) -> BTreeMap<String, (u64, u64)> {
     let mut share = BTreeMap::<String, (u64, u64)>::new();
+    let mut wholes = BTreeSet::new();
     for entry in catalog.entries().filter(|entry| !entry.meta.on_prefix) {
         let Some(host) = hosts.get(entry.rank) else { continue };
         let (files, bytes) = share.entry(host.clone()).or_default();
-        (*files, *bytes) = (*files + 1, bytes.saturating_add(entry.meta.size));
+        let whole = || (host, entry.meta.whole_name().to_owned());
+        let is_first = entry.meta.part.is_none() || wholes.insert(whole());
+        *files += u64::from(is_first);
+        *bytes = bytes.saturating_add(entry.meta.size);
     }
     share
 }
@@ -235,7 +239,7 @@ fn apply(record: &mut RunRecord, event: &Event) {
 mod tests {
     use super::*;
     use crate::cache::{Catalog, CatalogEntry};
-    use crate::records::{FileMeta, RunNode};
+    use crate::records::{FileMeta, FilePart, RunNode};
 
     #[test]
     fn events_tell_how_far_a_dataset_is() {
@@ -274,6 +278,47 @@ mod tests {
         let pace = |bytes, nanos| RunPace { bytes, nanos };
         assert_eq!((told["a"].sealed, told["a"].flushed), (pace(1, 1), pace(5, 5)));
         assert_eq!((told["b"].sealed, told["b"].flushed), (pace(30, 4), pace(7, 9)));
+    }
+
+    #[test]
+    fn a_file_of_several_ranks_counts_once_and_what_went_past_the_cache_is_not_cached() {
+        let meta = |name: &str, size, on_prefix| FileMeta {
+            name: name.into(),
+            size,
+            on_prefix,
+            ..FileMeta::default()
+        };
+        let part = |rank| {
+            let whole = FilePart { of: "all".into(), whole: 100, ..FilePart::default() };
+            let name = FilePart::file_name(rank, "all");
+            FileMeta { part: Some(whole.into()), ..meta(&name, 20 + rank as u64, false) }
+        };
+        let mut entries = Vec::new();
+        for rank in 0..4 {
+            let own = [meta(&format!("own{rank}"), 5, false), meta("past", 7, true), part(rank)];
+            entries.extend(own.map(|meta| CatalogEntry { rank, meta }));
+        }
+        let catalog = NodeCatalog::of(&Catalog { entries, ..Catalog::default() }, &[0]);
+        let nodes = ["a", "b"].map(|host| (host.to_owned(), RunNode::default()));
+        let record = RunRecord { nodes: nodes.into(), ..RunRecord::default() };
+        let book = RunBook::default();
+        book.begin(record, ["a", "a", "b", "b"].map(str::to_owned).into());
+        let now = DatasetNow {
+            id: 1,
+            name: "checkpoint 1".into(),
+            complete: true,
+            due: false,
+            on_prefix: false,
+            flushing: false,
+            catalog: Some(catalog),
+        };
+        book.write(|| (vec![now], BTreeMap::new()), |_| ());
+        let told = book.seen(Clone::clone).unwrap();
+        let one = &told.datasets[&1];
+        assert_eq!((one.files, one.bytes, one.cached), (6, 127, 120));
+        assert!(one.in_cache && !one.on_prefix);
+        let on = |host: &str| (told.nodes[host].files, told.nodes[host].bytes);
+        assert_eq!((on("a"), on("b")), ((3, 51), (3, 55)));
     }
 
     #[test]

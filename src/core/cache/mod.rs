@@ -27,6 +27,7 @@ pub(crate) use node::names::{is_filemap_name, sealed_id};
 pub(crate) use node::origin::strange_ids;
 pub(crate) use node::origin::{former_path, newest_owner, other_prefix};
 pub use node::owner::Owner;
+pub(crate) use node::owner::{identity_in, launch_tree};
 pub use node::sharing::Sharing;
 pub(crate) use node::store::files_in_records;
 pub use node::store::{FilemapFile, stores_in_records};

@@ -24,8 +24,8 @@ pub use crate::cache::{
 pub use crate::launch::JobPlaces;
 pub use add::{add_dataset, has_summary};
 pub use caches::{
-    BroughtFiles, Caches, Exchange, FilePlace, Listed, Listing, Question, Repair, VerifyCaches,
-    answer, answer_text,
+    BroughtFiles, Caches, Exchange, FilePlace, Listed, Listing, PartPlace, Question, Repair,
+    VerifyCaches, answer, answer_text,
 };
 pub use directories::{Wanted, begin_allocation, directory_fault, wanted_directories};
 pub use halt::{HaltCondition, HaltWish, change_halt_file, forget_halt_reason, read_halt_file};

@@ -199,6 +199,12 @@ pub struct DatasetRecord {
 }
 
 impl DatasetRecord {
+    /// Tells whether the rank has a part of a file.
+    #[must_use]
+    pub fn has_parts(&self) -> bool {
+        self.files.iter().any(|file| file.part.is_some())
+    }
+
     /// Makes a tree of the keys KEY, DSET, EPOCH, STATE, CONFIRMED, DIR, EXPECT, FILE, REDDESC,
     /// PREFIX, TAG, LEFT, GONE.
     #[must_use]

@@ -46,6 +46,7 @@ pub use publish::companions::Along;
 pub use publish::kept::put_back;
 pub(crate) use publish::newer::kept_by_newer;
 pub use publish::options::Options;
+pub(crate) use publish::parts::{finish_whole, write_part};
 pub(crate) use publish::single::{publish_file, publish_file_if, publish_unsealed};
 pub(crate) use publish::stage::remove_staged_below;
 pub(crate) use publish::staged::is_staged_name;

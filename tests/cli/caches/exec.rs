@@ -7,7 +7,7 @@ use super::Nodes;
 use crate::{code, err, out};
 
 /// This node has what node `a` has; the others are reached as ever.
-fn with_own_part(nodes: &Nodes) -> String {
+pub fn with_own_part(nodes: &Nodes) -> String {
     let own = nodes.cluster.node("a").join(nodes.cluster.base().strip_prefix("/").unwrap());
     let mut copy = Command::new("cp");
     copy.arg("-r").arg(own.join(".")).arg(nodes.cluster.base());
@@ -16,7 +16,7 @@ fn with_own_part(nodes: &Nodes) -> String {
 }
 
 impl Nodes {
-    fn exec(&self, list: &str, words: &[&str]) -> Output {
+    pub fn exec(&self, list: &str, words: &[&str]) -> Output {
         let mut command = self.command(&[&["exec"], words].concat());
         command.env("SCR_NODELIST", list).stdin(Stdio::null()).output().unwrap()
     }

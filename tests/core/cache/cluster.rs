@@ -306,11 +306,18 @@ pub fn content(step: u64, rank: usize) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
+/// Notes that a dataset has begun, in the file, too.
+pub fn record_open(ctx: &Ctx, key: &DatasetKey, store: &str) -> Result<()> {
+    ctx.filemap.note_open(key, store);
+    // The first look finds it young.
+    ctx.filemap.write_begun().and_then(|()| ctx.filemap.write_begun())
+}
+
 /// The program's part: opens and writes its files in the cache.
 pub fn write_files(ctx: &Ctx, step: u64) -> Vec<FileMeta> {
     let files = content(step, ctx.world.rank());
     if !files.is_empty() {
-        ctx.filemap.record_open(&key(step), "ram").unwrap();
+        record_open(ctx, &key(step), "ram").unwrap();
     }
     let dir = ctx.layout.open_dir("ram", &key(step));
     for (name, bytes) in &files {
@@ -362,7 +369,7 @@ pub fn checkpoint(ctx: &Ctx, id: u64, scheme: &str, confirmed: bool) -> Result<(
 /// Writes and seals a dataset of these files of rank 0, which nothing protects.
 pub fn seal_files(ctx: &Ctx, key: &DatasetKey, id: u64, files: &[(&str, &str)]) {
     let own = if ctx.world.rank() == 0 { files } else { &[] };
-    ctx.filemap.record_open(key, "ram").unwrap();
+    record_open(ctx, key, "ram").unwrap();
     let dir = ctx.layout.open_dir("ram", key);
     for (name, content) in own {
         fs::create_dir_all(dir.join(name).parent().unwrap()).unwrap();

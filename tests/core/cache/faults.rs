@@ -1,11 +1,16 @@
 //! A call fails on one rank in a seal, wherever that is: tried again the seal succeeds; if the
 //! storage fails for good the next dataset does. The next start gets what was sealed.
 
+use std::path::PathBuf;
+
 use scr_core::cache::{self, Ctx};
+use scr_core::transfer::{self, Background, PublishIf};
 
 use super::cluster::{
-    Cluster, IDENTITY, checkpoint, key, offered_ids, prepare, run_and_seal, write_files,
+    Cluster, IDENTITY, checkpoint, key, offered_ids, prepare, record_open, run_and_seal,
+    write_files,
 };
+use super::flush::{files_below, job};
 use crate::support::syncs::{self, Fault};
 
 const TRIES: u64 = 3;
@@ -74,7 +79,7 @@ fn a_call_that_fails_once_costs_neither_a_record_nor_an_eviction() {
             checkpoint(ctx, 1, "SINGLE", true).unwrap();
             checkpoint(ctx, 2, "SINGLE", true).unwrap();
             syncs::fail_below(&node, Fault { after, errno: libc::EIO, for_good: false });
-            let begun = ctx.filemap.record_open(&key(30), "ram");
+            let begun = record_open(ctx, &key(30), "ram");
             let gone = cache::evict(ctx, 1);
             (begun, gone, syncs::work_below(&node))
         });
@@ -111,6 +116,38 @@ fn a_restart_loses_nothing_to_a_call_that_fails_once() {
                 break;
             };
             assert_eq!(offered.unwrap(), [1, 2], "{scheme}: after {step} failed");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_goes_to_the_prefix_by_itself_leaves_nothing_staged() {
+    for (wanted, for_good) in [(true, false), (true, true), (false, false)] {
+        for after in 0.. {
+            let cluster = Cluster::new();
+            run_and_seal(&cluster, "a", &[1], "SINGLE");
+            let prefix = cluster.prefix();
+            syncs::fail_below(&prefix, Fault { after, errno: libc::EIO, for_good });
+            let outcome = cluster.launch("a").run(|ctx| {
+                cache::rebuild(ctx, IDENTITY).unwrap();
+                let publish_if: PublishIf = Box::new(move |_, publish| match wanted {
+                    true => publish().map(|()| true),
+                    false => Ok(false),
+                });
+                let flush = Background::start(job(ctx, 1), || {}, publish_if);
+                flush.and_then(Background::finish).is_ok()
+            });
+            let steps = syncs::work_below(&prefix);
+            if steps.get(after).is_none() {
+                assert!(outcome.results[0] == Some(true) && after > 10, "{steps:?}");
+                break;
+            }
+            cluster.launch("a").run(|ctx| transfer::recover_journal(ctx).unwrap());
+            let there = prefix.join("ckpt");
+            let found = if there.exists() { files_below(&there) } else { Vec::new() };
+            let staged = |path: &&PathBuf| path.to_string_lossy().contains(".scr-");
+            let left = found.iter().find(staged);
+            assert_eq!(left, None, "{} failed ({wanted}, {for_good})", steps[after]);
         }
     }
 }

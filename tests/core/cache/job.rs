@@ -9,7 +9,7 @@ use scr_core::error::Result;
 use scr_core::kvtree::KvTree;
 use scr_core::records::{DatasetKey, FileMeta};
 
-use super::cluster::{Cluster, IDENTITY, check_files, key, sets};
+use super::cluster::{Cluster, IDENTITY, check_files, key, record_open, sets};
 
 /// A dataset of a job.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ impl Dataset {
     pub fn write(&self, ctx: &Ctx) -> Result<()> {
         let files = self.content(ctx.world.rank());
         if !files.is_empty() {
-            ctx.filemap.record_open(&self.key(), self.store).unwrap();
+            record_open(ctx, &self.key(), self.store).unwrap();
         }
         let dir = ctx.layout.open_dir(self.store, &self.key());
         for (name, bytes) in &files {

@@ -29,6 +29,7 @@ mod spoiled;
 mod stores;
 mod survey;
 mod table;
+mod together;
 mod touch;
 mod trust;
 mod verify;

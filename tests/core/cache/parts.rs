@@ -1,91 +1,28 @@
 //! Files that several nodes have written: parts in the caches, one file on the prefix.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use scr_core::cache::{self, Ctx, SealRequest};
+use scr_core::cache::{self, Ctx, Takeover};
 use scr_core::error::{Error, Result};
 use scr_core::files::crc32;
-use scr_core::parts::{Extent, Extents};
-use scr_core::records::{FileMeta, FilePart, IndexEntry, Record, Summary, TransferCommand};
+use scr_core::kvtree::KvTree;
+use scr_core::records::{FilePart, IndexEntry, Record, Summary, TransferCommand};
 use scr_core::transfer::{
     self, Advance, AsyncFlush, Background, Check, Fetched, Options, PublishIf, list_prefix,
 };
 
 use super::background::left_unfinished;
-use super::cluster::{Cluster, IDENTITY, descriptor, key, offered_ids};
+use super::cluster::{Cluster, IDENTITY, descriptor, offered_ids, run_and_seal};
 use super::flush::{files_below, job};
+use super::found::tree as tree_of;
+use super::together::{EPOCH, PIECE, WHOLE, extents, owner, seal, whole};
 use crate::support::syncs::{self, Fault};
 
-const WHOLE: &str = "ckpt/10/all";
-const EPOCH: u64 = 0xe1;
 /// Two ranks on each of two nodes.
 const HOSTS: &str = "aabb";
-const PIECE: usize = 700;
-
-/// Who has a piece; some are written by nobody.
-fn owner(piece: usize, ranks: usize) -> Option<usize> {
-    (piece % 7 != 5).then_some(piece * 5 % 11 % ranks)
-}
-
-fn pieces() -> usize {
-    40
-}
-
-/// What the ranks have written together.
-fn whole(ranks: usize) -> Vec<u8> {
-    let byte = |at: usize| owner(at / PIECE, ranks).map_or(0, |rank| (at * 7 + rank + 1) as u8);
-    (0..pieces() * PIECE - 123).map(byte).collect()
-}
-
-fn extents(rank: usize, ranks: usize) -> Extents {
-    let end = whole(ranks).len();
-    let own = (0..pieces()).filter(|piece| owner(*piece, ranks) == Some(rank));
-    own.map(|at| Extent::new((at * PIECE) as u64, ((at + 1) * PIECE).min(end) as u64)).collect()
-}
-
-/// Writes and seals dataset 1: a file of all ranks, and one of each. `live` tells whose bytes lie
-/// in the file that the ranks of a node write.
-fn seal(ctx: &Ctx, scheme: &str, live: impl Fn(usize) -> bool) -> Result<()> {
-    let (rank, ranks) = (ctx.world.rank(), ctx.world.size());
-    let (all, extents) = (whole(ranks), extents(rank, ranks));
-    ctx.filemap.record_open(&key(10), "ram")?;
-    let dir = ctx.layout.open_dir("ram", &key(10));
-    let name = FilePart::file_name(rank, WHOLE);
-    let live = live(rank);
-    let place = dir.join(if live { WHOLE } else { &name });
-    fs::create_dir_all(place.parent().unwrap()).unwrap();
-    fs::create_dir_all(dir.join("ckpt/10")).unwrap();
-    let file = File::options().write(true).create(true).truncate(false).open(&place).unwrap();
-    let mut packed = 0;
-    for one in extents.iter() {
-        let at = if live { one.begin } else { packed };
-        file.write_all_at(&all[one.begin as usize..one.end as usize], at).unwrap();
-        packed += one.len();
-    }
-    let own = format!("ckpt/10/rank_{rank}");
-    fs::write(dir.join(&own), format!("own {rank}")).unwrap();
-    ctx.world.barrier()?;
-    let part = FilePart { of: WHOLE.into(), extents, whole: all.len() as u64, share: 0, live };
-    let part = FileMeta { name, part: Some(part.into()), ..FileMeta::default() };
-    let (set, descriptor) = ctx.protection.choose(&descriptor(scheme))?;
-    let request = SealRequest {
-        key: &key(10),
-        id: 1,
-        epoch: EPOCH,
-        store: "ram",
-        files: vec![FileMeta { name: own, ..FileMeta::default() }, part],
-        tags: BTreeMap::new(),
-        gone: BTreeMap::new(),
-        set: &set,
-        descriptor: &descriptor,
-    };
-    let prepared = cache::prepare(ctx, request, None, &|action| action().map(|()| true))?;
-    cache::commit(ctx, &prepared, true)
-}
 
 fn sealed(hosts: &str, scheme: &str, live: impl Fn(usize) -> bool + Sync) -> Cluster {
     let cluster = Cluster::new();
@@ -98,7 +35,7 @@ fn sealed(hosts: &str, scheme: &str, live: impl Fn(usize) -> bool + Sync) -> Clu
 }
 
 /// The prefix has all of it and nothing else, and says what it is.
-fn check_prefix(cluster: &Cluster, ranks: usize) {
+pub fn check_prefix(cluster: &Cluster, ranks: usize) {
     let prefix = cluster.prefix();
     assert!(fs::read(prefix.join(WHOLE)).unwrap() == whole(ranks), "the whole file differs");
     for rank in 0..ranks {
@@ -250,7 +187,7 @@ fn a_flush_may_fail_or_end_at_every_durable_step() {
     // One after another, so that the steps are the same each time.
     let options = Options { flush_width: 1, ..Options::default() };
     let hosts = "ab";
-    for flush in [together as Flush, by_threads] {
+    for flush in FLUSHES {
         for for_good in [false, true] {
             for after in 0.. {
                 let cluster = sealed(hosts, "XOR", |rank| rank != 1);
@@ -459,4 +396,60 @@ fn another_number_of_ranks_finds_the_whole_or_nothing() {
             }
         }
     }
+}
+
+/// VERSION, and the keys, of each node's launch file.
+fn launch_files(cluster: &Cluster, hosts: &str) -> Vec<(u64, Vec<String>)> {
+    let read = |host: char| {
+        let path = cluster.layout(&host.to_string()).control_dir.join("launch.scr");
+        let tree = KvTree::read_file(path).unwrap().unwrap();
+        (tree.get_u64("VERSION").unwrap(), tree.keys().map(str::to_owned).collect())
+    };
+    hosts.chars().map(read).collect()
+}
+
+#[test]
+fn a_version_that_knows_no_parts_takes_the_cache_for_that_of_another_run() {
+    let plain = (1, vec!["IDENTITY".to_owned(), "VERSION".to_owned()]);
+    let with_parts = (2, vec!["RUN".to_owned(), "VERSION".to_owned()]);
+    let cluster = Cluster::new();
+    run_and_seal(&cluster, "ab", &[5], "XOR");
+    assert_eq!(launch_files(&cluster, "ab"), [plain.clone(), plain.clone()]);
+    let next = |hosts: &str, body: &(dyn Fn(&Ctx) + Sync)| {
+        let outcome = cluster.launch(hosts).run(|ctx| {
+            let report = cache::rebuild(ctx, IDENTITY).unwrap();
+            body(ctx);
+            report
+        });
+        outcome.results.into_iter().next().flatten().unwrap()
+    };
+    next("ab", &|ctx| seal(ctx, "XOR", |_| true).unwrap());
+    assert_eq!(launch_files(&cluster, "ab"), [with_parts.clone(), with_parts.clone()]);
+    // The next launch knows it, also on a node that the parts are brought to.
+    cluster.lose("b");
+    let report = next("ac", &|_| {});
+    assert_eq!((offered_ids(&report), report.takeover), (vec![1, 5], Takeover::Ours));
+    assert_eq!(launch_files(&cluster, "ac"), [with_parts.clone(), with_parts]);
+    next("ac", &|ctx| cache::evict(ctx, 1).unwrap());
+    // The first start finds that the record is of nothing.
+    next("ac", &|_| {});
+    let report = next("ac", &|_| {});
+    assert_eq!(offered_ids(&report), [5]);
+    assert_eq!(launch_files(&cluster, "ac"), [plain.clone(), plain]);
+}
+
+#[test]
+fn the_cache_of_a_newer_version_is_left_alone() {
+    let cluster = sealed("ab", "XOR", |_| true);
+    for host in ["a", "b"] {
+        let path = cluster.layout(host).control_dir.join("launch.scr");
+        let mut tree = KvTree::read_file(&path).unwrap().unwrap();
+        tree.set_value("VERSION", 3);
+        tree.write_file(path).unwrap();
+    }
+    let before = tree_of(&cluster.node(""));
+    let outcome = cluster.launch("ab").run(|ctx| cache::rebuild(ctx, IDENTITY).unwrap().takeover);
+    let hosts = vec!["a".to_owned(), "b".to_owned()];
+    assert_eq!(outcome.results[0], Some(Takeover::Foreign { hosts }));
+    assert!(tree_of(&cluster.node("")) == before);
 }

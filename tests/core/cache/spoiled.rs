@@ -9,7 +9,7 @@ use scr_core::cache::{self, Ctx, RebuildReport, SealRequest};
 use scr_core::records::{DatasetKey, FileMeta};
 use scr_core::transfer::publish_other_size;
 
-use super::cluster::{Cluster, IDENTITY, descriptor, key, offered_ids};
+use super::cluster::{Cluster, IDENTITY, descriptor, key, offered_ids, record_open};
 
 /// Rank 1 answers for a file of dataset 20 that the prefix has; rank 2 for a log of all of them.
 const SHARED: &str = "ckpt/20/shared";
@@ -31,7 +31,7 @@ fn seal_as(
     (cached, on_prefix): (&[&str], &[&str]),
     confirmed: bool,
 ) {
-    ctx.filemap.record_open(key, "ram").unwrap();
+    record_open(ctx, key, "ram").unwrap();
     let write = |dir: &Path, name: &str| {
         fs::create_dir_all(dir.join(name).parent().unwrap()).unwrap();
         fs::write(dir.join(name), format!("{name} of {id}")).unwrap();

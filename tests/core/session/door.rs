@@ -196,7 +196,7 @@ impl Files {
     fn open_now(&self, name: &str, flags: i32) -> io::Result<Open<'_>> {
         loop {
             let (path, answer) =
-                self.ask_following(name, |session, path| session.names.open(path, flags, 0o644));
+                self.ask_following(name, |session, path| session.names.open(path, flags));
             let (there, token) = match answer {
                 Answer::Redirect { path, token } => (path, token),
                 Answer::Pass { token } => (path, token),

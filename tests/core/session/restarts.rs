@@ -361,3 +361,25 @@ fn it_is_told_where_the_checkpoint_is_that_a_run_finds() {
         check_message(&got.told, &[&format!("checkpoint 5 is {place_of}"), "(SCR-3101)"]);
     }
 }
+
+#[test]
+fn what_the_program_has_written_to_the_prefix_is_not_in_the_cache() {
+    let pattern = "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*";
+    let cluster = place(&["SCR_LEARN=1", "SCR_SHARED=0", "SCR_FLUSH=0", pattern]);
+    cluster.run("ab", |rank| {
+        for step in 1..=4 {
+            let _ = rank.files.make_dir("ckpt");
+            let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+            let own = format!("ckpt/step_{step}/rank_{}.dat", rank.rank);
+            rank.files.write_file(&own, &[7; 500]).unwrap();
+            let all = format!("ckpt/step_{step}/all");
+            let file = rank.files.open(&all, libc::O_RDWR | libc::O_CREAT).unwrap();
+            file.write_at(&[8; 3000], rank.rank as u64 * 3000).unwrap();
+            file.close().unwrap();
+            rank.calm();
+        }
+    });
+    let next = cluster.run("ab", |rank| rank.finish());
+    let told = "checkpoint 4 is in the cache, but for 6000 bytes on /";
+    check_message(&next.told, &[told, "(SCR-3101)"]);
+}

@@ -70,7 +70,7 @@ impl Alone {
         let path = self.prefix().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
-        let (path, token) = match self.session.names.open(&path, flags, 0o644) {
+        let (path, token) = match self.session.names.open(&path, flags) {
             Answer::Redirect { path, token } => (path, token),
             Answer::Pass { token } => (path, token),
             other => panic!("{other:?}"),

@@ -13,11 +13,11 @@ use crate::hooks::family::{interpose, made};
 type Lseek = unsafe extern "C-unwind" fn(c_int, off_t, c_int) -> off_t;
 
 interpose! {
-    plain [lseek, lseek64](fd: c_int, offset: off_t, whence: c_int) -> off_t = Lseek => lseek;
+    quick [lseek, lseek64](fd: c_int, offset: off_t, whence: c_int) -> off_t = Lseek => lseek;
 }
 
 made! {
-    plain [fstat, fstat64](fd: c_int, buffer: *mut libc::stat) -> c_int
+    quick [fstat, fstat64](fd: c_int, buffer: *mut libc::stat) -> c_int
         = |real| corrected(real(fd, buffer), fd, buffer);
     plain [__fxstat, __fxstat64](version: c_int, fd: c_int, buffer: *mut libc::stat) -> c_int
         = |real| corrected(real(version, fd, buffer), fd, buffer);
@@ -29,6 +29,12 @@ made! {
         reuse::settle_of(fd);
         real(fd, command, bytes)
     };
+}
+
+/// Of nearly all descriptors there is nothing to correct or to log.
+#[inline]
+fn passes(fd: c_int) -> bool {
+    !reuse::is_of(fd) && logged::is_none(fd)
 }
 
 unsafe fn corrected(result: c_int, fd: c_int, buffer: *mut libc::stat) -> c_int {

@@ -10,28 +10,28 @@ use crate::fd::logged::{self, parted};
 use crate::hooks::family::made;
 
 made! {
-    cancellable [read, __read](fd: c_int, data: *mut c_void, bytes: size_t) -> ssize_t
+    quick [read, __read](fd: c_int, data: *mut c_void, bytes: size_t) -> ssize_t
         = |real| noted(fd, WritePlace::Place, bytes, || real(fd, data, bytes));
-    cancellable [__read_chk](fd: c_int, data: *mut c_void, bytes: size_t, room: size_t) -> ssize_t
+    quick [__read_chk](fd: c_int, data: *mut c_void, bytes: size_t, room: size_t) -> ssize_t
         = |real| noted(fd, WritePlace::Place, bytes, || real(fd, data, bytes, room));
-    cancellable [pread, pread64, __pread64](
+    quick [pread, pread64, __pread64](
         fd: c_int, data: *mut c_void, bytes: size_t, offset: off_t
     ) -> ssize_t
         = |real| noted(fd, WritePlace::Offset(offset), bytes, || real(fd, data, bytes, offset));
-    cancellable [__pread_chk, __pread64_chk](
+    quick [__pread_chk, __pread64_chk](
         fd: c_int, data: *mut c_void, bytes: size_t, offset: off_t, room: size_t
     ) -> ssize_t = |real| {
         noted(fd, WritePlace::Offset(offset), bytes, || real(fd, data, bytes, offset, room))
     };
-    cancellable [readv](fd: c_int, parts: *const iovec, count: c_int) -> ssize_t
+    quick [readv](fd: c_int, parts: *const iovec, count: c_int) -> ssize_t
         = |real| vector_noted(fd, WritePlace::Place, parts, count, || real(fd, parts, count));
-    cancellable [preadv, preadv64](
+    quick [preadv, preadv64](
         fd: c_int, parts: *const iovec, count: c_int, offset: off_t
     ) -> ssize_t = |real| {
         let at = WritePlace::Offset(offset);
         vector_noted(fd, at, parts, count, || real(fd, parts, count, offset))
     };
-    cancellable [preadv2, preadv64v2](
+    quick [preadv2, preadv64v2](
         fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int
     ) -> ssize_t = |real| {
         let at = WritePlace::of(offset);
@@ -41,10 +41,11 @@ made! {
 
 /// A call that is not logged is the last that is done here.
 #[inline]
+fn passes(fd: c_int) -> bool {
+    logged::is_none(fd)
+}
+
 fn noted(fd: c_int, at: WritePlace, bytes: size_t, call: impl FnOnce() -> ssize_t) -> ssize_t {
-    if logged::is_none(fd) {
-        return call();
-    }
     if !parted::may_read(fd, at, bytes) {
         return -1;
     }
@@ -62,9 +63,6 @@ unsafe fn vector_noted(
     count: c_int,
     call: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
-    if logged::is_none(fd) {
-        return call();
-    }
     // SAFETY: the caller's promise.
     if logged::is_parted(fd) && !parted::may_read(fd, at, unsafe { bytes_of(parts, count) }) {
         return -1;

@@ -7,6 +7,10 @@ use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::{DatasetRecord, FlushState, PrefixIdentity, PrefixIndex, Record, RunRecord};
 
+/// VERSION of a `launch.scr`, and the key that has the identity.
+const PLAIN: (u64, &str) = (1, "IDENTITY");
+const WITH_PARTS: (u64, &str) = (2, "RUN");
+
 /// The prefix whose caches count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Owner {
@@ -54,9 +58,46 @@ pub(super) fn is_made_for(launch: &Path, prefix: &Path) -> bool {
     read_identity(launch).is_some_and(|identity| is_of_path(&identity, prefix))
 }
 
-/// Returns what the file `launch` says of the launches that share its cache.
+/// Makes the content of `launch.scr`. A version that knows no parts would take them for lost files:
+/// where records have `parts` it finds no identity, and leaves the cache alone as another run's.
+pub(crate) fn launch_tree(identity: &str, parts: bool) -> KvTree {
+    let (version, key) = if parts { WITH_PARTS } else { PLAIN };
+    let mut tree = KvTree::new();
+    tree.set_value("VERSION", version);
+    tree.set_value(key, identity);
+    tree
+}
+
+/// Returns what the content of `launch.scr` says of the launches that share its cache; `None` if a
+/// newer version has written it.
+pub(crate) fn identity_in(launch: &KvTree) -> Option<&str> {
+    match launch.get_u64("VERSION") {
+        Some(version) if version == WITH_PARTS.0 => launch.get_value(WITH_PARTS.1),
+        Some(version) if version > WITH_PARTS.0 => None,
+        _ => launch.get_value(PLAIN.1),
+    }
+}
+
 pub(super) fn read_identity(launch: &Path) -> Option<String> {
-    KvTree::read_file(launch).ok()??.get_value("IDENTITY").map(str::to_owned)
+    identity_in(&KvTree::read_file(launch).ok()??).map(str::to_owned)
+}
+
+/// Tells whether the content of `launch.scr` says that records have parts.
+pub(crate) fn says_parts(launch: &KvTree) -> bool {
+    launch.get_u64("VERSION") == Some(WITH_PARTS.0)
+}
+
+/// Notes in the file `launch`, durably, that records have parts from now on.
+pub(crate) fn note_parts(launch: &Path) -> Result<()> {
+    let there = match KvTree::read_file(launch) {
+        // No version trusts it.
+        Err(Error::Corrupt { .. }) => None,
+        read => read?,
+    };
+    match there.as_ref().filter(|tree| !says_parts(tree)).and_then(identity_in) {
+        Some(identity) => launch_tree(identity, true).write_file(launch),
+        None => Ok(()),
+    }
 }
 
 /// Tells whether an identity, `<prefix> | ...`, is of the prefix of this path.

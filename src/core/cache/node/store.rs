@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::disk::names_in;
 use super::layout::{Layout, store_of};
-use super::names::is_filemap_name;
+use super::names::{LAUNCH, is_filemap_name};
+use super::owner::note_parts;
 use crate::error::{Error, Result, again};
 use crate::kvtree::KvTree;
 use crate::records::{
@@ -28,6 +29,8 @@ pub struct FilemapFile {
     held: Mutex<Vec<Held>>,
     /// What of `held` is in memory alone; changed while that is locked.
     begun: AtomicU8,
+    /// The launch file says that records have parts.
+    parts_noted: AtomicBool,
 }
 
 const WRITTEN: u8 = 0;
@@ -44,21 +47,13 @@ impl FilemapFile {
             rank: world_rank,
             held: Mutex::default(),
             begun: AtomicU8::new(WRITTEN),
+            parts_noted: AtomicBool::new(false),
         }
     }
 
-    /// Notes that the first file of a dataset is about to be opened in `store`. After a power cut
-    /// it may be as if the dataset had not begun: the seal makes the record's name durable.
-    pub fn record_open(&self, key: &DatasetKey, store: &str) -> Result<()> {
-        if self.get(key).is_some() {
-            return Ok(());
-        }
-        self.put_unnamed(self.open_record(key, store))
-    }
-
-    /// Does what [`FilemapFile::record_open`] does, but in memory alone until
-    /// [`FilemapFile::write_begun`]: the record of a checkpoint that is sealed soon is written
-    /// once. After a kill it may be as if the dataset had not begun on this rank.
+    /// Notes that the first file of a dataset is about to be opened in `store`, in memory alone
+    /// until [`FilemapFile::write_begun`]: the record of a checkpoint that is sealed soon is
+    /// written once. After a kill it may be as if the dataset had not begun on this rank.
     pub fn note_open(&self, key: &DatasetKey, store: &str) {
         let mut held = self.lock();
         if !held.iter().any(|(owner, record)| *owner == self.rank && record.key == *key) {
@@ -68,7 +63,8 @@ impl FilemapFile {
     }
 
     /// Writes the records of [`FilemapFile::note_open`] that were there, unwritten, at the last
-    /// call. To be called now and then; a call after an error tries again.
+    /// call. To be called now and then; a call after an error tries again. After a power cut it may
+    /// be as if they had not begun: the seal makes a record's name durable.
     pub fn write_begun(&self) -> Result<()> {
         let held = self.lock();
         if self.begun.load(Ordering::Relaxed) == BEGUN {
@@ -272,6 +268,10 @@ impl FilemapFile {
         let mut next = current.clone();
         edit(&mut next);
         next.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
+        if !self.parts_noted.load(Ordering::Relaxed) && next.iter().any(|one| one.1.has_parts()) {
+            again(|| note_parts(&self.layout.control_dir.join(LAUNCH)))?;
+            self.parts_noted.store(true, Ordering::Relaxed);
+        }
         let map = filemap_of(&next);
         // What fails once is done again: a passing error would end caching.
         again(|| write(&map))?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::node::disk::{describe, files_below, is_there};
 use crate::cache::node::layout::Layout;
 use crate::cache::node::names::{LAUNCH, OWN_FOLDER};
+use crate::cache::node::owner::identity_in;
 use crate::cache::node::scatter::read_filemaps;
 use crate::cache::node::store::Held;
 use crate::cache::restart::claims::claim_of;
@@ -52,7 +53,9 @@ pub struct Fault {
     pub name: String,
     /// It is a redundancy file.
     pub redundancy: bool,
-    /// Its size when it was sealed.
+    /// It is the rank's part of a file that several have written.
+    pub part: bool,
+    /// Its size when it was sealed, or the least that a file has which others write, too.
     pub bytes: u64,
     /// What is wrong.
     pub damage: Damage,
@@ -64,7 +67,10 @@ pub struct HeldPart {
     /// Its holder is a number that the asker gives.
     pub claim: Claim,
     pub dir: PathBuf,
+    /// Files that are the rank's alone.
     pub files: u64,
+    /// Names of files that it has parts of.
+    pub wholes: BTreeSet<String>,
     pub bytes: u64,
     pub faults: Vec<Fault>,
     /// Files of a dataset that is not sealed: those of all ranks of the node that share its
@@ -96,7 +102,7 @@ impl NodeState {
         match launch {
             Ok(tree) => {
                 let tree = tree.unwrap_or_default();
-                state.identity = tree.get_value("IDENTITY").unwrap_or_default().to_owned();
+                state.identity = identity_in(&tree).unwrap_or_default().to_owned();
             }
             Err(error) => state.damaged.push(error.to_string()),
         }
@@ -203,8 +209,14 @@ impl FilesToLookAt {
     fn faults(&self, depth: Depth) -> Vec<Fault> {
         let fault = |(file, redundancy): &(FileMeta, bool)| {
             let damage = damage_of(&self.dir, file, depth == Depth::Contents)?;
-            let (name, bytes) = (file.name.clone(), file.size);
-            Some(Fault { name, redundancy: *redundancy, bytes, damage })
+            let live = file.part.as_ref().filter(|part| part.live);
+            let bytes = match (live, &damage) {
+                (Some(part), Damage::Size(_)) => part.extents.end(),
+                _ => file.size,
+            };
+            let (redundancy, part) = (*redundancy, !*redundancy && file.part.is_some());
+            let name = if part { file.whole_name() } else { &file.name }.to_owned();
+            Some(Fault { name, redundancy, part, bytes, damage })
         };
         self.files.iter().filter_map(fault).collect()
     }
@@ -258,8 +270,11 @@ fn part_of(layout: &Layout, held: &Held, work: FilesToLookAt, faults: Vec<Fault>
         claim.encodings.iter_mut().take(1).for_each(|one| one.protected = false);
     }
     let bytes = work.files.iter().fold(0, |sum: u64, (file, _)| sum.saturating_add(file.size));
-    let (dir, files) = (work.dir, work.files.len() as u64);
-    HeldPart { claim, dir, files, bytes, faults, unsealed: Vec::new() }
+    let is_part = |(file, redundancy): &&(FileMeta, bool)| !redundancy && file.part.is_some();
+    let wholes = work.files.iter().filter(is_part).map(|(file, _)| file.whole_name().to_owned());
+    let wholes: BTreeSet<String> = wholes.collect();
+    let (dir, files) = (work.dir, (work.files.len() - wholes.len()) as u64);
+    HeldPart { claim, dir, files, wholes, bytes, faults, unsealed: Vec::new() }
 }
 
 pub(crate) fn unsealed_dirs(layout: &Layout) -> Result<BTreeSet<PathBuf>> {
@@ -282,6 +297,7 @@ impl HeldPart {
         tree.set_value("DIR", self.dir.display());
         tree.set_value("FILES", self.files);
         tree.set_value("BYTES", self.bytes);
+        self.wholes.iter().for_each(|name| tree.child_mut("WHOLES").set_flag(name, true));
         for (number, fault) in self.faults.iter().enumerate() {
             tree.child_mut("FAULT").set(format_args!("{number:08}"), fault.to_tree());
         }
@@ -298,6 +314,7 @@ impl HeldPart {
             dir: tree.get_value("DIR")?.into(),
             files: tree.get_u64("FILES")?,
             bytes: tree.get_u64("BYTES")?,
+            wholes: tree.child("WHOLES").keys().map(str::to_owned).collect(),
             faults: faults.collect::<Option<_>>()?,
             unsealed: files_from_list(tree.child("UNSEALED"))?,
         })
@@ -309,6 +326,7 @@ impl Fault {
         let mut tree = KvTree::new();
         tree.set_value("FILE", &self.name);
         tree.set_flag("REDUNDANCY", self.redundancy);
+        tree.set_flag("PART", self.part);
         tree.set_value("SIZE", self.bytes);
         match &self.damage {
             Damage::Missing => tree.set_flag("MISSING", true),
@@ -330,6 +348,7 @@ impl Fault {
         Some(Fault {
             name: tree.get_value("FILE")?.to_owned(),
             redundancy: tree.get_flag("REDUNDANCY"),
+            part: tree.get_flag("PART"),
             bytes: tree.get_u64("SIZE")?,
             damage,
         })

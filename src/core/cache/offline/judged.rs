@@ -154,12 +154,14 @@ fn health(
             });
         }
     }
+    let wholes: BTreeSet<&String> = told.iter().flat_map(|(_, part)| &part.wholes).collect();
+    let own: u64 = told.iter().map(|(_, part)| part.files).sum();
     Health {
         id: decision.id,
         epoch: decision.epoch,
         key: decision.key.clone(),
         scheme: facts.scheme.clone(),
-        files: told.iter().map(|(_, part)| part.files).sum(),
+        files: own + wholes.len() as u64,
         bytes: told.iter().fold(0, |sum: u64, (_, part)| sum.saturating_add(part.bytes)),
         prospect,
         troubles,

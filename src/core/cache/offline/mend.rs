@@ -31,7 +31,7 @@ const GAP: u64 = 4096;
 pub struct Put {
     /// World rank whose it is.
     pub rank: usize,
-    /// Its name in the dataset's directory.
+    /// Its name in the dataset's directory; of a part, that of the whole file.
     pub name: String,
     /// The bytes that were wrong or missing: first, and the one behind the last. A redundancy file,
     /// which was made anew, has none.
@@ -43,7 +43,7 @@ pub struct Put {
 pub struct NotMended {
     /// World rank whose it is.
     pub rank: usize,
-    /// Its name in the dataset's directory.
+    /// Its name, as in [`Put`].
     pub name: String,
     /// Why.
     pub why: String,
@@ -79,9 +79,11 @@ pub(crate) fn mend_node(layout: &Layout, id: u64, rebuilt: Rebuilt<'_>) -> Resul
         let from = rebuilt.1(store_of(record));
         for file in record.files.iter().filter(|file| !file.on_prefix) {
             let Some(damage) = damage_of(&dir, file, true) else { continue };
-            let name = file.name.clone();
+            let name = file.whole_name().to_owned();
             match put(&from, &dir, file, Some(&damage)) {
-                Ok(ranges) => mended.put.push(Put { rank: *rank, name, ranges }),
+                Ok(ranges) => {
+                    mended.put.push(Put { rank: *rank, name, ranges: in_whole(file, &ranges) });
+                }
                 Err(error) => {
                     mended.left.push(NotMended { rank: *rank, name, why: error.to_string() });
                 }
@@ -149,7 +151,7 @@ fn put(
         return Err(Error::Refused("it was not rebuilt as its record says".into()));
     }
     if file.is_live() {
-        return fill_part(from, dir, file).map(|()| vec![(0, file.size)]);
+        return fill_part(from, dir, file);
     }
     let ranges = match damage {
         None => Vec::new(),
@@ -167,26 +169,41 @@ fn put(
     placed.map(|()| ranges)
 }
 
-/// Writes a part to its places in the file that ranks of the node have written together. A kill
-/// leaves one that is damaged, as it was before.
-fn fill_part(from: &Path, dir: &Path, file: &FileMeta) -> Result<()> {
+/// Writes a part to its places in the file that ranks of the node have written together; returns
+/// what was wrong of it. A kill leaves one that is damaged, as it was before.
+fn fill_part(from: &Path, dir: &Path, file: &FileMeta) -> Result<Vec<(u64, u64)>> {
     let target = FileContent::of(dir, file)?;
     let path = target.path();
     make_own_dir(path.parent().unwrap_or(dir))?;
     let mut options = File::options();
-    let opened = open_own(path, options.write(true).create(true).truncate(false))
+    let opened = open_own(path, options.read(true).write(true).create(true).truncate(false))
         .map_err(|error| Error::io("cannot open", path, error))?;
     let cannot_write = |error| Error::io("cannot write", path, error);
-    FileContent::of(from, &file.as_copy())?.pass(|at, bytes| {
+    let (mut wrong, mut there) = (Vec::new(), vec![0; CHUNK_BYTES]);
+    FileContent::of(from, &file.as_copy())?.pass(|mut at, bytes| {
         let mut rest = bytes;
         for piece in target.pieces(at, bytes.len() as u64) {
             let (now, later) = rest.split_at(piece.len() as usize);
+            let there = &mut there[..now.len()];
+            match opened.read_exact_at(there, piece.begin) {
+                Ok(()) => note_differences(&mut wrong, at, now, there),
+                Err(_) => note(&mut wrong, at, at + piece.len()),
+            }
             opened.write_all_at(now, piece.begin).map_err(cannot_write)?;
-            rest = later;
+            (rest, at) = (later, at + piece.len());
         }
         Ok(())
     })?;
-    opened.sync_all().map_err(cannot_write)
+    opened.sync_all().map_err(cannot_write)?;
+    Ok(wrong)
+}
+
+/// Gives ranges of a part as those of the whole file.
+fn in_whole(file: &FileMeta, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    let pieces = ranges.iter().flat_map(|(begin, end)| file.places(*begin, end - begin));
+    pieces.for_each(|piece| note(&mut found, piece.begin, piece.end));
+    found
 }
 
 fn place(
@@ -235,8 +252,7 @@ fn differences(one: &Path, other: &Path) -> Result<Vec<(u64, u64)>> {
         };
         let (first, second) = (fill(&mut a, &mut left, one)?, fill(&mut b, &mut right, other)?);
         let both = first.min(second);
-        let differs = (0..both).filter(|byte| left[*byte] != right[*byte]);
-        differs.for_each(|byte| note(&mut found, at + byte as u64, at + byte as u64 + 1));
+        note_differences(&mut found, at, &left[..both], &right[..both]);
         let most = first.max(second) as u64;
         if both as u64 != most {
             note(&mut found, at + both as u64, at + most);
@@ -246,6 +262,11 @@ fn differences(one: &Path, other: &Path) -> Result<Vec<(u64, u64)>> {
         }
         at += most;
     }
+}
+
+fn note_differences(found: &mut Vec<(u64, u64)>, at: u64, left: &[u8], right: &[u8]) {
+    let bytes = (at..).zip(left.iter().zip(right));
+    bytes.filter(|(_, (a, b))| a != b).for_each(|(at, _)| note(found, at, at + 1));
 }
 
 fn note(found: &mut Vec<(u64, u64)>, begin: u64, end: u64) {

@@ -20,6 +20,8 @@ pub struct Trace {
     /// What a rank had: under XOR and RS the one that the file belongs to, under PARTNER the one
     /// whose files it has copies of.
     pub list: MemberList,
+    /// Under PARTNER: the parts of files that who keeps the copies has itself.
+    pub own_parts: Vec<FileMeta>,
     /// The redundancy files, relative to the dataset's directory, without checksums.
     pub files: Vec<FileMeta>,
 }
@@ -59,6 +61,7 @@ fn of_parity(dir: &Path, name: &str) -> Option<Trace> {
         world_size: header.world_size,
         group: header.group,
         list: header.current,
+        own_parts: Vec::new(),
         files: vec![FileMeta { name, size, ..FileMeta::default() }],
     })
 }
@@ -76,6 +79,7 @@ fn of_partner(dir: &Path, name: &str) -> Option<Trace> {
         world_size: manifest.world_size,
         group: Vec::new(),
         list: manifest.list,
+        own_parts: manifest.own_parts,
         files,
     })
 }

@@ -119,7 +119,8 @@ impl Known<'_> {
         let known = self.files_of(trace.list.world_rank);
         let with = |file: &FileMeta| {
             let same = known.iter().find(|one| one.name == file.name && file.crc32.is_none());
-            FileMeta { crc32: file.crc32.or(same.and_then(|one| one.crc32)), ..file.clone() }
+            let crc32 = file.crc32.or(same.and_then(|one| one.crc32));
+            self.placed(FileMeta { crc32, ..file.clone() })
         };
         trace.list.files.iter().map(with).collect()
     }
@@ -131,7 +132,19 @@ impl Known<'_> {
 
     fn files_of(&self, rank: usize) -> Vec<FileMeta> {
         let catalog = self.catalog.iter();
-        catalog.flat_map(|catalog| catalog.files_of_rank(rank)).cloned().collect()
+        let parts = || self.traces.iter().flat_map(|trace| &trace.own_parts);
+        let with_extents = |file: &FileMeta| {
+            let same = |one: &&FileMeta| one.name == file.name && file.part.is_some();
+            self.placed(parts().find(same).unwrap_or(file).clone())
+        };
+        catalog.flat_map(|catalog| catalog.files_of_rank(rank)).map(with_extents).collect()
+    }
+
+    /// Lists know parts as files of their own; what a node has written lies in the whole file.
+    fn placed(&self, mut file: FileMeta) -> FileMeta {
+        let is_own_file = file.part.is_none() || self.dir.join(&file.name).exists();
+        file.part.iter_mut().for_each(|part| part.live = !is_own_file);
+        file
     }
 
     /// `None` if the rank has no files in the cache.
@@ -139,7 +152,12 @@ impl Known<'_> {
         let files = self.files_of(rank);
         let mut cached = files.iter().filter(|file| !file.on_prefix).peekable();
         cached.peek()?;
-        Some(cached.all(|file| matches(self.dir, file, false)))
+        // Where the bytes of a part lie may be unknown.
+        let is_there = |file: &FileMeta| match &file.part {
+            Some(part) if part.live => self.dir.join(&part.of).is_file(),
+            _ => matches(self.dir, file, false),
+        };
+        Some(cached.all(is_there))
     }
 
     /// The ranks here that keep these copies: right neighbours of the rank whose files they are.

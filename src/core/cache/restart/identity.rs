@@ -5,6 +5,9 @@
 //! VERSION / 1
 //! IDENTITY / <prefix, world size, patterns, as one line>
 //! ```
+//! or, while records have parts of files, VERSION / 2 and RUN in place of IDENTITY
+//! ([`launch_tree`]).
+//!
 //! It is there before the first record, so a control directory without it holds nothing of value.
 //! Patterns may come, go or change as long as the cache has nothing that they have matched: what
 //! the program has written by calls of SCR belongs to none.
@@ -16,9 +19,10 @@ use crate::cache::node::agree::{agree, agree_and_gather};
 use crate::cache::node::disk::{make_own_dir, names_in};
 use crate::cache::node::names::{LAUNCH, is_filemap_name, sealed_id};
 use crate::cache::node::origin::newest_owner;
-use crate::cache::node::store::{Held, read_records};
+use crate::cache::node::owner::{identity_in, launch_tree, says_parts};
+use crate::cache::node::store::{Held, all_records, read_records};
 use crate::cache::removal::sweep;
-use crate::cache::sealing::shared_store::StorageGroup;
+use crate::cache::sealing::shared_store::{StorageGroup, records_in};
 use crate::cache::{Ctx, Store};
 use crate::error::{Error, Result};
 use crate::files::{remove_file_if_there, remove_tree, sync_dir};
@@ -123,7 +127,7 @@ fn judge(path: &Path, identity: &str, has_value: &dyn Fn(Option<&str>) -> bool) 
         Err(Error::Corrupt { .. }) => return Ok(Tag::Worthless),
         Err(other) => return Err(other),
     };
-    let there = tree.get_value("IDENTITY").unwrap_or_default();
+    let there = identity_in(&tree).unwrap_or_default();
     Ok(match strange_series(there, identity) {
         _ if there == identity => Tag::Ours,
         Some(strange) if strange.iter().any(|series| has_value(Some(series))) => Tag::Foreign,
@@ -194,7 +198,7 @@ pub(crate) fn other_size(ctx: &Ctx, identity: &str) -> Option<String> {
     }
     let differs = |path: PathBuf| {
         let tree = KvTree::read_file(path).ok()??;
-        let there = tree.get_value("IDENTITY")?.to_owned();
+        let there = identity_in(&tree)?.to_owned();
         let (rest, size) = split_size(&there)?;
         let same = strange_series(&rest, &own.0)?.is_empty();
         (same && size != own.1).then_some(there)
@@ -225,17 +229,22 @@ pub(crate) fn drop_other_size(ctx: &Ctx, mine: bool) -> Result<()> {
 }
 
 fn write_tags(ctx: &Ctx, identity: &str) -> Result<()> {
-    make_own_dir(&ctx.layout.control_dir)?;
-    let mut tree = KvTree::new();
-    tree.set_value("VERSION", 1);
-    tree.set_value("IDENTITY", identity);
-    let shared = shared_and_led(ctx).map(|store| store.cache_dir.join(LAUNCH));
-    for path in std::iter::once(path(ctx)).chain(shared) {
-        if !matches!(KvTree::read_file(&path), Ok(Some(found)) if found == tree) {
-            tree.write_file(path)?;
-        }
+    let control = &ctx.layout.control_dir;
+    make_own_dir(control)?;
+    write_tag(&path(ctx), identity, &|| Ok(all_records(control).any(|(_, one)| one.has_parts())))?;
+    for store in shared_and_led(ctx) {
+        let has_parts = || Ok(records_in(store)?.iter().any(|(_, one)| one.has_parts()));
+        write_tag(&store.cache_dir.join(LAUNCH), identity, &has_parts)?;
     }
     Ok(())
+}
+
+/// Records with parts may be gone since the tag said that there were some.
+fn write_tag(path: &Path, identity: &str, has_parts: &dyn Fn() -> Result<bool>) -> Result<()> {
+    let there = KvTree::read_file(path).ok().flatten();
+    let parts = there.as_ref().is_some_and(says_parts) && has_parts()?;
+    let tree = launch_tree(identity, parts);
+    if there.as_ref() == Some(&tree) { Ok(()) } else { tree.write_file(path) }
 }
 
 fn path(ctx: &Ctx) -> PathBuf {

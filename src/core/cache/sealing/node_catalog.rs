@@ -279,7 +279,7 @@ mod tests {
     use super::*;
     use crate::comm::threads::run;
     use crate::files::crc32;
-    use crate::records::FileMeta;
+    use crate::records::{FileMeta, FilePart};
 
     fn entry(rank: usize, name: &str, on_prefix: bool) -> CatalogEntry {
         let meta = FileMeta { name: name.into(), size: 10, on_prefix, ..FileMeta::default() };
@@ -329,6 +329,21 @@ mod tests {
         let none = catalog(vec![]);
         assert!(none.is_on_prefix() && none.entries().next().is_none());
         assert!(none.contested().next().is_none() && none.named("x").is_empty());
+    }
+
+    #[test]
+    fn a_file_of_several_ranks_counts_once_wherever_it_is() {
+        let part = |rank| {
+            let mut one = entry(rank, &FilePart::file_name(rank, "all"), false);
+            let part = FilePart { of: "all".into(), whole: 100, ..FilePart::default() };
+            one.meta.part = Some(part.into());
+            one
+        };
+        let past = [0, 1, 2].map(|rank| entry(rank, "past", true));
+        let cached = [part(0), part(2), part(3), entry(0, "own", false)];
+        let found = catalog(cached.into_iter().chain(past).collect());
+        assert_eq!((found.size(), found.cached_bytes()), ((3, 120), 110));
+        assert!(found.has_files_on_prefix() && !found.is_on_prefix());
     }
 
     #[test]

@@ -14,7 +14,8 @@ use crate::cache::node::agree::agree;
 use crate::cache::node::context::Ctx;
 use crate::cache::node::disk::names_in;
 use crate::cache::node::layout::{Store, store_of};
-use crate::cache::node::names::{OWN_FOLDER, sealed_id};
+use crate::cache::node::names::{LAUNCH, OWN_FOLDER, sealed_id};
+use crate::cache::node::owner::note_parts;
 use crate::cache::node::store::{Held, decode_records, encode_records};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
@@ -115,6 +116,9 @@ fn write_records_file(
     let sealed = ctx.layout.dataset_dir(&store.name, id);
     let open = ctx.layout.open_dir(&store.name, &first.key);
     let dir = if sealed.exists() { sealed } else { open };
+    if records.iter().any(|(_, record)| record.has_parts()) {
+        note_parts(&store.cache_dir.join(LAUNCH))?;
+    }
     let mut tree = KvTree::new();
     tree.set_value("VERSION", 1);
     tree.set_value("EPOCH", epoch_text(epoch));

@@ -1,12 +1,12 @@
 //! Files under their names below the prefix, and where each of them is. Of a name that several
 //! datasets have the newest counts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::ask::{ask_nodes, parsed};
 use super::question::Question;
-use crate::cache::{Catalog, Depth, Health, Judged, NodeState, judge};
+use crate::cache::{Catalog, CatalogEntry, Depth, Health, Judged, NodeState, judge, whole_files};
 use crate::error::{Error, Result};
 use crate::files::normalize;
 use crate::launch::JobPlaces;
@@ -25,8 +25,48 @@ pub enum FilePlace {
     Prefix,
     /// In a cache: the node, and the dataset's directory there.
     Node(String, PathBuf),
+    /// Each part in the cache of a node.
+    Parts(Vec<PartPlace>),
+    /// These nodes are writing it together: what one of them has is not the file.
+    Unfinished(Vec<String>),
     /// In the cache of a node that does not answer, or nowhere.
     Nowhere,
+}
+
+/// Where a part of a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartPlace {
+    /// World rank that answers for it.
+    pub rank: usize,
+    /// Its name in that rank's record.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The node, and the dataset's directory there; none if no node that answers has it.
+    pub place: Option<(String, PathBuf)>,
+}
+
+impl FilePlace {
+    /// Tells whether all of the file can be had.
+    pub fn is_there(&self) -> bool {
+        match self {
+            FilePlace::Prefix | FilePlace::Node(..) => true,
+            FilePlace::Parts(parts) => parts.iter().all(|part| part.place.is_some()),
+            FilePlace::Unfinished(_) | FilePlace::Nowhere => false,
+        }
+    }
+
+    /// Finds the nodes that have something of the file.
+    pub fn nodes(&self) -> BTreeSet<&str> {
+        match self {
+            FilePlace::Prefix | FilePlace::Nowhere => BTreeSet::new(),
+            FilePlace::Node(node, _) => [&**node].into(),
+            FilePlace::Parts(parts) => {
+                parts.iter().filter_map(|part| Some(&*part.place.as_ref()?.0)).collect()
+            }
+            FilePlace::Unfinished(nodes) => nodes.iter().map(|node| &**node).collect(),
+        }
+    }
 }
 
 /// A file of a dataset.
@@ -34,7 +74,7 @@ pub enum FilePlace {
 pub struct Listed {
     /// Its name is one below the prefix.
     pub meta: FileMeta,
-    /// World rank that wrote it, if known.
+    /// World rank that wrote it, if known; the lowest of several.
     pub rank: Option<usize>,
     /// Id of its dataset; 0: none.
     pub id: u64,
@@ -157,21 +197,25 @@ impl Listing {
             self.left_out.push(format!("{}: its files cannot be listed: {why}", one.key.name()));
             return;
         };
-        for entry in catalog.entries {
-            let holder = one.holders.get(entry.rank).copied().flatten();
-            let cached = holder.and_then(|at| {
-                let (node, state) = &states[at];
-                let of_it = |claim: &crate::cache::Claim| {
-                    (claim.id, claim.epoch, claim.owner) == (one.id, one.epoch, entry.rank)
-                };
-                let part = state.parts.iter().find(|part| of_it(&part.claim))?;
-                Some(FilePlace::Node(node.clone(), part.dir.clone()))
-            });
-            let on_prefix = entry.meta.on_prefix.then_some(FilePlace::Prefix);
-            let place = on_prefix.or(cached).unwrap_or(FilePlace::Nowhere);
+        let cached = |rank: usize| {
+            let (node, state) = &states[one.holders.get(rank).copied().flatten()?];
+            let of_it = |claim: &crate::cache::Claim| {
+                (claim.id, claim.epoch, claim.owner) == (one.id, one.epoch, rank)
+            };
+            let part = state.parts.iter().find(|part| of_it(&part.claim))?;
+            Some((node.clone(), part.dir.clone()))
+        };
+        let mut parts = parts_of_wholes(&catalog.entries, &cached);
+        for CatalogEntry { rank, meta } in whole_files(&catalog.entries) {
+            let place = match (parts.remove(&meta.name), cached(rank)) {
+                _ if meta.on_prefix => FilePlace::Prefix,
+                (Some(parts), _) => FilePlace::Parts(parts),
+                (None, Some((node, dir))) => FilePlace::Node(node, dir),
+                (None, None) => FilePlace::Nowhere,
+            };
             self.files.push(Listed {
-                meta: entry.meta,
-                rank: Some(entry.rank),
+                meta,
+                rank: Some(rank),
                 id: one.id,
                 key: one.key.clone(),
                 sealed: true,
@@ -185,20 +229,29 @@ impl Listing {
         for (id, key, why) in judged.unsealed.iter().filter(|(id, ..)| *id > 0 && !wanted) {
             self.left_out.push(format!("{} (dataset {id}): {why}", key.name()));
         }
+        let mut listed: BTreeMap<(DatasetKey, String), Listed> = BTreeMap::new();
         for (node, state) in states {
             for part in state.parts.iter().filter(|part| !part.unsealed.is_empty()) {
-                let listed = |meta: &FileMeta| Listed {
-                    meta: meta.clone(),
-                    rank: None,
-                    id: part.claim.id,
-                    key: part.claim.key.clone(),
-                    sealed: false,
-                    place: FilePlace::Node(node.clone(), part.dir.clone()),
-                    newest: false,
-                };
-                self.files.extend(part.unsealed.iter().map(listed));
+                for meta in &part.unsealed {
+                    let name = (part.claim.key.clone(), meta.name.clone());
+                    if let Some(other) = listed.get_mut(&name) {
+                        other.add_writer(node, meta);
+                        continue;
+                    }
+                    let one = Listed {
+                        meta: meta.clone(),
+                        rank: None,
+                        id: part.claim.id,
+                        key: part.claim.key.clone(),
+                        sealed: false,
+                        place: FilePlace::Node(node.clone(), part.dir.clone()),
+                        newest: false,
+                    };
+                    listed.insert(name, one);
+                }
             }
         }
+        self.files.extend(listed.into_values());
     }
 
     /// Finds the files that `word` means: a dataset's id or name, a path (of a file or a directory,
@@ -258,4 +311,33 @@ impl Listing {
         let name = below(&path).or_else(|| below(&real?)).unwrap_or(path);
         name.to_string_lossy().into_owned()
     }
+}
+
+impl Listed {
+    /// Notes that another node has something of a file that is being written. In a store that both
+    /// reach it is the same.
+    fn add_writer(&mut self, node: &str, meta: &FileMeta) {
+        if self.meta == *meta {
+            return;
+        }
+        let mut nodes: Vec<String> = self.place.nodes().into_iter().map(str::to_owned).collect();
+        nodes.push(node.to_owned());
+        self.place = FilePlace::Unfinished(nodes);
+        self.meta.size = self.meta.size.max(meta.size);
+    }
+}
+
+/// Finds where the parts of files are, by the names of the files; `cached` tells where what a rank
+/// has is.
+fn parts_of_wholes(
+    entries: &[CatalogEntry],
+    cached: &dyn Fn(usize) -> Option<(String, PathBuf)>,
+) -> BTreeMap<String, Vec<PartPlace>> {
+    let mut parts: BTreeMap<String, Vec<PartPlace>> = BTreeMap::new();
+    for CatalogEntry { rank, meta } in entries.iter().filter(|entry| entry.meta.part.is_some()) {
+        let place = cached(*rank);
+        let part = PartPlace { rank: *rank, name: meta.name.clone(), bytes: meta.size, place };
+        parts.entry(meta.whole_name().to_owned()).or_default().push(part);
+    }
+    parts
 }

@@ -11,7 +11,7 @@ mod verify;
 
 pub use bring::BroughtFiles;
 pub use exchange::Exchange;
-pub use listing::{FilePlace, Listed, Listing};
+pub use listing::{FilePlace, Listed, Listing, PartPlace};
 pub use on_node::answer;
 pub use question::{Question, answer_text};
 pub use verify::{Caches, Repair, VerifyCaches};

@@ -10,10 +10,9 @@ use crate::files::{CopyOptions, copy_file, create_dirs, join_relative};
 use crate::kvtree::KvTree;
 use crate::launch::JobPlaces;
 use crate::operations::prefix::alone_on_node;
-use crate::records::FileMeta;
-use crate::transfer::{copy_parts, put_parts_back};
+use crate::transfer::{copy_parts, put_parts_back, write_part};
 
-/// Its form is `NODE / <node> / <number> / DSET, RANK, DIR, FILE`.
+/// Its form is `NODE / <node> / <number> / DSET, RANK, DIR, FILE`, and OF for a part.
 pub(super) const WANTED: &str = "wanted.scr";
 
 pub(super) fn copy_of(folder: &Path, id: u64) -> PathBuf {
@@ -84,19 +83,37 @@ fn copy_one(layout: &Layout, folder: &Path, entry: &KvTree) -> Result<()> {
             (dirs.into_iter().find(|one| one == dir).ok_or_else(gone)?, None)
         }
     };
-    let to = join_relative(&copy_of(folder, id), name)?;
-    create_dirs(to.parent().unwrap_or(folder), 0o700)?;
-    let from = join_relative(&dir, name)?;
     let options = CopyOptions { crc32: true, sync: true, ..CopyOptions::default() };
-    let copied = copy_file(&from, &to, options)?;
-    match meta {
-        Some(FileMeta { size, crc32, .. })
-            if copied.bytes != size || (crc32.is_some() && copied.crc32 != crc32) =>
-        {
-            // Nobody is to take it for the file.
-            let _ = std::fs::remove_file(&to);
-            Err(Error::corrupt(from, "it is not what was sealed; see scr verify"))
-        }
-        _ => Ok(()),
+    let copies = copy_of(folder, id);
+    let Some(meta) = meta else {
+        return copy_file(&join_relative(&dir, name)?, &place_in(&copies, name)?, options)
+            .map(drop);
+    };
+    let changed =
+        || Error::corrupt(dir.join(meta.place()), "it is not what was sealed; see scr verify");
+    if let Some(part) = &meta.part {
+        // The other nodes write to the same file.
+        let whole = place_in(&copies, &part.of)?;
+        let written = write_part(&dir, &whole, &meta, part, options);
+        let written = written.map_err(|error| match error {
+            Error::Corrupt { .. } => changed(),
+            error => error,
+        });
+        return written?.sync_all().map_err(|error| Error::io("cannot sync", whole, error));
     }
+    let to = place_in(&copies, name)?;
+    let copied = copy_file(&join_relative(&dir, name)?, &to, options)?;
+    if copied.bytes != meta.size || (meta.crc32.is_some() && copied.crc32 != meta.crc32) {
+        // Nobody is to take it for the file.
+        let _ = std::fs::remove_file(&to);
+        return Err(changed());
+    }
+    Ok(())
+}
+
+/// Returns where `name` lies below `dir`, and makes its directory.
+fn place_in(dir: &Path, name: &str) -> Result<PathBuf> {
+    let path = join_relative(dir, name)?;
+    create_dirs(path.parent().unwrap_or(dir), 0o700)?;
+    Ok(path)
 }

@@ -392,6 +392,41 @@ mod tests {
     }
 
     #[test]
+    fn only_what_was_in_the_caches_is_cached() {
+        let seal = |note: &str| {
+            format!("SEALED, dset=2, name=\"c.2\", secs=0.2, files=4, bytes=400{note}")
+        };
+        for (note, cached) in [
+            ("", 400),
+            (", note=\"on the prefix\"", 0),
+            (", note=\"on the prefix: 300 bytes\"", 100),
+            (", note=\"on the prefix: 900 bytes\"", 0),
+            (", note=\"something else\"", 400),
+        ] {
+            let start = "START, note=\"4 ranks, 2 nodes, /p\"";
+            let runs = stories(&log(&[(0, start), (10, &seal(note))]));
+            assert_eq!((runs[0].bytes(), runs[0].cached()), (400, cached), "{note}");
+            let is_flushed = runs[0].points[0].flushed.is_some();
+            assert_eq!(is_flushed, note.ends_with("prefix\""), "{note}");
+        }
+        let dataset = RunDataset {
+            sealed: 1_700_000_065,
+            seal_seconds: Some(0.1),
+            bytes: 400,
+            cached: 100,
+            ..RunDataset::default()
+        };
+        let record = RunRecord {
+            started: 1_700_000_061,
+            datasets: [(3, dataset)].into(),
+            ..RunRecord::default()
+        };
+        let mut runs = Vec::new();
+        add_record(&mut runs, &record, false);
+        assert_eq!((runs[0].bytes(), runs[0].cached()), (400, 100));
+    }
+
+    #[test]
     fn the_record_is_the_last_launch_or_adds_to_it() {
         let dataset = RunDataset {
             name: "c.3".into(),

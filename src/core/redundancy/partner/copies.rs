@@ -11,8 +11,8 @@ use super::stream::{Direction, Passing, stream, swap_lists};
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
-use crate::records::FileMeta;
 use crate::records::text::{epoch_text, parse_epoch};
+use crate::records::{FileMeta, files_from_list, files_to_list};
 use crate::system::Attributes;
 
 pub(crate) struct Manifest {
@@ -21,6 +21,9 @@ pub(crate) struct Manifest {
     pub world_size: usize,
     /// What the rank had whose files were copied.
     pub list: MemberList,
+    /// The parts that the keeper itself has of files: without its record nothing else tells where
+    /// their bytes lie.
+    pub own_parts: Vec<FileMeta>,
 }
 
 pub(super) fn directory(world_rank: usize) -> String {
@@ -39,6 +42,9 @@ impl Manifest {
         tree.set_value("EPOCH", epoch_text(self.epoch));
         tree.set_value("RANKS", self.world_size);
         tree.set("PARTNER", self.list.to_tree(self.id, self.world_size));
+        if !self.own_parts.is_empty() {
+            tree.set("OWN", files_to_list(&self.own_parts));
+        }
         tree
     }
 
@@ -48,6 +54,7 @@ impl Manifest {
             epoch: parse_epoch(tree.get_value("EPOCH")?)?,
             world_size: tree.parse("RANKS")?,
             list: MemberList::from_tree(tree.get("PARTNER")?)?,
+            own_parts: files_from_list(tree.child("OWN"))?,
         })
     }
 
@@ -184,7 +191,8 @@ fn keep(
     }
     content.sync()?;
     let (id, epoch, world_size) = (data.id, data.epoch, ring.set.world_size);
-    Manifest { id, epoch, world_size, list }.publish(&data.dir)
+    let own_parts = data.files.iter().filter(|file| file.part.is_some()).cloned().collect();
+    Manifest { id, epoch, world_size, list, own_parts }.publish(&data.dir)
 }
 
 /// Copies of each file in a set of at least two.

@@ -5,6 +5,7 @@
 //! <dataset>/.scr/partner.<world rank of a left neighbour>/<its files>
 //! <dataset>/.scr/partner.<world rank of a left neighbour>.scr    the manifest, written last:
 //!     CKPT <id>  DSET <id>  EPOCH <hex>  RANKS <ranks in the world>  PARTNER <its list>
+//!     OWN / <files of which the keeper has parts>
 //! ```
 //! A member's files are lost only if all its keepers on the right are lost with it. It gets them
 //! back from the nearest one that is left, then whoever lacks copies gets them anew.

@@ -15,7 +15,7 @@ use crate::session::{
 use crate::system::monotonic_ms;
 
 impl Names {
-    pub fn open(&self, path: &Path, flags: i32, _mode: u32) -> Answer {
+    pub fn open(&self, path: &Path, flags: i32) -> Answer {
         self.open_as(path, flags, Manner::Lazy)
     }
 

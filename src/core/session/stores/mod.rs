@@ -52,7 +52,7 @@ mod tests {
         let one = Alone::new();
         let (path, flags) = (one.prefix().join("ck/1/file"), libc::O_WRONLY | libc::O_CREAT);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let open = || one.session.names.open(&path, flags, 0o644);
+        let open = || one.session.names.open(&path, flags);
         let Answer::Redirect { token, .. } = open() else { panic!("not cached") };
         assert!(one.session.stores.not_opened(token, libc::ENOSPC));
         assert!(matches!(open(), Answer::Pass { token } if token != 0));

@@ -27,7 +27,6 @@ use crate::transfer::prefix::paths::{OWN_MODE, is_published, own_folder};
 use crate::transfer::prefix::window::Left;
 use crate::transfer::publish::about::About;
 use crate::transfer::publish::journal::{Journal, Mark};
-use crate::transfer::publish::parts::has_parts;
 use crate::transfer::publish::single::publish_as;
 use crate::transfer::publish::stage::{Stager, publish_staged_of, remove_staged};
 use crate::transfer::publish::staged::staged_path;
@@ -156,7 +155,7 @@ fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64
     let marked = write_mark(job, if has_failed { FAILED } else { DONE });
     // Without the mark of a failure the next rank waits until it is needed.
     first_error.map_or(marked, Err)?;
-    if has_parts(&job.record) {
+    if job.record.has_parts() {
         all_marked(&job.prefix, job.record.dataset_id)?
             .map_or(Ok(()), |(_, entries)| name_wholes(&job.prefix, job.record.epoch, &entries))?;
     }

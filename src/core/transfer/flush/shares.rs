@@ -13,7 +13,7 @@ use crate::transfer::publish::about::About;
 use crate::transfer::publish::journal::Journal;
 use crate::transfer::publish::newer::leave_as_is;
 use crate::transfer::publish::options::in_turns;
-use crate::transfer::publish::parts::{agree_on_wholes, has_parts};
+use crate::transfer::publish::parts::agree_on_wholes;
 use crate::transfer::publish::stage::Stager;
 
 /// Publishes the dataset that the `shares` of all ranks make up; `ranks` wrote it. Files that are
@@ -31,7 +31,7 @@ pub fn flush_shares(
     shares.iter_mut().for_each(|share| leave_as_is(ctx.prefix, &mut share.record, left_out));
     let journal = Journal::new(ctx.prefix, about.dataset.id);
     let cleared = if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) };
-    let any_has_parts = |(): &()| shares.iter().any(|share| has_parts(&share.record));
+    let any_has_parts = |(): &()| shares.iter().any(|share| share.record.has_parts());
     if agree_and_ask(ctx.world, cleared, any_has_parts)?.1 {
         agree_on_wholes(ctx, shares.iter_mut().flat_map(|share| &mut share.record.files))?;
     }

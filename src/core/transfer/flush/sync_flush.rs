@@ -23,7 +23,7 @@ use crate::transfer::publish::newer::{
     Decided, is_written_anew, leave_as_is, leave_to_newer, taken_by_newer,
 };
 use crate::transfer::publish::options::in_turns;
-use crate::transfer::publish::parts::{agree_on_wholes, has_parts, is_named};
+use crate::transfer::publish::parts::{agree_on_wholes, is_named};
 use crate::transfer::publish::single::sweep_staged;
 use crate::transfer::publish::stage::Stager;
 use crate::transfer::publish::unfinished::note_half_of;
@@ -136,7 +136,8 @@ pub(super) fn announce_flush(
     let clear = || note_half_of(ctx.prefix, &journal).and_then(|()| journal.clear());
     let cleared = if ctx.world.rank() == 0 { clear() } else { Ok(()) };
     let found = ctx.filemap.get_id(id).ok_or_else(unknown);
-    let (mut record, parts) = agree_and_ask(ctx.world, cleared.and(found), has_parts)?;
+    let (mut record, parts) =
+        agree_and_ask(ctx.world, cleared.and(found), DatasetRecord::has_parts)?;
     leave_as_is(ctx.prefix, &mut record, left_out);
     let sources = take_along(ctx, &mut record, along)?;
     let wholes = match parts || !along.is_empty() {

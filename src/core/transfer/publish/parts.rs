@@ -8,7 +8,6 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::Instant;
 
-use super::staged::staged_path;
 use crate::bytes::{Reader, Writer};
 use crate::cache::{Catalog, Ctx};
 use crate::error::{Error, Result};
@@ -16,22 +15,20 @@ use crate::files::{CopyOptions, Crc32, join_relative, open_own};
 use crate::records::{DatasetRecord, FileContent, FileMeta, FilePart};
 use crate::system;
 
-/// Puts a part of the dataset in `dir` into the staged file of `target`. What an earlier attempt
-/// has left there is written over; after an error it stays, since others' parts are in it.
-pub(in crate::transfer) fn stage_part(
+/// Puts a part of the dataset in `dir` into `whole`, to be synced. What an earlier attempt has left
+/// there is written over; after an error it stays, since others' parts are in it.
+pub(crate) fn write_part(
     dir: &Path,
-    target: &Path,
-    epoch: u64,
+    whole: &Path,
     file: &FileMeta,
     part: &FilePart,
     mut how: CopyOptions<'_>,
 ) -> Result<File> {
     let begin = Instant::now();
-    let staged = staged_path(target, epoch)?;
     let mut create = OpenOptions::new();
     create.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    let failed = |error| Error::io("cannot write", &staged, error);
-    let copy = open_own(&staged, &create).map_err(failed)?;
+    let failed = |error| Error::io("cannot write", whole, error);
+    let copy = open_own(whole, &create).map_err(failed)?;
     if copy.metadata().map_err(failed)?.len() != part.whole {
         copy.set_len(part.whole).map_err(failed)?;
     }
@@ -60,8 +57,9 @@ pub(in crate::transfer) fn stage_part(
     Ok(copy)
 }
 
-/// Gives the staged file mode, times and attributes of the whole, durably, if it is still there.
-pub(in crate::transfer) fn finish_whole(staged: &Path, file: &FileMeta) -> Result<()> {
+/// Gives a file that parts were put into mode, times and attributes of the whole, durably, if it is
+/// still there.
+pub(crate) fn finish_whole(staged: &Path, file: &FileMeta) -> Result<()> {
     let mut write = OpenOptions::new();
     let done = open_own(staged, write.write(true).custom_flags(libc::O_NOFOLLOW));
     let done = done.and_then(|copy| {
@@ -127,11 +125,6 @@ pub(crate) fn agree_on_wholes<'a>(
     let me = ctx.world.rank();
     wholes.retain(|_, whole| whole.first == me && !whole.is_left);
     Ok(wholes.into_keys().collect())
-}
-
-/// Tells whether this rank has a part of a file.
-pub(crate) fn has_parts(record: &DatasetRecord) -> bool {
-    record.files.iter().any(|file| file.part.is_some())
 }
 
 /// Tells whether this rank gives the file its name, of several ranks' files the `wholes`.

@@ -36,11 +36,9 @@ impl StagedNote {
         write_ours(&note, path).ok()?;
         Some(StagedNote(note))
     }
-}
 
-impl Drop for StagedNote {
-    fn drop(&mut self) {
-        // A note of a file that is not there any more is harmless.
+    /// Removes it; a note of a file that is not there any more is harmless.
+    pub fn remove(self) {
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -91,7 +89,22 @@ pub(crate) fn publish_as(
     how: CopyOptions<'_>,
     publish_if: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<bool>,
 ) -> Result<(FileMeta, bool)> {
-    let _note = StagedNote::leave(prefix, target, epoch, 0);
+    let note = StagedNote::leave(prefix, target, epoch, 0);
+    let done = publish_noted(source, target, epoch, expected, how, publish_if);
+    // What could not be removed is left to the next start.
+    let is_left = done.is_err() && staged_path(target, epoch).is_ok_and(|staged| staged.exists());
+    note.into_iter().filter(|_| !is_left).for_each(StagedNote::remove);
+    done
+}
+
+fn publish_noted(
+    source: &Path,
+    target: &Path,
+    epoch: u64,
+    expected: Option<&FileMeta>,
+    how: CopyOptions<'_>,
+    publish_if: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<bool>,
+) -> Result<(FileMeta, bool)> {
     let meta = stage(source, target, epoch, expected, how)?;
     crate::system::test_pause("file.staged");
     let mut dir = None;
@@ -175,8 +188,8 @@ mod tests {
         fs::write(&source, "new").unwrap();
         publish_file(dir.path(), &source, &target).unwrap();
         assert_eq!(names_in(&notes_folder(dir.path())).unwrap().len(), 0);
-        // The note is left as a kill would leave it: neither renamed nor dropped.
-        std::mem::forget(StagedNote::leave(dir.path(), &target, 9, 0));
+        // As a kill would leave it: neither renamed nor removed.
+        StagedNote::leave(dir.path(), &target, 9, 0).unwrap();
         let staged = staged_path(&target, 9).unwrap();
         fs::write(&staged, "half").unwrap();
         fs::write(notes_folder(dir.path()).join("damaged"), target.as_os_str().as_bytes()).unwrap();

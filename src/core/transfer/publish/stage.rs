@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::parts::{finish_whole, stage_part};
+use super::parts::{finish_whole, write_part};
 use super::staged::{is_staged_name, staged_path};
 use crate::error::{Error, Result};
 use crate::files::{
@@ -29,9 +29,14 @@ pub(crate) fn stage(
     if let Some(parent) = target.parent() {
         create_dirs(parent, 0o777)?;
     }
+    let resumable = how.durable.is_some();
     let (meta, file) = stage_unsynced(source, target, epoch, expected, how)?;
-    file.sync_all().map_err(|error| Error::io("cannot sync", target, error))?;
-    Ok(meta)
+    file.sync_all().map(|()| meta).map_err(|error| {
+        if !resumable {
+            let _ = remove_staged(target, epoch);
+        }
+        Error::io("cannot sync", target, error)
+    })
 }
 
 fn stage_unsynced(
@@ -75,7 +80,7 @@ impl Stager {
             self.together.create_dirs(parent, 0o777)?;
         }
         let copy = match &file.part {
-            Some(part) => stage_part(dir, &target, epoch, file, part, how)?,
+            Some(part) => write_part(dir, &staged_path(&target, epoch)?, file, part, how)?,
             None => stage_unsynced(&source, &target, epoch, Some(file), how)?.1,
         };
         let one = (source.display().to_string(), file.size);

@@ -11,7 +11,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::mem;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,7 +24,7 @@ use crate::files::{CopyOptions, crc32, create_dirs, sync_dir};
 use crate::parts::{Extent, Extents, NodeLog, Resolved};
 use crate::records::{FileMeta, FilePart};
 use crate::transfer::prefix::paths::OWN_MODE;
-use crate::transfer::publish::parts::{finish_whole, stage_part};
+use crate::transfer::publish::parts::{finish_whole, write_part};
 use crate::transfer::publish::single::StagedNote;
 use crate::transfer::publish::stage::remove_staged;
 use crate::transfer::publish::staged::staged_path;
@@ -86,12 +85,10 @@ impl PullOut<'_> {
             .take_part(own, container, until, &mut staged)
             .and_then(|()| self.outcome(until))
             .or_else(|error| self.give_up(error));
-        if let Some(staged) = staged
-            && done.is_err()
-            && remove_staged(self.target, staged.epoch).is_err()
-        {
-            // The next start removes what the note names.
-            mem::forget(staged.note);
+        if let Some(StagedPart { epoch, note }) = staged {
+            // What cannot be removed the next start removes, since the note names it.
+            let is_left = done.is_err() && remove_staged(self.target, epoch).is_err();
+            note.into_iter().filter(|_| !is_left).for_each(StagedNote::remove);
         }
         done
     }
@@ -172,7 +169,8 @@ impl PullOut<'_> {
         }
         let how = CopyOptions { crc32: false, ..CopyOptions::default() };
         let dir = dir.unwrap_or(Path::new("/"));
-        let copy = stage_part(dir, self.target, epoch, &file, &part, how)?;
+        let staged = staged_path(self.target, epoch)?;
+        let copy = write_part(dir, &staged, &file, &part, how)?;
         copy.sync_all().map_err(|error| Error::io("cannot sync", self.target, error))?;
         Ok(length)
     }

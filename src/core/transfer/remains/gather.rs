@@ -5,9 +5,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::other_size::{LAUNCH, node_folder, place_of};
-use crate::cache::Found;
+use crate::cache::{Found, launch_tree};
 use crate::error::{Error, Result};
-use crate::kvtree::KvTree;
 use crate::system::try_lock;
 
 #[derive(Debug)]
@@ -48,9 +47,8 @@ pub fn gather_found(found: FoundBelow, folder: &Path, prefix: &Path) -> Result<G
         one.stage(&node, &|store| place_of(folder, &node, store, false))?;
     }
     if !found.has_identity() {
-        let mut tree = KvTree::new();
-        tree.set_value("VERSION", 1);
-        tree.set_value("IDENTITY", format!("{} | {} | found", prefix.display(), found.ranks));
+        let identity = format!("{} | {} | found", prefix.display(), found.ranks);
+        let tree = launch_tree(&identity, false);
         tree.write_file(node_folder(folder, "0").join("control").join(LAUNCH))?;
     }
     Ok(Gathered { unknown: found.unknown, _leases: leases.into_iter().flatten().collect() })

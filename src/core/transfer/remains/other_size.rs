@@ -215,7 +215,7 @@ pub fn publish_remains(
 ) -> Result<Option<OtherSize>> {
     let identity = |name: &String| {
         let path = folder.join(name).join("control").join(LAUNCH);
-        Some(KvTree::read_file(path).ok()??.get_value("IDENTITY")?.to_owned())
+        Some(cache::identity_in(&KvTree::read_file(path).ok()??)?.to_owned())
     };
     let found = names_in(folder)?.iter().find_map(identity);
     let Some(identity) = found else { return Ok(None) };

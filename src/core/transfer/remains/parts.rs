@@ -9,8 +9,8 @@ use crate::cache::disk::{files_below, make_own_dir, names_in};
 use crate::cache::layout::store_of;
 use crate::cache::names::OWN_FOLDER;
 use crate::cache::{
-    Layout, Mended, Owner, Remains, Store, is_filemap_name, mend_node, parts_of, read_records,
-    redundancy_files_of, size_in, write_records,
+    Layout, Mended, Owner, Remains, Store, identity_in, is_filemap_name, mend_node, parts_of,
+    read_records, redundancy_files_of, size_in, write_records,
 };
 use crate::error::{Error, Result};
 use crate::files::{remove_tree, sync_dir};
@@ -43,7 +43,7 @@ pub fn copy_parts(
         let to = to.join(format!("scr.dataset.{id}"));
         let own = record.files.iter().filter(|file| !file.on_prefix).cloned();
         for file in own.chain(redundancy_files_of(&record)) {
-            files.insert((dir.join(&file.name), to.join(&file.name)));
+            files.insert((dir.join(file.place()), to.join(file.place())));
         }
         // Catalog and markers tell of the seal; the rest of that folder belongs to ranks.
         for mark in files_below(&dir.join(OWN_FOLDER))? {
@@ -88,7 +88,7 @@ pub fn rebuild_parts(
     names.retain(|name| name.starts_with("node."));
     let identity = |name: &String| {
         let tree = KvTree::read_file(folder.join(name).join("control").join(LAUNCH)).ok()??;
-        Some(tree.get_value("IDENTITY")?.to_owned())
+        Some(identity_in(&tree)?.to_owned())
     };
     let Some(identity) = names.iter().find_map(identity) else {
         return Ok(Err("nothing tells which run it is of".into()));
