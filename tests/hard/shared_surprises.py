@@ -15,7 +15,8 @@ SETTINGS = {"SCR_LEARN": "1", "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*", "SCR
             "SCR_CACHE_SIZE": "9"}
 STEPS, AT = 6, 4
 POSIX = ("pread", "read", "sizes", "stat", "reader", "shorter", "longer", "allocated", "unlinked",
-         "unlinked-open", "rewritten", "mapped", "stream", "forked", "append")
+         "unlinked-open", "rewritten", "mapped", "stream", "forked", "forked-reader", "append",
+         "renamed", "stopped", "busy", "asked", "large")
 MPI_IO = ("mpi-read", "mpi-read-all", "mpi-sizes", "mpi-shorter", "mpi-longer", "mpi-allocated",
           "mpi-deleted", "mpi-deleted-open")
 
@@ -32,41 +33,87 @@ def in_caches(here, name):
     return [sum(map(bool, found[i:i + NODES])) for i in range(0, len(found), NODES)]
 
 
-def as_without(mpi, program, *ways, during=lambda here, run: None, **settings):
+def plain_run(here, pause, *ways, **settings):
+    return here.start(NODES * EACH, "surprises", STEPS, AT, pause, *ways, shim=False, **settings)
+
+
+def run_on_nodes(here, pause, *ways, **settings):
+    return here.start_on_nodes(NODES, EACH, "surprises", STEPS, AT, pause, *ways,
+                               **SETTINGS | settings)
+
+
+def as_without(mpi, program, *ways, mib=None, **settings):
+    """Returns in how many caches a part of each file of each step is at the end."""
     with place(mpi, program) as plain, place(mpi, program) as here:
         pause = plain.prefix / "pause"
-        run = plain.start(NODES * EACH, "surprises", STEPS, AT, pause, *ways, shim=False,
-                          **settings)
+        run = plain_run(plain, pause, *ways, **settings)
         wait_for(pause.exists, run)
         pause.unlink()
         want = finish(run)
         assert want.status == 0, f"{ways}: {want}"
+        if mib:
+            here.nodes = nodes.Nodes(here.base / "nodes", NODES, EACH, mib)
         pause = here.prefix / "pause"
-        run = here.start_on_nodes(NODES, EACH, "surprises", STEPS, AT, pause, *ways,
-                                  **SETTINGS | settings)
-        during(here, run)
+        run = run_on_nodes(here, pause, *ways, **settings)
         wait_for(pause.exists, run)
         found = {way: in_caches(here, way) for way in ways}
         pause.unlink()
         got = finish(run)
-        print(mpi, settings, found, got.err, flush=True)
+        told = told_but(got, "no room") if mib else told_but(got)
         assert (want.status, lines(want)) == (got.status, lines(got)), f"{found}: {want}\n{got}"
         assert_same_files(plain, here, (found, got))
-        assert got.err.strip() == want.err.strip(), f"{found}: {got}"
+        assert not told, f"{found}: {got}"
         return found
 
 
 @case
 def surprises_by_posix(mpi, program):
     for way in POSIX:
-        as_without(mpi, program, way)
+        # UCX below MPICH writes jumps of its own over the hooks of mmap.
+        if (mpi, way) != ("mpich", "mapped"):
+            found = as_without(mpi, program, way)
+            assert found[way][1:3] == [NODES] * 2 or way == "renamed", f"{way}: {found}"
 
 
 @case
 def surprises_by_mpi_io(mpi, program):
     for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
         for way in MPI_IO:
-            as_without(mpi, program, way, **settings)
+            if (mpi, way, settings) == ("openmpi", "mpi-allocated", {}):
+                continue  # OMPIO crashes by itself
+            found = as_without(mpi, program, way, **settings)
+            assert found[way][1:3] == [NODES] * 2, f"{way}: {found}"
+
+
+@case
+def surprises_in_two_files_at_once(mpi, program):
+    found = as_without(mpi, program, "two", "pread", "mpi-read")
+    assert found["two"] == [0, NODES, NODES, 0, 0, 0], f"{found}"
+
+
+@case
+def node_without_room_for_its_part(mpi, program):
+    """The store is full in the middle of the file: its ranks bring it to the prefix."""
+    as_without(mpi, program, "large", mib=8)
+
+
+@case
+def file_whose_bytes_two_nodes_write_at_a_time(mpi, program):
+    """Nobody knows which are the later ones: that checkpoint is given up, with one message."""
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        outcomes = []
+        for one, start_it in ((plain, plain_run), (here, run_on_nodes)):
+            pause = one.prefix / "pause"
+            run = start_it(one, pause, "conflict")
+            wait_for(pause.exists, run)
+            pause.unlink()
+            outcomes.append(finish(run))
+        want, got = outcomes
+        assert (want.status, lines(want)) == (got.status, lines(got)), f"{want}\n{got}"
+        assert got.err.count("SCR:") == 1 and "checkpoint 4 is not valid" in got.err, f"{got}"
+        before, after = ({name: found for name, found in data_files(one.tree()).items()
+                          if "/step_4/" not in name} for one in (plain, here))
+        assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
 
 
 def rank_of(here, rank, program):
@@ -117,14 +164,12 @@ def killed_and_restarted(mpi, program, manner, where, scheme, lost=None, **setti
         assert got.line("restart") == "restart 0", f"{got}"
         newest = {"calm": (4,), "closed": (3, 4)}.get(where, (3,))
         got = killed_at(here, manner, 6, "calm", **everything)
-        print(mpi, manner, where, scheme, lost, got.out, got.err, flush=True)
         assert got.line("damaged") is None, f"{where}: {got}"
         assert got.line("restart") in [f"restart {step}" for step in newest], f"{where}: {got}"
         if lost is not None:
             shutil.rmtree(here.nodes.node(lost))
             here.nodes.node(lost).mkdir(mode=0o700)
         got = finish(start(here, manner, 8, **everything | {"SCR_FLUSH": "1"}))
-        print(got, flush=True)
         assert got.out == "restart 6\n" and got.status == 0, f"{where}: {got}"
         assert (lost is None) or "rebuilt" in got.err, f"{where}: {got}"
         before, after = data_files(plain.tree()), data_files(here.tree())
@@ -160,7 +205,6 @@ def killed_in_a_flush_of_files_of_several_nodes(mpi, program):
                      "SCR_TEST_PAUSE": f"{point}:{mark}"}
             got = killed_at(here, "posix", 4, "calm", **flush)
             got = finish(start(here, "posix", 8, SCR_FLUSH="1"))
-            print(mpi, point, got, flush=True)
             assert got.out == "restart 4\n" and got.status == 0, f"{point}: {got}"
             assert_same_files(plain, here, got)
 
@@ -180,7 +224,6 @@ def other_ranks_and_places_read_files_of_several_nodes(mpi, program):
                 text.replace(own, f"node=$(({formula.replace('RANK', rank)}))"))
             got = finish(here.start_on_nodes(NODES, ranks // NODES, "goes_on", "posix", 8,
                                              **SETTINGS))
-            print(mpi, ranks, formula, got, flush=True)
             assert got.out == "restart 6\n" and got.status == 0, f"{formula}: {got}"
             before, after = data_files(plain.tree()), data_files(here.tree())
             wrong = {name for name, found in after.items() if before.get(name) != found}

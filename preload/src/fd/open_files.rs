@@ -190,6 +190,12 @@ pub(crate) fn lazy_descriptors() -> Vec<c_int> {
     table.descriptors.iter().filter(|(_, claim)| claim.lazy).map(|(&fd, _)| fd).collect()
 }
 
+pub(crate) fn parted_descriptors() -> Vec<c_int> {
+    let table = TABLE.lock();
+    let parted = |claim: &Claim| claim.log.is_some_and(Log::is_parted);
+    table.descriptors.iter().filter(|(_, claim)| parted(claim)).map(|(&fd, _)| fd).collect()
+}
+
 /// Returns false if `fd` is surely not tracked. No lock.
 pub(crate) fn may_hold(fd: c_int) -> bool {
     match usize::try_from(fd) {

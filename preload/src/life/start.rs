@@ -13,6 +13,7 @@ use crate::child;
 use crate::engine::open::{library_path, open_engine};
 use crate::engine::pointer::{self, ActiveEngine, active, set_active};
 use crate::engine::{absence, watch};
+use crate::fd::logged::parted;
 use crate::fd::{lazy, moves, open_files};
 use crate::path::aliases::{self, Alias};
 use crate::path::{listing, memory, turns};
@@ -131,6 +132,7 @@ fn leak_c_string(text: &OsStr) -> *const c_char {
 }
 
 unsafe extern "C" fn before_fork() {
+    parted::leave_all();
     lazy::before_fork();
 }
 

@@ -34,6 +34,14 @@ pub(crate) fn leave_held(table: &Engine, fd: c_int) -> bool {
     parted().is_none_or(|claim| evacuate(table, claim, 0, Moment::now()) && parted().is_none())
 }
 
+/// Has all of them move before the process forks: a child cannot ask for what other nodes have, and
+/// nobody would know what it has written.
+pub(crate) fn leave_all() {
+    if !guard::inside() {
+        open_files::parted_descriptors().into_iter().for_each(|fd| _ = leave(fd));
+    }
+}
+
 /// Has one move whose number is so high that no hook could tell. Guard held.
 pub(crate) fn leave_beyond(table: &Engine, fd: c_int) -> bool {
     open_files::may_be_lazy(fd) || leave_held(table, fd)

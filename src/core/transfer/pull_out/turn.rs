@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, remove_tree};
@@ -45,7 +46,13 @@ impl PullTurns {
     /// # Errors
     /// The prefix cannot be written.
     pub fn take(&self, rank: usize, turn: &Turn) -> Result<bool> {
-        let made = self.0.join(format!("{TURN}.{rank}"));
+        if let Some(now) = self.now() {
+            return Ok(now == *turn);
+        }
+        // Two threads of a rank may ask for two files.
+        static ASKED: AtomicU64 = AtomicU64::new(0);
+        let asked = ASKED.fetch_add(1, Ordering::Relaxed);
+        let made = self.0.join(format!("{TURN}.{rank}.{asked}"));
         remove_tree(&made)?;
         create_dirs(&made, OWN_MODE)?;
         let mut tree = KvTree::new();
