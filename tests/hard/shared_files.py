@@ -18,6 +18,7 @@ WAYS = {
     "later": ("OF_NODES_APART",) * 2,
     "blocks": ("OF_NODES_APART",) * 2,
     "blocks-all": ("OF_NODES_APART",) * 2,
+    "again": ("OF_NODES_APART",) * 2,
     "filled": ("OF_NODES_APART",) * 2,
     "strides": ("TOO_FINE",) * 2,
     "read-back": ("READERS",) * 2,

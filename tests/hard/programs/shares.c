@@ -68,6 +68,11 @@ static void by_mpi(const char *way) {
     MPI_Request request;
     OK(MPI_File_iwrite_at(file, own, data, BYTES, MPI_BYTE, &request));
     MPI_Wait(&request, &status);
+  } else if (!strcmp(way, "again")) {
+    OK(MPI_File_write_at(file, own, data, BYTES / 2, MPI_BYTE, &status));
+    OK(MPI_File_close(&file));
+    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_write_at(file, own + BYTES / 2, data, BYTES / 2, MPI_BYTE, &status));
   } else if (!strcmp(way, "filled")) {
     if (rank == 0)
       for (int i = 0; i < size; i++)

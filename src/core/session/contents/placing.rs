@@ -190,7 +190,7 @@ impl Contents {
         }
         match intent.makes {
             // By MPI-IO all make it.
-            _ if state.own.making.as_deref() == Some(name) => {}
+            ns::Makes::No if state.own.making.as_deref() == Some(name) => {}
             ns::Makes::No => add(Deed::Found),
             _ if found.is_err() => add(Deed::Made),
             _ => {}

@@ -223,9 +223,8 @@ impl Restorer {
             let masked = matched.map_or_else(|| file.name.clone(), |matched| matched.masked);
             (file.name.clone(), masked, file.size, file.on_prefix)
         };
-        // Of what several nodes have written no rank has a file.
-        let own = offered.files.iter().filter(|file| file.part.is_none());
-        let files = own.map(part).collect();
+        // What several nodes have written each of its writers has, as while it was written.
+        let files = offered.files.iter().map(|file| part(&file.as_whole())).collect();
         RestoredFiles { files, left: left.cloned().unwrap_or_default() }
     }
 }
