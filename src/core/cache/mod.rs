@@ -3,6 +3,7 @@
 //! | room or file | job |
 //! |---|---|
 //! | `node` | what a node has: directories, stores, filemaps, and who shares them |
+//! | `parted` | files that several nodes have written, at the seal |
 //! | `sealing` | how a dataset becomes complete and protected |
 //! | `removal` | how datasets leave the cache |
 //! | `restart` | what a start makes of the caches |
@@ -13,6 +14,7 @@
 
 mod node;
 mod offline;
+mod parted;
 mod removal;
 mod restart;
 mod sealing;
@@ -42,6 +44,7 @@ pub(crate) use offline::mend::Mended;
 pub use offline::mend::{NotMended, Put};
 pub(crate) use offline::mend::{mend_node, parts_of};
 pub(crate) use offline::remains::{Remains, Whole};
+pub use parted::whole::{Dealt, PartedWhole, RankTold};
 pub(crate) use removal::evict;
 pub use removal::evict::{Evicted, evict, find_evicted, remove_evicted, set_aside};
 pub(crate) use removal::evict::{drop_open, keep_spares};

@@ -53,7 +53,8 @@ impl PartedFile {
         by_stamp(acts).for_each(|acts| _ = self.course.take(&acts));
     }
 
-    /// Tells whether this rank's node, `node`, has these bytes, and no other has written them since.
+    /// Tells whether `node`, that of this rank, has these bytes, and no other has written them
+    /// since.
     pub fn has(&self, node: usize, piece: Extent) -> bool {
         let piece = Extent::new(piece.begin, piece.end.min(self.size()));
         let (mut fresh, mut end) = (Owners::default(), u64::MAX);
@@ -197,7 +198,8 @@ impl PartedFiles {
         ended.into_iter().filter_map(|((_, name), file)| Some((name, file.log?))).collect()
     }
 
-    /// Notes that all ranks have brought the file to the PFS. Returns whether this one had opened it.
+    /// Notes that all ranks have brought the file to the PFS. Returns whether this one had opened
+    /// it.
     pub fn leave_for_good(&mut self, key: &DatasetKey, name: &str) -> bool {
         let place = (key.clone(), name.to_string());
         let file = self.files.remove(&place);

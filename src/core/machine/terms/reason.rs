@@ -20,7 +20,7 @@ pub enum Why {
     Unseen,
     /// The pieces of each node are too small or too many.
     TooFine,
-    /// Ranks of several nodes write it, each node its own bytes: it is cached if its name has an id.
+    /// Ranks of several nodes write it, each node its own bytes: cached if its name has an id.
     OfNodes(Hints),
 }
 

@@ -60,7 +60,7 @@ impl Conference {
             older.for_each(|one| drop(self.evict(links, &one.key, one.id)));
         }
         let sealed = self.try_seal(links, step, plan);
-        self.unsealed.go_on();
+        self.unsealed.pulls.go_on();
         match sealed {
             Ok(prepared) => {
                 let mut state = self.node.state();

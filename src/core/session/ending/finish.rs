@@ -60,7 +60,7 @@ impl Ending {
         self.settle_deletions();
         self.flush.complete_background(links)?;
         self.updates.sweep_wanted();
-        self.unsealed.sweep_turns();
+        self.unsealed.pulls.sweep();
         self.names.forget_moved();
         if self.site.rank == 0 {
             self.halt.conditions.record_end();

@@ -43,7 +43,7 @@ impl Flusher {
         events: Vec<Event>,
     ) {
         self.updates.sweep_wanted();
-        self.unsealed.sweep_turns();
+        self.unsealed.pulls.sweep();
         if self.site.rank == 0 {
             sweep_meetings(&self.site, self.rank.launch);
             // What a run that was killed has left there; ours is the lease.

@@ -7,8 +7,8 @@ use crate::session::{handles::Handles, node::State};
 
 impl Handles {
     /// Tells whether this node has these bytes of the token's file, and no other has written them
-    /// since: what is read of it is what the program would find on the PFS. Else, and if `end` is the
-    /// highest number, it is the turn of the file to leave the cache.
+    /// since: what is read of it is what the program would find on the PFS. Else, and if `end` is
+    /// the highest number, it is the turn of the file to leave the cache.
     pub fn has(&self, token: u64, begin: u64, end: u64) -> bool {
         let state = self.node.state_to_look();
         let now = state.machine.points_entered();

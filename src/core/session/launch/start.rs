@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::files::lease::Lease;
 use crate::launch::HaltConditions;
 use crate::launch::meeting::share_messages;
+use crate::launch::site::Site;
 use crate::launch::start::earlier::{purge, take_over_other_size};
 use crate::launch::start::join::Joined;
 use crate::launch::start::prepare::Arrival;
@@ -43,7 +44,7 @@ use crate::session::{
     updates::Updates,
 };
 use crate::system::{Memory, below_limit, monotonic_ms};
-use crate::transfer::recover_journal;
+use crate::transfer::{RankPulls, recover_journal};
 
 impl Session {
     /// Does everything that all ranks do together before the program goes on; `world` is ours
@@ -121,7 +122,7 @@ fn build(
         removals: Mutex::default());
     let unsealed = owner!(Unsealed, site { rank node contents }
         passed_by: AtomicBool::new(false),
-        pulled: Mutex::default());
+        pulls: pulls(&site));
     let handles = owner!(Handles, site { rank node stores contents unsealed }
         lent: Mutex::default(),
         copies: AtomicU64::new(0));
@@ -165,6 +166,11 @@ fn build(
         _leases: leases,
     };
     (session, restart)
+}
+
+fn pulls(site: &Site) -> RankPulls {
+    let note = site.layout.control_dir.join("pulled");
+    RankPulls::new(site.state_dir().join("pulled"), note, site.rank, site.leads_node)
 }
 
 fn rank(joined: Joined, known: &[Knowledge]) -> (Arc<Rank>, Vec<Lease>) {

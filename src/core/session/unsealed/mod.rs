@@ -3,8 +3,8 @@
 
 mod pulling;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use crate::account::tally::Count;
 use crate::launch::site::Site;
@@ -14,8 +14,7 @@ use crate::namespace as ns;
 use crate::params::keys;
 use crate::session::{contents::Contents, node::Node, rank::Rank};
 use crate::system::monotonic_ms;
-
-pub(crate) use pulling::Pulled;
+use crate::transfer::RankPulls;
 
 pub struct Unsealed {
     pub(super) site: Arc<Site>,
@@ -24,7 +23,8 @@ pub struct Unsealed {
     pub(super) contents: Arc<Contents>,
     /// A thread whose calls do not count has made collective ones.
     pub(super) passed_by: AtomicBool,
-    pub(super) pulled: Mutex<Pulled>,
+    /// Files of several nodes that leave the cache.
+    pub(crate) pulls: RankPulls,
 }
 
 impl Unsealed {

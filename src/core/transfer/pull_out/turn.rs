@@ -12,7 +12,7 @@ use crate::kvtree::KvTree;
 use crate::transfer::prefix::paths::OWN_MODE;
 
 /// The file whose turn it is: name of its dataset's directory, and its own.
-pub type Turn = (String, String);
+pub type PullTurn = (String, String);
 
 /// Where the turn is told, below the prefix.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ const TURN: &str = "turn";
 const WHAT: &str = "what";
 
 impl PullTurns {
-    /// Those of a job; `folder` is its own.
+    /// Begins with those of a job; `folder` is its own.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         PullTurns(folder)
@@ -36,7 +36,7 @@ impl PullTurns {
 
     /// Returns the file whose turn it is.
     #[must_use]
-    pub fn now(&self) -> Option<Turn> {
+    pub fn now(&self) -> Option<PullTurn> {
         let tree = KvTree::read_file(self.0.join(TURN).join(WHAT)).ok()??;
         Some((tree.get_value("KEY")?.to_owned(), tree.get_value("NAME")?.to_owned()))
     }
@@ -45,7 +45,7 @@ impl PullTurns {
     ///
     /// # Errors
     /// The prefix cannot be written.
-    pub fn take(&self, rank: usize, turn: &Turn) -> Result<bool> {
+    pub fn take(&self, rank: usize, turn: &PullTurn) -> Result<bool> {
         if let Some(now) = self.now() {
             return Ok(now == *turn);
         }
@@ -72,7 +72,7 @@ impl PullTurns {
     }
 
     /// Gives the turn back, if it is that of this file.
-    pub fn end(&self, turn: &Turn) {
+    pub fn end(&self, turn: &PullTurn) {
         if self.now().as_ref() == Some(turn) {
             let _ = remove_tree(&self.0.join(TURN));
         }

@@ -1,0 +1,163 @@
+//! A file of several nodes, with what each rank says of it: who has written which byte last is found
+//! out, and each node deals out what it has evenly to its ranks.
+
+use std::collections::BTreeMap;
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use scr_abi::accesses::trait_bit;
+
+use super::unlogged::has_unlogged;
+use crate::bytes::{Reader, Writer};
+use crate::cache::Ctx;
+use crate::cache::node::agree::any;
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+use crate::parts::{Extents, NodeLog, resolve};
+use crate::records::{FileMeta, FilePart};
+
+/// No rank's part is cut finer, bytes.
+const UNIT_BYTES: u64 = 1 << 20;
+
+/// What a rank says of a file.
+#[derive(Debug, Default)]
+pub struct RankTold {
+    /// What it has done.
+    pub log: NodeLog,
+    /// How long it has made the file at least, bytes.
+    pub grown: u64,
+    /// What is said of all that it has done (`trait_bit`).
+    pub traits: u64,
+    /// Length and rights of the node's file; the whole gets the rights of the lowest rank's.
+    pub here: (u64, u32),
+    /// The program has deleted it.
+    pub is_gone: bool,
+}
+
+/// A file, with what each rank that has opened it says of it.
+#[derive(Debug)]
+pub struct PartedWhole {
+    /// Its name.
+    pub name: String,
+    told: BTreeMap<usize, RankTold>,
+    /// By node.
+    logs: BTreeMap<usize, NodeLog>,
+}
+
+/// What a rank has of a file.
+#[derive(Debug)]
+pub enum Dealt {
+    /// No byte.
+    Nothing,
+    /// This part.
+    Part(FileMeta),
+    /// Nobody knows who has written some byte last, or bytes are there that no log tells of.
+    Refused,
+}
+
+impl PartedWhole {
+    /// Gathers what all ranks say of the files of a dataset; `nodes` has the node of each rank.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Those of the communication, and lists that cannot be read.
+    pub fn gather(
+        world: &dyn Comm,
+        nodes: &[usize],
+        own: &[(String, RankTold)],
+    ) -> Result<Vec<Self>> {
+        let put = |out: &mut Writer, (name, told): &(String, RankTold)| {
+            out.counted(name.as_bytes()).word(told.grown).word(told.traits).word(told.here.0);
+            out.word32(told.here.1).flags(&[told.is_gone]).counted(&told.log.to_bytes());
+        };
+        let take = |from: &mut Reader| {
+            let (name, grown, traits) = (from.text()?, from.word()?, from.word()?);
+            let (here, [is_gone]) = ((from.word()?, from.word32()?), from.flags()?);
+            let log = NodeLog::from_bytes(from.counted()?)?;
+            Some((name, RankTold { log, grown, traits, here, is_gone }))
+        };
+        let bytes = Writer::new().list(own, put).take();
+        let mut files: BTreeMap<String, BTreeMap<usize, RankTold>> = BTreeMap::new();
+        for (rank, bytes) in world.all_gather(&bytes)?.into_iter().enumerate() {
+            let unreadable = || Error::Unreadable("a rank's list of writes cannot be read".into());
+            for (name, told) in Reader::new(&bytes).list(take).ok_or_else(unreadable)? {
+                files.entry(name).or_default().insert(rank, told);
+            }
+        }
+        Ok(files.into_iter().map(|(name, told)| Self::of(name, told, nodes)).collect())
+    }
+
+    fn of(name: String, told: BTreeMap<usize, RankTold>, nodes: &[usize]) -> Self {
+        let mut all: BTreeMap<usize, (Vec<NodeLog>, u64)> = BTreeMap::new();
+        for (rank, one) in &told {
+            let (logs, bytes) = all.entry(nodes[*rank]).or_default();
+            logs.push(one.log.clone());
+            *bytes = one.here.0;
+        }
+        let join = |(logs, bytes): (Vec<NodeLog>, u64)| NodeLog::joined(&logs, Some(bytes));
+        let logs = all.into_iter().map(|(node, of)| (node, join(of))).collect();
+        PartedWhole { name, told, logs }
+    }
+
+    /// Tells whether the program has deleted it.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.told.values().any(|one| one.is_gone)
+    }
+
+    /// Returns the ranks that have opened it.
+    #[must_use]
+    pub fn writers(&self) -> Vec<usize> {
+        self.told.keys().copied().collect()
+    }
+
+    /// Finds this rank's part; its bytes lie in the node's file at `place`. `here` is its node.
+    /// Collective.
+    ///
+    /// # Errors
+    /// The node's file cannot be read, or get its rights.
+    pub fn deal(&self, ctx: &Ctx, here: usize, place: Option<&Path>) -> Result<Dealt> {
+        let logs: Vec<NodeLog> = self.logs.values().cloned().collect();
+        let resolved = resolve(&logs);
+        let unseen = match (self.logs.get(&here), place) {
+            (Some(log), Some(place)) if ctx.node.rank() == 0 => has_unlogged(place, log)?,
+            _ => false,
+        };
+        let bits = trait_bit::UNSEEN | trait_bit::OVERFULL | trait_bit::HOLES;
+        let strange = self.told.values().any(|one| one.traits & bits != 0);
+        if any(ctx.world, unseen)? || strange || !resolved.conflicts.is_empty() {
+            return Ok(Dealt::Refused);
+        }
+        let owned = self.logs.keys().zip(resolved.owned.iter()).find(|(node, _)| **node == here);
+        let owned = owned.map_or_else(Extents::default, |(_, all)| {
+            all.dealt_out(ctx.node.size(), UNIT_BYTES).swap_remove(ctx.node.rank())
+        });
+        // A file without a byte is there, too.
+        let first = self.told.first_key_value();
+        let is_first = first.is_some_and(|(rank, _)| *rank == ctx.world.rank());
+        let names = is_first && resolved.owned.iter().all(Extents::is_empty);
+        let place = place.filter(|_| !owned.is_empty() || names);
+        let Some(place) = place else { return Ok(Dealt::Nothing) };
+        set_mode(place, first.map_or(0o600, |(_, one)| one.here.1))?;
+        let is_cut = logs.iter().any(|log| !log.cuts.is_empty());
+        let grown = self.told.values().map(|one| one.grown).max().filter(|_| !is_cut);
+        let size = resolved.size.max(grown.unwrap_or(0));
+        Ok(Dealt::Part(part(ctx.world.rank(), &self.name, owned, size)))
+    }
+}
+
+fn part(rank: usize, of: &str, extents: Extents, whole: u64) -> FileMeta {
+    let (name, size) = (FilePart::file_name(rank, of), extents.bytes());
+    let part = FilePart { of: of.to_owned(), extents, whole, share: 0, live: true };
+    FileMeta { name, size, part: Some(part.into()), ..FileMeta::default() }
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    let failed = |error| Error::io("cannot set the rights of", path, error);
+    let found = path.metadata().map_err(failed)?.permissions();
+    match found.mode() & 0o7777 == mode {
+        true => Ok(()),
+        false => set_permissions(path, Permissions::from_mode(mode)).map_err(failed),
+    }
+}
