@@ -143,3 +143,25 @@ fn what_a_node_has_not_is_found_where_all_ranks_bring_it() {
         assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &got.told);
     }
 }
+
+#[test]
+fn what_is_older_than_the_newest_comes_to_the_prefix_after_a_restart_too() {
+    let plain = place(&[]);
+    plain.run_plain(HOSTS, |rank| (1..=5).for_each(|step| write(rank, step)));
+    let mut cluster = place(&["SCR_LEARN=1", "SCR_CACHE_SIZE=9"]);
+    let killed = |rank: &Rank| (1..=4).for_each(|step| write(rank, step));
+    cluster.run_with(&["SCR_FLUSH=0"], HOSTS, killed).all();
+    let on_prefix = |step: u64| cluster.prefix().join(name(step)).exists();
+    assert_eq!((1..=4).map(on_prefix).collect::<Vec<_>>(), [true, false, false, false]);
+    let ended = |rank: &Rank| {
+        if rank.rank == 0 {
+            rank.files.unlink(&name(2)).unwrap();
+        }
+        write(rank, 5);
+        rank.finish();
+    };
+    let told = cluster.run_with(&["SCR_FLUSH=1"], HOSTS, ended).told;
+    let deleted = |rank: &Rank| rank.rank == 0 && rank.files.unlink(&name(2)).is_ok();
+    plain.run_plain(HOSTS, deleted);
+    assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &told);
+}

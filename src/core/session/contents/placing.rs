@@ -101,13 +101,7 @@ impl Contents {
         room: Room,
     ) -> Option<Answer> {
         self.tell_behind(&placed);
-        let mut way = LiesAt::OnPrefix;
-        if self.stores.begin_in_cache(&mut state, &placed, name) {
-            match self.make_target(&state, name, &placed.key, found, intent) {
-                Ok(()) => way = LiesAt::Cached,
-                Err(error) => self.stores.set_back(&mut state, &placed.key, name, &error),
-            }
-        }
+        let way = self.begin_way(&mut state, name, &placed, found, intent);
         let on_prefix = way == LiesAt::OnPrefix;
         let parted = self.is_parted(&state, name) && !placed.is_on_prefix();
         if parted && on_prefix {
@@ -163,6 +157,24 @@ impl Contents {
             _ => return Some(Answer::Pass { token }),
         };
         Some(Answer::Redirect { path, token })
+    }
+
+    /// Makes the file's place in the cache, if it is to lie there and can.
+    fn begin_way(
+        &self,
+        state: &mut State,
+        name: &str,
+        placed: &Placed,
+        found: &FoundTarget,
+        intent: OpenIntent,
+    ) -> LiesAt {
+        if self.stores.begin_in_cache(state, placed, name) {
+            match self.make_target(state, name, &placed.key, found, intent) {
+                Ok(()) => return LiesAt::Cached,
+                Err(error) => self.stores.set_back(state, &placed.key, name, &error),
+            }
+        }
+        LiesAt::OnPrefix
     }
 
     /// Returns the log of a file that is watched, with what its open does to it.

@@ -121,8 +121,7 @@ fn build(
         templates: Mutex::new(templates(known)),
         removals: Mutex::default());
     let unsealed = owner!(Unsealed, site { rank node contents }
-        passed_by: AtomicBool::new(false),
-        pulls: pulls(&site));
+        passed_by: AtomicBool::new(false), pulls: pulls(&site));
     let handles = owner!(Handles, site { rank node stores contents unsealed }
         lent: Mutex::default(),
         copies: AtomicU64::new(0));

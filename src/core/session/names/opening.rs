@@ -91,15 +91,7 @@ impl Names {
             }
         };
         if let Some(of) = parted_in(&state, &file, &found) {
-            // Where its end is, no node knows.
-            let needs_whole = intent.append || intent.special;
-            if state.own.parted.get(&of, name).is_some_and(|file| file.leaves || needs_whole) {
-                drop(state);
-                return self.open_outside(&of, name);
-            }
-            let room = self.room_in_cache(&state, &file, intent);
-            let placed = state.machine.open_parted(&file, &of, monotonic_ms());
-            return self.place(state, &file, placed, &found, intent, room);
+            return self.open_part(state, &file, &of, &found, intent);
         }
         let wish = intent.as_wish(found.exists);
         if let Some(of) = state.of_another(name) {
@@ -138,6 +130,27 @@ impl Names {
         }
     }
 
+    /// Opens a file in progress of which each node has its part.
+    fn open_part(
+        &self,
+        mut state: Locked<'_>,
+        file: &FileRef,
+        of: &DatasetKey,
+        found: &FoundTarget,
+        intent: OpenIntent,
+    ) -> Option<Answer> {
+        // Where its end is, no node knows.
+        let needs_whole = intent.append || intent.special;
+        let known = state.own.parted.get(of, &file.name);
+        if known.is_some_and(|known| known.leaves || needs_whole) {
+            drop(state);
+            return self.open_outside(of, &file.name);
+        }
+        let room = self.room_in_cache(&state, file, intent);
+        let placed = state.machine.open_parted(file, of, monotonic_ms());
+        self.place(state, file, placed, found, intent, room)
+    }
+
     /// Puts the file into its dataset.
     fn place(
         &self,
@@ -169,8 +182,8 @@ impl Names {
         }
     }
 
-    /// Tells whether another rank makes the file by the call of MPI-IO that this one is in, too, and
-    /// each node is to have its part.
+    /// Tells whether another rank makes the file by the call of MPI-IO that this one is in, too,
+    /// and each node is to have its part.
     fn makes_parted(&self, state: &State, file: &FileRef) -> bool {
         let is_made = state.own.making.as_deref() == Some(&*file.name);
         is_made && state.machine.is_parted(file)

@@ -1,0 +1,111 @@
+"""Files that ranks of several nodes write together by HDF5: byte for byte as without SCR, and in
+the caches where what the library does allows it."""
+
+import os
+import shutil
+import signal
+
+from shared_files import ROMIO, learned
+from support import assert_same, assert_same_files, finish, place, ranks_of, wait_for
+
+CASES = []
+NODES, STEPS = 4, 5
+SETTINGS = {"SCR_LEARN": "1", "SCR_CACHE_SIZE": "9", "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*"}
+# Where ROMIO sieves it fills gaps that nobody has written with what its memory has.
+NO_SIEVING = "romio_cb_write disable\nromio_ds_write disable\n"
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def in_caches(here, step):
+    """Nodes that have a part of the file of that step in their cache."""
+    return sum(any(here.nodes.node(node).rglob(f"step_{step}/all.*")) for node in range(NODES))
+
+
+def as_without(mpi, program, way, each, **settings):
+    """Returns in how many caches a part of each checkpoint was found at the end of the last one,
+    and what was learned."""
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        if "zip" in way:
+            (plain.base / "hints").write_text(NO_SIEVING)
+            settings = settings | {"ROMIO_HINTS": str(plain.base / "hints")}
+        want = plain.run(NODES * each, "hdf5_files", way, STEPS, shim=False, **settings)
+        assert want.status == 0, f"{way}: {want}"
+        pause = here.prefix / "pause"
+        run = here.start_on_nodes(NODES, each, "hdf5_files", way, STEPS, STEPS, pause,
+                                  **SETTINGS | {"SCR_FLUSH": "1"} | settings)
+        wait_for(pause.exists, run)
+        found = [in_caches(here, step) for step in range(1, STEPS + 1)]
+        pause.unlink()
+        got = finish(run)
+        assert_same(want, got)
+        assert_same_files(plain, here, got)
+        assert got.err.strip() == want.err.strip(), f"{way}: {got}"
+        return found, learned(here)
+
+
+def goes_on(mpi, program, way, each, lost, **settings):
+    """A rank is killed, and with a number of a node that one's cache is gone, too. The checkpoint
+    from which the run goes on was in the caches alone."""
+    ranks, settings = NODES * each, SETTINGS | settings
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        io = {name: value for name, value in settings.items() if not name.startswith("SCR_")}
+        want = plain.run(ranks, "hdf5_files", way, STEPS, shim=False, **io)
+        assert want.status == 0, f"{way}: {want}"
+        pause = here.prefix / "pause"
+        run = here.start_on_nodes(NODES, each, "hdf5_files", way, STEPS, STEPS - 1, pause,
+                                  SCR_FLUSH="0", **settings)
+        wait_for(pause.exists, run)
+        found = ranks_of(here, "hdf5_files")
+        assert len(found) == ranks, f"ranks not found: {found}"
+        os.kill(found[-1], signal.SIGKILL)
+        finish(run)
+        pause.unlink()
+        newest = here.prefix / f"ckpt/step_{STEPS - 1}/all.h5"
+        assert not newest.exists(), f"{here.tree()}"
+        if lost is not None:
+            shutil.rmtree(here.nodes.node(lost))
+            here.nodes.node(lost).mkdir(mode=0o700)
+        got = finish(here.start_on_nodes(NODES, each, "hdf5_files", way, STEPS, SCR_FLUSH="1",
+                                         **settings))
+        assert got.status == 0 and got.line("restart") == f"restart {STEPS - 1}", f"{got}"
+        assert ("rebuilt" in got.err) == (lost is not None), f"{got}"
+        assert_same_files(plain, here, got)
+        return got
+
+
+# Ranks on each node, and the nodes that have a part by ROMIO, and by OMPIO.
+WAYS = {
+    "single": (1, NODES, NODES),
+    "together-flush": (2, NODES, NODES),
+    "together-chunks": (1, NODES, NODES),
+    "together-chunks-cut": (2, NODES, NODES),
+    "together-zip": (1, NODES, 0),  # OMPIO sieves
+    "together-zip-cut": (1, 0, 0),  # who has a chunk reads what others have of it
+    "together-metadata": (1, NODES, NODES),
+    "single-back": (1, NODES, NODES),
+    "together-back": (1, 0, 0),  # one rank reads for others
+    "single-anew": (1, 0, 0),  # the first rank reads what all have written
+    "together-fill": (2, NODES, NODES),
+}
+
+
+@case
+def hdf5_files_of_several_nodes(mpi, program):
+    for way, (each, romio, ompio) in WAYS.items():
+        for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
+            found, text = as_without(mpi, program, way, each, **settings)
+            nodes = ompio if mpi == "openmpi" and not settings else romio
+            expected = [0] + [nodes] * (STEPS - 1)
+            assert found == expected, f"{way} {each} {settings}: cached {found}\n{text}"
+
+
+@case
+def hdf5_files_of_several_nodes_after_a_failure(mpi, program):
+    goes_on(mpi, program, "together-chunks", 1, None)
+    goes_on(mpi, program, "single", 2, 2, SCR_COPY_TYPE="XOR")
+    if mpi == "openmpi":
+        goes_on(mpi, program, "together-metadata", 1, 1, SCR_COPY_TYPE="PARTNER", **ROMIO)
