@@ -77,8 +77,8 @@ pub(super) fn with_session<T>(fallback: T, body: impl FnOnce(&'static Session) -
     guarded(fallback, || body(session))
 }
 
-/// Reads a path; a null text is an empty one. Safety: `text` is null or NUL-terminated and lives until the
-/// result is dropped.
+/// Reads a path; a null text is an empty one. Safety: `text` is null or NUL-terminated and lives
+/// until the result is dropped.
 pub(super) unsafe fn path_of<'a>(text: *const c_char) -> &'a Path {
     if text.is_null() {
         return Path::new("");

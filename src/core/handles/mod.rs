@@ -7,6 +7,7 @@ mod checksums;
 mod holdings;
 mod loan;
 mod parted;
+mod rank_state;
 
 pub use access_logs::AccessLogs;
 pub use alike::{descriptor_info, open_alike, open_in_place_of};
@@ -15,3 +16,4 @@ pub use checksums::Checksums;
 pub use holdings::{Holding, LiesAt, Room, TOKEN_LAZY, Tokens, Tracked};
 pub use loan::{GRACE, Loan};
 pub use parted::{PartedFile, PartedFiles};
+pub(crate) use rank_state::{RankFiles, State};

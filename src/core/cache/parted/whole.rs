@@ -1,5 +1,5 @@
-//! A file of several nodes, with what each rank says of it: who has written which byte last is found
-//! out, and each node deals out what it has evenly to its ranks.
+//! A file of several nodes, with what each rank says of it: who has written which byte last is
+//! found out, and each node deals out what it has evenly to its ranks.
 
 use std::collections::BTreeMap;
 use std::fs::{Permissions, set_permissions};

@@ -5,7 +5,7 @@ mod closing;
 pub(super) mod lazy;
 mod lent;
 pub(super) mod others;
-pub(super) mod parted;
+mod parted;
 pub(super) mod shadow;
 mod waking;
 

@@ -1,9 +1,9 @@
 //! What the shim asks of a file that ranks of several nodes write into their caches.
 
 use crate::handles::Tracked;
-use crate::machine::{DatasetKey, Why};
+use crate::machine::Why;
 use crate::parts::Extent;
-use crate::session::{handles::Handles, node::State};
+use crate::session::handles::Handles;
 
 impl Handles {
     /// Tells whether this node has these bytes of the token's file, and no other has written them
@@ -35,20 +35,6 @@ impl Handles {
     pub fn whole_size(&self, token: u64) -> Option<u64> {
         let state = self.node.state_to_look();
         let Tracked { key, name, .. } = state.own.tokens.get(token)?;
-        size_of(&state, key, name)
+        state.part_size(key, name)
     }
-}
-
-/// Returns how long a file is that several nodes write, bytes; `None`: this rank cannot know.
-pub(crate) fn size_of(state: &State, key: &DatasetKey, name: &str) -> Option<u64> {
-    let file = state.own.parted.get(key, name)?;
-    if !state.own.parted.is_up_to_date(state.machine.points_entered()) {
-        return None;
-    }
-    if file.is_cut() {
-        return Some(file.size());
-    }
-    // Other ranks of the node may have made it longer just now.
-    let here = state.view.layer(key).and_then(|layer| layer.dir.join(name).metadata().ok());
-    Some(file.size().max(here.map_or(0, |found| found.len())))
 }

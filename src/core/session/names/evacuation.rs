@@ -5,8 +5,6 @@ use std::fs::File;
 use std::os::fd::IntoRawFd as _;
 use std::path::PathBuf;
 
-use scr_abi::accesses::{AccessLog, trait_bit};
-
 use crate::error::{Error, Result};
 use crate::handles::{LiesAt, Tracked, stamp};
 use crate::handles::{descriptor_info, open_alike};
@@ -30,7 +28,7 @@ impl Names {
         if fd < 0 {
             return if self.stores.distrust(token) { 0 } else { -1 };
         }
-        let parted = self.parted_of(token);
+        let parted = self.node.state().part_of(token);
         let moved = match &parted {
             Some((key, name)) => {
                 if errno == 0 {
@@ -63,14 +61,6 @@ impl Names {
                 -1
             }
         }
-    }
-
-    /// Returns the file of a token, if each node has a part of it.
-    fn parted_of(&self, token: u64) -> Option<(DatasetKey, String)> {
-        let state = self.node.state();
-        let is_parted = |log: &&AccessLog| log.traits() & trait_bit::PARTED != 0;
-        state.own.logs.of(token).filter(is_parted)?;
-        state.own.tokens.get(token).map(|one| (one.key.clone(), one.name.clone()))
     }
 
     /// Has all ranks bring a file of which each node has a part to the PFS: what is to be done to

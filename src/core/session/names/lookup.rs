@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::machine::Why;
 use crate::namespace::{self as ns, Answer, Entry, Place};
-use crate::session::{handles::parted::size_of, names::Names};
+use crate::session::names::Names;
 
 impl Names {
     pub fn lookup(&self, path: &Path) -> Answer {
@@ -27,7 +27,7 @@ impl Names {
             Place::Prefix => Answer::PASS,
             Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
             Place::Elsewhere(key, mut remote) => {
-                if let Some(size) = size_of(&state, &key, name) {
+                if let Some(size) = state.part_size(&key, name) {
                     remote.meta.size = size;
                 }
                 Answer::Known(remote.attributes())

@@ -4,12 +4,11 @@ mod left;
 pub(super) mod moves;
 pub(super) mod neighbours;
 pub(super) mod shared;
-mod state;
 mod turns;
 
 use std::sync::Arc;
 
-pub(crate) use state::{RankFiles, State};
+pub(crate) use crate::handles::{RankFiles, State};
 
 use shared::StateLock;
 
