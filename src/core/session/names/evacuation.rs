@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::handles::{LiesAt, Tracked, stamp};
 use crate::handles::{descriptor_info, open_alike};
 use crate::log::messages;
-use crate::machine::{DatasetKey, Why};
+use crate::machine::Why;
 use crate::namespace::{Answer, Manner, OpenIntent, Place};
 use crate::session::{names::Names, node::State};
 
