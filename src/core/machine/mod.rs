@@ -62,7 +62,7 @@ mod terms;
 pub use crate::streams::SyncKind;
 pub(crate) use matters::logs::Restless;
 pub use matters::others::{Contested, Overheard};
-pub(crate) use matters::others::{contested_reason, parted_reason};
+pub(crate) use matters::others::{contested_reason, parted_reason, unclear_reason};
 pub use matters::verdicts::{Act, Course, OfNode, by_stamp, judge};
 pub use parts::Machine;
 pub(crate) use program::Idle;

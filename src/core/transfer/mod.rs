@@ -54,7 +54,7 @@ pub use publish::staged::staged_name;
 pub(crate) use publish::underway::flushes_under_way;
 pub use publish::underway::{Progress, Watch};
 pub use pull_out::pull::PullOut;
-pub use pull_out::rank_pulls::{PULL_DEADLINE, RankPulls};
+pub use pull_out::rank_pulls::{EXIT_DEADLINE, PULL_DEADLINE, RankPulls};
 pub use pull_out::told::PulledOut;
 pub use remains::gather::{gather_found, look_below};
 pub(crate) use remains::older::{

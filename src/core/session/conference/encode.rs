@@ -59,7 +59,9 @@ impl Conference {
     /// Begins to encode beside the program. Collective.
     pub(crate) fn encode(&self, links: &Links, plan: &SealPlan) -> Result<Outcome> {
         let begun = Instant::now();
-        let asked = match self.ask(links, plan) {
+        let asked = self.ask(links, plan);
+        self.unsealed.pulls.go_on();
+        let asked = match asked {
             Err(error @ Error::Comm(_)) => return Err(error),
             Err(_) => return Ok(Outcome::Failed), // its seal fails in the same way, and tells it
             Ok(asked) => asked,

@@ -6,11 +6,10 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::cache::{Dealt, PartedWhole, RankTold};
-use crate::comm::ranks::ranks_phrase;
 use crate::error::{Error, Result};
 use crate::handles::PartedFile;
 use crate::launch::site::Links;
-use crate::machine::{Contested, DatasetKey, FileRef, contested_reason};
+use crate::machine::{Contested, DatasetKey, FileRef, unclear_reason};
 use crate::namespace::Place;
 use crate::records::FileMeta;
 use crate::session::conference::Conference;
@@ -84,7 +83,7 @@ impl Conference {
         let ranks = whole.writers();
         let by_calls = || FileRef::explicit(key, &whole.name);
         let file = self.rank.file_ref(&whole.name).unwrap_or_else(by_calls);
-        let why = contested_reason(&whole.name, &ranks_phrase(&ranks[1..]));
+        let why = unclear_reason(&whole.name);
         let contested = Contested { file, ranks, spoiled: Some(why.clone()) };
         self.node.state().machine.settle_contested(key, &[contested]);
         Error::Refused(why)

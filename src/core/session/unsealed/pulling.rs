@@ -3,6 +3,7 @@
 //! together, and go on there (docs/internals/shared_files.md).
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::handles::PartedFile;
@@ -13,7 +14,7 @@ use crate::parts::NodeLog;
 use crate::records;
 use crate::session::unsealed::Unsealed;
 use crate::system::monotonic_ms;
-use crate::transfer::{PULL_DEADLINE, PullOut};
+use crate::transfer::{EXIT_DEADLINE, PULL_DEADLINE, PullOut};
 
 impl Unsealed {
     /// Waits until it is the turn of this file; nobody opens it in the cache any more. The rank's
@@ -23,7 +24,11 @@ impl Unsealed {
     /// Another file keeps the turn for too long, or the prefix cannot be written.
     pub(crate) fn take_turn(&self, key: &DatasetKey, name: &str) -> Result<()> {
         self.node.state().own.parted.leave(key, name);
-        self.pulls.take(&self.turn_of(key, name))
+        self.pulls.take(&self.turn_of(key, name), self.deadline())
+    }
+
+    fn deadline(&self) -> Duration {
+        if self.rank.is_exiting() { EXIT_DEADLINE } else { PULL_DEADLINE }
     }
 
     fn turn_of(&self, key: &DatasetKey, name: &str) -> (String, String) {
@@ -110,7 +115,7 @@ impl Unsealed {
             target: &self.site.on_prefix(name),
             rank: self.site.rank,
             nodes: &nodes,
-            deadline: PULL_DEADLINE,
+            deadline: self.deadline(),
         };
         let pulled = pull.join(&log, container.as_deref())?;
         if !pulled.conflicts.is_empty() {

@@ -17,6 +17,8 @@ use crate::log;
 /// So long a rank waits for the others, which may be in a call that does not end, and until all
 /// bytes are there.
 pub const PULL_DEADLINE: Duration = Duration::from_secs(180);
+/// The same for a rank that ends without MPI_Finalize: others may be gone.
+pub const EXIT_DEADLINE: Duration = Duration::from_secs(15);
 /// Between two looks at whose turn it is.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Between two looks of a node at the prefix while no such file is known.
@@ -73,12 +75,12 @@ impl RankPulls {
         }
     }
 
-    /// Waits until it is the turn of this file.
+    /// Waits until it is the turn of this file, for so long.
     ///
     /// # Errors
     /// Another file keeps the turn for too long, or the prefix cannot be written.
-    pub fn take(&self, turn: &PullTurn) -> Result<()> {
-        let until = Instant::now() + PULL_DEADLINE;
+    pub fn take(&self, turn: &PullTurn, deadline: Duration) -> Result<()> {
+        let until = Instant::now() + deadline;
         let is_done = || self.has_come(turn).is_some();
         while !is_done() && !self.turns.take(self.rank, turn)? {
             if Instant::now() > until {
