@@ -28,9 +28,9 @@ pub fn contested_reason(name: &str, writers: &str) -> String {
 /// Says why a file is not kept of which each node has a part.
 pub fn unclear_reason(name: &str) -> String {
     format!(
-        "ranks of several nodes have written the same bytes of {name} between two collective calls, \
-         or in a way that SCR cannot follow, and nobody knows who was last (later files of the \
-         name are written to the PFS)"
+        "ranks of several nodes have written the same bytes of {name} between two collective \
+         calls, or in a way that SCR cannot follow, and nobody knows who was last (later files of \
+         the name are written to the PFS)"
     )
 }
 
