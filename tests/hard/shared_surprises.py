@@ -18,7 +18,7 @@ POSIX = ("pread", "read", "sizes", "stat", "reader", "shorter", "longer", "alloc
          "unlinked-open", "rewritten", "mapped", "stream", "forked", "forked-reader", "append",
          "renamed", "stopped", "busy", "asked", "large")
 MPI_IO = ("mpi-read", "mpi-read-all", "mpi-sizes", "mpi-shorter", "mpi-longer", "mpi-allocated",
-          "mpi-deleted", "mpi-deleted-open")
+          "mpi-deleted")
 
 
 def case(function):
@@ -37,8 +37,12 @@ def plain_run(here, pause, *ways, **settings):
     return here.start(NODES * EACH, "surprises", STEPS, AT, pause, *ways, shim=False, **settings)
 
 
-def run_on_nodes(here, pause, *ways, **settings):
-    return here.start_on_nodes(NODES, EACH, "surprises", STEPS, AT, pause, *ways,
+def run_on_nodes(here, pause, *ways, mib=None, **settings):
+    # A RAM disk is one rank's alone.
+    count, each = (NODES * EACH, 1) if mib else (NODES, EACH)
+    if mib:
+        here.nodes = nodes.Nodes(here.base / "nodes", count, each, mib)
+    return here.start_on_nodes(count, each, "surprises", STEPS, AT, pause, *ways,
                                **SETTINGS | settings)
 
 
@@ -51,10 +55,8 @@ def as_without(mpi, program, *ways, mib=None, **settings):
         pause.unlink()
         want = finish(run)
         assert want.status == 0, f"{ways}: {want}"
-        if mib:
-            here.nodes = nodes.Nodes(here.base / "nodes", NODES, EACH, mib)
         pause = here.prefix / "pause"
-        run = run_on_nodes(here, pause, *ways, **settings)
+        run = run_on_nodes(here, pause, *ways, mib=mib, **settings)
         wait_for(pause.exists, run)
         found = {way: in_caches(here, way) for way in ways}
         pause.unlink()
@@ -134,7 +136,6 @@ def start(here, manner, *words, **settings):
 def killed_at(here, manner, step, where, **settings):
     """Runs until that place and kills a rank there; returns from where it went on."""
     pause = here.prefix / "pause"
-    mark = here.prefix / "mark"
     run = start(here, manner, 8, step, where, pause, **settings)
     wait_for(pause.exists, run)
     victim = rank_of(here, 7, "goes_on")
@@ -142,15 +143,12 @@ def killed_at(here, manner, step, where, **settings):
         os.kill(rank_of(here, 2, "goes_on"), signal.SIGSTOP)
         pause.unlink()
         wait_for(lambda: any((here.prefix / ".scr").rglob("pulled/*/list/6")), run)
-    elif "SCR_TEST_PAUSE" in settings:
-        wait_for(mark.exists, run)
     os.kill(victim, signal.SIGKILL)
     for pid in ranks_of(here, "goes_on"):
         os.kill(pid, signal.SIGCONT)
     got = finish(run)
     assert got.status != 0, f"{got}"
-    for left in (pause, mark):
-        left.unlink(missing_ok=True)
+    pause.unlink(missing_ok=True)
     return got
 
 
@@ -193,20 +191,6 @@ def files_of_several_nodes_of_which_one_is_lost(mpi, program):
             manner = "posix" if where == "read" else "mpi"
             killed_and_restarted(mpi, program, manner, where, scheme, lost=number,
                                  SCR_SET_SIZE="4")
-
-
-@case
-def killed_in_a_flush_of_files_of_several_nodes(mpi, program):
-    for point in "flush.staged", "flush.publish":
-        with place(mpi, program) as plain, place(mpi, program) as here:
-            plain.run(NODES * EACH, "goes_on", "posix", 8, shim=False)
-            mark = here.prefix / "mark"
-            flush = {"SCR_FLUSH": "4", "SCR_FLUSH_ASYNC": "1",
-                     "SCR_TEST_PAUSE": f"{point}:{mark}"}
-            got = killed_at(here, "posix", 4, "calm", **flush)
-            got = finish(start(here, "posix", 8, SCR_FLUSH="1"))
-            assert got.out == "restart 4\n" and got.status == 0, f"{point}: {got}"
-            assert_same_files(plain, here, got)
 
 
 @case
