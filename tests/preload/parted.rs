@@ -27,7 +27,9 @@ fn what_is_not_here_is_read_where_the_file_is_whole() {
     assert!(!place.events_of("access").contains(&moved), "it is not logged any more");
     let asked = place.events_of("has");
     let end = |event: &String| event.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
-    assert_eq!(asked.iter().map(end).max(), Some(2000), "nobody has what is behind its end");
+    // All bits: the file leaves, whatever is here.
+    let ends = asked.iter().map(end).filter(|end| *end < u64::MAX);
+    assert_eq!(ends.max(), Some(2000), "nobody has what is behind its end");
     for case in ["together", "threads", "later", "beyond", "asked"] {
         assert!(run(case, true).events_of("failed").is_empty(), "{case}");
     }

@@ -172,7 +172,7 @@ impl WrittenRecord {
 fn share_of(catalog: &NodeCatalog, hosts: &[String]) -> BTreeMap<String, (u64, u64)> {
     let mut share = BTreeMap::<String, (u64, u64)>::new();
     let mut wholes = BTreeSet::new();
-    for entry in catalog.entries().filter(|entry| !entry.meta.on_prefix) {
+    for entry in catalog.held().filter(|entry| !entry.meta.on_prefix) {
         let Some(host) = hosts.get(entry.rank) else { continue };
         let (files, bytes) = share.entry(host.clone()).or_default();
         let whole = || (host, entry.meta.whole_name().to_owned());

@@ -311,8 +311,9 @@ fn bytes_that_are_lost_are_not_taken_for_zeros() {
     fs::remove_file(job.file(1)).unwrap();
     assert_failed(&job.join_all(&ALL, LONG), "node 1 has lost its bytes");
     job.check_none();
+    // Nobody has made it yet: nothing is brought.
     let job = Job::new(&[0, 1], Vec::new());
-    assert_failed(&job.join_all(&[0, 1], LONG), "no node has bytes of");
+    job.join_all(&[0, 1], LONG).into_iter().for_each(|one| drop(one.unwrap()));
     job.check_none();
 }
 

@@ -112,9 +112,15 @@ impl NodeCatalog {
         self.word(1) == self.word(0)
     }
 
-    /// Returns all files by name; one on the prefix that several ranks have is there once.
+    /// Returns all files by name; one that several ranks have in parts, or on the prefix, is there
+    /// once.
     pub fn entries(&self) -> impl Iterator<Item = CatalogEntry> {
-        self.since_list(0)
+        self.since_list(0).filter(|entry| entry.meta.part.is_none())
+    }
+
+    /// Returns all files that ranks have: of one of several nodes its parts.
+    pub fn held(&self) -> impl Iterator<Item = CatalogEntry> {
+        self.since_list(0).filter(|entry| !entry.meta.is_shared)
     }
 
     /// Returns the files in the directory `dir` and below; `""` is the prefix.
@@ -125,7 +131,8 @@ impl NodeCatalog {
             let below = below.clone();
             move |entry| entry.meta.name < below
         });
-        from.take_while(move |entry| entry.meta.name.starts_with(&below))
+        let from = from.take_while(move |entry| entry.meta.name.starts_with(&below));
+        from.filter(|entry| entry.meta.part.is_none())
     }
 
     /// Returns the files of this name: several if ranks have each one in their caches.
@@ -207,7 +214,9 @@ fn read(list: &[u8]) -> impl Iterator<Item = CatalogEntry> {
 }
 
 fn pack(whole: &Catalog) -> Vec<u8> {
-    let files = whole_files(&whole.entries);
+    let mut files = whole_files(&whole.entries);
+    let parts = whole.entries.iter().filter(|entry| entry.meta.part.is_some());
+    files.extend(parts.cloned());
     let mut sorted: Vec<&CatalogEntry> = files.iter().collect();
     sorted.sort_by_key(|entry| (&entry.meta.name, entry.meta.on_prefix, entry.rank));
     sorted.dedup_by(|now, before| {

@@ -122,12 +122,12 @@ impl NameWatch {
         let marked = |mark: &UnsafeName| mark.name == name && mark.why != Why::Writers;
         let doubted = self.series[file.series].news.unsafe_names.iter().any(marked);
         let parted = matches!(known, Some(Why::OfNodes(_))) && !doubted;
-        parted && facts.config.tells_of_parted && file.id.is_some()
+        parted && facts.config.caches_parts && file.id.is_some()
     }
 
     /// Tells whether there are such names, or were.
     pub fn knows_parted(&self, facts: &RunFacts) -> bool {
-        facts.config.tells_of_parted && self.shared.iter().any(|names| names.parts)
+        facts.config.caches_parts && self.shared.iter().any(|names| names.parts)
     }
 
     /// Tells whether a lower rank of the node writes the name together with `rank`, in the cache.

@@ -98,6 +98,8 @@ pub struct MachineConfig {
     pub aside_bytes: Option<u64>,
     /// What is done to files that ranks of several nodes write is told (`SCR_SHARED`).
     pub tells_of_parted: bool,
+    /// They are cached, each node its part: ranks share a store if and only if they are of one node.
+    pub caches_parts: bool,
 }
 
 impl MachineConfig {
@@ -111,6 +113,7 @@ impl MachineConfig {
             agreement_ms: 20,
             aside_bytes: None,
             tells_of_parted: true,
+            caches_parts: true,
         }
     }
 }

@@ -69,7 +69,9 @@ impl Session {
         }
         let known = learned::read(&site.state_dir(), identity, series, world)?;
         let evicted = Leftovers::of(find_evicted(&links.ctx(site)));
-        let machine = Machine::new(machine_config(site, series, &hosts), &known, monotonic_ms());
+        let mut config = machine_config(site, series, &hosts);
+        config.caches_parts &= !links.sharing.any(); // a node has one file of what its ranks write
+        let machine = Machine::new(config, &known, monotonic_ms());
         let (session, restart) = build(joined, machine, &known, spare, evicted);
         let Session { rank, node, flush, names, .. } = &session;
         share_messages(&rank.site, rank.launch);

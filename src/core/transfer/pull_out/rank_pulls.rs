@@ -130,7 +130,10 @@ impl RankPulls {
         }
         state.under_way = None;
         drop(state);
-        self.turns.end(turn);
+        // By one rank: else a slow one could end another file's.
+        if self.rank == 0 {
+            self.turns.end(turn);
+        }
     }
 
     /// Returns when all ranks have what they have begun behind them: none begins anything until
