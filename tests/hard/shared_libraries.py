@@ -10,7 +10,8 @@ from support import assert_same, assert_same_files, finish, place, ranks_of, wai
 
 CASES = []
 NODES, STEPS = 4, 5
-SETTINGS = {"SCR_LEARN": "1", "SCR_CACHE_SIZE": "9", "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*"}
+SETTINGS = {"SCR_LEARN": "1", "SCR_SHARED_CACHE": "1", "SCR_CACHE_SIZE": "9",
+            "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*"}
 # Where ROMIO sieves it fills gaps that nobody has written with what its memory has.
 NO_SIEVING = "romio_cb_write disable\nromio_ds_write disable\n"
 

@@ -11,7 +11,8 @@ from support import (assert_same_files, data_files, finish, lines, nodes, place,
 CASES = []
 NODES, EACH = 4, 2
 ROMIO = {"OMPI_MCA_io": "romio321"}
-SETTINGS = {"SCR_LEARN": "1", "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*", "SCR_FLUSH": "1",
+SETTINGS = {"SCR_LEARN": "1", "SCR_SHARED_CACHE": "1",
+            "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*", "SCR_FLUSH": "1",
             "SCR_CACHE_SIZE": "9"}
 STEPS, AT = 6, 4
 POSIX = ("pread", "read", "sizes", "stat", "reader", "shorter", "longer", "allocated", "unlinked",

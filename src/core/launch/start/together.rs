@@ -217,7 +217,7 @@ pub(crate) fn machine_config(site: &Site, series: &SeriesSet, hosts: &[String]) 
     let mut config = MachineConfig::new(site.rank, nodes, all);
     config.aside_bytes = Spare::least_bytes(&settings.get(keys::SEAL));
     config.tells_of_parted = settings.get(keys::SHARED);
-    config.caches_parts = config.tells_of_parted;
+    config.caches_parts = config.tells_of_parted && settings.get(keys::SHARED_CACHE);
     config.settle_ms = settings.get(keys::SETTLE_MILLISECONDS).as_millis() as u64;
     config.unsealed_ms = settings.get(keys::UNSEALED_SECONDS).as_millis() as u64;
     config

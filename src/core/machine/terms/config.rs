@@ -98,7 +98,8 @@ pub struct MachineConfig {
     pub aside_bytes: Option<u64>,
     /// What is done to files that ranks of several nodes write is told (`SCR_SHARED`).
     pub tells_of_parted: bool,
-    /// They are cached, each node its part: ranks share a store if and only if they are of one node.
+    /// They are cached, each node its part (`SCR_SHARED_CACHE`): ranks share a store if and only if
+    /// they are of one node.
     pub caches_parts: bool,
 }
 

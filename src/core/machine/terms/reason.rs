@@ -116,8 +116,8 @@ impl Why {
                  H5FD_MPIO_COLLECTIVE), or chunks of at least 4 KiB"
             }
             Why::OfNodes(_) => {
-                "A name with the number of the checkpoint ({id}) for each one: such files are \
-                 cached, each node its part"
+                "SCR_SHARED_CACHE=1: each node keeps its part in the cache, if the name has the \
+                 number of the checkpoint ({id})"
             }
         }
     }

@@ -151,6 +151,17 @@ impl Layer {
         self.remote.insert(remote.meta.name.clone(), Some(remote));
     }
 
+    /// Notes that each of several nodes has a part of the file, unless that is known.
+    pub fn put_parted(&mut self, name: &str, owner: usize, mode: u32) {
+        let known = self.known(name);
+        if known.on_prefix || known.remote.is_some_and(|remote| remote.meta.is_shared) {
+            return;
+        }
+        let name = name.to_owned();
+        let meta = FileMeta { name, mode, is_shared: true, ..FileMeta::default() };
+        self.put_elsewhere(Remote { owner, meta });
+    }
+
     pub fn drop_elsewhere(&mut self, name: &str) {
         self.remote.insert(name.to_string(), None);
     }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use crate::cache::disk::describe;
 use crate::kvtree::KvTree;
 use crate::machine::{Accesses, DatasetKey};
-use crate::namespace::{FarMessage, Layer, Remote};
+use crate::namespace::{FarMessage, Layer};
 use crate::records::{
-    self, FileMeta,
+    self,
     text::{hex_text, parse_hex},
 };
 use crate::session::{node::State, rank::Rank, updates::Updates};
@@ -66,14 +66,9 @@ impl Updates {
             let dir = self.site.layout.open_dir(&store, &self.rank.record_key(key));
             state.view.put(Layer::new(key.clone(), dir));
         }
-        let Some(layer) = state.view.layer_mut(key) else { return };
-        let known = layer.known(name);
-        if known.on_prefix || known.remote.is_some_and(|remote| remote.meta.is_shared) {
-            return;
+        if let Some(layer) = state.view.layer_mut(key) {
+            layer.put_parted(name, owner, mode);
         }
-        let name = name.to_owned();
-        let meta = FileMeta { name, mode, is_shared: true, ..FileMeta::default() };
-        layer.put_elsewhere(Remote { owner, meta });
     }
 }
 
