@@ -10,10 +10,7 @@ use crate::cache::disk::describe;
 use crate::kvtree::KvTree;
 use crate::machine::{Accesses, DatasetKey};
 use crate::namespace::{FarMessage, Layer};
-use crate::records::{
-    self,
-    text::{hex_text, parse_hex},
-};
+use crate::records::{self, text};
 use crate::session::{node::State, rank::Rank, updates::Updates};
 
 const KEY: &str = "PARTED";
@@ -27,7 +24,7 @@ pub(super) fn tell_parts(state: &mut State, rank: &Rank, news: &mut FarMessage) 
         let tree = news.0.child_mut(KEY).child_mut(rank.record_key(&key).directory_name());
         let tree = tree.child_mut(&name);
         tree.set_value("MODE", format_args!("{mode:o}"));
-        tree.set_value("BYTES", hex_text(&done.to_bytes()));
+        tree.set_value("BYTES", text::hex_text(&done.to_bytes()));
     }
 }
 
@@ -74,5 +71,5 @@ impl Updates {
 
 fn read(tree: &KvTree) -> Option<(u32, Accesses)> {
     let mode = u32::from_str_radix(tree.get_value("MODE")?, 8).ok()?;
-    Some((mode, Accesses::from_bytes(&parse_hex(tree.get_value("BYTES")?)?)?))
+    Some((mode, Accesses::from_bytes(&text::parse_hex(tree.get_value("BYTES")?)?)?))
 }
