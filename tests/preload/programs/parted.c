@@ -289,14 +289,15 @@ static void *slow(void *fd)
 static void asked(void)
 {
     pthread_t thread;
-    int fd = opened(0);
-    CHECK(pipe(pipes) == 0 && pthread_create(&thread, NULL, slow, &fd) == 0);
-    usleep(10000);
-    pid_t child = fork();
+    CHECK(pipe(pipes) == 0);
+    pid_t child = fork(); /* before the file is open: it would move */
     if (child == 0) {
         usleep(400000);
         _exit(write(pipes[1], "slow", 4) != 4);
     }
+    int fd = opened(0);
+    CHECK(pthread_create(&thread, NULL, slow, &fd) == 0);
+    usleep(10000);
     setenv("FAKE_MOVE_OUT", "1", 1);
     CHECK(MPI_Barrier(0) == 0 && has_moved(fd) && pthread_join(thread, NULL) == 0);
     CHECK(pread(fd, data, 4, 3000) == 4 && !memcmp(data, "slow", 4) && close(fd) == 0);
