@@ -14,8 +14,21 @@ fn part(step: u64, rank: usize) -> Vec<u8> {
     format!("step {step} rank {rank} ").bytes().cycle().take(PART).collect()
 }
 
-/// One rank makes the file, all write their pieces: two of each rank, one after the others.
+/// What a program does one day that it has not done before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strange {
+    /// A rank reads what another node has written.
+    Reads,
+    /// Two files at once, each read by another rank; the second one is written in each step.
+    ReadsTwo,
+}
+
 fn write(rank: &Rank, step: u64) {
+    write_strangely(rank, step, None, false);
+}
+
+/// One rank makes the file, all write their pieces: two of each rank, one after the others.
+fn write_strangely(rank: &Rank, step: u64, strange: Option<Strange>, two: bool) {
     if rank.rank == 0 {
         let _ = rank.files.make_dir("ckpt");
         let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
@@ -23,12 +36,36 @@ fn write(rank: &Rank, step: u64) {
     }
     rank.barrier();
     let file = rank.files.open(&name(step), libc::O_RDWR).unwrap();
+    let second = two.then(|| {
+        let other = name(step).replace("rank_9", "rank_8");
+        let flags = libc::O_RDWR | libc::O_CREAT;
+        let other = rank.files.open(&other, flags).unwrap();
+        other.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
+        other
+    });
     for half in 0..2 {
         let bytes = &part(step, rank.rank)[half * PART / 2..][..PART / 2];
         let at = (half * 4 + rank.rank) * PART / 2;
         file.write_at(bytes, at as u64).unwrap();
+        if half == 0 && strange.is_some() {
+            rank.barrier();
+        }
+        if half == 0
+            && matches!(strange, Some(Strange::Reads | Strange::ReadsTwo))
+            && rank.rank == 1
+        {
+            let found = file.read_at(PART / 2, (3 * PART / 2) as u64).unwrap();
+            assert!(found == part(step, 3)[..PART / 2], "rank 3's bytes");
+        }
+        if let Some(other) =
+            second.as_ref().filter(|_| strange.is_some() && half == 0 && rank.rank == 2)
+        {
+            let found = other.read_at(PART, 0).unwrap();
+            assert!(found == part(step, 0), "rank 0's bytes");
+        }
     }
     file.close().unwrap();
+    second.into_iter().for_each(|other| other.close().unwrap());
     rank.calm();
 }
 
@@ -76,6 +113,31 @@ fn a_lost_node_gets_its_part_back_and_a_restart_reads_the_whole_file() {
             let is_whole = *bytes.as_ref().unwrap() == whole(8);
             assert!(is_whole, "{scheme} rank {rank}: {:?}", got.told);
         }
+    }
+}
+
+#[test]
+fn what_a_node_has_not_is_found_where_all_ranks_bring_it() {
+    for strange in [Strange::Reads, Strange::ReadsTwo] {
+        let program = |rank: &Rank| {
+            let two = strange == Strange::ReadsTwo;
+            (1..=3).for_each(|step| write_strangely(rank, step, None, two));
+            write_strangely(rank, 4, Some(strange), two);
+            (5..=6).for_each(|step| write_strangely(rank, step, None, two));
+        };
+        let plain = place(&[]);
+        plain.run_plain(HOSTS, program);
+        let cluster =
+            place(&["SCR_LEARN=1", "SCR_SHARED_CACHE=1", "SCR_FLUSH=1", "SCR_CACHE_SIZE=9"])
+                .helped();
+        let got = cluster.run(HOSTS, |rank| {
+            program(rank);
+            rank.barrier();
+            (1..=6).map(|step| cached(&cluster, step)).collect::<Vec<_>>()
+        });
+        assert!(got.told.is_empty(), "{strange:?}: {:?}", got.told);
+        assert_eq!(*got.first(), [0, 2, 2, 0, 0, 0], "{strange:?}");
+        assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &got.told);
     }
 }
 

@@ -91,8 +91,24 @@ impl RankPulls {
         }
         if is_done() {
             self.turns.end(turn); // another thread was faster: nobody else would give it back
+        } else {
+            // The node's first rank may be about to wait for this very file.
+            self.tell_node(turn);
         }
         Ok(())
+    }
+
+    fn tell_node(&self, (key, name): &PullTurn) {
+        let mut tree = KvTree::new();
+        tree.set_value("KEY", key);
+        tree.set_value("NAME", name);
+        self.mention(tree.write_file(&self.note));
+    }
+
+    fn mention(&self, done: Result<()>) {
+        if let Err(error) = done {
+            log::message(1, format_args!("rank {}: {error}", self.rank));
+        }
     }
 
     /// Tells whether the file has come to the prefix, if that was tried.
@@ -184,18 +200,10 @@ impl RankPulls {
         state.looked = Some(Instant::now());
         drop(state);
         let turn = self.turns.now();
-        let noted = match &turn {
-            Some((key, name)) => {
-                let mut tree = KvTree::new();
-                tree.set_value("KEY", key);
-                tree.set_value("NAME", name);
-                tree.write_file(&self.note)
-            }
-            None if self.note.exists() => remove_tree(&self.note),
-            None => Ok(()),
-        };
-        if let Err(error) = noted {
-            log::message(1, format_args!("rank {}: {error}", self.rank));
+        match &turn {
+            Some(turn) => self.tell_node(turn),
+            None if self.note.exists() => self.mention(remove_tree(&self.note)),
+            None => {}
         }
         turn
     }
