@@ -133,7 +133,8 @@ impl PartedFiles {
 
     /// Finds it.
     pub fn get(&self, key: &DatasetKey, name: &str) -> Option<&PartedFile> {
-        self.files.get(&(key.clone(), name.to_string()))
+        let place = || (key.clone(), name.to_string());
+        if self.files.is_empty() { None } else { self.files.get(&place()) }
     }
 
     /// Notes that the file is on its way to the PFS.
@@ -209,6 +210,6 @@ impl PartedFiles {
 
     /// Tells whether all ranks have brought it there.
     pub fn is_outside(&self, key: &DatasetKey, name: &str) -> bool {
-        self.outside.contains(&(key.clone(), name.to_string()))
+        !self.outside.is_empty() && self.outside.contains(&(key.clone(), name.to_string()))
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::notices::Move;
 use crate::kvtree::KvTree;
-use crate::machine::DatasetKey;
-use crate::records::FileMeta;
+use crate::machine::{Accesses, DatasetKey};
+use crate::records::{FileMeta, text};
 
 pub type FarFiles = BTreeMap<String, FileMeta>;
 
@@ -35,8 +35,9 @@ impl ToldElsewhere {
 ///                                      GONE / <name>
 /// LAID / <name>  ON_PREFIX / <name>  DELETED / <name>  SETTLED / <name>
 /// MOVED / <number> / FROM, TO, LANDED      LEARNED / <series> / <template>
+/// PARTED / <directory name of the key> / <name> / MODE, BYTES (`Accesses`, in hexadecimal)
 /// ```
-/// The last two are for the ranks of its own node, too.
+/// The last three are for the ranks of its own node, too.
 ///
 /// Not of directories that are removed: whoever makes one again finds it there, before he has heard
 /// of it, and must not lose it afterwards.
@@ -70,6 +71,30 @@ impl FarMessage {
 
     pub fn learned(&mut self, series: usize, template: &str) {
         self.0.child_mut("LEARNED").child_mut(series).child_mut(template);
+    }
+
+    /// Adds what the rank has written to a file of several nodes, and the rights of its node's
+    /// file.
+    pub fn parted(&mut self, key: &str, name: &str, mode: u32, done: &Accesses) {
+        let tree = self.0.child_mut("PARTED").child_mut(key).child_mut(name);
+        tree.set_value("MODE", format_args!("{mode:o}"));
+        tree.set_value("BYTES", text::hex_text(&done.to_bytes()));
+    }
+
+    /// Gives what [`FarMessage::parted`] was told: key, name, rights and writes.
+    pub fn parts(&self) -> impl Iterator<Item = (&str, &str, u32, Accesses)> {
+        let of = |tree: &KvTree| {
+            let mode = u32::from_str_radix(tree.get_value("MODE")?, 8).ok()?;
+            let bytes = text::parse_hex(tree.get_value("BYTES")?)?;
+            Some((mode, Accesses::from_bytes(&bytes)?))
+        };
+        let files = self.0.child("PARTED").iter();
+        let files =
+            files.flat_map(|(key, names)| names.iter().map(move |(name, it)| (key, name, it)));
+        files.filter_map(move |(key, name, tree)| {
+            let (mode, done) = of(tree)?;
+            Some((key, name, mode, done))
+        })
     }
 
     pub fn tells_moves(&self) -> bool {

@@ -19,6 +19,9 @@ const MODE: u32 = 0o600;
 impl Contents {
     /// Tells whether each node has its part of such files.
     pub(super) fn is_parted(&self, state: &State, name: &str) -> bool {
+        if !state.machine.knows_parted() {
+            return false;
+        }
         let file = self.rank.file_ref(name);
         file.is_some_and(|file| state.machine.is_parted(&file) || state.own.parted.knows(name))
     }

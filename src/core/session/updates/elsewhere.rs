@@ -43,7 +43,6 @@ impl Updates {
     /// Collective.
     fn exchange(&self, links: &Links, own: &FarMessage) -> Result<()> {
         let all = links.world.all_gather(&own.to_bytes())?;
-        self.hear_of_parts(&all);
         let (mut heard, mut near) = (Vec::new(), Vec::new());
         for (rank, bytes) in all.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
             let is_near = links.node_ranks.contains(&rank);
@@ -53,6 +52,7 @@ impl Updates {
                 None => log::message(1, format_args!("rank {rank}'s news cannot be read")),
             }
         }
+        self.hear_of_parts(near.iter().chain(&heard));
         let moves = near.iter().chain(&heard).any(|(_, news)| news.tells_moves());
         if heard.is_empty() && !moves {
             return Ok(());

@@ -90,34 +90,26 @@ pub(crate) fn publish_as(
     publish_if: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<bool>,
 ) -> Result<(FileMeta, bool)> {
     let note = StagedNote::leave(prefix, target, epoch, 0);
-    let done = publish_noted(source, target, epoch, expected, how, publish_if);
+    let publish = || {
+        let meta = stage(source, target, epoch, expected, how)?;
+        crate::system::test_pause("file.staged");
+        let mut dir = None;
+        let wanted = publish_if(&mut || {
+            dir = Some(publish_staged(target, epoch)?);
+            Ok(())
+        });
+        match dir {
+            // After `publish_if`: its caller may be keeping the program waiting meanwhile.
+            Some(dir) => sync_dir(&dir)?,
+            None => remove_staged(target, epoch)?,
+        }
+        wanted.map(|wanted| (meta, wanted))
+    };
+    let done = publish();
     // What could not be removed is left to the next start.
     let is_left = done.is_err() && staged_path(target, epoch).is_ok_and(|staged| staged.exists());
     note.into_iter().filter(|_| !is_left).for_each(StagedNote::remove);
     done
-}
-
-fn publish_noted(
-    source: &Path,
-    target: &Path,
-    epoch: u64,
-    expected: Option<&FileMeta>,
-    how: CopyOptions<'_>,
-    publish_if: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<bool>,
-) -> Result<(FileMeta, bool)> {
-    let meta = stage(source, target, epoch, expected, how)?;
-    crate::system::test_pause("file.staged");
-    let mut dir = None;
-    let wanted = publish_if(&mut || {
-        dir = Some(publish_staged(target, epoch)?);
-        Ok(())
-    });
-    match dir {
-        // After `publish_if`: its caller may be keeping the program waiting meanwhile.
-        Some(dir) => sync_dir(&dir)?,
-        None => remove_staged(target, epoch)?,
-    }
-    wanted.map(|wanted| (meta, wanted))
 }
 
 /// Removes what an earlier launch has staged and not published. Rank 0 calls it at the start.
