@@ -67,12 +67,16 @@ impl Names {
     /// its name, or to it by its name, is done to the whole. `Err` is the answer.
     pub(crate) fn bring_whole(&self, name: Option<&str>) -> std::result::Result<(), Answer> {
         let Some(name) = name.filter(|_| !self.rank.is_child()) else { return Ok(()) };
-        let state = self.node.state_to_look_at(&[name]);
-        let Place::Elsewhere(key, _) = state.view.place(name) else { return Ok(()) };
-        let parted = state.own.parted.get(&key, name).is_some();
-        drop(state);
         let gone = |_| Answer::Fail(libc::EIO);
-        if parted { self.unsealed.leave_cache(&key, name).map_err(gone) } else { Ok(()) }
+        let state = self.node.state_to_look();
+        if !state.own.parted.is_empty()
+            && let Place::Elsewhere(key, _) = state.view.place(name)
+            && state.own.parted.get(&key, name).is_some()
+        {
+            drop(state);
+            self.unsealed.leave_cache(&key, name).map_err(gone)?;
+        }
+        self.unsealed.pulls.settle(name).map_err(gone)
     }
 
     /// Opens it where all ranks have brought it.

@@ -149,8 +149,18 @@ impl Unsealed {
         let Some(turn) = knows.then(|| self.pulls.seen(busy)).flatten() else { return };
         let key = records::DatasetKey::from_directory_name(&turn.0);
         let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { return };
-        if self.may_begin(&key, &turn.1) {
-            let _ = self.leave_cache(&key, &turn.1); // that was told
+        match self.pulls.has_come(&turn) {
+            None if self.may_begin(&key, &turn.1) => drop(self.leave_cache(&key, &turn.1)),
+            None => {}
+            Some(_) => {
+                let state = self.node.state();
+                let mut tokens = state.own.tokens.all().map(|(token, _)| token);
+                let is_of = |token| state.part_of(token).is_some_and(|(_, name)| name == turn.1);
+                if !tokens.any(is_of) {
+                    let ranks = state.machine.nodes().len();
+                    self.pulls.has_left(&turn, &self.meeting(&key, &turn.1), ranks);
+                }
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `list/<rank>` | each rank, its writers stand still | its log; whether its node has a file |
 //! | `staged/<node>` | the lowest rank of a node that has a file | how long that is |
+//! | `left/<rank>` | each rank that has nothing open on its node's file any more | |
 //! | `outcome` | who has given the file its name, or given up | size and conflicts, or why |
 //!
 //! Who gives the file its name has to get that of `outcome` before, and so has who gives up: so
@@ -39,6 +40,21 @@ fn staged_of(node: usize) -> String {
     format!("staged/{node}")
 }
 
+fn left_of(rank: usize) -> String {
+    format!("left/{rank}")
+}
+
+/// Tells in the folder `meeting` that the rank has nothing open on its node's file any more.
+pub(super) fn leave(meeting: &Path, rank: usize) -> Result<()> {
+    Board(meeting).tell(&left_of(rank), &[])
+}
+
+/// Tells whether all ranks have told so.
+pub(super) fn have_left(meeting: &Path, ranks: usize) -> bool {
+    let has = |rank: usize| Board(meeting).told(&left_of(rank)).is_ok_and(|told| told.is_some());
+    (0..ranks).all(has)
+}
+
 /// A file that all ranks bring to the prefix.
 #[derive(Debug, Clone, Copy)]
 pub struct PullOut<'a> {
@@ -68,7 +84,9 @@ impl PullOut<'_> {
     /// # Errors
     /// The folder cannot be made.
     pub fn ask(&self) -> Result<()> {
-        ["list", "staged"].iter().try_for_each(|one| create_dirs(&self.folder.join(one), OWN_MODE))
+        ["list", "staged", "left"]
+            .iter()
+            .try_for_each(|one| create_dirs(&self.folder.join(one), OWN_MODE))
     }
 
     /// Takes part, and returns when the file has its name on the prefix. The writers of this rank

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::pull::{have_left, leave};
 use super::turn::{PullTurn, PullTurns};
 use crate::bytes::{Reader, Writer};
 use crate::comm::Comm;
@@ -39,6 +40,10 @@ pub struct RankPulls {
 struct PullState {
     /// Whether they have come to the prefix.
     done: BTreeMap<PullTurn, bool>,
+    /// Those that have come there while ranks may still be about to open them there, by name.
+    settling: BTreeSet<PullTurn>,
+    /// Of those the ones of which this rank has nothing open on its node's file.
+    left: BTreeSet<PullTurn>,
     /// This rank takes part: no other rank comes to an end without it.
     under_way: Option<PullTurn>,
     /// Those that this rank was asked to bring there, or has asked the others to.
@@ -144,12 +149,48 @@ impl RankPulls {
         if let Some(done) = done {
             state.done.insert(turn.clone(), done);
         }
+        if done == Some(true) {
+            state.settling.insert(turn.clone());
+        }
         state.under_way = None;
         drop(state);
         // By one rank: else a slow one could end another file's.
-        if self.rank == 0 {
+        if self.rank == 0 && done != Some(true) {
             self.turns.end(turn);
         }
+    }
+
+    /// Notes that nothing of this rank is open on its node's file any more; the meeting of `ranks`
+    /// ranks was in `meeting`. The turn lasts until that is so on all, since they open the file by
+    /// its name.
+    pub fn has_left(&self, turn: &PullTurn, meeting: &Path, ranks: usize) {
+        if self.state().left.insert(turn.clone()) {
+            self.mention(leave(meeting, self.rank));
+        }
+        if self.rank == 0 && have_left(meeting, ranks) {
+            self.turns.end(turn);
+        }
+    }
+
+    /// Waits until all ranks that were to have opened a file of that name where it has come to: it
+    /// may be removed, or get another name.
+    ///
+    /// # Errors
+    /// One has not in time.
+    pub fn settle(&self, name: &str) -> Result<()> {
+        let until = Instant::now() + PULL_DEADLINE;
+        let of_name = |turn: &&PullTurn| turn.1 == name;
+        while let Some(turn) = { self.state().settling.iter().find(of_name).cloned() } {
+            if self.turns.now().as_ref() != Some(&turn) {
+                self.state().settling.remove(&turn);
+            } else if Instant::now() > until {
+                let why = format!("some rank has not opened {name} on the prefix");
+                return Err(Error::Refused(why));
+            } else {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(())
     }
 
     /// Returns when all ranks have what they have begun behind them: none begins anything until
@@ -186,10 +227,9 @@ impl RankPulls {
     }
 
     /// Looks whose turn it is: at the prefix for the whole node, more often if such files are known
-    /// (`busy`), or where that is noted. `None`: nobody's that is not over.
+    /// (`busy`), or where that is noted.
     pub fn seen(&self, busy: bool) -> Option<PullTurn> {
-        let turn = if self.leads_node { self.look(busy) } else { read_note(&self.note) };
-        turn.filter(|turn| self.has_come(turn).is_none())
+        if self.leads_node { self.look(busy) } else { read_note(&self.note) }
     }
 
     fn look(&self, busy: bool) -> Option<PullTurn> {
