@@ -90,7 +90,9 @@ fn one_file_of_all_ranks_is_cached_in_parts_and_the_same_without_us() {
     let got = cluster.run(HOSTS, |rank| {
         program(rank);
         rank.barrier();
-        (1..=8).map(|step| cached(&cluster, step)).collect::<Vec<_>>()
+        let cached = (1..=8).map(|step| cached(&cluster, step)).collect::<Vec<_>>();
+        rank.finish();
+        cached
     });
     assert!(got.told.is_empty(), "{:?}", got.told);
     assert_eq!(*got.first(), vec![0, 2, 2, 2, 2, 2, 2, 2], "a part on each node");
@@ -133,7 +135,9 @@ fn what_a_node_has_not_is_found_where_all_ranks_bring_it() {
         let got = cluster.run(HOSTS, |rank| {
             program(rank);
             rank.barrier();
-            (1..=6).map(|step| cached(&cluster, step)).collect::<Vec<_>>()
+            let cached = (1..=6).map(|step| cached(&cluster, step)).collect::<Vec<_>>();
+            rank.finish();
+            cached
         });
         assert!(got.told.is_empty(), "{strange:?}: {:?}", got.told);
         assert_eq!(*got.first(), [0, 2, 2, 0, 0, 0], "{strange:?}");

@@ -91,7 +91,9 @@ fn each_way_in_which_ranks_of_a_node_write_a_file_is_cached_and_the_same_without
         let got = cluster.run(HOSTS, |rank| {
             program(rank);
             rank.barrier();
-            cached(&cluster, 3)
+            let cached = cached(&cluster, 3);
+            rank.finish();
+            cached
         });
         assert!(got.told.is_empty(), "{way:?}: {:?}", got.told);
         let both: BTreeSet<String> = ["rank_0.dat", "rank_1.dat"].map(String::from).into();
