@@ -1,11 +1,11 @@
 //! Files of a dataset on this node, made so that a later open with the program's own flags behaves
 //! as it would on the PFS.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::fs;
 
 use super::place::Place;
 use crate::error::{Error, Result};
@@ -100,18 +100,29 @@ pub fn make_parents_like(prefix: &Path, dir: &Path, name: &str) -> Result<()> {
 }
 
 pub fn make_empty(path: &Path, mode: u32, attributes: &Attributes) -> Result<()> {
-    let make = || {
-        let file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)?;
-        clear_acl(&file);
-        set_user_attributes(&file, attributes);
-        file.set_permissions(fs::Permissions::from_mode(mode))
-    };
-    make().map_err(|e| Error::io("cannot write", path, e))
+    let made = make(path, mode, attributes, fs::OpenOptions::new().create(true).truncate(true));
+    made.map_err(|e| Error::io("cannot write", path, e))
+}
+
+/// The same, but a file that is there stays as it is: another rank of the node may have made it just
+/// now, and written to it.
+pub fn make_if_missing(path: &Path, mode: u32, attributes: &Attributes) -> Result<()> {
+    match make(path, mode, attributes, fs::OpenOptions::new().create_new(true)) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(|e| Error::io("cannot write", path, e)),
+    }
+}
+
+fn make(
+    path: &Path,
+    mode: u32,
+    attributes: &Attributes,
+    how: &mut fs::OpenOptions,
+) -> io::Result<()> {
+    let file = how.write(true).mode(0o600).open(path)?;
+    clear_acl(&file);
+    set_user_attributes(&file, attributes);
+    file.set_permissions(fs::Permissions::from_mode(mode))
 }
 
 /// Copies content, permission bits and times.
@@ -237,6 +248,10 @@ mod tests {
         let file = dir.path().join("f");
         assert_eq!(on_prefix(&file), OnPrefix::Absent);
         make_empty(&file, 0o640, &Attributes::new()).unwrap();
+        assert_eq!(on_prefix(&file), OnPrefix::File { mode: 0o640 });
+        fs::write(&file, "of another rank").unwrap();
+        make_if_missing(&file, 0o600, &Attributes::new()).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"of another rank");
         assert_eq!(on_prefix(&file), OnPrefix::File { mode: 0o640 });
         fs::hard_link(&file, dir.path().join("g")).unwrap();
         assert_eq!(on_prefix(&file), OnPrefix::Other);

@@ -37,11 +37,13 @@ impl Contents {
         let target = dir.join(name);
         ns::make_parents_like(&self.site.prefix, dir, name)?;
         match &found.place {
-            _ if target.exists() => Ok(()),
             Place::Elsewhere(_, remote) => {
-                ns::make_empty(&target, remote.meta.mode & 0o7777, &remote.meta.attributes)
+                let mode = remote.meta.mode & 0o7777;
+                ns::make_if_missing(&target, mode, &remote.meta.attributes)
             }
-            _ if intent.makes == Makes::No => ns::make_empty(&target, MODE, &Default::default()),
+            _ if intent.makes == Makes::No => {
+                ns::make_if_missing(&target, MODE, &Default::default())
+            }
             _ => Ok(()),
         }
     }
