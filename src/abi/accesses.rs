@@ -98,6 +98,8 @@ pub mod trait_bit {
     /// The file lies in a store of this node, which has only what the ranks of this node have
     /// written of it. It is set before the open is answered.
     pub const PARTED: u64 = 64;
+    /// MPI-IO was told at the open what it is told of a file that will be cached.
+    pub const TRIED: u64 = 128;
 }
 
 #[derive(Debug)]

@@ -13,13 +13,13 @@ WAYS = {
     "overlaps": ("WRITERS",) * 2,
     "mapped": ("UNSEEN",) * 2,
     "turns": ("SIZES",) * 2,
-    "single": ("OF_NODES_APART",) * 2,
-    "all": ("OF_NODES_APART",) * 2,
-    "later": ("OF_NODES_APART",) * 2,
-    "blocks": ("OF_NODES_APART",) * 2,
-    "blocks-all": ("OF_NODES_APART",) * 2,
-    "again": ("OF_NODES_APART",) * 2,
-    "filled": ("OF_NODES_APART",) * 2,
+    "single": ("TRIES_APART",) * 2,
+    "all": ("TRIES_APART",) * 2,
+    "later": ("TRIES_APART",) * 2,
+    "blocks": ("TRIES_APART",) * 2,
+    "blocks-all": ("TRIES_APART",) * 2,
+    "again": ("TRIES_APART",) * 2,
+    "filled": ("TRIES_APART",) * 2,
     "strides": ("TOO_FINE",) * 2,
     "read-back": ("READERS",) * 2,
 }
@@ -80,6 +80,8 @@ def files_of_several_nodes_are_cached(mpi, program):
     for way, verdicts in WAYS.items():
         for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
             verdict = verdicts[mpi == "openmpi" and not settings]
-            parts = 4 if verdict.startswith("OF_NODES") else 0
+            # What MPI-IO does when it is told to write each node's own is seen on the prefix first.
+            seen = 2 if verdict.startswith("TRIES") else 1
+            parts = 4 if verdict == "OF_NODES" or seen == 2 else 0
             found = as_without(mpi, program, way, 2, **settings)
-            assert found == [0] + [parts] * 4, f"{way} {settings}: {found}"
+            assert found == [0] * seen + [parts] * (5 - seen), f"{way} {settings}: {found}"

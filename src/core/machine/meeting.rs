@@ -11,7 +11,7 @@ use super::parts::Machine;
 use super::state::{DatasetState, Deleted, LocalDataset, LocalFile, Status};
 use super::terms::{
     DatasetKey, DatasetReport, ProgramWord, Report, SealedNews, SealedReport, SeriesReport,
-    SetReport, set_hash,
+    SetReport, Why, set_hash,
 };
 
 impl Machine {
@@ -179,8 +179,11 @@ impl Machine {
             self.watch.listen(&mut self.facts, series, reports);
             let parted = self.watch.parted(series, &self.facts.config.nodes);
             let verdicts = self.verdicts.listen(&mut self.facts, series, reports, &parted);
-            for (name, why) in verdicts {
-                self.watch.judged(&mut self.facts, series, name, why);
+            for (name, why, tried) in verdicts {
+                self.watch.judged(&mut self.facts, series, name, (why, tried));
+                if matches!(self.watch.why(series, name), Some(Why::Tries(_))) {
+                    self.verdicts.judge_again(series, name);
+                }
             }
             let distance = reports.iter().filter_map(|report| report.series[series].distance);
             self.keeping.note_distance(&mut self.facts, series, distance.max());

@@ -145,7 +145,9 @@ impl Machine {
         let on_prefix = keep.or_else(|| self.reason_for(file, &key));
         let floating = self.facts.config.series[file.series].has_id && key.id.is_empty();
         let known = self.facts.shared.find(&key).is_some_and(|dataset| dataset.seals.count == 0);
-        let learning = shared.routing.watches() || self.watch.is_new(&self.facts, file);
+        let learning = shared.routing.watches()
+            || self.watch.is_new(&self.facts, file)
+            || self.watch.is_tried(&self.facts, file);
         self.others.tell_revived(&mut self.facts, file);
         self.deletions.take_back_amendment(&mut self.facts, file);
         self.rotations.note_leaders(&self.facts, &key);
@@ -209,10 +211,12 @@ impl Machine {
         if self.watch.is_parted(&self.facts, file) {
             return facts.is_overfull(file.series).then_some(Reason::WaitsForFlush);
         }
-        if let Some(why) = self.watch.why(file.series, name_hash(&file.masked)) {
+        let tried = self.watch.is_tried(facts, file);
+        let known = self.watch.why(file.series, name_hash(&file.masked)).filter(|_| !tried);
+        if let Some(why) = known {
             return Some(Reason::Learned(why));
         }
-        if self.watch.is_new(facts, file) {
+        if tried || self.watch.is_new(facts, file) {
             return Some(Reason::Watched);
         }
         facts.is_overfull(file.series).then_some(Reason::WaitsForFlush)
@@ -297,10 +301,16 @@ impl Machine {
         self.watch.knows_parted(&self.facts)
     }
 
+    /// Tells whether MPI-IO is told so of a file that goes to the PFS, to see what it does then.
+    pub(crate) fn is_tried(&self, file: &FileRef) -> bool {
+        self.watch.is_tried(&self.facts, file)
+    }
+
     /// Returns what MPI-IO is to be told of such a file.
     pub(crate) fn hints(&self, file: &FileRef) -> Option<Hints> {
         match self.watch.why(file.series, name_hash(&file.masked)) {
             Some(Why::OfNodes(hints)) if self.is_parted(file) => Some(hints),
+            Some(Why::Tries(hints)) if self.is_tried(file) => Some(hints),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::state::{DatasetState, Routing, RunFacts, SharedDataset};
 use crate::machine::terms::{
-    DatasetKey, FileRef, Knowledge, MachineConfig, PartedNews, Reason, Report, SeriesReport,
+    DatasetKey, FileRef, Hints, Knowledge, MachineConfig, PartedNews, Reason, Report, SeriesReport,
     UnsafeName, Why, kind_hash, name_hash,
 };
 
@@ -125,6 +125,14 @@ impl NameWatch {
         parted && facts.config.caches_parts && file.id.is_some()
     }
 
+    /// Tells whether files of that name are watched on the PFS once more, with MPI-IO told what it
+    /// will be told when they are cached: it may write in another way then.
+    pub fn is_tried(&self, facts: &RunFacts, file: &FileRef) -> bool {
+        let known = self.why(file.series, name_hash(&file.masked));
+        let tries = matches!(known, Some(Why::Tries(_)));
+        tries && facts.config.caches_parts && file.id.is_some()
+    }
+
     /// Tells whether there are such names, or were.
     pub fn knows_parted(&self, facts: &RunFacts) -> bool {
         facts.config.caches_parts && self.shared.iter().any(|names| names.parts)
@@ -147,7 +155,7 @@ impl NameWatch {
         let bare = file.masked == file.name;
         let learning = shared.routing.watches();
         let stays = self.shared[file.series].stay.get(&name);
-        let known = stays.is_some_and(|why| !matches!(why, Why::OfNodes(_)));
+        let known = stays.is_some_and(|why| !why.is_of_nodes());
         let own = &mut self.series[file.series];
         if learning && !own.written.contains(&name) && !own.news.read.contains(&(name, bare)) {
             own.news.read.push((name, bare));
@@ -206,10 +214,23 @@ impl NameWatch {
         parted.map(news).collect()
     }
 
-    /// Notes what is to be said of a name that ranks of several nodes write.
-    pub fn judged(&mut self, facts: &mut RunFacts, index: usize, name: u64, why: Why) {
+    /// Notes what is to be said of a name that ranks of several nodes write, and whether MPI-IO was
+    /// told what to do when that was seen.
+    pub fn judged(
+        &mut self,
+        facts: &mut RunFacts,
+        index: usize,
+        name: u64,
+        (why, tried): (Why, bool),
+    ) {
         let (names, series) = (&mut self.shared[index], &mut facts.shared.series[index]);
         let known = names.stay.entry(name).or_insert(Why::Writers);
+        let why = match (*known, why) {
+            (Why::OfNodes(_), Why::OfNodes(_)) => return,
+            (Why::Tries(hints), Why::OfNodes(_)) if tried => Why::OfNodes(hints),
+            (_, Why::OfNodes(hints)) if hints != Hints::None => Why::Tries(hints),
+            _ => why,
+        };
         if matches!(*known, Why::GoesOn | Why::Stays) || *known == why {
             return;
         }
@@ -283,7 +304,7 @@ impl NameWatch {
     /// Takes back that several nodes may write the name into their caches.
     pub fn part_no_more(&mut self, facts: &mut RunFacts, index: usize, name: u64) {
         let known = self.shared[index].stay.get_mut(&name);
-        if let Some(known) = known.filter(|why| matches!(why, Why::OfNodes(_))) {
+        if let Some(known) = known.filter(|why| why.is_of_nodes()) {
             *known = Why::Writers;
             facts.shared.series[index].learned = true;
         }
@@ -294,7 +315,7 @@ impl NameWatch {
         let known = names.stay.get(&mark.name);
         // That several nodes write it is what it is cached for.
         let is_news = match known {
-            Some(Why::OfNodes(_)) => mark.why != Why::Writers,
+            Some(why) if why.is_of_nodes() => mark.why != Why::Writers,
             Some(_) => false,
             None => true,
         };
@@ -381,6 +402,31 @@ mod tests {
             let writers = ranks.iter().filter(|(_, writes, _)| *writes).count();
             let parted = (writers > 1).then_some(Why::Writers);
             assert_eq!(next.why(0, name), expected.or(parted), "the next launch: {ranks:?}");
+        }
+    }
+
+    #[test]
+    fn what_mpi_io_does_when_it_is_told_is_seen_before_a_file_is_cached() {
+        let (name, apart) = (name_hash("s"), Hints::Apart);
+        let (of_nodes, tries) = (Why::OfNodes(apart), Why::Tries(apart));
+        // What is seen, and whether MPI-IO was told; what is known then.
+        let rows = [
+            (vec![(Why::OfNodes(Hints::None), false)], Why::OfNodes(Hints::None)),
+            (vec![(of_nodes, false)], tries),
+            (vec![(of_nodes, false), (of_nodes, false)], tries),
+            (vec![(of_nodes, false), (Why::OfNodes(Hints::None), true)], of_nodes),
+            (vec![(of_nodes, false), (of_nodes, true), (of_nodes, false)], of_nodes),
+            (vec![(of_nodes, false), (Why::Writers, true)], Why::Writers),
+        ];
+        for (seen, known) in rows {
+            let mut facts = facts(true);
+            facts.config.caches_parts = true;
+            let mut watch = NameWatch::new(&facts.config, &[]);
+            seen.iter().for_each(|one| watch.judged(&mut facts, 0, name, *one));
+            assert_eq!(watch.why(0, name), Some(known), "{seen:?}");
+            let file = file("1", "s");
+            assert_eq!(watch.is_parted(&facts, &file), matches!(known, Why::OfNodes(_)));
+            assert_eq!(watch.is_tried(&facts, &file), known == tries);
         }
     }
 

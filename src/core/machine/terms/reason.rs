@@ -22,6 +22,8 @@ pub enum Why {
     TooFine,
     /// Ranks of several nodes write it, each node its own bytes: cached if its name has an id.
     OfNodes(Hints),
+    /// The same, as far as was seen: what MPI-IO does when it is told so is to be seen first.
+    Tries(Hints),
 }
 
 /// What MPI-IO would have to be told so that each rank writes what it has, where a file of several
@@ -37,7 +39,7 @@ pub enum Hints {
 }
 
 impl Why {
-    pub const ALL: [Why; 11] = [
+    pub const ALL: [Why; 13] = [
         Why::Writers,
         Why::Readers,
         Why::GoesOn,
@@ -49,6 +51,8 @@ impl Why {
         Why::OfNodes(Hints::None),
         Why::OfNodes(Hints::Apart),
         Why::OfNodes(Hints::Gathered),
+        Why::Tries(Hints::Apart),
+        Why::Tries(Hints::Gathered),
     ];
 
     pub fn word(self) -> &'static str {
@@ -64,6 +68,8 @@ impl Why {
             Why::OfNodes(Hints::None) => "OF_NODES",
             Why::OfNodes(Hints::Apart) => "OF_NODES_APART",
             Why::OfNodes(Hints::Gathered) => "OF_NODES_GATHERED",
+            Why::Tries(Hints::Gathered) => "TRIES_GATHERED",
+            Why::Tries(_) => "TRIES_APART",
         }
     }
 
@@ -83,6 +89,10 @@ impl Why {
             Why::OfNodes(Hints::Gathered) => {
                 "each of several nodes writes small pieces of it by collective MPI-IO"
             }
+            Why::Tries(Hints::Gathered) => {
+                "several nodes write small pieces of it by collective MPI-IO, each its own"
+            }
+            Why::Tries(_) => "several nodes write it by MPI-IO, each its own part",
         }
     }
 
@@ -115,11 +125,16 @@ impl Why {
                 "Larger pieces for each rank: collective calls (MPI_File_write_at_all, \
                  H5FD_MPIO_COLLECTIVE), or chunks of at least 4 KiB"
             }
-            Why::OfNodes(_) => {
+            Why::OfNodes(_) | Why::Tries(_) => {
                 "SCR_SHARED_CACHE=1: each node keeps its part in the cache, if the name has the \
                  number of the checkpoint ({id})"
             }
         }
+    }
+
+    /// Tells whether each of several nodes writes its own bytes, as far as is known.
+    pub fn is_of_nodes(self) -> bool {
+        matches!(self, Why::OfNodes(_) | Why::Tries(_))
     }
 
     pub fn from_word(word: &str) -> Option<Why> {
@@ -154,7 +169,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub const ALL: [Reason; 31] = [
+    pub const ALL: [Reason; 33] = [
         Reason::Watched,
         Reason::SeriesStays,
         Reason::Learned(Why::Writers),
@@ -186,6 +201,8 @@ impl Reason {
         Reason::Learned(Why::OfNodes(Hints::None)),
         Reason::Learned(Why::OfNodes(Hints::Apart)),
         Reason::Learned(Why::OfNodes(Hints::Gathered)),
+        Reason::Learned(Why::Tries(Hints::Apart)),
+        Reason::Learned(Why::Tries(Hints::Gathered)),
     ];
 
     /// Says it in a clause that goes on from "it is there since".

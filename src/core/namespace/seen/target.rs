@@ -1,11 +1,11 @@
 //! Files of a dataset on this node, made so that a later open with the program's own flags behaves
 //! as it would on the PFS.
 
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::fs;
 
 use super::place::Place;
 use crate::error::{Error, Result};

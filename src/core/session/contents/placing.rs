@@ -210,6 +210,9 @@ impl Contents {
         if intent.append {
             log.mark(trait_bit::APPENDS);
         }
+        if self.rank.file_ref(name).is_some_and(|file| state.machine.is_tried(&file)) {
+            log.mark(trait_bit::TRIED);
+        }
         if intent.special {
             log.mark(trait_bit::UNSEEN);
         }

@@ -78,9 +78,7 @@ impl Verdicts {
         let done = Accesses { name, file: of, traits, ..done };
         let own = self.own[file.series].entry(name);
         let own = own.or_insert_with(|| Accesses { name, file: of, ..Accesses::default() });
-        if own.file == of {
-            own.add(&done);
-        }
+        take(own, &done);
         if self.parted[file.series].contains_key(&name) {
             facts.agreement.changed(1);
         }
@@ -98,14 +96,14 @@ impl Verdicts {
     }
 
     /// Takes in what the ranks say, and which names ranks of several nodes write. Returns what is
-    /// known now.
+    /// known now, and whether MPI-IO was told then what it is told of a cached file.
     pub fn listen(
         &mut self,
         facts: &mut RunFacts,
         series: usize,
         reports: &[Report],
         news: &[PartedNews],
-    ) -> Vec<(u64, Why)> {
+    ) -> Vec<(u64, Why, bool)> {
         if !facts.config.tells_of_parted {
             return Vec::new();
         }
@@ -121,17 +119,25 @@ impl Verdicts {
                 let Some(one) = parted.get_mut(&done.name) else { continue };
                 heard.insert(done.name);
                 let said = one.said.entry(rank).or_insert_with(|| done.clone());
-                if said.file == done.file {
-                    said.add(done);
-                }
+                take(said, done);
             }
         }
         if self.own[series].keys().any(|name| parted.contains_key(name)) {
             facts.agreement.changed(1);
         }
         let nodes = &facts.config.nodes;
-        let verdict = |name: u64| Some((name, parted[&name].judge(nodes)?));
+        let verdict = |name: u64| {
+            let one = &parted[&name];
+            Some((name, one.judge(nodes)?, one.is_tried()))
+        };
         heard.into_iter().filter_map(verdict).collect()
+    }
+
+    /// Notes that the next file of that name is to be judged, too: who writes it is known.
+    pub fn judge_again(&mut self, series: usize, name: u64) {
+        if let Some(one) = self.parted[series].get_mut(&name) {
+            one.said.clear();
+        }
     }
 
     /// Notes that a dataset is complete: what is said of its files has been.
@@ -148,6 +154,10 @@ impl Verdicts {
 }
 
 impl PartedName {
+    fn is_tried(&self) -> bool {
+        self.said.values().all(|said| said.traits & trait_bit::TRIED != 0)
+    }
+
     /// `None`: a writer has said nothing yet, or they have spoken of different files.
     fn judge(&self, nodes: &[usize]) -> Option<Why> {
         let all = self.writers.iter().map(|rank| {
@@ -157,6 +167,17 @@ impl PartedName {
         let all: Vec<OfNode> = all.collect::<Option<_>>()?;
         let same = all.iter().all(|one| one.done.file == all[0].done.file);
         same.then(|| if self.is_read { Why::Readers } else { judge(&all) })
+    }
+}
+
+/// Takes in more of what a rank has done to one file, or, of the one in which MPI-IO was told what to
+/// do, instead of that of another.
+fn take(known: &mut Accesses, done: &Accesses) {
+    let tried = |one: &Accesses| one.traits & trait_bit::TRIED != 0;
+    if known.file == done.file {
+        known.add(done);
+    } else if tried(done) && !tried(known) {
+        known.clone_from(done);
     }
 }
 
