@@ -253,9 +253,6 @@ MODULES = [importlib.import_module(path.stem)
            for path in sorted(pathlib.Path(__file__).parent.glob("*.py"))
            if path.stem not in ("hard", "support")]
 
-# Run by name only: some of these cases fail (docs/limits.md, SCR_SHARED_CACHE).
-OPEN_MODULES = ("shared_surprises",)
-
 # What the two MPIs do differently: launching, ending, threads, signals, MPI-IO.
 DIFFERENT_MODULES = ("collectives", "ends", "mpi_io", "signals", "starts")
 DIFFERENT_CASES = (plain_program, callback_writes_in_finalize, thread_cancelled_in_write,
@@ -283,8 +280,7 @@ def chosen(mpis, wanted, turns):
     """(MPI, case) of everything to be run."""
     both = {*DIFFERENT_CASES, *(case for module in MODULES if module.__name__ in DIFFERENT_MODULES
                                for case in module.CASES)}
-    modules = [module for module in MODULES if wanted or module.__name__ not in OPEN_MODULES]
-    cases = CASES + [case for module in modules for case in module.CASES]
+    cases = CASES + [case for module in MODULES for case in module.CASES]
     for mpi in mpis:
         for number, function in enumerate(cases):
             name = function.__name__

@@ -203,7 +203,7 @@ def checkpoint_that_the_prefix_has_a_part_of(mpi, program):
             # All of the last one, if it was left alone for long enough before rank 0 died.
             whole = got.line("q0") == "q0: 4 of 4, 4 listed, step 8"
             assert whole or got.line("q0") == "q0: 0 of 4, 0 listed", f"learn {learn}: {got}"
-            # A word on q1 may come beside it: what moves on is on the prefix, its record is in doubt.
+            # A word on q1 may come beside it: its files are on the prefix, its record is in doubt.
             newest = [line for line in got.err.splitlines() if "SCR: checkpoint 0" in line]
             assert whole != any("cannot be offered" in line for line in newest), f"{got}"
             assert got.line("q1") == "q1: 4 of 4, 4 listed, step 7", f"learn {learn}: {got}"

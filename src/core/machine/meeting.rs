@@ -179,10 +179,10 @@ impl Machine {
             self.watch.listen(&mut self.facts, series, reports);
             let parted = self.watch.parted(series, &self.facts.config.nodes);
             let verdicts = self.verdicts.listen(&mut self.facts, series, reports, &parted);
-            for (name, why, tried) in verdicts {
-                self.watch.judged(&mut self.facts, series, name, (why, tried));
-                if matches!(self.watch.why(series, name), Some(Why::Tries(_))) {
-                    self.verdicts.judge_again(series, name);
+            for judged in verdicts {
+                self.watch.judged(&mut self.facts, series, judged);
+                if matches!(self.watch.why(series, judged.name), Some(Why::Tries(_))) {
+                    self.verdicts.judge_again(series, judged.name);
                 }
             }
             let distance = reports.iter().filter_map(|report| report.series[series].distance);

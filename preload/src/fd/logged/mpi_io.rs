@@ -58,6 +58,11 @@ pub(super) fn place() -> Within {
     CALL.with(Cell::get)
 }
 
+/// Tells whether what the thread reads it will write back, with the program's bytes put in.
+pub(super) fn writes_back() -> bool {
+    place() != Within::Nothing
+}
+
 /// Tells where the thread is, which reads: what it writes before it has left the call is told from
 /// what the program writes.
 pub(super) fn reads() -> Within {

@@ -14,11 +14,15 @@ use crate::fd::moves::evacuate;
 use crate::fd::open_files::{self, Claim};
 use crate::{engine, signal::guard};
 
-/// Has a file that is parted move, unless all bytes are here that are about to be read. False: it
-/// cannot; errno is set.
+/// Has a file that is parted move, unless all bytes are here that are about to be read. What MPI-IO
+/// would write back is never all here: of what lies between its pieces others may be writing now.
+/// False: it cannot; errno is set.
 #[inline]
 pub(crate) fn may_read(fd: c_int, at: WritePlace, bytes: size_t) -> bool {
-    !super::is_parted(fd) || moved_unless(fd, |table, claim| has(table, claim, fd, at, bytes))
+    !super::is_parted(fd)
+        || moved_unless(fd, |table, claim| {
+            !super::mpi_io::writes_back() && has(table, claim, fd, at, bytes)
+        })
 }
 
 /// Has one move that a call is about to use in a way that only a whole file can be used in. False:

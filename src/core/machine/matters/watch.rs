@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::verdicts::Judgement;
 use crate::machine::state::{DatasetState, Routing, RunFacts, SharedDataset};
 use crate::machine::terms::{
     DatasetKey, FileRef, Hints, Knowledge, MachineConfig, PartedNews, Reason, Report, SeriesReport,
@@ -214,14 +215,12 @@ impl NameWatch {
         parted.map(news).collect()
     }
 
-    /// Notes what is to be said of a name that ranks of several nodes write, and whether MPI-IO was
-    /// told what to do when that was seen.
+    /// Notes what is known of a name that ranks of several nodes write.
     pub fn judged(
         &mut self,
         facts: &mut RunFacts,
         index: usize,
-        name: u64,
-        (why, tried): (Why, bool),
+        Judgement { name, why, tried }: Judgement,
     ) {
         let (names, series) = (&mut self.shared[index], &mut facts.shared.series[index]);
         let known = names.stay.entry(name).or_insert(Why::Writers);
@@ -422,7 +421,8 @@ mod tests {
             let mut facts = facts(true);
             facts.config.caches_parts = true;
             let mut watch = NameWatch::new(&facts.config, &[]);
-            seen.iter().for_each(|one| watch.judged(&mut facts, 0, name, *one));
+            let judged = |(why, tried): &(Why, bool)| Judgement { name, why: *why, tried: *tried };
+            seen.iter().map(judged).for_each(|one| watch.judged(&mut facts, 0, one));
             assert_eq!(watch.why(0, name), Some(known), "{seen:?}");
             let file = file("1", "s");
             assert_eq!(watch.is_parted(&facts, &file), matches!(known, Why::OfNodes(_)));

@@ -108,7 +108,9 @@ impl Why {
             }
             Why::Readers => {
                 "Of chunks that are compressed each rank is to write whole ones, so that nobody \
-                 reads another rank's; what is read back can be read after the next checkpoint"
+                 reads another rank's; what is read back can be read after the next checkpoint; \
+                 Open MPI's own MPI-IO reads between small pieces, unless \
+                 OMPI_MCA_fbtl_posix_write_datasieving=0 is set"
             }
             Why::GoesOn => "Close the file before the next checkpoint begins, on all ranks",
             Why::Stays => "",
@@ -126,8 +128,8 @@ impl Why {
                  H5FD_MPIO_COLLECTIVE), or chunks of at least 4 KiB"
             }
             Why::OfNodes(_) | Why::Tries(_) => {
-                "SCR_SHARED_CACHE=1: each node keeps its part in the cache, if the name has the \
-                 number of the checkpoint ({id})"
+                "Each node keeps its part in the cache, unless SCR_SHARED_CACHE=0 is set, if the \
+                 name has the number of the checkpoint ({id})"
             }
         }
     }

@@ -104,8 +104,8 @@ pub fn make_empty(path: &Path, mode: u32, attributes: &Attributes) -> Result<()>
     made.map_err(|e| Error::io("cannot write", path, e))
 }
 
-/// The same, but a file that is there stays as it is: another rank of the node may have made it just
-/// now, and written to it.
+/// Makes an empty file, but one that is there stays as it is: another rank of the node may have
+/// made it just now, and written to it.
 pub fn make_if_missing(path: &Path, mode: u32, attributes: &Attributes) -> Result<()> {
     match make(path, mode, attributes, fs::OpenOptions::new().create_new(true)) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),

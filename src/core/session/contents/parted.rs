@@ -36,16 +36,12 @@ impl Contents {
     ) -> Result<()> {
         let target = dir.join(name);
         ns::make_parents_like(&self.site.prefix, dir, name)?;
-        match &found.place {
-            Place::Elsewhere(_, remote) => {
-                let mode = remote.meta.mode & 0o7777;
-                ns::make_if_missing(&target, mode, &remote.meta.attributes)
-            }
-            _ if intent.makes == Makes::No => {
-                ns::make_if_missing(&target, MODE, &Default::default())
-            }
-            _ => Ok(()),
-        }
+        let (mode, attributes) = match &found.place {
+            Place::Elsewhere(_, remote) => (remote.meta.mode & 0o7777, &remote.meta.attributes),
+            _ if intent.makes == Makes::No => (MODE, &Default::default()),
+            _ => return Ok(()),
+        };
+        ns::make_if_missing(&target, mode, attributes)
     }
 
     /// Returns the log of such a file, which this rank is about to open, with what that does.

@@ -37,6 +37,10 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
     let acts: Vec<Act> = all.iter().flat_map(of).collect();
     let traits = all.iter().fold(0, |traits, one| traits | one.done.traits);
     let has = |bit: u64| traits & bit != 0;
+    let writes_back = |act: &Act| act.access.within == Within::Sieve;
+    if has(trait_bit::TRIED) && acts.iter().any(writes_back) {
+        return Why::Readers; // by itself MPI-IO may; told not to, it would of bytes of other nodes
+    }
     let append = all.iter().filter(|one| one.done.traits & trait_bit::APPENDS != 0);
     if has(trait_bit::UNSEEN) || append.map(|one| one.node).collect::<BTreeSet<_>>().len() > 1 {
         return Why::Unseen;
@@ -194,6 +198,9 @@ mod tests {
         assert_eq!(judged(MADE, &apart), PLAIN);
         assert_eq!(judged(0, &apart), Why::InPlace);
         assert_eq!(judged(MADE | trait_bit::UNSEEN, &apart), Why::Unseen);
+        let sieves = [&[('w', 3, 1, 0, 4096)][..], &[('w', 1, 1, 4096, 8192)]];
+        assert_eq!(judged(MADE, &sieves), Why::OfNodes(Hints::Apart));
+        assert_eq!(judged(MADE | trait_bit::TRIED, &sieves), Why::Readers);
         assert_eq!(judged(MADE | trait_bit::APPENDS, &apart), Why::Unseen);
         assert_eq!(judged(MADE | trait_bit::OVERFULL, &apart), Why::TooFine);
         assert_eq!(judged(MADE | trait_bit::HOLES, &apart), Why::Sizes);

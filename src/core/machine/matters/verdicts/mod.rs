@@ -34,6 +34,15 @@ struct PartedName {
     said: BTreeMap<usize, Accesses>,
 }
 
+/// What is known of a name that ranks of several nodes write.
+#[derive(Debug, Clone, Copy)]
+pub struct Judgement {
+    pub name: u64,
+    pub why: Why,
+    /// MPI-IO was told then what it is told of a cached file.
+    pub tried: bool,
+}
+
 /// The matter of files that several nodes write.
 #[derive(Debug, Clone, Default)]
 pub struct Verdicts {
@@ -96,14 +105,14 @@ impl Verdicts {
     }
 
     /// Takes in what the ranks say, and which names ranks of several nodes write. Returns what is
-    /// known now, and whether MPI-IO was told then what it is told of a cached file.
+    /// known now.
     pub fn listen(
         &mut self,
         facts: &mut RunFacts,
         series: usize,
         reports: &[Report],
         news: &[PartedNews],
-    ) -> Vec<(u64, Why, bool)> {
+    ) -> Vec<Judgement> {
         if !facts.config.tells_of_parted {
             return Vec::new();
         }
@@ -128,7 +137,7 @@ impl Verdicts {
         let nodes = &facts.config.nodes;
         let verdict = |name: u64| {
             let one = &parted[&name];
-            Some((name, one.judge(nodes)?, one.is_tried()))
+            Some(Judgement { name, why: one.judge(nodes)?, tried: one.is_tried() })
         };
         heard.into_iter().filter_map(verdict).collect()
     }
@@ -170,8 +179,8 @@ impl PartedName {
     }
 }
 
-/// Takes in more of what a rank has done to one file, or, of the one in which MPI-IO was told what to
-/// do, instead of that of another.
+/// Takes in more of what a rank has done to one file; or what it has done to the one of which
+/// MPI-IO was told what to do, instead of that of another.
 fn take(known: &mut Accesses, done: &Accesses) {
     let tried = |one: &Accesses| one.traits & trait_bit::TRIED != 0;
     if known.file == done.file {
