@@ -1,6 +1,7 @@
 """Files that ranks of several nodes write into their caches: what goes on in them that was not
 learned, at once, by stopped ranks, and with kills."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -146,7 +147,8 @@ def killed_at(here, manner, step, where, **settings):
         wait_for(lambda: any((here.prefix / ".scr").rglob("pulled/*/list/6")), run)
     os.kill(victim, signal.SIGKILL)
     for pid in ranks_of(here, "goes_on"):
-        os.kill(pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):  # the launcher has ended it
+            os.kill(pid, signal.SIGCONT)
     got = finish(run)
     assert got.status != 0, f"{got}"
     pause.unlink(missing_ok=True)

@@ -42,6 +42,7 @@ impl Flusher {
         if begun && !self.has_to_flush(links, key, along)? {
             return Ok(Outcome::Done);
         }
+        self.stop_background(id); // it would stage once more, behind this, what gets its name here
         self.rank.dataset_event("FLUSH_BEGIN", key, id, |event| event);
         self.flushing.store(true, Ordering::Relaxed);
         let (parts, publish_if) = (self.files_along(along, key), self.publish_if(key));
