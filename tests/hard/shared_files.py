@@ -43,6 +43,7 @@ def verdicts_on_files_of_several_nodes(mpi, program):
     for way, verdicts in WAYS.items():
         with place(mpi, program) as here:
             got = finish(here.start_on_nodes(4, 1, "shares", way, SCR_LEARN="1",
+                                             SCR_SHARED_CACHE="0",
                                              SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*"))
             text = learned(here)
             words = text.split()

@@ -1,6 +1,7 @@
 //! Files that ranks of other nodes wait for (`updates/wanted.rs`) go to the prefix.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use crate::cache::disk::names_in;
@@ -95,15 +96,13 @@ impl Flusher {
 
     /// Does nothing if this rank has begun, or must wait for something else to end.
     pub(crate) fn begin_wanted(&self, id: u64, served: &mut Served) -> Result<()> {
-        let record = self.site.filemap.get_id(id);
-        let Some(record) = record else { return Ok(()) };
+        let Some(record) = self.site.filemap.get_id(id) else { return Ok(()) };
         let Some(key) = self.rank.machine_key(&record.key) else { return Ok(()) };
         if record.state != RecordedState::Prepared {
             self.publish_wanted(&key, served); // it was opened again
             return Ok(());
         }
-        let begun = &mut served.begun;
-        let seal = (id, record.epoch);
+        let (begun, seal) = (&mut served.begun, (id, record.epoch));
         if begun.contains(&seal) {
             return Ok(());
         }
@@ -113,7 +112,8 @@ impl Flusher {
             return Ok(());
         }
         let mut running = self.background();
-        if running.as_ref().is_some_and(|(_, background)| !background.is_finished()) {
+        let busy = running.as_ref().is_some_and(|(_, one)| !one.is_finished());
+        if busy || self.flushing.load(SeqCst) {
             return Ok(()); // the next look
         }
         if let Some((of, Err(error))) = running.take().map(|(of, ended)| (of, ended.finish())) {

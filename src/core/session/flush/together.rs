@@ -24,11 +24,11 @@ impl Flusher {
             return Ok(Outcome::Done);
         }
         let by_threads = begun || self.flushes_async(key);
-        if by_threads && along.is_empty() {
-            let outcome = self.flush_async(links, key, id)?;
-            if let Some(outcome) = outcome {
-                return Ok(outcome);
-            }
+        if by_threads
+            && along.is_empty()
+            && let Some(outcome) = self.flush_async(links, key, id)?
+        {
+            return Ok(outcome);
         }
         let left_out = |name: &str| self.node.state().machine.is_left_out(key, name);
         // One of this dataset that is under way by threads takes nothing along.
@@ -42,9 +42,9 @@ impl Flusher {
         if begun && !self.has_to_flush(links, key, along)? {
             return Ok(Outcome::Done);
         }
-        self.stop_background(id); // it would stage once more, behind this, what gets its name here
         self.rank.dataset_event("FLUSH_BEGIN", key, id, |event| event);
-        self.flushing.store(true, Ordering::Relaxed);
+        self.flushing.store(true, Ordering::SeqCst);
+        self.stop_background(id); // it would stage once more, behind this, what gets its name here
         let (parts, publish_if) = (self.files_along(along, key), self.publish_if(key));
         let outcome = flush_with(&links.ctx(&self.site), id, &parts, &left_out, &publish_if);
         self.flushing.store(false, Ordering::Relaxed);

@@ -20,10 +20,10 @@ use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Together, create_dirs, join_relative, remove_tree};
 use crate::kvtree::KvTree;
 use crate::log;
-use crate::records::{DatasetRecord, FileMeta};
+use crate::records::{DatasetRecord, FileMeta, Summary};
 use crate::system;
 use crate::transfer::prefix::index::{announce, record_flushed};
-use crate::transfer::prefix::paths::{OWN_MODE, is_published, own_folder};
+use crate::transfer::prefix::paths::{OWN_MODE, folder, is_published, own_folder};
 use crate::transfer::prefix::window::Left;
 use crate::transfer::publish::about::About;
 use crate::transfer::publish::journal::{Journal, Mark};
@@ -139,6 +139,9 @@ impl Background {
 fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64> {
     let stop = &wish.stop;
     wait_for_turn(job, wish);
+    if is_flushed(job) {
+        return write_mark(job, DONE).map(|()| 0);
+    }
     let mut first_error = None;
     let (mut copied, mut refused) = (0, false);
     for file in job.record.files.iter().filter(|file| !file.on_prefix) {
@@ -160,6 +163,12 @@ fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64
             .map_or(Ok(()), |(_, entries)| name_wholes(&job.prefix, job.record.epoch, &entries))?;
     }
     Ok(copied)
+}
+
+/// Tells whether all ranks together have brought the dataset meanwhile.
+fn is_flushed(job: &BackgroundJob) -> bool {
+    let summary = Summary::read_from(&folder(&job.prefix, job.record.dataset_id));
+    summary.is_ok_and(|found| found.is_some_and(|it| it.dataset.epoch == job.record.epoch))
 }
 
 /// Gives files of which all ranks have staged their parts their names, which who comes next finds
