@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cache::disk::describe;
-use crate::machine::{Accesses, DatasetKey};
+use crate::machine::DatasetKey;
 use crate::namespace::{FarMessage, Layer};
 use crate::records::DatasetKey as RecordKey;
 use crate::session::{node::State, rank::Rank, updates::Updates};
@@ -21,8 +21,7 @@ pub(super) fn tell_parts(state: &mut State, rank: &Rank, news: &mut FarMessage) 
 impl Updates {
     /// Takes in what all ranks, this one as well, have told.
     pub(super) fn hear_of_parts<'a>(&self, all: impl Iterator<Item = &'a (usize, FarMessage)>) {
-        let mut files: BTreeMap<(DatasetKey, String), Vec<(usize, u32, Accesses)>> =
-            BTreeMap::new();
+        let mut files: BTreeMap<(DatasetKey, String), Vec<_>> = BTreeMap::new();
         for (rank, news) in all {
             for (key, name, mode, done) in news.parts() {
                 let key = RecordKey::from_directory_name(key);

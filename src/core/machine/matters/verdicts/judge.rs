@@ -161,8 +161,11 @@ mod tests {
 
     const IN: [Within; 4] = [Within::Nothing, Within::Write, Within::WriteAll, Within::Sieve];
 
-    /// A rank a node; each access as its letter, the call of MPI-IO, the stamp, and its bytes.
-    fn judged(traits: u64, ranks: &[&[(char, usize, u64, u64, u64)]]) -> Why {
+    /// An access as its letter, the call of MPI-IO, the stamp, and its bytes.
+    type Letter = (char, usize, u64, u64, u64);
+
+    /// Judges what was done by a rank a node.
+    fn judged(traits: u64, ranks: &[&[Letter]]) -> Why {
         let access = |(deed, within, stamp, start, end): &(char, usize, u64, u64, u64)| Access {
             deed: match deed {
                 'w' => Deed::Write,
