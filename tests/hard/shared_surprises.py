@@ -165,7 +165,9 @@ def killed_and_restarted(mpi, program, manner, where, scheme, lost=None, **setti
         assert got.line("restart") == "restart 0", f"{got}"
         newest = {"calm": (4,), "closed": (3, 4)}.get(where, (3,))
         got = killed_at(here, manner, 6, "calm", **everything)
-        assert got.line("damaged") is None, f"{where}: {got}"
+        # What was on its way out may have come as far as the program had written it.
+        half = [None, "damaged 4"] if where == "read" else [None]
+        assert got.line("damaged") in half, f"{where}: {got}"
         assert got.line("restart") in [f"restart {step}" for step in newest], f"{where}: {got}"
         if lost is not None:
             shutil.rmtree(here.nodes.node(lost))
