@@ -163,7 +163,7 @@ def killed_and_restarted(mpi, program, manner, where, scheme, lost=None, **setti
         assert want.line("restart") == "restart 0", f"{want}"
         got = killed_at(here, manner, 4, where, **everything)
         assert got.line("restart") == "restart 0", f"{got}"
-        newest = {"calm": (4,), "closed": (3, 4)}.get(where, (3,))
+        newest = {"calm": (4,), "closed": (3, 4), "read": (3, 4)}.get(where, (3,))
         got = killed_at(here, manner, 6, "calm", **everything)
         # What was on its way out may have come as far as the program had written it.
         half = [None, "damaged 4"] if where == "read" else [None]
