@@ -37,9 +37,11 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
     let acts: Vec<Act> = all.iter().flat_map(of).collect();
     let traits = all.iter().fold(0, |traits, one| traits | one.done.traits);
     let has = |bit: u64| traits & bit != 0;
+    // Without hints MPI-IO may read between the pieces that it writes. One that does so in spite of
+    // them would write back, from a cache, what other nodes have there.
     let writes_back = |act: &Act| act.access.within == Within::Sieve;
     if has(trait_bit::TRIED) && acts.iter().any(writes_back) {
-        return Why::Readers; // by itself MPI-IO may; told not to, it would of bytes of other nodes
+        return Why::Readers;
     }
     let append = all.iter().filter(|one| one.done.traits & trait_bit::APPENDS != 0);
     if has(trait_bit::UNSEEN) || append.map(|one| one.node).collect::<BTreeSet<_>>().len() > 1 {
