@@ -118,17 +118,17 @@ impl MpiComm {
         check(code, "MPI_Bcast")
     }
 
-    fn gather_blocks<T: Block>(&self, own: T) -> Result<Vec<T>> {
-        let mut all = vec![own; self.size];
-        // SAFETY: one block goes out, `size` blocks come in, both buffers are that long; a block is
-        // bytes without gaps, and any bytes are one.
+    /// All ranks have an `own` of one length.
+    fn gather_blocks(&self, own: &[u8]) -> Result<Vec<u8>> {
+        let mut all = vec![0_u8; own.len() * self.size];
+        // SAFETY: one block goes out, `size` blocks come in, both buffers are that long.
         let code = wait(|| unsafe {
             (self.mpi.call.allgather)(
-                (&raw const own).cast::<c_void>(),
-                size_of::<T>() as c_int,
+                own.as_ptr().cast::<c_void>(),
+                own.len() as c_int,
                 self.mpi.values.uint8,
                 all.as_mut_ptr().cast::<c_void>(),
-                size_of::<T>() as c_int,
+                own.len() as c_int,
                 self.mpi.values.uint8,
                 self.raw,
             )
@@ -188,44 +188,43 @@ pub(super) fn all_max(mpi: &Library, words: &mut [i64], comm: Handle) -> Result<
     check(code, "MPI_Allreduce")
 }
 
-/// A message that is not longer travels with its length.
-const SHORT_BYTES: usize = 504;
+/// A message that fits into so many bytes travels with its length: one call takes half the time of
+/// two, and where ranks share cores it is the calls that take the time.
+const SHORT_BYTES: usize = 3072;
+/// No more than that comes to a rank before the lengths are known, or 512 bytes of each.
+const SHORT_BYTES_OF_ALL: usize = 64 << 10;
 /// In larger groups nothing travels with its length: it takes a quarter of a MiB on each rank here.
 const SHORT_RANKS_MAX: usize = 512;
 
-/// A block has no gaps, and any bytes are one.
-trait Block: Copy {}
+const LENGTH_BYTES: usize = size_of::<u64>();
 
-impl Block for u64 {}
-impl Block for Short {}
-
-/// The beginning of a message: all of a short one, which most are. One call takes half the time of
-/// two.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Short {
-    length: [u8; 8],
-    bytes: [u8; SHORT_BYTES],
+/// Bytes of the block that goes first in a group of so many ranks.
+fn block_bytes(ranks: usize) -> usize {
+    match ranks {
+        0..=SHORT_RANKS_MAX => (SHORT_BYTES_OF_ALL / ranks.max(1)).clamp(512, SHORT_BYTES),
+        _ => LENGTH_BYTES,
+    }
 }
 
-impl Short {
-    fn of(bytes: &[u8]) -> Short {
-        let mut short =
-            Short { length: (bytes.len() as u64).to_ne_bytes(), bytes: [0; SHORT_BYTES] };
-        if let Some(room) = short.bytes.get_mut(..bytes.len()) {
-            room.copy_from_slice(bytes);
-        }
-        short
+/// The beginning of a message, as a block of `room` bytes: its length, and all of a short one,
+/// which most are.
+fn begin_of(bytes: &[u8], room: usize) -> Vec<u8> {
+    let mut block = (bytes.len() as u64).to_ne_bytes().to_vec();
+    if LENGTH_BYTES + bytes.len() <= room {
+        block.extend(bytes);
     }
+    block.resize(room, 0);
+    block
+}
 
-    fn length(&self) -> u64 {
-        u64::from_ne_bytes(self.length)
-    }
+fn length_in(block: &[u8]) -> u64 {
+    block.first_chunk().map_or(0, |length| u64::from_ne_bytes(*length))
+}
 
-    fn whole(&self) -> Option<Vec<u8>> {
-        let length = usize::try_from(self.length()).ok()?;
-        self.bytes.get(..length).map(<[u8]>::to_vec)
-    }
+/// The message, if all of it is in the block.
+fn whole_in(block: &[u8]) -> Option<Vec<u8>> {
+    let length = usize::try_from(length_in(block)).ok()?;
+    block.get(LENGTH_BYTES..)?.get(..length).map(<[u8]>::to_vec)
 }
 
 /// Avoids that of an empty slice, which dangles, and can be the very number that means MPI_IN_PLACE
@@ -260,19 +259,15 @@ impl Comm for MpiComm {
     }
 
     fn broadcast(&self, bytes: &mut Vec<u8>, root: usize) -> Result<()> {
-        let mut short = Short::of(bytes);
-        // SAFETY: a block is bytes without gaps.
-        let begin = unsafe {
-            std::slice::from_raw_parts_mut((&raw mut short).cast::<u8>(), size_of::<Short>())
-        };
-        self.broadcast_part(begin, root)?;
-        if let Some(whole) = short.whole() {
+        let mut begin = begin_of(bytes, SHORT_BYTES);
+        self.broadcast_part(&mut begin, root)?;
+        if let Some(whole) = whole_in(&begin) {
             *bytes = whole;
             return Ok(());
         }
         if self.rank != root {
             bytes.clear();
-            bytes.resize(short.length() as usize, 0);
+            bytes.resize(length_in(&begin) as usize, 0);
         }
         for chunk in bytes.chunks_mut(CHUNK_BYTES) {
             self.broadcast_part(chunk, root)?;
@@ -281,15 +276,12 @@ impl Comm for MpiComm {
     }
 
     fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let lengths: Vec<u64> = if self.size <= SHORT_RANKS_MAX {
-            let begins: Vec<Short> = self.gather_blocks(Short::of(bytes))?;
-            if let Some(all) = begins.iter().map(Short::whole).collect() {
-                return Ok(all);
-            }
-            begins.iter().map(Short::length).collect()
-        } else {
-            self.gather_blocks(bytes.len() as u64)?
-        };
+        let room = block_bytes(self.size);
+        let begins = self.gather_blocks(&begin_of(bytes, room))?;
+        if let Some(all) = begins.chunks(room).map(whole_in).collect() {
+            return Ok(all);
+        }
+        let lengths: Vec<u64> = begins.chunks(room).map(length_in).collect();
         if lengths.iter().sum::<u64>() <= c_int::MAX as u64 {
             return self.gather_at_once(bytes, &lengths);
         }
@@ -410,12 +402,15 @@ mod tests {
 
     #[test]
     fn short_messages_travel_with_their_length() {
-        for length in [0, 1, SHORT_BYTES] {
-            let bytes = vec![3; length];
-            assert_eq!(Short::of(&bytes).whole(), Some(bytes));
+        for room in [1, 20, 100, SHORT_RANKS_MAX, SHORT_RANKS_MAX + 1].map(block_bytes) {
+            let most = room - LENGTH_BYTES;
+            for bytes in [vec![], vec![3; most / 2], vec![3; most]] {
+                let block = begin_of(&bytes, room);
+                assert_eq!((block.len(), whole_in(&block)), (room, Some(bytes)));
+            }
+            let long = begin_of(&vec![7; most + 1], room);
+            assert_eq!((whole_in(&long), length_in(&long)), (None, most as u64 + 1));
         }
-        let long = Short::of(&[7; SHORT_BYTES + 1]);
-        assert_eq!((long.whole(), long.length()), (None, SHORT_BYTES as u64 + 1));
     }
 
     #[test]

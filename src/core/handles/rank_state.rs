@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use scr_abi::accesses::{AccessLog, trait_bit};
 
+use crate::cache::Prepared;
 use crate::handles::{AccessLogs, Checksums, Holding, PartedFiles, Tokens, Tracked};
 use crate::machine::{DatasetKey, Deletion, FileRef, Machine, Reason};
 use crate::namespace::{self as ns, Claimed, Move, ToldElsewhere, Turns, View};
@@ -129,6 +130,32 @@ impl State {
                 self.own.logs.give_back(log);
             }
         }
+    }
+
+    /// Notes that the directory has its final name, and what files everybody has.
+    pub fn show_sealed(&mut self, key: &DatasetKey, sealed: &Prepared) {
+        if self.view.layer(key).is_none() {
+            self.view.put(ns::Layer::new(key.clone(), sealed.sealed_dir.clone()));
+        }
+        let holding = self.own.holdings.entry(key.clone()).or_default();
+        holding.id = sealed.id;
+        holding.epoch = sealed.epoch;
+        holding.redundancy_bytes = sealed.redundancy_bytes;
+        for name in self.own.parted.names(key) {
+            // From now on nobody has it as a whole.
+            holding.files.remove(&name);
+        }
+        self.end_parted(key);
+        self.view.show(key, &sealed.catalog);
+        if let Some(layer) = self.view.layer_mut(key) {
+            layer.dir = sealed.sealed_dir.clone();
+        }
+    }
+
+    /// Tells whether a dataset's directory may have got its final name without this rank's knowing.
+    pub fn is_committing(&self) -> bool {
+        let is_open = |key| self.own.holdings.get(key).is_none_or(|holding| holding.id == 0);
+        self.machine.voted().any(is_open)
     }
 
     pub fn leave_file(&mut self, key: &DatasetKey, name: &str) {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts::Machine;
-use super::state::{DatasetState, LocalFile, Phase, Routing, SharedDataset, SharedSeries, Status};
+use super::state::{
+    DatasetState, LocalDataset, LocalFile, Phase, Routing, SharedDataset, SharedSeries, Status,
+};
 use super::terms::{DatasetKey, FileRef, Overdue, Reason, SealFile, Why, name_hash};
 
 /// So many complete checkpoints of another series say that a file which floats is not just early.
@@ -45,6 +47,13 @@ impl Machine {
     /// Tells whether a new file of that name would lie in the cache.
     pub(crate) fn caches(&self, file: &FileRef) -> bool {
         !self.facts.is_passive() && self.stays_on_prefix(file).is_none()
+    }
+
+    /// Returns the datasets whose seal this rank has voted for, of which the outcome is not known.
+    pub(crate) fn voted(&self) -> impl Iterator<Item = &DatasetKey> {
+        let all = self.facts.series.iter().filter(|_| !self.facts.is_passive());
+        let voted = |dataset: &&LocalDataset| matches!(dataset.phase, Phase::Voted { .. });
+        all.flat_map(|series| &series.datasets).filter(voted).map(|dataset| &dataset.key)
     }
 
     pub fn state_of(&self, key: &DatasetKey) -> Option<DatasetState> {

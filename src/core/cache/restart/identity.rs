@@ -62,15 +62,25 @@ enum Tag {
 /// Finds out whose cache lies on the nodes. If it is ours or nobody's, every node carries our tag
 /// afterwards. Collective.
 pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<(Takeover, RankPlaces)> {
-    let found = if ctx.is_node_leader() { look(ctx, identity) } else { Ok(Tag::Nothing) };
+    let found = match ctx.is_node_leader() {
+        true => look(ctx, identity).and_then(|found| Ok((found, missing_tags(ctx, identity)?))),
+        false => Ok((Tag::Nothing, Vec::new())),
+    };
     let leader = ctx.node_ranks.first().copied().unwrap_or(ctx.world.rank());
-    let answer = |found: Tag| {
-        Writer::new().byte(found as u8).word(leader as u64).raw(ctx.host.as_bytes()).take()
+    let mut missing = Vec::new();
+    let answer = |(found, tags): (Tag, Vec<_>)| {
+        let is_tagged = u8::from(tags.is_empty());
+        missing = tags;
+        let mut answer = Writer::new();
+        answer.byte(found as u8).byte(is_tagged).word(leader as u64);
+        answer.raw(ctx.host.as_bytes()).take()
     };
     let (mut all, mut places) = (Vec::new(), RankPlaces { nodes: vec![], hosts: vec![] });
+    let mut all_tagged = true;
     for bytes in agree_and_gather(ctx.world, found.map(answer))? {
         let mut answer = Reader::new(&bytes);
         all.push(answer.byte());
+        all_tagged &= answer.byte() == Some(1);
         places.nodes.push(answer.size().unwrap_or_default());
         places.hosts.push(answer.rest_text().unwrap_or_default());
     }
@@ -88,8 +98,9 @@ pub(super) fn take_over(ctx: &Ctx, identity: &str) -> Result<(Takeover, RankPlac
     if !foreign.is_empty() {
         return Ok((Takeover::Foreign { hosts: foreign }, places));
     }
-    let tagged = if ctx.is_node_leader() { write_tags(ctx, identity) } else { Ok(()) };
-    agree(ctx.world, tagged)?;
+    if !all_tagged {
+        agree(ctx.world, write_tags(ctx, &missing))?;
+    }
     Ok((if ours { Takeover::Ours } else { Takeover::Fresh }, places))
 }
 
@@ -228,23 +239,37 @@ pub(crate) fn drop_other_size(ctx: &Ctx, mine: bool) -> Result<()> {
     })
 }
 
-fn write_tags(ctx: &Ctx, identity: &str) -> Result<()> {
+type MissingTag = (PathBuf, KvTree);
+
+fn write_tags(ctx: &Ctx, missing: &[MissingTag]) -> Result<()> {
+    if !missing.is_empty() {
+        make_own_dir(&ctx.layout.control_dir)?;
+    }
+    missing.iter().try_for_each(|(path, tree)| tree.write_file(path))
+}
+
+/// The tags that are not there or not those of this launch.
+fn missing_tags(ctx: &Ctx, identity: &str) -> Result<Vec<MissingTag>> {
     let control = &ctx.layout.control_dir;
-    make_own_dir(control)?;
-    write_tag(&path(ctx), identity, &|| Ok(all_records(control).any(|(_, one)| one.has_parts())))?;
+    let has_parts = || Ok(all_records(control).any(|(_, one)| one.has_parts()));
+    let mut missing: Vec<_> = missing_tag(path(ctx), identity, &has_parts)?.into_iter().collect();
     for store in shared_and_led(ctx) {
         let has_parts = || Ok(records_in(store)?.iter().any(|(_, one)| one.has_parts()));
-        write_tag(&store.cache_dir.join(LAUNCH), identity, &has_parts)?;
+        missing.extend(missing_tag(store.cache_dir.join(LAUNCH), identity, &has_parts)?);
     }
-    Ok(())
+    Ok(missing)
 }
 
 /// Records with parts may be gone since the tag said that there were some.
-fn write_tag(path: &Path, identity: &str, has_parts: &dyn Fn() -> Result<bool>) -> Result<()> {
-    let there = KvTree::read_file(path).ok().flatten();
+fn missing_tag(
+    path: PathBuf,
+    identity: &str,
+    has_parts: &dyn Fn() -> Result<bool>,
+) -> Result<Option<MissingTag>> {
+    let there = KvTree::read_file(&path).ok().flatten();
     let parts = there.as_ref().is_some_and(says_parts) && has_parts()?;
     let tree = launch_tree(identity, parts);
-    if there.as_ref() == Some(&tree) { Ok(()) } else { tree.write_file(path) }
+    Ok((there.as_ref() != Some(&tree)).then_some((path, tree)))
 }
 
 fn path(ctx: &Ctx) -> PathBuf {

@@ -18,6 +18,7 @@ use crate::cache::node::agree::agree;
 use crate::cache::node::disk::{make_own_dir, matches};
 use crate::cache::node::layout::{Layout, store_of};
 use crate::cache::node::names::OWN_FOLDER;
+use crate::cache::node::store::Held;
 use crate::cache::node::untouched;
 use crate::cache::sealing::encoding::{before, next_dir, number};
 use crate::cache::sealing::own_part::{note_protection, protection_of};
@@ -40,12 +41,20 @@ pub(super) fn choose(claims: &[&Claim]) -> u64 {
     }
 }
 
+fn records(ctx: &Ctx, chosen: &Decision) -> impl Iterator<Item = Held> {
+    let of = (chosen.id, chosen.epoch);
+    let held = ctx.filemap.held().into_iter();
+    held.filter(move |(_, record)| (record.dataset_id, record.epoch) == of)
+}
+
+/// Tells whether a record of this rank tells two encodings of the dataset.
+pub(super) fn is_between(ctx: &Ctx, chosen: &Decision) -> bool {
+    records(ctx, chosen).any(|(_, record)| before(&record).is_some())
+}
+
 /// Makes this rank's records of the dataset tell only `encoding`, if they know it.
 pub(super) fn adopt(ctx: &Ctx, chosen: &Decision, encoding: u64) -> Result<()> {
-    for (owner, record) in ctx.filemap.held() {
-        if (record.dataset_id, record.epoch) != (chosen.id, chosen.epoch) {
-            continue;
-        }
+    for (owner, record) in records(ctx, chosen) {
         let Some(older) = before(&record) else { continue };
         if number(&record) == encoding {
             settle(ctx, owner, record)?;

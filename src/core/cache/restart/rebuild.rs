@@ -279,9 +279,12 @@ fn restore(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Offered, Refuse
     // An open directory of that key may be of another seal where nobody answers for this one.
     let is_here =
         |store: usize| ctx.sharing.ranks(store).iter().any(|rank| facts.holders.contains(rank));
-    let renamed = agree(ctx.world, rename_sealed(ctx, chosen.id, &chosen.key, &is_here));
-    let outcome = renamed.and_then(|()| {
-        agree(ctx.world, protect_anew::adopt(ctx, chosen, facts.encoding))?;
+    let renamed = rename_sealed(ctx, chosen.id, &chosen.key, &is_here);
+    let is_between = |_: &()| protect_anew::is_between(ctx, chosen);
+    let outcome = agree_and_ask(ctx.world, renamed, is_between).and_then(|((), between)| {
+        if between {
+            agree(ctx.world, protect_anew::adopt(ctx, chosen, facts.encoding))?;
+        }
         let trouble = distribute(ctx, chosen, &facts.rounds)?;
         let recovered = match recover(ctx, case)? {
             Ok(recovered) => recovered,

@@ -22,6 +22,9 @@ use crate::error::{Error, Result};
 use crate::records::{DatasetRecord, FileMeta, RecordedState};
 use crate::redundancy::{MemberData, Protection, RedundancySet, Survivor};
 
+/// What is read at a start before the ranks know whether anything is lost.
+const QUICK_BYTES_MAX: u64 = 1 << 20;
+
 pub(crate) struct Case<'a> {
     pub chosen: &'a Decision,
     pub facts: &'a Facts,
@@ -52,7 +55,14 @@ pub(crate) struct Inspected {
 /// Rebuilds what is lost. The inner error says why the dataset cannot be had. Collective; the
 /// outcome is the same on all ranks.
 pub(super) fn recover(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Recovered, String>> {
-    let parts = gather_parts(ctx, inspect(ctx, case, Look::Sizes).part)?;
+    let own = inspect(ctx, case, Look::Sizes);
+    let is_as_left = is_as_left(ctx, case, &own);
+    let (parts, all_as_left) = gather_parts(ctx, own.part, is_as_left)?;
+    if let Some(record) = own.record.filter(|_| all_as_left) {
+        release_leftovers(ctx, case)?;
+        let (rebuilt, unprotected) = (Vec::new(), None);
+        return Ok(Ok(Recovered { record, rebuilt, reencoded: false, unprotected }));
+    }
     let trusted = comparing_sets(ctx, case, &parts);
     let mut outcome = attempt(ctx, case, &trusted, Look::Touched)?;
     let unread = outcome.is_err() && any(ctx.world, has_redundancy(ctx, case))?;
@@ -67,6 +77,24 @@ pub(super) fn recover(ctx: &Ctx, case: &Case) -> Result<std::result::Result<Reco
         recovered.rebuilt.dedup();
     }
     Ok(outcome)
+}
+
+/// Whether [`attempt`] would find nothing to do for this rank, and that can be told without reading
+/// much: mostly so on all ranks, which then agree on nothing more.
+fn is_as_left(ctx: &Ctx, case: &Case, own: &Inspected) -> bool {
+    let Some(record) = own.record.as_ref().filter(|_| own.part == Part::Whole) else {
+        return false;
+    };
+    let cached = record.files.iter().filter(|file| !file.on_prefix).cloned();
+    let files = cached.chain(protection_of(record));
+    let unknown = files.filter(|file| !untouched::is_untouched(record, &record.dir, file));
+    unknown.map(|file| file.size).sum::<u64>() <= QUICK_BYTES_MAX
+        && is_spread(ctx, record)
+        && inspect(ctx, case, Look::Touched).part == Part::Whole
+}
+
+fn is_spread(ctx: &Ctx, record: &DatasetRecord) -> bool {
+    ctx.protection.is_spread(&record.descriptor, &members(record))
 }
 
 /// The ranks of sets that have something to rebuild and compare meanwhile all that is there. A look
@@ -100,7 +128,7 @@ fn attempt(
     let all_read = look == Look::Content;
     let look = if trusted.contains(&me) { Look::Sizes } else { look };
     let mut own = inspect(ctx, case, look);
-    let parts = gather_parts(ctx, own.part)?;
+    let (parts, _) = gather_parts(ctx, own.part, false)?;
     let rebuilt = lost(&parts).collect();
     let rounds = match plan_sets(case.facts, &parts) {
         Ok(rounds) => rounds,
@@ -122,8 +150,7 @@ fn attempt(
             return Ok(Err(reason));
         }
     }
-    let is_spread = |it: &DatasetRecord| ctx.protection.is_spread(&it.descriptor, &members(it));
-    must_encode |= !own.record.as_ref().is_some_and(is_spread);
+    must_encode |= !own.record.as_ref().is_some_and(|record| is_spread(ctx, record));
     let [missing, must_encode] = any_of(ctx.world, [own.record.is_none(), must_encode])?;
     let Some(record) = own.record.filter(|_| !missing) else {
         return Ok(Err("a rank still has no record of it after the rebuild".into()));
@@ -211,19 +238,23 @@ pub(crate) fn inspect_record(
     Inspected { record: Some(record), part }
 }
 
-fn gather_parts(ctx: &Ctx, own: Part) -> Result<Vec<Part>> {
+/// Also tells whether all ranks have set `flag`; they do so only for what is whole.
+fn gather_parts(ctx: &Ctx, own: Part, flag: bool) -> Result<(Vec<Part>, bool)> {
+    const FLAGGED: u8 = 3;
     let code = match own {
+        Part::Whole if flag => FLAGGED,
         Part::Whole => 0,
         Part::Unprotected => 1,
         Part::Lost => 2,
     };
     let all = ctx.world.all_gather(&[code])?;
     let decode = |bytes: &Vec<u8>| match bytes.first() {
-        Some(0) => Part::Whole,
+        Some(0 | &FLAGGED) => Part::Whole,
         Some(1) => Part::Unprotected,
         _ => Part::Lost,
     };
-    Ok(all.iter().map(decode).collect())
+    let all_flagged = all.iter().all(|bytes| bytes.first() == Some(&FLAGGED));
+    Ok((all.iter().map(decode).collect(), all_flagged))
 }
 
 /// Plans the sets that have something to rebuild, in rounds of disjoint ones. The error is the
@@ -387,12 +418,12 @@ fn members(record: &DatasetRecord) -> Vec<usize> {
 /// node no longer needs. Collective.
 fn release_leftovers(ctx: &Ctx, case: &Case) -> Result<()> {
     let chosen = case.chosen;
-    agree(ctx.world, sweep::tidy_dataset(ctx, chosen.id))?;
+    let tidied = sweep::tidy_dataset(ctx, chosen.id);
     let me = ctx.world.rank();
     let same =
         |record: &DatasetRecord| (record.dataset_id, record.epoch) == (chosen.id, chosen.epoch);
     let held = ctx.filemap.held();
     let gone = held.iter().filter(|(owner, record)| *owner != me && same(record));
     let gone: Vec<_> = gone.map(|(owner, record)| (*owner, record.key.clone())).collect();
-    agree(ctx.world, ctx.filemap.remove_held(&gone))
+    agree(ctx.world, tidied.and_then(|()| ctx.filemap.remove_held(&gone)))
 }

@@ -9,9 +9,8 @@ use super::decide::{Claim, Decision, Verdict, decide};
 use super::distribute::{FileMove, plan};
 use super::protect_anew;
 use crate::cache::Ctx;
-use crate::cache::node::agree::agree;
+use crate::cache::node::agree::from_root;
 use crate::comm::ranks::{parse_ranks, ranks_text};
-use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::records::DatasetKey;
@@ -53,8 +52,9 @@ impl Survey {
             Some(leaders) => claims_in(&leaders.all_gather(&join_alike(&near))?)
                 .map(|claims| Survey::of(&claims, nodes).to_tree()),
         };
-        let judged = trees::from_root(ctx.node, &agree(ctx.world, judged)?, 0)?;
-        Survey::from_tree(&judged).ok_or_else(unreadable)
+        // All leaders have judged the same bytes, so what one cannot read nobody can.
+        let judged = from_root(ctx.node, judged.map(|judged| judged.encode()))?;
+        Survey::from_tree(&KvTree::decode(&judged)?).ok_or_else(unreadable)
     }
 
     fn of(claims: &[Claim], nodes: &[usize]) -> Survey {

@@ -64,7 +64,7 @@ impl Conference {
         match sealed {
             Ok(prepared) => {
                 let mut state = self.node.state();
-                show_sealed(&mut state, &plan.key, &prepared);
+                state.show_sealed(&plan.key, &prepared);
                 lock(&self.troubles).by_key.remove(&plan.key);
                 drop(state);
                 let title = self.rank.title(&plan.key);
@@ -324,25 +324,5 @@ impl Conference {
         state.enter_file(into, name, on_prefix);
         state.own.tokens.rename(name, name, into);
         Ok(())
-    }
-}
-
-/// The directory has its final name, and everybody's files are known.
-fn show_sealed(state: &mut State, key: &DatasetKey, sealed: &Prepared) {
-    if state.view.layer(key).is_none() {
-        state.view.put(ns::Layer::new(key.clone(), sealed.sealed_dir.clone()));
-    }
-    let holding = state.own.holdings.entry(key.clone()).or_default();
-    holding.id = sealed.id;
-    holding.epoch = sealed.epoch;
-    holding.redundancy_bytes = sealed.redundancy_bytes;
-    for name in state.own.parted.names(key) {
-        // From now on nobody has it as a whole.
-        holding.files.remove(&name);
-    }
-    state.end_parted(key);
-    state.view.show(key, &sealed.catalog);
-    if let Some(layer) = state.view.layer_mut(key) {
-        layer.dir = sealed.sealed_dir.clone();
     }
 }

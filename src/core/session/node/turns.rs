@@ -6,6 +6,9 @@
 //! stopped in its turn: nobody waits for longer than [`PATIENCE`]. Who looked before he could hear
 //! of it may find nothing: turns are counted, and a call that has found nothing while one was taken
 //! is made again (`path/turns.rs` of the shim).
+//!
+//! A seal gives a dataset's directory its final name. Another thread of a rank that has not heard
+//! yet that this is done would make the directory anew under the old one: it waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -59,8 +62,12 @@ impl Node {
         let mut begun = None;
         loop {
             let mut state = self.state_when(|_, publishing| allowed(publishing));
-            let Some(rank) = state.mates.turns.concerning(names) else { return state };
+            let turn = state.mates.turns.concerning(names);
+            if turn.is_none() && !state.is_committing() {
+                return state;
+            }
             if begun.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                let Some(rank) = turn else { return state };
                 state.mates.turns.end(rank);
                 continue;
             }

@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -143,26 +143,33 @@ impl AsyncFlush {
         });
         let planned = if ctx.world.rank() == 0 { job.journal.plan(&job.about) } else { Ok(()) };
         let planned = planned.and_then(|()| job.clear_signs());
-        agree(ctx.world, planned.and_then(|()| job.enter()))?;
+        let planned = planned.and_then(|()| job.enter());
         let before = after.map(|Under(job)| job);
         let work = job.clone();
+        let (go, gate) = mpsc::channel::<()>();
         let body = move || {
             on_thread();
             system::block_signals();
-            work.run(before.as_deref(), &publish_if);
-        };
-        let (thread, started) = match Builder::new().name("scr-flush".into()).spawn(body) {
-            Ok(thread) => (Some(thread), Ok(())),
-            Err(e) => (None, Err(Error::Process(format!("cannot start a thread: {e}")))),
-        };
-        let mut begun = AsyncFlush { job, thread, outcome: None, left: Left::new() };
-        if let Err(error) = agree(ctx.world, started) {
             // It must not go on beside whatever the ranks do instead.
-            begun.halt_thread();
-            let _ = begun.job.leave();
-            return Err(error);
+            if gate.recv().is_ok() {
+                work.run(before.as_deref(), &publish_if);
+            }
+        };
+        let start = || Builder::new().name("scr-flush".into()).spawn(body);
+        let unable = |e| Error::Process(format!("cannot start a thread: {e}"));
+        let entered = planned.is_ok();
+        match agree(ctx.world, planned.and_then(|()| start().map_err(unable))) {
+            Ok(thread) => {
+                let _ = go.send(());
+                Ok(AsyncFlush { job, thread: Some(thread), outcome: None, left: Left::new() })
+            }
+            Err(error) => {
+                if entered {
+                    let _ = job.leave();
+                }
+                Err(error)
+            }
         }
-        Ok(begun)
     }
 
     /// Tells whether it is not known yet how it ends.
