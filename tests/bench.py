@@ -24,13 +24,14 @@ import blocked  # noqa: E402
 import calls  # noqa: E402
 import idle  # noqa: E402
 import many  # noqa: E402
+import one_file  # noqa: E402
 import restarts  # noqa: E402
 from measure import ALONE, NOW, ROOT, build, builds, environment, output, row  # noqa: E402
 
 STARTS = 400
 FILES_ONCE = 4000
 MPIS = ["openmpi", "mpich"]
-WITH_MPI = {**blocked.PARTS, **restarts.PARTS, **idle.PARTS, **many.PARTS}
+WITH_MPI = {**blocked.PARTS, **one_file.PARTS, **restarts.PARTS, **idle.PARTS, **many.PARTS}
 WITHOUT_MPI = ("flush", "metadata")  # ranks are threads, or there are none
 PARTS = ["start", "open", *WITH_MPI, *calls.PARTS, *WITHOUT_MPI]
 PROGRAMS = ("open_close", "blocked", "restart", "floor", "idle", "many")

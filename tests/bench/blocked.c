@@ -1,10 +1,11 @@
 /* How long checkpoints hold a program up: from the open to the return of the synchronising call
  * after the close, and all such calls until the next checkpoint begins.
  *
- * usage: blocked COUNT KIB CALLS MICROSECONDS sleep|work keep|tidy
- * Each of COUNT checkpoints is one file of KIB a rank, with CALLS synchronising calls after it and
- * so many microseconds before each but the first: asleep, or at work that takes as long on a core
- * of its own. `tidy` deletes a checkpoint when the next is there, outside of what is measured.
+ * usage: blocked COUNT KIB CALLS MICROSECONDS sleep|work keep|tidy [one]
+ * Each of COUNT checkpoints is one file of KIB a rank (`one`: by MPI-IO one file, in which each rank
+ * writes so much at once), with CALLS synchronising calls after it and so many microseconds before
+ * each but the first: asleep, or at work that takes as long on a core of its own. `tidy` deletes a
+ * checkpoint when the next is there, outside of what is measured.
  * Prints a line a checkpoint, of the slowest rank: seconds blocked, of the write alone, until the
  * next checkpoint begins, of the first of those calls, of the longest other one; then the
  * processor's seconds of all ranks. Ranks at work meet before each call, so that it does not wait
@@ -24,7 +25,7 @@ enum { PIECE = 4 << 20, FIGURES = 5 };
 
 static size_t bytes;
 static char *data;
-static int rank;
+static int rank, one_file;
 static long turns_a_microsecond;
 static volatile double worked = 1;
 
@@ -68,11 +69,28 @@ static void calibrate(void) {
 
 static const char *name(int step) {
   static char path[64];
-  snprintf(path, sizeof path, "ckpt/step_%d/rank_%d.dat", step, rank);
+  if (one_file)
+    snprintf(path, sizeof path, "ckpt/step_%d/all.dat", step);
+  else
+    snprintf(path, sizeof path, "ckpt/step_%d/rank_%d.dat", step, rank);
   return path;
 }
 
+static void write_together(int step) {
+  MPI_File file;
+  int mode = MPI_MODE_CREATE | MPI_MODE_WRONLY;
+  if (MPI_File_open(MPI_COMM_WORLD, name(step), mode, MPI_INFO_NULL, &file) ||
+      MPI_File_write_at_all(file, (MPI_Offset)bytes * rank, data, (int)bytes, MPI_BYTE,
+                            MPI_STATUS_IGNORE) ||
+      MPI_File_close(&file))
+    fail("MPI-IO");
+}
+
 static void write_checkpoint(int step) {
+  if (one_file) {
+    write_together(step);
+    return;
+  }
   int fd = open(name(step), O_WRONLY | O_CREAT | O_TRUNC, 0666);
   if (fd < 0) fail("open");
   for (size_t at = 0; at < bytes; at += PIECE) {
@@ -90,11 +108,12 @@ static void meet(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 7) return 2;
+  if (argc < 7) return 2;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   int count = atoi(argv[1]), calls = atoi(argv[3]), pause = atoi(argv[4]);
   int asleep = strcmp(argv[5], "sleep") == 0, tidy = strcmp(argv[6], "tidy") == 0;
+  one_file = argc > 7;
   bytes = (size_t)atol(argv[2]) << 10;
   data = malloc(bytes);
   for (size_t i = 0; i < bytes; i++) data[i] = (char)(i * 31 + (size_t)rank);
@@ -136,7 +155,7 @@ int main(int argc, char **argv) {
       printf("%.6f\n", used_by_all);
       fflush(stdout);
     }
-    if (tidy && step > 1) unlink(name(step - 1));
+    if (tidy && step > 1 && (!one_file || rank == 0)) unlink(name(step - 1));
   }
   meet();
   raise(SIGKILL);

@@ -143,6 +143,8 @@ impl Node {
             _ => "",
         };
         match (&told, self.rank.file_ref(name)) {
+            // It did not know yet that this rank writes the file, too, and gives it back.
+            (Notice::Answers(_), _) if rank > self.site.rank => {}
             (Notice::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
             (Notice::Made(_) | Notice::Answers(_), Some(file)) => {
                 let given_away = match told {
@@ -238,5 +240,22 @@ impl Drop for Locked<'_> {
         if self.turn.is_some() && !self.node.rank.is_child() {
             self.node.neighbours.tell(&[Notice::TurnOver], self.node.site.rank);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::alone::Alone;
+
+    /// Two ranks may come to a file of a third one at the same moment, and each hear the other
+    /// afterwards: nobody answered for it then, and its checkpoint was gone without a word.
+    #[test]
+    fn of_two_ranks_that_answer_for_a_file_the_lower_one_does() {
+        let one = Alone::new();
+        one.write("ck/1/file", "content");
+        let mut state = one.session.node.state();
+        one.session.node.heed(&mut state, 1, Notice::Answers("ck/1/file".into()));
+        assert!(state.own.holdings.values().any(|holding| holding.files.contains("ck/1/file")));
     }
 }
