@@ -81,7 +81,7 @@ impl Layer {
     }
 
     /// Tells without a look at the file system whether it may have the file. A checkpoint has none
-    /// of another one of its series, and what is sealed gets none of others' that its catalog lacks.
+    /// of another one of its series; what is sealed has none of others that its catalog lacks.
     pub(super) fn may_have(&self, file: &FileRef) -> bool {
         let (name, is_near) = (&file.name, self.key.series == file.series);
         let is_told = || self.remote.contains_key(name) || self.on_prefix.contains_key(name);

@@ -57,6 +57,9 @@ pub fn may_create(path: &Path) -> bool {
 
 pub fn make_parents(dir: &Path, name: &str) -> Result<()> {
     let Some(parent) = dir.join(name).parent().map(Path::to_path_buf) else { return Ok(()) };
+    if parent.is_dir() {
+        return Ok(());
+    }
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
