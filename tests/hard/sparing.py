@@ -27,7 +27,7 @@ def no_file_of_another_node_is_looked_up(mpi, program):
 
 @case
 def a_file_is_looked_for_only_where_it_can_be(mpi, program):
-    """Eight checkpoints that stay in the cache: a new file costs the same however many there are."""
+    """Eight checkpoints stay in the cache: a new file costs the same however many there are."""
     with place(mpi, program) as here:
         preload = f"{support.SHIM}:{program('looked_up.so')}"
         got = here.run(2, "steady", 40, 5, -1, LD_PRELOAD=preload, SCR_DEBUG="1", SCR_FLUSH="0",
