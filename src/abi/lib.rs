@@ -38,6 +38,13 @@ pub const TOKEN_LAZY: u64 = 1 << 63;
 /// [`Engine::log`].
 pub const TOKEN_LOGGED: u64 = 1 << 62;
 
+/// A bit of tokens. The file will be shorter than [`WORTH_BYTES`], as far as the engine knows: the
+/// shim need not follow what is written to it.
+pub const TOKEN_SHORT: u64 = 1 << 61;
+
+/// From so many bytes on it pays to take a file's checksum while it is written.
+pub const WORTH_BYTES: u64 = 1 << 16;
+
 /// What the shim offers the engine.
 #[repr(C)]
 #[derive(Clone, Copy)]

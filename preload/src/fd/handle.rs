@@ -20,15 +20,24 @@ impl Outcome<c_int> {
 }
 
 /// Returns `None` where the real call is to be made.
-#[inline(never)]
 pub(crate) fn handle<T>(
+    failed: T,
+    active: &'static ActiveEngine,
+    job: impl FnOnce() -> Outcome<T>,
+) -> Option<T> {
+    let job = || if engine::own_process() { job() } else { Outcome::Pass };
+    handle_in_own(failed, active, job)
+}
+
+/// Does what [`handle`] does where it is known that this is no vfork child.
+#[inline(never)]
+pub(crate) fn handle_in_own<T>(
     failed: T,
     _active: &'static ActiveEngine,
     job: impl FnOnce() -> Outcome<T>,
 ) -> Option<T> {
     reuse::settle();
-    let outcome = guard::work(|| if engine::own_process() { job() } else { Outcome::Pass })?;
-    match outcome {
+    match guard::work(job)? {
         Outcome::Pass => None,
         Outcome::Done(value) => Some(value),
         Outcome::Fail(code) => {

@@ -10,12 +10,11 @@ use std::sync::atomic::Ordering;
 
 use crc32fast::Hasher;
 use libc::iovec;
+use scr_abi::WORTH_BYTES;
 
 pub(crate) use crate::fd::course::is_followed;
 use crate::fd::course::{FOLLOWING, PAUSED, UNKNOWN, USED, WRITING, WriteCourse, course, used};
 use crate::fd::reuse;
-
-const BYTES_MIN: u64 = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WritePlace {
@@ -53,7 +52,7 @@ pub(crate) struct WholeFile {
 /// Follows `fd`, which was opened just now to write; whoever has written to the same file before is
 /// followed no more. `follow`: its file is in the cache, and all writes through it are seen.
 pub(crate) fn begin(fd: c_int, follow: bool) {
-    let is_used = USED.load(Ordering::Acquire) > 0;
+    let is_used = used().iter().any(|one| one.state.load(Ordering::Acquire) != UNKNOWN);
     reuse::settle();
     let Some(found) = Some(fd).filter(|_| is_used || follow).and_then(status) else { return };
     let is_same = |one: &&WriteCourse| {
@@ -131,7 +130,7 @@ pub(crate) fn finish(fd: c_int) -> Option<WholeFile> {
     let crc32 = course.crc32.load(Ordering::Relaxed);
     let whole = course.moves(FOLLOWING, UNKNOWN);
     course.stop();
-    (whole && bytes >= BYTES_MIN).then_some(WholeFile { bytes, crc32 })
+    (whole && bytes >= WORTH_BYTES).then_some(WholeFile { bytes, crc32 })
 }
 
 impl WriteCourse {
@@ -236,7 +235,7 @@ mod tests {
         unsafe { next.done(data.as_ptr().cast(), data.len() as isize) }
     }
 
-    const SOME: &[u8] = &[7; BYTES_MIN as usize];
+    const SOME: &[u8] = &[7; WORTH_BYTES as usize];
 
     #[test]
     fn what_is_written_in_order_has_its_checksum() {
@@ -254,7 +253,7 @@ mod tests {
         assert_eq!(known.crc32.load(Ordering::Relaxed), 0xcbf4_3926);
         one.write(SOME);
         let whole = finish(one.fd()).unwrap();
-        assert_eq!(whole.bytes, 9 + BYTES_MIN);
+        assert_eq!(whole.bytes, 9 + WORTH_BYTES);
         let all = [b"123456789", SOME].concat();
         assert_eq!(whole.crc32, crc32fast::hash(&all));
         assert_eq!(finish(one.fd()), None);

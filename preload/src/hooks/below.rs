@@ -6,7 +6,7 @@ use scr_abi::event;
 
 use crate::engine::ask::Answer;
 use crate::engine::{self, ActiveEngine};
-use crate::fd::handle::{Outcome, handle};
+use crate::fd::handle::{Outcome, handle_in_own};
 use crate::fd::reuse;
 use crate::path::canonical;
 use crate::path::disk;
@@ -147,7 +147,7 @@ fn ask_below<T>(
         written.filter(|_| stays).inspect(|key| key.remember(NameFact::Foreign));
         return None;
     }
-    handle(failed, active, || {
+    handle_in_own(failed, active, || {
         let located = canonical::locate_whole(&active.prefix, dirfd, path);
         if lies_below_file(&active.table, &active.prefix, &located) {
             return Outcome::Fail(libc::ENOTDIR);

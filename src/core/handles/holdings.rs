@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 pub use scr_abi::{TOKEN_LAZY, TOKEN_LOGGED};
+use scr_abi::{TOKEN_SHORT, WORTH_BYTES};
 
 use super::base::{Base, Stamp};
 use crate::machine::DatasetKey;
@@ -96,11 +97,14 @@ pub struct Tokens {
 
 impl Tokens {
     /// Returns a token that is never 0, with [`TOKEN_LAZY`] if the descriptor must not change its
-    /// file yet.
+    /// file yet, and [`TOKEN_SHORT`] if the file is expected to be short.
     pub fn issue(&mut self, tracked: Tracked) -> u64 {
         self.next += 1;
-        let lazy = matches!(tracked.way, LiesAt::Lazy { .. });
-        let token = if lazy { self.next | TOKEN_LAZY } else { self.next };
+        let token = match tracked.way {
+            LiesAt::Lazy { .. } => self.next | TOKEN_LAZY,
+            _ if (1..WORTH_BYTES).contains(&tracked.room.expected) => self.next | TOKEN_SHORT,
+            _ => self.next,
+        };
         self.by_token.insert(token, tracked);
         token
     }

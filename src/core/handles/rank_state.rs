@@ -14,7 +14,7 @@ use scr_abi::accesses::{AccessLog, trait_bit};
 use crate::cache::Prepared;
 use crate::handles::{AccessLogs, Checksums, Holding, PartedFiles, Tokens, Tracked};
 use crate::machine::{DatasetKey, Deletion, FileRef, Machine, Reason};
-use crate::namespace::{self as ns, Claimed, Move, ToldElsewhere, Turns, View};
+use crate::namespace::{self as ns, Claimed, Move, Sought, ToldElsewhere, Turns, View};
 use crate::system::monotonic_ms;
 
 /// What was told of renamed directories, and is to be.
@@ -173,8 +173,9 @@ impl State {
     }
 
     /// Finds the cached dataset with the newest content of `name`, if another rank has written it.
-    pub fn of_another(&self, name: &str) -> Option<DatasetKey> {
-        let key = self.view.cached_in(name)?;
+    pub fn of_another<'a>(&self, sought: impl Into<Sought<'a>>) -> Option<DatasetKey> {
+        let sought = sought.into();
+        let (name, key) = (sought.name, self.view.cached_in(sought)?);
         (!self.own.has(key, name) && !self.view.is_absent(name)).then(|| key.clone())
     }
 

@@ -26,7 +26,7 @@ pub use seen::answer::{Answer, Entry, StatAttributes};
 pub use seen::hidden_dir::HiddenDir;
 pub use seen::layer::{Layer, Remote};
 pub use seen::listing::entries;
-pub use seen::place::Place;
+pub use seen::place::{Place, Sought};
 pub use seen::rules::{
     OldAndNew, dir_rename_rules, link_rules, rename_rules, rmdir_rules, unlink_rules,
 };

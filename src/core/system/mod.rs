@@ -33,7 +33,7 @@ pub(crate) use shared::log_memory::access_log;
 pub(crate) use shared::shared_bytes::SharedBytes;
 pub(crate) use shared::shared_log::{HeardInLog, SharedLog, Telling};
 pub(crate) use storage::access::is_denied;
-pub use storage::access::may_write;
+pub use storage::access::{may_make_in, may_write};
 pub use storage::attributes::{Attributes, set_user_attributes, user_attributes_at};
 pub(crate) use storage::attributes::{clear_acl, copy_default_acl, copy_user_attributes};
 pub(crate) use storage::descriptor::{

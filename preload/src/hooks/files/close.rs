@@ -76,7 +76,7 @@ pub(super) fn ended(
 pub(super) fn tell_whole(table: &Engine, fd: c_int) {
     let Some(whole) = in_order::finish(fd) else { return };
     if let Some(claim) = open_files::claim(fd)
-        && unseen_mappings::cannot_change(fd)
+        && unseen_mappings::cannot_change(unseen_mappings::flags_of(fd))
     {
         (table.written)(claim.token, fd, whole.bytes, whole.crc32);
     }

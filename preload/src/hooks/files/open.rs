@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 
 use libc::{AT_FDCWD, mode_t};
-use scr_abi::{TOKEN_LAZY, TOKEN_LOGGED, event};
+use scr_abi::{TOKEN_LAZY, TOKEN_LOGGED, TOKEN_SHORT, event};
 
 use crate::base::thread::MpiFiles;
 use crate::engine::ask::Answer;
@@ -260,8 +260,9 @@ fn open_as_told<T>(
                     evacuate(table, claim, 0, begun);
                 }
                 if writable && !lazy {
-                    let follow = fits && redirected && log.is_none();
-                    in_order::begin(*fd, follow && unseen_mappings::cannot_change(*fd));
+                    let is_worth = token & TOKEN_SHORT == 0 && fits;
+                    let follow = is_worth && redirected && log.is_none();
+                    in_order::begin(*fd, follow && unseen_mappings::cannot_change(flags));
                 }
             }
             Err(code) => again |= (table.opened)(token, -1, *code) != 0,

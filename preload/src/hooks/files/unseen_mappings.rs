@@ -45,9 +45,13 @@ pub(in crate::hooks) fn are_seen() -> bool {
     seen
 }
 
-pub(super) fn cannot_change(fd: c_int) -> bool {
+pub(super) fn flags_of(fd: c_int) -> c_int {
     // SAFETY: system call on numbers only.
-    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    unsafe { libc::fcntl(fd, libc::F_GETFL) }
+}
+
+/// Tells whether no mapping changes a file unseen through a descriptor of these flags.
+pub(super) fn cannot_change(flags: c_int) -> bool {
     flags & libc::O_ACCMODE == libc::O_WRONLY || are_seen()
 }
 
@@ -57,9 +61,7 @@ pub(super) fn claim_before_close(table: &Engine, fd: c_int) {
         return;
     }
     let Some(claim) = open_files::claim(fd).filter(|claim| claim.writable) else { return };
-    // SAFETY: system call on numbers only.
-    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    let Some(file) = identity(fd).filter(|_| flags & libc::O_ACCMODE == libc::O_RDWR) else {
+    let Some(file) = identity(fd).filter(|_| flags_of(fd) & libc::O_ACCMODE == libc::O_RDWR) else {
         return;
     };
     for region in shared_regions().into_iter().filter(|region| region.file == file) {

@@ -1,8 +1,9 @@
 //! How what the ranks of a node, and those of others, tell about names changes the view.
 
 use super::layer::{KnownName, Layer, Remote};
+use super::place::Sought;
 use super::view::View;
-use crate::machine::DatasetKey;
+use crate::machine::{DatasetKey, FileRef};
 use crate::namespace::told::far_news::FarNews;
 use crate::namespace::told::notices::{Move, Notice};
 
@@ -36,7 +37,8 @@ impl View {
         }
     }
 
-    pub fn hear(&mut self, rank: usize, told: Notice) {
+    /// Hears what `rank` of this node tells, of `file` if its name is that of one.
+    pub fn hear(&mut self, rank: usize, told: Notice, file: Option<&FileRef>) {
         match told {
             Notice::Begun(key, dir) => {
                 if self.layer(&key).is_none() {
@@ -50,7 +52,7 @@ impl View {
             Notice::Settled(name) => self.deleted_by.remove(&name, rank),
             Notice::Made(name) => {
                 self.made(&name);
-                if let Some(key) = self.cached_in(&name).cloned()
+                if let Some(key) = self.cached_in(Sought { name: &name, file }).cloned()
                     && let Some(layer) = self.layer_mut(&key)
                 {
                     layer.note_maker(&name, rank);
@@ -237,7 +239,7 @@ mod tests {
         let cached = Place::Cached(key.clone(), here);
         for (on_prefix, place) in [(true, Place::Prefix), (false, cached)] {
             all[0].enter(&key, "x", on_prefix);
-            all[0].take_news().into_iter().for_each(|told| all[1].hear(0, told));
+            all[0].take_news().into_iter().for_each(|told| all[1].hear(0, told, None));
             assert_eq!([all[0].place("x"), all[1].place("x")], [place.clone(), place]);
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::answer::StatAttributes;
 use crate::bytes::stable_number;
 use crate::cache::{CatalogEntry, NodeCatalog};
-use crate::machine::DatasetKey;
+use crate::machine::{DatasetKey, FileRef};
 use crate::records::FileMeta;
 
 /// A file on another node, as the catalog of its dataset tells.
@@ -73,6 +73,24 @@ impl Layer {
         let mut here = BTreeSet::new();
         files_below(&self.dir, ".", &mut here);
         here.iter().filter_map(|name| name.strip_prefix("./")).map(String::from).collect()
+    }
+
+    /// Tells whether its catalog lacks the file.
+    pub fn lacks(&self, name: &str) -> bool {
+        self.catalog.as_ref().is_some_and(|all| all.named(name).is_empty())
+    }
+
+    /// Tells without a look at the file system whether it may have the file. A checkpoint has none
+    /// of another one of its series; what is sealed has none of others that its catalog lacks.
+    pub(super) fn may_have(&self, file: &FileRef) -> bool {
+        let (name, is_near) = (&file.name, self.key.series == file.series);
+        let is_told = || self.remote.contains_key(name) || self.on_prefix.contains_key(name);
+        match &file.id {
+            None => true,
+            Some(id) if is_near && *id == self.key.id => true,
+            _ if self.catalog.is_some() => !self.lacks(name) || is_told(),
+            _ => !is_near || self.key.id.is_empty() || is_told(),
+        }
     }
 
     pub fn has(&self, name: &str) -> bool {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::answer::StatAttributes;
 use super::layer::Remote;
-use crate::machine::DatasetKey;
+use crate::machine::{DatasetKey, FileRef};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
@@ -19,4 +19,29 @@ pub enum Place {
     Deleted,
     /// Evicted before it was due: the name is left, the content is gone.
     Evicted(StatAttributes),
+}
+
+/// A name whose place is asked for. Of a `file` of a known checkpoint, fewer layers are asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Sought<'a> {
+    pub name: &'a str,
+    pub file: Option<&'a FileRef>,
+}
+
+impl<'a> From<&'a str> for Sought<'a> {
+    fn from(name: &'a str) -> Self {
+        Sought { name, file: None }
+    }
+}
+
+impl<'a> From<&'a String> for Sought<'a> {
+    fn from(name: &'a String) -> Self {
+        Sought { name, file: None }
+    }
+}
+
+impl<'a> From<&'a FileRef> for Sought<'a> {
+    fn from(file: &'a FileRef) -> Self {
+        Sought { name: &file.name, file: Some(file) }
+    }
 }

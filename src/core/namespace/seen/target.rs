@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use super::place::Place;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
-use crate::system::{Attributes, clear_acl, copy_default_acl, is_denied, set_user_attributes};
+use crate::system::{
+    Attributes, clear_acl, copy_default_acl, is_denied, may_make_in, set_user_attributes,
+};
 
 /// What lies at a path on the PFS, as far as a write-open cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,12 +52,14 @@ pub fn on_prefix(path: &Path) -> OnPrefix {
 }
 
 pub fn may_create(path: &Path) -> bool {
-    let Some(parent) = path.parent() else { return false };
-    crate::system::may_write(parent)
+    path.parent().is_some_and(may_make_in)
 }
 
 pub fn make_parents(dir: &Path, name: &str) -> Result<()> {
     let Some(parent) = dir.join(name).parent().map(Path::to_path_buf) else { return Ok(()) };
+    if parent.is_dir() {
+        return Ok(());
+    }
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -81,6 +85,10 @@ pub fn make_parents_like(prefix: &Path, dir: &Path, name: &str) -> Result<()> {
     if place == dir {
         return make_parents(dir, name).and_then(|()| give());
     }
+    let is_ready = |found: &fs::Metadata| found.is_dir() && found.mode() & WAITS_FOR_ACL == 0;
+    if place.metadata().is_ok_and(|found| is_ready(&found)) {
+        return Ok(());
+    }
     let make = || fs::DirBuilder::new().mode(0o700 | WAITS_FOR_ACL).create(place);
     let mut made = make();
     if made.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
@@ -91,7 +99,7 @@ pub fn make_parents_like(prefix: &Path, dir: &Path, name: &str) -> Result<()> {
     if let Err(error) = made {
         let found = place.metadata().ok().filter(fs::Metadata::is_dir);
         let Some(found) = found else { return Err(failed(error)) };
-        if found.mode() & WAITS_FOR_ACL == 0 {
+        if is_ready(&found) {
             return Ok(());
         }
     }

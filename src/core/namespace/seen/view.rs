@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::answer::StatAttributes;
 use super::hidden_dir::HiddenDir;
 use super::layer::{Layer, files_below};
-use super::place::Place;
+use super::place::{Place, Sought};
 use crate::cache::NodeCatalog;
 use crate::machine::DatasetKey;
 use crate::namespace::told::by_others::ByOthers;
@@ -85,7 +85,9 @@ impl View {
         });
     }
 
-    pub fn place(&self, name: &str) -> Place {
+    pub fn place<'a>(&self, sought: impl Into<Sought<'a>>) -> Place {
+        let sought = sought.into();
+        let name = sought.name;
         if let Some(path) = self.private.get(name) {
             return Place::Private(path.clone());
         }
@@ -95,7 +97,7 @@ impl View {
         if self.deleted.contains(name) || self.deleted_by.has(name) {
             return Place::Deleted;
         }
-        for layer in self.layers.iter().rev().filter(|layer| !layer.hidden) {
+        for layer in self.layers_for(sought) {
             let known = layer.known(name);
             if known.on_prefix {
                 return Place::Prefix;
@@ -122,12 +124,18 @@ impl View {
         }
     }
 
+    /// Returns the layers that may have the file, the newest first.
+    fn layers_for<'a>(&self, sought: Sought<'a>) -> impl Iterator<Item = &Layer> + use<'_, 'a> {
+        let may_have = move |layer: &Layer| sought.file.is_none_or(|file| layer.may_have(file));
+        self.layers.iter().rev().filter(move |layer| !layer.hidden && may_have(layer))
+    }
+
     /// Finds the dataset that has the newest content of `name` in cache. One that a flush has
     /// brought to the PFS for this rank counts.
-    pub fn cached_in(&self, name: &str) -> Option<&DatasetKey> {
-        let mut layers = self.layers.iter().rev().filter(|layer| !layer.hidden);
-        let newest = layers.find(|layer| layer.knows(name))?;
-        let known = newest.known(name);
+    pub fn cached_in<'a>(&self, sought: impl Into<Sought<'a>>) -> Option<&DatasetKey> {
+        let sought = sought.into();
+        let newest = self.layers_for(sought).find(|layer| layer.knows(sought.name))?;
+        let known = newest.known(sought.name);
         let cached = !known.on_prefix || known.remote.is_some();
         cached.then_some(&newest.key)
     }
@@ -146,10 +154,7 @@ impl View {
     ) -> bool {
         let newer = self.layers.iter().rev().take_while(|layer| layer.key != *key);
         let mut newer = newer.filter(|layer| !layer.hidden);
-        newer.any(|layer| {
-            let lacks = layer.catalog().is_some_and(|catalog| catalog.named(name).is_empty());
-            !(lacks && is_final(&layer.key)) && layer.has(name)
-        })
+        newer.any(|layer| !(layer.lacks(name) && is_final(&layer.key)) && layer.has(name))
     }
 
     pub fn tell_on_prefix(&mut self, name: &str) {
@@ -340,6 +345,8 @@ mod tests {
     use std::os::unix::fs::MetadataExt as _;
 
     use super::*;
+    use crate::cache::Catalog;
+    use crate::machine::FileRef;
 
     fn layer(generation: u64, dir: &std::path::Path) -> Layer {
         let key = DatasetKey::new(0, "", generation);
@@ -363,6 +370,41 @@ mod tests {
         assert_eq!(view.place("x"), Place::Prefix);
         view.layer_mut(&key).unwrap().hidden = true;
         assert!(matches!(view.place("x"), Place::Cached(key, _) if key.generation == 0));
+    }
+
+    #[test]
+    fn layers_that_cannot_have_a_file_are_not_asked() {
+        let top = tempfile::tempdir().unwrap();
+        let mut view = View::default();
+        let keys = ["1", "2"].map(|id| DatasetKey::new(0, id, 0));
+        for key in &keys {
+            // Whoever asks finds it.
+            let dir = top.path().join(&key.id);
+            std::fs::create_dir(&dir).unwrap();
+            std::fs::write(dir.join("x"), "").unwrap();
+            view.put(Layer::new(key.clone(), dir));
+        }
+        let file = |series, id: Option<&str>| {
+            let (name, id) = ("x".to_string(), id.map(String::from));
+            FileRef { series, id, name, masked: String::new(), temporary: false }
+        };
+        let found = |view: &View, file: &FileRef| match view.place(file) {
+            Place::Cached(key, _) => Some(key.id),
+            _ => None,
+        };
+        let seen = |view: &View| {
+            let files = [(0, Some("1")), (0, Some("3")), (0, None), (1, Some("3"))];
+            let all = files.map(|(series, id)| found(view, &file(series, id)));
+            all.map(|id| id.unwrap_or_default())
+        };
+        assert_eq!(seen(&view), ["1", "", "2", "2"], "in progress: series may share a directory");
+        for key in &keys {
+            view.show(key, &NodeCatalog::of(&Catalog::default(), &[]));
+        }
+        assert_eq!(seen(&view), ["1", "", "2", ""], "sealed: the catalog has all of others");
+        view.layer_mut(&keys[0]).unwrap().set_on_prefix("x", false);
+        assert_eq!(seen(&view), ["1", "1", "2", "1"], "entered since");
+        assert_eq!(view.cached_in(&file(0, Some("3"))), Some(&keys[0]));
     }
 
     #[test]

@@ -53,15 +53,15 @@ impl Contents {
         Answer::Fail(libc::ENOENT)
     }
 
-    /// Looks at what the program sees under `name`, by the rules of open(2); `Err` is the answer.
+    /// Looks at what the program sees under a name, by the rules of open(2); `Err` is the answer.
     pub(crate) fn look(
         &self,
         state: &State,
-        name: &str,
+        sought: ns::Sought<'_>,
         intent: OpenIntent,
     ) -> std::result::Result<FoundTarget, Answer> {
-        let path = self.site.on_prefix(name);
-        let (place, on_prefix) = (state.view.place(name), ns::on_prefix(&path));
+        let (name, path) = (sought.name, self.site.on_prefix(sought.name));
+        let (place, on_prefix) = (state.view.place(sought), ns::on_prefix(&path));
         let exists = match place {
             Place::Deleted => false,
             Place::Prefix => on_prefix != OnPrefix::Absent,

@@ -29,7 +29,7 @@ impl Handles {
         if key != tracked.key || stamp(&here).is_none_or(|now| now == before) {
             return;
         }
-        if let Some(of) = state.of_another(&tracked.name) {
+        if let Some(of) = state.of_another(&file) {
             let kept = self.keep_change_of_another(state, &file, &of, &here);
             return self.rank.complain_if_failed(messages::CHANGE_LOST, kept);
         }

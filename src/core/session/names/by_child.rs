@@ -68,7 +68,7 @@ impl Names {
             }
             return Answer::at(copy);
         }
-        let mut found = match self.contents.look(&state, name, intent) {
+        let mut found = match self.contents.look(&state, name.into(), intent) {
             Ok(found) if found.is_denied() => return Answer::Fail(libc::EACCES),
             Ok(found) => found,
             Err(answer) => return answer,

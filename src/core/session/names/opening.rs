@@ -72,7 +72,7 @@ impl Names {
         }
         self.node.honour(&mut state, name);
         let file = file_ref(name, matched);
-        let found = match self.contents.look(&state, name, intent) {
+        let found = match self.contents.look(&state, (&file).into(), intent) {
             Ok(found) if manner == Manner::Lazy && found.is_denied() => {
                 return Some(Answer::Fail(libc::EACCES));
             }
@@ -94,8 +94,8 @@ impl Names {
             return self.open_part(state, &file, &of, &found, intent);
         }
         let wish = intent.as_wish(found.exists);
-        if let Some(of) = state.of_another(name) {
-            if state.view.place(name) != found.place {
+        if let Some(of) = state.of_another(&file) {
+            if state.view.place(&file) != found.place {
                 return None; // that rank has made it since we looked
             }
             return self.handles.open_of_another(state, &file, &of, found, intent, manner);

@@ -39,7 +39,7 @@ impl Names {
         if last.is_none() && !held {
             return Answer::PASS;
         }
-        let found = match self.contents.look(&state, name, intent) {
+        let found = match self.contents.look(&state, name.into(), intent) {
             Ok(found) => found,
             Err(answer) => return answer,
         };

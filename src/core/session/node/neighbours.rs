@@ -137,19 +137,19 @@ impl Node {
 
     fn heed(&self, state: &mut State, rank: usize, told: Notice) {
         let name = match &told {
-            Notice::Deleted(name) | Notice::Made(name) => name.as_str(),
+            Notice::Deleted(name) | Notice::Made(name) | Notice::Answers(name) => name.as_str(),
             Notice::OnPrefix(name) | Notice::DirGone(name) => name.as_str(),
-            Notice::Answers(name) => name.as_str(),
             _ => "",
         };
-        match (&told, self.rank.file_ref(name)) {
+        let file = self.rank.file_ref(name);
+        match (&told, &file) {
             // It did not know yet that this rank writes the file, too, and gives it back.
             (Notice::Answers(_), _) if rank > self.site.rank => {}
-            (Notice::Deleted(_), Some(file)) => state.machine.deleted_just_now(&file),
+            (Notice::Deleted(_), Some(file)) => state.machine.deleted_just_now(file),
             (Notice::Made(_) | Notice::Answers(_), Some(file)) => {
                 let given_away = match told {
-                    Notice::Made(_) => state.machine.made_just_now(&file),
-                    _ => state.machine.lower_answers_for(&file),
+                    Notice::Made(_) => state.machine.made_just_now(file),
+                    _ => state.machine.lower_answers_for(file),
                 };
                 if let Some(own) = given_away.and_then(|key| state.own.holdings.get_mut(&key)) {
                     own.files.remove(&file.name);
@@ -168,7 +168,7 @@ impl Node {
             (Notice::Deleted(_) | Notice::DirGone(_), None) => self.site.host.names_changed(),
             _ => {}
         }
-        state.view.hear(rank, told);
+        state.view.hear(rank, told, file.as_ref());
     }
 
     /// Opens the log; see [`Neighbours::meet`].

@@ -143,7 +143,7 @@ impl Updates {
         for name in news.named("DELETED").filter(|name| !made_here.contains(name)) {
             state.view.deleted_elsewhere(rank, &name);
         }
-        news.named("SETTLED").for_each(|name| state.view.hear(rank, Notice::Settled(name)));
+        news.named("SETTLED").for_each(|name| state.view.hear(rank, Notice::Settled(name), None));
     }
 
     fn hear_of_files(&self, state: &mut State, rank: usize, news: &FarMessage, own: &FarMessage) {

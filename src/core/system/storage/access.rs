@@ -11,6 +11,12 @@ pub fn may_write(path: &Path) -> bool {
     ask(path).is_ok()
 }
 
+/// Tells whether this process may make files in `dir`; false if there is no such directory.
+#[must_use]
+pub fn may_make_in(dir: &Path) -> bool {
+    ask_for(dir, libc::W_OK | libc::X_OK).is_ok()
+}
+
 /// Tells whether the permissions of `path` forbid that this process writes to it. A file system
 /// that fails, or is read-only, says nothing of them.
 #[must_use]
@@ -19,8 +25,11 @@ pub fn is_denied(path: &Path) -> bool {
 }
 
 fn ask(path: &Path) -> std::io::Result<()> {
+    ask_for(path, if path.is_dir() { libc::W_OK | libc::X_OK } else { libc::W_OK })
+}
+
+fn ask_for(path: &Path, mode: libc::c_int) -> std::io::Result<()> {
     let text = CString::new(path.as_os_str().as_bytes())?;
-    let mode = if path.is_dir() { libc::W_OK | libc::X_OK } else { libc::W_OK };
     // SAFETY: `text` is NUL-terminated and outlives the call.
     match unsafe { libc::faccessat(libc::AT_FDCWD, text.as_ptr(), mode, libc::AT_EACCESS) } {
         0 => Ok(()),
@@ -35,8 +44,8 @@ mod tests {
     #[test]
     fn what_is_not_there_cannot_be_written() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(may_write(dir.path()));
-        assert!(!may_write(&dir.path().join("x")));
+        assert!(may_write(dir.path()) && may_make_in(dir.path()));
+        assert!(!may_write(&dir.path().join("x")) && !may_make_in(&dir.path().join("x")));
         assert!(!is_denied(&dir.path().join("x")));
     }
 }
