@@ -66,6 +66,8 @@ pub use sealing::catalog::Catalog;
 pub use sealing::catalog::{count_files, whole_files};
 pub(crate) use sealing::encoder::{Encoded, Encoder, EncoderJob};
 pub use sealing::encoding::Encoding;
+pub use sealing::late::LateChecksums;
+pub(crate) use sealing::late::contested;
 pub use sealing::node_catalog::NodeCatalog;
 pub use sealing::own_part::SealRequest;
 pub(crate) use sealing::own_part::protection_of as redundancy_files_of;
