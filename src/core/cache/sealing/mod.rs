@@ -3,7 +3,6 @@
 pub(super) mod catalog;
 pub(super) mod encoder;
 pub(super) mod encoding;
-pub(super) mod late;
 pub(super) mod marker;
 pub(super) mod node_catalog;
 pub(super) mod own_part;

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use super::leader_sign::{Checksums, Sign};
+use super::leader_sign::{NewChecksums, Sign};
 use super::ledger::{self, Ledger, Way};
 use super::polling;
 use super::sync_flush::{Announced, announce_flush, keep_window};
@@ -351,12 +351,12 @@ impl FlushJob {
     }
 
     /// Returns the checksums that were not known before.
-    fn stage_files(&self, ledger: &mut Ledger<'_>) -> Result<Checksums> {
+    fn stage_files(&self, ledger: &mut Ledger<'_>) -> Result<NewChecksums> {
         let rate = self.options.bytes_per_second as f64 * self.turn.share;
         let mut work = LimitedWork::begin(Throttle::new(rate, self.options.percent));
         let is_limited = || Ok(!self.stopped() && !self.hurry.load(Ordering::Relaxed));
         let known = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
-        let (mut stager, mut found) = (Stager::default(), Checksums::new());
+        let (mut stager, mut found) = (Stager::default(), NewChecksums::new());
         for file in self.own_files() {
             let key = self.key(file);
             let written = known.files.get(&key).and_then(|entry| entry.written).unwrap_or(0);

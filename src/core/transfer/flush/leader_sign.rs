@@ -1,6 +1,6 @@
 //! What the ranks of a node tell one another of a flush by threads: files in the control directory,
-//! empty but for checksums. The leader tells what it has seen on the prefix, which bears one reader a node, not
-//! one a rank; each rank tells how far its own files are.
+//! empty but for checksums. The leader tells what it has seen on the prefix, which bears one reader
+//! a node, not one a rank; each rank tells how far its own files are.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::files::{remove_file_if_there, write_ours};
 use crate::kvtree::KvTree;
 
 /// By the names of files.
-pub(super) type Checksums = BTreeMap<String, u32>;
+pub(super) type NewChecksums = BTreeMap<String, u32>;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Sign {
@@ -38,13 +38,13 @@ impl Sign {
         write_ours(&path, b"").map_err(|e| Error::io("cannot write", path, e))
     }
 
-    pub fn give_with(self, control: &Path, id: u64, checksums: &Checksums) -> Result<()> {
+    pub fn give_with(self, control: &Path, id: u64, checksums: &NewChecksums) -> Result<()> {
         let mut tree = KvTree::new();
         checksums.iter().for_each(|(name, crc32)| tree.set_value(name, crc32));
         tree.replace_file(self.path(control, id))
     }
 
-    pub fn checksums(self, control: &Path, id: u64) -> Result<Checksums> {
+    pub fn checksums(self, control: &Path, id: u64) -> Result<NewChecksums> {
         let tree = KvTree::read_file(self.path(control, id))?.unwrap_or_default();
         let one = |name: &str| Some((name.to_owned(), tree.get_value(name)?.parse().ok()?));
         Ok(tree.keys().filter_map(one).collect())

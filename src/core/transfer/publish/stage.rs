@@ -66,8 +66,8 @@ pub(crate) struct Stager {
 }
 
 impl Stager {
-    /// Stages a file of the dataset in `dir`, or a part of one. Returns its checksum, if it is known
-    /// or was computed on the way.
+    /// Stages a file of the dataset in `dir`, or a part of one. Returns its checksum, if it was
+    /// known or computed on the way.
     pub fn stage(
         &mut self,
         dir: &Path,

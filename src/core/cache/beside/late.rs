@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-use super::seal::Prepared;
 use crate::cache::node::untouched;
-use crate::cache::{Catalog, CatalogEntry, Ctx, FilemapFile};
+use crate::cache::{Catalog, CatalogEntry, Ctx, FilemapFile, Prepared};
 use crate::error::{Error, Result};
 use crate::files::Crc32;
 use crate::records::{DatasetRecord, FileContent, FileMeta, RecordedState};
@@ -19,21 +18,21 @@ use crate::system::{block_signals, run_when_idle};
 /// One rank's checksums that are still to be taken, those of the newest dataset first.
 pub struct LateChecksums {
     enter: Enter,
-    work: Option<Work>,
+    work: Option<LateWork>,
     /// Epochs of seals that have been looked at.
     done: Vec<u64>,
 }
 
-struct Work {
+struct LateWork {
     record: DatasetRecord,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Found>>,
+    thread: Option<JoinHandle<ByName>>,
 }
 
 type Enter = Arc<dyn Fn() + Send + Sync>;
 
 /// Checksums by the names of files.
-type Found = Vec<(String, u32)>;
+type ByName = Vec<(String, u32)>;
 
 impl LateChecksums {
     /// Begins nothing yet. Each thread calls `enter` first.
@@ -64,7 +63,7 @@ impl LateChecksums {
             }
             // Until the commit the directory has another name.
             None if !newest.dir.exists() => {}
-            None => match Work::begin(newest.clone(), self.enter.clone()) {
+            None => match LateWork::begin(newest.clone(), self.enter.clone()) {
                 Some(work) => self.work = Some(work),
                 None => self.note_done(&newest, filemap),
             },
@@ -82,8 +81,8 @@ fn is_unknown(file: &FileMeta) -> bool {
     !file.on_prefix && file.crc32.is_none()
 }
 
-impl Work {
-    fn begin(record: DatasetRecord, enter: Enter) -> Option<Work> {
+impl LateWork {
+    fn begin(record: DatasetRecord, enter: Enter) -> Option<LateWork> {
         let stop = Arc::<AtomicBool>::default();
         let (of, stopped) = (record.clone(), stop.clone());
         let body = move || {
@@ -95,7 +94,7 @@ impl Work {
             files.filter_map(found).collect()
         };
         let thread = Builder::new().name("scr-checksums".into()).spawn(body).ok()?;
-        Some(Work { record, stop, thread: Some(thread) })
+        Some(LateWork { record, stop, thread: Some(thread) })
     }
 
     fn is_over(&self) -> bool {
@@ -115,7 +114,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for LateWork {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
