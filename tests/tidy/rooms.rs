@@ -36,7 +36,7 @@ const ROOMS: [(&str, &[&str]); 13] = [
             "launch",
         ],
     ),
-    ("src/core/cache/", &["node", "sealing", "removal", "restart", "offline"]),
+    ("src/core/cache/", &["node", "sealing", "beside", "removal", "restart", "offline"]),
     ("src/core/machine/", &["terms", "program", "state", "matters", "prefix", "conference"]),
     ("src/core/launch/", &[LOOSE, "places", "roll_call", "start"]),
     ("src/core/namespace/", &[LOOSE, "told", "seen"]),

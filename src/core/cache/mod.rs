@@ -5,6 +5,7 @@
 //! | `node` | what a node has: directories, stores, filemaps, and who shares them |
 //! | `parted` | files that several nodes have written, at the seal |
 //! | `sealing` | how a dataset becomes complete and protected |
+//! | `beside` | what is read while the program runs |
 //! | `removal` | how datasets leave the cache |
 //! | `restart` | what a start makes of the caches |
 //! | `offline` | caches of a run that is not there, or is not asked |
@@ -12,6 +13,7 @@
 //! Collective functions are marked so; all ranks of the world call them in the same order, all get
 //! `Ok` or all get `Err` unless communication itself failed.
 
+mod beside;
 mod node;
 mod offline;
 mod parted;
@@ -19,6 +21,10 @@ mod removal;
 mod restart;
 mod sealing;
 
+pub use beside::late::LateChecksums;
+pub(crate) use beside::late::contested;
+pub(crate) use beside::recheck::Damaged;
+pub use beside::recheck::Recheck;
 pub(crate) use node::address::Launches;
 pub use node::address::{Address, job_dir};
 pub(crate) use node::context::Share;
@@ -59,8 +65,6 @@ pub(crate) use restart::on_prefix::spoiled_in;
 pub use restart::on_prefix::withhold_spoiled;
 pub(crate) use restart::rebuild::Withheld;
 pub use restart::rebuild::{Offered, RebuildReport, rebuild};
-pub(crate) use restart::recheck::Damaged;
-pub use restart::recheck::Recheck;
 pub use restart::replicate::replicate_small;
 pub use sealing::catalog::Catalog;
 pub use sealing::catalog::{count_files, whole_files};

@@ -12,7 +12,7 @@ mod storage;
 
 pub(crate) use nibbles::NibbleTables;
 pub(crate) use process::affinity::{
-    bind_thread, parent, permitted, processor_time, processors, take_short_turns,
+    bind_thread, parent, permitted, processor_time, processors, run_when_idle, take_short_turns,
     waited_for_processor,
 };
 pub(crate) use process::lanes::in_lanes;

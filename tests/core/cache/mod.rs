@@ -14,6 +14,7 @@ mod generations;
 mod half;
 mod health;
 mod job;
+mod late;
 mod looking;
 mod older;
 mod other_size;

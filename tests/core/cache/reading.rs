@@ -19,7 +19,7 @@ fn dataset(scheme: (&'static str, usize)) -> Dataset {
 }
 
 /// Bytes that this thread has read from files.
-fn read_bytes() -> u64 {
+pub fn read_bytes() -> u64 {
     let counts = fs::read_to_string("/proc/thread-self/io").unwrap();
     let line = counts.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
     line.parse().unwrap()
@@ -113,7 +113,7 @@ fn damage_unseen(ctx: &Ctx, cluster: &Cluster, files: &[PathBuf]) {
     ctx.filemap.record_prepared(record).unwrap();
 }
 
-fn flip(path: &Path) {
+pub fn flip(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;

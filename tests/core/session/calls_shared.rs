@@ -227,3 +227,25 @@ fn a_checkpoint_whose_shared_file_the_next_one_has_begun_to_overwrite_is_told_of
     let told = offered.told.iter().filter(|line| line.contains("they do not fit together"));
     assert_eq!(told.count(), 1, "{:?}", offered.told);
 }
+
+#[test]
+fn who_writes_the_same_whole_file_is_told_from_who_does_not_without_a_checksum_too() {
+    // The seal leaves out the checksums of large files.
+    for bytes in [PART, 2 << 20] {
+        for alike in [true, false] {
+            let cluster = Cluster::new(&["SCR_COPY_TYPE=SINGLE", "SCR_FLUSH=1"]);
+            let prefix = cluster.prefix();
+            let done = cluster.launch("ab", None, |rank: &Rank| {
+                let session = rank.session();
+                session.program.use_by_program(None);
+                session.program.start_dataset(Some("1"), CHECKPOINT).unwrap();
+                let place = session.program.route_output(&prefix.join("1/all")).unwrap();
+                let content = vec![if alike { 7 } else { rank.rank as u8 }; bytes];
+                mortal::program(|| fs::write(&place, content)).unwrap();
+                session.program.complete_dataset(true).unwrap()
+            });
+            assert_eq!(*same(done.all()), alike, "{bytes}: {:?}", done.told);
+            assert_eq!(prefix.join("1/all").exists(), alike, "{bytes}: {:?}", done.told);
+        }
+    }
+}

@@ -188,10 +188,11 @@ impl FilemapFile {
         own.map(|(_, record)| record.clone()).collect()
     }
 
-    fn find(&self, wanted: impl Fn(&DatasetRecord) -> bool) -> Option<DatasetRecord> {
+    /// Finds the newest of this rank's records that are `wanted`.
+    pub(crate) fn find(&self, wanted: impl Fn(&DatasetRecord) -> bool) -> Option<DatasetRecord> {
         let held = self.lock();
-        let found = held.iter().find(|(owner, record)| *owner == self.rank && wanted(record));
-        found.map(|(_, record)| record.clone())
+        let found = held.iter().filter(|(owner, record)| *owner == self.rank && wanted(record));
+        found.max_by_key(|(_, record)| record.dataset_id).map(|(_, record)| record.clone())
     }
 
     pub(crate) fn held(&self) -> Vec<Held> {

@@ -8,7 +8,6 @@ pub(super) mod identity;
 pub(super) mod on_prefix;
 pub(super) mod protect_anew;
 pub(crate) mod rebuild;
-pub(super) mod recheck;
 pub(super) mod recover;
 pub(super) mod replicate;
 pub(super) mod survey;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::Ctx;
 use crate::cache::node::disk::{describe, make_own_dir};
 use crate::cache::node::names::OWN_FOLDER;
+use crate::cache::node::untouched;
 use crate::comm::ranks::ranks_text;
 use crate::error::{Error, Result};
 use crate::files::{Together, read_own};
@@ -120,21 +121,27 @@ pub(super) fn measure(
     Ok(measured)
 }
 
-/// Takes the checksums that the scheme has computed on its way, and computes the others. Files on
-/// the prefix get none: reading them back would cost what caching is to save.
+/// Takes the checksums that the scheme has computed on its way. Of the other files, those that are
+/// remembered are read later (`late.rs`), what is left is read now. Files on the prefix get none:
+/// reading them back would cost what caching is to save.
 pub(super) fn fill_checksums(record: &mut DatasetRecord, protection: &Protection) -> Result<()> {
     let known = protection.file_crcs.iter().copied().chain(std::iter::repeat(None));
-    for (file, known) in record.files.iter_mut().zip(known).filter(|(file, _)| !file.on_prefix) {
-        match known {
-            Some(crc32) if file.part.is_none() || file.crc32 == known => file.crc32 = Some(crc32),
-            Some(_) => return Err(touched()),
-            None => file.measure(&record.dir).map_err(|error| match error {
-                Error::Corrupt { .. } => touched(),
-                error => error,
-            })?,
+    let mut files = std::mem::take(&mut record.files);
+    let mut own = files.iter_mut().zip(known).filter(|(file, _)| !file.on_prefix);
+    let filled = own.try_for_each(|(file, known)| match known {
+        Some(crc32) if file.part.is_none() || file.crc32 == known => {
+            file.crc32 = Some(crc32);
+            Ok(())
         }
-    }
-    Ok(())
+        Some(_) => Err(touched()),
+        None if untouched::is_untouched(record, &record.dir, file) => Ok(()),
+        None => file.measure(&record.dir).map_err(|error| match error {
+            Error::Corrupt { .. } => touched(),
+            error => error,
+        }),
+    });
+    record.files = files;
+    filled
 }
 
 pub(crate) fn member_data(record: &DatasetRecord) -> MemberData {

@@ -39,7 +39,7 @@ pub struct Prepared {
     pub dir: PathBuf,
     /// Where it lies from then on.
     pub sealed_dir: PathBuf,
-    /// This rank's files, complete with size and CRC32.
+    /// This rank's files, complete with size and, unless it is read later, CRC32.
     pub files: Vec<FileMeta>,
     pub(crate) catalog: NodeCatalog,
     pub(crate) redundancy_bytes: u64,

@@ -1,7 +1,7 @@
 //! The last look at a dataset that is sealed: has each of its files one writer? Learning sees to
 //! that; but a user may have said that it is not needed.
 
-use crate::cache::{CatalogEntry, NodeCatalog};
+use crate::cache::{self, CatalogEntry, Ctx, Prepared};
 use crate::comm::ranks::ranks_phrase;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
@@ -10,8 +10,8 @@ use crate::session::conference::Conference;
 
 impl Conference {
     /// Refuses a seal where several ranks have written one file. The same on all ranks.
-    pub(crate) fn check_writers(&self, key: &DatasetKey, catalog: &NodeCatalog) -> Result<()> {
-        let contested: Vec<CatalogEntry> = catalog.contested().collect();
+    pub(crate) fn check_writers(&self, ctx: &Ctx, key: &DatasetKey, made: &Prepared) -> Result<()> {
+        let contested = cache::contested(ctx, made)?;
         let contested: Vec<&[CatalogEntry]> =
             contested.chunk_by(|one, next| one.meta.name == next.meta.name).collect();
         let Some(first) = contested.first() else { return Ok(()) };
@@ -76,7 +76,7 @@ fn ranks_of(writers: &[CatalogEntry]) -> Vec<usize> {
 
 /// Ranks of one node that wrote to one file have one content, and so may any others.
 fn are_alike(writers: &[CatalogEntry]) -> bool {
-    let content = |writer: &CatalogEntry| (writer.meta.size, writer.meta.crc32);
-    let mut all = writers.iter();
-    all.all(|one| !one.meta.on_prefix && content(one) == content(&writers[0]))
+    let content = |writer: &CatalogEntry| Some((writer.meta.size, writer.meta.crc32?));
+    let first = content(&writers[0]).filter(|_| writers.iter().all(|one| !one.meta.on_prefix));
+    first.is_some() && writers.iter().all(|one| content(one) == first)
 }

@@ -137,7 +137,7 @@ impl Conference {
             Ok(quiet)
         };
         let prepared = cache::prepare(&ctx, asked.request(plan), encoded, &if_untouched)?;
-        if let Err(error) = self.check_writers(&plan.key, &prepared.catalog) {
+        if let Err(error) = self.check_writers(&ctx, &plan.key, &prepared) {
             let _ = ctx.filemap.revoke(&key);
             return Err(error);
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::account::watchdog::{SignsOfLife, Watchdog};
-use crate::cache::{Damaged, Recheck};
+use crate::cache::{Damaged, LateChecksums, Recheck};
 use crate::events::Event;
 use crate::log::{self, messages};
 use crate::session::{Session, flush::serving::Served};
@@ -103,6 +103,7 @@ impl Session {
         let body = move || {
             block_signals();
             self.rank.site.host.enter_thread();
+            let mut late = LateChecksums::new(|| self.rank.site.host.enter_thread());
             self.conference.evicted.leave_to_this_thread();
             let mut watchdog = self.watchdog();
             let mut served = Served::default();
@@ -121,6 +122,7 @@ impl Session {
                 }
                 drop(self.handles.end_lent());
                 self.rank.mention_if_failed(self.rank.site.filemap.write_begun());
+                self.rank.mention_if_failed(late.advance(&self.rank.site.filemap));
                 self.contents.note_thrown_away();
                 self.unsealed.publish_overdue();
                 self.flush.serve_wanted(&mut served);
@@ -130,8 +132,7 @@ impl Session {
                 self.flush.record_run_in_time();
             }
         };
-        let name = "scr-helper".to_string();
-        if let Err(error) = std::thread::Builder::new().name(name).spawn(body) {
+        if let Err(error) = std::thread::Builder::new().name("scr-helper".into()).spawn(body) {
             self.rank.complain(
                 messages::NO_THREAD,
                 format_args!("no helper thread ({error}); files wait for a collective call"),

@@ -64,6 +64,13 @@ pub fn take_short_turns() {
     }
 }
 
+/// Lets the calling thread run only while a processor has nothing else to do, for good.
+pub fn run_when_idle() {
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is the calling thread; the parameter is readable. A refusal changes nothing.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const none) };
+}
+
 /// Returns the processors on which this process may run if it wants to, whatever it is bound to.
 pub fn permitted() -> io::Result<BTreeSet<usize>> {
     let find = || {

@@ -10,7 +10,7 @@
 //! Only leaders look at the prefix; ranks of a node hear of one another by a [`Sign`]. A start
 //! after a crash completes what is committed or staged everywhere, and goes on with what is not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use super::leader_sign::Sign;
+use super::leader_sign::{NewChecksums, Sign};
 use super::ledger::{self, Ledger, Way};
 use super::polling;
 use super::sync_flush::{Announced, announce_flush, keep_window};
@@ -27,7 +27,7 @@ use super::throttle::Throttle;
 use super::turns::{self, Turn};
 use super::work::LimitedWork;
 use crate::cache::agree::agree;
-use crate::cache::{Catalog, Ctx};
+use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Durable, Together, join_relative};
 use crate::log::{self, messages};
@@ -348,18 +348,22 @@ impl FlushJob {
     fn stage_own(&self) -> Result<()> {
         let mut ledger = Ledger::new(&self.transfer_file);
         match self.stage_files(&mut ledger) {
-            Ok(()) => self.give(Sign::Staged(self.rank)),
+            Ok(found) => {
+                let (staged, id) = (Sign::Staged(self.rank), self.record.dataset_id);
+                staged.give_with(&self.control, id, &found)
+            }
             // Stopped, too: the next launch goes on from there.
             Err(error) => ledger.write().and(Err(error)),
         }
     }
 
-    fn stage_files(&self, ledger: &mut Ledger<'_>) -> Result<()> {
+    /// Returns the checksums that were not known before.
+    fn stage_files(&self, ledger: &mut Ledger<'_>) -> Result<NewChecksums> {
         let rate = self.options.bytes_per_second as f64 * self.turn.share;
         let mut work = LimitedWork::begin(Throttle::new(rate, self.options.percent));
         let is_limited = || Ok(!self.stopped() && !self.hurry.load(Ordering::Relaxed));
         let known = TransferFile::read(&self.transfer_file)?.unwrap_or_default();
-        let mut stager = Stager::default();
+        let (mut stager, mut found) = (Stager::default(), NewChecksums::new());
         for file in self.own_files() {
             let key = self.key(file);
             let written = known.files.get(&key).and_then(|entry| entry.written).unwrap_or(0);
@@ -378,13 +382,32 @@ impl FlushJob {
                 pace: Some(self.options.flushed),
                 ..CopyOptions::default()
             };
-            stager.stage(&self.dir, &self.prefix, self.record.epoch, file, how)?;
+            let crc32 = stager.stage(&self.dir, &self.prefix, self.record.epoch, file, how)?;
+            found.extend(crc32.filter(|_| file.crc32.is_none()).map(|it| (file.name.clone(), it)));
             ledger.note(&mut stager)?;
             // The last sync is work, too.
             work.moved(0, is_limited)?;
         }
         stager.finish()?;
-        ledger.note(&mut stager)
+        ledger.note(&mut stager)?;
+        Ok(found)
+    }
+
+    /// Adds to this node's part of the journal the checksums that its ranks have found.
+    fn add_checksums(&self, leader: usize) -> Result<()> {
+        let mut found = BTreeMap::new();
+        for rank in &self.writers {
+            let checksums = Sign::Staged(*rank).checksums(&self.control, self.record.dataset_id)?;
+            found.extend(checksums.into_iter().map(|(name, crc32)| ((*rank, name), crc32)));
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        let mut part = self.journal.read_part(&Journal::part_name(leader))?;
+        for CatalogEntry { rank, meta } in &mut part.entries {
+            meta.crc32 = meta.crc32.or(found.remove(&(*rank, meta.name.clone())));
+        }
+        self.journal.write_part(leader, &part, &self.about)
     }
 
     fn publish_all(&self, publish_if: &PublishIf) -> Result<()> {
@@ -393,6 +416,7 @@ impl FlushJob {
                 return Ok(());
             }
             ledger::complete(&self.transfer_file, &self.node_files)?;
+            self.add_checksums(leader)?;
             self.journal.mark(Mark::Staged, leader, "")?;
         }
         let committed = || Ok(self.journal.committed()?.is_some());

@@ -140,11 +140,12 @@ fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64
     let stop = &wish.stop;
     wait_for_turn(job, wish);
     if is_flushed(job) {
-        return write_mark(job, DONE).map(|()| 0);
+        return write_mark(job, &job.record, DONE).map(|()| 0);
     }
     let mut first_error = None;
     let (mut copied, mut refused) = (0, false);
-    for file in job.record.files.iter().filter(|file| !file.on_prefix) {
+    let mut record = job.record.clone();
+    for file in record.files.iter_mut().filter(|file| !file.on_prefix) {
         if stop.load(Ordering::Relaxed) {
             return Ok(copied);
         }
@@ -155,7 +156,7 @@ fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64
         }
     }
     let has_failed = refused || first_error.is_some();
-    let marked = write_mark(job, if has_failed { FAILED } else { DONE });
+    let marked = write_mark(job, &record, if has_failed { FAILED } else { DONE });
     // Without the mark of a failure the next rank waits until it is needed.
     first_error.map_or(marked, Err)?;
     if job.record.has_parts() {
@@ -197,9 +198,10 @@ fn wait_for_turn(job: &BackgroundJob, wish: &Wish) {
     }
 }
 
+/// Notes the checksum, if it was not known before.
 fn publish(
     job: &BackgroundJob,
-    file: &FileMeta,
+    file: &mut FileMeta,
     stop: &AtomicBool,
     publish_if: &PublishIf,
 ) -> Result<bool> {
@@ -220,7 +222,10 @@ fn publish(
     let wanted = |publish: &mut dyn FnMut() -> Result<()>| publish_if(&file.name, publish);
     let done = publish_as(&job.prefix, &source, &target, job.record.epoch, Some(file), how, wanted);
     match done {
-        Ok((_, wanted)) => Ok(wanted),
+        Ok((found, wanted)) => {
+            file.crc32 = file.crc32.or(found.crc32);
+            Ok(wanted)
+        }
         // The program may have moved the directory away meanwhile: the file is not wanted any more.
         Err(error) => {
             let mut error = Some(error);
@@ -237,9 +242,9 @@ fn mark_name(stem: &str, rank: usize) -> String {
     format!("{stem}.{rank}.scr")
 }
 
-fn write_mark(job: &BackgroundJob, stem: &str) -> Result<()> {
+fn write_mark(job: &BackgroundJob, record: &DatasetRecord, stem: &str) -> Result<()> {
     let about = About::of_record(&job.record, job.world_size);
-    let files = part_of(job.rank, &job.record);
+    let files = part_of(job.rank, record);
     write_catalog(&job.prefix, &about, files, &mark_name(stem, job.rank))
 }
 

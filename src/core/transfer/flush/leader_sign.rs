@@ -1,18 +1,23 @@
-//! What the ranks of a node tell one another of a flush by threads: empty files in the control
-//! directory. The leader tells what it has seen on the prefix, which bears one reader a node, not
-//! one a rank; each rank tells how far its own files are.
+//! What the ranks of a node tell one another of a flush by threads: files in the control directory,
+//! empty but for checksums. The leader tells what it has seen on the prefix, which bears one reader
+//! a node, not one a rank; each rank tells how far its own files are.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{remove_file_if_there, write_ours};
+use crate::kvtree::KvTree;
+
+/// By the names of files.
+pub(super) type NewChecksums = BTreeMap<String, u32>;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Sign {
     Turn,
     Commit,
-    /// All files of this world rank are staged.
+    /// All files of this world rank are staged. It has the checksums that were not known before.
     Staged(usize),
     /// All files of this world rank have their names.
     Named(usize),
@@ -31,6 +36,18 @@ impl Sign {
     pub fn give(self, control: &Path, id: u64) -> Result<()> {
         let path = self.path(control, id);
         write_ours(&path, b"").map_err(|e| Error::io("cannot write", path, e))
+    }
+
+    pub fn give_with(self, control: &Path, id: u64, checksums: &NewChecksums) -> Result<()> {
+        let mut tree = KvTree::new();
+        checksums.iter().for_each(|(name, crc32)| tree.set_value(name, crc32));
+        tree.replace_file(self.path(control, id))
+    }
+
+    pub fn checksums(self, control: &Path, id: u64) -> Result<NewChecksums> {
+        let tree = KvTree::read_file(self.path(control, id))?.unwrap_or_default();
+        let one = |name: &str| Some((name.to_owned(), tree.get_value(name)?.parse().ok()?));
+        Ok(tree.keys().filter_map(one).collect())
     }
 
     pub fn is_given(self, control: &Path, id: u64) -> Result<bool> {

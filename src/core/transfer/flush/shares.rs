@@ -35,17 +35,16 @@ pub fn flush_shares(
     if agree_and_ask(ctx.world, cleared, any_has_parts)?.1 {
         agree_on_wholes(ctx, shares.iter_mut().flat_map(|share| &mut share.record.files))?;
     }
-    let shares = &shares[..];
-    let own = catalog_of(&about, shares);
+    let own = catalog_of(&about, &shares);
     let part = gather(ctx.node, &own)?;
     announce_part(ctx, &journal, &part, &about)?;
-    let stage = || stage_shares(ctx, shares, lanes);
+    let stage = || stage_shares(ctx, &mut shares, lanes);
     let staged = in_turns(ctx.world, ctx.transfer.flush_width, stage);
     if let Err(error) = agree(ctx.world, staged) {
         undo(ctx, &journal, &own, &error)?;
         return Err(error);
     }
-    let entries = gather(ctx.world, &own)?.entries;
+    let entries = gather(ctx.world, &catalog_of(&about, &shares))?.entries;
     let gate = |_: &str, publish: &mut dyn FnMut() -> Result<()>| publish().map(|()| true);
     publish_staged_parts(ctx, &journal, &about, (&own, &entries), &gate).map(|(_, left)| left)
 }
@@ -80,7 +79,8 @@ fn gather(comm: &dyn Comm, own: &Catalog) -> Result<Catalog> {
     Ok(all)
 }
 
-fn stage_shares(ctx: &Ctx, shares: &[Share], lanes: (usize, &(dyn Fn() + Sync))) -> Result<()> {
+/// Notes checksums that were not known before.
+fn stage_shares(ctx: &Ctx, shares: &mut [Share], lanes: (usize, &(dyn Fn() + Sync))) -> Result<()> {
     let all = shares.iter().flat_map(|one| one.record.files.iter().map(|file| (&one.record, file)));
     let files: Vec<_> = all.filter(|(_, file)| !file.on_prefix).collect();
     let bytes = files.iter().map(|(_, file)| file.size).sum();
@@ -89,8 +89,12 @@ fn stage_shares(ctx: &Ctx, shares: &[Share], lanes: (usize, &(dyn Fn() + Sync)))
     let stage_one = |at: usize| {
         let (record, file) = files[at];
         let mut stager = Stager::default();
-        stager.stage(&record.dir, prefix, record.epoch, file, options.copy())?;
-        stager.finish()
+        let crc32 = stager.stage(&record.dir, prefix, record.epoch, file, options.copy())?;
+        stager.finish().map(|()| crc32)
     };
-    in_lanes(lanes, files.len(), &stage_one).into_iter().collect()
+    let found = in_lanes(lanes, files.len(), &stage_one).into_iter().collect::<Result<Vec<_>>>()?;
+    let files = shares.iter_mut().flat_map(|one| &mut one.record.files);
+    let staged = files.filter(|file| !file.on_prefix);
+    staged.zip(found).for_each(|(file, found)| file.crc32 = found);
+    Ok(())
 }

@@ -60,10 +60,11 @@ pub fn flush_with(
     publish_if: Gate,
 ) -> Result<FlushReport> {
     let start = Instant::now();
-    let Announced { record, sources, about, journal, wholes, .. } =
+    let Announced { mut record, sources, about, journal, wholes, .. } =
         announce_flush(ctx, id, along, left_out)?;
     let mut own = part_of(ctx.world.rank(), &record);
-    let staged = in_turns(ctx.world, ctx.transfer.flush_width, || stage(ctx, &record, &sources));
+    let staged =
+        in_turns(ctx.world, ctx.transfer.flush_width, || stage(ctx, &mut record, &sources));
     if let Err(error) = agree(ctx.world, staged) {
         undo(ctx, &journal, &own, &error)?;
         return Err(error);
@@ -183,12 +184,13 @@ pub(super) fn part_of(rank: usize, record: &DatasetRecord) -> Catalog {
     Catalog { id: record.dataset_id, epoch: record.epoch, key: record.key.clone(), entries }
 }
 
-fn stage(ctx: &Ctx, record: &DatasetRecord, sources: &Sources) -> Result<()> {
+/// Notes checksums that were not known before.
+fn stage(ctx: &Ctx, record: &mut DatasetRecord, sources: &Sources) -> Result<()> {
     let own = ctx.layout.data_dir(record);
     let mut stager = Stager::default();
-    for file in record.files.iter().filter(|file| !file.on_prefix) {
+    for file in record.files.iter_mut().filter(|file| !file.on_prefix) {
         let dir = sources.get(&file.name).unwrap_or(&own);
-        stager.stage(dir, ctx.prefix, record.epoch, file, ctx.transfer.copy())?;
+        file.crc32 = stager.stage(dir, ctx.prefix, record.epoch, file, ctx.transfer.copy())?;
     }
     stager.finish()
 }

@@ -81,12 +81,16 @@ impl Journal {
         journal_folder(&self.prefix).join(self.id.to_string())
     }
 
+    pub fn part_name(leader: usize) -> String {
+        format!("part.{leader}.scr")
+    }
+
     /// Announces what a node will stage, in a catalog of the node's ranks.
     pub fn write_part(&self, leader: usize, part: &Catalog, about: &About) -> Result<()> {
         create_dirs(&self.dir(), OWN_MODE)?;
         let mut tree = part.to_tree();
         tree.set(ABOUT, about.to_tree());
-        tree.write_file(self.dir().join(format!("part.{leader}.scr")))
+        tree.write_file(self.dir().join(Self::part_name(leader)))
     }
 
     /// Commits the flush: from here on it will be completed. All parts are there.

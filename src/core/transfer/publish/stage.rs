@@ -66,7 +66,8 @@ pub(crate) struct Stager {
 }
 
 impl Stager {
-    /// Stages a file of the dataset in `dir`, or a part of one.
+    /// Stages a file of the dataset in `dir`, or a part of one. Returns its checksum, if it was
+    /// known or computed on the way.
     pub fn stage(
         &mut self,
         dir: &Path,
@@ -74,26 +75,31 @@ impl Stager {
         epoch: u64,
         file: &FileMeta,
         how: CopyOptions<'_>,
-    ) -> Result<()> {
+    ) -> Result<Option<u32>> {
         let (source, target) = (dir.join(&file.name), join_relative(prefix, file.whole_name())?);
         if let Some(parent) = target.parent() {
             self.together.create_dirs(parent, 0o777)?;
         }
-        let copy = match &file.part {
-            Some(part) => write_part(dir, &staged_path(&target, epoch)?, file, part, how)?,
-            None => stage_unsynced(&source, &target, epoch, Some(file), how)?.1,
+        let (crc32, copy) = match &file.part {
+            Some(part) => {
+                (file.crc32, write_part(dir, &staged_path(&target, epoch)?, file, part, how)?)
+            }
+            None => {
+                let (found, copy) = stage_unsynced(&source, &target, epoch, Some(file), how)?;
+                (file.crc32.or(found.crc32), copy)
+            }
         };
         let one = (source.display().to_string(), file.size);
         if file.size >= SMALL_BYTES {
             copy.sync_all().map_err(|error| Error::io("cannot sync", &target, error))?;
             self.durable.push(one);
-            return Ok(());
+            return Ok(crc32);
         }
         self.waiting.push(one);
         if self.together.add(copy, &target)? {
             self.durable.append(&mut self.waiting);
         }
-        Ok(())
+        Ok(crc32)
     }
 
     pub fn finish(&mut self) -> Result<()> {
