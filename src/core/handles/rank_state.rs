@@ -13,7 +13,7 @@ use scr_abi::accesses::{AccessLog, trait_bit};
 
 use crate::cache::Prepared;
 use crate::handles::{AccessLogs, Checksums, Holding, PartedFiles, Tokens, Tracked};
-use crate::machine::{DatasetKey, Deletion, FileRef, Machine, Reason};
+use crate::machine::{DatasetKey, DatasetState, Deletion, FileRef, Machine, Reason};
 use crate::namespace::{self as ns, Claimed, Move, Sought, ToldElsewhere, Turns, View};
 use crate::system::monotonic_ms;
 
@@ -130,6 +130,14 @@ impl State {
                 self.own.logs.give_back(log);
             }
         }
+    }
+
+    /// Tells whether the dataset is in progress, as far as this rank knows.
+    pub fn is_open(&self, key: &DatasetKey) -> bool {
+        let mut known = self.machine.datasets(key.series).iter();
+        let shared = known.find(|known| known.key == *key);
+        self.own.holdings.get(key).is_none_or(|holding| holding.id == 0)
+            && shared.is_none_or(|shared| shared.state == DatasetState::Open)
     }
 
     /// Notes that the directory has its final name, and what files everybody has.

@@ -10,7 +10,7 @@ use crate::namespace::{self as ns, Answer, Manner, Place};
 use crate::session::{
     contents::intake::take_in,
     names::Names,
-    node::{State, moves::is_open},
+    node::State,
     rank::{known::file_ref, lock},
 };
 use crate::system::monotonic_ms;
@@ -265,7 +265,7 @@ impl Names {
             _ => return Ok(Answer::PASS),
         };
         // A dataset that is sealed keeps its files, whoever has written them.
-        let sealed = matches!(source, Place::Cached(key, _) if !is_open(state, key));
+        let sealed = matches!(source, Place::Cached(key, _) if !state.is_open(key));
         let deletion = if sealed { Some(Deletion::Deferred) } else { renamed.from };
         match source {
             Place::Cached(key, here) => {

@@ -20,11 +20,7 @@ use crate::machine::{DatasetKey, Placement, Reason};
 use crate::namespace::{self as ns, Answer, Move, Place};
 use crate::session::{
     names::Names,
-    node::{
-        State,
-        moves::{is_open, move_in_cache},
-        neighbours::Locked,
-    },
+    node::{State, moves::move_in_cache, neighbours::Locked},
     rank::known::file_ref,
 };
 use crate::system::monotonic_ms;
@@ -92,7 +88,7 @@ impl Names {
         let fits = (waiting.dir.as_str(), waiting.last_dir.as_str()) == (dir, last);
         let of_checkpoint = match state.view.place(name) {
             Place::Cached(key, _) | Place::Elsewhere(key, _) => {
-                is_open(state, &key) && waiting.matched.id.as_deref() == Some(key.id.as_str())
+                state.is_open(&key) && waiting.matched.id.as_deref() == Some(key.id.as_str())
             }
             Place::Prefix => true,
             Place::Private(_) | Place::Deleted | Place::Evicted(_) => false,

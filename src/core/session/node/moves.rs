@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::log::messages;
-use crate::machine::{DatasetKey, DatasetState, Reason, Why};
+use crate::machine::{DatasetKey, Reason, Why};
 use crate::namespace::{self as ns, Move};
 use crate::session::node::{Node, State};
 use crate::system::monotonic_ms;
@@ -101,17 +101,9 @@ impl Node {
     }
 }
 
-/// Tells what this rank knows.
-pub(crate) fn is_open(state: &State, key: &DatasetKey) -> bool {
-    let mut known = state.machine.datasets(key.series).iter();
-    let shared = known.find(|known| known.key == *key);
-    state.own.holdings.get(key).is_none_or(|holding| holding.id == 0)
-        && shared.is_none_or(|shared| shared.state == DatasetState::Open)
-}
-
 /// Renames the directory here; another rank of the node may have done so.
 pub(crate) fn move_in_cache(state: &State, one: &Move) -> Result<()> {
-    let layers = state.view.layers().iter().filter(|layer| is_open(state, &layer.key));
+    let layers = state.view.layers().iter().filter(|layer| state.is_open(&layer.key));
     for layer in layers {
         let (from, to) = (layer.dir.join(&one.from), layer.dir.join(&one.to));
         if !from.is_dir() {
