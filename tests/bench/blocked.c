@@ -3,9 +3,9 @@
  *
  * usage: blocked COUNT KIB CALLS MICROSECONDS sleep|work keep|tidy [one]
  * Each of COUNT checkpoints is one file of KIB a rank (`one`: by MPI-IO one file, to which each
- * rank adds so much at once), with CALLS synchronising calls after it and so many microseconds before
- * each but the first: asleep, or at work that takes as long on a core of its own. `tidy` deletes a
- * checkpoint when the next is there, outside of what is measured.
+ * rank adds so much at once), with CALLS synchronising calls after it and so many microseconds
+ * before each but the first: asleep, or at work that takes as long on a core of its own. `tidy`
+ * deletes a checkpoint when the next is there, outside of what is measured.
  * Prints a line a checkpoint, of the slowest rank: seconds blocked, of the write alone, until the
  * next checkpoint begins, of the first of those calls, of the longest other one; then the
  * processor's seconds of all ranks. Ranks at work meet before each call, so that it does not wait
