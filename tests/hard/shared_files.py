@@ -10,6 +10,7 @@ ROMIO = {"OMPI_MCA_io": "romio321"}
 WAYS = {
     "pieces": ("OF_NODES",) * 2,
     "posix-strides": ("OF_NODES",) * 2,
+    "longer": ("OF_NODES",) * 2,
     "overlaps": ("WRITERS",) * 2,
     "mapped": ("UNSEEN",) * 2,
     "turns": ("SIZES",) * 2,

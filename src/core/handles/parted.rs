@@ -96,16 +96,13 @@ impl PartedFile {
                     of.writes.iter_mut().for_each(|write| *write = kept(write));
                     of.writes.retain(|write| !write.piece.is_empty());
                     of.cuts.push(Cut { length: one.end, stamp });
+                    of.grows.clear();
                 }
+                Deed::Grow => of.grows.push(Cut { length: one.end, stamp }),
                 _ => {}
             }
         }
         of
-    }
-
-    /// Returns the length that the rank has made the file at least, without writing.
-    pub fn grown(log: &AccessLog) -> u64 {
-        log.all().filter(|one| one.deed == Deed::Grow).map(|one| one.end).max().unwrap_or(0)
     }
 
     /// Returns how many bytes this rank has written, those that it has written twice twice.

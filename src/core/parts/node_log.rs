@@ -12,7 +12,7 @@ pub struct Write {
     pub stamp: u64,
 }
 
-/// A node has given the file this size.
+/// A node has given the file this size, or at least this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// The size, bytes.
@@ -28,6 +28,8 @@ pub struct NodeLog {
     pub writes: Vec<Write>,
     /// In the order in which they were made.
     pub cuts: Vec<Cut>,
+    /// At least so long it has made the file without writing, after the last cut of its own.
+    pub grows: Vec<Cut>,
 }
 
 impl NodeLog {
@@ -46,15 +48,19 @@ impl NodeLog {
             let piece = Extent::new(write.piece.begin, write.piece.end.min(whole));
             Write { piece, ..*write }
         });
-        NodeLog { writes: writes.filter(|write| !write.piece.is_empty()).collect(), cuts }
+        let grows = ranks.iter().flat_map(|log| &log.grows);
+        let grows = grows.map(|one| Cut { length: one.length.min(whole), ..*one }).collect();
+        NodeLog { writes: writes.filter(|write| !write.piece.is_empty()).collect(), cuts, grows }
     }
 
     /// Makes its bytes. Pieces at equal distances and of one length, as most are, take few.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::new();
-        out.packed(self.cuts.len() as u64);
-        self.cuts.iter().for_each(|cut| _ = out.packed(cut.stamp).packed(cut.length));
+        for sizes in [&self.cuts, &self.grows] {
+            out.packed(sizes.len() as u64);
+            sizes.iter().for_each(|one| _ = out.packed(one.stamp).packed(one.length));
+        }
         let (mut last, mut rest) = (0, self.writes.as_slice());
         while let [first, ..] = rest {
             let step = |pair: &[Write]| pair[1].piece.begin.wrapping_sub(pair[0].piece.begin);
@@ -76,9 +82,11 @@ impl NodeLog {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (mut from, mut log) = (Reader::new(bytes), NodeLog::default());
-        for _ in 0..from.packed()? {
-            let (stamp, length) = (from.packed()?, from.packed()?);
-            log.cuts.push(Cut { stamp, length: (length <= OFFSET_MAX).then_some(length)? });
+        for sizes in [&mut log.cuts, &mut log.grows] {
+            for _ in 0..from.packed()? {
+                let (stamp, length) = (from.packed()?, from.packed()?);
+                sizes.push(Cut { stamp, length: (length <= OFFSET_MAX).then_some(length)? });
+            }
         }
         let mut last = 0_u64;
         while !from.is_done() {
@@ -118,9 +126,10 @@ mod tests {
         // Backwards, twice the same, and with another stamp.
         writes.extend((0..1000).rev().map(|at| write(at * 100, at * 100 + 40, 3)));
         writes.extend([write(7, 8, 4); 2]);
-        let log = NodeLog { writes, cuts: vec![Cut { length: i64::MAX as u64, stamp: u64::MAX }] };
+        let cuts = vec![Cut { length: i64::MAX as u64, stamp: u64::MAX }];
+        let log = NodeLog { writes, grows: cuts.clone(), cuts };
         let bytes = log.to_bytes();
-        assert!(bytes.len() < 80, "{}", bytes.len());
+        assert!(bytes.len() < 100, "{}", bytes.len());
         assert_eq!(NodeLog::from_bytes(&bytes), Some(log));
         (0..bytes.len()).for_each(|end| drop(NodeLog::from_bytes(&bytes[..end])));
     }
@@ -132,17 +141,17 @@ mod tests {
             words.iter().for_each(|word| _ = out.packed(*word));
             out.take()
         };
-        assert!(NodeLog::from_bytes(&bytes(&[0, 1, 5, 5, 9, 2])).is_some());
+        assert!(NodeLog::from_bytes(&bytes(&[0, 0, 1, 5, 5, 9, 2])).is_some());
         let many = PIECES_MAX as u64 + 1;
         for bad in [
-            &[0, 1, 5, 0, 9, 2][..],    // empty pieces
-            &[0, 1, 5, 5, 9, 0],        // none
-            &[0, 1, 5, 5, 0, many],     // too many
-            &[0, 1, 1 << 63, 5, 0, 1],  // beyond all files
-            &[0, 1, 5, u64::MAX, 0, 1], // longer than all files
-            &[0, 1, 5, 5, 1 << 62, 4],  // the last of them
-            &[1, 1, 1 << 63],           // a size that no file has
-            &[u64::MAX, 1, 1],          // more than there is
+            &[0, 0, 1, 5, 0, 9, 2][..],    // empty pieces
+            &[0, 0, 1, 5, 5, 9, 0],        // none
+            &[0, 0, 1, 5, 5, 0, many],     // too many
+            &[0, 0, 1, 1 << 63, 5, 0, 1],  // beyond all files
+            &[0, 0, 1, 5, u64::MAX, 0, 1], // longer than all files
+            &[0, 0, 1, 5, 5, 1 << 62, 4],  // the last of them
+            &[1, 1, 1 << 63, 0],           // a size that no file has
+            &[u64::MAX, 1, 1],             // more than there is
         ] {
             assert_eq!(NodeLog::from_bytes(&bytes(bad)), None, "{bad:?}");
         }
@@ -156,16 +165,23 @@ mod tests {
     struct Call {
         stamp: u64,
         rank: usize,
-        /// `None`: it is a cut to the begin.
+        /// `None`: it gives the file a size, which is `begin`.
         length: Option<u64>,
         begin: u64,
+        /// At least that.
+        grows: bool,
     }
 
     fn calls() -> impl Strategy<Value = Vec<Call>> {
         let length = prop::option::weighted(0.7, 1_u64..25);
-        let call = (0_u64..5, 0..RANKS, length, 0_u64..70);
-        let call =
-            call.prop_map(|(stamp, rank, length, begin)| Call { stamp, rank, length, begin });
+        let call = (0_u64..5, 0..RANKS, length, 0_u64..70, any::<bool>());
+        let call = call.prop_map(|(stamp, rank, length, begin, grows)| Call {
+            stamp,
+            rank,
+            length,
+            begin,
+            grows,
+        });
         prop::collection::vec(call, 0..20).prop_map(|mut calls| {
             calls.sort_by_key(|call| call.stamp);
             calls
@@ -182,6 +198,7 @@ mod tests {
         for (number, call) in calls {
             let begin = call.begin as usize;
             match call.length {
+                None if call.grows => file.resize(file.len().max(begin), None),
                 None => file.resize(begin, None),
                 Some(length) => {
                     let end = begin + length as usize;
@@ -199,7 +216,11 @@ mod tests {
         for call in calls.iter().filter(|call| call.rank == rank) {
             match call.length {
                 Some(length) => log.writes.push(write(call.begin, call.begin + length, call.stamp)),
+                None if call.grows => {
+                    log.grows.push(Cut { length: call.begin, stamp: call.stamp });
+                }
                 None => {
+                    log.grows.clear();
                     let cut = |one: &mut Write| one.piece.end = one.piece.end.min(call.begin);
                     log.writes.iter_mut().for_each(cut);
                     log.writes.retain(|one| !one.piece.is_empty());

@@ -53,6 +53,9 @@ pub fn resolve(nodes: &[NodeLog]) -> Resolved {
     let lengths = last_lengths(nodes, last_cut);
     let (least, mut size) = lengths.first().copied().zip(lengths.last().copied()).unwrap_or((0, 0));
     let mut conflicts = vec![Extent::new(least, size)];
+    let grows = nodes.iter().flat_map(|log| &log.grows);
+    let later = grows.filter(|one| last_cut.is_none_or(|last| one.stamp > last));
+    size = later.map(|one| one.length).fold(size, u64::max);
     for (piece, node) in owners.iter() {
         size = size.max(piece.end);
         node.map_or(&mut conflicts, |node| &mut owned[node]).push(piece);
@@ -64,11 +67,15 @@ pub fn resolve(nodes: &[NodeLog]) -> Resolved {
 /// The sizes that nodes have given the file with the last stamp of all cuts; if several, nobody
 /// knows which was last.
 fn last_lengths(nodes: &[NodeLog], last: Option<u64>) -> BTreeSet<u64> {
-    let of = |log: &NodeLog| {
-        let mut cuts = log.cuts.iter().rev();
-        cuts.find(|cut| Some(cut.stamp) == last).map(|cut| cut.length)
-    };
-    nodes.iter().filter_map(of).collect()
+    let at = |one: &&Cut| Some(one.stamp) == last;
+    let cut = |log: &NodeLog| log.cuts.iter().rev().find(at).map(|cut| cut.length);
+    let grown = |log: &NodeLog| log.grows.iter().filter(at).map(|one| one.length).max();
+    let shortest = nodes.iter().filter_map(cut).min();
+    nodes
+        .iter()
+        .filter_map(|log| cut(log).max(grown(log)))
+        .filter(|one| Some(*one) >= shortest)
+        .collect()
 }
 
 /// Finds an owner for each byte, where nobody knows which node was last as if the higher one was;
@@ -81,7 +88,8 @@ pub fn settle(nodes: &[NodeLog]) -> Resolved {
         let write = |one: &Write| Write { stamp: later(node, one.stamp), ..*one };
         let cut = |one: &Cut| Cut { stamp: later(node, one.stamp), ..*one };
         let (writes, cuts) = (log.writes.iter().map(write), log.cuts.iter().map(cut));
-        NodeLog { writes: writes.collect(), cuts: cuts.collect() }
+        let grows = log.grows.iter().map(cut).collect();
+        NodeLog { writes: writes.collect(), cuts: cuts.collect(), grows }
     };
     let in_turn: Vec<NodeLog> = nodes.iter().enumerate().map(of).collect();
     Resolved { conflicts: resolve(nodes).conflicts, ..resolve(&in_turn) }
@@ -99,7 +107,7 @@ mod tests {
 
     fn log(writes: &[Write], cuts: &[(u64, u64)]) -> NodeLog {
         let cuts = cuts.iter().map(|(length, stamp)| Cut { length: *length, stamp: *stamp });
-        NodeLog { writes: writes.to_vec(), cuts: cuts.collect() }
+        NodeLog { writes: writes.to_vec(), cuts: cuts.collect(), grows: vec![] }
     }
 
     fn extents(pieces: &[(u64, u64)]) -> Extents {
@@ -130,6 +138,19 @@ mod tests {
         assert_eq!(resolve(&nodes).conflicts, extents(&[(40, 50)]));
         let nodes = [log(&[], &[(100, 2), (40, 2)]), log(&[], &[(40, 2)])];
         assert_eq!((resolve(&nodes).conflicts, resolve(&nodes).size), (extents(&[]), 40));
+    }
+
+    #[test]
+    fn what_makes_it_longer_holds_until_a_later_cut() {
+        let grows = |length, stamp| NodeLog { grows: vec![Cut { length, stamp }], ..log(&[], &[]) };
+        for (grown, size, conflict) in
+            [(grows(90, 3), 90, (0, 0)), (grows(90, 1), 50, (0, 0)), (grows(90, 2), 90, (50, 90))]
+        {
+            let found = resolve(&[log(&[], &[(50, 2)]), grown]);
+            assert_eq!((found.size, found.conflicts), (size, extents(&[conflict])));
+        }
+        assert_eq!(resolve(&[log(&[write(0, 10, 1)], &[]), grows(90, 1)]).size, 90);
+        assert_eq!(resolve(&[log(&[], &[(50, 2)]), grows(40, 2)]).conflicts, extents(&[]));
     }
 
     const SIZE: usize = 128;

@@ -99,6 +99,11 @@ static void by_posix(const char *way) {
   if (rank > 0) IS((fd = open(path, O_RDWR)) >= 0);
   if (!strcmp(way, "pieces")) {
     IS(pwrite(fd, data, BYTES, rank * (off_t)BYTES) == BYTES);
+  } else if (!strcmp(way, "longer")) {
+    if (rank == 0) IS(ftruncate(fd, 10) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1) IS(posix_fallocate(fd, 0, size * (off_t)BYTES + FEW) == 0);
+    IS(pwrite(fd, data, BYTES, rank * (off_t)BYTES) == BYTES);
   } else if (!strcmp(way, "posix-strides")) {
     for (off_t i = 0; i < BYTES / PIECE; i++)
       IS(pwrite(fd, data, PIECE, (i * size + rank) * PIECE) == PIECE);
@@ -118,7 +123,8 @@ static void by_posix(const char *way) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const posix[] = {"turns", "pieces", "posix-strides", "overlaps", "mapped"};
+  static const char *const posix[] = {"turns",    "pieces", "posix-strides",
+                                      "overlaps", "mapped", "longer"};
   int steps = argc > 2 ? atoi(argv[2]) : 2, plain = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -25,8 +25,6 @@ const UNIT_BYTES: u64 = 1 << 20;
 pub struct RankTold {
     /// What it has done.
     pub log: NodeLog,
-    /// How long it has made the file at least, bytes.
-    pub grown: u64,
     /// What is said of all that it has done (`trait_bit`).
     pub traits: u64,
     /// Length and rights of the node's file; the whole gets the rights of the lowest rank's.
@@ -68,14 +66,14 @@ impl PartedWhole {
         own: &[(String, RankTold)],
     ) -> Result<Vec<Self>> {
         let put = |out: &mut Writer, (name, told): &(String, RankTold)| {
-            out.counted(name.as_bytes()).word(told.grown).word(told.traits).word(told.here.0);
+            out.counted(name.as_bytes()).word(told.traits).word(told.here.0);
             out.word32(told.here.1).flags(&[told.is_gone]).counted(&told.log.to_bytes());
         };
         let take = |from: &mut Reader| {
-            let (name, grown, traits) = (from.text()?, from.word()?, from.word()?);
+            let (name, traits) = (from.text()?, from.word()?);
             let (here, [is_gone]) = ((from.word()?, from.word32()?), from.flags()?);
             let log = NodeLog::from_bytes(from.counted()?)?;
-            Some((name, RankTold { log, grown, traits, here, is_gone }))
+            Some((name, RankTold { log, traits, here, is_gone }))
         };
         let bytes = Writer::new().list(own, put).take();
         let mut files: BTreeMap<String, BTreeMap<usize, RankTold>> = BTreeMap::new();
@@ -140,10 +138,7 @@ impl PartedWhole {
         let place = place.filter(|_| !owned.is_empty() || names);
         let Some(place) = place else { return Ok(Dealt::Nothing) };
         set_mode(place, first.map_or(0o600, |(_, one)| one.here.1))?;
-        let is_cut = logs.iter().any(|log| !log.cuts.is_empty());
-        let grown = self.told.values().map(|one| one.grown).max().filter(|_| !is_cut);
-        let size = resolved.size.max(grown.unwrap_or(0));
-        Ok(Dealt::Part(part(ctx.world.rank(), &self.name, owned, size)))
+        Ok(Dealt::Part(part(ctx.world.rank(), &self.name, owned, resolved.size)))
     }
 }
 

@@ -70,9 +70,9 @@ impl Conference {
             let log = file.log?;
             let here = state.view.layer(key)?.dir.join(&name).metadata().ok();
             let here = here.map_or((0, 0o600), |it| (it.len(), it.permissions().mode() & 0o7777));
-            let (grown, traits) = (PartedFile::grown(log), log.traits());
+            let traits = log.traits();
             let is_gone = state.view.place(&name) == Place::Deleted;
-            Some((name, RankTold { log: PartedFile::node_log(log), grown, traits, here, is_gone }))
+            Some((name, RankTold { log: PartedFile::node_log(log), traits, here, is_gone }))
         };
         state.own.parted.names(key).into_iter().filter_map(told).collect()
     }
