@@ -106,7 +106,7 @@ parameters! {
         SHARED: Bool = "1", "",
             "0: who reads and writes which bytes of files of several nodes is not watched, and \
              collective calls of MPI-IO on files that all ranks have opened are no sync points.";
-        SHARED_CACHE: Bool = "1", "",
+        SHARED_CACHE: Bool = "0", "",
             "1: of a file that ranks of several nodes write each node keeps its part in the cache, \
              where SCR has seen that this can be done. 0: such files stay on the parallel file \
              system.";
