@@ -26,6 +26,8 @@ impl Conference {
         files: &mut Vec<FileMeta>,
     ) -> Result<()> {
         if !self.node.state().machine.knows_parted() {
+            // Such a name may stay on the PFS from now on; what is sealed of it is there as before.
+            files.extend(self.sealed_parts(key, &[]));
             return Ok(());
         }
         self.unsealed.pulls.stand_still(links.world.as_ref())?;
