@@ -108,6 +108,11 @@ impl Layer {
         self.known(name).remote.is_some()
     }
 
+    /// Tells whether each of several nodes has a part of it.
+    pub fn is_parted(&self, name: &str) -> bool {
+        self.known(name).remote.is_some_and(|remote| remote.meta.is_shared)
+    }
+
     /// Tells whether another node has it, or this one a copy of what that has.
     pub fn comes_from_elsewhere(&self, name: &str) -> bool {
         let is_copy = || self.remote.get(name) == Some(&None) && !self.on_prefix.contains_key(name);

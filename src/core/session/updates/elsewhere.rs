@@ -82,8 +82,9 @@ impl Updates {
         tell_parts(state, &self.rank, &mut news);
         for (key, names) in state.machine.visible() {
             let parted = state.own.parted.names(&key);
-            let names = names.into_iter().filter(|(name, _)| !parted.contains(name));
             let Some(layer) = state.view.layer(&key) else { continue };
+            let is_parted = |name: &String| parted.contains(name) || layer.is_parted(name);
+            let names = names.into_iter().filter(|(name, _)| !is_parted(name));
             let before = state.moves.elsewhere.files.get(&key);
             let found = names.filter_map(|(name, closed)| {
                 let meta = match closed {
