@@ -33,7 +33,9 @@ impl Machine {
             }
             Some((key, status))
                 if !self.facts.file_is_on_prefix(&key, &file.name)
-                    || (status != Status::Open && self.stays_on_prefix(file).is_none()) =>
+                    || (status != Status::Open
+                        && self.stays_on_prefix(file).is_none()
+                        && !self.is_still_watched(&key, &file.name, status)) =>
             {
                 Placement::CopyUp { from: key }
             }
@@ -43,6 +45,14 @@ impl Machine {
                 Placement::Dataset(self.place(file, Some(reason)))
             }
         }
+    }
+
+    /// Tells whether all that was seen of the file is one checkpoint that the program may go on
+    /// with: others may be about to open what this rank has made for them.
+    fn is_still_watched(&self, key: &DatasetKey, name: &str, status: Status) -> bool {
+        let held = self.facts.file(key, name);
+        let is_watched = held.is_some_and(|held| held.on_prefix == Some(Reason::Watched));
+        status == Status::Provisional && is_watched
     }
 
     /// The PFS takes everything; what the cache still holds under that name is then out of date.

@@ -170,7 +170,8 @@ fn what_is_older_than_the_newest_comes_to_the_prefix_after_a_restart_too() {
 /// A checkpoint is sealed after its first file, and again after the second one.
 #[test]
 fn a_file_that_follows_after_the_seal_leaves_the_first_one_as_it_is() {
-    let write_one = |rank: &Rank, name: &str, step: u64| {
+    let write_one = |rank: &Rank, step: u64, name: &str| {
+        let name = &format!("ckpt/step_{step}/{name}");
         if rank.rank == 0 {
             let _ = rank.files.make_dir("ckpt");
             let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
@@ -184,17 +185,20 @@ fn a_file_that_follows_after_the_seal_leaves_the_first_one_as_it_is() {
     };
     let program = |rank: &Rank| {
         for step in 1..=6 {
-            write_one(rank, &name(step), step);
-            write_one(rank, &name(step).replace("rank_9", "rank_8"), step);
+            write_one(rank, step, "one");
+            write_one(rank, step, "two");
             rank.calm();
         }
         rank.finish();
     };
     let plain = place(&[]);
     plain.run_plain(HOSTS, program);
-    let cluster =
-        place(&["SCR_LEARN=1", "SCR_SHARED_CACHE=1", "SCR_FLUSH=1", "SCR_CACHE_SIZE=9"]).helped();
-    let told = cluster.run(HOSTS, program).told;
-    assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &told);
-    assert!(told.is_empty(), "{told:?}");
+    for caches in ["SCR_SHARED_CACHE=0", "SCR_SHARED_CACHE=1"] {
+        let settings = ["SCR_LEARN=1", caches, "SCR_FLUSH=1", "SCR_CACHE_SIZE=9"];
+        let names = "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*";
+        let cluster = place(&[&settings[..], &[names]].concat()).helped();
+        let told = cluster.run(HOSTS, program).told;
+        assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &told);
+        assert!(told.is_empty(), "{caches}: {told:?}");
+    }
 }
