@@ -7,7 +7,8 @@ from measure import ALONE, NOW, row
 
 SCHEMES = (("SINGLE", 0), ("PARTNER", 1), ("XOR", 1))
 WATCHED = 3  # the first checkpoints of one file are not cached yet
-ONE = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/all.dat", "SCR_LEARN": "1"}
+ONE = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/all.dat", "SCR_LEARN": "1",
+       "SCR_SHARED_CACHE": "1"}
 
 
 def one_file(mpi, programs, scratch, turns):
