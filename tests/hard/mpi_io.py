@@ -70,9 +70,12 @@ PATTERNS = ("collective", "independent", "view", "ordered", "preallocated", "hea
             "read", "nonblocking", "atomic", "split", "hdf5")
 
 
-def counted(mpi, program, pattern, io, **settings):
+FORTRAN = {"writer": "fortran_files", "steps": 4}
+
+
+def counted(mpi, program, pattern, io, writer="mpi_files", steps=20, **settings):
     """Runs it with the shim as without; returns how often the ranks agreed."""
-    words = ("node_files", "hdf5", 4, 20) if pattern == "hdf5" else ("mpi_files", pattern, 20)
+    words = ("node_files", "hdf5", 4, 20) if pattern == "hdf5" else (writer, pattern, steps)
     with place(mpi, program) as plain, place(mpi, program) as here:
         want = plain.run(4, *words, shim=False, **io)
         got = finish(here.start_on_nodes(2, 2, *words, SCR_FLUSH="1",
@@ -97,6 +100,17 @@ def calls_on_files_of_all_ranks_count_alike(mpi, program):
             counted(mpi, program, pattern, io)
         without = counted(mpi, program, "preallocated", io, SCR_SHARED="0")
         with_files = counted(mpi, program, "preallocated", io)
+        assert with_files >= without + 4 * 5, f"{io}: {with_files} agreements, else {without}"
+
+
+@case
+def calls_on_files_in_fortran_count_alike(mpi, program):
+    for io in kinds_of_io(mpi):
+        for pattern in PATTERNS:
+            if pattern not in ("filled", "hdf5"):  # the calls of others, and a library's own
+                counted(mpi, program, pattern, io, **FORTRAN)
+        without = counted(mpi, program, "preallocated", io, SCR_SHARED="0", **FORTRAN)
+        with_files = counted(mpi, program, "preallocated", io, **FORTRAN)
         assert with_files >= without + 4 * 5, f"{io}: {with_files} agreements, else {without}"
 
 
