@@ -153,6 +153,16 @@ impl Machine {
         news.is_any().then_some(SealedReport { id: shared.id, news })
     }
 
+    fn take_verdicts(&mut self, series: usize, reports: &[Report]) {
+        let parted = self.watch.parted(series, &self.facts.config.nodes);
+        for judged in self.verdicts.listen(&mut self.facts, series, reports, &parted) {
+            self.watch.judged(&mut self.facts, series, judged);
+            if matches!(self.watch.why(series, judged.name), Some(Why::Tries(_))) {
+                self.verdicts.judge_again(series, judged.name);
+            }
+        }
+    }
+
     /// Takes all ranks' reports, in rank order. `false`: the ranks differ in what must be equal, so
     /// agreements have ended on all of them.
     pub fn confer(&mut self, reports: &[Report]) -> bool {
@@ -176,19 +186,13 @@ impl Machine {
         self.facts.shared.fallen_back |= reports.iter().any(|report| report.fallen_back);
         for series in 0..self.facts.config.series.len() {
             entry::take_series_news(&mut self.facts, series, reports);
-            self.watch.listen(&mut self.facts, series, reports);
-            let parted = self.watch.parted(series, &self.facts.config.nodes);
-            let verdicts = self.verdicts.listen(&mut self.facts, series, reports, &parted);
-            for judged in verdicts {
-                self.watch.judged(&mut self.facts, series, judged);
-                if matches!(self.watch.why(series, judged.name), Some(Why::Tries(_))) {
-                    self.verdicts.judge_again(series, judged.name);
-                }
-            }
             let distance = reports.iter().filter_map(|report| report.series[series].distance);
             self.keeping.note_distance(&mut self.facts, series, distance.max());
             let new = entry::meet(&mut self.facts, series, reports, &mut conference);
             new.iter().for_each(|key| self.keeping.note_course(&mut self.facts, key));
+            // After what has begun: a lesson holds from the next checkpoint on.
+            self.watch.listen(&mut self.facts, series, reports);
+            self.take_verdicts(series, reports);
         }
         entry::number_begins(&mut self.facts, reports);
         entry::take_sealed_news(&mut self.facts, reports);

@@ -167,20 +167,43 @@ fn what_is_older_than_the_newest_comes_to_the_prefix_after_a_restart_too() {
     assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &told);
 }
 
+/// Rank 0 makes it, and after a barrier all ranks open it.
+fn write_made_for_all(rank: &Rank, step: u64, name: &str) {
+    let name = &format!("ckpt/step_{step}/{name}");
+    if rank.rank == 0 {
+        let _ = rank.files.make_dir("ckpt");
+        let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+        rank.files.open(name, libc::O_RDWR | libc::O_CREAT).unwrap().close().unwrap();
+    }
+    rank.barrier();
+    let file = rank.files.open(name, libc::O_RDWR).unwrap();
+    file.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
+    file.close().unwrap();
+}
+
+/// Whenever it is known that such files are for the caches: one has been opened by then.
+#[test]
+fn a_file_that_is_watched_in_a_checkpoint_is_so_on_all_ranks_to_its_end() {
+    let plain = place(&[]);
+    let program = |rank: &Rank| {
+        (1..=6).for_each(|step| write_made_for_all(rank, step, "one"));
+        rank.calm();
+        rank.finish();
+    };
+    plain.run_plain(HOSTS, program);
+    let settings = ["SCR_LEARN=1", "SCR_SHARED_CACHE=1", "SCR_FLUSH=1", "SCR_CACHE_SIZE=9"];
+    let names = "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*";
+    let cluster = place(&[&settings[..], &[names]].concat()).helped();
+    let told = cluster.run(HOSTS, program).told;
+    assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &told);
+    assert!(told.is_empty(), "{told:?}");
+}
+
 /// A checkpoint is sealed after its first file, and again after the second one.
 #[test]
 fn a_file_that_follows_after_the_seal_leaves_the_first_one_as_it_is() {
     let write_one = |rank: &Rank, step: u64, name: &str| {
-        let name = &format!("ckpt/step_{step}/{name}");
-        if rank.rank == 0 {
-            let _ = rank.files.make_dir("ckpt");
-            let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
-            rank.files.open(name, libc::O_RDWR | libc::O_CREAT).unwrap().close().unwrap();
-        }
-        rank.barrier();
-        let file = rank.files.open(name, libc::O_RDWR).unwrap();
-        file.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
-        file.close().unwrap();
+        write_made_for_all(rank, step, name);
         (0..4).for_each(|_| rank.barrier());
     };
     let program = |rank: &Rank| {

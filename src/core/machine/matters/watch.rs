@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::verdicts::Judgement;
-use crate::machine::state::{DatasetState, Routing, RunFacts, SharedDataset};
+use crate::machine::state::{DatasetState, Routing, RunFacts, SharedDataset, SharedSeries};
 use crate::machine::terms::{
     DatasetKey, FileRef, Hints, Knowledge, MachineConfig, PartedNews, Reason, Report, SeriesReport,
     UnsafeName, Why, kind_hash, name_hash,
@@ -16,6 +16,9 @@ pub struct SharedNames {
     pub stay: BTreeMap<u64, Why>,
     /// Ranks of several nodes write some of them into their caches, or have.
     pub parts: bool,
+    /// Whether they do in a checkpoint in progress in which another verdict came. It holds from the
+    /// next one on: what some ranks have on the PFS and others in their caches is not one file.
+    kept: BTreeMap<(u64, DatasetKey), bool>,
     /// Names that these ranks of one node write together.
     pub together: BTreeMap<u64, BTreeSet<usize>>,
     /// The first name without id among them, for which the whole series stays there.
@@ -24,6 +27,27 @@ pub struct SharedNames {
     pub written: BTreeSet<(u64, usize)>,
     /// (name, rank, has no id) of files read but not written by a rank while learning.
     pub read: BTreeSet<(u64, usize, bool)>,
+}
+
+impl SharedNames {
+    fn are_parted(&self, name: u64) -> bool {
+        matches!(self.stay.get(&name), Some(Why::OfNodes(_)))
+    }
+
+    fn learn(&mut self, name: u64, why: Why, series: &mut SharedSeries) {
+        let in_progress = |one: &&SharedDataset| {
+            matches!(one.state, DatasetState::Open | DatasetState::Provisional)
+        };
+        let all = || series.datasets.iter().filter(in_progress).map(|one| &one.key);
+        self.kept.retain(|(_, key), _| all().any(|one| one == key));
+        let parted = self.are_parted(name);
+        for key in all() {
+            self.kept.entry((name, key.clone())).or_insert(parted);
+        }
+        self.stay.insert(name, why);
+        self.parts |= self.are_parted(name);
+        series.learned = true;
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -118,12 +142,13 @@ impl NameWatch {
 
     /// Tells whether ranks of several nodes write files of that name into their caches.
     pub fn is_parted(&self, facts: &RunFacts, file: &FileRef) -> bool {
+        if !self.knows_parted(facts) || facts.shared.fallen_back || file.id.is_none() {
+            return false;
+        }
+        let names = &self.shared[file.series];
         let name = name_hash(&file.masked);
-        let known = self.shared[file.series].stay.get(&name);
-        let marked = |mark: &UnsafeName| mark.name == name && mark.why != Why::Writers;
-        let doubted = self.series[file.series].news.unsafe_names.iter().any(marked);
-        let parted = matches!(known, Some(Why::OfNodes(_))) && !doubted;
-        parted && facts.config.caches_parts && file.id.is_some()
+        let kept = names.kept.get(&(name, facts.target(file)));
+        kept.copied().unwrap_or_else(|| names.are_parted(name))
     }
 
     /// Tells whether files of that name are watched on the PFS once more, with MPI-IO told what it
@@ -233,9 +258,7 @@ impl NameWatch {
         if matches!(*known, Why::GoesOn | Why::Stays) || *known == why {
             return;
         }
-        *known = why;
-        names.parts |= matches!(why, Why::OfNodes(_));
-        series.learned = true;
+        names.learn(name, why, series);
         if let Some(mark) = names.marked.as_mut().filter(|mark| mark.name == name) {
             mark.why = why;
         }
@@ -302,10 +325,9 @@ impl NameWatch {
 
     /// Takes back that several nodes may write the name into their caches.
     pub fn part_no_more(&mut self, facts: &mut RunFacts, index: usize, name: u64) {
-        let known = self.shared[index].stay.get_mut(&name);
-        if let Some(known) = known.filter(|why| why.is_of_nodes()) {
-            *known = Why::Writers;
-            facts.shared.series[index].learned = true;
+        let names = &mut self.shared[index];
+        if names.stay.get(&name).is_some_and(|why| why.is_of_nodes()) {
+            names.learn(name, Why::Writers, &mut facts.shared.series[index]);
         }
     }
 
@@ -319,8 +341,7 @@ impl NameWatch {
             None => true,
         };
         if is_news {
-            series.learned = true;
-            names.stay.insert(mark.name, mark.why);
+            names.learn(mark.name, mark.why, series);
         }
         if mark.bare && series.routing != Routing::Prefix {
             series.routing = Routing::Prefix;

@@ -163,8 +163,10 @@ impl Names {
     ) -> Option<Answer> {
         let name = file.name.as_str();
         let room = self.settle_place(&mut state, &mut placed, name, found, room);
-        let is_parted =
-            state.machine.is_parted(file) || state.own.parted.get(&placed.key, name).is_some();
+        // For these two reasons the others put it there, too.
+        let agreed = matches!(placed.on_prefix, Some(Reason::WaitsForFlush | Reason::Follows));
+        let is_parted = state.own.parted.get(&placed.key, name).is_some()
+            || (!agreed && state.machine.is_parted(file));
         if placed.is_on_prefix() && is_parted && !state.own.parted.is_outside(&placed.key, name) {
             // What others have in their caches must not come over what this rank writes there.
             state.machine.open_failed(&placed.key, name, monotonic_ms());
@@ -176,6 +178,7 @@ impl Names {
 
     /// Waits until all ranks have brought the file to the PFS, where it is opened then.
     fn open_outside(&self, key: &DatasetKey, name: &str) -> Option<Answer> {
+        self.node.state().own.parted.entry(key, name); // it may be the first to know of the file
         match self.unsealed.leave_cache(key, name) {
             Ok(()) => None,
             Err(_) => Some(Answer::Fail(libc::EIO)),
