@@ -17,7 +17,7 @@ use scr_core::system::{block_signals, exit_at_once, make_room};
 
 pub use crate::mpi::{refusal, version as mpi_version};
 
-use crate::mpi::{self, Classifier, Counts, MpiComm};
+use crate::mpi::{self, Classifier, Counts, FileCalls, MpiComm};
 
 /// Other communication of the program may be pending when the run halts.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -124,12 +124,36 @@ pub fn file_open(comm: usize, path: &Path, mode: i32) -> Option<PathBuf> {
     RUNNING.get()?.session.names.shared_open(path, &mpi::members(comm), mode)
 }
 
-/// Tells whether what all ranks of `comm` do together with the file that they have tried to open
-/// are sync points. Collective if all ranks are in `comm`.
-pub fn file_opened(comm: usize, opened: bool) -> bool {
-    let Some(Running { session, classifier }) = RUNNING.get() else { return false };
+/// Tells what the blocking collective calls are on the file that the ranks of `comm` have tried to
+/// open together. Collective if all ranks are in `comm`.
+pub fn file_opened(comm: usize, opened: bool) -> FileCalls {
+    let Some(Running { session, classifier }) = RUNNING.get() else { return FileCalls::OfOneRank };
     session.names.opened_together();
-    classifier.counts_files_of(comm) && session.ending.sync_opened(opened)
+    let calls = classifier.calls_on_files_of(
+        comm,
+        session.ending.counts_files(),
+        || {
+            if opened { session.conference.seek_stream() } else { 0 }
+        },
+        |on_all| session.conference.place_stream(on_all),
+    );
+    match calls {
+        FileCalls::Counted(stream) if !session.ending.sync_opened(stream, opened) => {
+            FileCalls::Uncounted
+        }
+        calls => calls,
+    }
+}
+
+/// All ranks make a blocking collective call on a file that has this stream, or those that have it
+/// open together on one that has none.
+pub fn file_call(stream: Option<usize>, closes: bool) {
+    let Some(Running { session, .. }) = RUNNING.get() else { return };
+    let Some(stream) = stream else { return session.handles.uncounted_call() };
+    session.ending.sync(stream, SyncKind::Barrier);
+    if closes {
+        session.conference.close_stream(stream);
+    }
 }
 
 pub fn expect_others() {

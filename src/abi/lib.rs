@@ -6,7 +6,7 @@
 //! lexically normalised (symlinks resolved but for [`Engine::alias`]), and lies below the prefix.
 //! The shim calls with its hook guard held, so the engine's own libc calls on that thread pass
 //! through; the engine's threads call [`Host::enter_thread`] first. Only `sync`,
-//! `file_opened`, `init` and the finalize pair may communicate. All else is local and quick, but
+//! `file_opened`, `file_call`, `init` and the finalize pair may communicate. All else is local and quick, but
 //! for [`Engine::open`] of a file on another node (docs/internals/threads.md),
 //! [`Engine::evacuate`] of one of which each node has a part, and [`Engine::lookup`] of one in a
 //! child of a rank.
@@ -21,7 +21,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of the types of this file.
-pub const ABI_VERSION: u32 = 20;
+pub const ABI_VERSION: u32 = 21;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -196,6 +196,14 @@ pub mod event {
     pub const UNREADABLE: i32 = 13;
 }
 
+/// What [`Engine::file_opened`] returns, or a higher number, by which the engine knows the file.
+pub mod file_mark {
+    /// Other ranks cannot tell when this one writes or reads it.
+    pub const ALONE: i32 = 0;
+    /// Each blocking collective call on it is a barrier of [`Idle::world`](crate::Idle::world).
+    pub const OF_WORLD: i32 = 1;
+}
+
 /// Bits for [`Engine::file_open`], as all MPIs have them.
 pub mod open_mode {
     /// MPI_MODE_CREATE.
@@ -242,9 +250,11 @@ pub struct Engine {
     /// that of the PFS. The text stays.
     pub file_open: extern "C" fn(comm: usize, path: *const c_char, mode: c_int) -> *const c_char,
     /// MPI_File_open has returned on `comm`, on some file; nonzero `opened`: with a handle.
-    /// Nonzero: each blocking collective call on that handle is to be told as a barrier of
-    /// [`Idle::world`].
+    /// Returns what the calls on that handle are ([`file_mark`]).
     pub file_opened: extern "C" fn(comm: usize, opened: c_int) -> c_int,
+    /// Before each blocking collective call on a handle with another mark than those two; nonzero
+    /// `closes`: it is the last one. MPI depth is 0.
+    pub file_call: extern "C" fn(mark: c_int, closes: c_int),
     /// The program opens `path` with open(2)'s `flags` and `mode`.
     pub open: extern "C" fn(path: *const c_char, flags: c_int, mode: u32, verdict: *mut PathAnswer),
     /// The real open for a token returned: `fd`, or -1 with `errno`. Nonzero: the store cannot take

@@ -12,13 +12,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use scr_abi::{
     ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer,
-    accesses::AccessLog, event, kind, sync_kind,
+    accesses::AccessLog, event, file_mark, kind, sync_kind,
 };
 use scr_core::machine::SyncKind;
 use scr_core::session::{self, Alias, Answer, Door, Note, Session, StatAttributes};
+use scr_core::streams::WORLD;
 
 use super::parted;
-use crate::engine;
+use crate::{engine, mpi::FileCalls};
 
 static TABLE: Engine = Engine {
     size: size_of::<Engine>(),
@@ -31,6 +32,7 @@ static TABLE: Engine = Engine {
     note,
     file_open,
     file_opened,
+    file_call,
     open,
     opened,
     log,
@@ -324,7 +326,20 @@ extern "C" fn file_open(comm: usize, path: *const c_char, mode: c_int) -> *const
 }
 
 extern "C" fn file_opened(comm: usize, opened: c_int) -> c_int {
-    guarded(0, || c_int::from(engine::file_opened(comm, opened != 0)))
+    guarded(file_mark::ALONE, || match engine::file_opened(comm, opened != 0) {
+        FileCalls::OfOneRank => file_mark::ALONE,
+        FileCalls::Counted(WORLD) => file_mark::OF_WORLD,
+        FileCalls::Counted(stream) => MARK_OF_STREAMS + stream as c_int,
+        FileCalls::Uncounted => UNCOUNTED,
+    })
+}
+
+const UNCOUNTED: c_int = file_mark::OF_WORLD + 1;
+const MARK_OF_STREAMS: c_int = UNCOUNTED + 1;
+
+extern "C" fn file_call(mark: c_int, closes: c_int) {
+    let stream = usize::try_from(mark - MARK_OF_STREAMS).ok();
+    guarded((), || engine::file_call(stream, closes != 0));
 }
 
 extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut PathAnswer) {

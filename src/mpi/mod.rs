@@ -16,8 +16,8 @@ pub use communicator::MpiComm;
 pub use library::{is_initialized, refusal, version};
 pub use lifecycle::{at_finalize, finalize, has_parent, is_finalized, permits_threads};
 pub use world::{
-    Classifier, Counted, Counts, WorldHerald, members, on_some_and_all, take_freed, world_rank,
-    world_size,
+    Classifier, Counted, Counts, FileCalls, WorldHerald, members, on_some_and_all, take_freed,
+    world_rank, world_size,
 };
 
 use std::sync::{Arc, OnceLock};

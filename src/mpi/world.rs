@@ -119,6 +119,17 @@ pub enum Counts {
     Unplaced,
 }
 
+/// What the blocking collective calls on a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileCalls {
+    /// One rank makes them alone.
+    OfOneRank,
+    /// Sync points of this stream.
+    Counted(usize),
+    /// None, though several ranks make them.
+    Uncounted,
+}
+
 pub struct Classifier {
     mpi: &'static Library,
     world_size: usize,
@@ -183,10 +194,37 @@ impl Classifier {
         }
     }
 
-    /// Tells whether calls of this thread on files count that all ranks of `handle` have opened.
-    /// They have communicators of their own: several threads could order their calls in any way.
-    pub fn counts_files_of(&self, handle: usize) -> bool {
-        !self.any_thread && self.counts(handle) == Counts::In(WORLD)
+    /// Tells what blocking collective calls of this thread are on a file that the ranks of `handle`
+    /// have tried to open; `counts`: they may count. Several threads may order those on two files in
+    /// any way: so each file has a stream of its own then, for which all ranks look as
+    /// [`Classifier::place`] says.
+    pub fn calls_on_files_of(
+        &self,
+        handle: usize,
+        counts: bool,
+        seek: impl FnOnce() -> u64,
+        place: impl FnOnce(u64) -> Option<usize>,
+    ) -> FileCalls {
+        let comm = self.mpi.values.handle(handle);
+        let of_all = match self.counts(handle) {
+            Counts::No | Counts::NoThread => false,
+            Counts::In(_) | Counts::Unplaced => counts,
+        };
+        match of_all {
+            false if self.is_of_one(comm) => FileCalls::OfOneRank,
+            false => FileCalls::Uncounted,
+            true if !self.any_thread => FileCalls::Counted(WORLD),
+            true => match self.look_for_place(comm, seek, place) {
+                Ok(Some(stream)) => FileCalls::Counted(stream),
+                Ok(None) | Err(_) => FileCalls::Uncounted,
+            },
+        }
+    }
+
+    fn is_of_one(&self, comm: Handle) -> bool {
+        let mut size = 0;
+        // SAFETY: the program has just opened a file on it; the out-parameter is a local.
+        unsafe { (self.mpi.call.comm_size)(comm, &mut size) == 0 && size == 1 }
     }
 
     /// Looks for a stream of the communicator `handle`, at a call of it that all ranks make: `seek`
@@ -198,13 +236,24 @@ impl Classifier {
         seek: impl FnOnce() -> u64,
         place: impl FnOnce(u64) -> Option<usize>,
     ) -> Result<Option<usize>> {
-        let (call, values) = (&self.mpi.call, &self.mpi.values);
-        let comm = values.handle(handle);
+        let comm = self.mpi.values.handle(handle);
         let Some(known) = self.known(comm) else { return Ok(None) };
         if !(known.calls.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two() {
             return Ok(None);
         }
-        // SAFETY: the handle is what the program passes to its own MPI call right after.
+        let stream = self.look_for_place(comm, seek, place)?;
+        known.stream.store(stream.unwrap_or(NO_STREAM), Ordering::Relaxed);
+        Ok(stream)
+    }
+
+    fn look_for_place(
+        &self,
+        comm: Handle,
+        seek: impl FnOnce() -> u64,
+        place: impl FnOnce(u64) -> Option<usize>,
+    ) -> Result<Option<usize>> {
+        let (call, values) = (&self.mpi.call, &self.mpi.values);
+        // SAFETY: the handle is one of an MPI call of the program, right before or after this.
         check(wait(|| unsafe { (call.barrier)(comm) }), "MPI_Barrier")?;
         let own = seek();
         let mut on_all = 0_u64;
@@ -221,7 +270,6 @@ impl Classifier {
         });
         let stream = place(if code == 0 { on_all } else { 0 });
         check(code, "MPI_Allreduce")?;
-        known.stream.store(stream.unwrap_or(NO_STREAM), Ordering::Relaxed);
         Ok(stream)
     }
 

@@ -2,10 +2,12 @@
 //! has left the work. No mark has a destructor, so all can be read at any time of a thread's life.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ffi::{CStr, c_int};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{Ordering, compiler_fence};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::sigset_t;
 
@@ -163,12 +165,28 @@ impl MpiFiles {
         named.is_some_and(|named| named.path != number(path.to_bytes()))
     }
 
+    /// Notes a file that MPI-IO is about to make for itself.
+    pub(crate) fn note_made(path: &CStr) {
+        made().insert(number(path.to_bytes()));
+    }
+
+    /// Tells whether MPI-IO has made the file for itself, which is about to be removed.
+    pub(crate) fn were_made_at(path: &CStr) -> bool {
+        made().remove(&number(path.to_bytes()))
+    }
+
     /// Returns whose file system MPI-IO, which is about to make a file, takes for that of the
     /// directory `path` (a canonical name).
     pub(crate) fn store_for(path: &CStr) -> Option<&'static CStr> {
         let named = MARKS.with(|marks| marks.mpi_file.get())?;
         named.store.filter(|_| named.directory == number(path.to_bytes()))
     }
+}
+
+/// The names of files that MPI-IO has made for itself, until they are removed.
+fn made() -> MutexGuard<'static, BTreeSet<u64>> {
+    static MADE: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+    MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for MpiFiles {

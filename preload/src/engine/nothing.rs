@@ -3,7 +3,9 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::AtomicU64;
 
-use scr_abi::{ABI_VERSION, Engine, EntryFn, Host, Idle, PathAnswer, accesses::AccessLog};
+use scr_abi::{
+    ABI_VERSION, Engine, EntryFn, Host, Idle, PathAnswer, accesses::AccessLog, file_mark,
+};
 
 /// A table of which some functions do something begins with this one.
 pub(crate) const NOTHING: Engine = Engine {
@@ -17,6 +19,7 @@ pub(crate) const NOTHING: Engine = Engine {
     note,
     file_open,
     file_opened,
+    file_call,
     open,
     opened,
     log,
@@ -82,8 +85,10 @@ extern "C" fn file_open(_comm: usize, _path: *const c_char, _creates: c_int) -> 
 }
 
 extern "C" fn file_opened(_comm: usize, _opened: c_int) -> c_int {
-    0
+    file_mark::ALONE
 }
+
+extern "C" fn file_call(_mark: c_int, _closes: c_int) {}
 
 extern "C" fn opened(_token: u64, _fd: c_int, _errno: c_int) -> c_int {
     0

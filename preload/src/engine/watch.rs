@@ -25,7 +25,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
-use scr_abi::{Engine, Idle, PathAnswer, TOKEN_LOGGED, event, messages};
+use scr_abi::{Engine, Idle, PathAnswer, TOKEN_LOGGED, event, file_mark, messages};
 
 use super::nothing::{self, NOTHING};
 use crate::base::message;
@@ -270,10 +270,11 @@ fn tell_done(token: u64) {
 
 /// How many ranks took part nobody here knows: all, mostly, and else the counts of ranks differ.
 extern "C" fn file_opened(_comm: usize, opened: c_int) -> c_int {
-    if opened != 0 {
-        sync(0, 0);
+    if opened == 0 {
+        return file_mark::ALONE;
     }
-    opened
+    sync(0, 0);
+    file_mark::OF_WORLD
 }
 
 extern "C" fn idle() -> Idle {

@@ -162,6 +162,11 @@ impl PartedFiles {
         self.told_at = now;
     }
 
+    /// Notes that others may have written what this rank is to know of, and has not heard of.
+    pub fn not_all_told(&mut self) {
+        self.told_at = u64::MAX;
+    }
+
     /// Tells whether all that others have done before the last sync point, `now`, is known.
     pub fn is_up_to_date(&self, now: u64) -> bool {
         self.told_at == now

@@ -45,6 +45,7 @@ struct engine {
     void (*note)(int, const char *);
     const char *(*file_open)(size_t, const char *, int);
     int (*file_opened)(size_t, int);
+    void (*file_call)(int, int);
     void (*open)(const char *, int, uint32_t, struct verdict *);
     int (*opened)(uint64_t, int, int);
     const struct access_log *(*log)(uint64_t);
@@ -153,6 +154,7 @@ static int file_opened(size_t comm, int opened)
     say("file_opened", 0, opened);
     return opened && getenv("FAKE_ALL_OPEN");
 }
+static void file_call(int mark, int closes) { say("file_call", 0, mark * 2 + closes); }
 static void note(int event, const char *path) { say("note", path, event); }
 
 static void open_(const char *path, int flags, uint32_t mode, struct verdict *v)
@@ -403,8 +405,8 @@ static int hints(size_t comm, const char *path)
 }
 
 static const struct engine table = {
-    sizeof table, 20, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened, open_,
-    opened, log_of, written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_,
+    sizeof table, 21, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened,
+    file_call, open_, opened, log_of, written, reuse, closed, failed, evacuate, reserve, lookup, change, unlink_,
     rename_, link_, rmdir_, list, address, alias, turns, has, file_size, hints,
 };
 

@@ -175,6 +175,9 @@ pub(super) fn open_below<T>(
     call: impl Fn(Option<&CStr>) -> Result<(T, c_int), c_int>,
 ) -> Option<Result<T, c_int>> {
     if MpiFiles::are_at(&question.path) {
+        if flags & libc::O_CREAT != 0 {
+            MpiFiles::note_made(&question.path);
+        }
         return None; // no part of a checkpoint, and ranks of other nodes look for it on the prefix
     }
     let mut asks_left = ASKS_MAX;

@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use scr_abi::{Engine, event, messages, open_mode, sync_kind};
+use scr_abi::{Engine, event, file_mark, messages, open_mode, sync_kind};
 
 use crate::base::thread::{Caller, MpiDepth, MpiFiles, Named};
 use crate::engine::{self, ActiveEngine, absence};
@@ -180,14 +180,13 @@ pub(super) fn around<const N: usize>(
             opens = true;
         }
         Role::FileSync | Role::FileClose | Role::File => {
-            synchronises = match role {
-                Role::FileSync => opened::is_of_all(arguments[0]),
+            let mark = match role {
+                Role::FileSync => opened::mark_of(arguments[0]),
                 Role::FileClose => opened::closes(arguments[0]),
-                _ => false,
+                _ => None,
             };
-            if synchronises {
-                synchronise_all();
-            }
+            mark.into_iter().for_each(|mark| file_call(mark, matches!(role, Role::FileClose)));
+            synchronises = mark.is_some();
             of_mpi_io = Some(MpiFiles::other_than(None));
         }
         Role::Depth => {}
@@ -195,8 +194,8 @@ pub(super) fn around<const N: usize>(
     let depth = caller.enter();
     let result = call(arguments);
     drop((of_mpi_io, told, depth));
-    if opens && is_opened_by_all(arguments[0], result) {
-        opened::note(arguments[4]);
+    if opens && let Some(mark) = mark_of_opened(arguments[0], result) {
+        opened::note(arguments[4], mark);
     }
     if synchronises {
         memory::forget(); // what other ranks did to names before their call counts from here on
@@ -211,18 +210,20 @@ fn synchronise(comm: usize, kind: c_int) {
     }
 }
 
-/// A blocking collective call of all ranks on something of theirs is about to be made.
-fn synchronise_all() {
-    if let Some(active) = engine::active() {
-        synchronise(active.idle.world, sync_kind::BARRIER);
+/// Several ranks are about to make a blocking collective call on a file with that mark.
+fn file_call(mark: c_int, closes: bool) {
+    let Some(active) = engine::active() else { return };
+    match mark {
+        file_mark::OF_WORLD => synchronise(active.idle.world, sync_kind::BARRIER),
+        mark => _ = agree(active, |table| (table.file_call)(mark, c_int::from(closes))),
     }
 }
 
 /// Tells the engine that MPI_File_open has returned: if all ranks took part, all hear of it.
-fn is_opened_by_all(comm: usize, result: c_int) -> bool {
+fn mark_of_opened(comm: usize, result: c_int) -> Option<c_int> {
     let opened = c_int::from(result == 0);
-    let Some(active) = engine::active() else { return false };
-    agree(active, |table| (table.file_opened)(comm, opened)).is_some_and(|counts| counts != 0)
+    let mark = agree(engine::active()?, |table| (table.file_opened)(comm, opened))?;
+    (opened != 0 && mark != file_mark::ALONE).then_some(mark)
 }
 
 /// Has the engine do what waits for other ranks; `None`: the thread is inside our own work.

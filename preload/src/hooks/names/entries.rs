@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use libc::{AT_FDCWD, dev_t, mode_t};
 use scr_abi::event;
 
+use crate::base::thread::MpiFiles;
 use crate::engine::ask::{Answer, ask};
 use crate::fd::handle::{Outcome, handle};
 use crate::hooks::below::{below_prefix, below_prefix_anew, below_prefix_to_make};
@@ -82,6 +83,9 @@ pub(super) fn exists(path: &CStr) -> bool {
 }
 
 fn unlink_below(question: Question) -> Outcome<c_int> {
+    if MpiFiles::were_made_at(&question.path) {
+        return Outcome::Pass; // as it was opened: the engine does not know of it
+    }
     let (answer, _) = ask(|verdict| (question.engine.unlink)(question.path.as_ptr(), verdict));
     removed(answer, |path| {
         // SAFETY: a path of the engine.

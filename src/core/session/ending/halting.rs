@@ -6,7 +6,6 @@ use crate::launch::site::Links;
 use crate::machine::SyncKind;
 use crate::params::keys;
 use crate::session::ending::Ending;
-use crate::streams::WORLD;
 
 impl Ending {
     /// Tests the conditions before the program goes on; what an earlier launch left is flushed
@@ -42,14 +41,16 @@ impl Ending {
         }
     }
 
+    /// Tells whether collective calls on files are sync points.
+    pub fn counts_files(&self) -> bool {
+        self.site.settings.get(keys::SHARED)
+    }
+
     /// Agrees with the other ranks: all have just tried to open a file together, this one with that
     /// outcome. Tells whether all have it open, and collective calls on it are to count.
-    pub fn sync_opened(&self, opened: bool) -> bool {
-        if !self.site.settings.get(keys::SHARED) {
-            return false;
-        }
+    pub fn sync_opened(&self, stream: usize, opened: bool) -> bool {
         self.node.state().machine.note_opening(opened);
-        self.sync(WORLD, SyncKind::Constructor);
+        self.sync(stream, SyncKind::Constructor);
         self.node.state().machine.is_opened_by_all()
     }
 

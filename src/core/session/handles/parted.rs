@@ -6,6 +6,12 @@ use crate::parts::Extent;
 use crate::session::handles::Handles;
 
 impl Handles {
+    /// Some ranks make a blocking collective call on a file of theirs that is no sync point: what
+    /// they have written counts for each of them from here on, and none has heard of it.
+    pub fn uncounted_call(&self) {
+        self.node.state().own.parted.not_all_told();
+    }
+
     /// Tells whether this node has these bytes of the token's file, and no other has written them
     /// since: what is read of it is what the program would find on the PFS. Else, and if `end` is
     /// the highest number, it is the turn of the file to leave the cache.
