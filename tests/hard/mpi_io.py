@@ -117,8 +117,17 @@ def calls_on_files_in_fortran_count_alike(mpi, program):
 @case
 def files_that_do_not_count_keep_nobody_waiting(mpi, program):
     """Files of some ranks, files that some ranks cannot open (OMPIO waits for ever then, with and
-    without us), calls that fail, several threads."""
+    without us), calls that fail."""
     for io in kinds_of_io(mpi):
         one = () if "ompio" in io.values() else ("missing-on-one",)
-        for pattern in ("halves", "missing", "refused", "threads", *one):
+        for pattern in ("halves", "missing", "refused", *one):
             counted(mpi, program, pattern, io)
+
+
+@case
+def calls_on_files_count_beside_other_threads_too(mpi, program):
+    """A thread beside the one that writes passes barriers: in any order with the calls on files. What
+    all ranks have written before such a call is known after it."""
+    for io in kinds_of_io(mpi):
+        for settings in ({}, {"SCR_SHARED": "0"}, {"SCR_SHARED_CACHE": "1"}):
+            counted(mpi, program, "threads", io, **settings)

@@ -4,7 +4,8 @@
  * The patterns are what programs do: see `write_all`. halves: a file for each half of the ranks,
  * which calls as often as it likes. missing, missing-on-one: a file is opened that is not there, or
  * by one rank with a name that is not there. refused: writes fail on some rank. threads: a thread
- * beside the one that writes passes barriers of a communicator of its own. */
+ * beside the one that writes passes barriers of a communicator of its own; late files are asked how
+ * long they are. */
 #include <pthread.h>
 
 #include "sim.h"
@@ -135,6 +136,16 @@ static void write_beside(const sim_t *sim, const char *name, MPI_Comm *other) {
   pthread_create(&thread, NULL, pass_barriers, other);
   MPI_File file = opened(MPI_COMM_WORLD, name);
   for (int i = 0; i < 10; i++) at_all(sim, file, (i * sim->size + sim->rank) * PART);
+  if (sim->step >= 20) { /* not while it may be watched: then it would stay on the prefix */
+    MPI_Offset size = 0;
+    int told = 0, sum;
+    GOOD(MPI_File_sync(file));
+    MPI_Reduce(&told, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&sum, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    GOOD(MPI_File_sync(file));
+    GOOD(MPI_File_get_size(file, &size));
+    if (size != 10 * sim->size * PART) sim_fail("wrong size of", name);
+  }
   GOOD(MPI_File_close(&file));
   pthread_join(thread, NULL);
 }
