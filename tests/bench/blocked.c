@@ -1,14 +1,15 @@
 /* How long checkpoints hold a program up: from the open to the return of the synchronising call
  * after the close, and all such calls until the next checkpoint begins.
  *
- * usage: blocked COUNT KIB CALLS MICROSECONDS sleep|work keep|tidy [one]
+ * usage: blocked COUNT KIB CALLS MICROSECONDS sleep|work|PERCENT keep|tidy [one]
  * Each of COUNT checkpoints is one file of KIB a rank (`one`: by MPI-IO one file, to which each
  * rank adds so much at once), with CALLS synchronising calls after it and so many microseconds
- * before each but the first: asleep, or at work that takes as long on a core of its own. `tidy`
+ * before each but the first: asleep, or at work that takes as long on a core of its own; with
+ * PERCENT every second rank works less, in turns, and waits so much of the time in its calls. `tidy`
  * deletes a checkpoint when the next is there, outside of what is measured.
  * Prints a line a checkpoint, of the slowest rank: seconds blocked, of the write alone, until the
  * next checkpoint begins, of the first of those calls, of the longest other one; then the
- * processor's seconds of all ranks. Ranks at work meet before each call, so that it does not wait
+ * processor's seconds of all ranks. Other ranks at work meet before each call, so that it does not wait
  * for one that has written or worked more slowly. Dies in the end, so that nothing is flushed. */
 #include <fcntl.h>
 #include <mpi.h>
@@ -112,7 +113,8 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   int count = atoi(argv[1]), calls = atoi(argv[3]), pause = atoi(argv[4]);
-  int asleep = strcmp(argv[5], "sleep") == 0, tidy = strcmp(argv[6], "tidy") == 0;
+  int asleep = strcmp(argv[5], "sleep") == 0, waits = atoi(argv[5]);
+  int meets = strcmp(argv[5], "work") == 0, tidy = strcmp(argv[6], "tidy") == 0;
   one_file = argc > 7;
   bytes = (size_t)atol(argv[2]) << 10;
   data = malloc(bytes);
@@ -127,7 +129,7 @@ int main(int argc, char **argv) {
     double own[FIGURES] = {0}, all[FIGURES], used = processor(), begun = now();
     write_checkpoint(step);
     own[1] = now() - begun;
-    if (!asleep) meet();
+    if (meets) meet();
     double called = now();
     MPI_Barrier(MPI_COMM_WORLD);
     own[3] = now() - called;
@@ -136,8 +138,9 @@ int main(int argc, char **argv) {
       if (asleep) {
         usleep(pause);
       } else {
-        work(pause * turns_a_microsecond);
-        meet();
+        int less = (call + rank) % 2 ? 0 : pause / 100 * 2 * waits;
+        work((pause - less) * turns_a_microsecond);
+        if (meets) meet();
       }
       called = now();
       MPI_Barrier(MPI_COMM_WORLD);

@@ -15,7 +15,8 @@ TURNS = 5
 COUNT = 4  # checkpoints of a turn that count
 WARM_UP = 2  # the first ones meet memory that was never used
 CALLS, PAUSE = 30, 10000  # synchronising calls after each, microseconds between them
-SLICES_PAUSE = 2000  # such as of a program that communicates often
+WAITS = (0, 15, 35)  # % of the time
+WAITS_MIB, WAITS_CALLS = 96, 200
 SMALL_COUNT = 200
 DISK_MIB, DISK_COUNT = 96, 30  # a rank, at most; small ones
 BLOCKED, WRITTEN, UNTIL_NEXT, FIRST, LATER, PROCESSOR = range(6)
@@ -152,25 +153,23 @@ def beside(mpi, programs, scratch, turns):
     aim(added, "XOR, BACKGROUND", "helper XOR")
 
 
-def in_slices(mpi, programs, scratch, turns):
-    """Two ranks at work, each with a core that it needs: the longest call of the program while a
-    checkpoint is encoded in what is left of it."""
+def in_waits(mpi, programs, scratch, turns):
+    """Two ranks at work, each with a core that it needs, that wait for each other for so much of
+    their time: what a checkpoint adds to the run, and how long it holds a call up."""
     if len(os.sched_getaffinity(0)) < 2:
-        aims.not_there("slices XOR", "one core")
+        for percent in WAITS:
+            aims.not_there(f"waits {percent}", "one core")
         return
-    # A MiB a call at least, and as many calls again.
-    calls = max(2 * MIB, 60)
-    found = measured(mpi, scratch, programs, ways(("BLOCKING", "SLICES")), COUNT,
-                     [MIB << 10, calls, SLICES_PAUSE, "work"], mpirun=bound(mpi, "core"), ranks=2,
-                     turns=turns)
-    what = f"2 x {MIB} MiB, a core each"
-    tell_added(what, found)
-    pauses = {name: 1e3 * statistics.median(max(line[FIRST], line[LATER])
-                                            for line in itertools.chain(*turns))
-              for (name, _), turns in found.items()}
-    for name, milliseconds in pauses.items():
-        row(f"{what}: longest pause, {name}", "", f"{milliseconds:.1f} ms", "")
-    aim(pauses, "XOR, SLICES", "slices XOR")
+    for percent in WAITS:
+        found = measured(mpi, scratch, programs, ways(("BLOCKING", "WAITS")), COUNT,
+                         [WAITS_MIB << 10, WAITS_CALLS, PAUSE, f"{percent}%"],
+                         mpirun=bound(mpi, "core"), ranks=2, turns=turns)
+        what = f"2 x {WAITS_MIB} MiB, a core each, {percent} % of the time in waits"
+        aim(tell_added(what, found), "XOR, WAITS", f"waits {percent}")
+        own = 1e-6 * PAUSE * 2 * percent / 100
+        for (name, build), turns_of_it in found.items():
+            longest = statistics.median(line[LATER] for line in itertools.chain(*turns_of_it))
+            row(f"{what}: longest later call beyond the wait, {name}", "", told(longest - own), "")
 
 
 def aim(measured_by_name, name, key):
@@ -197,4 +196,4 @@ def tell_added(what, found):
     return added
 
 
-PARTS = {"blocked": large, "small": small, "disk": on_disk, "helper": beside, "slices": in_slices}
+PARTS = {"blocked": large, "small": small, "disk": on_disk, "helper": beside, "waits": in_waits}

@@ -106,7 +106,7 @@ parameters! {
         SHARED: Bool = "1", "",
             "0: who reads and writes which bytes of files of several nodes is not watched, and \
              collective calls of MPI-IO on files that all ranks have opened are no sync points.";
-        SHARED_CACHE: Bool = "0", "",
+        SHARED_CACHE: Bool = "1", "",
             "1: of a file that ranks of several nodes write each node keeps its part in the cache, \
              where SCR has seen that this can be done. 0: such files stay on the parallel file \
              system.";
@@ -168,9 +168,10 @@ parameters! {
         SEAL: Choice = "AUTO", "",
             "How redundancy data of a closed checkpoint is computed. BLOCKING: while the program \
              waits. BACKGROUND: by a thread of each rank, while the program goes on. AUTO: so, \
-             where each rank has a processor to spare and 4 MiB or more. SLICES: in BACKGROUND, \
-             but its messages go with the program's collective calls, a MiB each.",
-            choices(&["AUTO", "BLOCKING", "BACKGROUND", "SLICES"]);
+             where each rank has a processor to spare, else WAITS; from 4 MiB a rank on. WAITS: \
+             by a thread that works while the program waits for other ranks anyway, in collective \
+             calls, and a little of its time.",
+            choices(&["AUTO", "BLOCKING", "BACKGROUND", "WAITS"]);
         MPI_BUF_SIZE: ByteSize = "128KB", "bytes",
             "Size of the pieces in which redundancy data travels.", at_least(4096);
     }

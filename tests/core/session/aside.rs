@@ -37,7 +37,7 @@ fn gate(rank: &Rank) -> Arc<Gate> {
 
 /// In either way.
 fn each_way(test: impl Fn(Cluster)) {
-    for seal in ["SCR_SEAL=BACKGROUND", "SCR_SEAL=SLICES"] {
+    for seal in ["SCR_SEAL=BACKGROUND", "SCR_SEAL=WAITS"] {
         test(Cluster::new(&["SCR_COPY_TYPE=XOR", seal, "SCR_DEBUG=1"]));
     }
 }

@@ -31,8 +31,8 @@ pub const JOBS: [Job; 3] = [
 const ASIDE: [Job; 5] = [
     Job { seal: "BACKGROUND", ..JOBS[1] },
     Job { seal: "BACKGROUND", ..JOBS[2] },
-    Job { seal: "SLICES", ..JOBS[1] },
-    Job { seal: "SLICES", ..JOBS[2] },
+    Job { seal: "WAITS", ..JOBS[1] },
+    Job { seal: "WAITS", ..JOBS[2] },
     Job { hosts: "abcd", scheme: "RS", by_calls: false, seal: "BACKGROUND" },
 ];
 

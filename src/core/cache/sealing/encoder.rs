@@ -171,11 +171,11 @@ impl Encoder {
         outcome.as_ref().map(|outcome| outcome.as_ref().is_ok_and(|one| one.checked.is_ok()))
     }
 
-    /// Waits for its end, calling `meanwhile` every `period`.
+    /// Waits for its end, and looks for it every `period`.
     ///
     /// # Errors
     /// What the thread has met; never [`Error::Comm`], since that is about its own communicator.
-    pub fn wait(&self, period: Duration, mut meanwhile: impl FnMut()) -> Result<Encoded> {
+    pub fn wait(&self, period: Duration) -> Result<Encoded> {
         loop {
             let mut outcome = self.0.lock();
             if let Some(outcome) = outcome.take() {
@@ -183,7 +183,6 @@ impl Encoder {
             }
             let waited = self.0.ended.wait_timeout(outcome, period);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
-            meanwhile();
         }
     }
 }

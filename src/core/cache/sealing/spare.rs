@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::bytes::{Reader, Writer};
 use crate::comm::Comm;
 use crate::error::Result;
+use crate::machine::Aside;
 use crate::params::{Settings, keys};
 use crate::system::{bind_thread, parent, permitted, processor_time, processors, take_short_turns};
 
@@ -107,17 +108,15 @@ impl Spare {
         }
     }
 
-    /// Tells whether the program's thread carries the messages of the one that encodes.
-    pub fn carries(&self) -> bool {
-        self.mode == "SLICES"
-    }
-
-    /// Tells whether this rank can encode beside the program now.
-    pub fn is_there(&self) -> bool {
+    /// Returns when this rank can encode beside the program now. `may_wait`: its sync points are
+    /// those of all ranks, in one order.
+    pub fn aside(&self, may_wait: bool) -> Aside {
+        let in_waits = if may_wait { Aside::InWaits } else { Aside::No };
         match self.mode.as_str() {
-            "BLOCKING" => false,
-            "AUTO" => self.node.has_room(self.used()),
-            _ => true,
+            "BLOCKING" => Aside::No,
+            "WAITS" => in_waits,
+            "AUTO" if !self.node.has_room(self.used()) => in_waits,
+            _ => Aside::Always,
         }
     }
 

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::encoder::Encoder;
 use super::own_part::SealRequest;
-use crate::comm::Comm;
+use crate::comm::gate::Gate;
 use crate::comm::mesh::Link;
-use crate::comm::slices::Slices;
 use crate::kvtree::KvTree;
 use crate::machine::{DatasetKey, SealPlan};
 use crate::records::{self, FileMeta};
@@ -45,22 +44,16 @@ pub(crate) struct EncodingUnderWay {
     pub(crate) asked: SealAsked,
     pub(crate) begun: Instant,
     pub(crate) ways: Ways,
+    /// Time in which the program has waited for it, or was to.
+    pub(crate) lent: Duration,
 }
 
 #[derive(Default)]
 pub(crate) struct Ways {
-    /// Carried by the program's thread, with the communicator that nothing else uses.
-    pub(crate) slices: Option<(Arc<Slices>, Box<dyn Comm>)>,
+    /// Open while the program waits.
+    pub(crate) gate: Option<Arc<Gate>>,
     /// Connections that nobody else uses before its end.
     pub(crate) link: Option<Arc<dyn Link>>,
-}
-
-impl EncodingUnderWay {
-    pub(crate) fn advance(&self) {
-        if let Some((slices, comm)) = &self.ways.slices {
-            slices.advance(&**comm);
-        }
-    }
 }
 
 /// Connections of the set that encoded last, with its world ranks; not while they are in use.

@@ -128,8 +128,8 @@ impl Why {
                  H5FD_MPIO_COLLECTIVE), or chunks of at least 4 KiB"
             }
             Why::OfNodes(_) | Why::Tries(_) => {
-                "SCR_SHARED_CACHE=1: each node keeps its part in the cache, if the name has the \
-                 number of the checkpoint ({id})"
+                "Each node keeps its part in the cache, unless SCR_SHARED_CACHE=0 is set, if the \
+                 name has the number of the checkpoint ({id})"
             }
         }
     }

@@ -5,8 +5,8 @@ use super::accesses::Accesses;
 use super::keys::DatasetKey;
 use super::reason::Why;
 use super::report::{
-    DatasetReport, EncodingReport, ProgramWord, Report, SealedNews, SealedReport, SeriesReport,
-    SetReport, UnsafeName,
+    Aside, DatasetReport, EncodingReport, ProgramWord, Report, SealedNews, SealedReport,
+    SeriesReport, SetReport, UnsafeName,
 };
 use crate::bytes::{Reader, Writer};
 
@@ -99,6 +99,17 @@ impl Wire for bool {
     }
 }
 
+impl Wire for Aside {
+    fn put(&self, out: &mut Writer) {
+        out.byte(*self as u8);
+    }
+
+    fn get(from: &mut Reader) -> Option<Self> {
+        let all = [Aside::No, Aside::InWaits, Aside::Always];
+        all.get(usize::from(from.byte()?)).copied()
+    }
+}
+
 impl Wire for Accesses {
     fn put(&self, out: &mut Writer) {
         out.counted(&self.to_bytes());
@@ -175,7 +186,7 @@ mod tests {
             ending: true,
             fallen_back: true,
             scarce: true,
-            aside: true,
+            aside: Aside::InWaits,
             series: vec![SeriesReport {
                 writes_nothing: true,
                 interval_ms: 40,

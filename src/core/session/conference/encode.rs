@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cache::agree::{agree, any};
 use crate::cache::under_way::{EncodingUnderWay, SealAsked, Ways};
 use crate::cache::{Encoded, Encoder, EncoderJob, Protect as _};
+use crate::comm::gate::{Gate, Gated, meet_at_leisure};
 use crate::comm::mesh::Mesh;
-use crate::comm::slices::Slices;
 use crate::comm::{Comm, sockets, solo::Solo};
 use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
@@ -26,10 +27,22 @@ use crate::transfer::about;
 /// How often the wait for a thread looks around; it is woken at its end.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The same where its messages are carried meanwhile.
-const CARRY: Duration = Duration::from_micros(20);
+/// A piece is what the program may be held up by when its wait is over: half a millisecond of work.
+const PIECE_BYTES: usize = 512 << 10;
 
-const SLICE_BYTES: usize = 1 << 20;
+/// Shorter waits are most often over before anything else could be done.
+const SPIN: Duration = Duration::from_micros(20);
+
+/// Between two looks at whether a wait is over.
+const NAP: Duration = Duration::from_micros(50);
+
+/// A program that hardly waits gives so much at a sync point, and a twentieth of its time in all.
+const LINGER: Duration = Duration::from_millis(2);
+
+const SHARE: u32 = 20;
+
+/// The program's signal handlers wait no longer than this.
+const LONG: Duration = Duration::from_secs(1);
 
 /// To read less takes no longer than to find out whether somebody may have written unseen.
 const KNOWN_BYTES_MIN: u64 = 8 << 20;
@@ -43,12 +56,43 @@ impl Conference {
         }
     }
 
-    /// Carries messages of threads that encode; returns whether there are any. Sync points that
-    /// come without an agreement serve that, too.
-    pub(crate) fn carry_on(&self) -> bool {
-        let all = self.encoders.all();
-        all.values().for_each(EncodingUnderWay::advance);
-        all.values().any(|one| one.ways.slices.is_some())
+    /// Waits for all ranks at a sync point while their threads encode: in its own call the program
+    /// would keep the processor while it waits for them.
+    ///
+    /// # Errors
+    /// Those of the communication.
+    pub(super) fn wait_for_others(&self, comm: &dyn Comm) -> Result<()> {
+        let begun = Instant::now();
+        let nap = || match begun.elapsed() < LONG {
+            true => thread::sleep(NAP),
+            false => self.site.host.outside(|| thread::sleep(NAP)),
+        };
+        let gates = |open: bool| {
+            for one in self.encoders.all().values_mut() {
+                one.ways.gate.iter().for_each(|gate| gate.set_open(open));
+                one.lent += if open { Duration::ZERO } else { begun.elapsed() };
+            }
+        };
+        gates(true);
+        let met = meet_at_leisure(comm, || match begun.elapsed() < SPIN {
+            true => std::hint::spin_loop(),
+            false => nap(),
+        });
+        while met.is_ok() && begun.elapsed() < LINGER && self.is_short_of_time(begun) {
+            nap();
+        }
+        gates(false);
+        met
+    }
+
+    /// Tells whether what is encoded has had little of the program's time, this wait since `begun`
+    /// counted.
+    fn is_short_of_time(&self, begun: Instant) -> bool {
+        let is_short = |one: &EncodingUnderWay| {
+            let lent = one.lent + begun.elapsed();
+            one.encoder.ended().is_none() && lent * SHARE < one.begun.elapsed()
+        };
+        self.encoders.all().values().any(is_short)
     }
 
     /// Returns the same on all ranks at a sync point.
@@ -68,8 +112,9 @@ impl Conference {
         };
         let ways = agree(links.world.as_ref(), self.aside(&asked.set));
         let started = ways.and_then(|(comm, ways)| {
-            let of_slices = ways.slices.as_ref().map(|_| SLICE_BYTES);
-            let piece_bytes = of_slices.unwrap_or(asked.set.piece_bytes);
+            let (comm, ways) = self.gated(comm, ways);
+            let gated = ways.gate.as_ref().map(|_| PIECE_BYTES);
+            let piece_bytes = gated.unwrap_or(asked.set.piece_bytes);
             let request = asked.request(plan);
             Ok((EncoderJob::new(&links.ctx(&self.site), &request, comm, piece_bytes)?, ways))
         });
@@ -94,7 +139,8 @@ impl Conference {
                     begin();
                 };
                 let encoder = Encoder::start(job, enter, end);
-                let under_way = EncodingUnderWay { encoder, asked, begun, ways };
+                let lent = Duration::ZERO;
+                let under_way = EncodingUnderWay { encoder, asked, begun, ways, lent };
                 self.encoders.all().insert(plan.key.clone(), under_way);
                 Ok(Outcome::Done)
             }
@@ -106,13 +152,6 @@ impl Conference {
         let (comm, mut ways) = (&*set.comm, Ways::default());
         if comm.size() == 1 {
             return Ok((Box::new(Solo::new()), ways));
-        }
-        if self.spare.carries() {
-            let own = comm.split(0, comm.rank() as i64)?;
-            let own = own.ok_or_else(|| Error::Comm("a split gave no group".to_string()))?;
-            let slices = Arc::new(Slices::new());
-            ways.slices = Some((slices.clone(), own));
-            return Ok((Box::new(Mesh::new(slices, comm.rank(), comm.size())), ways));
         }
         if let Some(aside) = comm.aside()? {
             return Ok((aside, ways));
@@ -126,12 +165,19 @@ impl Conference {
         Ok((Box::new(Mesh::new(link, comm.rank(), comm.size())), ways))
     }
 
-    pub(crate) fn discard(&self, key: &DatasetKey, failed: bool) {
+    /// Has the thread pass a gate where it is to work in the program's waits.
+    fn gated(&self, comm: Box<dyn Comm>, mut ways: Ways) -> (Box<dyn Comm>, Ways) {
+        if !self.node.state().machine.encodes_in_waits() {
+            return (comm, ways);
+        }
+        let gate = Arc::<Gate>::default();
+        ways.gate = Some(gate.clone());
+        (Box::new(Gated { comm, gate }), ways)
+    }
+
+    pub(crate) fn discard(&self, key: &DatasetKey) {
         let under_way = self.encoders.all().remove(key);
         let Some(one) = under_way else { return };
-        if let Some((slices, _)) = one.ways.slices.as_ref().filter(|_| failed) {
-            slices.close();
-        }
         if let Err(error) = self.await_encoder(one).1 {
             let (rank, title) = (self.site.rank, self.rank.title(key));
             log::message(1, format_args!("rank {rank}: {title}: {error}"));
@@ -139,8 +185,8 @@ impl Conference {
     }
 
     fn await_encoder(&self, one: EncodingUnderWay) -> (SealAsked, Result<Encoded>) {
-        let period = if one.ways.slices.is_some() { CARRY } else { LOOK };
-        let outcome = self.site.host.outside(|| one.encoder.wait(period, || one.advance()));
+        one.ways.gate.iter().for_each(|gate| gate.set_open(true));
+        let outcome = self.site.host.outside(|| one.encoder.wait(LOOK));
         // After a failure members may be at different places of what they have said.
         if let (Ok(_), Some(link)) = (&outcome, one.ways.link) {
             *self.encoders.kept() = Some((one.asked.set.world_ranks.clone(), link));

@@ -26,7 +26,7 @@ impl Conference {
                 self.adopt(from, into, files, *begin, *revoke);
             }
             Step::Encode(plan) => return self.encode(links, plan),
-            Step::Discard { key, failed } => self.discard(key, *failed),
+            Step::Discard { key, .. } => self.discard(key),
             Step::Seal(plan) => {
                 let outcome = self.seal(links, step, plan)?;
                 self.rank.tally.sealed(plan, outcome);

@@ -24,7 +24,6 @@ impl Conference {
         if self.rank.is_child() || self.rank.is_ended() {
             return false;
         }
-        let carries = self.carry_on();
         let mut state = self.handles.end_lent();
         if state.view.has_far_news() && !state.machine.note_deletions() {
             state.view.take_far_news(); // there is no other node
@@ -35,16 +34,24 @@ impl Conference {
         }
         let had_turn = state.machine.streams().has_turn(stream);
         let agreement = state.machine.pass(stream, kind, monotonic_ms());
-        self.grant_idle(&state, stream, carries);
+        self.grant_idle(&state, stream);
+        let waits = state.machine.encodes_in_waits();
         let deletes = state.view.take_thrown_away();
         drop(state);
         if deletes {
             self.contents.note_gone_of_older();
         }
-        if agreement == Carries::Nothing {
+        if agreement == Carries::Nothing && !waits {
             return false;
         }
         let Some(comm) = self.comm_of(stream) else { return false };
+        if waits && let Err(error) = self.wait_for_others(comm.as_ref()) {
+            self.stop_agreements(&error);
+            return false;
+        }
+        if agreement == Carries::Nothing {
+            return false;
+        }
         let begin = Instant::now();
         let agreed = self.agree(stream, comm.as_ref(), agreement == Carries::Meeting);
         self.rank.tally.time(Count::AgreementNs, begin);
@@ -58,15 +65,14 @@ impl Conference {
         if !had_turn {
             state.machine.streams().end_turn(stream);
         }
-        self.grant_idle(&state, stream, carries);
+        self.grant_idle(&state, stream);
         agreed.unwrap_or(false)
     }
 
     /// Only the thread that makes calls on MPI_COMM_WORLD counts them down.
-    fn grant_idle(&self, state: &State, stream: usize, carries: bool) {
+    fn grant_idle(&self, state: &State, stream: usize) {
         let entered = state.machine.points_entered();
         match stream {
-            WORLD if carries => self.node.idle.grant(0, entered),
             WORLD => self.node.idle.grant(state.machine.idle_points(), entered),
             _ => self.node.idle.entered(entered),
         }
@@ -123,7 +129,9 @@ impl Conference {
         self.rank.tally.one(Count::Conferences);
         self.names.release_left_behind();
         let mut state = self.node.state();
-        state.machine.set_aside(self.spare.is_there());
+        // On one stream all ranks make their calls in one order.
+        let may_wait = self.meetings().is_empty();
+        state.machine.set_aside(self.spare.aside(may_wait));
         let scarce = self.stores.is_scarce(&state);
         state.machine.set_scarce(scarce);
         let report = state.machine.report(random_u64(), monotonic_ms());
