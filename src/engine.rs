@@ -17,7 +17,8 @@ use scr_core::system::{block_signals, exit_at_once, make_room};
 
 pub use crate::mpi::{refusal, version as mpi_version};
 
-use crate::mpi::{self, Classifier, Counts, FileCalls, MpiComm};
+pub use crate::mpi::FileCalls;
+use crate::mpi::{self, Classifier, Counts, MpiComm};
 
 /// Other communication of the program may be pending when the run halts.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -145,8 +146,8 @@ pub fn file_opened(comm: usize, opened: bool) -> FileCalls {
     }
 }
 
-/// All ranks make a blocking collective call on a file that has this stream, or those that have it
-/// open together on one that has none.
+/// Notes that all ranks make a blocking collective call on a file that has this stream, or those
+/// that have it open on one that has none.
 pub fn file_call(stream: Option<usize>, closes: bool) {
     let Some(Running { session, .. }) = RUNNING.get() else { return };
     let Some(stream) = stream else { return session.handles.uncounted_call() };

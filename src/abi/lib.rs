@@ -5,9 +5,9 @@
 //! Strings are NUL-terminated and copied, never kept. A path that the shim hands over is absolute,
 //! lexically normalised (symlinks resolved but for [`Engine::alias`]), and lies below the prefix.
 //! The shim calls with its hook guard held, so the engine's own libc calls on that thread pass
-//! through; the engine's threads call [`Host::enter_thread`] first. Only `sync`,
-//! `file_opened`, `file_call`, `init` and the finalize pair may communicate. All else is local and quick, but
-//! for [`Engine::open`] of a file on another node (docs/internals/threads.md),
+//! through; the engine's threads call [`Host::enter_thread`] first. Only `sync`, `file_opened`,
+//! `file_call`, `init` and the finalize pair may communicate. All else is local and quick, but for
+//! [`Engine::open`] of a file on another node (docs/internals/threads.md),
 //! [`Engine::evacuate`] of one of which each node has a part, and [`Engine::lookup`] of one in a
 //! child of a rank.
 

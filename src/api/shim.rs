@@ -19,7 +19,7 @@ use scr_core::session::{self, Alias, Answer, Door, Note, Session, StatAttributes
 use scr_core::streams::WORLD;
 
 use super::parted;
-use crate::{engine, mpi::FileCalls};
+use crate::engine::{self, FileCalls};
 
 static TABLE: Engine = Engine {
     size: size_of::<Engine>(),

@@ -195,8 +195,8 @@ impl Classifier {
     }
 
     /// Tells what blocking collective calls of this thread are on a file that the ranks of `handle`
-    /// have tried to open; `counts`: they may count. Several threads may order those on two files in
-    /// any way: so each file has a stream of its own then, for which all ranks look as
+    /// have tried to open; `counts`: they may count. Several threads may order those on two files
+    /// in any way: so each file has a stream of its own then, for which all ranks look as
     /// [`Classifier::place`] says.
     pub fn calls_on_files_of(
         &self,

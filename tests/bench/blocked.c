@@ -5,12 +5,12 @@
  * Each of COUNT checkpoints is one file of KIB a rank (`one`: by MPI-IO one file, to which each
  * rank adds so much at once), with CALLS synchronising calls after it and so many microseconds
  * before each but the first: asleep, or at work that takes as long on a core of its own; with
- * PERCENT every second rank works less, in turns, and waits so much of the time in its calls. `tidy`
- * deletes a checkpoint when the next is there, outside of what is measured.
+ * PERCENT every second rank works less, in turns, and waits so much of the time in its calls.
+ * `tidy` deletes a checkpoint when the next is there, outside of what is measured.
  * Prints a line a checkpoint, of the slowest rank: seconds blocked, of the write alone, until the
  * next checkpoint begins, of the first of those calls, of the longest other one; then the
- * processor's seconds of all ranks. Other ranks at work meet before each call, so that it does not wait
- * for one that has written or worked more slowly. Dies in the end, so that nothing is flushed. */
+ * processor's seconds of all ranks. Other ranks at work meet before each call, so that it does not
+ * wait for one that has written or worked more slowly. Dies in the end, so that nothing is flushed. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>

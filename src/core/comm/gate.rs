@@ -8,12 +8,12 @@ use crate::error::Result;
 
 /// Closed at first.
 #[derive(Debug, Default)]
-pub struct Gate {
+pub struct WaitGate {
     is_open: Mutex<bool>,
     opened: Condvar,
 }
 
-impl Gate {
+impl WaitGate {
     fn is_open(&self) -> MutexGuard<'_, bool> {
         self.is_open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -32,7 +32,7 @@ impl Gate {
 /// A group of ranks whose exchanges pass a gate, before and after.
 pub struct Gated {
     pub comm: Box<dyn Comm>,
-    pub gate: Arc<Gate>,
+    pub gate: Arc<WaitGate>,
 }
 
 impl Comm for Gated {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_closed_gate_lets_no_exchange_begin_or_return() {
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(WaitGate::default());
         let through = Arc::new(AtomicUsize::new(0));
         let (of_thread, counts) = (gate.clone(), through.clone());
         let thread = thread::spawn(move || {

@@ -71,7 +71,7 @@ impl Encodings {
         !self.shared.planned.is_empty()
     }
 
-    /// The same on all ranks at a sync point.
+    /// Tells the same on all ranks at a sync point.
     pub fn encodes_in_waits(&self) -> bool {
         self.shared.planned.values().any(|one| one.in_waits)
     }

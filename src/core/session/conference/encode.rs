@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cache::agree::{agree, any};
-use crate::cache::under_way::{EncodingUnderWay, SealAsked, Ways};
+use crate::cache::under_way::{EncodingUnderWay, GATED_PIECE_BYTES, SealAsked, Ways};
 use crate::cache::{Encoded, Encoder, EncoderJob, Protect as _};
-use crate::comm::gate::{Gate, Gated, meet_at_leisure};
+use crate::comm::gate::{Gated, WaitGate};
 use crate::comm::mesh::Mesh;
 use crate::comm::{Comm, sockets, solo::Solo};
 use crate::descriptors::SchemeKind;
@@ -27,23 +26,6 @@ use crate::transfer::about;
 /// How often the wait for a thread looks around; it is woken at its end.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A piece is what the program may be held up by when its wait is over: half a millisecond of work.
-const PIECE_BYTES: usize = 512 << 10;
-
-/// Shorter waits are most often over before anything else could be done.
-const SPIN: Duration = Duration::from_micros(20);
-
-/// Between two looks at whether a wait is over.
-const NAP: Duration = Duration::from_micros(50);
-
-/// A program that hardly waits gives so much at a sync point, and a twentieth of its time in all.
-const LINGER: Duration = Duration::from_millis(2);
-
-const SHARE: u32 = 20;
-
-/// The program's signal handlers wait no longer than this.
-const LONG: Duration = Duration::from_secs(1);
-
 /// To read less takes no longer than to find out whether somebody may have written unseen.
 const KNOWN_BYTES_MIN: u64 = 8 << 20;
 
@@ -54,45 +36,6 @@ impl Conference {
                 state.machine.encoded(key, well);
             }
         }
-    }
-
-    /// Waits for all ranks at a sync point while their threads encode: in its own call the program
-    /// would keep the processor while it waits for them.
-    ///
-    /// # Errors
-    /// Those of the communication.
-    pub(super) fn wait_for_others(&self, comm: &dyn Comm) -> Result<()> {
-        let begun = Instant::now();
-        let nap = || match begun.elapsed() < LONG {
-            true => thread::sleep(NAP),
-            false => self.site.host.outside(|| thread::sleep(NAP)),
-        };
-        let gates = |open: bool| {
-            for one in self.encoders.all().values_mut() {
-                one.ways.gate.iter().for_each(|gate| gate.set_open(open));
-                one.lent += if open { Duration::ZERO } else { begun.elapsed() };
-            }
-        };
-        gates(true);
-        let met = meet_at_leisure(comm, || match begun.elapsed() < SPIN {
-            true => std::hint::spin_loop(),
-            false => nap(),
-        });
-        while met.is_ok() && begun.elapsed() < LINGER && self.is_short_of_time(begun) {
-            nap();
-        }
-        gates(false);
-        met
-    }
-
-    /// Tells whether what is encoded has had little of the program's time, this wait since `begun`
-    /// counted.
-    fn is_short_of_time(&self, begun: Instant) -> bool {
-        let is_short = |one: &EncodingUnderWay| {
-            let lent = one.lent + begun.elapsed();
-            one.encoder.ended().is_none() && lent * SHARE < one.begun.elapsed()
-        };
-        self.encoders.all().values().any(is_short)
     }
 
     /// Returns the same on all ranks at a sync point.
@@ -113,7 +56,7 @@ impl Conference {
         let ways = agree(links.world.as_ref(), self.aside(&asked.set));
         let started = ways.and_then(|(comm, ways)| {
             let (comm, ways) = self.gated(comm, ways);
-            let gated = ways.gate.as_ref().map(|_| PIECE_BYTES);
+            let gated = ways.gate.as_ref().map(|_| GATED_PIECE_BYTES);
             let piece_bytes = gated.unwrap_or(asked.set.piece_bytes);
             let request = asked.request(plan);
             Ok((EncoderJob::new(&links.ctx(&self.site), &request, comm, piece_bytes)?, ways))
@@ -170,7 +113,7 @@ impl Conference {
         if !self.node.state().machine.encodes_in_waits() {
             return (comm, ways);
         }
-        let gate = Arc::<Gate>::default();
+        let gate = Arc::<WaitGate>::default();
         ways.gate = Some(gate.clone());
         (Box::new(Gated { comm, gate }), ways)
     }

@@ -1,6 +1,7 @@
 //! Sync points: the agreement, and the conference when there is something to do.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::thread;
 use std::time::Instant;
 
 use crate::account::tally::Count;
@@ -45,7 +46,8 @@ impl Conference {
             return false;
         }
         let Some(comm) = self.comm_of(stream) else { return false };
-        if waits && let Err(error) = self.wait_for_others(comm.as_ref()) {
+        let sleep = |time| self.site.host.outside(|| thread::sleep(time));
+        if waits && let Err(error) = self.encoders.work_until_all_come(comm.as_ref(), sleep) {
             self.stop_agreements(&error);
             return false;
         }

@@ -6,8 +6,8 @@ use crate::parts::Extent;
 use crate::session::handles::Handles;
 
 impl Handles {
-    /// Some ranks make a blocking collective call on a file of theirs that is no sync point: what
-    /// they have written counts for each of them from here on, and none has heard of it.
+    /// Notes that ranks make a blocking collective call on a file of theirs that is no sync point:
+    /// what they have written counts for each of them from here on, and none has heard of it.
     pub fn uncounted_call(&self) {
         self.node.state().own.parted.not_all_told();
     }
