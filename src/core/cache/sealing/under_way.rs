@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::encoder::Encoder;
 use super::own_part::SealRequest;
 use crate::comm::Comm;
-use crate::comm::gate::{WaitGate, meet_at_leisure};
+use crate::comm::gate::{Gated, WaitGate, meet_at_leisure};
 use crate::comm::mesh::Link;
 use crate::error::Result;
 use crate::kvtree::KvTree;
@@ -57,6 +57,15 @@ pub(crate) struct Ways {
     pub(crate) gate: Option<Arc<WaitGate>>,
     /// Connections that nobody else uses before its end.
     pub(crate) link: Option<Arc<dyn Link>>,
+}
+
+impl Ways {
+    /// Has the thread work while the program waits: `comm` is its way to the others.
+    pub(crate) fn gated(mut self, comm: Box<dyn Comm>) -> (Box<dyn Comm>, Ways) {
+        let gate = Arc::<WaitGate>::default();
+        self.gate = Some(gate.clone());
+        (Box::new(Gated { comm, gate }), self)
+    }
 }
 
 /// Connections of the set that encoded last, with its world ranks; not while they are in use.

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use crate::cache::agree::{agree, any};
 use crate::cache::under_way::{EncodingUnderWay, GATED_PIECE_BYTES, SealAsked, Ways};
 use crate::cache::{Encoded, Encoder, EncoderJob, Protect as _};
-use crate::comm::gate::{Gated, WaitGate};
 use crate::comm::mesh::Mesh;
 use crate::comm::{Comm, sockets, solo::Solo};
 use crate::descriptors::SchemeKind;
@@ -55,7 +54,8 @@ impl Conference {
         };
         let ways = agree(links.world.as_ref(), self.aside(&asked.set));
         let started = ways.and_then(|(comm, ways)| {
-            let (comm, ways) = self.gated(comm, ways);
+            let in_waits = self.node.state().machine.encodes_in_waits();
+            let (comm, ways) = if in_waits { ways.gated(comm) } else { (comm, ways) };
             let gated = ways.gate.as_ref().map(|_| GATED_PIECE_BYTES);
             let piece_bytes = gated.unwrap_or(asked.set.piece_bytes);
             let request = asked.request(plan);
@@ -106,16 +106,6 @@ impl Conference {
         };
         ways.link = Some(link.clone());
         Ok((Box::new(Mesh::new(link, comm.rank(), comm.size())), ways))
-    }
-
-    /// Has the thread pass a gate where it is to work in the program's waits.
-    fn gated(&self, comm: Box<dyn Comm>, mut ways: Ways) -> (Box<dyn Comm>, Ways) {
-        if !self.node.state().machine.encodes_in_waits() {
-            return (comm, ways);
-        }
-        let gate = Arc::<WaitGate>::default();
-        ways.gate = Some(gate.clone());
-        (Box::new(Gated { comm, gate }), ways)
     }
 
     pub(crate) fn discard(&self, key: &DatasetKey) {
