@@ -10,7 +10,8 @@
  * Prints a line a checkpoint, of the slowest rank: seconds blocked, of the write alone, until the
  * next checkpoint begins, of the first of those calls, of the longest other one; then the
  * processor's seconds of all ranks. Other ranks at work meet before each call, so that it does not
- * wait for one that has written or worked more slowly. Dies in the end, so that nothing is flushed. */
+ * wait for one that has written or worked more slowly. Dies in the end, so that nothing is
+ * flushed. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>

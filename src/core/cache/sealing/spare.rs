@@ -111,11 +111,11 @@ impl Spare {
     /// Returns when this rank can encode beside the program now. `may_wait`: its sync points are
     /// those of all ranks, in one order.
     pub fn aside(&self, may_wait: bool) -> Aside {
-        let in_waits = if may_wait { Aside::InWaits } else { Aside::No };
         match self.mode.as_str() {
             "BLOCKING" => Aside::No,
-            "WAITS" => in_waits,
-            "AUTO" if !self.node.has_room(self.used()) => in_waits,
+            // Without a processor of its own a thread costs the program more time in all.
+            "AUTO" if !self.node.has_room(self.used()) => Aside::No,
+            "WAITS" if may_wait => Aside::InWaits,
             _ => Aside::Always,
         }
     }

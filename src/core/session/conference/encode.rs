@@ -2,7 +2,6 @@
 //! takes it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::agree::{agree, any};
