@@ -12,7 +12,7 @@ use scr_core::error::{Error, Result};
 use scr_core::log::{self, messages};
 use scr_core::machine::SyncKind;
 use scr_core::session::{Arrival, Door, Host, Required, Session, Surroundings};
-use scr_core::streams::STREAMS;
+use scr_core::streams::{STREAMS, WORLD};
 use scr_core::system::{block_signals, exit_at_once, make_room};
 
 pub use crate::mpi::{refusal, version as mpi_version};
@@ -140,6 +140,9 @@ pub fn file_opened(comm: usize, opened: bool) -> FileCalls {
     );
     match calls {
         FileCalls::Counted(stream) if !session.ending.sync_opened(stream, opened) => {
+            if stream != WORLD {
+                session.conference.close_stream(stream);
+            }
             FileCalls::Uncounted
         }
         calls => calls,

@@ -387,7 +387,7 @@ fn find_unsafe(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::state::testing::{facts, file, reports};
+    use crate::machine::state::testing::{facts, file, reports, share, write};
 
     #[test]
     fn writers_or_readers_on_other_nodes_keep_a_name_on_the_prefix() {
@@ -449,6 +449,33 @@ mod tests {
             assert_eq!(watch.is_parted(&facts, &file), matches!(known, Why::OfNodes(_)));
             assert_eq!(watch.is_tried(&facts, &file), known == tries);
         }
+    }
+
+    #[test]
+    fn what_is_learned_of_several_nodes_holds_from_the_next_checkpoint_on() {
+        let mut facts = facts(true);
+        facts.config.caches_parts = true;
+        let mut watch = NameWatch::new(&facts.config, &[]);
+        let parted = |watch: &NameWatch, facts: &RunFacts| -> Vec<bool> {
+            ["1", "2", "3"].map(|id| watch.is_parted(facts, &file(id, "s"))).to_vec()
+        };
+        let begin = |facts: &mut RunFacts, id| {
+            let key = DatasetKey::new(0, id, 0);
+            write(facts, &key, &file(id, "s"), 1);
+            share(facts, &key, DatasetState::Open);
+        };
+        begin(&mut facts, "1");
+        let judged = Judgement {
+            name: name_hash("s"),
+            why: Why::OfNodes(Hints::None),
+            tried: false,
+        };
+        watch.judged(&mut facts, 0, judged);
+        assert_eq!(parted(&watch, &facts), [false, true, true]);
+        begin(&mut facts, "2");
+        let mark = UnsafeName { name: name_hash("s"), bare: false, why: Why::Readers };
+        watch.note_unsafe(&mut facts, 0, &mark);
+        assert_eq!(parted(&watch, &facts), [false, true, false]);
     }
 
     #[test]
