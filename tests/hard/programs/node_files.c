@@ -193,7 +193,7 @@ static void checkpoint(sim_t *sim, const char *manner) {
   else if (!strcmp(manner, "baton")) by_baton(sim, name);
   else if (!strcmp(manner, "mapping")) by_mapping(sim, name);
   else if (strcmp(manner, "hdf5")) together(sim, name, manner);
-  sim_calm(5, 20000);
+  sim_calm(10, 20000);
 }
 
 static int load(sim_t *sim, const char *manner, int step) {
