@@ -107,6 +107,9 @@ fn blocking_collective_calls_on_a_file_of_all_ranks_count() {
             assert_eq!(counts(&place), [1, expected, 0, 1], "{flavour} {io} {all_open}");
             let opened = place.events_of("file_opened");
             assert_eq!(opened, ["file_opened - 1", "file_opened - 0"], "{flavour} {io}");
+            // What MPI-IO makes for itself the engine has not seen, and is not to see go.
+            let removed = place.events_of("unlink");
+            assert!(!removed.iter().any(|line| line.contains("locktest")), "{io}: {removed:?}");
         }
     }
 }
