@@ -125,9 +125,10 @@ def files_that_do_not_count_keep_nobody_waiting(mpi, program):
 
 
 @case
-def calls_on_files_count_beside_other_threads_too(mpi, program):
-    """A thread beside the one that writes passes barriers: in any order with the calls on files.
-    What all ranks have written before such a call is known after it."""
+def calls_on_files_count_where_several_threads_may_make_them(mpi, program):
+    """Beside barriers of another thread, in any order with them; and what all ranks have written
+    before such a call is known after it, though no other call says so."""
     for io in kinds_of_io(mpi):
-        for settings in ({}, {"SCR_SHARED": "0"}, {"SCR_SHARED_CACHE": "1"}):
+        for settings in ({}, {"SCR_SHARED": "0"}):
             counted(mpi, program, "threads", io, **settings)
+            counted(mpi, program, "asked", io, steps=30, **settings)

@@ -4,8 +4,8 @@
  * The patterns are what programs do: see `write_all`. halves: a file for each half of the ranks,
  * which calls as often as it likes. missing, missing-on-one: a file is opened that is not there, or
  * by one rank with a name that is not there. refused: writes fail on some rank. threads: a thread
- * beside the one that writes passes barriers of a communicator of its own; late files are asked how
- * long they are. */
+ * beside the one that writes passes barriers of a communicator of its own. asked: it might; late
+ * files are asked how long they are. */
 #include <pthread.h>
 
 #include "sim.h"
@@ -40,6 +40,20 @@ static void at_own(const sim_t *sim, MPI_File file, MPI_Offset at) {
   GOOD(MPI_File_write_at(file, at, sim, PART, MPI_BYTE, MPI_STATUS_IGNORE));
 }
 
+/* By calls on the file alone: it is written, it is known to be, and how long it is. Not while it may
+ * be watched: then it would stay on the prefix. */
+static void ask(const sim_t *sim, MPI_File file, const char *name) {
+  MPI_Offset size = 0;
+  int told = 0, sum;
+  if (sim->step < 25) return;
+  GOOD(MPI_File_sync(file));
+  MPI_Reduce(&told, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  MPI_Bcast(&sum, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  GOOD(MPI_File_sync(file));
+  GOOD(MPI_File_get_size(file, &size));
+  if (size != sim->size * PART) sim_fail("wrong size of", name);
+}
+
 static void write_all(const sim_t *sim, const char *pattern, const char *name) {
   MPI_File file = opened(MPI_COMM_WORLD, name);
   MPI_Offset own = sim->rank * PART, all = sim->size * PART;
@@ -48,6 +62,9 @@ static void write_all(const sim_t *sim, const char *pattern, const char *name) {
   MPI_Datatype view;
   if (is(pattern, "collective")) {
     at_all(sim, file, own);
+  } else if (is(pattern, "asked")) {
+    at_all(sim, file, own);
+    ask(sim, file, name);
   } else if (is(pattern, "independent")) {
     at_own(sim, file, own);
   } else if (is(pattern, "view")) {
@@ -136,16 +153,6 @@ static void write_beside(const sim_t *sim, const char *name, MPI_Comm *other) {
   pthread_create(&thread, NULL, pass_barriers, other);
   MPI_File file = opened(MPI_COMM_WORLD, name);
   for (int i = 0; i < 10; i++) at_all(sim, file, (i * sim->size + sim->rank) * PART);
-  if (sim->step >= 20) { /* not while it may be watched: then it would stay on the prefix */
-    MPI_Offset size = 0;
-    int told = 0, sum;
-    GOOD(MPI_File_sync(file));
-    MPI_Reduce(&told, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-    MPI_Bcast(&sum, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    GOOD(MPI_File_sync(file));
-    GOOD(MPI_File_get_size(file, &size));
-    if (size != 10 * sim->size * PART) sim_fail("wrong size of", name);
-  }
   GOOD(MPI_File_close(&file));
   pthread_join(thread, NULL);
 }
@@ -154,8 +161,9 @@ int main(int argc, char **argv) {
   static sim_t sim;
   const char *pattern = argc > 1 ? argv[1] : "collective";
   int steps = argc > 2 ? atoi(argv[2]) : 20, threads = is(pattern, "threads"), granted;
+  int level = threads || is(pattern, "asked") ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
   MPI_Comm other;
-  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &granted);
+  MPI_Init_thread(&argc, &argv, level, &granted);
   MPI_Comm_dup(MPI_COMM_WORLD, &other);
   sim_init(&sim);
   while (sim.step < steps) {
