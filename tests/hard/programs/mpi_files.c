@@ -40,8 +40,8 @@ static void at_own(const sim_t *sim, MPI_File file, MPI_Offset at) {
   GOOD(MPI_File_write_at(file, at, sim, PART, MPI_BYTE, MPI_STATUS_IGNORE));
 }
 
-/* By calls on the file alone: it is written, it is known to be, and how long it is. Not while it may
- * be watched: then it would stay on the prefix. */
+/* By calls on the file alone: it is written, it is known to be, and how long it is. Not while it
+ * may be watched: then it would stay on the prefix. */
 static void ask(const sim_t *sim, MPI_File file, const char *name) {
   MPI_Offset size = 0;
   int told = 0, sum;

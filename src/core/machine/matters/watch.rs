@@ -465,11 +465,8 @@ mod tests {
             share(facts, &key, DatasetState::Open);
         };
         begin(&mut facts, "1");
-        let judged = Judgement {
-            name: name_hash("s"),
-            why: Why::OfNodes(Hints::None),
-            tried: false,
-        };
+        let judged =
+            Judgement { name: name_hash("s"), why: Why::OfNodes(Hints::None), tried: false };
         watch.judged(&mut facts, 0, judged);
         assert_eq!(parted(&watch, &facts), [false, true, true]);
         begin(&mut facts, "2");
