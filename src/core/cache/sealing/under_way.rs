@@ -77,9 +77,9 @@ pub(crate) struct Encoders {
     kept: Mutex<Option<KeptMesh>>,
 }
 
-/// A piece is what the program may be held up by when its wait is over: a millisecond of work. With
-/// smaller ones little is done where the waits of two ranks never overlap.
-pub(crate) const GATED_PIECE_BYTES: usize = 1 << 20;
+/// A piece is what the program may be held up by when its wait is over: two milliseconds of work.
+/// With smaller ones little is done where the waits of two ranks never overlap.
+pub(crate) const GATED_PIECE_BYTES: usize = 2 << 20;
 
 /// Shorter waits are most often over before anything else could be done.
 const SPIN: Duration = Duration::from_micros(20);
