@@ -161,11 +161,11 @@ def in_waits(mpi, programs, scratch, turns):
             aims.not_there(f"waits {percent}", "one core")
         return
     for percent in WAITS:
-        found = measured(mpi, scratch, programs, ways(("BLOCKING", "WAITS")), COUNT,
+        found = measured(mpi, scratch, programs, ways(("BLOCKING", "AUTO")), COUNT,
                          [WAITS_MIB << 10, WAITS_CALLS, PAUSE, f"{percent}%"],
                          mpirun=bound(mpi, "core"), ranks=2, turns=turns)
         what = f"2 x {WAITS_MIB} MiB, a core each, {percent} % of the time in waits"
-        aim(tell_added(what, found), "XOR, WAITS", f"waits {percent}")
+        aim(tell_added(what, found), "XOR, AUTO", f"waits {percent}")
         own = 1e-6 * PAUSE * 2 * percent / 100
         for (name, build), turns_of_it in found.items():
             longest = statistics.median(line[LATER] for line in itertools.chain(*turns_of_it))

@@ -53,7 +53,7 @@ def reed_solomon_on_too_few_nodes(mpi):
 
 
 def encoded_beside_the_program(mpi, way):
-    """By threads at any time, or in the program's waits: what they have made
+    """By threads that reach each other: what they have made
     serves. The checkpoint of step 30 counts if they had ended before the loss."""
     with Scene(POSIX, mpi, ranks=8, spare=1, SCR_COPY_TYPE="XOR", SCR_SEAL=way, SCR_FLUSH="0",
                SCR_LEARN="0") as scene:
@@ -69,12 +69,7 @@ def encoded_by_threads(mpi):
     encoded_beside_the_program(mpi, "BACKGROUND")
 
 
-def encoded_in_waits(mpi):
-    """While the ranks wait for each other."""
-    encoded_beside_the_program(mpi, "WAITS")
-
-
 STORIES = [
     reed_solomon_two_nodes_of_one_set, partner_with_two_copies, reed_solomon_on_too_few_nodes,
-    encoded_by_threads, encoded_in_waits,
+    encoded_by_threads,
 ]

@@ -2,10 +2,8 @@
 //!
 //! Byte-oriented and object-safe, so that the same code runs over MPI (`src/mpi` of package `scr`)
 //! and over in-process ranks ([`threads`]), where tests kill ranks without any launcher; a thread
-//! beside the program's has sockets of its own (`sockets`), and may have to pass a gate at each
-//! message (`gate`).
+//! beside the program's has sockets of its own (`sockets`).
 
-pub(crate) mod gate;
 pub(crate) mod mesh;
 pub(crate) mod ranks;
 pub(crate) mod sockets;

@@ -47,7 +47,7 @@ impl Machine {
     /// Counts the collectives and barriers on MPI_COMM_WORLD that carry no agreement from now on,
     /// whatever happens.
     pub(crate) fn idle_points(&self) -> u32 {
-        let idle = !self.facts.agreement.disabled && !self.facts.ended && !self.encodes_in_waits();
+        let idle = !self.facts.agreement.disabled && !self.facts.ended;
         if idle { self.facts.agreement.streams.idle(WORLD).try_into().unwrap_or(0) } else { 0 }
     }
 

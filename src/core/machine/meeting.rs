@@ -180,7 +180,7 @@ impl Machine {
             halt: reports.iter().map(|report| report.halt).max().unwrap_or(0),
             entropy: reports.first().map_or(0, |report| report.entropy),
             scarce: reports.iter().any(|report| report.scarce),
-            aside: reports.iter().map(|report| report.aside).min().unwrap_or_default(),
+            aside: reports.iter().all(|report| report.aside),
             ..Conference::default()
         };
         self.facts.shared.fallen_back |= reports.iter().any(|report| report.fallen_back);

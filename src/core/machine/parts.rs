@@ -11,7 +11,7 @@ use super::matters::{
 use super::state::{
     DatasetState, LocalDataset, LocalFile, NameFacts, Phase, RunFacts, SharedDataset,
 };
-use super::terms::{Aside, DatasetKey, Knowledge, MachineConfig, Reason, RestoredFiles, Resumed};
+use super::terms::{DatasetKey, Knowledge, MachineConfig, Reason, RestoredFiles, Resumed};
 
 #[derive(Debug, Clone)]
 pub struct Machine {
@@ -202,7 +202,7 @@ impl Machine {
         self.facts.caller = thread;
     }
 
-    pub fn set_aside(&mut self, able: Aside) {
+    pub fn set_aside(&mut self, able: bool) {
         self.encodings.able = able;
     }
 

@@ -172,11 +172,6 @@ impl Machine {
         self.facts.shared.series.iter().filter_map(newest).map(|dataset| dataset.key).collect()
     }
 
-    /// Tells whether all ranks are to wait for each other at each sync point, the same on all.
-    pub(crate) fn encodes_in_waits(&self) -> bool {
-        self.encodings.encodes_in_waits()
-    }
-
     pub(crate) fn encodes(&self) -> bool {
         self.encodings.encodes()
     }

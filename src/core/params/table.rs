@@ -168,10 +168,8 @@ parameters! {
         SEAL: Choice = "AUTO", "",
             "How redundancy data of a closed checkpoint is computed. BLOCKING: while the program \
              waits. BACKGROUND: by a thread of each rank, while the program goes on. AUTO: so, \
-             where each rank has a processor to spare and 4 MiB or more. WAITS: by a thread that \
-             works while the program waits for other ranks in collective calls, and in a twentieth \
-             of its time: no long pause, but more time in all than BLOCKING.",
-            choices(&["AUTO", "BLOCKING", "BACKGROUND", "WAITS"]);
+             where each rank has a processor to spare and 4 MiB or more.",
+            choices(&["AUTO", "BLOCKING", "BACKGROUND"]);
         MPI_BUF_SIZE: ByteSize = "128KB", "bytes",
             "Size of the pieces in which redundancy data travels.", at_least(4096);
     }

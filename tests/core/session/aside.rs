@@ -35,11 +35,8 @@ fn gate(rank: &Rank) -> Arc<Gate> {
     gate
 }
 
-/// In either way.
-fn each_way(test: impl Fn(Cluster)) {
-    for seal in ["SCR_SEAL=BACKGROUND", "SCR_SEAL=WAITS"] {
-        test(Cluster::new(&["SCR_COPY_TYPE=XOR", seal, "SCR_DEBUG=1"]));
-    }
+fn beside(test: impl Fn(Cluster)) {
+    test(Cluster::new(&["SCR_COPY_TYPE=XOR", "SCR_SEAL=BACKGROUND", "SCR_DEBUG=1"]));
 }
 
 fn write(rank: &Rank, step: u64, launch: u64) {
@@ -92,7 +89,7 @@ fn has_told(outcome: &Outcome<()>, text: &str) -> usize {
 
 #[test]
 fn the_program_goes_on_while_its_checkpoint_is_encoded() {
-    each_way(|cluster| {
+    beside(|cluster| {
         let outcome = cluster.run("abc", |rank| {
             write(rank, 1, 1);
             rank.calm();
@@ -110,7 +107,7 @@ fn the_program_goes_on_while_its_checkpoint_is_encoded() {
 
 #[test]
 fn what_is_written_meanwhile_is_encoded_again() {
-    each_way(|cluster| {
+    beside(|cluster| {
         let outcome = cluster.run("abc", |rank| {
             let gate = encoding(rank, 1);
             if rank.rank == 1 {
@@ -139,7 +136,7 @@ fn what_is_written_meanwhile_is_encoded_again() {
 
 #[test]
 fn the_older_one_is_there_if_a_node_is_lost_meanwhile() {
-    each_way(|cluster| {
+    beside(|cluster| {
         let outcome = cluster.run("abc", |rank| {
             for step in 1..=2 {
                 write(rank, step, 1);
@@ -158,7 +155,7 @@ fn the_older_one_is_there_if_a_node_is_lost_meanwhile() {
 
 #[test]
 fn the_next_checkpoint_waits_for_the_one_before() {
-    each_way(|cluster| {
+    beside(|cluster| {
         let outcome = cluster.run("abc", |rank| {
             let gate = encoding(rank, 1);
             // Its first open makes all ranks wait for the thread, which opens the gate.
@@ -181,7 +178,7 @@ fn the_next_checkpoint_waits_for_the_one_before() {
 
 #[test]
 fn the_end_waits_for_it() {
-    each_way(|cluster| {
+    beside(|cluster| {
         let outcome = cluster.run("abc", |rank| {
             gate(rank);
             write(rank, 1, 1);
@@ -204,7 +201,7 @@ fn the_end_waits_for_it() {
 
 #[test]
 fn one_that_fails_is_encoded_while_the_program_waits() {
-    each_way(|cluster| {
+    beside(|cluster| {
         let outcome = cluster.run("abc", |rank| {
             let fails = Arc::new(AtomicBool::new(rank.rank == 2));
             let asked = fails.clone();

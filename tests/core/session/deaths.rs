@@ -28,11 +28,9 @@ pub const JOBS: [Job; 3] = [
 ];
 
 /// The same beside the program.
-const ASIDE: [Job; 5] = [
+const ASIDE: [Job; 3] = [
     Job { seal: "BACKGROUND", ..JOBS[1] },
     Job { seal: "BACKGROUND", ..JOBS[2] },
-    Job { seal: "WAITS", ..JOBS[1] },
-    Job { seal: "WAITS", ..JOBS[2] },
     Job { hosts: "abcd", scheme: "RS", by_calls: false, seal: "BACKGROUND" },
 ];
 

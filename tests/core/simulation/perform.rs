@@ -1,7 +1,7 @@
 //! What the runtime does for each step of a conference, in the order that the machine's head
 //! demands; every local action and every collective is a micro-step of its own.
 
-use scr_core::machine::{Aside, DatasetKey, Knowledge, Outcome, Reason, Report, SealPlan, Step};
+use scr_core::machine::{DatasetKey, Knowledge, Outcome, Reason, Report, SealPlan, Step};
 
 use super::Fault;
 use super::cluster::{Copy, Files, Journal, Record};
@@ -84,12 +84,7 @@ impl Sim {
     }
 
     pub fn report(&mut self, rank: usize, entropy: u64) -> Report {
-        let able = match self.rng.u8(..8) {
-            0 => Aside::No,
-            1 => Aside::InWaits,
-            _ => Aside::Always,
-        };
-        let able = if self.style.aside { able } else { Aside::No };
+        let able = self.style.aside && self.rng.u8(..8) > 0;
         let machine = &mut self.ranks[rank].machine;
         machine.set_aside(able);
         let mut report = machine.report(entropy, self.clock_ms);

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use crate::bytes::{Reader, Writer};
 use crate::comm::Comm;
 use crate::error::Result;
-use crate::machine::Aside;
 use crate::params::{Settings, keys};
 use crate::system::{bind_thread, parent, permitted, processor_time, processors, take_short_turns};
 
@@ -108,15 +107,12 @@ impl Spare {
         }
     }
 
-    /// Returns when this rank can encode beside the program now. `may_wait`: its sync points are
-    /// those of all ranks, in one order.
-    pub fn aside(&self, may_wait: bool) -> Aside {
+    /// Tells whether this rank can encode beside the program now.
+    pub fn is_there(&self) -> bool {
         match self.mode.as_str() {
-            "BLOCKING" => Aside::No,
-            // Without a processor of its own a thread costs the program more time in all.
-            "AUTO" if !self.node.has_room(self.used()) => Aside::No,
-            "WAITS" if may_wait => Aside::InWaits,
-            _ => Aside::Always,
+            "BLOCKING" => false,
+            "AUTO" => self.node.has_room(self.used()),
+            _ => true,
         }
     }
 

@@ -4,7 +4,7 @@ use super::votes::{Conference, Readiness, Vote};
 use crate::machine::matters::encodings::{Encodings, PlannedSeal};
 use crate::machine::matters::trust::Trust;
 use crate::machine::state::{DatasetState, RunFacts};
-use crate::machine::terms::{Aside, CompleteBy, SealPlan, Step};
+use crate::machine::terms::{CompleteBy, SealPlan, Step};
 
 pub struct Sealing<'a> {
     pub facts: &'a mut RunFacts,
@@ -139,12 +139,12 @@ fn aside_if_it_pays(
     let (facts, key) = (&*parts.facts, plan.key.clone());
     let is_large = facts.config.aside_bytes.is_some_and(|least| vote.bytes >= least);
     let over = is_over(facts, vote, conference);
-    let is_calm = conference.aside > Aside::No && !over && !parts.encodings.is_failing();
+    let is_calm = conference.aside && !over && !parts.encodings.is_failing();
     let fits = is_large && !plan.on_prefix && !facts.config.series[key.series].is_explicit();
     let is_first = conference.encode_tried.insert(key.clone());
     let fails = facts.shared.series[key.series].datasets[at].failing.tries > 0;
     if is_calm && fits && is_first && !fails {
-        parts.encodings.plan(&plan, conference.aside == Aside::InWaits);
+        parts.encodings.plan(&plan);
         return Step::Encode(plan);
     }
     conference.tried.insert(key);

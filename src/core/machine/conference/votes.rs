@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::terms::{Aside, DatasetKey, DatasetReport, EncodingReport, Report};
+use crate::machine::terms::{DatasetKey, DatasetReport, EncodingReport, Report};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Vote {
@@ -52,8 +52,8 @@ pub struct Conference {
     pub entropy: u64,
     /// On some rank; see `Report`.
     pub scarce: bool,
-    /// What all ranks can; see `Report`.
-    pub aside: Aside,
+    /// On all ranks; see `Report`.
+    pub aside: bool,
     pub encode_tried: BTreeSet<DatasetKey>,
     /// By series, where some rank has a floating dataset.
     pub floating: BTreeMap<usize, Stray>,

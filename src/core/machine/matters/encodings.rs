@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::machine::state::{LocalDataset, RunFacts};
-use crate::machine::terms::{Aside, DatasetKey, EncodingReport, Outcome, SealPlan};
+use crate::machine::terms::{DatasetKey, EncodingReport, Outcome, SealPlan};
 
 /// After so many failures in a row no further encoding is tried.
 const FAILURES_MAX: u32 = 2;
@@ -16,8 +16,6 @@ pub struct PlannedSeal {
     pub plan: SealPlan,
     /// Files of some rank were added since.
     pub spoiled: bool,
-    /// It goes on while ranks wait for each other at sync points, each of which makes them.
-    pub in_waits: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +49,7 @@ pub struct SharedEncodings {
 #[derive(Debug, Clone, Default)]
 pub struct Encodings {
     /// See `Report::aside`.
-    pub able: Aside,
+    pub able: bool,
     shared: SharedEncodings,
     own: BTreeMap<DatasetKey, OwnPart>,
 }
@@ -71,17 +69,12 @@ impl Encodings {
         !self.shared.planned.is_empty()
     }
 
-    /// Tells the same on all ranks at a sync point.
-    pub fn encodes_in_waits(&self) -> bool {
-        self.shared.planned.values().any(|one| one.in_waits)
-    }
-
     pub fn is_failing(&self) -> bool {
         self.shared.failed >= FAILURES_MAX
     }
 
-    pub fn plan(&mut self, plan: &SealPlan, in_waits: bool) {
-        let planned = PlannedSeal { plan: plan.clone(), spoiled: false, in_waits };
+    pub fn plan(&mut self, plan: &SealPlan) {
+        let planned = PlannedSeal { plan: plan.clone(), spoiled: false };
         self.shared.planned.insert(plan.key.clone(), planned);
     }
 

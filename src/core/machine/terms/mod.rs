@@ -27,8 +27,8 @@ pub use knowledge::Knowledge;
 pub use names::{kind_hash, mask_numbers, name_hash, set_hash};
 pub use reason::{Hints, Reason, Why};
 pub use report::{
-    Aside, DatasetReport, EncodingReport, ProgramWord, Report, SealedNews, SealedReport,
-    SeriesReport, SetReport, UnsafeName,
+    DatasetReport, EncodingReport, ProgramWord, Report, SealedNews, SealedReport, SeriesReport,
+    SetReport, UnsafeName,
 };
 pub use restart::{Offer, Rejected, RestartDecision, RestoredFiles, Resumed};
 pub use steps::{Next, Outcome, SealFile, SealPlan, Step};

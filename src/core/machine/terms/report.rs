@@ -4,17 +4,6 @@ use super::accesses::Accesses;
 use super::keys::DatasetKey;
 use super::reason::Why;
 
-/// Whether a rank can encode beside the program, the least first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Aside {
-    #[default]
-    No,
-    /// While the program waits for other ranks anyway.
-    InWaits,
-    /// At any time: it has a processor for it.
-    Always,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// Fresh random bits; rank 0's become the epochs of the seals.
@@ -28,7 +17,8 @@ pub struct Report {
     pub fallen_back: bool,
     /// Its store has no room for two more datasets like those in it.
     pub scarce: bool,
-    pub aside: Aside,
+    /// It can encode beside the program: it has a processor for it.
+    pub aside: bool,
     pub series: Vec<SeriesReport>,
     /// In progress on this rank or known to be, and provisional ones; oldest first.
     pub datasets: Vec<DatasetReport>,

@@ -5,8 +5,8 @@ use super::accesses::Accesses;
 use super::keys::DatasetKey;
 use super::reason::Why;
 use super::report::{
-    Aside, DatasetReport, EncodingReport, ProgramWord, Report, SealedNews, SealedReport,
-    SeriesReport, SetReport, UnsafeName,
+    DatasetReport, EncodingReport, ProgramWord, Report, SealedNews, SealedReport, SeriesReport,
+    SetReport, UnsafeName,
 };
 use crate::bytes::{Reader, Writer};
 
@@ -99,17 +99,6 @@ impl Wire for bool {
     }
 }
 
-impl Wire for Aside {
-    fn put(&self, out: &mut Writer) {
-        out.byte(*self as u8);
-    }
-
-    fn get(from: &mut Reader) -> Option<Self> {
-        let all = [Aside::No, Aside::InWaits, Aside::Always];
-        all.get(usize::from(from.byte()?)).copied()
-    }
-}
-
 impl Wire for Accesses {
     fn put(&self, out: &mut Writer) {
         out.counted(&self.to_bytes());
@@ -186,7 +175,7 @@ mod tests {
             ending: true,
             fallen_back: true,
             scarce: true,
-            aside: Aside::InWaits,
+            aside: true,
             series: vec![SeriesReport {
                 writes_nothing: true,
                 interval_ms: 40,

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::cache::agree::{agree, any};
-use crate::cache::under_way::{EncodingUnderWay, GATED_PIECE_BYTES, SealAsked, Ways};
+use crate::cache::under_way::{CommAside, EncodingUnderWay, SealAsked};
 use crate::cache::{Encoded, Encoder, EncoderJob, Protect as _};
 use crate::comm::mesh::Mesh;
-use crate::comm::{Comm, sockets, solo::Solo};
+use crate::comm::{sockets, solo::Solo};
 use crate::descriptors::SchemeKind;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
@@ -52,13 +52,10 @@ impl Conference {
             Ok(asked) => asked,
         };
         let ways = agree(links.world.as_ref(), self.aside(&asked.set));
-        let started = ways.and_then(|(comm, ways)| {
-            let in_waits = self.node.state().machine.encodes_in_waits();
-            let (comm, ways) = if in_waits { ways.gated(comm) } else { (comm, ways) };
-            let gated = ways.gate.as_ref().map(|_| GATED_PIECE_BYTES);
-            let piece_bytes = gated.unwrap_or(asked.set.piece_bytes);
+        let started = ways.and_then(|(comm, link)| {
+            let piece_bytes = asked.set.piece_bytes;
             let request = asked.request(plan);
-            Ok((EncoderJob::new(&links.ctx(&self.site), &request, comm, piece_bytes)?, ways))
+            Ok((EncoderJob::new(&links.ctx(&self.site), &request, comm, piece_bytes)?, link))
         });
         match started {
             Err(error @ Error::Comm(_)) => Err(error),
@@ -72,7 +69,7 @@ impl Conference {
                 );
                 Ok(Outcome::Failed)
             }
-            Ok((job, ways)) => {
+            Ok((job, link)) => {
                 let host = self.site.host.clone();
                 let (begin, end) = self.spare.enter();
                 let enter = move || {
@@ -81,8 +78,7 @@ impl Conference {
                     begin();
                 };
                 let encoder = Encoder::start(job, enter, end);
-                let lent = Duration::ZERO;
-                let under_way = EncodingUnderWay { encoder, asked, begun, ways, lent };
+                let under_way = EncodingUnderWay { encoder, asked, begun, link };
                 self.encoders.all().insert(plan.key.clone(), under_way);
                 Ok(Outcome::Done)
             }
@@ -90,21 +86,20 @@ impl Conference {
     }
 
     /// A communicator of the set for a thread of each member. Collective over the set.
-    fn aside(&self, set: &RedundancySet) -> Result<(Box<dyn Comm>, Ways)> {
-        let (comm, mut ways) = (&*set.comm, Ways::default());
+    fn aside(&self, set: &RedundancySet) -> Result<CommAside> {
+        let comm = &*set.comm;
         if comm.size() == 1 {
-            return Ok((Box::new(Solo::new()), ways));
+            return Ok((Box::new(Solo::new()), None));
         }
         if let Some(aside) = comm.aside()? {
-            return Ok((aside, ways));
+            return Ok((aside, None));
         }
         let kept = self.encoders.kept().take().filter(|(ranks, _)| *ranks == set.world_ranks);
         let link = match (any(comm, kept.is_none())?, kept) {
             (false, Some((_, link))) => link,
             _ => sockets::connect(comm)?,
         };
-        ways.link = Some(link.clone());
-        Ok((Box::new(Mesh::new(link, comm.rank(), comm.size())), ways))
+        Ok((Box::new(Mesh::new(link.clone(), comm.rank(), comm.size())), Some(link)))
     }
 
     pub(crate) fn discard(&self, key: &DatasetKey) {
@@ -117,10 +112,9 @@ impl Conference {
     }
 
     fn await_encoder(&self, one: EncodingUnderWay) -> (SealAsked, Result<Encoded>) {
-        one.ways.gate.iter().for_each(|gate| gate.set_open(true));
         let outcome = self.site.host.outside(|| one.encoder.wait(LOOK));
         // After a failure members may be at different places of what they have said.
-        if let (Ok(_), Some(link)) = (&outcome, one.ways.link) {
+        if let (Ok(_), Some(link)) = (&outcome, one.link) {
             *self.encoders.kept() = Some((one.asked.set.world_ranks.clone(), link));
         }
         (one.asked, outcome)

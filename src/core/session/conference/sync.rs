@@ -1,7 +1,6 @@
 //! Sync points: the agreement, and the conference when there is something to do.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::thread;
 use std::time::Instant;
 
 use crate::account::tally::Count;
@@ -36,24 +35,15 @@ impl Conference {
         let had_turn = state.machine.streams().has_turn(stream);
         let agreement = state.machine.pass(stream, kind, monotonic_ms());
         self.grant_idle(&state, stream);
-        let waits = state.machine.encodes_in_waits();
         let deletes = state.view.take_thrown_away();
         drop(state);
         if deletes {
             self.contents.note_gone_of_older();
         }
-        if agreement == Carries::Nothing && !waits {
-            return false;
-        }
-        let Some(comm) = self.comm_of(stream) else { return false };
-        let sleep = |time| self.site.host.outside(|| thread::sleep(time));
-        if waits && let Err(error) = self.encoders.work_until_all_come(comm.as_ref(), sleep) {
-            self.stop_agreements(&error);
-            return false;
-        }
         if agreement == Carries::Nothing {
             return false;
         }
+        let Some(comm) = self.comm_of(stream) else { return false };
         let begin = Instant::now();
         let agreed = self.agree(stream, comm.as_ref(), agreement == Carries::Meeting);
         self.rank.tally.time(Count::AgreementNs, begin);
@@ -131,9 +121,7 @@ impl Conference {
         self.rank.tally.one(Count::Conferences);
         self.names.release_left_behind();
         let mut state = self.node.state();
-        // On one stream all ranks make their calls in one order.
-        let may_wait = self.meetings().is_empty();
-        state.machine.set_aside(self.spare.aside(may_wait));
+        state.machine.set_aside(self.spare.is_there());
         let scarce = self.stores.is_scarce(&state);
         state.machine.set_scarce(scarce);
         let report = state.machine.report(random_u64(), monotonic_ms());
