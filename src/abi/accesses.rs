@@ -23,9 +23,10 @@ pub enum Deed {
     Cut,
     /// It has made the file at least `end` bytes long.
     Grow,
-    /// It has opened the file, which was not there before.
+    /// It has opened the file, which was not there before; `end`: barriers that the rank had
+    /// entered.
     Made,
-    /// It has opened the file, which had to be there.
+    /// It has opened the file, which had to be there; `end` as with [`Deed::Made`].
     Found,
 }
 
@@ -60,7 +61,7 @@ pub struct Access {
     pub stamp: u64,
     /// First byte.
     pub start: u64,
-    /// The byte behind the last one, or a size.
+    /// The byte behind the last one, a size, or a number of barriers.
     pub end: u64,
 }
 

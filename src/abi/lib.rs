@@ -21,7 +21,10 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of the types of this file.
-pub const ABI_VERSION: u32 = 21;
+pub const ABI_VERSION: u32 = 22;
+
+/// In [`Idle::left`]: the engine is to be told of each barrier, which carries an agreement.
+pub const BARRIERS_CARRY: u32 = 1 << 31;
 
 /// Name of the function that the engine library exports; returns `*const Engine`.
 pub const ENTRY: &CStr = c"scr_engine_table";
@@ -153,7 +156,7 @@ pub mod sync_kind {
 #[derive(Clone, Copy)]
 pub struct Idle {
     /// So many collectives and barriers on `world` carry nothing: who makes one counts down by one.
-    /// Null, or 0 left: the engine is to be told.
+    /// Null, or 0 left: the engine is to be told, and of a barrier with [`BARRIERS_CARRY`].
     pub left: *const AtomicU32,
     /// The handle of MPI_COMM_WORLD, as passed.
     pub world: usize,

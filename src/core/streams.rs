@@ -35,8 +35,8 @@ pub enum SyncKind {
     Collective,
     /// Always carries one.
     Constructor,
-    /// Carries one where agreements come every few sync points anyway: a program passes a barrier
-    /// before it reads what other nodes have written.
+    /// Carries one where agreements come every few sync points anyway, or where all have agreed on
+    /// that: a program passes a barrier before it opens or reads what other nodes have written.
     Barrier,
 }
 
@@ -80,6 +80,8 @@ struct Account {
     asked_ms: u64,
     /// Several threads of some rank make collective calls.
     meets: bool,
+    /// Each barrier carries an agreement.
+    barriers: bool,
 }
 
 /// The streams of one rank.
@@ -157,6 +159,7 @@ impl Streams {
         one.count += 1;
         let due = match kind {
             SyncKind::Constructor => true,
+            SyncKind::Barrier if one.barriers => true,
             SyncKind::Barrier if one.next_at - one.last_at <= self.barrier_stride => true,
             _ => one.count >= one.next_at,
         };
@@ -172,11 +175,22 @@ impl Streams {
         self.all[stream].count += calls;
     }
 
-    /// Counts the collectives and barriers from now on that carry nothing, whatever happens.
+    /// Counts the collectives from now on that carry nothing, whatever happens, and so do barriers
+    /// unless [`Streams::barriers_carry`].
     pub fn idle(&self, stream: usize) -> u64 {
         let one = &self.all[stream];
         let idle = one.is_open && one.next_at - one.last_at > self.barrier_stride;
         if idle { one.next_at.saturating_sub(one.count + 1) } else { 0 }
+    }
+
+    /// Tells whether each barrier of the stream carries an agreement.
+    pub fn barriers_carry(&self, stream: usize) -> bool {
+        self.all[stream].barriers
+    }
+
+    /// Lets each barrier of the stream carry an agreement, or not, from now on: all have agreed.
+    pub fn let_barriers_carry(&mut self, stream: usize, carry: bool) {
+        self.all[stream].barriers = carry;
     }
 
     /// Calls since the last agreement of the stream.

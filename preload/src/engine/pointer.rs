@@ -2,9 +2,10 @@
 //! has returned, and for good when the engine is missing, does not fit, or has nothing to do. In
 //! children of a rank it is the door to the rank ([`crate::child`]).
 
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-use scr_abi::{Engine, Idle};
+use scr_abi::{BARRIERS_CARRY, Engine, Idle, sync_kind};
 
 pub(crate) struct ActiveEngine {
     pub table: Engine,
@@ -24,14 +25,16 @@ unsafe impl Send for ActiveEngine {}
 impl ActiveEngine {
     /// Counts a collective or a barrier on `comm` that carries nothing.
     #[inline]
-    pub(crate) fn passes(&self, comm: usize) -> bool {
+    pub(crate) fn passes(&self, comm: usize, kind: c_int) -> bool {
         // SAFETY: null, or an atomic of the engine, which is never unloaded.
         let Some(left) = (unsafe { self.idle.left.as_ref() }) else { return false };
         let now = left.load(Ordering::Relaxed);
         // SAFETY: pthread_self has no preconditions.
         let own = || unsafe { libc::pthread_self() } as usize;
         let counts = || self.idle.thread == 0 || self.idle.thread == own();
-        if now == 0 || comm & self.idle.mask != self.idle.world || !counts() {
+        let counted = now & !BARRIERS_CARRY;
+        let carries = kind == sync_kind::BARRIER && counted != now;
+        if counted == 0 || carries || comm & self.idle.mask != self.idle.world || !counts() {
             return false;
         }
         // One thread at a time passes sync points, and nobody else writes meanwhile.
@@ -48,7 +51,7 @@ impl ActiveEngine {
         let Some(points) = points else { return 0 };
         loop {
             let before = points.load(Ordering::Acquire);
-            let left = left.map_or(0, |left| left.load(Ordering::Acquire));
+            let left = left.map_or(0, |left| left.load(Ordering::Acquire) & !BARRIERS_CARRY);
             if before != u64::MAX && points.load(Ordering::Acquire) == before {
                 return before.saturating_sub(u64::from(left));
             }

@@ -5,6 +5,8 @@ use super::matters::encodings::Stage;
 use super::parts::Machine;
 use super::state::{OWN, WORDS, stride};
 use super::terms::{BUSY_MS, BUSY_SYNC_POINTS_MAX, CONFERENCE_MS, Next};
+use scr_abi::BARRIERS_CARRY;
+
 use crate::streams::{Carries, HEAD, StreamNews, Streams, SyncKind, WORLD};
 
 impl Machine {
@@ -13,6 +15,7 @@ impl Machine {
     pub(crate) fn pass(&mut self, stream: usize, kind: SyncKind, now_ms: u64) -> Carries {
         self.facts.tick(now_ms);
         self.facts.agreement.count += 1;
+        self.facts.agreement.barriers += u64::from(kind != SyncKind::Collective);
         let carries = self.facts.agreement.streams.pass(stream, kind, self.facts.caller);
         if self.facts.ended { Carries::Nothing } else { carries }
     }
@@ -45,10 +48,28 @@ impl Machine {
     }
 
     /// Counts the collectives and barriers on MPI_COMM_WORLD that carry no agreement from now on,
-    /// whatever happens.
+    /// whatever happens; with [`BARRIERS_CARRY`] each barrier does.
     pub(crate) fn idle_points(&self) -> u32 {
-        let idle = !self.facts.agreement.disabled && !self.facts.ended;
-        if idle { self.facts.agreement.streams.idle(WORLD).try_into().unwrap_or(0) } else { 0 }
+        let agreement = &self.facts.agreement;
+        if agreement.disabled || self.facts.ended {
+            return 0;
+        }
+        let streams = &agreement.streams;
+        let carry = if streams.barriers_carry(WORLD) { BARRIERS_CARRY } else { 0 };
+        u32::try_from(streams.idle(WORLD)).map_or(0, |idle| idle | carry)
+    }
+
+    /// Counts the barriers that this rank has entered, of those that it has to tell.
+    pub(crate) fn barriers_entered(&self) -> u64 {
+        self.facts.agreement.barriers
+    }
+
+    /// Tells whether ranks may open a file that a rank of another node has made right before a
+    /// barrier, or are watched for that. It is seen there if the barrier carries an agreement.
+    fn needs_barriers(&self) -> bool {
+        let mut series = self.facts.shared.series.iter();
+        let watches = series.any(|series| series.routing.watches());
+        self.facts.config.caches_parts && (watches || self.knows_parted())
     }
 
     /// Notes that all ranks have tried to open a file together, this one with that outcome: the
@@ -107,9 +128,11 @@ impl Machine {
             true => 1,
             false => stride,
         };
+        let barriers = self.needs_barriers();
         let settle_ms = self.facts.shared.series.iter().map(|series| series.settle_ms).max();
         let agreement = &mut self.facts.agreement;
         agreement.streams.next_after(stream, stride);
+        agreement.streams.let_barriers_carry(stream, barriers);
         agreement.since_conference_ms += elapsed_ms;
         let quiet_ms = agreement.since_conference_ms;
         let settled = in_progress > 0 && quiet_ms >= settle_ms.unwrap_or(0);

@@ -35,6 +35,8 @@ pub struct Cluster {
     settings: BTreeMap<String, OsString>,
     mistake: Option<Mistake>,
     helped: bool,
+    /// The launcher ends all ranks at the death of one.
+    together: bool,
     calls: Option<Arc<Calls>>,
 }
 
@@ -114,7 +116,9 @@ impl Cluster {
         let both = common.iter().chain(settings).filter_map(|one| one.split_once('='));
         let settings = both.map(|(name, value)| (name.to_string(), value.into())).collect();
         let root = Arc::new(root);
-        Cluster { root, prefix: "prefix", settings, mistake: None, helped: false, calls: None }
+        let (mistake, calls) = (None, None);
+        let (helped, together) = (false, false);
+        Cluster { root, prefix: "prefix", settings, mistake, helped, together, calls }
     }
 
     /// The same with a mistake.
@@ -125,6 +129,11 @@ impl Cluster {
     /// The same with the helper thread of each rank, as in a process of its own.
     pub fn helped(self) -> Cluster {
         Cluster { helped: true, ..self }
+    }
+
+    /// The same with a launcher that ends all ranks at once when one has died.
+    pub fn that_ends_together(self) -> Cluster {
+        Cluster { together: true, ..self }
     }
 
     /// The same with a count of what the sessions of the next launch ask of their communicators.
@@ -155,7 +164,9 @@ impl Cluster {
     /// Another prefix of the same job, on the same nodes.
     pub fn beside(&self, prefix: &'static str) -> Cluster {
         let (root, settings) = (self.root.clone(), self.settings.clone());
-        let other = Cluster { root, prefix, settings, mistake: None, helped: false, calls: None };
+        let (mistake, calls) = (None, None);
+        let (helped, together) = (false, false);
+        let other = Cluster { root, prefix, settings, mistake, helped, together, calls };
         fs::create_dir_all(other.prefix()).unwrap();
         other
     }
@@ -279,8 +290,11 @@ impl Cluster {
         let world = ThreadWorld::new(hosts.len());
         let (reaper, all) = (world.reaper(), hosts.chars().collect::<Vec<_>>());
         let (nodes, lost) = (self.root.path().join("nodes"), self.root.path().join("lost"));
-        let host_of = all.clone();
-        let who = move |rank, what| match what {
+        let (host_of, together) = (all.clone(), self.together);
+        let who = move |rank: usize, what| match what {
+            _ if together => {
+                [rank].into_iter().chain((0..all.len()).filter(|other| *other != rank)).collect()
+            }
             What::Rank => vec![rank],
             _ => (0..all.len()).filter(|&other| all[other] == all[rank]).collect(),
         };
@@ -392,8 +406,16 @@ impl Rank {
 
     /// MPI_Barrier.
     pub fn barrier(&self) {
+        self.try_barrier().unwrap();
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// Another rank is gone: the launcher ends this one.
+    pub fn try_barrier(&self) -> Result<()> {
         self.sync(SyncKind::Barrier);
-        self.world.barrier().unwrap();
+        self.world.barrier()
     }
 
     /// MPI_Allgather.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use scr_abi::BARRIERS_CARRY;
 use scr_abi::accesses::{Access, Deed, Within, trait_bit};
 use scr_core::files::Crc32;
 use scr_core::log::{Voice, speak_as};
@@ -332,24 +333,58 @@ impl Open<'_> {
     fn log(&self, deed: Deed, start: u64, end: u64) {
         let Some(session) = self.door.session().filter(|_| self.token != 0) else { return };
         let Some(log) = session.handles.log(self.token) else { return };
-        let left = session.conference.idle_points().load(Ordering::SeqCst);
+        let left = session.conference.idle_points().load(Ordering::SeqCst) & !BARRIERS_CARRY;
         let stamp = session.conference.points().load(Ordering::SeqCst) - u64::from(left);
         log.add(Access { deed, within: Within::Nothing, stamp, start, end });
     }
 
     /// The program's pread(2), of all that is asked for.
     pub fn read_at(&self, bytes: usize, offset: u64) -> io::Result<Vec<u8>> {
-        let lacks = |session: Arc<Session>| {
-            let is_part = session.handles.log(self.token)?.traits() & trait_bit::PARTED != 0;
-            Some(is_part && !session.handles.has(self.token, offset, offset + bytes as u64))
-        };
-        let session = self.door.session().filter(|_| self.token != 0);
-        if session.and_then(lacks) == Some(true) && !self.door.replace(self.token, 0) {
-            return Err(io::Error::from_raw_os_error(libc::EIO));
+        let end = offset + bytes as u64;
+        if let Some(session) = self.parted() {
+            self.leave_unless(session.handles.has(self.token, offset, end))?;
         }
         let mut found = vec![0; bytes];
         self.held.file.lock().unwrap().read_exact_at(&mut found, offset)?;
+        self.log(Deed::Read, offset, end);
         Ok(found)
+    }
+
+    /// The program's fstat(2): how long the file is.
+    pub fn size(&self) -> io::Result<u64> {
+        let known = self.parted().map(|session| {
+            let size = session.handles.whole_size(self.token);
+            self.leave_unless(size.is_some() || session.handles.has(self.token, 0, u64::MAX))?;
+            io::Result::Ok(size)
+        });
+        let known = known.transpose()?.flatten();
+        let here = self.held.file.lock().unwrap().metadata()?.len();
+        let size = known.map_or(here, |known| known.max(here));
+        self.log(Deed::Size, 0, size);
+        Ok(size)
+    }
+
+    /// The session, if this node has only a part of the file.
+    fn parted(&self) -> Option<Arc<Session>> {
+        let session = self.door.session().filter(|_| self.token != 0)?;
+        let log = session.handles.log(self.token)?;
+        (log.traits() & trait_bit::PARTED != 0).then_some(session)
+    }
+
+    /// The file moves to the prefix, where it is whole, if the call needs more than its part.
+    fn leave_unless(&self, is_fine: bool) -> io::Result<()> {
+        match is_fine || self.door.replace(self.token, 0) {
+            true => Ok(()),
+            false => Err(io::Error::from_raw_os_error(libc::EIO)),
+        }
+    }
+
+    /// The program's ftruncate(2).
+    pub fn set_size(&self, bytes: u64) -> io::Result<()> {
+        *self.held.course.lock().unwrap() = None;
+        self.changing(|file| file.set_len(bytes))?;
+        self.log(Deed::Cut, 0, bytes);
+        Ok(())
     }
 
     /// The program's close(2).

@@ -205,7 +205,7 @@ pub(super) fn around<const N: usize>(
 
 fn synchronise(comm: usize, kind: c_int) {
     let Some(active) = engine::active() else { return };
-    if kind == sync_kind::CONSTRUCTOR || !active.passes(comm) {
+    if kind == sync_kind::CONSTRUCTOR || !active.passes(comm, kind) {
         agree(active, |table| (table.sync)(comm, kind));
     }
 }

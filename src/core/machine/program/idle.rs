@@ -4,9 +4,11 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use scr_abi::BARRIERS_CARRY;
+
 #[derive(Debug, Default)]
 pub struct Idle {
-    /// Counted down by the one thread that passes sync points.
+    /// Counted down by the one thread that passes sync points; [`BARRIERS_CARRY`].
     left: AtomicU32,
     /// Written under the lock of the state only.
     granted: AtomicU32,
@@ -27,7 +29,7 @@ impl Idle {
     pub fn take_passed(&self) -> u64 {
         let left = self.left.load(Ordering::Relaxed);
         let granted = self.granted.swap(left, Ordering::Relaxed);
-        u64::from(granted.saturating_sub(left))
+        u64::from((granted & !BARRIERS_CARRY).saturating_sub(left & !BARRIERS_CARRY))
     }
 
     /// Lets so many more pass, of which `entered` have; with the lock of the state.
@@ -40,7 +42,7 @@ impl Idle {
 
     /// Notes that so many have been passed, those included that [`Idle::take_passed`] has told.
     pub fn entered(&self, entered: u64) {
-        let granted = u64::from(self.granted.load(Ordering::Relaxed));
+        let granted = u64::from(self.granted.load(Ordering::Relaxed) & !BARRIERS_CARRY);
         self.points.store(entered + granted, Ordering::SeqCst);
     }
 }

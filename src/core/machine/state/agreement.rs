@@ -12,6 +12,8 @@ pub const OWN: usize = 9;
 pub struct Agreement {
     /// Sync points passed; as many on all ranks after each agreement.
     pub count: u64,
+    /// Barriers and constructors among them, but for those that nobody has told.
+    pub barriers: u64,
     pub streams: Streams,
     /// When this rank took part in the last agreement.
     pub asked_ms: u64,
@@ -36,6 +38,7 @@ impl Agreement {
     pub fn new(now_ms: u64) -> Self {
         Agreement {
             count: 0,
+            barriers: 0,
             streams: Streams::new(BARRIER_STRIDE_MAX, now_ms),
             asked_ms: now_ms,
             asks_ms: now_ms,

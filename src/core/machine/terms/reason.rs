@@ -81,7 +81,7 @@ impl Why {
             Why::GoesOn => "a checkpoint goes on in it after a collective",
             Why::Stays => "it gets its name by a rename that the cache cannot do",
             Why::InPlace => "several nodes change it where it lies",
-            Why::Sizes => "a rank asks how long it is while other nodes write it",
+            Why::Sizes => "a rank opens it, or asks how long it is, right after other nodes make or write it",
             Why::Unseen => "several nodes write it in a way that SCR cannot follow",
             Why::TooFine => "several nodes write it in pieces that are too small or too many",
             Why::OfNodes(Hints::None) => "each of several nodes writes a part of it",
@@ -116,7 +116,8 @@ impl Why {
             Why::Stays => "",
             Why::InPlace => "A new name for each checkpoint, or one that is emptied first, helps",
             Why::Sizes => {
-                "Offsets that each rank computes (MPI_Exscan) instead of the file's end, or a \
+                "A barrier between the rank that makes the file and those that open it helps, \
+                 offsets that each rank computes (MPI_Exscan) instead of the file's end, or a \
                  collective call before the size is asked"
             }
             Why::Unseen => {

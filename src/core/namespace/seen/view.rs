@@ -14,6 +14,7 @@ use crate::machine::DatasetKey;
 use crate::namespace::told::by_others::ByOthers;
 use crate::namespace::told::far_news::FarNews;
 use crate::namespace::told::notices::Notice;
+use crate::records::FileMeta;
 
 #[derive(Debug, Default)]
 pub struct View {
@@ -28,7 +29,8 @@ pub struct View {
     pub(super) flushed_back: BTreeSet<String>,
     pub(super) evicted_names: BTreeMap<String, StatAttributes>,
     /// Files on the PFS that the program is not to find: damaged, or newer than it shall see.
-    pub(super) hidden: BTreeSet<String>,
+    /// What the PFS had under these names when it was hidden.
+    pub(super) hidden: BTreeMap<String, Option<FileMeta>>,
     pub(super) hidden_dirs: BTreeMap<String, HiddenDir>,
     /// Files and directories that other ranks have deleted, as they tell.
     pub(super) deleted_by: ByOthers,
@@ -113,7 +115,7 @@ impl View {
                 return Place::Elsewhere(layer.key.clone(), remote);
             }
         }
-        if self.hidden.contains(name) {
+        if self.hidden.contains_key(name) {
             return Place::Deleted;
         }
         match self.evicted_names.get(name) {
@@ -190,7 +192,7 @@ impl View {
             files_below(&layer.dir, dir, &mut names);
             names.extend(elsewhere_below(layer, dir));
         }
-        let others = self.deleted.iter().chain(&self.hidden).chain(self.private.keys());
+        let others = self.deleted.iter().chain(self.hidden.keys()).chain(self.private.keys());
         let others = others.chain(self.evicted_names.keys());
         let others = others.chain(self.deleted_by.names());
         names.extend(others.filter(|name| name.starts_with(&below)).cloned());
@@ -236,7 +238,7 @@ impl View {
         self.private.contains_key(name)
             || self.deleted.contains(name)
             || self.deleted_by.has(name)
-            || self.hidden.contains(name)
+            || self.hidden.contains_key(name)
             || self.evicted_names.contains_key(name)
     }
 
@@ -281,16 +283,31 @@ impl View {
         self.deleted_by.forget(name);
     }
 
-    pub fn hide(&mut self, name: &str) {
-        self.hidden.insert(name.to_string());
+    /// Hides what the PFS has under `name`: that, if it is known. What is made there later is
+    /// another file.
+    pub fn hide(&mut self, name: &str, that: Option<FileMeta>) {
+        self.hidden.insert(name.to_string(), that);
     }
 
-    pub fn unhide(&mut self, name: &str) {
-        self.hidden.remove(name);
+    pub fn unhide(&mut self, name: &str) -> Option<FileMeta> {
+        self.hidden.remove(name).flatten()
+    }
+
+    /// Returns what the PFS may have under a name that is hidden, or waits for its deletion; nothing
+    /// if that is not known.
+    pub fn contents_in_the_way(&self, name: &str) -> Vec<FileMeta> {
+        let in_catalog = |layer: &Layer| {
+            let entries = layer.catalog().map(|all| all.named(name)).unwrap_or_default();
+            entries.into_iter().map(|entry| entry.meta).collect::<Vec<_>>()
+        };
+        match self.hidden.get(name) {
+            Some(that) => that.iter().cloned().collect(),
+            None => self.layers.iter().flat_map(in_catalog).collect(),
+        }
     }
 
     pub fn show(&mut self, key: &DatasetKey, catalog: &NodeCatalog) {
-        self.hidden.retain(|name| catalog.named(name).is_empty());
+        self.hidden.retain(|name, _| catalog.named(name).is_empty());
         if let Some(layer) = self.layer_mut(key) {
             layer.show(catalog.clone());
         }
@@ -303,7 +320,7 @@ impl View {
     pub fn is_absent(&self, name: &str) -> bool {
         self.is_deleted(name)
             || self.deleted_by.has(name)
-            || (self.hidden.contains(name) && self.place(name) == Place::Deleted)
+            || (self.hidden.contains_key(name) && self.place(name) == Place::Deleted)
     }
 
     pub fn deleted(&self) -> impl Iterator<Item = &str> {
@@ -411,7 +428,7 @@ mod tests {
     fn a_hidden_file_is_found_again_where_it_is_made_anew() {
         let dirs = tempfile::tempdir().unwrap();
         let mut view = View::default();
-        view.hide("x");
+        view.hide("x", None);
         assert_eq!((view.place("x"), view.is_absent("x")), (Place::Deleted, true));
         // Its real deletion is not due: the program has not asked for it.
         assert_eq!(view.deleted().count(), 0);

@@ -2,11 +2,14 @@
 //! gets its place, in a dataset's directory or on the PFS.
 
 use std::path::Path;
+use std::time::Duration;
 
 use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
 
 use crate::account::tally::Count;
+use crate::bytes::stable_number;
 use crate::error::{Error, Result};
+use crate::files::StandIn;
 use crate::handles::{LiesAt, Room, Tracked};
 use crate::log::{self, messages};
 use crate::machine::FileRef;
@@ -21,6 +24,10 @@ use crate::session::{
     rank::lock,
 };
 use crate::system::{may_write, monotonic_ms, user_attributes_at};
+use crate::transfer::is_published;
+
+/// Between two looks at who removes an old file.
+const TURN_PAUSE: Duration = Duration::from_millis(5);
 
 impl Contents {
     /// Lets the machine learn who reads what.
@@ -192,8 +199,10 @@ impl Contents {
         let log = state.own.logs.take()?;
         let found = self.site.on_prefix(name).metadata();
         let stamp = state.machine.points_entered();
+        let barriers = state.machine.barriers_entered();
         let add = |deed: Deed| {
-            log.add(Access { deed, within: Within::Nothing, stamp, start: 0, end: 0 });
+            let end = if deed == Deed::Cut { 0 } else { barriers };
+            log.add(Access { deed, within: Within::Nothing, stamp, start: 0, end });
         };
         match found.as_ref().map_or(0, |found| found.len()) {
             0 => log.mark(trait_bit::MADE),
@@ -269,7 +278,8 @@ impl Contents {
     }
 
     /// Removes what would be in the way of a new file: one that waits for its deletion, or is
-    /// hidden.
+    /// hidden. What a rank of another node has made there since stays: both open one file, and of
+    /// those that come at the same time one removes the old one.
     pub(crate) fn clear_prefix(
         &self,
         state: &State,
@@ -279,7 +289,22 @@ impl Contents {
         if found.exists || !state.view.is_absent(name) {
             return Ok(());
         }
-        ns::remove(&self.site.on_prefix(name))
+        let path = self.site.on_prefix(name);
+        let known = state.view.contents_in_the_way(name);
+        if known.is_empty() {
+            return ns::remove(&path);
+        }
+        let is_in_the_way = || known.iter().any(|meta| is_published(&path, meta));
+        let lock = self.site.state_dir().join(format!("anew.{:016x}", stable_number(name)));
+        while is_in_the_way() {
+            let host = self.site.host.clone();
+            match StandIn::take(&lock, "a rank", move || host.enter_thread())? {
+                Ok(_turn) if is_in_the_way() => return ns::remove(&path),
+                Ok(_) => {}
+                Err(_another) => std::thread::sleep(TURN_PAUSE),
+            }
+        }
+        Ok(())
     }
 
     /// Makes the dataset's directory such that the program's own open finds there what it would

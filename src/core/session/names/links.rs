@@ -316,8 +316,8 @@ impl Names {
                     state.view.settle(old);
                     new.into_iter().for_each(|new| state.view.delete(new));
                 } else {
-                    state.view.unhide(old);
-                    new.into_iter().for_each(|new| state.view.hide(new));
+                    let that = state.view.unhide(old);
+                    new.into_iter().for_each(|new| state.view.hide(new, that.clone()));
                 }
                 if state.view.place(old) != Place::Prefix {
                     state.view.delete(old);

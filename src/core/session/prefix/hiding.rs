@@ -13,8 +13,12 @@ use crate::launch::site::Links;
 use crate::log::messages;
 use crate::machine::Rejected;
 use crate::namespace::{self as ns, HiddenDir};
+use crate::records::FileMeta;
 use crate::session::prefix::Inspector;
 use crate::transfer::put_back;
+
+const DIRS: &str = "DIRS";
+const FILES: &str = "FILES";
 
 /// What a restart leaves out.
 #[derive(Debug, Default)]
@@ -68,20 +72,29 @@ impl Inspector {
         let mut tree = KvTree::new();
         if self.site.rank == 0 {
             for (name, dir) in self.hidden_dirs(&hidden.names, report) {
-                let entry = tree.child_mut(name);
-                entry.set_value("SECONDS", dir.mtime.0);
-                entry.set_value("NANOSECONDS", dir.mtime.1);
+                set_time(tree.child_mut(DIRS).child_mut(name), dir.mtime);
+            }
+            for name in &hidden.names {
+                let Ok(found) = self.site.on_prefix(name).symlink_metadata() else { continue };
+                let entry = tree.child_mut(FILES).child_mut(name);
+                set_time(entry, (found.mtime(), found.mtime_nsec()));
+                entry.set_value("SIZE", found.len());
             }
         }
         let tree = trees::from_root(links.world.as_ref(), &tree, 0)?;
         let mut state = self.node.state();
-        for (name, entry) in tree.iter() {
-            let time = |key: &str| entry.get_i64(key).unwrap_or(0);
-            let mtime = (time("SECONDS"), time("NANOSECONDS"));
+        for (name, entry) in tree.child(DIRS).iter() {
             let path = self.site.on_prefix(name);
-            state.view.hide_dir(name, HiddenDir { path, mtime });
+            state.view.hide_dir(name, HiddenDir { path, mtime: time_of(entry) });
         }
-        hidden.names.iter().for_each(|name| state.view.hide(name));
+        for name in &hidden.names {
+            let that = tree.child(FILES).get(name).map(|entry| {
+                let (mtime_seconds, mtime_nanoseconds) = time_of(entry);
+                let size = entry.get_u64("SIZE").unwrap_or(0);
+                FileMeta { size, mtime_seconds, mtime_nanoseconds, ..FileMeta::default() }
+            });
+            state.view.hide(name, that);
+        }
         Ok(())
     }
 
@@ -114,4 +127,14 @@ impl Inspector {
         }
         dirs
     }
+}
+
+fn set_time(entry: &mut KvTree, (seconds, nanoseconds): (i64, i64)) {
+    entry.set_value("SECONDS", seconds);
+    entry.set_value("NANOSECONDS", nanoseconds);
+}
+
+fn time_of(entry: &KvTree) -> (i64, i64) {
+    let time = |key: &str| entry.get_i64(key).unwrap_or(0);
+    (time("SECONDS"), time("NANOSECONDS"))
 }

@@ -8,6 +8,7 @@
 //! | `draw.rs` | a program, drawn from a seed |
 //! | `script.rs` | what a program is made of; runs it |
 //! | `truth.rs` | what each name has had; what a run may find |
+//! | `shared/` | programs whose ranks write files together |
 //!
 //! `SCR_SWEEP_PROGRAMS=n SCR_SWEEP_SEED=s` runs `n` programs from seed `s` on. A failure prints the
 //! seed of its program; with `SCR_SWEEP_PROGRAMS=1` it prints the program and what it left, too.
@@ -15,6 +16,7 @@
 
 mod draw;
 mod script;
+mod shared;
 mod truth;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -96,10 +98,9 @@ fn setting(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-#[test]
-fn random_programs_find_what_they_left() {
+/// Tries so many programs, from the seed that is set on.
+fn in_parallel(count: u64, trial: fn(u64, bool) -> Result<(), String>) {
     let first = setting("SCR_SWEEP_SEED", 1);
-    let count = setting("SCR_SWEEP_PROGRAMS", PROGRAMS);
     let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
         loop {
@@ -108,6 +109,7 @@ fn random_programs_find_what_they_left() {
                 break;
             }
             let seed = first + at;
+            eprintln!("SEED {seed} {:?}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() % 1000000);
             let outcome = catch_unwind(AssertUnwindSafe(|| trial(seed, count == 1)));
             let wrong = match outcome {
                 Ok(Ok(())) => continue,
@@ -121,6 +123,11 @@ fn random_programs_find_what_they_left() {
     let width = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| (0..width).for_each(|_| drop(scope.spawn(work))));
     assert_eq!(failed.into_inner(), 0, "of {count} programs, seeds {first} and on");
+}
+
+#[test]
+fn random_programs_find_what_they_left() {
+    in_parallel(setting("SCR_SWEEP_PROGRAMS", PROGRAMS), trial);
 }
 
 /// What is drawn is what the module's head says: each kind of operation, of fate, of setting.

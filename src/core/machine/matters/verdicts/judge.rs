@@ -71,12 +71,13 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
     }
 }
 
-/// Tells whether a rank has found the file before it could hear that another node has made it.
+/// Tells whether a rank has found the file before it could hear that another node has made it. It
+/// hears so at a barrier; any other collective may carry nothing.
 fn is_found_unseen(acts: &[Act]) -> bool {
     let those = |deed: Deed| acts.iter().filter(move |act| act.access.deed == deed);
     let knows = |found: &Act| {
         let near = those(Deed::Made).any(|made| made.node == found.node);
-        near || those(Deed::Made).any(|made| made.access.stamp < found.access.stamp)
+        near || those(Deed::Made).any(|made| made.access.end < found.access.end)
     };
     !those(Deed::Found).all(knows)
 }
@@ -228,17 +229,17 @@ mod tests {
             (&[('w', 0, 1, 60, 90), ('r', 0, 2, 50, 70)], Why::Readers),
             (&[('w', 0, 1, 50, 90), ('r', 0, 2, 50, 90)], PLAIN),
             (&[('r', 3, 1, 40, 90), ('w', 3, 1, 40, 90)], Why::OfNodes(Hints::Apart)),
-            // It was made by the other before the last sync point, since, or by itself.
-            (&[('f', 0, 1, 0, 0), ('w', 0, 2, 50, 90)], PLAIN),
-            (&[('f', 0, 0, 0, 0), ('w', 0, 2, 50, 90)], Why::Sizes),
-            (&[('m', 0, 0, 0, 0), ('f', 0, 0, 0, 0), ('w', 0, 2, 50, 90)], PLAIN),
+            // It was made by the other before a barrier, before another collective, or by itself.
+            (&[('f', 0, 1, 0, 8), ('w', 0, 2, 50, 90)], PLAIN),
+            (&[('f', 0, 1, 0, 7), ('w', 0, 2, 50, 90)], Why::Sizes),
+            (&[('m', 0, 0, 0, 7), ('f', 0, 0, 0, 7), ('w', 0, 2, 50, 90)], PLAIN),
             // What the other has written before the last sync point, and since.
             (&[('w', 0, 1, 50, 60), ('s', 0, 2, 0, 60)], PLAIN),
             (&[('s', 0, 1, 0, 50), ('w', 0, 1, 50, 90)], Why::Sizes),
             (&[('s', 0, 2, 0, 50), ('w', 0, 2, 50, 90)], PLAIN),
             (&[('g', 0, 2, 0, 90), ('s', 0, 2, 0, 90), ('w', 0, 3, 50, 90)], PLAIN),
         ] {
-            let first: &[_] = &[('m', 0, 0, 0, 0), ('w', 0, 1, 0, 50)];
+            let first: &[_] = &[('m', 0, 0, 0, 7), ('w', 0, 1, 0, 50)];
             assert_eq!(judged(MADE, &[first, second]), verdict, "{second:?}");
         }
     }

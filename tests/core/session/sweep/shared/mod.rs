@@ -1,0 +1,263 @@
+//! Small random programs whose ranks, on several nodes, write files together: what they read and
+//! what sizes they are told is what a program without SCR sees; when they have ended, or died, or
+//! lost a node, the next run finds what was complete, byte by byte, and goes on from there.
+//!
+//! `SCR_SWEEP_SHARED=n SCR_SWEEP_SEED=s` runs `n` programs from seed `s` on.
+
+mod program;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fastrand::Rng;
+
+use super::{in_parallel, setting};
+use crate::cluster::{Cluster, Outcome, Rank};
+use crate::mortal::{Plan, What};
+use crate::scene::{Tree, place, tree};
+use program::{Author, Checkpoint};
+
+const PROGRAMS: u64 = 100;
+const CHECKPOINTS: u64 = 6;
+const HOSTS: [&str; 5] = ["ab", "aabb", "abab", "abc", "aabc"];
+/// Durable steps of a rank in a run, about.
+const STEPS_MAX: usize = 250;
+
+/// How its first run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// By MPI_Finalize.
+    Ends,
+    /// All ranks are killed when all is settled, and a node may be lost.
+    Stops { loses: Option<char> },
+    Dies(Plan),
+}
+
+struct Drawn {
+    hosts: &'static str,
+    settings: Vec<String>,
+    fate: Fate,
+    /// The first run's checkpoints, and those that the next one writes if it finds none.
+    checkpoints: Vec<Checkpoint>,
+    stops_behind: usize,
+}
+
+fn draw(seed: u64) -> Drawn {
+    let mut rng = Rng::with_seed(seed);
+    let hosts = HOSTS[rng.usize(..HOSTS.len())];
+    let scheme = ["SINGLE", "XOR", "PARTNER"][rng.usize(..3)];
+    let mut settings = vec![format!("SCR_COPY_TYPE={scheme}"), "SCR_LEARN=1".to_string()];
+    settings.push("SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*".to_string());
+    settings.push(format!("SCR_CACHE_SIZE={}", rng.u8(1..4)));
+    settings.extend(rng.bool().then(|| "SCR_FLUSH=1".to_string()));
+    let protected = scheme != "SINGLE";
+    let rank = rng.usize(..hosts.len());
+    let fate = match rng.u8(..8) {
+        0 => Fate::Ends,
+        1..4 => {
+            let host = hosts.chars().nth(rank).unwrap();
+            Fate::Stops { loses: (protected && rng.bool()).then_some(host) }
+        }
+        other => {
+            let what = if protected && other < 6 { What::Node } else { What::Rank };
+            Fate::Dies(Plan { rank, step: rng.usize(..STEPS_MAX), what })
+        }
+    };
+    let stops_behind = rng.usize(2..=CHECKPOINTS as usize);
+    let checkpoints = Author::new(rng, hosts.len()).write(CHECKPOINTS);
+    Drawn { hosts, settings, fate, checkpoints, stops_behind }
+}
+
+/// How far a run came, in checkpoints.
+#[derive(Debug, Default)]
+struct Course {
+    begun: AtomicUsize,
+    calm: AtomicUsize,
+}
+
+/// Writes these; returns what was not as it would be without SCR.
+fn write(rank: &Rank, all: &[Checkpoint], course: &Course) -> Option<Vec<String>> {
+    let mut wrong = Vec::new();
+    for one in all {
+        let alive = || !rank.files.is_dead();
+        if alive() {
+            course.begun.fetch_max(one.id as usize, Ordering::SeqCst);
+        }
+        wrong.extend(one.run(rank)?);
+        if one.calm && alive() {
+            course.calm.fetch_max(one.id as usize, Ordering::SeqCst);
+        }
+    }
+    Some(wrong)
+}
+
+/// What a rank finds when it starts.
+fn survey(rank: &Rank, all: &[Checkpoint]) -> Tree {
+    let names = all.iter().flat_map(|one| one.contents().map(|(name, _)| name));
+    let read = |name: String| Some((name.clone(), rank.files.read_file(&name).ok()?));
+    names.filter_map(read).collect()
+}
+
+/// The newest checkpoint that a program would go on from: that of the newest file.
+fn newest(found: &Tree, all: &[Checkpoint]) -> usize {
+    let is_there = |one: &&Checkpoint| one.contents().all(|(name, _)| found.contains_key(&name));
+    all.iter().rev().find(is_there).map_or(0, |one| one.id as usize)
+}
+
+fn contents(all: &[Checkpoint]) -> Tree {
+    all.iter().flat_map(Checkpoint::contents).map(|(name, held)| (name, held.clone())).collect()
+}
+
+fn same(want: &Tree, got: &Tree, what: &str) -> Result<(), String> {
+    let names: Vec<_> = want.keys().chain(got.keys()).collect();
+    let differs = names.iter().find(|name| want.get(**name) != got.get(**name));
+    differs.map_or(Ok(()), |name| {
+        Err(format!("{what}: {name} {}", differing(want.get(*name), got.get(*name))))
+    })
+}
+
+fn differing(want: Option<&Vec<u8>>, got: Option<&Vec<u8>>) -> String {
+    let (Some(want), Some(got)) = (want, got) else {
+        return format!("is {:?} bytes, of {:?}", got.map(Vec::len), want.map(Vec::len));
+    };
+    let at = want.iter().zip(got).take_while(|(one, other)| one == other).count();
+    let from = |held: &[u8]| {
+        let piece = held.iter().skip(at).take(8).copied().collect::<Vec<_>>();
+        String::from_utf8_lossy(&piece).into_owned()
+    };
+    let (is, was) = (from(got), from(want));
+    format!("is {} bytes, of {}, from {at} on {is:?}, was {was:?}", got.len(), want.len())
+}
+
+/// What a run that was cut off has left: `calm` checkpoints were settled, `begun` begun.
+fn possible(found: &Tree, all: &[Checkpoint], calm: usize, begun: usize) -> Result<(), String> {
+    for one in all {
+        let id = one.id as usize;
+        for (file, (name, want)) in one.contents().enumerate() {
+            let held = found.get(&name);
+            let fine = match held {
+                None => id > calm,
+                Some(held) if id == begun => one.may_be_left(file, held),
+                Some(held) => held == want,
+            };
+            if !fine {
+                let differs = differing(Some(want), held);
+                return Err(format!("{name} {differs}; settled {calm}, begun {begun}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn wrong(outcome: &Outcome<Option<Vec<String>>>) -> Result<(), String> {
+    let all = outcome.results.iter().flatten().flatten().flatten();
+    let all: Vec<&String> = all.collect();
+    match all.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{all:#?}\n{:?}", outcome.told)),
+    }
+}
+
+fn trial(seed: u64, shown: bool) -> Result<(), String> {
+    let Drawn { hosts, settings, fate, checkpoints, stops_behind } = draw(seed);
+    if shown {
+        eprintln!("{hosts} {fate:?} {stops_behind} {settings:?}");
+        show(&checkpoints);
+    }
+    let plain = place(&[]);
+    let as_plain = plain.run_plain(hosts, |rank| write(rank, &checkpoints, &Course::default()));
+    wrong(&as_plain).map_err(|text| format!("without SCR: {text}"))?;
+    same(&contents(&checkpoints), &tree(&plain.prefix()), "without SCR, against the model")?;
+
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let here = Cluster::new(&settings).helped().that_ends_together();
+    let (plan, first) = match fate {
+        Fate::Ends => (None, &checkpoints[..]),
+        Fate::Stops { .. } => (None, &checkpoints[..stops_behind]),
+        Fate::Dies(plan) => (Some(plan), &checkpoints[..]),
+    };
+    let course = Course::default();
+    let got = here.launch(hosts, plan, |rank| {
+        let wrong = write(rank, first, &course)?;
+        match fate {
+            Fate::Stops { .. } => rank.try_calm().ok()?,
+            _ => rank.finish(),
+        }
+        Some(wrong)
+    });
+    let is_whole = got.results.iter().all(|result| matches!(result, Some(Some(_))));
+    if is_whole {
+        wrong(&got)?;
+    }
+    let (begun, mut calm) = (course.begun.into_inner(), course.calm.into_inner());
+    if is_whole {
+        calm = begun;
+        if fate == Fate::Ends {
+            same(&contents(first), &tree(&here.prefix()), "on the prefix")
+                .map_err(|text| format!("{text}\n{:?}", got.told))?;
+        }
+    }
+    if let Fate::Stops { loses: Some(host) } = fate {
+        here.lose(host);
+    }
+    go_on(&here, hosts, &checkpoints, (calm, begun))
+        .map_err(|text| format!("{text}\n{fate:?} {settings:?}\nfirst run: {:#?}", got.told))
+}
+
+/// The next run: reads, goes on behind what it has found, and ends.
+fn go_on(
+    here: &Cluster,
+    hosts: &str,
+    checkpoints: &[Checkpoint],
+    (calm, begun): (usize, usize),
+) -> Result<(), String> {
+    let next = here.launch(hosts, None, |rank| {
+        let found = survey(rank, checkpoints);
+        let from = rank.all_max(newest(&found, checkpoints) as i64).ok()? as usize;
+        // What is not whole of the newest one is written again.
+        let from = from.min(if from == begun { begun.saturating_sub(1).max(calm) } else { from });
+        let wrong = write(rank, &checkpoints[from..], &Course::default())?;
+        rank.finish();
+        Some((found, wrong))
+    });
+    let told = format!("second run: {:#?}", next.told);
+    let results: Vec<_> = next.results.iter().flatten().flatten().collect();
+    if results.len() != hosts.len() {
+        return Err(format!("no second run; {told}"));
+    }
+    for (rank, (found, wrong)) in results.iter().enumerate() {
+        possible(found, checkpoints, calm, begun)
+            .map_err(|text| format!("rank {rank}: {text}\n{told}"))?;
+        if !wrong.is_empty() {
+            return Err(format!("rank {rank}: {wrong:#?}\n{told}"));
+        }
+    }
+    // What is older than the newest one may be gone, if it was not settled.
+    let (want, left) = (contents(checkpoints), tree(&here.prefix()));
+    let lacks = |one: &&Checkpoint| one.contents().any(|(name, _)| !left.contains_key(&name));
+    let first = checkpoints.iter().filter(lacks).map(|one| one.id as usize).collect::<Vec<_>>();
+    let is_gone = |name: &String| first.iter().any(|id| name.contains(&format!("step_{id}/")));
+    if let Some(id) = first.iter().find(|id| **id <= calm || **id > begun) {
+        return Err(format!("checkpoint {id} is gone, settled {calm}, begun {begun}\n{told}"));
+    }
+    let want: BTreeMap<_, _> = want.into_iter().filter(|(name, _)| !is_gone(name)).collect();
+    let left: BTreeMap<_, _> = left.into_iter().filter(|(name, _)| !is_gone(name)).collect();
+    same(&want, &left, "on the prefix after the second run")
+        .map_err(|text| format!("{text}\n{told}"))
+}
+
+fn show(checkpoints: &[Checkpoint]) {
+    for one in checkpoints {
+        for (at, phase) in one.phases.iter().enumerate() {
+            for (rank, acts) in phase.acts.iter().enumerate() {
+                acts.iter().for_each(|act| eprintln!("{}.{at} rank {rank}: {act}", one.id));
+            }
+        }
+        eprintln!("{} {}", one.id, if one.calm { "calm" } else { "no pause" });
+    }
+}
+
+#[test]
+fn files_of_several_nodes_are_what_the_program_wrote() {
+    in_parallel(setting("SCR_SWEEP_SHARED", PROGRAMS), trial);
+}

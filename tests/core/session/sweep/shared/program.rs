@@ -1,0 +1,347 @@
+//! Programs whose ranks write files together, drawn from a seed.
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+
+use crate::cluster::Rank;
+use crate::door::Open;
+
+/// A checkpoint has files of these names.
+const NAMES: [&str; 2] = ["one", "two"];
+const PAGE: usize = 4096;
+/// The longest file, pages.
+const PAGES: usize = 12;
+
+/// What a rank does between two collectives. A file is one of the checkpoint's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    Mkdir,
+    Unlink(usize),
+    Open {
+        file: usize,
+        flags: i32,
+    },
+    /// Writes bytes of its own at this place.
+    Write {
+        file: usize,
+        at: usize,
+        bytes: Vec<u8>,
+    },
+    /// Sees what is there.
+    Read {
+        file: usize,
+        at: usize,
+        bytes: Vec<u8>,
+    },
+    Size {
+        file: usize,
+        bytes: usize,
+    },
+    Cut {
+        file: usize,
+        bytes: usize,
+    },
+    Close(usize),
+}
+
+/// What the ranks do, each its own, and the content of each file at the end of it.
+#[derive(Debug, Clone)]
+pub struct Phase {
+    pub acts: Vec<Vec<Act>>,
+    pub files: Vec<Vec<u8>>,
+    /// It ends by MPI_Barrier, else by another collective.
+    pub barrier: bool,
+}
+
+/// One checkpoint.
+#[derive(Debug, Clone)]
+pub struct Checkpoint {
+    pub id: u64,
+    pub phases: Vec<Phase>,
+    pub calm: bool,
+}
+
+/// What a program does each time.
+#[derive(Debug)]
+struct Habit {
+    files: usize,
+    phases: usize,
+    /// One rank makes the files; else all open them with O_CREAT.
+    one_makes: bool,
+    /// By barriers it lets others wait for what one has made; else by any collective.
+    barriers: bool,
+    /// The ranks' places change with each checkpoint; else they are drawn once.
+    moves: bool,
+    /// Who asks how long the file is; who makes it shorter or longer.
+    asks: bool,
+    cuts: bool,
+    /// Phases write over what others have written.
+    again: bool,
+    /// Closed and opened again in the middle.
+    reopens: bool,
+    /// One in so many checkpoints has a rank that reads what another one has written.
+    reads: usize,
+}
+
+pub struct Author {
+    rng: Rng,
+    ranks: usize,
+    habit: Habit,
+    files: Vec<Vec<u8>>,
+    phases: Vec<Phase>,
+    written: u64,
+}
+
+pub fn name(id: u64, file: usize) -> String {
+    format!("ckpt/step_{id}/{}", NAMES[file])
+}
+
+impl Author {
+    pub fn new(mut rng: Rng, ranks: usize) -> Author {
+        let habit = Habit {
+            files: 1 + usize::from(rng.u8(..3) == 0),
+            phases: rng.usize(1..4),
+            one_makes: rng.bool(),
+            barriers: rng.u8(..4) != 0,
+            moves: rng.bool(),
+            asks: rng.u8(..3) == 0,
+            cuts: rng.u8(..4) == 0,
+            again: rng.bool(),
+            reopens: rng.u8(..4) == 0,
+            reads: [0, 0, 0, 6, 2][rng.usize(..5)],
+        };
+        Author { rng, ranks, habit, files: Vec::new(), phases: Vec::new(), written: 0 }
+    }
+
+    /// Draws checkpoints with ids from 1 on.
+    pub fn write(&mut self, count: u64) -> Vec<Checkpoint> {
+        let places = self.rng.fork();
+        let one = |id: u64| {
+            let rng = if self.habit.moves { self.rng.fork() } else { places.clone() };
+            self.checkpoint(id, rng)
+        };
+        (1..=count).map(one).collect()
+    }
+
+    fn checkpoint(&mut self, id: u64, places: Rng) -> Checkpoint {
+        let surprises = self.rng.clone();
+        self.rng = places;
+        self.files = vec![Vec::new(); self.habit.files];
+        self.open();
+        for phase in 0..self.habit.phases {
+            let reopens = self.habit.reopens && phase == 1;
+            if reopens {
+                self.all(|_, file| vec![Act::Close(file)]);
+                self.all(|_, file| vec![Act::Open { file, flags: libc::O_RDWR }]);
+            }
+            self.pieces(phase > 0 && self.habit.again);
+            if self.habit.cuts && self.rng.bool() {
+                self.cut();
+            }
+            if self.habit.asks {
+                self.ask();
+            }
+        }
+        self.rng = surprises;
+        if self.habit.reads > 0 && self.rng.usize(..self.habit.reads) == 0 {
+            self.look();
+        }
+        self.all(|_, file| vec![Act::Close(file)]);
+        let calm = self.rng.u8(..3) != 0;
+        Checkpoint { id, phases: std::mem::take(&mut self.phases), calm }
+    }
+
+    /// All ranks do something with each file.
+    fn all(&mut self, act: impl Fn(usize, usize) -> Vec<Act>) {
+        let files = self.files.len();
+        let of = |rank: usize| (0..files).flat_map(|file| act(rank, file)).collect();
+        let acts = (0..self.ranks).map(of).collect();
+        self.push(acts);
+    }
+
+    fn push(&mut self, acts: Vec<Vec<Act>>) {
+        let barrier = self.rng.bool();
+        self.phases.push(Phase { acts, files: self.files.clone(), barrier });
+    }
+
+    fn made(&mut self) {
+        let last = self.phases.last_mut();
+        last.into_iter().for_each(|phase| phase.barrier = self.habit.barriers);
+    }
+
+    fn open(&mut self) {
+        let mut made = vec![Vec::new(); self.ranks];
+        made[0].push(Act::Mkdir);
+        made[0].extend((0..self.files.len()).map(Act::Unlink));
+        self.push(made);
+        // Only a barrier lets others hear of that for sure.
+        self.phases.iter_mut().for_each(|phase| phase.barrier = true);
+        let create = libc::O_RDWR | libc::O_CREAT;
+        if self.habit.one_makes {
+            self.all(|rank, file| match rank {
+                0 => vec![Act::Open { file, flags: create }, Act::Close(file)],
+                _ => Vec::new(),
+            });
+            self.made();
+        }
+        let flags = if self.habit.one_makes { libc::O_RDWR } else { create };
+        self.all(|_, file| vec![Act::Open { file, flags }]);
+    }
+
+    /// Each rank writes some of the pieces into which a file is cut.
+    fn pieces(&mut self, over: bool) {
+        let mut acts = vec![Vec::new(); self.ranks];
+        for file in 0..self.files.len() {
+            let from = if over { 0 } else { self.files[file].len() };
+            let mut at = from;
+            let end = from + PAGE * self.rng.usize(1..PAGES);
+            while at < end {
+                let bytes = PAGE * self.rng.usize(1..4) - self.rng.usize(..500);
+                let by = self.rng.usize(..self.ranks + 1);
+                if by < self.ranks {
+                    self.written += 1;
+                    let bytes = content(self.written, bytes);
+                    put(&mut self.files[file], at, &bytes);
+                    acts[by].push(Act::Write { file, at, bytes });
+                }
+                at += bytes;
+            }
+        }
+        self.push(acts);
+    }
+
+    /// By all ranks, as MPI_File_set_size may do it, or by one.
+    fn cut(&mut self) {
+        let all = self.rng.bool();
+        for file in &mut self.files {
+            file.resize(self.rng.usize(..PAGE * PAGES * 2), 0);
+        }
+        let sizes: Vec<usize> = self.files.iter().map(Vec::len).collect();
+        self.all(|rank, file| match all || rank == 0 {
+            true => vec![Act::Cut { file, bytes: sizes[file] }],
+            false => Vec::new(),
+        });
+    }
+
+    fn ask(&mut self) {
+        let sizes: Vec<usize> = self.files.iter().map(Vec::len).collect();
+        let one = self.rng.usize(..self.ranks);
+        self.all(|rank, file| match rank == one {
+            true => vec![Act::Size { file, bytes: sizes[file] }],
+            false => Vec::new(),
+        });
+    }
+
+    /// A rank reads something of each file.
+    fn look(&mut self) {
+        let one = self.rng.usize(..self.ranks);
+        let mut acts = vec![Vec::new(); self.ranks];
+        for (file, held) in self.files.iter().enumerate().filter(|(_, held)| !held.is_empty()) {
+            let at = self.rng.usize(..held.len());
+            let end = (at + self.rng.usize(1..3 * PAGE)).min(held.len());
+            acts[one].push(Act::Read { file, at, bytes: held[at..end].to_vec() });
+        }
+        self.push(acts);
+    }
+}
+
+/// No two writes have the same.
+fn content(number: u64, bytes: usize) -> Vec<u8> {
+    format!("{number} ").bytes().cycle().take(bytes).collect()
+}
+
+fn put(held: &mut Vec<u8>, at: usize, bytes: &[u8]) {
+    held.resize(held.len().max(at + bytes.len()), 0);
+    held[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+impl Checkpoint {
+    /// Writes it; returns what was not as it would be without SCR. `None`: another rank is gone.
+    pub fn run(&self, rank: &Rank) -> Option<Vec<String>> {
+        let mut open = BTreeMap::new();
+        let mut wrong = Vec::new();
+        for phase in &self.phases {
+            for act in &phase.acts[rank.rank] {
+                let begun = std::time::Instant::now();
+                let done = act.run(rank, self.id, &mut open);
+                if begun.elapsed().as_secs() > 1 { eprintln!("SLOW rank {} step {} {act} {:?} {done:?}", rank.rank, self.id, begun.elapsed()); }
+                wrong.extend(done.err().map(|error| format!("step {} {act}: {error}", self.id)));
+            }
+            match phase.barrier {
+                true => rank.try_barrier().ok()?,
+                false => drop(rank.all_max(0).ok()?),
+            }
+        }
+        if self.calm {
+            rank.try_calm().ok()?;
+        }
+        Some(wrong)
+    }
+
+    pub fn contents(&self) -> impl Iterator<Item = (String, &Vec<u8>)> {
+        let last = self.phases.last().into_iter().flat_map(|phase| &phase.files);
+        last.enumerate().map(|(file, held)| (name(self.id, file), held))
+    }
+
+    /// Tells whether a run that was cut off may have left this: each byte is one that the file had
+    /// there once.
+    pub fn may_be_left(&self, file: usize, found: &[u8]) -> bool {
+        let held = |phase: &Phase, at: usize| phase.files[file].get(at).copied().unwrap_or(0);
+        let one = |(at, byte): (usize, &u8)| self.phases.iter().any(|p| held(p, at) == *byte);
+        found.iter().enumerate().all(one)
+    }
+}
+
+type Opened<'a> = BTreeMap<usize, Open<'a>>;
+
+/// An open that failed is told; nothing else is done to such a file.
+fn of<'a, 'b>(open: &'b Opened<'a>, file: &usize) -> Result<&'b Open<'a>, String> {
+    open.get(file).ok_or_else(|| "not open".to_string())
+}
+
+impl Act {
+    fn run<'a>(&self, rank: &'a Rank, id: u64, open: &mut Opened<'a>) -> Result<(), String> {
+        let text = |error: std::io::Error| error.to_string();
+        match self {
+            Act::Mkdir => {
+                let _ = rank.files.make_dir("ckpt");
+                let _ = rank.files.make_dir(&format!("ckpt/step_{id}"));
+            }
+            Act::Unlink(file) => drop(rank.files.unlink(&name(id, *file))),
+            Act::Open { file, flags } => {
+                let opened = rank.files.open(&name(id, *file), *flags).map_err(text)?;
+                open.insert(*file, opened);
+            }
+            Act::Write { file, at, bytes } => {
+                of(open, file)?.write_at(bytes, *at as u64).map_err(text)?;
+            }
+            Act::Read { file, at, bytes } => {
+                let found = of(open, file)?.read_at(bytes.len(), *at as u64).map_err(text)?;
+                if found != *bytes {
+                    let at = found.iter().zip(bytes).take_while(|(one, other)| one == other);
+                    return Err(format!("other bytes from the {}th on", at.count()));
+                }
+            }
+            Act::Size { file, bytes } => {
+                let size = of(open, file)?.size().map_err(text)?;
+                if size != *bytes as u64 {
+                    return Err(format!("it is {size} bytes long"));
+                }
+            }
+            Act::Cut { file, bytes } => of(open, file)?.set_size(*bytes as u64).map_err(text)?,
+            Act::Close(file) => open.remove(file).map_or(Ok(()), |one| one.close()).map_err(text)?,
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Act {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Act::Write { file, at, bytes } => write!(f, "write {file} {at} +{}", bytes.len()),
+            Act::Read { file, at, bytes } => write!(f, "read {file} {at} +{}", bytes.len()),
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
