@@ -113,6 +113,11 @@ pub fn sync(comm: usize, kind: SyncKind) {
     }
 }
 
+/// Tells whether collective calls on files are sync points.
+pub fn counts_files() -> bool {
+    RUNNING.get().is_some_and(|running| running.session.ending.counts_files())
+}
+
 /// Returns where calls are counted down that need not be told (`Conference::idle_points`), and
 /// which those are. The thread that has initialised MPI calls this.
 pub fn idle() -> Option<(&'static AtomicU32, mpi::Counted)> {

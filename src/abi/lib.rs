@@ -149,6 +149,9 @@ pub mod sync_kind {
     pub const CONSTRUCTOR: i32 = 1;
     /// Barrier: carries it unless collectives follow one another very fast.
     pub const BARRIER: i32 = 2;
+    /// MPI_File_open is about to be called: what a rank has deleted or made for it is heard of
+    /// before. As a barrier, if calls on files count.
+    pub const FILE_OPEN: i32 = 3;
 }
 
 /// Which synchronising calls [`Engine::sync`] need not hear of.

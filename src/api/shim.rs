@@ -264,6 +264,8 @@ extern "C" fn sync(comm: usize, kind: c_int) {
     let kind = match kind {
         sync_kind::CONSTRUCTOR => SyncKind::Constructor,
         sync_kind::BARRIER => SyncKind::Barrier,
+        sync_kind::FILE_OPEN if engine::counts_files() => SyncKind::Barrier,
+        sync_kind::FILE_OPEN => return,
         _ => SyncKind::Collective,
     };
     guarded((), || engine::sync(comm, kind));

@@ -193,15 +193,24 @@ mod tests {
 
     #[test]
     fn idle_points_carry_nothing_whether_they_are_told_or_counted() {
+        for caches_parts in [false, true] {
+            idle_points_carry_nothing(caches_parts);
+        }
+    }
+
+    fn idle_points_carry_nothing(caches_parts: bool) {
         let config = MachineConfig::new(0, vec![0], vec![SeriesConfig::new("ckpt", true)]);
-        let mut machine = Machine::new(config, &[], 0);
+        let mut machine = Machine::new(MachineConfig { caches_parts, ..config }, &[], 0);
         assert_eq!(machine.idle_points(), 0, "the first one carries an agreement");
         let mut granted = 0;
         for now_ms in 1..60 {
             let mut told = machine.clone();
             let idle = machine.idle_points();
+            let barriers = idle & BARRIERS_CARRY == 0;
+            let idle = idle & !BARRIERS_CARRY;
             for at in 0..idle {
-                let kind = if at % 2 == 0 { SyncKind::Collective } else { SyncKind::Barrier };
+                let is_barrier = barriers && at % 2 == 1;
+                let kind = if is_barrier { SyncKind::Barrier } else { SyncKind::Collective };
                 assert_eq!(told.sync_point(kind, now_ms), None);
             }
             machine.passed(u64::from(idle));

@@ -225,3 +225,38 @@ fn a_file_that_follows_after_the_seal_leaves_the_first_one_as_it_is() {
         assert!(told.is_empty(), "{caches}: {told:?}");
     }
 }
+
+/// Rank 0 deletes an older file, and messages alone let the others make it anew with it: those do
+/// not know, and see the older one on the prefix.
+#[test]
+fn what_some_cache_and_others_write_on_the_prefix_is_told_and_never_put_together_wrongly() {
+    let settings = ["SCR_LEARN=1", "SCR_FLUSH=1", "SCR_CACHE_SIZE=9"];
+    let cluster = place(&settings).helped();
+    let write = |rank: &Rank, step: u64| {
+        let flags = libc::O_RDWR | libc::O_CREAT;
+        if rank.rank == 0 {
+            let _ = rank.files.make_dir("ckpt");
+            let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+            let _ = rank.files.unlink(&name(step));
+        }
+        rank.meet();
+        let file = rank.files.open(&name(step), flags).unwrap();
+        file.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
+        file.close().unwrap();
+        rank.barrier();
+        rank.calm();
+    };
+    cluster.run(HOSTS, |rank| {
+        (1..=4).for_each(|step| write(rank, step));
+        rank.finish();
+    });
+    let told = cluster.run(HOSTS, |rank| {
+        (3..=4).for_each(|step| write(rank, step));
+        rank.finish();
+    });
+    let whole = |step: u64| (0..4).flat_map(|rank| part(step, rank)).collect::<Vec<_>>();
+    let left = cluster.tree();
+    let differ = (1..=4).any(|step| left[&name(step)] != whole(step));
+    let is_told = told.told.iter().any(|told| told.contains("was written by"));
+    assert!(!differ || is_told, "{:?}", told.told);
+}

@@ -173,11 +173,12 @@ pub(super) fn around<const N: usize>(
         Role::Note(what) => note(what, None),
         Role::FileOpen => {
             let [comm, name, mode] = [0, 1, 2].map(|at| arguments[at]);
+            synchronise(comm, sync_kind::FILE_OPEN);
             let (named, hints) = note_file_open(comm, name, mode).unzip();
             of_mpi_io = Some(MpiFiles::other_than(named));
             told = Hints::of(hints.unwrap_or(0), comm, arguments[3]);
             arguments[3] = told.as_ref().map_or(arguments[3], Hints::info);
-            opens = true;
+            (opens, synchronises) = (true, true);
         }
         Role::FileSync | Role::FileClose | Role::File => {
             let mark = match role {
@@ -205,7 +206,8 @@ pub(super) fn around<const N: usize>(
 
 fn synchronise(comm: usize, kind: c_int) {
     let Some(active) = engine::active() else { return };
-    if kind == sync_kind::CONSTRUCTOR || !active.passes(comm, kind) {
+    let counted = kind == sync_kind::COLLECTIVE || kind == sync_kind::BARRIER;
+    if !counted || !active.passes(comm, kind) {
         agree(active, |table| (table.sync)(comm, kind));
     }
 }

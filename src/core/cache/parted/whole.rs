@@ -31,6 +31,8 @@ pub struct RankTold {
     pub here: (u64, u32),
     /// The program has deleted it.
     pub is_gone: bool,
+    /// The rank has written it on the PFS, where it found older content.
+    pub is_outside: bool,
 }
 
 /// A file, with what each rank that has opened it says of it.
@@ -67,13 +69,14 @@ impl PartedWhole {
     ) -> Result<Vec<Self>> {
         let put = |out: &mut Writer, (name, told): &(String, RankTold)| {
             out.counted(name.as_bytes()).word(told.traits).word(told.here.0);
-            out.word32(told.here.1).flags(&[told.is_gone]).counted(&told.log.to_bytes());
+            out.word32(told.here.1).flags(&[told.is_gone, told.is_outside]);
+            out.counted(&told.log.to_bytes());
         };
         let take = |from: &mut Reader| {
             let (name, traits) = (from.text()?, from.word()?);
-            let (here, [is_gone]) = ((from.word()?, from.word32()?), from.flags()?);
+            let (here, [is_gone, is_outside]) = ((from.word()?, from.word32()?), from.flags()?);
             let log = NodeLog::from_bytes(from.counted()?)?;
-            Some((name, RankTold { log, traits, here, is_gone }))
+            Some((name, RankTold { log, traits, here, is_gone, is_outside }))
         };
         let bytes = Writer::new().list(own, put).take();
         let mut files: BTreeMap<String, BTreeMap<usize, RankTold>> = BTreeMap::new();
@@ -102,6 +105,19 @@ impl PartedWhole {
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.told.values().any(|one| one.is_gone)
+    }
+
+    /// Returns the ranks that have written it on the PFS.
+    #[must_use]
+    pub fn outsiders(&self) -> Vec<usize> {
+        let outside = self.told.iter().filter(|(_, one)| one.is_outside);
+        outside.map(|(rank, _)| *rank).collect()
+    }
+
+    /// Tells whether nobody has a part of it in a cache.
+    #[must_use]
+    pub fn is_outside(&self) -> bool {
+        self.told.values().all(|one| one.is_outside)
     }
 
     /// Returns the ranks that have opened it.

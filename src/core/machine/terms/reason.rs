@@ -81,7 +81,9 @@ impl Why {
             Why::GoesOn => "a checkpoint goes on in it after a collective",
             Why::Stays => "it gets its name by a rename that the cache cannot do",
             Why::InPlace => "several nodes change it where it lies",
-            Why::Sizes => "a rank opens it, or asks how long it is, right after other nodes make or write it",
+            Why::Sizes => {
+                "a rank opens it, or asks how long it is, right after other nodes make or write it"
+            }
             Why::Unseen => "several nodes write it in a way that SCR cannot follow",
             Why::TooFine => "several nodes write it in pieces that are too small or too many",
             Why::OfNodes(Hints::None) => "each of several nodes writes a part of it",

@@ -6,10 +6,11 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::cache::{Dealt, PartedWhole, RankTold};
+use crate::comm::ranks::ranks_phrase;
 use crate::error::{Error, Result};
 use crate::handles::PartedFile;
 use crate::launch::site::Links;
-use crate::machine::{Contested, DatasetKey, FileRef, unclear_reason};
+use crate::machine::{Contested, DatasetKey, FileRef, Reason, contested_reason, unclear_reason};
 use crate::namespace::Place;
 use crate::records::FileMeta;
 use crate::session::conference::Conference;
@@ -35,10 +36,16 @@ impl Conference {
         let nodes = self.node.state().machine.nodes().to_vec();
         let wholes = PartedWhole::gather(links.world.as_ref(), &nodes, &own)?;
         files.extend(self.sealed_parts(key, &wholes));
-        for whole in wholes {
+        for whole in wholes.into_iter().filter(|whole| !whole.is_outside()) {
             files.retain(|file| file.name != whole.name);
             if whole.is_gone() {
                 continue;
+            }
+            let outside = whole.outsiders();
+            if !outside.is_empty() {
+                // What the caches have would replace it.
+                let why = contested_reason(&whole.name, &ranks_phrase(&outside));
+                return Err(self.refuse(key, &whole, why));
             }
             let state = self.node.state();
             let place = state.view.layer(key).map(|layer| layer.dir.join(&whole.name));
@@ -46,7 +53,9 @@ impl Conference {
             match whole.deal(&links.ctx(&self.site), nodes[self.site.rank], place.as_deref())? {
                 Dealt::Part(part) => files.push(part),
                 Dealt::Nothing => {}
-                Dealt::Refused => return Err(self.refuse(key, &whole)),
+                Dealt::Refused => {
+                    return Err(self.refuse(key, &whole, unclear_reason(&whole.name)));
+                }
             }
         }
         Ok(())
@@ -74,18 +83,27 @@ impl Conference {
             let here = here.map_or((0, 0o600), |it| (it.len(), it.permissions().mode() & 0o7777));
             let traits = log.traits();
             let is_gone = state.view.place(&name) == Place::Deleted;
-            Some((name, RankTold { log: PartedFile::node_log(log), traits, here, is_gone }))
+            let log = PartedFile::node_log(log);
+            Some((name, RankTold { log, traits, here, is_gone, is_outside: false }))
         };
-        state.own.parted.names(key).into_iter().filter_map(told).collect()
+        let wrote_outside = |name: &str| {
+            let log = state.own.parted.get(key, name).and_then(|file| file.log);
+            log.is_none()
+                && !state.own.parted.is_outside(key, name)
+                && state.machine.reason_of(key, name) == Some(Reason::Follows)
+                && self.rank.file_ref(name).is_some_and(|file| state.machine.is_parted(&file))
+        };
+        let files = state.machine.seal_files(key).into_iter().map(|file| file.name);
+        let outside = files.filter(|name| wrote_outside(name));
+        let outside = outside.map(|name| (name, RankTold { is_outside: true, ..<_>::default() }));
+        state.own.parted.names(key).into_iter().filter_map(told).chain(outside).collect()
     }
 
-    /// Gives the dataset up: nobody knows who has written some byte of the file last, or bytes are
-    /// there that no log tells of.
-    fn refuse(&self, key: &DatasetKey, whole: &PartedWhole) -> Error {
+    /// Gives the dataset up: it is not known what the file has to contain.
+    fn refuse(&self, key: &DatasetKey, whole: &PartedWhole, why: String) -> Error {
         let ranks = whole.writers();
         let by_calls = || FileRef::explicit(key, &whole.name);
         let file = self.rank.file_ref(&whole.name).unwrap_or_else(by_calls);
-        let why = unclear_reason(&whole.name);
         let contested = Contested { file, ranks, spoiled: Some(why.clone()) };
         self.node.state().machine.settle_contested(key, &[contested]);
         Error::Refused(why)

@@ -29,7 +29,9 @@ enum Fate {
     /// By MPI_Finalize.
     Ends,
     /// All ranks are killed when all is settled, and a node may be lost.
-    Stops { loses: Option<char> },
+    Stops {
+        loses: Option<char>,
+    },
     Dies(Plan),
 }
 

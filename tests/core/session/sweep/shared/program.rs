@@ -265,7 +265,14 @@ impl Checkpoint {
             for act in &phase.acts[rank.rank] {
                 let begun = std::time::Instant::now();
                 let done = act.run(rank, self.id, &mut open);
-                if begun.elapsed().as_secs() > 1 { eprintln!("SLOW rank {} step {} {act} {:?} {done:?}", rank.rank, self.id, begun.elapsed()); }
+                if begun.elapsed().as_secs() > 1 {
+                    eprintln!(
+                        "SLOW rank {} step {} {act} {:?} {done:?}",
+                        rank.rank,
+                        self.id,
+                        begun.elapsed()
+                    );
+                }
                 wrong.extend(done.err().map(|error| format!("step {} {act}: {error}", self.id)));
             }
             match phase.barrier {
@@ -330,7 +337,9 @@ impl Act {
                 }
             }
             Act::Cut { file, bytes } => of(open, file)?.set_size(*bytes as u64).map_err(text)?,
-            Act::Close(file) => open.remove(file).map_or(Ok(()), |one| one.close()).map_err(text)?,
+            Act::Close(file) => {
+                open.remove(file).map_or(Ok(()), |one| one.close()).map_err(text)?
+            }
         }
         Ok(())
     }
