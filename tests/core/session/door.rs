@@ -359,7 +359,7 @@ impl Open<'_> {
         });
         let known = known.transpose()?.flatten();
         let here = self.held.file.lock().unwrap().metadata()?.len();
-        let size = known.map_or(here, |known| known.max(here));
+        let size = known.unwrap_or(here);
         self.log(Deed::Size, 0, size);
         Ok(size)
     }

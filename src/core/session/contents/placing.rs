@@ -277,6 +277,14 @@ impl Contents {
         }
     }
 
+    /// Tells whether the PFS has something else under the name than what was deleted or hidden.
+    pub(crate) fn is_made_anew(&self, state: &State, name: &str) -> bool {
+        let known = state.view.contents_in_the_way(name);
+        let path = self.site.on_prefix(name);
+        let is_known = |path: &Path| known.iter().any(|meta| is_published(path, meta));
+        !known.is_empty() && path.exists() && !is_known(&path)
+    }
+
     /// Removes what would be in the way of a new file: one that waits for its deletion, or is
     /// hidden. What a rank of another node has made there since stays: both open one file, and of
     /// those that come at the same time one removes the old one.
@@ -290,11 +298,10 @@ impl Contents {
             return Ok(());
         }
         let path = self.site.on_prefix(name);
-        let known = state.view.contents_in_the_way(name);
-        if known.is_empty() {
+        if state.view.contents_in_the_way(name).is_empty() {
             return ns::remove(&path);
         }
-        let is_in_the_way = || known.iter().any(|meta| is_published(&path, meta));
+        let is_in_the_way = || !self.is_made_anew(state, name) && path.symlink_metadata().is_ok();
         let lock = self.site.state_dir().join(format!("anew.{:016x}", stable_number(name)));
         while is_in_the_way() {
             let host = self.site.host.clone();

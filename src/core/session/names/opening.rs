@@ -80,7 +80,7 @@ impl Names {
             Err(Answer::Fail(libc::ENOENT)) if self.makes_parted(&state, &file) => {
                 FoundTarget { place: Place::Prefix, on_prefix: OnPrefix::Absent, exists: false }
             }
-            Err(Answer::Fail(libc::ENOENT)) if self.is_made_together(&mut state, name) => {
+            Err(Answer::Fail(libc::ENOENT)) if self.is_made_elsewhere(&mut state, name) => {
                 return None;
             }
             Err(answer) => {
@@ -192,12 +192,14 @@ impl Names {
         is_made && state.machine.is_parted(file)
     }
 
-    /// Tells whether another rank has just made the file that both open by one call: from now on
-    /// it is seen here, too.
-    fn is_made_together(&self, state: &mut State, name: &str) -> bool {
-        let is_made = state.own.making.as_deref() == Some(name)
-            && state.view.place(name) == Place::Deleted
-            && ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent;
+    /// Tells whether another rank has made the file, which was deleted before, on the PFS: it is
+    /// the one that both open by one call, or not what was deleted. From now on it is seen here,
+    /// too.
+    fn is_made_elsewhere(&self, state: &mut State, name: &str) -> bool {
+        let together = state.own.making.as_deref() == Some(name);
+        let is_made = state.view.place(name) == Place::Deleted
+            && ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent
+            && (together || self.contents.is_made_anew(state, name));
         if is_made {
             state.view.revive(name);
         }

@@ -109,14 +109,6 @@ fn in_parallel(count: u64, trial: fn(u64, bool) -> Result<(), String>) {
                 break;
             }
             let seed = first + at;
-            eprintln!(
-                "SEED {seed} {:?}",
-                std::time::SystemTime::now()
-                    .duration_since(std::time::UNIX_EPOCH)
-                    .unwrap()
-                    .as_millis()
-                    % 1000000
-            );
             let outcome = catch_unwind(AssertUnwindSafe(|| trial(seed, count == 1)));
             let wrong = match outcome {
                 Ok(Ok(())) => continue,

@@ -65,8 +65,9 @@ fn draw(seed: u64) -> Drawn {
             Fate::Dies(Plan { rank, step: rng.usize(..STEPS_MAX), what })
         }
     };
+    let waits = !matches!(fate, Fate::Dies(_));
     let stops_behind = rng.usize(2..=CHECKPOINTS as usize);
-    let checkpoints = Author::new(rng, hosts.len()).write(CHECKPOINTS);
+    let checkpoints = Author::new(rng, hosts.len(), waits).write(CHECKPOINTS);
     Drawn { hosts, settings, fate, checkpoints, stops_behind }
 }
 
