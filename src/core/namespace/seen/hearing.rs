@@ -173,13 +173,18 @@ impl View {
 
     pub fn made_elsewhere(&mut self, key: &DatasetKey, remote: Remote) {
         let name = remote.meta.name.clone();
-        self.evicted_names.remove(&name);
-        self.hidden.remove(&name);
-        self.forget_others(&name);
+        self.is_there_again(&name);
         if let Some(layer) = self.layer_mut(key) {
             layer.set_on_prefix(&name, false);
             layer.put_elsewhere(remote);
         }
+    }
+
+    /// Hears that a rank of another node has made the file.
+    pub fn is_there_again(&mut self, name: &str) {
+        self.evicted_names.remove(name);
+        self.hidden.remove(name);
+        self.forget_others(name);
     }
 
     pub fn gone_elsewhere(&mut self, key: &DatasetKey, name: &str, rank: usize) {

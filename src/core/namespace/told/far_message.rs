@@ -14,6 +14,8 @@ pub struct ToldElsewhere {
     /// Of each dataset that is not sealed.
     pub files: BTreeMap<DatasetKey, FarFiles>,
     pub deleted: BTreeSet<String>,
+    /// Deletions by other ranks that this one carries out, and is to tell.
+    pub passed_on: BTreeSet<String>,
 }
 
 impl ToldElsewhere {

@@ -200,6 +200,7 @@ impl Conference {
                 messages::DELETION_FAILED,
                 self.contents.delete(&mut state, &name, &place, deletion),
             );
+            state.moves.elsewhere.passed_on.insert(name.clone());
             state.own.tokens.orphan_readers(&name);
             let shadows = state.own.tokens.shadows_of(&name);
             self.handles.forget_shadows(&mut state, &shadows);

@@ -24,9 +24,10 @@ impl Updates {
         if !state.machine.tells_names(before_conference) {
             return Ok(());
         }
+        let passed_on = std::mem::take(&mut state.moves.elsewhere.passed_on);
         let own = self.news(&mut state);
         drop(state);
-        self.exchange(links, &own)
+        self.exchange(links, &own, &passed_on)
     }
 
     /// Tells the conference at the end what directories are called: no agreement comes before.
@@ -37,11 +38,21 @@ impl Updates {
         let mut own = FarMessage(KvTree::new());
         take_moves(&mut state, &mut own);
         drop(state);
-        if any(links.world.as_ref(), untold)? { self.exchange(links, &own) } else { Ok(()) }
+        match any(links.world.as_ref(), untold)? {
+            true => self.exchange(links, &own, &BTreeSet::new()),
+            false => Ok(()),
+        }
     }
 
-    /// Collective.
-    fn exchange(&self, links: &Links, own: &FarMessage) -> Result<()> {
+    /// Of the deletions in `own` those that are `passed_on` are other ranks'. Collective.
+    fn exchange(
+        &self,
+        links: &Links,
+        own: &FarMessage,
+        passed_on: &BTreeSet<String>,
+    ) -> Result<()> {
+        let mut deletes: BTreeSet<String> = own.named("DELETED").collect();
+        deletes.retain(|name| !passed_on.contains(name));
         let all = links.world.all_gather(&own.to_bytes())?;
         let (mut heard, mut near) = (Vec::new(), Vec::new());
         for (rank, bytes) in all.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
@@ -52,11 +63,6 @@ impl Updates {
                 None => log::message(1, format_args!("rank {rank}'s news cannot be read")),
             }
         }
-        self.hear_of_parts(near.iter().chain(&heard));
-        let moves = near.iter().chain(&heard).any(|(_, news)| news.tells_moves());
-        if heard.is_empty() && !moves {
-            return Ok(());
-        }
         let mut state = self.node.state();
         let any_deleted = heard.iter().any(|(_, news)| news.0.contains("DELETED"));
         let made_here = if any_deleted { made_here(&state) } else { BTreeSet::new() };
@@ -64,7 +70,14 @@ impl Updates {
             self.hear_of_names(&mut state, *rank, news, &made_here);
         }
         // What is there may be so again.
-        heard.iter().for_each(|(rank, news)| self.hear_of_files(&mut state, *rank, news, own));
+        self.hear_of_parts(&mut state, near.iter().chain(&heard), &deletes);
+        let moves = near.iter().chain(&heard).any(|(_, news)| news.tells_moves());
+        if heard.is_empty() && !moves {
+            return Ok(());
+        }
+        heard.iter().for_each(|(rank, news)| {
+            self.hear_of_files(&mut state, *rank, news, &deletes);
+        });
         // Files that are told by what they were called before.
         near.iter().chain(&heard).for_each(|(rank, news)| {
             self.hear_of_moves(&mut state, *rank, news);
@@ -117,7 +130,8 @@ impl Updates {
         news.names("ON_PREFIX", far.on_prefix);
         news.names("DELETED", deleted.difference(&state.moves.elsewhere.deleted));
         news.names("SETTLED", state.moves.elsewhere.deleted.difference(&deleted));
-        state.moves.elsewhere = ToldElsewhere { files, deleted };
+        let passed_on = BTreeSet::new();
+        state.moves.elsewhere = ToldElsewhere { files, deleted, passed_on };
         take_moves(state, &mut news);
         news
     }
@@ -147,7 +161,13 @@ impl Updates {
         news.named("SETTLED").for_each(|name| state.view.hear(rank, Notice::Settled(name), None));
     }
 
-    fn hear_of_files(&self, state: &mut State, rank: usize, news: &FarMessage, own: &FarMessage) {
+    fn hear_of_files(
+        &self,
+        state: &mut State,
+        rank: usize,
+        news: &FarMessage,
+        deletes: &BTreeSet<String>,
+    ) {
         for (name, tree) in news.0.child("DSET") {
             let key = records::DatasetKey::from_directory_name(name);
             let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { continue };
@@ -161,17 +181,20 @@ impl Updates {
                 state.view.gone_elsewhere(&key, name, rank);
             }
             for meta in there {
-                let name = meta.name.clone();
-                let deleted =
-                    state.view.is_deleted(&name) && !own.0.child("DELETED").contains(&name);
-                if let Some(file) = self.rank.file_ref(&name).filter(|_| deleted) {
-                    // It had heard of the deletion.
-                    state.machine.made_elsewhere(&file);
-                    state.view.revive(&name);
-                    state.moves.elsewhere.deleted.remove(&name);
-                }
+                self.revive(state, &meta.name, deletes);
                 state.view.made_elsewhere(&key, Remote { owner: rank, meta });
             }
+        }
+    }
+
+    /// Takes back this rank's deletion of a file that another one has made anew: it had heard of
+    /// the deletion, unless it is one that this rank `deletes` and tells of just now.
+    pub(super) fn revive(&self, state: &mut State, name: &str, deletes: &BTreeSet<String>) {
+        let deleted = state.view.is_deleted(name) && !deletes.contains(name);
+        if let Some(file) = self.rank.file_ref(name).filter(|_| deleted) {
+            state.machine.made_elsewhere(&file);
+            state.view.revive(name);
+            state.moves.elsewhere.deleted.remove(name);
         }
     }
 }

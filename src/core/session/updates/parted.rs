@@ -1,6 +1,6 @@
 //! What ranks have written to files of several nodes, told at sync points.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cache::disk::describe;
 use crate::machine::DatasetKey;
@@ -20,7 +20,12 @@ pub(super) fn tell_parts(state: &mut State, rank: &Rank, news: &mut FarMessage) 
 
 impl Updates {
     /// Takes in what all ranks, this one as well, have told.
-    pub(super) fn hear_of_parts<'a>(&self, all: impl Iterator<Item = &'a (usize, FarMessage)>) {
+    pub(super) fn hear_of_parts<'a>(
+        &self,
+        state: &mut State,
+        all: impl Iterator<Item = &'a (usize, FarMessage)>,
+        deletes: &BTreeSet<String>,
+    ) {
         let mut files: BTreeMap<(DatasetKey, String), Vec<_>> = BTreeMap::new();
         for (rank, news) in all {
             for (key, name, mode, done) in news.parts() {
@@ -29,14 +34,14 @@ impl Updates {
                 files.entry((key, name.into())).or_default().push((*rank, mode, done));
             }
         }
-        if files.is_empty() {
-            return;
-        }
-        let mut state = self.node.state();
         for ((key, name), mut told) in files {
             told.sort_by_key(|one| one.0);
-            self.show_part(&mut state, &key, &name, told[0].0, told[0].1);
-            let State { machine, own, .. } = &mut *state;
+            if !state.view.layer(&key).is_some_and(|layer| layer.is_parted(&name)) {
+                self.revive(state, &name, deletes);
+                state.view.is_there_again(&name);
+            }
+            self.show_part(state, &key, &name, told[0].0, told[0].1);
+            let State { machine, own, .. } = state;
             let told = told.into_iter().map(|(rank, _, done)| (machine.nodes()[rank], done));
             own.parted.entry(&key, &name).hear(told);
         }

@@ -255,6 +255,7 @@ fn show(checkpoints: &[Checkpoint]) {
             for (rank, acts) in phase.acts.iter().enumerate() {
                 acts.iter().for_each(|act| eprintln!("{}.{at} rank {rank}: {act}", one.id));
             }
+            eprintln!("{}.{at} {}", one.id, if phase.barrier { "barrier" } else { "collective" });
         }
         eprintln!("{} {}", one.id, if one.calm { "calm" } else { "no pause" });
     }
