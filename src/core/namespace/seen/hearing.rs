@@ -184,6 +184,7 @@ impl View {
     pub fn is_there_again(&mut self, name: &str) {
         self.evicted_names.remove(name);
         self.hidden.remove(name);
+        self.old.remove(name);
         self.forget_others(name);
     }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::place::Place;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
+use crate::records::FileMeta;
 use crate::system::{
     Attributes, clear_acl, copy_default_acl, is_denied, may_make_in, set_user_attributes,
 };
@@ -226,6 +227,14 @@ impl Doomed {
             || self.there == Some((found.dev(), found.ino(), look(&found)))
             || self.cached == Some(look(&found))
     }
+}
+
+/// Returns by what a later look tells whether the file at `path` is still the same: its size and
+/// time. What is not there has neither.
+pub fn look_at(path: &Path) -> FileMeta {
+    let found = path.symlink_metadata().map(|found| look(&found));
+    let (size, mtime_seconds, mtime_nanoseconds) = found.unwrap_or_default();
+    FileMeta { size, mtime_seconds, mtime_nanoseconds, ..FileMeta::default() }
 }
 
 fn look(found: &fs::Metadata) -> Stamped {

@@ -32,6 +32,8 @@ pub struct View {
     /// What the PFS had under these names when it was hidden.
     pub(super) hidden: BTreeMap<String, Option<FileMeta>>,
     pub(super) hidden_dirs: BTreeMap<String, HiddenDir>,
+    /// What the PFS had under names when they were deleted, by this rank or another one.
+    pub(super) old: BTreeMap<String, FileMeta>,
     /// Files and directories that other ranks have deleted, as they tell.
     pub(super) deleted_by: ByOthers,
     pub(super) gone_by: ByOthers,
@@ -274,6 +276,7 @@ impl View {
 
     pub(super) fn made(&mut self, name: &str) {
         self.far.changed |= self.deleted.remove(name);
+        self.old.remove(name);
         self.lay(name);
         self.hidden.remove(name);
         self.forget_others(name);
@@ -300,10 +303,18 @@ impl View {
             let entries = layer.catalog().map(|all| all.named(name)).unwrap_or_default();
             entries.into_iter().map(|entry| entry.meta).collect::<Vec<_>>()
         };
-        match self.hidden.get(name) {
-            Some(that) => that.iter().cloned().collect(),
-            None => self.layers.iter().flat_map(in_catalog).collect(),
-        }
+        let hidden = self.hidden.get(name).and_then(Option::as_ref);
+        let known = hidden.into_iter().chain(self.old.get(name)).cloned();
+        known.chain(self.layers.iter().flat_map(in_catalog)).collect()
+    }
+
+    /// Notes what the PFS has under a name that is deleted.
+    pub fn note_old(&mut self, name: &str, that: FileMeta) {
+        self.old.insert(name.to_string(), that);
+    }
+
+    pub fn old(&self, name: &str) -> Option<&FileMeta> {
+        self.old.get(name)
     }
 
     pub fn show(&mut self, key: &DatasetKey, catalog: &NodeCatalog) {
@@ -341,6 +352,7 @@ impl View {
     }
 
     pub fn settle(&mut self, name: &str) {
+        self.old.remove(name);
         if self.deleted.remove(name) {
             self.far.changed = true;
             self.news.push(Notice::Settled(name.to_string()));

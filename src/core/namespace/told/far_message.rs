@@ -64,6 +64,25 @@ impl FarMessage {
         }
     }
 
+    /// Tells of a deletion, and what the PFS has under the name, if that is known.
+    pub fn deleted(&mut self, name: &str, old: Option<&FileMeta>) {
+        let tree = self.0.child_mut("DELETED").child_mut(name);
+        if let Some(old) = old {
+            tree.set_value("SIZE", old.size);
+            tree.set_value("SECONDS", old.mtime_seconds);
+            tree.set_value("NANOSECONDS", old.mtime_nanoseconds);
+        }
+    }
+
+    /// Gives the deletions of which [`FarMessage::deleted`] was told more than the name.
+    pub fn old(&self) -> impl Iterator<Item = (&str, FileMeta)> {
+        self.0.child("DELETED").iter().filter_map(|(name, tree)| {
+            let (size, mtime_seconds) = (tree.get_u64("SIZE")?, tree.get_i64("SECONDS")?);
+            let mtime_nanoseconds = tree.get_i64("NANOSECONDS")?;
+            Some((name, FileMeta { size, mtime_seconds, mtime_nanoseconds, ..FileMeta::default() }))
+        })
+    }
+
     pub fn moved(&mut self, one: &Move) {
         let tree = self.0.child_mut("MOVED").child_mut(one.number);
         tree.set_value("FROM", &one.from);

@@ -46,6 +46,7 @@ impl Contents {
             };
             let doomed = ns::Doomed::of(&self.site.on_prefix(name), cached);
             lock(&self.removals).doomed.insert(name.to_string(), doomed);
+            state.view.note_old(name, ns::look_at(&self.site.on_prefix(name)));
             state.view.delete(name);
             return Ok(());
         }

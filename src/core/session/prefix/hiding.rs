@@ -75,10 +75,10 @@ impl Inspector {
                 set_time(tree.child_mut(DIRS).child_mut(name), dir.mtime);
             }
             for name in &hidden.names {
-                let Ok(found) = self.site.on_prefix(name).symlink_metadata() else { continue };
+                let found = ns::look_at(&self.site.on_prefix(name));
                 let entry = tree.child_mut(FILES).child_mut(name);
-                set_time(entry, (found.mtime(), found.mtime_nsec()));
-                entry.set_value("SIZE", found.len());
+                set_time(entry, (found.mtime_seconds, found.mtime_nanoseconds));
+                entry.set_value("SIZE", found.size);
             }
         }
         let tree = trees::from_root(links.world.as_ref(), &tree, 0)?;

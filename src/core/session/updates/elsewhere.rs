@@ -64,6 +64,9 @@ impl Updates {
             }
         }
         let mut state = self.node.state();
+        for (name, old) in near.iter().chain(&heard).flat_map(|(_, news)| news.old()) {
+            state.view.note_old(name, old);
+        }
         let any_deleted = heard.iter().any(|(_, news)| news.0.contains("DELETED"));
         let made_here = if any_deleted { made_here(&state) } else { BTreeSet::new() };
         for (rank, news) in &heard {
@@ -128,7 +131,9 @@ impl Updates {
         let far = state.view.take_far_news();
         news.names("LAID", far.laid);
         news.names("ON_PREFIX", far.on_prefix);
-        news.names("DELETED", deleted.difference(&state.moves.elsewhere.deleted));
+        for name in deleted.difference(&state.moves.elsewhere.deleted) {
+            news.deleted(name, state.view.old(name));
+        }
         news.names("SETTLED", state.moves.elsewhere.deleted.difference(&deleted));
         let passed_on = BTreeSet::new();
         state.moves.elsewhere = ToldElsewhere { files, deleted, passed_on };
