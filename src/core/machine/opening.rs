@@ -5,7 +5,7 @@ use super::parts::Machine;
 use super::state::{LocalDataset, LocalFile, OnPfs, Phase, Routing, Status};
 use super::terms::{
     Accesses, DatasetKey, FileRef, Hints, Intent, LeftAlone, Overdue, Placed, Placement, Reason,
-    Why, name_hash,
+    Why,
 };
 
 impl Machine {
@@ -222,7 +222,7 @@ impl Machine {
             return facts.is_overfull(file.series).then_some(Reason::WaitsForFlush);
         }
         let tried = self.watch.is_tried(facts, file);
-        let known = self.watch.why(file.series, name_hash(&file.masked)).filter(|_| !tried);
+        let known = self.watch.why_stays(file).filter(|_| !tried);
         if let Some(why) = known {
             return Some(Reason::Learned(why));
         }
@@ -318,7 +318,7 @@ impl Machine {
 
     /// Returns what MPI-IO is to be told of such a file.
     pub(crate) fn hints(&self, file: &FileRef) -> Option<Hints> {
-        match self.watch.why(file.series, name_hash(&file.masked)) {
+        match self.watch.why_stays(file) {
             Some(Why::OfNodes(hints)) if self.is_parted(file) => Some(hints),
             Some(Why::Tries(hints)) if self.is_tried(file) => Some(hints),
             _ => None,

@@ -179,7 +179,7 @@ impl Machine {
     /// Tells whether others write such files, too, or this one: a private copy of it could not be
     /// put together with what they write.
     pub(crate) fn is_shared(&self, file: &FileRef, of: &DatasetKey) -> bool {
-        self.watch.why(file.series, name_hash(&file.masked)).is_some()
+        self.watch.why_stays(file).is_some()
             || self.facts.file(of, &file.name).is_some_and(|held| held.moved)
     }
 

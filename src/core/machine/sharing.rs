@@ -4,7 +4,8 @@ use super::matters::others::Contested;
 use super::parts::Machine;
 use super::state::{Deleted, OnPfs, Phase, Status};
 use super::terms::{
-    DatasetKey, FileRef, Intent, Placement, Reason, UnsafeName, Why, Withdrawn, name_hash,
+    DatasetKey, FileRef, Intent, Placement, Reason, UnsafeName, Why, Withdrawn, kind_hash,
+    name_hash,
 };
 
 impl Machine {
@@ -191,9 +192,10 @@ impl Machine {
             let nodes = &self.facts.config.nodes;
             let on_one_node = ranks.iter().all(|rank| nodes[*rank] == nodes[ranks[0]]);
             if spoiled.is_some() || !on_one_node {
-                let mark = UnsafeName { name, bare, why: Why::Writers };
+                let kind = kind_hash(&file.masked);
+                let mark = UnsafeName { name, kind, bare, why: Why::Writers };
                 self.watch.note_unsafe(&mut self.facts, key.series, &mark);
-                self.watch.part_no_more(&mut self.facts, key.series, name);
+                self.watch.part_no_more(&mut self.facts, key.series, [name, kind]);
                 self.watch.find_marked(&self.facts, key.series);
             }
             let keeps = ranks[0] == self.facts.config.rank;

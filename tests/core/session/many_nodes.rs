@@ -260,3 +260,36 @@ fn what_some_cache_and_others_write_on_the_prefix_is_told_and_never_put_together
     let is_told = told.told.iter().any(|told| told.contains("was written by"));
     assert!(!differ || is_told, "{:?}", told.told);
 }
+
+#[test]
+fn a_further_number_in_the_name_keeps_such_a_file_not_from_the_cache() {
+    let name = |step: u64| format!("ckpt/step_{step}/u-{:06}.dat", step * 7);
+    let program = |rank: &Rank| {
+        for step in 1..=6 {
+            let _ = rank.files.make_dir("ckpt");
+            let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+            let file = rank.files.open(&name(step), libc::O_RDWR | libc::O_CREAT).unwrap();
+            file.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
+            file.close().unwrap();
+            rank.calm();
+        }
+    };
+    let plain = place(&[]);
+    plain.run_plain(HOSTS, program);
+    let settings = ["SCR_LEARN=1", "SCR_FLUSH=1", "SCR_CACHE_SIZE=9"];
+    let cluster =
+        place(&[&settings[..], &["SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*"]].concat()).helped();
+    let got = cluster.run(HOSTS, |rank| {
+        program(rank);
+        rank.barrier();
+        let here = cluster.files_in_cache(HOSTS);
+        let has =
+            |step: &u64| here.iter().any(|path| path.to_string_lossy().ends_with(&name(*step)));
+        let cached = (1..=6).filter(has).collect::<Vec<_>>();
+        rank.finish();
+        cached
+    });
+    assert_eq!(*got.first(), [2, 3, 4, 5, 6], "{:?}", got.told);
+    assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &got.told);
+    assert!(got.told.is_empty(), "{:?}", got.told);
+}

@@ -30,8 +30,19 @@ pub struct SharedNames {
 }
 
 impl SharedNames {
-    fn are_parted(&self, name: u64) -> bool {
-        matches!(self.stay.get(&name), Some(Why::OfNodes(_)))
+    /// Returns what is known of a name, or of another one that differs in its numbers and was
+    /// judged.
+    fn known(&self, name: u64, kind: u64) -> Option<Why> {
+        self.stay.get(&name).or_else(|| self.stay.get(&kind)).copied()
+    }
+
+    fn are_parted(&self, name: u64, kind: u64) -> bool {
+        matches!(self.known(name, kind), Some(Why::OfNodes(_)))
+    }
+
+    /// Whether they were when this checkpoint began, if that has changed since.
+    fn were_parted(&self, name: u64, key: &DatasetKey) -> Option<bool> {
+        self.kept.get(&(name, key.clone())).copied()
     }
 
     fn learn(&mut self, name: u64, why: Why, series: &mut SharedSeries) {
@@ -40,12 +51,12 @@ impl SharedNames {
         };
         let all = || series.datasets.iter().filter(in_progress).map(|one| &one.key);
         self.kept.retain(|(_, key), _| all().any(|one| one == key));
-        let parted = self.are_parted(name);
+        let parted = self.are_parted(name, name);
         for key in all() {
             self.kept.entry((name, key.clone())).or_insert(parted);
         }
         self.stay.insert(name, why);
-        self.parts |= self.are_parted(name);
+        self.parts |= self.are_parted(name, name);
         series.learned = true;
     }
 }
@@ -84,7 +95,7 @@ impl NameWatch {
             parted.keys().for_each(|name| _ = stay.entry(*name).or_insert(Why::Writers));
             let parts_all = !parted.is_empty() && !rule.has_id;
             let why = rule.prefix_only(known).or(parts_all.then_some(Why::Writers));
-            let marked = why.map(|why| UnsafeName { name: 0, bare: true, why });
+            let marked = why.map(|why| UnsafeName { name: 0, kind: 0, bare: true, why });
             let parts = stay.values().any(|why| matches!(why, Why::OfNodes(_)));
             SharedNames { stay, parts, together, marked, ..SharedNames::default() }
         });
@@ -135,9 +146,18 @@ impl NameWatch {
     }
 
     pub fn why(&self, series: usize, name: u64) -> Option<Why> {
+        self.why_of(series, name, name)
+    }
+
+    /// Does so for a file, of whose kind something may be known.
+    pub fn why_stays(&self, file: &FileRef) -> Option<Why> {
+        self.why_of(file.series, name_hash(&file.masked), kind_hash(&file.masked))
+    }
+
+    fn why_of(&self, series: usize, name: u64, kind: u64) -> Option<Why> {
         let news = &self.series[series].news.unsafe_names;
         let own = || news.iter().find(|mark| mark.name == name).map(|mark| mark.why);
-        self.shared[series].stay.get(&name).copied().or_else(own)
+        self.shared[series].known(name, kind).or_else(own)
     }
 
     /// Tells whether ranks of several nodes write files of that name into their caches.
@@ -146,15 +166,16 @@ impl NameWatch {
             return false;
         }
         let names = &self.shared[file.series];
-        let name = name_hash(&file.masked);
-        let kept = names.kept.get(&(name, facts.target(file)));
-        kept.copied().unwrap_or_else(|| names.are_parted(name))
+        let (name, kind) = (name_hash(&file.masked), kind_hash(&file.masked));
+        let key = facts.target(file);
+        let before = names.were_parted(name, &key).or_else(|| names.were_parted(kind, &key));
+        before.unwrap_or_else(|| names.are_parted(name, kind))
     }
 
     /// Tells whether files of that name are watched on the PFS once more, with MPI-IO told what it
     /// will be told when they are cached: it may write in another way then.
     pub fn is_tried(&self, facts: &RunFacts, file: &FileRef) -> bool {
-        let known = self.why(file.series, name_hash(&file.masked));
+        let known = self.why_stays(file);
         let tries = matches!(known, Some(Why::Tries(_)));
         tries && facts.config.caches_parts && file.id.is_some()
     }
@@ -180,7 +201,7 @@ impl NameWatch {
         let name = name_hash(&file.masked);
         let bare = file.masked == file.name;
         let learning = shared.routing.watches();
-        let stays = self.shared[file.series].stay.get(&name);
+        let stays = self.shared[file.series].known(name, kind_hash(&file.masked));
         let known = stays.is_some_and(|why| !why.is_of_nodes());
         let own = &mut self.series[file.series];
         if learning && !own.written.contains(&name) && !own.news.read.contains(&(name, bare)) {
@@ -195,7 +216,8 @@ impl NameWatch {
         let marked = &mut self.series[file.series].news.unsafe_names;
         let name = name_hash(&file.masked);
         if !marked.iter().any(|mark| mark.name == name) {
-            marked.push(UnsafeName { name, bare: file.masked == file.name, why });
+            let kind = kind_hash(&file.masked);
+            marked.push(UnsafeName { name, kind, bare: file.masked == file.name, why });
         }
         facts.agreement.changed(1);
     }
@@ -245,20 +267,24 @@ impl NameWatch {
         &mut self,
         facts: &mut RunFacts,
         index: usize,
-        Judgement { name, why, tried }: Judgement,
+        Judgement { name, kind, why, tried }: Judgement,
     ) {
         let (names, series) = (&mut self.shared[index], &mut facts.shared.series[index]);
-        let known = names.stay.entry(name).or_insert(Why::Writers);
-        let why = match (*known, why) {
+        let known = match names.stay.get(&kind).filter(|why| why.is_of_nodes()) {
+            Some(known) => *known,
+            None => *names.stay.entry(name).or_insert(Why::Writers),
+        };
+        let why = match (known, why) {
             (Why::OfNodes(_), Why::OfNodes(_)) => return,
             (Why::Tries(hints), Why::OfNodes(_)) if tried => Why::OfNodes(hints),
             (_, Why::OfNodes(hints)) if hints != Hints::None => Why::Tries(hints),
             _ => why,
         };
-        if matches!(*known, Why::GoesOn | Why::Stays) || *known == why {
+        if matches!(known, Why::GoesOn | Why::Stays) || known == why {
             return;
         }
         names.learn(name, why, series);
+        names.learn(kind, why, series);
         if let Some(mark) = names.marked.as_mut().filter(|mark| mark.name == name) {
             mark.why = why;
         }
@@ -324,16 +350,18 @@ impl NameWatch {
     }
 
     /// Takes back that several nodes may write the name into their caches.
-    pub fn part_no_more(&mut self, facts: &mut RunFacts, index: usize, name: u64) {
+    pub fn part_no_more(&mut self, facts: &mut RunFacts, index: usize, name_and_kind: [u64; 2]) {
         let names = &mut self.shared[index];
-        if names.stay.get(&name).is_some_and(|why| why.is_of_nodes()) {
-            names.learn(name, Why::Writers, &mut facts.shared.series[index]);
+        for name in name_and_kind {
+            if names.stay.get(&name).is_some_and(|why| why.is_of_nodes()) {
+                names.learn(name, Why::Writers, &mut facts.shared.series[index]);
+            }
         }
     }
 
     pub fn note_unsafe(&mut self, facts: &mut RunFacts, index: usize, mark: &UnsafeName) {
         let (names, series) = (&mut self.shared[index], &mut facts.shared.series[index]);
-        let known = names.stay.get(&mark.name);
+        let known = names.known(mark.name, mark.kind);
         // That several nodes write it is what it is cached for.
         let is_news = match known {
             Some(why) if why.is_of_nodes() => mark.why != Why::Writers,
@@ -342,6 +370,9 @@ impl NameWatch {
         };
         if is_news {
             names.learn(mark.name, mark.why, series);
+            if names.stay.contains_key(&mark.kind) {
+                names.learn(mark.kind, mark.why, series);
+            }
         }
         if mark.bare && series.routing != Routing::Prefix {
             series.routing = Routing::Prefix;
@@ -379,8 +410,12 @@ fn find_unsafe(
     }
     let read = shared.read.iter();
     let bare: BTreeSet<u64> = read.filter(|(_, _, bare)| *bare).map(|(name, ..)| *name).collect();
-    let marks =
-        found.into_iter().map(|(name, why)| UnsafeName { name, bare: bare.contains(&name), why });
+    let marks = found.into_iter().map(|(name, why)| UnsafeName {
+        name,
+        kind: name,
+        bare: bare.contains(&name),
+        why,
+    });
     marks.collect()
 }
 
@@ -442,7 +477,8 @@ mod tests {
             let mut facts = facts(true);
             facts.config.caches_parts = true;
             let mut watch = NameWatch::new(&facts.config, &[]);
-            let judged = |(why, tried): &(Why, bool)| Judgement { name, why: *why, tried: *tried };
+            let judged =
+                |(why, tried): &(Why, bool)| Judgement { name, kind: 9, why: *why, tried: *tried };
             seen.iter().map(judged).for_each(|one| watch.judged(&mut facts, 0, one));
             assert_eq!(watch.why(0, name), Some(known), "{seen:?}");
             let file = file("1", "s");
@@ -465,12 +501,21 @@ mod tests {
             share(facts, &key, DatasetState::Open);
         };
         begin(&mut facts, "1");
-        let judged =
-            Judgement { name: name_hash("s"), why: Why::OfNodes(Hints::None), tried: false };
+        let judged = Judgement {
+            name: name_hash("s"),
+            kind: 9,
+            why: Why::OfNodes(Hints::None),
+            tried: false,
+        };
         watch.judged(&mut facts, 0, judged);
         assert_eq!(parted(&watch, &facts), [false, true, true]);
         begin(&mut facts, "2");
-        let mark = UnsafeName { name: name_hash("s"), bare: false, why: Why::Readers };
+        let mark = UnsafeName {
+            name: name_hash("s"),
+            kind: name_hash("s"),
+            bare: false,
+            why: Why::Readers,
+        };
         watch.note_unsafe(&mut facts, 0, &mark);
         assert_eq!(parted(&watch, &facts), [false, true, false]);
     }

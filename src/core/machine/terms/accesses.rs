@@ -11,6 +11,8 @@ use crate::bytes::{Reader, Writer};
 pub struct Accesses {
     /// [`name_hash`](super::name_hash) of its name with the id masked.
     pub name: u64,
+    /// [`kind_hash`](super::kind_hash) of it.
+    pub kind: u64,
     /// The same of its name as it is: of a later checkpoint's file it differs.
     pub file: u64,
     /// What is said of all of them (`trait_bit`).
@@ -68,7 +70,7 @@ impl Accesses {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::new();
-        for word in [self.name, self.file, self.traits, self.bytes] {
+        for word in [self.name, self.kind, self.file, self.traits, self.bytes] {
             out.packed(word);
         }
         let (mut last, mut rest) = (0, self.all.as_slice());
@@ -94,7 +96,8 @@ impl Accesses {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader::new(bytes);
         let mut word = || from.packed();
-        let (name, file, traits, bytes) = (word()?, word()?, word()?, word()?);
+        let (name, kind, file) = (word()?, word()?, word()?);
+        let (traits, bytes) = (word()?, word()?);
         let (mut last, mut all) = (0_u64, Vec::new());
         while !from.is_done() {
             let (tag, gap, length) = (from.packed()?, from.packed()?, from.packed()?);
@@ -109,7 +112,7 @@ impl Accesses {
                 start = start.wrapping_add(distance);
             }
         }
-        Some(Accesses { name, file, traits, bytes, all })
+        Some(Accesses { name, kind, file, traits, bytes, all })
     }
 }
 
@@ -129,7 +132,7 @@ mod tests {
         all.push(access(Deed::Write, 3, 40, 60));
         all.extend([access(Deed::Size, 4, 0, 7); 2]);
         all.push(access(Deed::Cut, 4, 0, u64::MAX));
-        let mut one = Accesses { name: 1, file: u64::MAX, traits: 5, bytes: 9, all };
+        let mut one = Accesses { name: 1, kind: 2, file: u64::MAX, traits: 5, bytes: 9, all };
         one.order();
         assert_eq!(one.all.len(), 1002);
         assert_eq!(one.all[0], access(Deed::Write, 3, 0, 60));

@@ -70,6 +70,8 @@ pub struct SeriesReport {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UnsafeName {
     pub name: u64,
+    /// [`kind_hash`](super::kind_hash) of it; of one that several ranks write, its name.
+    pub kind: u64,
     pub bare: bool,
     pub why: Why,
 }

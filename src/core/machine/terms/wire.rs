@@ -58,7 +58,7 @@ fields! {
         writes_nothing, interval_ms, distance, unsafe_names, rewrites, learned, written, read,
         deleted, unlinked, amended, moved, revived, taken, begun, watched, restless
     }
-    UnsafeName { name, bare, why }
+    UnsafeName { name, kind, bare, why }
     DatasetReport {
         key, open, files, on_prefix, bytes, encoding, begun, order, sealed, quiet_ms,
         since_begun_ms, followed, invalid, replaced, after, returns, set, word
@@ -180,7 +180,7 @@ mod tests {
                 writes_nothing: true,
                 interval_ms: 40,
                 distance: Some(2),
-                unsafe_names: vec![UnsafeName { name: 1, bare: true, why: Why::GoesOn }],
+                unsafe_names: vec![UnsafeName { name: 1, kind: 2, bare: true, why: Why::GoesOn }],
                 watched: vec![Accesses { name: 1, file: 2, ..Accesses::default() }],
                 rewrites: false,
                 learned: true,

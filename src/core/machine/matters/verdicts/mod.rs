@@ -16,7 +16,7 @@ pub use judge::{OfNode, judge};
 
 use crate::machine::state::RunFacts;
 use crate::machine::terms::{
-    Accesses, DatasetKey, FileRef, PartedNews, Report, SeriesReport, Why, name_hash,
+    Accesses, DatasetKey, FileRef, PartedNews, Report, SeriesReport, Why, kind_hash, name_hash,
 };
 
 /// What all ranks say of one file in one conference, bytes.
@@ -38,6 +38,8 @@ struct PartedName {
 #[derive(Debug, Clone, Copy)]
 pub struct Judgement {
     pub name: u64,
+    /// The same without its numbers: it has others in the next checkpoint, maybe.
+    pub kind: u64,
     pub why: Why,
     /// MPI-IO was told then what it is told of a cached file.
     pub tried: bool,
@@ -84,9 +86,10 @@ impl Verdicts {
         let goes_on = changes && (was_complete || facts.has_successor(key));
         let traits = done.traits | if goes_on { trait_bit::GOES_ON } else { 0 };
         let (name, of) = (name_hash(&file.masked), name_hash(&file.name));
-        let done = Accesses { name, file: of, traits, ..done };
+        let kind = kind_hash(&file.masked);
+        let done = Accesses { name, kind, file: of, traits, ..done };
         let own = self.own[file.series].entry(name);
-        let own = own.or_insert_with(|| Accesses { name, file: of, ..Accesses::default() });
+        let own = own.or_insert_with(|| Accesses { name, kind, file: of, ..Accesses::default() });
         take(own, &done);
         if self.parted[file.series].contains_key(&name) {
             facts.agreement.changed(1);
@@ -137,7 +140,8 @@ impl Verdicts {
         let nodes = &facts.config.nodes;
         let verdict = |name: u64| {
             let one = &parted[&name];
-            Some(Judgement { name, why: one.judge(nodes)?, tried: one.is_tried() })
+            let kind = one.said.values().next()?.kind;
+            Some(Judgement { name, kind, why: one.judge(nodes)?, tried: one.is_tried() })
         };
         heard.into_iter().filter_map(verdict).collect()
     }
