@@ -14,7 +14,7 @@ use scr_abi::accesses::{AccessLog, trait_bit};
 use crate::cache::Prepared;
 use crate::handles::{AccessLogs, Checksums, Holding, PartedFiles, Tokens, Tracked};
 use crate::machine::{DatasetKey, DatasetState, Deletion, FileRef, Machine, Reason};
-use crate::namespace::{self as ns, Claimed, Move, Sought, ToldElsewhere, Turns, View};
+use crate::namespace::{self as ns, Claimed, FarMessage, Move, Sought, ToldElsewhere, Turns, View};
 use crate::system::monotonic_ms;
 
 /// What was told of renamed directories, and is to be.
@@ -221,5 +221,45 @@ impl State {
         for name in self.own.tokens.shadow_names() {
             self.mates.co_writers.entry(name).or_default();
         }
+    }
+
+    /// Finds the dataset in progress that has the file, which is seen at `place` and which several
+    /// nodes write, each its part.
+    pub fn parted_in(&self, file: &FileRef, place: &ns::Place) -> Option<DatasetKey> {
+        let (ns::Place::Cached(key, _) | ns::Place::Elsewhere(key, _)) = place else { return None };
+        let known = self.own.parted.get(key, &file.name).is_some();
+        let is_parted = known || self.machine.is_parted(file);
+        (is_parted && self.machine.is_in_progress(key)).then(|| key.clone())
+    }
+
+    /// Tells whether this rank has written a file on the PFS, where it found older content, of
+    /// which others may have parts in their caches.
+    pub fn wrote_outside(&self, key: &DatasetKey, file: &FileRef) -> bool {
+        let (parted, name) = (&self.own.parted, &file.name);
+        parted.get(key, name).and_then(|file| file.log).is_none()
+            && !parted.is_outside(key, name)
+            && self.machine.reason_of(key, name) == Some(Reason::Follows)
+            && self.machine.is_parted(file)
+    }
+
+    /// Puts renamed directories that nobody was told of into a message.
+    pub fn take_moves(&mut self, message: &mut FarMessage) {
+        std::mem::take(&mut self.moves.untold).iter().for_each(|one| message.moved(one));
+        for (series, template) in std::mem::take(&mut self.moves.learned) {
+            message.learned(series, &template);
+        }
+    }
+
+    /// Returns the files of datasets in progress: whoever deletes one of those tells so in the next
+    /// conference.
+    pub fn made_here(&self) -> BTreeSet<String> {
+        let holdings = &self.own.holdings;
+        let sealed = |key| holdings.get(key).is_some_and(|holding| holding.id != 0);
+        let open = self.view.layers().iter().filter(|layer| !sealed(&layer.key));
+        let on_prefix = |layer: &ns::Layer| {
+            let known = layer.known_below("").into_iter();
+            known.filter(|(_, known)| known.on_prefix).map(|(name, _)| name)
+        };
+        open.flat_map(|layer| layer.names_here().into_iter().chain(on_prefix(layer))).collect()
     }
 }

@@ -36,6 +36,21 @@ pub struct FileMeta {
 }
 
 impl FileMeta {
+    /// Puts by what a later look tells whether a file is still the same, its size and time of
+    /// modification, into a message.
+    pub fn put_look(&self, tree: &mut KvTree) {
+        tree.set_value("SIZE", self.size);
+        tree.set_value("SECONDS", self.mtime_seconds);
+        tree.set_value("NANOSECONDS", self.mtime_nanoseconds);
+    }
+
+    /// Reads it; `None` if it is not there.
+    pub fn look_in(tree: &KvTree) -> Option<FileMeta> {
+        let (size, mtime_seconds) = (tree.get_u64("SIZE")?, tree.get_i64("SECONDS")?);
+        let mtime_nanoseconds = tree.get_i64("NANOSECONDS")?;
+        Some(FileMeta { size, mtime_seconds, mtime_nanoseconds, ..FileMeta::default() })
+    }
+
     /// Makes a tree of the keys FILE, SIZE, CRC, MODE, MTIME, MTIME_NSECS, PFS, SHARED, XATTR
     /// (values in hexadecimal).
     #[must_use]

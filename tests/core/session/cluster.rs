@@ -273,9 +273,8 @@ impl Cluster {
         shim: bool,
         program: impl Fn(&Rank) -> Option<T> + Sync,
     ) -> Outcome<T> {
-        for host in hosts.chars() {
-            fs::create_dir_all(self.node(host).join("store")).unwrap();
-        }
+        let store = |host| self.node(host).join("store");
+        hosts.chars().for_each(|host| fs::create_dir_all(store(host)).unwrap());
         let cut = plan.filter(|plan| plan.what == What::Power);
         let power = cut.map(|plan| {
             let node = self.node(hosts.chars().nth(plan.rank).unwrap());
@@ -292,9 +291,8 @@ impl Cluster {
         let (nodes, lost) = (self.root.path().join("nodes"), self.root.path().join("lost"));
         let (host_of, together) = (all.clone(), self.together);
         let who = move |rank: usize, what| match what {
-            _ if together => {
-                [rank].into_iter().chain((0..all.len()).filter(|other| *other != rank)).collect()
-            }
+            // The first one's node counts.
+            _ if together => (rank..all.len()).chain(0..rank).collect(),
             What::Rank => vec![rank],
             _ => (0..all.len()).filter(|&other| all[other] == all[rank]).collect(),
         };

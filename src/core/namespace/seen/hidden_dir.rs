@@ -3,6 +3,8 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
+use crate::records::FileMeta;
+
 /// A directory on the PFS with nothing in it but hidden files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenDir {
@@ -13,6 +15,10 @@ pub struct HiddenDir {
 }
 
 impl HiddenDir {
+    pub fn of(path: PathBuf, look: &FileMeta) -> HiddenDir {
+        HiddenDir { path, mtime: (look.mtime_seconds, look.mtime_nanoseconds) }
+    }
+
     pub fn is_as_it_was(&self) -> bool {
         self.path.metadata().is_ok_and(|found| (found.mtime(), found.mtime_nsec()) == self.mtime)
     }

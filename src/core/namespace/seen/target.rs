@@ -6,14 +6,19 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use super::answer::Answer;
 use super::place::Place;
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, copy_file};
+use crate::files::{CopyOptions, StandIn, copy_file};
 use crate::records::FileMeta;
 use crate::system::{
     Attributes, clear_acl, copy_default_acl, is_denied, may_make_in, set_user_attributes,
 };
+
+/// Between two looks at who removes an old file.
+const TURN_PAUSE: Duration = Duration::from_millis(5);
 
 /// What lies at a path on the PFS, as far as a write-open cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +38,14 @@ pub struct FoundTarget {
 }
 
 impl FoundTarget {
+    /// Answers an open of a file that is not routed: what is in the cache can only be found there.
+    pub fn in_place(&self) -> Answer {
+        match &self.place {
+            Place::Cached(_, here) | Place::Private(here) => Answer::at(here.clone()),
+            _ => Answer::PASS,
+        }
+    }
+
     /// Tells whether its rights forbid an open for writing. To change them, its owner or its times
     /// needs no right to write.
     pub fn is_denied(&self) -> bool {
@@ -235,6 +248,28 @@ pub fn look_at(path: &Path) -> FileMeta {
     let found = path.symlink_metadata().map(|found| look(&found));
     let (size, mtime_seconds, mtime_nanoseconds) = found.unwrap_or_default();
     FileMeta { size, mtime_seconds, mtime_nanoseconds, ..FileMeta::default() }
+}
+
+/// Removes the file at `path` if it is `in_the_way`; of several nodes' processes that want to at a
+/// time, for what they make there anew, one does. Each has the file `lock` meanwhile; `enter` is
+/// what its thread does first.
+///
+/// # Errors
+/// The lock cannot be made, or the file not removed.
+pub fn remove_once(
+    path: &Path,
+    in_the_way: impl Fn() -> bool,
+    lock: &Path,
+    enter: impl Fn() + Clone + Send + 'static,
+) -> Result<()> {
+    while in_the_way() {
+        match StandIn::take(lock, "a rank", enter.clone())? {
+            Ok(_turn) if in_the_way() => return remove(path),
+            Ok(_) => {}
+            Err(_another) => std::thread::sleep(TURN_PAUSE),
+        }
+    }
+    Ok(())
 }
 
 fn look(found: &fs::Metadata) -> Stamped {

@@ -296,8 +296,8 @@ impl View {
         self.hidden.remove(name).flatten()
     }
 
-    /// Returns what the PFS may have under a name that is hidden, or waits for its deletion; nothing
-    /// if that is not known.
+    /// Returns what the PFS may have under a name that is hidden, or waits for its deletion;
+    /// nothing if that is not known.
     pub fn contents_in_the_way(&self, name: &str) -> Vec<FileMeta> {
         let in_catalog = |layer: &Layer| {
             let entries = layer.catalog().map(|all| all.named(name)).unwrap_or_default();

@@ -67,20 +67,13 @@ impl FarMessage {
     /// Tells of a deletion, and what the PFS has under the name, if that is known.
     pub fn deleted(&mut self, name: &str, old: Option<&FileMeta>) {
         let tree = self.0.child_mut("DELETED").child_mut(name);
-        if let Some(old) = old {
-            tree.set_value("SIZE", old.size);
-            tree.set_value("SECONDS", old.mtime_seconds);
-            tree.set_value("NANOSECONDS", old.mtime_nanoseconds);
-        }
+        old.into_iter().for_each(|old| old.put_look(tree));
     }
 
     /// Gives the deletions of which [`FarMessage::deleted`] was told more than the name.
     pub fn old(&self) -> impl Iterator<Item = (&str, FileMeta)> {
-        self.0.child("DELETED").iter().filter_map(|(name, tree)| {
-            let (size, mtime_seconds) = (tree.get_u64("SIZE")?, tree.get_i64("SECONDS")?);
-            let mtime_nanoseconds = tree.get_i64("NANOSECONDS")?;
-            Some((name, FileMeta { size, mtime_seconds, mtime_nanoseconds, ..FileMeta::default() }))
-        })
+        let all = self.0.child("DELETED").iter();
+        all.filter_map(|(name, tree)| Some((name, FileMeta::look_in(tree)?)))
     }
 
     pub fn moved(&mut self, one: &Move) {

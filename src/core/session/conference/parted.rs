@@ -10,7 +10,7 @@ use crate::comm::ranks::ranks_phrase;
 use crate::error::{Error, Result};
 use crate::handles::PartedFile;
 use crate::launch::site::Links;
-use crate::machine::{Contested, DatasetKey, FileRef, Reason, contested_reason, unclear_reason};
+use crate::machine::{Contested, DatasetKey, FileRef, contested_reason, unclear_reason};
 use crate::namespace::Place;
 use crate::records::FileMeta;
 use crate::session::conference::Conference;
@@ -53,9 +53,7 @@ impl Conference {
             match whole.deal(&links.ctx(&self.site), nodes[self.site.rank], place.as_deref())? {
                 Dealt::Part(part) => files.push(part),
                 Dealt::Nothing => {}
-                Dealt::Refused => {
-                    return Err(self.refuse(key, &whole, unclear_reason(&whole.name)));
-                }
+                Dealt::Refused => Err(self.refuse(key, &whole, unclear_reason(&whole.name)))?,
             }
         }
         Ok(())
@@ -86,15 +84,9 @@ impl Conference {
             let log = PartedFile::node_log(log);
             Some((name, RankTold { log, traits, here, is_gone, is_outside: false }))
         };
-        let wrote_outside = |name: &str| {
-            let log = state.own.parted.get(key, name).and_then(|file| file.log);
-            log.is_none()
-                && !state.own.parted.is_outside(key, name)
-                && state.machine.reason_of(key, name) == Some(Reason::Follows)
-                && self.rank.file_ref(name).is_some_and(|file| state.machine.is_parted(&file))
-        };
+        let file = |name: &str| self.rank.file_ref(name);
         let files = state.machine.seal_files(key).into_iter().map(|file| file.name);
-        let outside = files.filter(|name| wrote_outside(name));
+        let outside = files.filter(|it| file(it).is_some_and(|it| state.wrote_outside(key, &it)));
         let outside = outside.map(|name| (name, RankTold { is_outside: true, ..<_>::default() }));
         state.own.parted.names(key).into_iter().filter_map(told).chain(outside).collect()
     }

@@ -2,14 +2,12 @@
 //! gets its place, in a dataset's directory or on the PFS.
 
 use std::path::Path;
-use std::time::Duration;
 
 use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
 
 use crate::account::tally::Count;
 use crate::bytes::stable_number;
 use crate::error::{Error, Result};
-use crate::files::StandIn;
 use crate::handles::{LiesAt, Room, Tracked};
 use crate::log::{self, messages};
 use crate::machine::FileRef;
@@ -25,9 +23,6 @@ use crate::session::{
 };
 use crate::system::{may_write, monotonic_ms, user_attributes_at};
 use crate::transfer::is_published;
-
-/// Between two looks at who removes an old file.
-const TURN_PAUSE: Duration = Duration::from_millis(5);
 
 impl Contents {
     /// Lets the machine learn who reads what.
@@ -303,15 +298,8 @@ impl Contents {
         }
         let is_in_the_way = || !self.is_made_anew(state, name) && path.symlink_metadata().is_ok();
         let lock = self.site.state_dir().join(format!("anew.{:016x}", stable_number(name)));
-        while is_in_the_way() {
-            let host = self.site.host.clone();
-            match StandIn::take(&lock, "a rank", move || host.enter_thread())? {
-                Ok(_turn) if is_in_the_way() => return ns::remove(&path),
-                Ok(_) => {}
-                Err(_another) => std::thread::sleep(TURN_PAUSE),
-            }
-        }
-        Ok(())
+        let host = self.site.host.clone();
+        ns::remove_once(&path, is_in_the_way, &lock, move || host.enter_thread())
     }
 
     /// Makes the dataset's directory such that the program's own open finds there what it would

@@ -90,7 +90,7 @@ impl Names {
                 return Some(answer);
             }
         };
-        if let Some(of) = parted_in(&state, &file, &found) {
+        if let Some(of) = state.parted_in(&file, &found.place) {
             return self.open_part(state, &file, &of, &found, intent);
         }
         let wish = intent.as_wish(found.exists);
@@ -108,7 +108,7 @@ impl Names {
                 if !found.exists && self.contents.clear_prefix(&state, name, &found).is_ok() {
                     state.view.revive(name);
                 }
-                Some(answer_in_place(&found))
+                Some(found.in_place())
             }
             Placement::CopyUp { from } => {
                 let on_prefix = |here| kept_out && self.rank.has_the_same(name, here);
@@ -248,21 +248,5 @@ impl Names {
             placed.on_prefix = Some(reason);
         }
         room.unwrap_or_default()
-    }
-}
-
-/// Finds the dataset in progress that has the file, which several nodes write, each its part.
-fn parted_in(state: &State, file: &FileRef, found: &FoundTarget) -> Option<DatasetKey> {
-    let (Place::Cached(key, _) | Place::Elsewhere(key, _)) = &found.place else { return None };
-    let is_parted =
-        state.own.parted.get(key, &file.name).is_some() || state.machine.is_parted(file);
-    (is_parted && state.machine.is_in_progress(key)).then(|| key.clone())
-}
-
-/// Not routed: but what is in the cache can only be found there.
-fn answer_in_place(found: &FoundTarget) -> Answer {
-    match &found.place {
-        Place::Cached(_, here) | Place::Private(here) => Answer::at(here.clone()),
-        _ => Answer::PASS,
     }
 }

@@ -1,8 +1,7 @@
 //! Checkpoints on the prefix that are not to be seen: damaged ones, and those newer than the one
 //! that the user chose (SCR_CURRENT) or that is current in the index.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt as _;
+use std::collections::BTreeSet;
 
 use super::abandoned::InPlace;
 use crate::cache::RebuildReport;
@@ -71,70 +70,47 @@ impl Inspector {
         }
         let mut tree = KvTree::new();
         if self.site.rank == 0 {
-            for (name, dir) in self.hidden_dirs(&hidden.names, report) {
-                set_time(tree.child_mut(DIRS).child_mut(name), dir.mtime);
+            let look = |name: &str| ns::look_at(&self.site.on_prefix(name));
+            for name in &self.hidden_dirs(&hidden.names, report) {
+                look(name).put_look(tree.child_mut(DIRS).child_mut(name));
             }
             for name in &hidden.names {
-                let found = ns::look_at(&self.site.on_prefix(name));
-                let entry = tree.child_mut(FILES).child_mut(name);
-                set_time(entry, (found.mtime_seconds, found.mtime_nanoseconds));
-                entry.set_value("SIZE", found.size);
+                look(name).put_look(tree.child_mut(FILES).child_mut(name));
             }
         }
         let tree = trees::from_root(links.world.as_ref(), &tree, 0)?;
         let mut state = self.node.state();
         for (name, entry) in tree.child(DIRS).iter() {
-            let path = self.site.on_prefix(name);
-            state.view.hide_dir(name, HiddenDir { path, mtime: time_of(entry) });
+            let look = FileMeta::look_in(entry).unwrap_or_default();
+            state.view.hide_dir(name, HiddenDir::of(self.site.on_prefix(name), &look));
         }
-        for name in &hidden.names {
-            let that = tree.child(FILES).get(name).map(|entry| {
-                let (mtime_seconds, mtime_nanoseconds) = time_of(entry);
-                let size = entry.get_u64("SIZE").unwrap_or(0);
-                FileMeta { size, mtime_seconds, mtime_nanoseconds, ..FileMeta::default() }
-            });
-            state.view.hide(name, that);
+        for (name, entry) in tree.child(FILES).iter() {
+            state.view.hide(name, FileMeta::look_in(entry));
         }
         Ok(())
     }
 
     /// Directories of one checkpoint (the id is in their names) that have only hidden files.
-    fn hidden_dirs(
-        &self,
-        names: &BTreeSet<String>,
-        report: &RebuildReport,
-    ) -> BTreeMap<String, HiddenDir> {
+    fn hidden_dirs(&self, names: &BTreeSet<String>, report: &RebuildReport) -> BTreeSet<String> {
         let mut wanted = BTreeSet::new();
         for name in names {
             let Some(matched) = self.rank.match_name(name) else { continue };
             wanted.extend(crate::namespace::own_dirs(name, &matched.masked).map(str::to_string));
         }
-        let mut dirs: BTreeMap<String, HiddenDir> = BTreeMap::new();
+        let mut dirs = BTreeSet::new();
         // The innermost first: an outer one may have nothing but those.
         for dir in wanted.into_iter().rev() {
-            let path = self.site.on_prefix(&dir);
-            let (Ok(found), Ok(entries)) = (path.metadata(), path.read_dir()) else { continue };
+            let Ok(entries) = self.site.on_prefix(&dir).read_dir() else { continue };
             let is_hidden = |entry: std::io::Result<std::fs::DirEntry>| {
                 let name = entry.ok()?.file_name().into_string().ok()?;
                 let name = format!("{dir}/{name}");
-                Some(ns::is_ours(&name) || names.contains(&name) || dirs.contains_key(&name))
+                Some(ns::is_ours(&name) || names.contains(&name) || dirs.contains(&name))
             };
             let holds = report.offered.iter().any(|offered| offered.holds(&dir));
             if !holds && entries.into_iter().all(|entry| is_hidden(entry) == Some(true)) {
-                let mtime = (found.mtime(), found.mtime_nsec());
-                dirs.insert(dir, HiddenDir { path, mtime });
+                dirs.insert(dir);
             }
         }
         dirs
     }
-}
-
-fn set_time(entry: &mut KvTree, (seconds, nanoseconds): (i64, i64)) {
-    entry.set_value("SECONDS", seconds);
-    entry.set_value("NANOSECONDS", nanoseconds);
-}
-
-fn time_of(entry: &KvTree) -> (i64, i64) {
-    let time = |key: &str| entry.get_i64(key).unwrap_or(0);
-    (time("SECONDS"), time("NANOSECONDS"))
 }

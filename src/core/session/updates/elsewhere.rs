@@ -10,7 +10,7 @@ use crate::kvtree::KvTree;
 use crate::launch::site::Links;
 use crate::log;
 use crate::machine::DatasetKey;
-use crate::namespace::{FarFiles, FarMessage, Layer, Notice, Remote, ToldElsewhere};
+use crate::namespace::{FarFiles, FarMessage, Notice, Remote, ToldElsewhere};
 use crate::records::{self, FileMeta, files_from_list, files_to_list};
 use crate::session::{
     node::State,
@@ -36,23 +36,15 @@ impl Updates {
         let mut state = self.node.state();
         let untold = !state.moves.untold.is_empty() || !state.moves.learned.is_empty();
         let mut own = FarMessage(KvTree::new());
-        take_moves(&mut state, &mut own);
+        state.take_moves(&mut own);
         drop(state);
-        match any(links.world.as_ref(), untold)? {
-            true => self.exchange(links, &own, &BTreeSet::new()),
-            false => Ok(()),
-        }
+        let due = any(links.world.as_ref(), untold)?;
+        if due { self.exchange(links, &own, &BTreeSet::new()) } else { Ok(()) }
     }
 
-    /// Of the deletions in `own` those that are `passed_on` are other ranks'. Collective.
-    fn exchange(
-        &self,
-        links: &Links,
-        own: &FarMessage,
-        passed_on: &BTreeSet<String>,
-    ) -> Result<()> {
-        let mut deletes: BTreeSet<String> = own.named("DELETED").collect();
-        deletes.retain(|name| !passed_on.contains(name));
+    /// Of the deletions in `own` those in `passed` are other ranks'. Collective.
+    fn exchange(&self, links: &Links, own: &FarMessage, passed: &BTreeSet<String>) -> Result<()> {
+        let deletes = own.named("DELETED").filter(|name| !passed.contains(name)).collect();
         let all = links.world.all_gather(&own.to_bytes())?;
         let (mut heard, mut near) = (Vec::new(), Vec::new());
         for (rank, bytes) in all.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
@@ -68,7 +60,7 @@ impl Updates {
             state.view.note_old(name, old);
         }
         let any_deleted = heard.iter().any(|(_, news)| news.0.contains("DELETED"));
-        let made_here = if any_deleted { made_here(&state) } else { BTreeSet::new() };
+        let made_here = if any_deleted { state.made_here() } else { BTreeSet::new() };
         for (rank, news) in &heard {
             self.hear_of_names(&mut state, *rank, news, &made_here);
         }
@@ -78,9 +70,9 @@ impl Updates {
         if heard.is_empty() && !moves {
             return Ok(());
         }
-        heard.iter().for_each(|(rank, news)| {
+        for (rank, news) in &heard {
             self.hear_of_files(&mut state, *rank, news, &deletes);
-        });
+        }
         // Files that are told by what they were called before.
         near.iter().chain(&heard).for_each(|(rank, news)| {
             self.hear_of_moves(&mut state, *rank, news);
@@ -137,7 +129,7 @@ impl Updates {
         news.names("SETTLED", state.moves.elsewhere.deleted.difference(&deleted));
         let passed_on = BTreeSet::new();
         state.moves.elsewhere = ToldElsewhere { files, deleted, passed_on };
-        take_moves(state, &mut news);
+        state.take_moves(&mut news);
         news
     }
 
@@ -177,10 +169,8 @@ impl Updates {
             let key = records::DatasetKey::from_directory_name(name);
             let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { continue };
             let there = files_from_list(tree.child("THERE")).unwrap_or_default();
-            if !there.is_empty() && state.view.layer(&key).is_none() {
-                let store = self.stores.store_for(state, &key);
-                let dir = self.site.layout.open_dir(&store, &self.rank.record_key(&key));
-                state.view.put(Layer::new(key.clone(), dir));
+            if !there.is_empty() {
+                self.begin_layer(state, &key);
             }
             for (name, _) in tree.child("GONE") {
                 state.view.gone_elsewhere(&key, name, rank);
@@ -191,34 +181,4 @@ impl Updates {
             }
         }
     }
-
-    /// Takes back this rank's deletion of a file that another one has made anew: it had heard of
-    /// the deletion, unless it is one that this rank `deletes` and tells of just now.
-    pub(super) fn revive(&self, state: &mut State, name: &str, deletes: &BTreeSet<String>) {
-        let deleted = state.view.is_deleted(name) && !deletes.contains(name);
-        if let Some(file) = self.rank.file_ref(name).filter(|_| deleted) {
-            state.machine.made_elsewhere(&file);
-            state.view.revive(name);
-            state.moves.elsewhere.deleted.remove(name);
-        }
-    }
-}
-
-fn take_moves(state: &mut State, message: &mut FarMessage) {
-    std::mem::take(&mut state.moves.untold).iter().for_each(|one| message.moved(one));
-    for (series, template) in std::mem::take(&mut state.moves.learned) {
-        message.learned(series, &template);
-    }
-}
-
-/// Files of datasets in progress: whoever deletes one of those tells so in the next conference.
-fn made_here(state: &State) -> BTreeSet<String> {
-    let sealed =
-        |key: &DatasetKey| state.own.holdings.get(key).is_some_and(|holding| holding.id != 0);
-    let open = state.view.layers().iter().filter(|layer| !sealed(&layer.key));
-    let on_prefix = |layer: &Layer| {
-        let known = layer.known_below("").into_iter();
-        known.filter(|(_, known)| known.on_prefix).map(|(name, _)| name)
-    };
-    open.flat_map(|layer| layer.names_here().into_iter().chain(on_prefix(layer))).collect()
 }

@@ -40,22 +40,33 @@ impl Updates {
                 self.revive(state, &name, deletes);
                 state.view.is_there_again(&name);
             }
-            self.show_part(state, &key, &name, told[0].0, told[0].1);
+            self.begin_layer(state, &key);
+            if let Some(layer) = state.view.layer_mut(&key) {
+                layer.put_parted(&name, told[0].0, told[0].1);
+            }
             let State { machine, own, .. } = state;
             let told = told.into_iter().map(|(rank, _, done)| (machine.nodes()[rank], done));
             own.parted.entry(&key, &name).hear(told);
         }
     }
 
-    /// Lets the file be seen, which lies in parts on several nodes.
-    fn show_part(&self, state: &mut State, key: &DatasetKey, name: &str, owner: usize, mode: u32) {
+    /// Takes back this rank's deletion of a file that another one has made anew: it had heard of
+    /// the deletion, unless it is one that this rank `deletes` and tells of just now.
+    pub(super) fn revive(&self, state: &mut State, name: &str, deletes: &BTreeSet<String>) {
+        let deleted = state.view.is_deleted(name) && !deletes.contains(name);
+        if let Some(file) = self.rank.file_ref(name).filter(|_| deleted) {
+            state.machine.made_elsewhere(&file);
+            state.view.revive(name);
+            state.moves.elsewhere.deleted.remove(name);
+        }
+    }
+
+    /// Lets files of the dataset be seen.
+    pub(super) fn begin_layer(&self, state: &mut State, key: &DatasetKey) {
         if state.view.layer(key).is_none() {
             let store = self.stores.store_for(state, key);
             let dir = self.site.layout.open_dir(&store, &self.rank.record_key(key));
             state.view.put(Layer::new(key.clone(), dir));
-        }
-        if let Some(layer) = state.view.layer_mut(key) {
-            layer.put_parted(name, owner, mode);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::mortal::{Plan, What};
 use crate::scene::{Tree, place, tree};
 use program::{Author, Checkpoint};
 
-const PROGRAMS: u64 = 100;
+const PROGRAMS: u64 = 60;
 const CHECKPOINTS: u64 = 6;
 const HOSTS: [&str; 5] = ["ab", "aabb", "abab", "abc", "aabc"];
 /// Durable steps of a rank in a run, about.

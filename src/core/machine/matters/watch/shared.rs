@@ -1,0 +1,93 @@
+//! What all ranks know of names: who writes and reads them, and which stay on the PFS.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::machine::state::{DatasetState, SharedDataset, SharedSeries};
+use crate::machine::terms::{DatasetKey, UnsafeName, Why};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct SharedNames {
+    pub stay: BTreeMap<u64, Why>,
+    /// Ranks of several nodes write some of them into their caches, or have.
+    pub parts: bool,
+    /// Whether they do in a checkpoint in progress in which another verdict came. It holds from the
+    /// next one on: what some ranks have on the PFS and others in their caches is not one file.
+    pub(super) kept: BTreeMap<(u64, DatasetKey), bool>,
+    /// Names that these ranks of one node write together.
+    pub together: BTreeMap<u64, BTreeSet<usize>>,
+    /// The first name without id among them, for which the whole series stays there.
+    pub marked: Option<UnsafeName>,
+    /// (name, rank) of files written while learning, or new, since the last confirmation.
+    pub written: BTreeSet<(u64, usize)>,
+    /// (name, rank, has no id) of files read but not written by a rank while learning.
+    pub read: BTreeSet<(u64, usize, bool)>,
+}
+
+impl SharedNames {
+    /// Returns what is known of a name, or of another one that differs in its numbers and was
+    /// judged.
+    pub(super) fn known(&self, name: u64, kind: u64) -> Option<Why> {
+        self.stay.get(&name).or_else(|| self.stay.get(&kind)).copied()
+    }
+
+    pub(super) fn are_parted(&self, name: u64, kind: u64) -> bool {
+        matches!(self.known(name, kind), Some(Why::OfNodes(_)))
+    }
+
+    /// Tells whether they were when this checkpoint began, if that has changed since.
+    pub(super) fn were_parted(&self, name: u64, key: &DatasetKey) -> Option<bool> {
+        self.kept.get(&(name, key.clone())).copied()
+    }
+
+    pub(super) fn learn(&mut self, name: u64, why: Why, series: &mut SharedSeries) {
+        let in_progress = |one: &&SharedDataset| {
+            matches!(one.state, DatasetState::Open | DatasetState::Provisional)
+        };
+        let all = || series.datasets.iter().filter(in_progress).map(|one| &one.key);
+        self.kept.retain(|(_, key), _| all().any(|one| one == key));
+        let parted = self.are_parted(name, name);
+        for key in all() {
+            self.kept.entry((name, key.clone())).or_insert(parted);
+        }
+        self.stay.insert(name, why);
+        self.parts |= self.are_parted(name, name);
+        series.learned = true;
+    }
+}
+
+pub(super) fn are_on_one_node(ranks: &BTreeSet<usize>, nodes: &[usize]) -> bool {
+    let mut of = ranks.iter().map(|rank| nodes.get(*rank));
+    let first = of.next().flatten();
+    first.is_some() && of.all(|node| node == first)
+}
+
+pub(super) fn find_writers(written: &BTreeSet<(u64, usize)>) -> BTreeMap<u64, BTreeSet<usize>> {
+    let mut writers: BTreeMap<u64, BTreeSet<usize>> = BTreeMap::new();
+    written.iter().for_each(|(name, rank)| _ = writers.entry(*name).or_default().insert(*rank));
+    writers
+}
+
+/// Finds names with writers on several nodes, or readers on other nodes than the writers'.
+pub(super) fn find_unsafe(
+    shared: &SharedNames,
+    writers: &BTreeMap<u64, BTreeSet<usize>>,
+    nodes: &[usize],
+) -> Vec<UnsafeName> {
+    let parted = writers.iter().filter(|(_, ranks)| !are_on_one_node(ranks, nodes));
+    let mut found: BTreeMap<u64, Why> = parted.map(|(name, _)| (*name, Why::Writers)).collect();
+    for (name, reader, _) in &shared.read {
+        let mut writers = writers.get(name).into_iter().flatten();
+        if writers.any(|writer| nodes[*writer] != nodes[*reader]) {
+            found.entry(*name).or_insert(Why::Readers);
+        }
+    }
+    let read = shared.read.iter();
+    let bare: BTreeSet<u64> = read.filter(|(_, _, bare)| *bare).map(|(name, ..)| *name).collect();
+    let marks = found.into_iter().map(|(name, why)| UnsafeName {
+        name,
+        kind: name,
+        bare: bare.contains(&name),
+        why,
+    });
+    marks.collect()
+}
