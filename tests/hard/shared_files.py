@@ -11,6 +11,8 @@ WAYS = {
     "pieces": ("OF_NODES",) * 2,
     "posix-strides": ("OF_NODES",) * 2,
     "longer": ("OF_NODES",) * 2,
+    "rushed": ("OF_NODES",) * 2,
+    "rushed-all": ("SIZES",) * 2,
     "overlaps": ("WRITERS",) * 2,
     "mapped": ("UNSEEN",) * 2,
     "turns": ("SIZES",) * 2,
@@ -87,3 +89,17 @@ def files_of_several_nodes_are_cached(mpi, program):
             parts = 4 if verdict == "OF_NODES" or seen == 2 else 0
             found = as_without(mpi, program, way, 2, **settings)
             assert found == [0] * seen + [parts] * (5 - seen), f"{way} {settings}: {found}"
+
+
+@case
+def file_that_one_rank_deletes_right_before_all_open_it(mpi, program):
+    """In the second run an older file lies on the prefix."""
+    for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
+        with place(mpi, program) as plain, place(mpi, program) as here:
+            for _ in range(2):
+                want = plain.run(4, "shares", "deleted", 4, shim=False, **settings)
+                got = finish(here.start_on_nodes(4, 1, "shares", "deleted", 4, SCR_LEARN="1",
+                                                 SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*",
+                                                 SCR_CACHE_SIZE="9", **settings))
+                assert want.status == got.status == 0, f"{want}\n{got}"
+                assert_same_files(plain, here, got)

@@ -69,7 +69,7 @@ impl Machine {
     fn needs_barriers(&self) -> bool {
         let mut series = self.facts.shared.series.iter();
         let watches = series.any(|series| series.routing.watches());
-        self.facts.config.caches_parts && (watches || self.knows_parted())
+        (self.facts.config.tells_of_parted && watches) || self.knows_parted()
     }
 
     /// Notes that all ranks have tried to open a file together, this one with that outcome: the
