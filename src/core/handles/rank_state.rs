@@ -15,6 +15,7 @@ use crate::cache::Prepared;
 use crate::handles::{AccessLogs, Checksums, Holding, PartedFiles, Tokens, Tracked};
 use crate::machine::{DatasetKey, DatasetState, Deletion, FileRef, Machine, Reason};
 use crate::namespace::{self as ns, Claimed, FarMessage, Move, Sought, ToldElsewhere, Turns, View};
+use crate::records::FileMeta;
 use crate::system::monotonic_ms;
 
 /// What was told of renamed directories, and is to be.
@@ -230,6 +231,14 @@ impl State {
         let known = self.own.parted.get(key, &file.name).is_some();
         let is_parted = known || self.machine.is_parted(file);
         (is_parted && self.machine.is_in_progress(key)).then(|| key.clone())
+    }
+
+    /// Returns what the PFS may have under a name that is deleted or hidden, where other nodes may
+    /// make another file of it; nothing if that is not known, or there is no other node.
+    pub fn contents_in_the_way(&self, name: &str) -> Vec<FileMeta> {
+        let nodes = self.machine.nodes();
+        let alone = nodes.iter().all(|node| *node == nodes[0]);
+        if alone { Vec::new() } else { self.view.contents_in_the_way(name) }
     }
 
     /// Tells whether this rank has written a file on the PFS, where it found older content, of

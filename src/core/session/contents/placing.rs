@@ -272,12 +272,13 @@ impl Contents {
         }
     }
 
-    /// Tells whether the PFS has something else under the name than what was deleted or hidden.
+    /// Tells whether another node has made another file under the name, on the PFS, than what was
+    /// deleted or hidden.
     pub(crate) fn is_made_anew(&self, state: &State, name: &str) -> bool {
-        let known = state.view.contents_in_the_way(name);
+        let known = state.contents_in_the_way(name);
         let path = self.site.on_prefix(name);
-        let is_known = |path: &Path| known.iter().any(|meta| is_published(path, meta));
-        !known.is_empty() && path.exists() && !is_known(&path)
+        let is_known = || known.iter().any(|meta| is_published(&path, meta));
+        !known.is_empty() && matches!(ns::on_prefix(&path), OnPrefix::File { .. }) && !is_known()
     }
 
     /// Removes what would be in the way of a new file: one that waits for its deletion, or is
@@ -293,7 +294,7 @@ impl Contents {
             return Ok(());
         }
         let path = self.site.on_prefix(name);
-        if state.view.contents_in_the_way(name).is_empty() {
+        if state.contents_in_the_way(name).is_empty() {
             return ns::remove(&path);
         }
         let is_in_the_way = || !self.is_made_anew(state, name) && path.symlink_metadata().is_ok();
