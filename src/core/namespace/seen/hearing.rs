@@ -49,7 +49,12 @@ impl View {
                 self.layers.iter_mut().for_each(|layer| layer.forget_maker(&name));
                 self.delete_by(rank, &name);
             }
-            Notice::Settled(name) => self.deleted_by.remove(&name, rank),
+            Notice::Settled(name) => {
+                self.deleted_by.remove(&name, rank);
+                if !self.is_absent(&name) {
+                    self.old.remove(&name);
+                }
+            }
             Notice::Made(name) => {
                 self.made(&name);
                 if let Some(key) = self.cached_in(Sought { name: &name, file }).cloned()
