@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use scr_abi::accesses::{AccessLog, trait_bit};
 
-use crate::cache::Prepared;
+use crate::cache::{NodeCatalog, Prepared};
 use crate::handles::{AccessLogs, Checksums, Holding, PartedFiles, Tokens, Tracked};
 use crate::machine::{DatasetKey, DatasetState, Deletion, FileRef, Machine, Reason};
 use crate::namespace::{self as ns, Claimed, FarMessage, Move, Sought, ToldElsewhere, Turns, View};
@@ -229,8 +229,17 @@ impl State {
     pub fn parted_in(&self, file: &FileRef, place: &ns::Place) -> Option<DatasetKey> {
         let (ns::Place::Cached(key, _) | ns::Place::Elsewhere(key, _)) = place else { return None };
         let known = self.own.parted.get(key, &file.name).is_some();
-        let is_parted = known || self.machine.is_parted(file);
+        let is_parted = known || self.machine.is_parted(file) && !self.is_outside(key, &file.name);
         (is_parted && self.machine.is_in_progress(key)).then(|| key.clone())
+    }
+
+    /// Tells whether whoever changes the file in this dataset does so on the PFS: all ranks have
+    /// brought it there; or it was sealed in parts, and the dataset is open again. What the caches
+    /// have stays as it was sealed.
+    pub fn is_outside(&self, key: &DatasetKey, name: &str) -> bool {
+        let catalog = || self.view.layer(key).and_then(ns::Layer::catalog);
+        let in_parts = |all: &NodeCatalog| all.named(name).iter().any(|one| one.meta.is_shared);
+        self.own.parted.is_outside(key, name) || catalog().is_some_and(in_parts)
     }
 
     /// Returns what the PFS may have under a name that is deleted or hidden, where other nodes may
@@ -246,7 +255,7 @@ impl State {
     pub fn wrote_outside(&self, key: &DatasetKey, file: &FileRef) -> bool {
         let (parted, name) = (&self.own.parted, &file.name);
         parted.get(key, name).and_then(|file| file.log).is_none()
-            && !parted.is_outside(key, name)
+            && !self.is_outside(key, name)
             && self.machine.reason_of(key, name) == Some(Reason::Follows)
             && self.machine.is_parted(file)
     }

@@ -38,7 +38,7 @@ pub(crate) use prefix::repair::ids_with_folder;
 pub use prefix::repair::{Repaired, repair_prefix};
 pub use prefix::replaced::{bring_back, finish_returns};
 pub use prefix::verify::{Check, Verified, names_on_prefix, verify_on_prefix};
-pub(crate) use prefix::verify::{files_on_prefix, verify_outdated};
+pub(crate) use prefix::verify::{files_on_prefix, verify_outdated, verify_sealed_again};
 pub use prefix::window::{Left, forget_datasets};
 pub(crate) use prefix::window::{delete_datasets, purge_prefix, set_aside_datasets};
 pub use publish::about;

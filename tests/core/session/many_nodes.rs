@@ -293,3 +293,50 @@ fn a_further_number_in_the_name_keeps_such_a_file_not_from_the_cache() {
     assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &got.told);
     assert!(got.told.is_empty(), "{:?}", got.told);
 }
+
+/// Two files of each checkpoint, one in parts and one on the prefix, are closed, sealed, and written
+/// on: the run goes on, and a restart finds all of it.
+#[test]
+fn files_that_are_written_on_after_the_seal_are_whole_after_a_restart() {
+    const STEPS: std::ops::RangeInclusive<u64> = 1..=5;
+    let files = |step: u64| ["one", "two"].map(|name| format!("ckpt/step_{step}/{name}"));
+    let write = |rank: &Rank, step: u64, half: usize| {
+        let all = files(step).map(|name| {
+            rank.files.open(&name, libc::O_RDWR | if half == 0 { libc::O_CREAT } else { 0 })
+        });
+        let all = all.map(Result::unwrap);
+        rank.barrier();
+        for file in &all {
+            let at = (half * 4 + rank.rank) * PART / 2;
+            file.write_at(&part(step, rank.rank)[half * PART / 2..][..PART / 2], at as u64)
+                .unwrap();
+        }
+        rank.barrier();
+        if step == 1 && half == 0 {
+            all[1].read_at(2 * PART, 0).unwrap(); // so it stays on the prefix
+        }
+        all.into_iter().for_each(|file| file.close().unwrap());
+        rank.calm();
+    };
+    let settings = ["SCR_LEARN=1", "SCR_COPY_TYPE=XOR", "SCR_CACHE_SIZE=2"];
+    for flush in ["SCR_FLUSH=0", "SCR_FLUSH=1"] {
+        let names = "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*";
+        let cluster = place(&[&settings[..], &[names, flush]].concat()).helped();
+        let told = cluster.run(HOSTS, |rank| {
+            for step in STEPS {
+                if rank.rank == 0 {
+                    let _ = rank.files.make_dir("ckpt");
+                    let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+                }
+                rank.barrier();
+                (0..2).for_each(|half| write(rank, step, half));
+            }
+        });
+        let found = cluster.run(HOSTS, |rank| {
+            files(*STEPS.end()).map(|name| rank.files.read_file(&name).unwrap_or_default())
+        });
+        for found in found.results.iter().flatten().flatten() {
+            assert!(*found == whole(5), "{} bytes; {:?}", found.len(), told.told);
+        }
+    }
+}

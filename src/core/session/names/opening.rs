@@ -167,7 +167,7 @@ impl Names {
         let agreed = matches!(placed.on_prefix, Some(Reason::WaitsForFlush | Reason::Follows));
         let is_parted = state.own.parted.get(&placed.key, name).is_some()
             || (!agreed && state.machine.is_parted(file));
-        if placed.is_on_prefix() && is_parted && !state.own.parted.is_outside(&placed.key, name) {
+        if placed.is_on_prefix() && is_parted && !state.is_outside(&placed.key, name) {
             // What others have in their caches must not come over what this rank writes there.
             state.machine.open_failed(&placed.key, name, monotonic_ms());
             drop(state);
@@ -235,7 +235,7 @@ impl Names {
         let opened = matches!(&found.place, Place::Cached(of, _) if *of == placed.key)
             && state.own.tokens.writer(name).is_some();
         let taken = !state.own.has(&placed.key, name) && state.view.is_taken(&placed.key, name);
-        let outside = state.own.parted.is_outside(&placed.key, name);
+        let outside = state.is_outside(&placed.key, name);
         let kept = match room.as_ref().err() {
             _ if outside => Some(Reason::Follows),
             _ if held => Some(Reason::Follows),

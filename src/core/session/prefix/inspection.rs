@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use super::fetching::Fetching;
-use crate::cache::RebuildReport;
+use crate::cache::{Offered, RebuildReport};
 use crate::error::Result;
 use crate::events::Event;
 use crate::launch::site::Links;
@@ -13,7 +13,9 @@ use crate::log::messages;
 use crate::params::keys;
 use crate::restart::index::IndexedDataset;
 use crate::session::prefix::Inspector;
-use crate::transfer::{Check, Verified, note_attempt, verify_on_prefix, verify_outdated};
+use crate::transfer::{
+    Check, Verified, note_attempt, verify_on_prefix, verify_outdated, verify_sealed_again,
+};
 
 impl Inspector {
     pub(crate) fn log_look(
@@ -79,9 +81,11 @@ impl Inspector {
             self.note_fetch(note_attempt, one.id);
         }
         if !fetches {
-            return match is_outdated(one, report) {
-                true => verify_outdated(&ctx, one.id, contents),
-                false => verify_on_prefix(&ctx, one.id, contents),
+            let cached = |it: &&Offered| it.id == one.id && it.is_on_prefix();
+            return match report.offered.iter().find(cached) {
+                _ if is_outdated(one, report) => verify_outdated(&ctx, one.id, contents),
+                Some(cached) => verify_sealed_again(&ctx, one.id, contents, cached),
+                None => verify_on_prefix(&ctx, one.id, contents),
             };
         }
         let mut found = verify_on_prefix(&ctx, one.id, Check::Sizes)?;

@@ -50,8 +50,10 @@ impl Unsealed {
     pub(crate) fn leave_cache(&self, key: &DatasetKey, name: &str) -> Result<()> {
         self.take_turn(key, name)?;
         let state = self.node.state();
-        let token = state.own.tokens.all().find(|(_, one)| one.key == *key && one.name == name);
-        let token = token.map(|(token, _)| token);
+        // Not one on a sealed copy: it is what is about to change, and waits for this.
+        let in_part =
+            |token: &u64| state.part_of(*token).is_some_and(|of| of.0 == *key && of.1 == name);
+        let token = state.own.tokens.all().map(|(token, _)| token).find(in_part);
         drop(state);
         self.pulls.ask(&self.turn_of(key, name));
         // It stops the writers, and comes back to `pull_out`.

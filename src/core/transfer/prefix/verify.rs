@@ -8,8 +8,8 @@ use super::index::note_failure;
 use super::others::of_newer;
 use super::paths::{folder, read_index};
 use super::wholes::changed_wholes;
-use crate::cache::Ctx;
 use crate::cache::agree::agree;
+use crate::cache::{Ctx, Offered};
 use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
@@ -66,28 +66,46 @@ pub struct Verified {
 /// in its name may have been changed by somebody who chooses where to begin, and one that the
 /// program wrote to the prefix itself may have changed. Collective.
 pub fn verify_on_prefix(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
-    verify(ctx, id, check, |file| file.on_prefix)
+    verify(ctx, id, check, None, |file| file.on_prefix)
+}
+
+/// Checks it against what the records of the caches say, if these have sealed it again since: the
+/// program has changed its files on the prefix, where all of them are. Collective.
+pub(crate) fn verify_sealed_again(
+    ctx: &Ctx,
+    id: u64,
+    check: Check,
+    cached: &Offered,
+) -> Result<Verified> {
+    verify(ctx, id, check, Some(cached), |file| file.on_prefix)
 }
 
 /// Does the same for a dataset that the program does not start from, since the cache has a newer
 /// one: without ids the program may have written whatever has come to the prefix again. Collective.
 pub fn verify_outdated(ctx: &Ctx, id: u64, check: Check) -> Result<Verified> {
-    verify(ctx, id, check, |_| true)
+    verify(ctx, id, check, None, |_| true)
 }
 
 fn verify(
     ctx: &Ctx,
     id: u64,
     check: Check,
+    cached: Option<&Offered>,
     may_change: impl Fn(&FileMeta) -> bool,
 ) -> Result<Verified> {
-    let summary = match read_summary(ctx, id)? {
+    let mut summary = match read_summary(ctx, id)? {
         Ok(summary) => summary,
         Err(fault) => {
             note_fault(ctx, id)?;
             return Ok(Verified { fault: Some(fault), ..Verified::default() });
         }
     };
+    if let Some(cached) = cached.filter(|cached| cached.epoch != summary.dataset.epoch) {
+        summary.files.clear();
+        for entry in cached.catalog.held() {
+            summary.files.entry(entry.rank).or_default().push(entry.meta);
+        }
+    }
     let names: Vec<String> =
         summary.files.values().flatten().map(|file| file.name.clone()).collect();
     let contents = match check {

@@ -60,6 +60,8 @@ pub struct Checkpoint {
     pub id: u64,
     pub phases: Vec<Phase>,
     pub calm: bool,
+    /// Its files are closed, and opened again for writing.
+    pub reopens: bool,
 }
 
 /// What a program does each time.
@@ -153,7 +155,8 @@ impl Author {
         }
         self.all(|_, file| vec![Act::Close(file)]);
         let calm = self.rng.u8(..3) != 0;
-        Checkpoint { id, phases: std::mem::take(&mut self.phases), calm }
+        let reopens = self.habit.reopens && self.habit.phases > 1;
+        Checkpoint { id, phases: std::mem::take(&mut self.phases), calm, reopens }
     }
 
     /// All ranks do something with each file.
