@@ -225,6 +225,9 @@ pub mod hint {
     /// One rank of each node gathers what is to be written; the number of nodes is in the bits from
     /// 8 on.
     pub const BY_NODE: i32 = 2;
+    /// With one of these: the file may be read in the same way, since each node still has what it
+    /// wrote.
+    pub const READS: i32 = 0x80;
 }
 
 /// The engine's functions.

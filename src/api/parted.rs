@@ -22,10 +22,12 @@ pub(super) extern "C" fn file_size(token: u64) -> u64 {
 pub(super) extern "C" fn hints(_comm: usize, path: *const c_char) -> c_int {
     // SAFETY: the shim passes a string that lives during the call.
     let path = unsafe { path_of(path) };
-    let (hints, nodes) = with_session((Hints::None, 0), |session| session.names.hints(path));
+    let none = (Hints::None, 0, false);
+    let (hints, nodes, reads) = with_session(none, |session| session.names.hints(path));
+    let reads = if reads { hint::READS } else { 0 };
     match hints {
         Hints::None => 0,
-        Hints::Apart => hint::ALONE,
-        Hints::Gathered => hint::BY_NODE | c_int::try_from(nodes).unwrap_or(0) << 8,
+        Hints::Apart => hint::ALONE | reads,
+        Hints::Gathered => hint::BY_NODE | reads | c_int::try_from(nodes).unwrap_or(0) << 8,
     }
 }

@@ -2,6 +2,7 @@
 the caches where what the library does allows it."""
 
 import os
+import pathlib
 import shutil
 import signal
 
@@ -48,9 +49,17 @@ def as_without(mpi, program, way, each, **settings):
         return found, learned(here)
 
 
-def goes_on(mpi, program, way, each, lost, **settings):
+def read_where(here, name):
+    """Where the ranks have the file open, one of each."""
+    ranks = [pathlib.Path(f"/proc/{rank}/fd") for rank in ranks_of(here, "hdf5_files")]
+    found = [os.readlink(link) for rank in ranks for link in list(rank.iterdir())]
+    return ["prefix" if here.prefix in pathlib.Path(it).parents else "cache"
+            for it in found if it.endswith(name)]
+
+
+def goes_on(mpi, program, way, each, lost, at=None, **settings):
     """A rank is killed, and with a number of a node that one's cache is gone, too. The checkpoint
-    from which the run goes on was in the caches alone."""
+    from which the run goes on was in the caches alone, and it is read `at` this place."""
     ranks, settings = NODES * each, SETTINGS | settings
     with place(mpi, program) as plain, place(mpi, program) as here:
         io = {name: value for name, value in settings.items() if not name.startswith("SCR_")}
@@ -70,8 +79,13 @@ def goes_on(mpi, program, way, each, lost, **settings):
         if lost is not None:
             shutil.rmtree(here.nodes.node(lost))
             here.nodes.node(lost).mkdir(mode=0o700)
-        got = finish(here.start_on_nodes(NODES, each, "hdf5_files", way, STEPS, SCR_FLUSH="1",
-                                         **settings))
+        run = here.start_on_nodes(NODES, each, "hdf5_files", way, STEPS, SCR_FLUSH="1",
+                                  HOLD=str(pause), **settings)
+        wait_for(pause.exists, run)
+        found = read_where(here, newest.name)
+        pause.unlink()
+        got = finish(run)
+        assert at is None or found == [at] * ranks, f"{way} {lost}: read at {found}\n{got}"
         assert got.status == 0 and got.line("restart") == f"restart {STEPS - 1}", f"{got}"
         assert ("rebuilt" in got.err) == (lost is not None), f"{got}"
         assert_same_files(plain, here, got)
@@ -106,7 +120,8 @@ def hdf5_files_of_several_nodes(mpi, program):
 
 @case
 def hdf5_files_of_several_nodes_after_a_failure(mpi, program):
-    goes_on(mpi, program, "together-chunks", 1, None)
-    goes_on(mpi, program, "single", 2, 2, SCR_COPY_TYPE="XOR")
+    # OMPIO has each rank read what others have written.
+    goes_on(mpi, program, "together-chunks", 1, None, None if mpi == "openmpi" else "cache")
+    goes_on(mpi, program, "single", 2, 2, "cache", SCR_COPY_TYPE="XOR")
     if mpi == "openmpi":
-        goes_on(mpi, program, "together-metadata", 1, 1, SCR_COPY_TYPE="PARTNER", **ROMIO)
+        goes_on(mpi, program, "together-metadata", 1, 1, "cache", SCR_COPY_TYPE="PARTNER", **ROMIO)

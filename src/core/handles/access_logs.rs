@@ -35,6 +35,13 @@ impl AccessLogs {
         self.spare.push(log);
     }
 
+    /// Takes back the log of a token that nobody else shares.
+    pub fn drop_of(&mut self, token: u64) {
+        if let Some(log) = self.open.remove(&token) {
+            self.give_back(log);
+        }
+    }
+
     /// Takes the log of a token that is closed; `read` reads it before another one gets it.
     pub fn end<T>(&mut self, token: u64, read: impl FnOnce(&AccessLog) -> T) -> Option<T> {
         let log = self.open.remove(&token)?;

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use scr_abi::{TOKEN_LAZY, TOKEN_LOGGED};
 use scr_abi::{TOKEN_SHORT, WORTH_BYTES};
 
 use super::base::{Base, Stamp};
 use crate::machine::DatasetKey;
+use crate::parts::PartHere;
 
 #[derive(Debug, Clone, Default)]
 pub struct Holding {
@@ -36,6 +38,8 @@ pub enum LiesAt {
         /// Another name of the file, since its dataset has left the cache.
         kept: Option<PathBuf>,
     },
+    /// On what this node has of a sealed file of several nodes. It is read only.
+    Part(Arc<PartHere>),
     /// A private copy; only if it differs from `origin` at the close it becomes the file.
     Shadow {
         copy: PathBuf,
@@ -243,7 +247,8 @@ impl Tokens {
 
     /// Finds a descriptor that is open on `name` and may change it at once; returns its token.
     pub fn writer(&self, name: &str) -> Option<u64> {
-        let writes = |one: &Tracked| one.name == name && !matches!(one.way, LiesAt::Lazy { .. });
+        let reads = |one: &Tracked| matches!(one.way, LiesAt::Lazy { .. } | LiesAt::Part(_));
+        let writes = |one: &Tracked| one.name == name && !reads(one);
         self.all().find(|(_, one)| writes(one)).map(|(token, _)| token)
     }
 

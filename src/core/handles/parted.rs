@@ -4,11 +4,12 @@
 //! last, as it was at the last one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use scr_abi::accesses::{Access, AccessLog, Deed};
 
 use crate::machine::{Accesses, Act, Course, DatasetKey, by_stamp};
-use crate::parts::{Cut, Extent, NodeLog, Owners, Write};
+use crate::parts::{Cut, Extent, NodeLog, Owners, PartHere, Write};
 
 /// One file.
 #[derive(Debug, Default)]
@@ -30,6 +31,8 @@ pub struct PartedFiles {
     files: BTreeMap<(DatasetKey, String), PartedFile>,
     /// Those that have come to the PFS.
     outside: BTreeSet<(DatasetKey, String)>,
+    /// Sealed ones that an earlier launch has left, and what of them this node has.
+    sealed: BTreeMap<(DatasetKey, String), Arc<PartHere>>,
     /// So many sync points had been entered when all have told the last time.
     told_at: u64,
 }
@@ -155,6 +158,22 @@ impl PartedFiles {
     pub fn names(&self, key: &DatasetKey) -> Vec<String> {
         let of = self.files.keys().filter(|(of, _)| of == key);
         of.map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Notes what can be read here of a sealed file.
+    pub fn keep(&mut self, key: &DatasetKey, name: String, here: Arc<PartHere>) {
+        self.sealed.insert((key.clone(), name), here);
+    }
+
+    /// Tells whether there is a sealed file of that name, the same on all ranks.
+    pub fn is_sealed(&self, name: &str) -> bool {
+        self.sealed.keys().any(|(_, known)| known == name)
+    }
+
+    /// Returns what can be read here of a sealed file.
+    pub fn sealed(&self, key: &DatasetKey, name: &str) -> Option<Arc<PartHere>> {
+        let place = || (key.clone(), name.to_string());
+        if self.sealed.is_empty() { None } else { self.sealed.get(&place()).cloned() }
     }
 
     /// Notes that all ranks have told what they have done before the sync point `now`.

@@ -8,13 +8,18 @@
 //!   others when they hear of it; agreements go on, since the other ranks count on them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
 
 use scr_abi::accesses::{AccessLog, trait_bit};
 
 use crate::cache::{NodeCatalog, Prepared};
-use crate::handles::{AccessLogs, Checksums, Holding, PartedFiles, Tokens, Tracked};
-use crate::machine::{DatasetKey, DatasetState, Deletion, FileRef, Machine, Reason};
-use crate::namespace::{self as ns, Claimed, FarMessage, Move, Sought, ToldElsewhere, Turns, View};
+use crate::handles::{AccessLogs, Checksums, Holding, LiesAt, PartedFiles, Tokens, Tracked, stamp};
+use crate::machine::{
+    DatasetKey, DatasetState, Deletion, FileRef, Intent, Machine, Placed, Placement, Reason,
+};
+use crate::namespace::{
+    self as ns, Answer, Claimed, FarMessage, Move, SHADOWS, Sought, ToldElsewhere, Turns, View,
+};
 use crate::records::FileMeta;
 use crate::system::monotonic_ms;
 
@@ -120,7 +125,8 @@ impl State {
     pub fn part_of(&self, token: u64) -> Option<(DatasetKey, String)> {
         let is_parted = |log: &&AccessLog| log.traits() & trait_bit::PARTED != 0;
         self.own.logs.of(token).filter(is_parted)?;
-        self.own.tokens.get(token).map(|one| (one.key.clone(), one.name.clone()))
+        let one = self.own.tokens.get(token).filter(|one| !matches!(one.way, LiesAt::Part(_)))?;
+        Some((one.key.clone(), one.name.clone()))
     }
 
     /// Forgets the logs of a dataset's files that several nodes have written: it is complete, or
@@ -258,6 +264,61 @@ impl State {
             && !self.is_outside(key, name)
             && self.machine.reason_of(key, name) == Some(Reason::Follows)
             && self.machine.is_parted(file)
+    }
+
+    /// Opens a file that could be written and mostly is only read, on the copy at `origin` itself.
+    pub fn open_lazily(&mut self, name: &str, from: &DatasetKey, origin: &Path) -> Answer {
+        let way = LiesAt::Lazy { stamp: stamp(origin), kept: None };
+        let token = self.own.tokens.issue(Tracked::new(from, name, way));
+        Answer::Redirect { path: origin.to_path_buf(), token }
+    }
+
+    /// Opens, to be read, a file that an earlier launch has sealed in parts: what this node has is
+    /// read here, and the prefix is needed for the rest alone. `None`: this node has nothing of it.
+    pub fn open_sealed_part(&mut self, name: &str, place: &ns::Place) -> Option<Answer> {
+        let ns::Place::Elsewhere(key, _) = place else { return None };
+        let here = self.own.parted.sealed(key, name).filter(|here| !here.extents.is_empty())?;
+        let path = self.view.layer(key)?.dir.join(name);
+        let log = self.own.logs.take()?;
+        log.mark(trait_bit::PARTED);
+        let token = self.own.tokens.issue_logged(Tracked::new(key, name, LiesAt::Part(here)));
+        self.own.logs.begin(token, log);
+        Some(Answer::Redirect { path, token })
+    }
+
+    /// Takes a change of `file`, which this rank has sealed itself in `of`: on the PFS, and not in
+    /// a private copy, if others are known to change such files.
+    pub fn take_over_own(
+        &mut self,
+        file: &FileRef,
+        of: &DatasetKey,
+        wish: Intent,
+    ) -> Option<Placed> {
+        if !self.machine.is_shared(file, of) {
+            return None;
+        }
+        for key in self.machine.taken_just_now(file) {
+            self.own.holdings.entry(key).or_default().files.insert(file.name.clone());
+        }
+        match self.machine.take_over(file, of, wish, monotonic_ms()) {
+            Placement::Dataset(placed) => Some(placed),
+            Placement::Pass | Placement::CopyUp { .. } => None,
+        }
+    }
+
+    /// Removes the name that an eviction has left, unless another reader needs it.
+    pub fn let_go(&self, kept: Option<&Path>) {
+        let is_ours = |path: &&Path| path.parent().is_some_and(|folder| folder.ends_with(SHADOWS));
+        let kept = kept.filter(is_ours);
+        let needs = |way: &LiesAt| match way {
+            LiesAt::Lazy { kept: other, .. } => other.as_deref() == kept,
+            LiesAt::Shadow { origin, .. } => Some(origin.as_path()) == kept,
+            _ => false,
+        };
+        if let Some(kept) = kept.filter(|_| !self.own.tokens.all().any(|(_, one)| needs(&one.way)))
+        {
+            let _ = ns::remove(kept);
+        }
     }
 
     /// Puts renamed directories that nobody was told of into a message.

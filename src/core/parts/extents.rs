@@ -49,6 +49,24 @@ pub struct Extents {
     packed: Vec<u64>,
 }
 
+/// What can be read on a node of a file that several nodes have written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartHere {
+    /// The bytes.
+    pub extents: Extents,
+    /// Size of the whole file, bytes.
+    pub whole: u64,
+}
+
+impl PartHere {
+    /// Tells whether what the file has from `begin` to `end` is here. Behind its end is nothing.
+    #[must_use]
+    pub fn has(&self, begin: u64, end: u64) -> bool {
+        let end = end.min(self.whole);
+        begin >= end || self.extents.cover(Extent::new(begin, end))
+    }
+}
+
 impl FromIterator<Extent> for Extents {
     /// Takes pieces in any order, which may overlap.
     fn from_iter<I: IntoIterator<Item = Extent>>(pieces: I) -> Self {

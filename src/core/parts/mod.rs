@@ -15,7 +15,7 @@ mod owners;
 mod resolve;
 mod share;
 
-pub use extents::{Extent, Extents};
+pub use extents::{Extent, Extents, PartHere};
 pub use node_log::{Cut, NodeLog, Write};
 pub use owners::Owners;
 pub use resolve::{Resolved, resolve, settle};

@@ -1,9 +1,11 @@
 //! Between cache and prefix. `prefix`: what the prefix has; `publish`: how files get there;
 //! `flush`: a dataset goes there; `pull_out`: a file of many ranks, in mid-run; `fetch.rs`: one
-//! dataset comes back; `remains`: what another job has left.
+//! dataset comes back; `own_parts.rs`: what of it a node reads by itself; `remains`: what another
+//! job has left.
 
 mod fetch;
 mod flush;
+mod own_parts;
 mod prefix;
 mod publish;
 mod pull_out;
@@ -21,6 +23,7 @@ pub use flush::background::{
 pub use flush::shares::flush_shares;
 pub(crate) use flush::sync_flush::{FlushReport, can_resume};
 pub use flush::sync_flush::{JournalReport, flush_sync, flush_with, recover_journal, roll_back};
+pub(crate) use own_parts::bring_parts_together;
 pub(crate) use prefix::check::enter_again;
 pub use prefix::check::{Checked, check_files};
 pub use prefix::findings::Unchecked;

@@ -252,6 +252,9 @@ impl Files {
 
     pub fn read_file(&self, name: &str) -> io::Result<Vec<u8>> {
         let file = self.open(name, libc::O_RDONLY)?;
+        if let Some(session) = file.parted() {
+            file.leave_unless(session.handles.has(file.token, 0, u64::MAX))?;
+        }
         let mut bytes = Vec::new();
         file.held.file.lock().unwrap().read_to_end(&mut bytes)?;
         file.close()?;
@@ -362,6 +365,11 @@ impl Open<'_> {
         let size = known.unwrap_or(here);
         self.log(Deed::Size, 0, size);
         Ok(size)
+    }
+
+    /// Whether what is read is what this node has of the file.
+    pub fn is_parted(&self) -> bool {
+        self.parted().is_some()
     }
 
     /// The session, if this node has only a part of the file.

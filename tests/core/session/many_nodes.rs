@@ -5,6 +5,8 @@ use super::scene::{assert_same_files, place, tree};
 
 const HOSTS: &str = "aabb";
 const PART: usize = 4000;
+/// More than a restart brings to other nodes.
+const LONG: usize = 100_000;
 
 fn name(step: u64) -> String {
     format!("ckpt/step_{step}/rank_9.dat")
@@ -115,6 +117,55 @@ fn a_lost_node_gets_its_part_back_and_a_restart_reads_the_whole_file() {
             let is_whole = *bytes.as_ref().unwrap() == whole(8);
             assert!(is_whole, "{scheme} rank {rank}: {:?}", got.told);
         }
+    }
+}
+
+/// What a rank has written it reads from the cache of its node, rebuilt or not, and a header, which
+/// a rank of another node has written, too; for other bytes it goes to the prefix.
+#[test]
+fn a_restart_reads_from_the_caches_what_the_nodes_have() {
+    const HEADER: usize = 64;
+    let write = |rank: &Rank, step: u64| {
+        let _ = rank.files.make_dir("ckpt");
+        let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+        let file = rank.files.open(&name(step), libc::O_RDWR | libc::O_CREAT).unwrap();
+        if rank.rank == 0 {
+            file.write_at(&[7; HEADER], 0).unwrap();
+        }
+        file.write_at(&long(step, rank.rank), place_of_long(rank.rank)).unwrap();
+        file.close().unwrap();
+        rank.calm();
+    };
+    for lost in [None, Some('b'), Some('a')] {
+        let settings = ["SCR_LEARN=1", "SCR_COPY_TYPE=XOR", "SCR_FLUSH=0", "SCR_SET_SIZE=2"];
+        let cluster = place(&settings);
+        cluster.run(HOSTS, |rank| (1..=4).for_each(|step| write(rank, step)));
+        lost.into_iter().for_each(|host| cluster.lose(host));
+        let cluster = cluster.helped();
+        let got = cluster.run(HOSTS, |rank| {
+            let file = rank.files.open(&name(4), libc::O_RDONLY).unwrap();
+            assert_eq!(file.size().unwrap(), place_of_long(4));
+            let own = file.read_at(LONG, place_of_long(rank.rank)).unwrap();
+            let right =
+                own == long(4, rank.rank) && file.read_at(HEADER, 0).unwrap() == [7; HEADER];
+            let from_cache = file.is_parted();
+            let other = (rank.rank + 2) % 4;
+            let others = file.read_at(LONG, place_of_long(other)).unwrap() == long(4, other);
+            let text = rank.files.read_file(&name(4)).unwrap();
+            assert!(text[place_of_long(1) as usize..][..LONG] == long(4, 1));
+            (right, from_cache, others, file.is_parted())
+        });
+        for found in got.results.iter() {
+            assert_eq!(*found, Some((true, true, true, false)), "{lost:?} {:?}", got.told);
+        }
+    }
+
+    fn long(step: u64, rank: usize) -> Vec<u8> {
+        part(step, rank).into_iter().cycle().take(LONG).collect()
+    }
+
+    fn place_of_long(rank: usize) -> u64 {
+        (HEADER * 2 + rank * LONG) as u64
     }
 }
 
@@ -294,8 +345,8 @@ fn a_further_number_in_the_name_keeps_such_a_file_not_from_the_cache() {
     assert!(got.told.is_empty(), "{:?}", got.told);
 }
 
-/// Two files of each checkpoint, one in parts and one on the prefix, are closed, sealed, and written
-/// on: the run goes on, and a restart finds all of it.
+/// Two files of each checkpoint, one in parts and one on the prefix, are closed, sealed, and
+/// written on: the run goes on, and a restart finds all of it.
 #[test]
 fn files_that_are_written_on_after_the_seal_are_whole_after_a_restart() {
     const STEPS: std::ops::RangeInclusive<u64> = 1..=5;

@@ -5,8 +5,9 @@
  * flush: after each matrix. chunks, zip: whole ones in each rank; cut: across ranks. metadata: by
  * collective calls, too. back: what has been written is opened and read again. anew: the file is
  * closed and opened again for each matrix. fill: with fill values.
- * It goes on from the newest checkpoint there is, of which each rank checks its block. At
- * PAUSE_STEP it makes PAUSE and waits until that has gone. */
+ * It goes on from the newest checkpoint there is, of which each rank checks its block; before it
+ * closes that it makes what HOLD names, and waits until that has gone. At PAUSE_STEP it does so
+ * with PAUSE. */
 #include <hdf5.h>
 
 #include "sim.h"
@@ -137,6 +138,15 @@ static void checkpoint(int step) {
   H5Pclose(list);
 }
 
+static void wait_until_gone(const char *pause) {
+  if (sim.rank == 0) close(open(pause, O_WRONLY | O_CREAT, 0666));
+  for (int there = 1; there;) {
+    if (sim.rank == 0) there = access(pause, F_OK) == 0;
+    MPI_Bcast(&there, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    sim_calm(1, 20000);
+  }
+}
+
 /* Whether all ranks can read that checkpoint; what can be read is right. */
 static int load(int step) {
   char name[64];
@@ -149,20 +159,12 @@ static int load(int step) {
   if (file >= 0) {
     for (int matrix = 0; matrix < MATRICES; matrix++) good &= is_right(file, step, matrix);
     if (!good) sim_fail("wrong", name);
+    if (getenv("HOLD")) wait_until_gone(getenv("HOLD"));
     OK(H5Fclose(file));
   }
   good = file >= 0;
   MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   return all;
-}
-
-static void wait_until_gone(const char *pause) {
-  if (sim.rank == 0) close(open(pause, O_WRONLY | O_CREAT, 0666));
-  for (int there = 1; there;) {
-    if (sim.rank == 0) there = access(pause, F_OK) == 0;
-    MPI_Bcast(&there, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    sim_calm(1, 20000);
-  }
 }
 
 int main(int argc, char **argv) {

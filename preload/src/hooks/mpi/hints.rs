@@ -31,7 +31,7 @@ impl Hints {
     /// Adds to the program's `info` what `hints` stands for ([`scr_abi::Engine::hints`]). `None`:
     /// nothing, or MPI has no such functions.
     pub(super) fn of(hints: c_int, comm: usize, info: usize) -> Option<Self> {
-        let (gathers, writers) = match hints & 0xff {
+        let (gathers, writers) = match hints & 0xff & !hint::READS {
             hint::ALONE => ("disable", ranks_of(comm)?),
             hint::BY_NODE => ("enable", hints >> 8),
             _ => return None,
@@ -40,6 +40,10 @@ impl Hints {
         // ROMIO's, of MPICH, Open MPI and those that are made of them; each ignores others' words.
         own.tell(c"romio_cb_write", gathers)?;
         own.tell(c"romio_ds_write", "disable")?;
+        if hints & hint::READS != 0 {
+            own.tell(c"romio_cb_read", gathers)?;
+            own.tell(c"romio_ds_read", "disable")?;
+        }
         // OMPIO, too, which would have one rank write all.
         own.tell(c"cb_nodes", &writers.to_string())?;
         Some(own)

@@ -12,6 +12,15 @@ impl View {
         }
     }
 
+    /// Renames one; it goes where no name of ours is with `None`.
+    pub fn rename_evicted(&mut self, from: &str, to: Option<&str>) {
+        let attributes = self.evicted_names.get(from).copied();
+        self.delete(from);
+        if let Some((to, attributes)) = to.zip(attributes) {
+            self.leave_evicted(to.to_string(), attributes);
+        }
+    }
+
     pub fn evicted_names(&self) -> impl Iterator<Item = (&str, &StatAttributes)> {
         self.evicted_names.iter().map(|(name, attributes)| (name.as_str(), attributes))
     }

@@ -27,6 +27,10 @@ impl Handles {
             state.own.tokens.get(token).is_none_or(|one| !publishing.has(&one.name))
         });
         let Some(mut tracked) = state.own.tokens.take(token) else { return true };
+        if matches!(tracked.way, LiesAt::Part(_)) {
+            state.own.logs.drop_of(token);
+            return true;
+        }
         let log = state.own.logs.end(token, Accesses::of);
         self.stores.give_back(&mut state, &tracked);
         self.stores.learn_order(&tracked);
@@ -54,7 +58,7 @@ impl Handles {
             LiesAt::Shadow { .. } => return self.settle_shadow(&mut state, tracked),
             LiesAt::Lazy { .. } => return self.closed_lazy(&mut state, tracked),
             LiesAt::Temporary => return self.contents.closed_private(&mut state, &tracked.name),
-            LiesAt::Cached | LiesAt::OnPrefix => {}
+            LiesAt::Cached | LiesAt::OnPrefix | LiesAt::Part(_) => {}
         }
         if state.view.is_private(&tracked.name) && state.own.tokens.count(&tracked.name) == 0 {
             self.contents.publish_private(&mut state, &tracked.name);

@@ -21,7 +21,7 @@ impl Handles {
                     self.publish_evicted(state, &tracked.name, kept),
                 );
             }
-            return self.let_go(state, Some(kept));
+            return state.let_go(Some(kept));
         }
         let Some(before) = *before else { return };
         let Place::Cached(key, here) = state.view.place(&tracked.name) else { return };

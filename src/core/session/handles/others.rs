@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::handles::{Base, LiesAt, Room, Tracked, stamp};
-use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placed, Placement};
+use crate::handles::{Base, Room};
+use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placement};
 use crate::namespace::{Answer, FoundTarget, Manner, OpenIntent, Place, WriteClaim};
 use crate::session::{
     contents::co_writers::{CopyChange, CopyStanding},
@@ -44,7 +44,7 @@ impl Handles {
         let added = || state.view.is_added(of, name);
         let in_progress = cached && (state.machine.is_in_progress(of) || added());
         if manner == Manner::Lazy && !intent.truncate && !in_progress {
-            return Some(self.open_lazily(&mut state, name, of, &origin));
+            return Some(state.open_lazily(name, of, &origin));
         }
         let placement = match in_progress {
             true => state.machine.join(file, of, monotonic_ms()),
@@ -66,27 +66,6 @@ impl Handles {
                 self.rank.tell_unpublished(name, &origin, &error);
                 Some(Answer::Fail(libc::EIO))
             }
-        }
-    }
-
-    /// Takes a change of `file`, which this rank has sealed itself in `of`: on the PFS, and not in
-    /// a private copy, if others are known to change such files.
-    pub(crate) fn take_over_own(
-        &self,
-        state: &mut State,
-        file: &FileRef,
-        of: &DatasetKey,
-        wish: Wish,
-    ) -> Option<Placed> {
-        if !state.machine.is_shared(file, of) {
-            return None;
-        }
-        for key in state.machine.taken_just_now(file) {
-            state.own.holdings.entry(key).or_default().files.insert(file.name.clone());
-        }
-        match state.machine.take_over(file, of, wish, monotonic_ms()) {
-            Placement::Dataset(placed) => Some(placed),
-            Placement::Pass | Placement::CopyUp { .. } => None,
         }
     }
 
@@ -116,17 +95,5 @@ impl Handles {
             CopyStanding::Taken => self.contents.give_up_change(state, file, Some(&placed)),
         }
         Ok(())
-    }
-
-    pub(crate) fn open_lazily(
-        &self,
-        state: &mut State,
-        name: &str,
-        from: &DatasetKey,
-        origin: &Path,
-    ) -> Answer {
-        let way = LiesAt::Lazy { stamp: stamp(origin), kept: None };
-        let token = state.own.tokens.issue(Tracked::new(from, name, way));
-        Answer::Redirect { path: origin.to_path_buf(), token }
     }
 }

@@ -1,6 +1,6 @@
 //! What the shim asks of a file that ranks of several nodes write into their caches.
 
-use crate::handles::Tracked;
+use crate::handles::{LiesAt, Tracked};
 use crate::machine::Why;
 use crate::parts::Extent;
 use crate::session::handles::Handles;
@@ -18,9 +18,12 @@ impl Handles {
     pub fn has(&self, token: u64, begin: u64, end: u64) -> bool {
         let state = self.node.state_to_look();
         let now = state.machine.points_entered();
-        let Some(Tracked { key, name, .. }) = state.own.tokens.get(token).cloned() else {
+        let Some(Tracked { key, name, way, .. }) = state.own.tokens.get(token).cloned() else {
             return true;
         };
+        if let LiesAt::Part(here) = way {
+            return here.has(begin, end);
+        }
         let Some(file) = state.own.parted.get(&key, &name) else { return true };
         let node = state.machine.nodes()[self.site.rank];
         let known = !file.leaves && state.own.parted.is_up_to_date(now);
@@ -40,7 +43,9 @@ impl Handles {
     /// Returns how long the token's file is, bytes; `None`: this rank cannot know.
     pub fn whole_size(&self, token: u64) -> Option<u64> {
         let state = self.node.state_to_look();
-        let Tracked { key, name, .. } = state.own.tokens.get(token)?;
-        state.part_size(key, name)
+        match state.own.tokens.get(token)? {
+            Tracked { way: LiesAt::Part(here), .. } => Some(here.whole),
+            Tracked { key, name, .. } => state.part_size(key, name),
+        }
     }
 }

@@ -78,7 +78,7 @@ impl Handles {
                 self.adopt_copy(state, change, changed)
             }
         };
-        self.let_go(state, Some(origin));
+        state.let_go(Some(origin));
         if let Err(error) = outcome {
             let text = format!("the change of {} could not be kept: {error}", tracked.name);
             self.rank.complain(messages::CHANGE_LOST, &text);
@@ -259,7 +259,7 @@ impl Handles {
             let way = state.own.tokens.take(*token).map(|tracked| tracked.way);
             if let Some(LiesAt::Shadow { copy, origin, .. }) = way {
                 let _ = ns::remove(&copy);
-                self.let_go(state, Some(&origin));
+                state.let_go(Some(&origin));
             }
         }
     }
@@ -304,20 +304,5 @@ impl Handles {
             return Ok(()); // deleted meanwhile
         }
         self.publish_copy(state, CopyChange { name, key: None, copy, base: None }).map(drop)
-    }
-
-    /// Removes the name that an eviction has left, unless another reader needs it.
-    pub(crate) fn let_go(&self, state: &State, kept: Option<&Path>) {
-        let is_ours = |path: &&Path| path.parent().is_some_and(|folder| folder.ends_with(SHADOWS));
-        let kept = kept.filter(is_ours);
-        let needs = |way: &LiesAt| match way {
-            LiesAt::Lazy { kept: other, .. } => other.as_deref() == kept,
-            LiesAt::Shadow { origin, .. } => Some(origin.as_path()) == kept,
-            _ => false,
-        };
-        if let Some(kept) = kept.filter(|_| !state.own.tokens.all().any(|(_, one)| needs(&one.way)))
-        {
-            let _ = ns::remove(kept);
-        }
     }
 }

@@ -167,7 +167,10 @@ impl Names {
         let replaced = names.to.map_or_else(Vec::new, |to| state.own.tokens.shadows_of(to));
         let answer = match (&source, names.to) {
             (Place::Deleted, _) => Answer::Fail(libc::ENOENT),
-            (Place::Evicted(_), _) => return Ok(self.rename_evicted(state, names)),
+            (Place::Evicted(_), _) => {
+                names.from.into_iter().for_each(|from| state.view.rename_evicted(from, names.to));
+                return Ok(Answer::Done);
+            }
             (Place::Elsewhere(..), _) => Answer::Fail(libc::EXDEV),
             (Place::Private(here), _) => {
                 self.rename_private(state, names.from.unwrap_or_default(), here, to)?

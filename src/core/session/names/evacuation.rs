@@ -2,7 +2,7 @@
 //! one, on the PFS if the store cannot take more.
 
 use std::fs::File;
-use std::os::fd::IntoRawFd as _;
+use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
@@ -27,6 +27,9 @@ impl Names {
         }
         if fd < 0 {
             return if self.stores.distrust(token) { 0 } else { -1 };
+        }
+        if let Some(left) = self.leave_sealed_part(token, fd) {
+            return left.map_or(-1, IntoRawFd::into_raw_fd);
         }
         let parted = self.node.state().part_of(token);
         let moved = match &parted {
@@ -61,6 +64,30 @@ impl Names {
                 -1
             }
         }
+    }
+
+    /// Opens, where it is whole, a sealed file that is read from what this node has of it. The
+    /// outer `None`: the token has none such.
+    fn leave_sealed_part(&self, token: u64, fd: i32) -> Option<Option<File>> {
+        let state = self.node.state_to_look();
+        let one = state.own.tokens.get(token)?;
+        let name = matches!(one.way, LiesAt::Part(_)).then(|| one.name.clone())?;
+        let place = state.view.place(&name);
+        drop(state);
+        self.contents.note_read(&mut self.node.state(), &name, &place);
+        let come = match &place {
+            Place::Prefix => Answer::PASS,
+            Place::Elsewhere(key, remote) => self.updates.wait_for_remote(&name, key, remote),
+            _ => return Some(None), // another file has the name now, or none
+        };
+        let whole = open_alike(fd, &self.site.on_prefix(&name)).ok();
+        let whole = whole.filter(|_| come == Answer::PASS);
+        let mut state = self.node.state();
+        if let Some(one) = state.own.tokens.get_mut(token).filter(|_| whole.is_some()) {
+            one.way = LiesAt::Lazy { stamp: None, kept: None };
+            state.own.logs.end(token, |_| ());
+        }
+        Some(whole)
     }
 
     /// Has all ranks bring a file of which each node has a part to the PFS: what is to be done to
@@ -154,7 +181,7 @@ impl Names {
             && let Ok(file) = open_alike(fd, &there)
         {
             state.own.tokens.take(token);
-            self.handles.let_go(state, kept.as_deref());
+            state.let_go(kept.as_deref());
             return Ok(file);
         }
         let shared = state.own.tokens.shadow_of(&name).cloned();

@@ -135,14 +135,15 @@ impl Names {
         self.node.state().own.making = None;
     }
 
-    /// Returns what MPI-IO is to be told of the file that it is about to open, and the number of
-    /// nodes.
-    pub fn hints(&self, path: &Path) -> (Hints, usize) {
+    /// Returns what MPI-IO is to be told of the file that it is about to open, the number of nodes,
+    /// and whether that goes for reading, too.
+    pub fn hints(&self, path: &Path) -> (Hints, usize, bool) {
         let file = self.rank.name_of(path).and_then(|name| self.rank.file_ref(name));
         let state = self.node.state_to_look();
         let hints = file.and_then(|file| state.machine.hints(&file)).unwrap_or(Hints::None);
         let nodes: BTreeSet<&usize> = state.machine.nodes().iter().collect();
-        (hints, nodes.len())
+        let name = self.rank.name_of(path);
+        (hints, nodes.len(), name.is_some_and(|name| state.own.parted.is_sealed(name)))
     }
 
     fn open_on_prefix(&self, mut state: Locked<'_>, name: &str) {
@@ -283,18 +284,6 @@ impl Names {
         }
     }
 
-    pub(crate) fn rename_evicted(&self, state: &mut State, names: ns::OldAndNew<'_>) -> Answer {
-        if let Some(from) = names.from {
-            let attributes =
-                state.view.evicted_names().find(|(name, _)| *name == from).map(|(_, found)| *found);
-            state.view.delete(from);
-            if let (Some(to), Some(attributes)) = (names.to, attributes) {
-                state.view.leave_evicted(to.to_string(), attributes);
-            }
-        }
-        Answer::Done
-    }
-
     fn move_name(
         &self,
         state: &mut State,
@@ -307,7 +296,7 @@ impl Names {
         }
         match place {
             Place::Evicted(_) => {
-                self.rename_evicted(state, ns::OldAndNew { from: Some(old), to: new });
+                state.view.rename_evicted(old, new);
                 return Ok(());
             }
             Place::Deleted => {

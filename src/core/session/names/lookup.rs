@@ -53,6 +53,11 @@ impl Names {
             return Answer::at(copy.clone());
         }
         let place = state.view.place(name);
+        if !self.rank.is_child()
+            && let Some(answer) = state.open_sealed_part(name, &place)
+        {
+            return answer;
+        }
         self.contents.note_read(&mut state, name, &place);
         match place {
             Place::Prefix => Answer::PASS,

@@ -117,9 +117,9 @@ impl Names {
                     _ => self.site.on_prefix(name),
                 };
                 if manner == Manner::Lazy && (!kept_out || origin == self.site.on_prefix(name)) {
-                    return Some(self.handles.open_lazily(&mut state, name, &from, &origin));
+                    return Some(state.open_lazily(name, &from, &origin));
                 }
-                match self.handles.take_over_own(&mut state, &file, &from, wish) {
+                match state.take_over_own(&file, &from, wish) {
                     Some(placed) => {
                         self.contents.put_into(state, name, placed, &found, intent, Room::default())
                     }

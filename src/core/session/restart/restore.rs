@@ -16,7 +16,7 @@ use crate::restart::index::{Index, IndexedDataset};
 use crate::restart::thrown::{LastWords, still_there};
 use crate::session::{rank::lock, restart::Restorer};
 use crate::system::monotonic_ms;
-use crate::transfer::JournalReport;
+use crate::transfer::{JournalReport, bring_parts_together};
 
 impl Restorer {
     /// Brings the datasets into view. Collective.
@@ -176,8 +176,11 @@ impl Restorer {
     fn replicate(&self, links: &Links, report: &RebuildReport) -> Result<()> {
         for offered in &report.offered {
             let names = replicate_small(&links.ctx(&self.site), offered)?;
+            let parts = bring_parts_together(&links.ctx(&self.site), offered)?;
             let Some(key) = self.rank.machine_key(&offered.key) else { continue };
-            if let Some(layer) = self.node.state().view.layer_mut(&key) {
+            let mut state = self.node.state();
+            parts.into_iter().for_each(|(name, here)| state.own.parted.keep(&key, name, here));
+            if let Some(layer) = state.view.layer_mut(&key) {
                 names.iter().for_each(|name| layer.drop_elsewhere(name));
             }
         }
