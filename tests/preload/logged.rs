@@ -21,7 +21,7 @@ fn of(case: &str) -> (Vec<String>, Vec<String>, String) {
 
 #[test]
 fn the_log_says_what_each_call_has_done() {
-    for case in ["writes", "reads", "sizes", "copies", "later", "dups", "appends"] {
+    for case in ["writes", "reads", "sizes", "copies", "later", "dups", "appends", "streams"] {
         let (logged, expected, traits) = of(case);
         assert!(!expected.is_empty());
         assert_eq!(logged, expected, "{case}");
@@ -39,7 +39,7 @@ fn threads_write_one_log() {
 
 #[test]
 fn what_is_not_seen_is_said() {
-    for case in ["forks", "maps", "streams"] {
+    for case in ["forks", "maps", "stream_reads"] {
         let (logged, expected, traits) = of(case);
         assert_eq!((logged, traits), (expected, format!("traits - {UNSEEN}")), "{case}");
     }

@@ -15,7 +15,7 @@ use libc::FILE;
 
 use crate::base::real::page_bytes;
 use crate::fd::in_order::{self, WritePlace};
-use crate::{fd::changes, fd::failing_store, fd::open_files, signal::guard};
+use crate::{fd::changes, fd::failing_store, fd::logged, fd::open_files, signal::guard};
 
 type Write = unsafe extern "C-unwind" fn(*mut FILE, *const c_void, isize) -> isize;
 
@@ -117,8 +117,11 @@ unsafe extern "C-unwind" fn file_write(
         let next = in_order::next(fd, WritePlace::Place);
         for _ in 0..=changes::MOVES_MAX {
             let Some(change) = changes::begin_next(fd) else { break };
-            done += write(stream, data.byte_offset(done), bytes - done).max(0);
-            let (code, begun) = (guard::errno(), change.end());
+            let logged = logged::begin(fd, WritePlace::Place);
+            let now = write(stream, data.byte_offset(done), bytes - done);
+            let code = guard::errno();
+            done += logged.wrote(now).max(0);
+            let begun = change.end();
             if done >= bytes || !failing_store::try_again(fd, code, begun) {
                 break;
             }

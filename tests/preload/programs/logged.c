@@ -186,8 +186,25 @@ static void maps(int fd)
 static void streams(int fd)
 {
     FILE *stream = fdopen(dup(fd), "w");
+    CHECK(pwrite(fd, data, 10, 900), 10); expect('w', 900, 910);
     fputs("text", stream);
+    CHECK(fseek(stream, 100, SEEK_SET), 0); expect('w', 0, 4);
+    fwrite(data, 1, 3000, stream);
+    fflush(stream);
+    fputs("end", stream);
+    fclose(stream); expect('w', 100, 3103);
+    barrier();
+    stream = fopen("l_file", "a");
+    setvbuf(stream, NULL, _IONBF, 0);
+    CHECK(fputs("more", stream), 1); expect('w', 3103, 3107);
     fclose(stream);
+}
+
+static void stream_reads(int fd)
+{
+    FILE *stream = fdopen(dup(fd), "w+");
+    fputs("text", stream);
+    fclose(stream); expect('w', 0, 4);
 }
 
 static void appends(int fd)
@@ -206,6 +223,7 @@ int main(int argc, char **argv)
         { "writes", writes }, { "reads", reads }, { "sizes", sizes }, { "copies", copies },
         { "later", later }, { "threads", threads }, { "dups", dups }, { "forks", forks },
         { "maps", maps }, { "streams", streams }, { "appends", appends },
+        { "stream_reads", stream_reads },
     };
     (void)argc;
     MPI_Init(NULL, NULL);

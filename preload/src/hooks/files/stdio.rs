@@ -71,10 +71,13 @@ unsafe fn fopen(real: Fopen, path: *const c_char, mode: *const c_char) -> *mut F
     }
 }
 
-fn attach_stream(fd: c_int, stream: *mut FILE) {
-    logged::mark(fd, trait_bit::UNSEEN);
+/// What a stream `reads` is not seen.
+fn attach_stream(fd: c_int, stream: *mut FILE, reads: bool) {
     open_files::attach_stream(fd, stream as usize);
     stream_writes::watch();
+    if reads || !open_files::streams_are_seen() {
+        logged::mark(fd, trait_bit::UNSEEN);
+    }
     if !open_files::streams_are_seen() {
         in_order::stop(fd);
     }
@@ -119,13 +122,13 @@ unsafe fn open_stream<T>(
             Some(Ok(stream)) => {
                 // SAFETY: as above.
                 let fd = unsafe { libc::fileno(stream) };
-                // What a stream reads is not seen.
-                if flags & libc::O_ACCMODE != libc::O_WRONLY && !parted::leave_held(engine, fd) {
+                let reads = flags & libc::O_ACCMODE != libc::O_WRONLY;
+                if reads && !parted::leave_held(engine, fd) {
                     take_back(engine, fd, || undo(stream));
                     return Outcome::Fail(libc::EIO);
                 }
                 if open_files::may_hold(fd) {
-                    attach_stream(fd, stream);
+                    attach_stream(fd, stream, reads);
                 }
                 if wake_descriptor(engine, fd) {
                     return Outcome::Done(stream);
@@ -144,11 +147,12 @@ unsafe fn open_stream<T>(
 /// the process ends at the latest.
 unsafe fn fdopen(real: Fdopen, fd: c_int, mode: *const c_char) -> *mut FILE {
     let _unsafe = handlers::unsafe_call();
+    // SAFETY: the program's own string.
+    let flags = unsafe { if mode.is_null() { None } else { flags_of(CStr::from_ptr(mode)) } };
+    let reads = flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_WRONLY);
     // SAFETY: the program's own call and string.
     let stream = unsafe {
         let writes = !mode.is_null() && CStr::from_ptr(mode).to_bytes() != b"r";
-        let flags = if mode.is_null() { None } else { flags_of(CStr::from_ptr(mode)) };
-        let reads = flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_WRONLY);
         if writes && !may_be_changed(fd) || reads && !parted::leave(fd) {
             return std::ptr::null_mut();
         }
@@ -159,7 +163,7 @@ unsafe fn fdopen(real: Fdopen, fd: c_int, mode: *const c_char) -> *mut FILE {
         && let Some(active) = engine::active()
     {
         let _: Option<c_int> = handle(-1, active, || {
-            attach_stream(fd, stream);
+            attach_stream(fd, stream, reads);
             Outcome::Pass
         });
     }

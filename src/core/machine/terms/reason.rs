@@ -15,8 +15,8 @@ pub enum Why {
     InPlace,
     /// A rank was told a size that only another node knew.
     Sizes,
-    /// It is written in a way that is not seen: through memory, a stream, past the kernel's cache,
-    /// by a child, or at its end from several nodes.
+    /// It is written in a way that is not seen: through memory, a stream that reads, past the
+    /// kernel's cache, by a child, or at its end from several nodes.
     Unseen,
     /// The pieces of each node are too small or too many.
     TooFine,
@@ -123,8 +123,8 @@ impl Why {
                  collective call before the size is asked"
             }
             Why::Unseen => {
-                "pwrite or MPI-IO instead of a stream, O_APPEND, mmap or O_DIRECT; or a file for \
-                 each node (a communicator of MPI_COMM_TYPE_SHARED)"
+                "pwrite or MPI-IO instead of a stream that reads, O_APPEND, mmap or O_DIRECT; or a \
+                 file for each node (a communicator of MPI_COMM_TYPE_SHARED)"
             }
             Why::TooFine => {
                 "Larger pieces for each rank: collective calls (MPI_File_write_at_all, \
