@@ -12,7 +12,7 @@ use std::path::Path;
 
 use scr_abi::accesses::{AccessLog, trait_bit};
 
-use crate::cache::{NodeCatalog, Prepared};
+use crate::cache::{Catalog, NodeCatalog, Prepared};
 use crate::handles::{AccessLogs, Checksums, Holding, LiesAt, PartedFiles, Tokens, Tracked, stamp};
 use crate::machine::{
     DatasetKey, DatasetState, Deletion, FileRef, Intent, Machine, Placed, Placement, Reason,
@@ -319,6 +319,35 @@ impl State {
         {
             let _ = ns::remove(kept);
         }
+    }
+
+    /// Lets the dataset's names outlive their content until the program deletes them, unless the
+    /// PFS or a newer dataset has it. Returns all of them: deletions of those of which the PFS has
+    /// nothing are real once all ranks of the node have been here.
+    pub fn leave_evicted_names(&mut self, key: &DatasetKey) -> Vec<String> {
+        let mut gone = Vec::new();
+        let Some(layer) = self.view.layer(key) else { return gone };
+        let flushed = self.own.holdings.get(key).is_some_and(|holding| holding.flushed);
+        let read = || Some(NodeCatalog::of(&Catalog::read(&layer.dir).ok().flatten()?, &[]));
+        let Some(catalog) = layer.catalog().cloned().or_else(read) else { return gone };
+        for entry in catalog.entries() {
+            let name = entry.meta.name.clone();
+            gone.push(name.clone());
+            if flushed || entry.meta.on_prefix {
+                continue;
+            }
+            // Deleted by any rank of the node: at its deletion, or since the catalog was made.
+            let deleted = self.view.is_deleted(&name)
+                || self.view.layer(key).is_none_or(|it| !it.has(&name) || it.is_on_prefix(&name));
+            let is_final =
+                |newer: &DatasetKey| self.machine.state_of(newer) == Some(DatasetState::Confirmed);
+            if deleted || self.view.is_in_newer(key, &name, is_final) {
+                continue;
+            }
+            let remote = ns::Remote { owner: entry.rank, meta: entry.meta };
+            self.view.leave_evicted(name, remote.attributes());
+        }
+        gone
     }
 
     /// Puts renamed directories that nobody was told of into a message.

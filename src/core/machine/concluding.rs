@@ -161,8 +161,13 @@ impl Machine {
             series.settle_ms = (series.settle_ms * 2).min(most.max(self.facts.config.settle_ms));
             series.clean_seals = 0;
         }
-        // Who writes files of these kinds has been seen.
-        let kinds = self.facts.files_of(key).map(|(_, file)| file.named.kind);
+        // Who writes files of these kinds has been seen. Where ranks of several nodes do, that
+        // holds for names with other numbers only when it has been judged: until then they are new.
+        let seen = |file: &LocalFile| {
+            !self.watch.awaits_kind(key.series, file.named.masked, file.named.kind)
+        };
+        let files = self.facts.files_of(key).map(|(_, file)| file).filter(|file| seen(file));
+        let kinds: Vec<u64> = files.map(|file| file.named.kind).collect();
         self.watch.learn_kinds(key.series, kinds);
         if plan.confirmed {
             self.confirmed(key);

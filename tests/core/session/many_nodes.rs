@@ -391,3 +391,50 @@ fn files_that_are_written_on_after_the_seal_are_whole_after_a_restart() {
         }
     }
 }
+
+/// All have the older one open to change it, and do not, while a newer one drives it out of the
+/// caches: each node's part is not the file.
+#[test]
+fn a_file_whose_parts_leave_the_caches_while_it_is_open_stays_as_it_is() {
+    let cluster = place(&["SCR_LEARN=1", "SCR_FLUSH=1", "SCR_CACHE_SIZE=1"]).helped();
+    let got = cluster.run(HOSTS, |rank| {
+        (1..=4).for_each(|step| write(rank, step));
+        let file = rank.files.open(&name(4), libc::O_RDWR).unwrap();
+        (5..=6).for_each(|step| write(rank, step));
+        file.close().unwrap();
+        rank.calm();
+        rank.finish();
+    });
+    let left = cluster.tree();
+    for step in 1..=6 {
+        assert!(left[&name(step)] == whole(step), "{step}: {:?}", got.told);
+    }
+}
+
+/// So soon after the first checkpoint nobody has judged how its file is written.
+#[test]
+fn what_one_rank_makes_with_a_further_number_is_found_by_those_who_come_after_a_barrier() {
+    let name = |step: u64| format!("ckpt/step_{step}/u-{:06}.dat", step * 7);
+    let cluster = place(&["SCR_LEARN=1", "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*"]).helped();
+    let got = cluster.run(HOSTS, |rank| {
+        for step in 1..=6 {
+            if rank.rank == 0 {
+                let _ = rank.files.make_dir("ckpt");
+                let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+                let flags = libc::O_RDWR | libc::O_CREAT;
+                rank.files.open(&name(step), flags).unwrap().close().unwrap();
+            }
+            rank.barrier();
+            let file = rank.files.open(&name(step), libc::O_RDWR).unwrap();
+            file.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
+            file.close().unwrap();
+        }
+        rank.calm();
+        rank.finish();
+    });
+    let left = cluster.tree();
+    for step in 1..=6 {
+        let parts = (0..4).flat_map(|rank| part(step, rank)).collect::<Vec<_>>();
+        assert!(left[&name(step)] == parts, "{step}: {:?}", got.told);
+    }
+}

@@ -1,13 +1,13 @@
 //! A dataset leaves the cache; its names stay until the program deletes them.
 
-use crate::cache::{self, Catalog, Ctx, NodeCatalog};
+use crate::cache::{self, Ctx};
 use crate::error::{Error, Result};
 use crate::events::GIVEN_UP;
 use crate::files::crc32_of_file;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, DatasetState};
-use crate::namespace::{self as ns, OnPrefix, Remote, SHADOWS};
+use crate::namespace::{self as ns, OnPrefix, SHADOWS};
 use crate::params::keys;
 use crate::session::{conference::Conference, node::State};
 
@@ -23,7 +23,7 @@ impl Conference {
         let gone = {
             let mut state = self.node.state();
             self.stores.keep_spares(&mut state, &ctx, key, id);
-            let gone = self.leave_evicted_names(&mut state, key);
+            let gone = state.leave_evicted_names(key);
             self.keep_opened(&mut state, key);
             state.view.remove(key);
             state.own.holdings.remove(key);
@@ -89,9 +89,12 @@ impl Conference {
     /// Files of the dataset that the program has open for update: what they were tells at the close
     /// whether it has changed them. A name costs nothing, unlike a copy.
     fn keep_opened(&self, state: &mut State, key: &DatasetKey) {
-        let Some(dir) = state.view.layer(key).map(|layer| layer.dir.clone()) else { return };
+        let Some(layer) = state.view.layer(key) else { return };
+        let (dir, mut names) = (layer.dir.clone(), state.own.tokens.readers_of(key));
+        // Of others this node may have a part: they are open on the prefix.
+        names.retain(|name| !layer.is_elsewhere(name) && !layer.is_on_prefix(name));
         let folder = self.site.layout.cache_dir(&self.stores.store_for(state, key)).join(SHADOWS);
-        for name in state.own.tokens.readers_of(key) {
+        for name in names {
             let kept = folder.join(format!("kept.{}", self.handles.copy_number()));
             let made = ns::make_parents(&folder, "x")
                 .and_then(|()| ns::remove(&kept))
@@ -100,34 +103,5 @@ impl Conference {
                 state.own.tokens.keep(key, &name, &kept);
             }
         }
-    }
-
-    /// Lets the dataset's names outlive their content until the program deletes them, unless the
-    /// PFS or a newer dataset has it. Returns all of them: deletions of those of which the PFS has
-    /// nothing are real once all ranks of the node have been here.
-    pub(crate) fn leave_evicted_names(&self, state: &mut State, key: &DatasetKey) -> Vec<String> {
-        let mut gone = Vec::new();
-        let Some(layer) = state.view.layer(key) else { return gone };
-        let flushed = state.own.holdings.get(key).is_some_and(|holding| holding.flushed);
-        let read = || Some(NodeCatalog::of(&Catalog::read(&layer.dir).ok().flatten()?, &[]));
-        let Some(catalog) = layer.catalog().cloned().or_else(read) else { return gone };
-        for entry in catalog.entries() {
-            let name = entry.meta.name.clone();
-            gone.push(name.clone());
-            if flushed || entry.meta.on_prefix {
-                continue;
-            }
-            // Deleted by any rank of the node: at its deletion, or since the catalog was made.
-            let deleted = state.view.is_deleted(&name)
-                || state.view.layer(key).is_none_or(|it| !it.has(&name) || it.is_on_prefix(&name));
-            let is_final =
-                |newer: &DatasetKey| state.machine.state_of(newer) == Some(DatasetState::Confirmed);
-            if deleted || state.view.is_in_newer(key, &name, is_final) {
-                continue;
-            }
-            let remote = Remote { owner: entry.rank, meta: entry.meta };
-            state.view.leave_evicted(name, remote.attributes());
-        }
-        gone
     }
 }

@@ -113,7 +113,7 @@ impl Ending {
         }
         let mut state = self.node.state();
         let keys: Vec<_> = state.view.layers().iter().map(|layer| layer.key.clone()).collect();
-        keys.iter().for_each(|key| drop(self.conference.leave_evicted_names(&mut state, key)));
+        keys.iter().for_each(|key| drop(state.leave_evicted_names(key)));
         drop(state);
         match cache::finish(&links.ctx(&self.site)) {
             Err(error @ Error::Comm(_)) => return Err(error),

@@ -96,11 +96,14 @@ impl Names {
         let Some(name) = name.filter(|_| !self.rank.is_child()) else { return Ok(()) };
         let gone = |_| Answer::Fail(libc::EIO);
         let state = self.node.state_to_look();
-        if !state.own.parted.is_empty()
-            && let Place::Elsewhere(key, _) = state.view.place(name)
-            && state.own.parted.get(&key, name).is_some()
-        {
-            drop(state);
+        let place = (!state.own.parted.is_empty()).then(|| state.view.place(name));
+        let parted = match place {
+            Some(Place::Elsewhere(key, _)) => Some(key),
+            _ => None,
+        };
+        let parted = parted.filter(|key| state.own.parted.get(key, name).is_some());
+        drop(state); // the helper thread needs it to end what is waited for
+        if let Some(key) = parted {
             self.unsealed.leave_cache(&key, name).map_err(gone)?;
         }
         self.unsealed.pulls.settle(name).map_err(gone)
@@ -176,8 +179,12 @@ impl Names {
         };
         let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
         let there = self.site.on_prefix(&name);
+        // What was flushed is there, with what others have changed since.
+        let is_flushed = state.view.place(&name) == Place::Prefix
+            && state.view.evicted_names().all(|(left, _)| left != name);
+        let is_same = || stamp(&there).is_some_and(|flushed| stamp(&here) == Some(flushed));
         if !orphan
-            && stamp(&there).is_some_and(|flushed| stamp(&here) == Some(flushed))
+            && (is_flushed || is_same())
             && let Ok(file) = open_alike(fd, &there)
         {
             state.own.tokens.take(token);

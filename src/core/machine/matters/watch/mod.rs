@@ -96,7 +96,13 @@ impl NameWatch {
         !self.shared[series].written.is_empty()
     }
 
-    pub fn learn_kinds(&mut self, series: usize, kinds: impl Iterator<Item = u64>) {
+    /// Tells whether the name stays on the PFS, or is parted, and nothing is known of its kind.
+    pub fn awaits_kind(&self, series: usize, name: u64, kind: u64) -> bool {
+        let stay = &self.shared[series].stay;
+        stay.contains_key(&name) && !stay.contains_key(&kind)
+    }
+
+    pub fn learn_kinds(&mut self, series: usize, kinds: Vec<u64>) {
         self.series[series].kinds.extend(kinds);
     }
 
@@ -235,7 +241,8 @@ impl NameWatch {
             (_, Why::OfNodes(hints)) if hints != Hints::None => Why::Tries(hints),
             _ => why,
         };
-        if matches!(known, Why::GoesOn | Why::Stays) || known == why {
+        let is_told = known == why && names.stay.contains_key(&kind);
+        if matches!(known, Why::GoesOn | Why::Stays) || is_told {
             return;
         }
         names.learn(name, why, series);
