@@ -137,7 +137,13 @@ unsafe extern "C-unwind" fn file_write(
 /// Writes what the stream holds back; outside of our work, where a full store can be dealt with.
 /// Closing the stream will not tell of the error any more. Safety: `stream` is open.
 pub(crate) unsafe fn flush(stream: *mut FILE) -> Option<c_int> {
+    type Known = unsafe extern "C" fn(*mut FILE) -> c_int;
+    type Flush = unsafe extern "C-unwind" fn(*mut FILE) -> c_int;
+    // SAFETY: both types are libc's fflush. A thread that is cancelled in the write unwinds through
+    // it, which the compiler, which knows that function by its name, takes to be impossible.
+    let flush = unsafe { std::mem::transmute::<Known, Flush>(libc::fflush) };
+    let flush = std::hint::black_box(flush);
     // SAFETY: the caller's promise.
-    let failed = unsafe { __fwriting(stream) != 0 && libc::fflush(stream) != 0 };
+    let failed = unsafe { __fwriting(stream) != 0 && flush(stream) != 0 };
     failed.then(guard::errno)
 }

@@ -25,8 +25,6 @@ const PIECE_BYTES_MAX: u64 = 64 << 10;
 const EDGE_BYTES: u64 = 8 << 10;
 /// So much in all comes to each node for one dataset; the smallest pieces first.
 const BROUGHT_BYTES_MAX: u64 = 16 << 20;
-/// A node with more pieces does not tell them, so that nobody knows what was written by none.
-const EXTENTS_MAX: usize = 1 << 16;
 /// A copy is made if there is so many times its room.
 const ROOM_FACTOR: u64 = 4;
 /// Sizes are told apart by their powers of two; the edges of larger pieces come last.
@@ -53,10 +51,8 @@ pub(crate) fn bring_parts_together(
     let node = PartsOfNode::of(&ctx.node.all_gather(&told(dir, &lay_out(offered)))?, dir);
     let brought = match ctx.leaders {
         Some(leaders) => {
-            let mut sizes = Writer::new();
-            node.sizes().iter().for_each(|bytes| _ = sizes.word(*bytes));
-            let most = largest(&leaders.all_gather(&sizes.take())?);
-            node.put(dir, &wholes, &leaders.all_gather(&node.tell(dir, most))?)
+            let limits = ToldLimits::of(&leaders.all_gather(&node.sizes())?);
+            node.put(dir, &wholes, &leaders.all_gather(&node.tell(dir, limits))?)
         }
         None => Vec::new(),
     };
@@ -150,7 +146,7 @@ fn told_pieces(dir: &Path, pieces: &[NamedPiece]) -> Vec<u8> {
 }
 
 /// Which of [`SIZES`] a piece is counted as.
-fn size_of(piece: Extent) -> usize {
+fn class_of(piece: Extent) -> usize {
     match piece.len() {
         bytes if bytes <= PIECE_BYTES_MAX => bytes.next_power_of_two().ilog2() as usize,
         _ => SIZES - 1,
@@ -166,17 +162,31 @@ fn small(piece: Extent) -> Vec<Extent> {
     vec![first, Extent::new(piece.end - EDGE_BYTES, piece.end)]
 }
 
-/// Finds up to which size the pieces of all nodes are few enough bytes; so many sizes.
-fn largest(told: &[Vec<u8>]) -> usize {
-    let mut all: Vec<Reader<'_>> = told.iter().map(|one| Reader::new(one)).collect();
-    let mut left = BROUGHT_BYTES_MAX;
-    let fits = |_: &usize| {
-        let bytes = all.iter_mut().map(|one| one.word().unwrap_or(u64::MAX));
-        let rest = left.checked_sub(bytes.fold(0, u64::saturating_add));
-        left = rest.unwrap_or(0);
-        rest.is_some()
-    };
-    (0..SIZES).take_while(fits).count()
+/// What all nodes tell one another.
+#[derive(Clone, Copy)]
+struct ToldLimits {
+    /// The small pieces of so many sizes.
+    sizes: usize,
+    /// Which bytes each has: if they are in too many pieces nobody knows what was written by none.
+    extents: bool,
+}
+
+impl ToldLimits {
+    /// Finds them from what each node has told ([`PartsOfNode::sizes`]).
+    fn of(told: &[Vec<u8>]) -> ToldLimits {
+        let mut all: Vec<Reader<'_>> = told.iter().map(|one| Reader::new(one)).collect();
+        let mut next = || {
+            let words = all.iter_mut().map(|one| one.word().unwrap_or(u64::MAX));
+            words.fold(0, u64::saturating_add)
+        };
+        let (extents, mut left) = (next() <= BROUGHT_BYTES_MAX, BROUGHT_BYTES_MAX);
+        let fits = |_: &usize| {
+            let rest = left.checked_sub(next());
+            left = rest.unwrap_or(0);
+            rest.is_some()
+        };
+        ToldLimits { sizes: (0..SIZES).take_while(fits).count(), extents }
+    }
 }
 
 /// What the ranks of this node have.
@@ -207,26 +217,30 @@ impl PartsOfNode {
         PartsOfNode { here: sorted(here), all: sorted(all) }
     }
 
-    fn sizes(&self) -> [u64; SIZES] {
+    /// Tells how many bytes it takes to tell which bytes this node has, and how many its small
+    /// pieces of each size have.
+    fn sizes(&self) -> Vec<u8> {
         let mut sizes = [0; SIZES];
         for piece in self.here.values().flat_map(Extents::iter) {
-            sizes[size_of(piece)] += small(piece).into_iter().map(Extent::len).sum::<u64>();
+            sizes[class_of(piece)] += small(piece).into_iter().map(Extent::len).sum::<u64>();
         }
-        sizes
+        let pieces = self.all.values().map(|all| all.iter().count() as u64).sum::<u64>();
+        let mut out = Writer::new();
+        out.word(pieces.saturating_mul(size_of::<Extent>() as u64));
+        sizes.iter().for_each(|bytes| _ = out.word(*bytes));
+        out.take()
     }
 
-    /// Tells which bytes this node has, if that is short, and the small pieces of the first `most`
-    /// sizes that are in `dir`.
-    fn tell(&self, dir: &Path, most: usize) -> Vec<u8> {
+    /// Tells what of this node's is within the limits; small pieces are read in `dir`.
+    fn tell(&self, dir: &Path, limits: ToldLimits) -> Vec<u8> {
         let mut out = Writer::new();
+        let told = self.all.iter().filter(|_| limits.extents);
         let extents: Vec<(&String, Vec<Extent>)> =
-            self.all.iter().map(|(name, all)| (name, all.iter().collect())).collect();
-        let is_short = extents.iter().map(|one| one.1.len()).sum::<usize>() <= EXTENTS_MAX;
-        let extents = if is_short { extents } else { Vec::new() };
+            told.map(|(name, all)| (name, all.iter().collect())).collect();
         out.list(&extents, |out, (name, all)| put_extents(out.counted(name.as_bytes()), all));
         for (name, all) in &self.here {
             let Ok(file) = join_relative(dir, name).and_then(|path| open(&path)) else { continue };
-            for piece in all.iter().filter(|one| size_of(*one) < most).flat_map(small) {
+            for piece in all.iter().filter(|one| class_of(*one) < limits.sizes).flat_map(small) {
                 let mut bytes = vec![0; piece.len() as usize];
                 if file.read_exact_at(&mut bytes, piece.begin).is_ok() {
                     out.counted(name.as_bytes()).word(piece.begin).counted(&bytes);
