@@ -219,7 +219,7 @@ fn trial(seed: u64, shown: bool) -> Result<(), String> {
     if let Fate::Stops { loses: Some(host) } = fate {
         here.lose(host);
         // Nobody can know that one is complete which the program goes on with after its seal.
-        calm -= usize::from(first.iter().any(|one| one.reopens));
+        calm = calm.saturating_sub(usize::from(first.iter().any(|one| one.reopens)));
     }
     go_on(&here, hosts, &checkpoints, (calm, begun))
         .map_err(|text| format!("{text}\n{fate:?} {settings:?}\nfirst run: {:#?}", got.told))
