@@ -23,10 +23,11 @@ pub enum Deed {
     Cut,
     /// It has made the file at least `end` bytes long.
     Grow,
-    /// It has opened the file, which was not there before; `end`: barriers that the rank had
-    /// entered.
+    /// It has opened the file, which was not there before, or which that has emptied; `end`:
+    /// barriers that the rank had entered.
     Made,
-    /// It has opened the file, which had to be there; `end` as with [`Deed::Made`].
+    /// It has opened the file, which had to be there, or, with 1 for `start`, was; `end` as with
+    /// [`Deed::Made`].
     Found,
 }
 

@@ -21,7 +21,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of the types of this file.
-pub const ABI_VERSION: u32 = 22;
+pub const ABI_VERSION: u32 = 23;
 
 /// In [`Idle::left`]: the engine is to be told of each barrier, which carries an agreement.
 pub const BARRIERS_CARRY: u32 = 1 << 31;
@@ -230,6 +230,14 @@ pub mod hint {
     pub const READS: i32 = 0x80;
 }
 
+/// What is about to be done to the file of a token with [`TOKEN_LAZY`], instead of an errno.
+pub mod change {
+    /// Something else than the other.
+    pub const CHANGES: i32 = -1;
+    /// It is made 0 bytes long, so that nobody needs its older content.
+    pub const EMPTIES: i32 = -2;
+}
+
 /// The engine's functions.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -289,8 +297,9 @@ pub struct Engine {
     pub failed: extern "C" fn(token: u64, errno: c_int),
     /// A call on the token's file met `errno`, which the PFS may not meet (0: it is to move for
     /// another reason): move what is written to the PFS. Or the token has [`TOKEN_LAZY`], and its
-    /// file is about to change. Returns a new descriptor on the same content, with the access mode
-    /// and at the offset of `fd`; -1 if impossible, and its dataset is invalid.
+    /// file is about to change (one of [`change`]). Returns a new descriptor on the same content,
+    /// with the access mode and at the offset of `fd`; -1 if impossible, and its dataset is
+    /// invalid. The token may have another log then, or none.
     ///
     /// With -1 for `fd`: the file cannot move now, and all that has failed is to make it durable.
     /// It goes to the PFS at its close. -1 if it is not in the cache.

@@ -165,6 +165,11 @@ impl MpiFiles {
         named.is_some_and(|named| named.path != number(path.to_bytes()))
     }
 
+    /// Tells whether MPI-IO opens files now: what it opens, the program cannot map.
+    pub(crate) fn are_opened() -> bool {
+        MARKS.with(|marks| marks.mpi_file.get()).is_some()
+    }
+
     /// Notes a file that MPI-IO is about to make for itself.
     pub(crate) fn note_made(path: &CStr) {
         made().insert(number(path.to_bytes()));

@@ -6,6 +6,8 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use scr_abi::change::CHANGES;
+
 use crate::fd::handle::{Outcome, handle};
 use crate::fd::logged::submitted;
 use crate::{engine, fd::in_order, fd::lazy, fd::open_files};
@@ -76,7 +78,7 @@ fn begin_held(fd: c_int) -> Option<Change> {
             return Some(change);
         }
         change.end(); // else the move would wait for us
-        match wake(fd) {
+        match wake(fd, CHANGES) {
             Some(true) => {}
             Some(false) => return None,
             None => break,
@@ -89,9 +91,9 @@ fn begin_held(fd: c_int) -> Option<Change> {
 /// our own work, and in a vfork child, the engine cannot be asked: the change goes to the sealed
 /// copy, and the engine finds it at the close.
 #[cold]
-pub(crate) fn wake(fd: c_int) -> Option<bool> {
+pub(crate) fn wake(fd: c_int, change: c_int) -> Option<bool> {
     let active = engine::active()?;
-    let woken = handle(0, active, || match lazy::wake_descriptor(&active.table, fd) {
+    let woken = handle(0, active, || match lazy::wake_to(&active.table, fd, change) {
         true => Outcome::Done(1),
         false => Outcome::Fail(libc::ENOSPC),
     });

@@ -4,18 +4,22 @@ use std::cell::Cell;
 use std::ffi::{CString, c_int};
 
 use parking_lot::Mutex;
-use scr_abi::Engine;
+use scr_abi::{
+    Engine,
+    change::{CHANGES, EMPTIES},
+};
 
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::fd::handle::{Outcome, handle};
-use crate::{engine, fd::in_order, fd::open_files, fd::reuse, signal::guard};
+use crate::fd::open_files::{Claim, Replaced};
+use crate::{engine, fd::in_order, fd::logged, fd::open_files, fd::reuse, signal::guard};
 
 /// A thread that replaces descriptors holds it, so of two threads that write one waits.
 pub(crate) static WAKING: Lock<()> = Lock::new([const { Mutex::new(()) }; GENERATIONS]);
 
-/// Replaces the descriptors of all tokens on `token`'s file: they are to see the change. Guard
-/// held, no lock.
-pub(crate) fn wake(table: &Engine, token: u64) -> bool {
+/// Replaces the descriptors of all tokens on `token`'s file: they are to see the `change`
+/// ([`scr_abi::change`]). Guard held, no lock.
+pub(crate) fn wake(table: &Engine, token: u64, change: c_int) -> bool {
     let _one_at_a_time = WAKING.lock();
     let lazy = open_files::lazy_holders();
     let Some(&(_, first)) = lazy.iter().find(|(held, _)| *held == token) else { return true };
@@ -25,9 +29,9 @@ pub(crate) fn wake(table: &Engine, token: u64) -> bool {
             continue;
         }
         let Some(own) = hold(token) else { continue };
-        match (table.evacuate)(token, own, 0) {
+        match (table.evacuate)(token, own, change) {
             -1 => done = false,
-            new => replace(token, new),
+            new => replace(table, token, new),
         }
         // SAFETY: made above.
         unsafe { libc::close(own) };
@@ -37,8 +41,14 @@ pub(crate) fn wake(table: &Engine, token: u64) -> bool {
 
 /// Returns true, too, if there is nothing to be replaced.
 pub(crate) fn wake_descriptor(table: &Engine, fd: c_int) -> bool {
+    wake_to(table, fd, CHANGES)
+}
+
+/// Does so before that `change`.
+pub(crate) fn wake_to(table: &Engine, fd: c_int, change: c_int) -> bool {
     let lazy = open_files::claim(fd).filter(|claim| claim.lazy);
-    lazy.is_none_or(|claim| wake(table, claim.token))
+    let fails = |claim: &Claim| change == EMPTIES && !claim.writable;
+    lazy.is_none_or(|claim| fails(&claim) || wake(table, claim.token, change))
 }
 
 /// Wakes a number so high that nothing could tell a write to it; true for others.
@@ -59,7 +69,7 @@ pub(crate) fn before_fork() {
         reuse::give_up();
         let _: Option<()> = handle((), active, || {
             let lazy = open_files::lazy_holders().into_iter();
-            if lazy.filter(|(token, _)| !wake(&active.table, *token)).count() > 0 {
+            if lazy.filter(|(token, _)| !wake(&active.table, *token, CHANGES)).count() > 0 {
                 let left = open_files::lazy_descriptors().into_iter();
                 let stand_ins = left.filter_map(|fd| Some((fd, read_only_twin(fd)?))).collect();
                 let _ = STAND_INS.try_with(|cell| cell.set(stand_ins));
@@ -101,7 +111,7 @@ pub(crate) extern "C" fn wake_token(token: u64) {
     if let Some(active) = engine::active() {
         // The engine's own threads, and a call from inside a hook, hold the guard already.
         guard::enter_thread();
-        wake(&active.table, token);
+        wake(&active.table, token, CHANGES);
         guard::leave_thread();
     }
 }
@@ -114,8 +124,9 @@ pub(crate) fn hold(token: u64) -> Option<c_int> {
     open_files::hold(token, copy).filter(|own| *own >= 0)
 }
 
-pub(crate) fn replace(token: u64, new: c_int) {
-    open_files::replace(token, |fd| put_in_place(new, fd));
+pub(crate) fn replace(table: &Engine, token: u64, new: c_int) {
+    let log = logged::log_of(table, token);
+    open_files::replace(token, Replaced { lazy: false, log }, |fd| put_in_place(new, fd));
     // SAFETY: the engine gave us the descriptor.
     unsafe { libc::close(new) };
 }

@@ -9,7 +9,7 @@ use scr_abi::{Engine, messages};
 use crate::base::message::say;
 use crate::fd::changes::{self, Moment};
 use crate::fd::lazy::{WAKING, hold, put_in_place};
-use crate::fd::open_files::{self, Claim};
+use crate::fd::open_files::{self, Claim, Replaced};
 use crate::{engine, fd::logged, signal::guard};
 
 /// A flush waits so long for calls that are under way on the file.
@@ -55,7 +55,7 @@ fn move_file(table: &Engine, token: u64, why: MoveReason) -> bool {
     let Some(own) = hold(token) else { return false };
     let holders = open_files::holders_of_same_file(own).into_iter().map(|(token, _)| token);
     let tokens: Vec<u64> = [token].into_iter().chain(holders.filter(|one| *one != token)).collect();
-    let lazy = open_files::lazy_holders();
+    let (lazy, parts) = (open_files::lazy_holders(), open_files::lazy_parts());
     let mut awake = tokens.clone();
     awake.retain(|token| !lazy.iter().any(|(one, _)| one == token));
     awake.iter().for_each(|token| open_files::set_lazy(*token, true));
@@ -64,7 +64,7 @@ fn move_file(table: &Engine, token: u64, why: MoveReason) -> bool {
         MoveReason::NeverQuiet => writers == Writers::Wait,
         MoveReason::Refused(_) => writers != Writers::Map,
     };
-    let moved = moves && move_held(table, own, &tokens, why, writers);
+    let moved = moves && move_held(table, own, Moving { tokens: &tokens, parts }, why, writers);
     if moved {
         changes::moved();
     }
@@ -107,14 +107,24 @@ fn writers(tokens: &[u64], why: MoveReason) -> Writers {
     }
 }
 
-/// Returns false if not even the first of `tokens`, which share the file of `old`, could move.
+/// What moves.
+struct Moving<'a> {
+    /// They share a file.
+    tokens: &'a [u64],
+    /// Those through which parts of sealed files are read: they stay lazy where these are whole.
+    parts: Vec<u64>,
+}
+
+/// Returns false if not even the first token of `moving`, which share the file of `old`, could
+/// move.
 fn move_held(
     table: &Engine,
     old: c_int,
-    tokens: &[u64],
+    moving: Moving<'_>,
     why: MoveReason,
     writers: Writers,
 ) -> bool {
+    let Moving { tokens, parts } = moving;
     // Other ranks write to a parted file until the engine, which asks them all, has it at rest.
     let seen_alone = !lies_in_part(tokens);
     let before = stamp(old);
@@ -128,7 +138,12 @@ fn move_held(
             new => {
                 moved = true;
                 name = std::fs::read_link(format!("/proc/self/fd/{new}")).ok().or(name);
-                replace_in_use(*token, own, new);
+                replace_in_use(
+                    *token,
+                    own,
+                    new,
+                    Replaced { lazy: parts.contains(token), log: logged::log_of(table, *token) },
+                );
             }
         }
         // SAFETY: made above.
@@ -156,12 +171,12 @@ fn lies_in_part(tokens: &[u64]) -> bool {
 
 /// A thread that only reads or seeks has not waited: what it has done to the place of `own`, a copy
 /// of the token's descriptors, since the engine looked is done to `new`.
-fn replace_in_use(token: u64, own: c_int, new: c_int) {
+fn replace_in_use(token: u64, own: c_int, new: c_int, by: Replaced) {
     // SAFETY: system calls on numbers; the engine gave us the descriptor.
     unsafe {
         let place = |fd| libc::lseek(fd, 0, libc::SEEK_CUR);
         let before = place(new);
-        open_files::replace(token, |fd| put_in_place(new, fd));
+        open_files::replace(token, by, |fd| put_in_place(new, fd));
         let after = place(own);
         if after != before && place(new) == before {
             libc::lseek(new, after, libc::SEEK_SET);

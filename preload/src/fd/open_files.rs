@@ -31,6 +31,13 @@ pub(crate) struct Claim {
     pub log: Option<Log>,
 }
 
+/// What a descriptor is once it is replaced, as in [`Claim`].
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Replaced {
+    pub lazy: bool,
+    pub log: Option<Log>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Released {
     pub claim: Claim,
@@ -137,19 +144,15 @@ pub(crate) fn may_be_lazy(fd: c_int) -> bool {
 }
 
 /// Replaces in one piece: a claim goes before its descriptor, so none of these can be closed and
-/// its number be used again meanwhile. What a parted file is replaced by is whole, and nothing is
-/// logged of it.
-pub(crate) fn replace(token: u64, put: impl Fn(c_int)) {
+/// its number be used again meanwhile.
+pub(crate) fn replace(token: u64, by: Replaced, put: impl Fn(c_int)) {
     let mut table = TABLE.lock();
     for (fd, claim) in table.descriptors.iter_mut().filter(|(_, claim)| claim.token == token) {
         put(*fd);
         in_order::stop(*fd);
-        claim.lazy = false;
-        if claim.log.is_some_and(Log::is_parted) {
-            claim.log = None;
-            logged::set(*fd, None);
-        }
-        mark_lazy(*fd, false);
+        (claim.lazy, claim.log) = (by.lazy, by.log);
+        logged::set(*fd, by.log);
+        mark_lazy(*fd, by.lazy);
     }
 }
 
@@ -183,6 +186,13 @@ pub(crate) fn lazy_holders() -> Vec<(u64, c_int)> {
     holders.sort_unstable();
     holders.dedup_by_key(|(token, _)| *token);
     holders
+}
+
+/// Those of them that are read from parts.
+pub(crate) fn lazy_parts() -> Vec<u64> {
+    let table = TABLE.lock();
+    let part = |claim: &&Claim| claim.lazy && claim.log.is_some_and(Log::is_parted);
+    table.descriptors.values().filter(part).map(|claim| claim.token).collect()
 }
 
 pub(crate) fn lazy_descriptors() -> Vec<c_int> {
@@ -430,7 +440,7 @@ mod tests {
         copied(1401, 1402);
         assert!(is_lazy(1401) && is_lazy(1402) && !is_lazy(1403) && !is_lazy(-1));
         assert!(lazy_holders().contains(&(51, 1401)));
-        replace(51, |_| ());
+        replace(51, Replaced::default(), |_| ());
         assert!(!is_lazy(1401) && !is_lazy(1402));
         attach(1401, Claim { lazy: true, ..writer(52) });
         close_range(1401, 1402, || true);
@@ -446,7 +456,7 @@ mod tests {
         let replaced = Mutex::new(Vec::new());
         let done = AtomicUsize::new(0);
         let other = || {
-            replace(61, |fd| replaced.lock().push(fd));
+            replace(61, Replaced::default(), |fd| replaced.lock().push(fd));
             done.store(1, Ordering::Release);
         };
         std::thread::scope(|scope| {

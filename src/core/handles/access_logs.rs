@@ -10,6 +10,8 @@ use crate::system::access_log;
 #[derive(Debug, Default)]
 pub struct AccessLogs {
     open: BTreeMap<u64, &'static AccessLog>,
+    /// Those that its descriptors had before they were replaced.
+    left: Vec<(u64, &'static AccessLog)>,
     spare: Vec<&'static AccessLog>,
 }
 
@@ -37,13 +39,31 @@ impl AccessLogs {
 
     /// Takes back the log of a token that nobody else shares.
     pub fn drop_of(&mut self, token: u64) {
-        if let Some(log) = self.open.remove(&token) {
-            self.give_back(log);
+        self.leave(token);
+        self.take_left(token);
+    }
+
+    /// Takes the log of a token that nobody else shares, of which descriptors still have it.
+    pub fn leave(&mut self, token: u64) {
+        self.left.extend(self.open.remove(&token).map(|log| (token, log)));
+    }
+
+    /// Gives `token` the log that `other` has.
+    pub fn move_to(&mut self, token: u64, other: u64) {
+        if let Some(log) = self.open.remove(&other) {
+            self.open.insert(token, log);
         }
+    }
+
+    fn take_left(&mut self, token: u64) {
+        let (back, left) = self.left.drain(..).partition::<Vec<_>, _>(|(of, _)| *of == token);
+        self.left = left;
+        back.into_iter().for_each(|(_, log)| self.give_back(log));
     }
 
     /// Takes the log of a token that is closed; `read` reads it before another one gets it.
     pub fn end<T>(&mut self, token: u64, read: impl FnOnce(&AccessLog) -> T) -> Option<T> {
+        self.take_left(token);
         let log = self.open.remove(&token)?;
         if log.traits() & trait_bit::PARTED != 0 {
             return None; // it is that of the file, as long as that is written

@@ -38,8 +38,12 @@ pub enum LiesAt {
         /// Another name of the file, since its dataset has left the cache.
         kept: Option<PathBuf>,
     },
-    /// On what this node has of a sealed file of several nodes. It is read only.
+    /// On what this node has of a sealed file of several nodes: nothing has been written through
+    /// it.
     Part(Arc<PartHere>),
+    /// On an older file on the PFS whose next version each node will have in part: nothing has been
+    /// written through it.
+    Older,
     /// A private copy; only if it differs from `origin` at the close it becomes the file.
     Shadow {
         copy: PathBuf,
@@ -47,6 +51,13 @@ pub enum LiesAt {
         /// That file, while `origin` was the one that the name leads to.
         base: Option<Base>,
     },
+}
+
+impl LiesAt {
+    /// Tells whether nothing has been written through the descriptor.
+    pub fn only_reads(&self) -> bool {
+        matches!(self, LiesAt::Lazy { .. } | LiesAt::Part(_) | LiesAt::Older)
+    }
 }
 
 /// Room in the store for a file that is open, bytes from its start.
@@ -105,7 +116,7 @@ impl Tokens {
     pub fn issue(&mut self, tracked: Tracked) -> u64 {
         self.next += 1;
         let token = match tracked.way {
-            LiesAt::Lazy { .. } => self.next | TOKEN_LAZY,
+            LiesAt::Lazy { .. } | LiesAt::Older => self.next | TOKEN_LAZY,
             _ if (1..WORTH_BYTES).contains(&tracked.room.expected) => self.next | TOKEN_SHORT,
             _ => self.next,
         };
@@ -113,16 +124,23 @@ impl Tokens {
         token
     }
 
-    /// Gives out a token for a descriptor whose reads and writes are logged.
-    pub fn issue_logged(&mut self, tracked: Tracked) -> u64 {
+    /// Gives out a token for a descriptor whose reads and writes are logged, with these `marks`,
+    /// too.
+    pub fn issue_logged(&mut self, tracked: Tracked, marks: u64) -> u64 {
         self.next += 1;
-        self.by_token.insert(self.next | TOKEN_LOGGED, tracked);
-        self.next | TOKEN_LOGGED
+        let token = self.next | TOKEN_LOGGED | marks;
+        self.by_token.insert(token, tracked);
+        token
     }
 
     pub fn lazy(&self, which: impl Fn(&Tracked) -> bool) -> Vec<u64> {
-        let lazy = |one: &Tracked| matches!(one.way, LiesAt::Lazy { .. }) && which(one);
-        self.all().filter(|(_, one)| lazy(one)).map(|(token, _)| token).collect()
+        let lazy = |token: u64, one: &Tracked| match one.way {
+            LiesAt::Lazy { .. } | LiesAt::Older => true,
+            LiesAt::Part(_) => token & TOKEN_LAZY != 0,
+            _ => false,
+        };
+        let all = self.all().filter(|(token, one)| lazy(*token, one) && which(one));
+        all.map(|(token, _)| token).collect()
     }
 
     /// Makes `token` stand for what `own` stood for. `false`: nobody would ever take `token` back.
@@ -247,8 +265,7 @@ impl Tokens {
 
     /// Finds a descriptor that is open on `name` and may change it at once; returns its token.
     pub fn writer(&self, name: &str) -> Option<u64> {
-        let reads = |one: &Tracked| matches!(one.way, LiesAt::Lazy { .. } | LiesAt::Part(_));
-        let writes = |one: &Tracked| one.name == name && !reads(one);
+        let writes = |one: &Tracked| one.name == name && !one.way.only_reads();
         self.all().find(|(_, one)| writes(one)).map(|(token, _)| token)
     }
 

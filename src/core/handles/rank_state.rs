@@ -9,17 +9,21 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 
 use scr_abi::accesses::{AccessLog, trait_bit};
 
 use crate::cache::{Catalog, NodeCatalog, Prepared};
-use crate::handles::{AccessLogs, Checksums, Holding, LiesAt, PartedFiles, Tokens, Tracked, stamp};
+use crate::handles::{
+    AccessLogs, Checksums, Holding, LiesAt, PartedFiles, TOKEN_LAZY, Tokens, Tracked, stamp,
+};
 use crate::machine::{
     DatasetKey, DatasetState, Deletion, FileRef, Intent, Machine, Placed, Placement, Reason,
 };
 use crate::namespace::{
     self as ns, Answer, Claimed, FarMessage, Move, SHADOWS, Sought, ToldElsewhere, Turns, View,
 };
+use crate::parts::{Extents, PartHere};
 use crate::records::FileMeta;
 use crate::system::monotonic_ms;
 
@@ -77,7 +81,7 @@ impl RankFiles {
     /// Gives out a token for a descriptor, which has a log if its file is watched.
     pub fn issue(&mut self, tracked: Tracked, log: Option<&'static AccessLog>) -> u64 {
         let Some(log) = log else { return self.tokens.issue(tracked) };
-        let token = self.tokens.issue_logged(tracked);
+        let token = self.tokens.issue_logged(tracked, 0);
         self.logs.begin(token, log);
         token
     }
@@ -278,10 +282,30 @@ impl State {
     pub fn open_sealed_part(&mut self, name: &str, place: &ns::Place) -> Option<Answer> {
         let ns::Place::Elsewhere(key, _) = place else { return None };
         let here = self.own.parted.sealed(key, name).filter(|here| !here.extents.is_empty())?;
+        self.open_part_of(key, name, here, 0)
+    }
+
+    /// Opens one, of this launch, too, whose next version is written in parts. As long as it is not
+    /// changed what this node cannot know of it is read on the prefix.
+    pub fn open_part_lazily(&mut self, name: &str, place: &ns::Place) -> Option<Answer> {
+        let ns::Place::Elsewhere(key, remote) = place else { return None };
+        let nothing = PartHere { extents: Extents::default(), whole: remote.meta.size };
+        let here = self.own.parted.sealed(key, name).unwrap_or_else(|| Arc::new(nothing));
+        self.open_part_of(key, name, here, TOKEN_LAZY)
+    }
+
+    fn open_part_of(
+        &mut self,
+        key: &DatasetKey,
+        name: &str,
+        here: Arc<PartHere>,
+        marks: u64,
+    ) -> Option<Answer> {
         let path = self.view.layer(key)?.dir.join(name);
-        let log = self.own.logs.take()?;
+        let log = if path.exists() { self.own.logs.take()? } else { return None };
         log.mark(trait_bit::PARTED);
-        let token = self.own.tokens.issue_logged(Tracked::new(key, name, LiesAt::Part(here)));
+        let tracked = Tracked::new(key, name, LiesAt::Part(here));
+        let token = self.own.tokens.issue_logged(tracked, marks);
         self.own.logs.begin(token, log);
         Some(Answer::Redirect { path, token })
     }

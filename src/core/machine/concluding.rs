@@ -171,7 +171,9 @@ impl Machine {
         self.watch.learn_kinds(key.series, kinds);
         if plan.confirmed {
             self.confirmed(key);
-        } else if self.facts.shared.series[key.series].routing == Routing::Learning {
+        } else if self.facts.shared.series[key.series].routing == Routing::Learning
+            && !self.watch.is_undecided(&self.facts, key.series)
+        {
             self.try_cache(key);
         }
     }
@@ -241,12 +243,8 @@ impl Machine {
                 dataset.failing.prefix_only = true;
             }
         }
-        if series.routing.watches() {
-            series.routing = Routing::Cache;
-            series.learned = true;
-        }
         series.learned |= self.watch.has_written(key.series);
-        self.watch.confirmed(key.series);
+        self.watch.confirmed(&mut self.facts, key.series);
         self.verdicts.confirmed(key.series);
         let rank = self.facts.config.rank;
         let local = &mut self.facts.series[key.series];
@@ -267,9 +265,8 @@ impl Machine {
     /// The first dataset of a series is sealed, but may not be complete yet: what is written to it
     /// goes where the rest of it lies, the next dataset goes to the cache.
     fn try_cache(&mut self, key: &DatasetKey) {
-        let series = &mut self.facts.shared.series[key.series];
-        series.routing = Routing::Trial;
-        for dataset in &mut series.datasets {
+        self.watch.route(&mut self.facts, key.series, Routing::Trial);
+        for dataset in &mut self.facts.shared.series[key.series].datasets {
             dataset.failing.prefix_only |= !dataset.restored;
         }
     }

@@ -210,10 +210,12 @@ impl Machine {
 
     pub(super) fn stays_on_prefix(&self, file: &FileRef) -> Option<Reason> {
         let facts = &self.facts;
+        // A checkpoint without ids that others have begun in their caches goes on there.
+        let goes_on = file.id.is_none() && self.watch.is_parted(facts, file);
         match facts.shared.series[file.series].routing {
-            Routing::Learning => return Some(Reason::Watched),
-            Routing::Prefix => return Some(self.watch.why_series_stays(file)),
-            Routing::Cache | Routing::Trial => {}
+            Routing::Learning if !goes_on => return Some(Reason::Watched),
+            Routing::Prefix if !goes_on => return Some(self.watch.why_series_stays(file)),
+            _ => {}
         }
         if (facts.shared.fallen_back || facts.falls_back) && !self.goes_with_cached(file) {
             return Some(Reason::FallenBack);
@@ -335,6 +337,11 @@ impl Machine {
     /// agreement.
     pub(crate) fn note_parted(&mut self) {
         self.telling.note_name();
+    }
+
+    /// Notes that ranks of several nodes open the file by one call.
+    pub(crate) fn mark_opened_together(&mut self, file: &FileRef) {
+        self.watch.mark_opened_together(&mut self.facts, file);
     }
 
     pub(crate) fn mark_unsafe(&mut self, file: &FileRef, why: Why) {

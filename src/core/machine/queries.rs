@@ -49,6 +49,11 @@ impl Machine {
         !self.facts.is_passive() && self.stays_on_prefix(file).is_none()
     }
 
+    /// Returns the dataset to which a file that is written anew belongs.
+    pub(crate) fn target(&self, file: &FileRef) -> DatasetKey {
+        self.facts.target(file)
+    }
+
     /// Returns the datasets whose seal this rank has voted for, of which the outcome is not known.
     pub(crate) fn voted(&self) -> impl Iterator<Item = &DatasetKey> {
         let all = self.facts.series.iter().filter(|_| !self.facts.is_passive());

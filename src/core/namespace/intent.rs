@@ -48,7 +48,7 @@ impl OpenIntent {
     /// Says what that is to a file that the program sees, or one that it makes.
     pub fn as_wish(self, exists: bool) -> machine::Intent {
         let OpenIntent { truncate, append, .. } = self;
-        machine::Intent { truncates: truncate, creates: !exists, appends: append }
+        machine::Intent { truncates: truncate, creates: !exists, appends: append, together: false }
     }
 }
 

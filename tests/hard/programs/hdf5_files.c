@@ -4,7 +4,8 @@
  * WAY is made of these words, and may have none of them. together: data by collective calls.
  * flush: after each matrix. chunks, zip: whole ones in each rank; cut: across ranks. metadata: by
  * collective calls, too. back: what has been written is opened and read again. anew: the file is
- * closed and opened again for each matrix. fill: with fill values.
+ * closed and opened again for each matrix. fill: with fill values. again1, again2: to one or
+ * two names, ckpt/all_a.h5 and all_b.h5, again and again.
  * It goes on from the newest checkpoint there is, of which each rank checks its block; before it
  * closes that it makes what HOLD names, and waits until that has gone. At PAUSE_STEP it does so
  * with PAUSE. */
@@ -32,6 +33,15 @@ static hid_t ok(hid_t code, const char *what) {
 
 static double cell(int step, int matrix, hsize_t i) {
   return step * 1e6 + matrix * 1e4 + sim.rank * 100 + (double)(i % 1000) / 7;
+}
+
+static const char *name_of(int step) {
+  static char name[64];
+  if (has("again"))
+    snprintf(name, sizeof name, "ckpt/all_%c.h5", has("again1") ? 'a' : 'a' + step % 2);
+  else
+    snprintf(name, sizeof name, "ckpt/step_%d/all.h5", step);
+  return name;
 }
 
 static hid_t access_list(void) {
@@ -108,6 +118,17 @@ static int is_right(hid_t file, int step, int matrix) {
   return good;
 }
 
+/* The step of which the file is: of names that are used again it may be any. */
+static int told_step(hid_t file) {
+  int told = -1;
+  hid_t set = H5Dopen2(file, "matrix_0/cells", H5P_DEFAULT);
+  if (set < 0) return told;
+  hid_t attribute = OK(H5Aopen(set, "step", H5P_DEFAULT));
+  OK(H5Aread(attribute, H5T_NATIVE_INT, &told));
+  H5Aclose(attribute), H5Dclose(set);
+  return told;
+}
+
 static void put_matrix(hid_t file, int step, int matrix) {
   char name[32];
   snprintf(name, sizeof name, "matrix_%d", matrix);
@@ -121,9 +142,8 @@ static void put_matrix(hid_t file, int step, int matrix) {
 }
 
 static void checkpoint(int step) {
-  char name[64];
+  const char *name = name_of(step);
   hid_t list = access_list();
-  snprintf(name, sizeof name, "ckpt/step_%d/all.h5", step);
   if (sim.rank == 0) sim_mkdir(&sim, step);
   MPI_Barrier(MPI_COMM_WORLD);
   hid_t file = OK(H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, list));
@@ -149,20 +169,17 @@ static void wait_until_gone(const char *pause) {
 
 /* Whether all ranks can read that checkpoint; what can be read is right. */
 static int load(int step) {
-  char name[64];
-  int good = 1, all = 0;
+  const char *name = name_of(step);
+  int good, all = 0;
   hid_t list = access_list(), file;
-  snprintf(name, sizeof name, "ckpt/step_%d/all.h5", step);
   H5E_BEGIN_TRY { file = H5Fopen(name, H5F_ACC_RDONLY, list); }
   H5E_END_TRY
   H5Pclose(list);
-  if (file >= 0) {
-    for (int matrix = 0; matrix < MATRICES; matrix++) good &= is_right(file, step, matrix);
-    if (!good) sim_fail("wrong", name);
-    if (getenv("HOLD")) wait_until_gone(getenv("HOLD"));
-    OK(H5Fclose(file));
-  }
-  good = file >= 0;
+  good = file >= 0 && (!has("again") || told_step(file) == step);
+  for (int matrix = 0; good && matrix < MATRICES; matrix++)
+    if (!is_right(file, step, matrix)) sim_fail("wrong", name);
+  if (good && getenv("HOLD")) wait_until_gone(getenv("HOLD"));
+  if (file >= 0) OK(H5Fclose(file));
   MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   return all;
 }

@@ -405,7 +405,7 @@ static int hints(size_t comm, const char *path)
 }
 
 static const struct engine table = {
-    sizeof table, 22, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened,
+    sizeof table, 23, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened,
     file_call, open_, opened, log_of, written, reuse, closed, failed, evacuate, reserve, lookup,
     change, unlink_, rename_, link_, rmdir_, list, address, alias, turns, has, file_size, hints,
 };

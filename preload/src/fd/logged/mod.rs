@@ -15,6 +15,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{off_t, ssize_t};
+use scr_abi::Engine;
 use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
 
 #[cfg_attr(test, allow(unused_imports))]
@@ -52,6 +53,12 @@ impl std::fmt::Debug for Log {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(to, "{:p}", self.0)
     }
+}
+
+/// Asks for the log of a token.
+pub(crate) fn log_of(table: &Engine, token: u64) -> Option<Log> {
+    // SAFETY: null, or a log that stays as long as the process.
+    unsafe { (table.log)(token).as_ref() }.map(Log)
 }
 
 /// Has what is done through `fd` logged, or not any more.

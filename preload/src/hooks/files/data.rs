@@ -12,6 +12,7 @@ use crate::fd::failing_store::{left_undone, sync_again, try_again};
 use crate::fd::in_order::{self, WritePlace};
 use crate::fd::logged::{self, parted};
 use crate::hooks::family::{interpose, made};
+use crate::hooks::files::intent;
 use crate::{engine, fd::reuse, signal::guard};
 
 type Ioctl = unsafe extern "C-unwind" fn(c_int, c_ulong, ...) -> c_int;
@@ -94,7 +95,10 @@ made! {
     cancellable [fsync](fd: c_int) -> c_int = |real| synced(fd, || real(fd));
     cancellable [fdatasync](fd: c_int) -> c_int = |real| synced(fd, || real(fd));
     plain [ftruncate, ftruncate64](fd: c_int, length: off_t) -> c_int
-        = |real| checked(changes::begin, fd, || logged::cut(real(fd, length), fd, length));
+        = |real| match length == 0 && !intent::may_be_emptied(fd) {
+            true => -1,
+            false => checked(changes::begin, fd, || logged::cut(real(fd, length), fd, length)),
+        };
     cancellable [fallocate, fallocate64](fd: c_int, mode: c_int, offset: off_t, bytes: off_t)
         -> c_int = |real| {
             let is_plain = matches!(mode, 0 | libc::FALLOC_FL_KEEP_SIZE);

@@ -4,6 +4,8 @@
 
 use std::ffi::c_int;
 
+use scr_abi::change::{CHANGES, EMPTIES};
+
 use crate::{fd::changes, fd::in_order, fd::open_files};
 
 /// Prepares a change through `fd` that has no end to be seen; see [`changes::begin`] for the
@@ -16,5 +18,11 @@ pub(super) fn may_change(fd: c_int) -> bool {
 
 #[inline]
 pub(super) fn may_be_changed(fd: c_int) -> bool {
-    !open_files::is_lazy(fd) || changes::wake(fd).unwrap_or(true)
+    !open_files::is_lazy(fd) || changes::wake(fd, CHANGES).unwrap_or(true)
+}
+
+/// Prepares a call that makes the file 0 bytes long: nobody needs to copy what it has.
+#[inline]
+pub(super) fn may_be_emptied(fd: c_int) -> bool {
+    !open_files::is_lazy(fd) || changes::wake(fd, EMPTIES).unwrap_or(true)
 }

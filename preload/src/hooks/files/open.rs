@@ -11,7 +11,7 @@ use crate::fd::changes::Moment;
 use crate::fd::failing_store::is_of_store;
 use crate::fd::handle::Outcome;
 use crate::fd::lazy::{put_in_place, wake_beyond, wake_descriptor};
-use crate::fd::logged::{Log, parted};
+use crate::fd::logged::{self, Log, parted};
 use crate::fd::moves::evacuate;
 use crate::fd::open_files::{self, Claim};
 use crate::fd::release::{fresh, report, take_back};
@@ -193,7 +193,8 @@ pub(super) fn open_below<T>(
 /// A reader of a sealed copy stays one only if its first change cannot pass unseen; else it gets a
 /// private copy now. False: that could not be made. Guard held.
 fn may_stay(table: &scr_abi::Engine, fd: c_int) -> bool {
-    let unseen = || open_files::is_lazy(fd) && !unseen_mappings::are_seen();
+    let may_be_mapped = || open_files::is_lazy(fd) && !MpiFiles::are_opened();
+    let unseen = || may_be_mapped() && !unseen_mappings::are_seen();
     wake_beyond(table, fd)
         && parted::leave_beyond(table, fd)
         && (!unseen() || wake_descriptor(table, fd))
@@ -213,9 +214,7 @@ fn write_over(table: &scr_abi::Engine, fd: c_int, flags: c_int) {
 }
 
 fn log_of(table: &scr_abi::Engine, token: u64) -> Option<Log> {
-    let log = if token & TOKEN_LOGGED == 0 { std::ptr::null() } else { (table.log)(token) };
-    // SAFETY: null, or a log that stays as long as the process.
-    unsafe { log.as_ref() }.map(Log)
+    if token & TOKEN_LOGGED == 0 { None } else { logged::log_of(table, token) }
 }
 
 /// The first part of the result says whether the engine has another answer by now.

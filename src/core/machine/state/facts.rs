@@ -50,6 +50,13 @@ impl RunFacts {
         }
     }
 
+    /// Tells whether each node could have its part of such files: the dataset of one is known, and
+    /// the program does not say by calls what is in it.
+    pub fn may_be_parted(&self, file: &FileRef) -> bool {
+        let rule = &self.config.series[file.series];
+        self.config.caches_parts && rule.has_id == file.id.is_some() && !rule.is_explicit()
+    }
+
     pub fn tick(&mut self, now_ms: u64) {
         self.clock_ms = self.clock_ms.max(now_ms);
     }

@@ -138,10 +138,12 @@ impl SharedFacts {
         let series = config.series.iter().enumerate().map(|(index, series)| {
             let none = Knowledge::default();
             let known = knowledge.get(index).unwrap_or(&none);
-            let routing = match (series.prefix_only(known), series.learn && known.files.is_none()) {
-                (Some(_), _) => Routing::Prefix,
-                (None, true) => Routing::Learning,
-                (None, false) => Routing::Cache,
+            let learns = series.learn && known.files.is_none();
+            let watches = !series.has_id && config.watches_parted(known);
+            let routing = match config.prefix_only(index, known) {
+                Some(_) => Routing::Prefix,
+                None if learns || watches => Routing::Learning,
+                None => Routing::Cache,
             };
             SharedSeries {
                 routing,

@@ -87,7 +87,8 @@ impl RunFacts {
     /// `expect_append`.
     pub fn is_changed_again(&mut self, key: &DatasetKey, file: &FileRef, intent: Intent) -> bool {
         let again = !self.config.series[key.series].has_id && self.written_before(key, file);
-        if again && self.shared.series[key.series].routing == Routing::Learning {
+        let learns = self.shared.series[key.series].routing == Routing::Learning;
+        if again && learns && !intent.together {
             let held = self.file_mut(key, &file.name);
             if let Some(anew) = held.filter(|held| held.begun == Begun::Anew) {
                 anew.begun = Begun::GoesOn;

@@ -10,13 +10,16 @@ pub struct Intent {
     /// O_CREAT, and the program sees no file of that name now.
     pub creates: bool,
     pub appends: bool,
+    /// Several ranks open it by one call, which would make it: it is often emptied then.
+    pub together: bool,
 }
 
 impl Intent {
-    pub const REWRITE: Intent = Intent { truncates: true, creates: false, appends: false };
-    pub const CREATE: Intent = Intent { truncates: false, creates: true, appends: false };
-    pub const UPDATE: Intent = Intent { truncates: false, creates: false, appends: false };
-    pub const APPEND: Intent = Intent { truncates: false, creates: false, appends: true };
+    pub const UPDATE: Intent =
+        Intent { truncates: false, creates: false, appends: false, together: false };
+    pub const REWRITE: Intent = Intent { truncates: true, ..Intent::UPDATE };
+    pub const CREATE: Intent = Intent { creates: true, ..Intent::UPDATE };
+    pub const APPEND: Intent = Intent { appends: true, ..Intent::UPDATE };
 
     pub(in crate::machine) fn rewrites(self) -> bool {
         self.truncates || self.creates

@@ -1,5 +1,7 @@
 //! What a machine is told at its start; equal on all ranks except for `rank`.
 
+use std::collections::BTreeSet;
+
 use super::knowledge::Knowledge;
 use super::reason::Why;
 
@@ -69,12 +71,6 @@ impl SeriesConfig {
         self.has_id && !self.is_explicit()
     }
 
-    /// Returns what was learned. With `:own` or SCR_LEARN=0 the user says what learning could not
-    /// tell.
-    pub fn prefix_only(&self, known: &Knowledge) -> Option<Why> {
-        known.prefix_only.filter(|why| self.learn || *why != Why::GoesOn)
-    }
-
     pub fn is_due(&self, number: u64) -> bool {
         self.output != OutputSeries::No
             || (self.flush_every > 0 && number.is_multiple_of(self.flush_every))
@@ -116,6 +112,31 @@ impl MachineConfig {
             tells_of_parted: true,
             caches_parts: true,
         }
+    }
+
+    /// Returns why all of a series stays on the PFS, by what earlier runs have learned. With `:own`
+    /// or SCR_LEARN=0 the user says what learning could not tell. Without ids one name is enough.
+    pub fn prefix_only(&self, series: usize, known: &Knowledge) -> Option<Why> {
+        let rule = &self.series[series];
+        let stays = |why: &Why| !(self.caches_parts && why.is_of_nodes());
+        let learned = known.prefix_only.filter(|why| rule.learn || *why != Why::GoesOn);
+        let parted = known.together.iter().filter(|(_, ranks)| !self.are_on_one_node(ranks));
+        let of = |name: &u64| *known.unsafe_names.get(name).unwrap_or(&Why::Writers);
+        let parted = parted.map(|(name, _)| of(name)).find(stays);
+        learned.filter(stays).or(parted.filter(|_| !rule.has_id))
+    }
+
+    /// Tells whether files of a series are still watched that several nodes write.
+    pub fn watches_parted(&self, known: &Knowledge) -> bool {
+        let tries = |why: &Why| matches!(why, Why::Tries(_));
+        self.caches_parts && known.unsafe_names.values().any(tries)
+    }
+
+    /// Tells whether all these ranks are.
+    pub fn are_on_one_node(&self, ranks: &BTreeSet<usize>) -> bool {
+        let mut of = ranks.iter().map(|rank| self.nodes.get(*rank));
+        let first = of.next().flatten();
+        first.is_some() && of.all(|node| node == first)
     }
 }
 

@@ -195,21 +195,23 @@ impl Contents {
         let found = self.site.on_prefix(name).metadata();
         let stamp = state.machine.points_entered();
         let barriers = state.machine.barriers_entered();
-        let add = |deed: Deed| {
-            let end = if deed == Deed::Cut { 0 } else { barriers };
-            log.add(Access { deed, within: Within::Nothing, stamp, start: 0, end });
+        let add = |deed: Deed, start: u64, end: u64| {
+            log.add(Access { deed, within: Within::Nothing, stamp, start, end });
         };
-        match found.as_ref().map_or(0, |found| found.len()) {
-            0 => log.mark(trait_bit::MADE),
-            _ if intent.truncate => add(Deed::Cut),
-            _ => {}
+        let empties = intent.truncate && found.as_ref().is_ok_and(|found| found.len() > 0);
+        match () {
+            () if found.as_ref().map_or(0, |found| found.len()) == 0 => log.mark(trait_bit::MADE),
+            () if empties => add(Deed::Cut, 0, 0),
+            () => {}
         }
         match intent.makes {
+            _ if empties || (intent.makes != ns::Makes::No && found.is_err()) => {
+                add(Deed::Made, 0, barriers);
+            }
             // By MPI-IO all make it.
-            ns::Makes::No if state.own.making.as_deref() == Some(name) => {}
-            ns::Makes::No => add(Deed::Found),
-            _ if found.is_err() => add(Deed::Made),
-            _ => {}
+            _ if state.own.making.as_deref() == Some(name) => {}
+            ns::Makes::No => add(Deed::Found, 0, barriers),
+            _ => add(Deed::Found, 1, barriers),
         }
         if intent.append {
             log.mark(trait_bit::APPENDS);

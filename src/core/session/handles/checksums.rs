@@ -35,7 +35,8 @@ impl Handles {
     pub fn failed(&self, token: u64, errno: i32) {
         let mut state = self.node.state_to_look();
         let Some(tracked) = state.own.tokens.get(token).cloned() else { return };
-        if matches!(tracked.way, LiesAt::Temporary | LiesAt::Lazy { .. }) || tracked.is_orphan() {
+        let reads = tracked.way.only_reads() || tracked.way == LiesAt::Temporary;
+        if reads || tracked.is_orphan() {
             // It belongs to nothing yet; the program will not rename what it could not write.
             return;
         }

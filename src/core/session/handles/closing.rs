@@ -27,7 +27,7 @@ impl Handles {
             state.own.tokens.get(token).is_none_or(|one| !publishing.has(&one.name))
         });
         let Some(mut tracked) = state.own.tokens.take(token) else { return true };
-        if matches!(tracked.way, LiesAt::Part(_)) {
+        if matches!(tracked.way, LiesAt::Part(_) | LiesAt::Older) {
             state.own.logs.drop_of(token);
             return true;
         }
@@ -58,7 +58,7 @@ impl Handles {
             LiesAt::Shadow { .. } => return self.settle_shadow(&mut state, tracked),
             LiesAt::Lazy { .. } => return self.closed_lazy(&mut state, tracked),
             LiesAt::Temporary => return self.contents.closed_private(&mut state, &tracked.name),
-            LiesAt::Cached | LiesAt::OnPrefix | LiesAt::Part(_) => {}
+            LiesAt::Cached | LiesAt::OnPrefix | LiesAt::Part(_) | LiesAt::Older => {}
         }
         if state.view.is_private(&tracked.name) && state.own.tokens.count(&tracked.name) == 0 {
             self.contents.publish_private(&mut state, &tracked.name);

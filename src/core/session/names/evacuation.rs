@@ -5,13 +5,20 @@ use std::fs::File;
 use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
 
+use scr_abi::change;
+
 use crate::error::{Error, Result};
 use crate::handles::{LiesAt, Tracked, stamp};
 use crate::handles::{descriptor_info, open_alike};
 use crate::log::messages;
 use crate::machine::Why;
 use crate::namespace::{Answer, Manner, OpenIntent, Place};
-use crate::session::{names::Names, node::State};
+use crate::session::{names::Names, node::State, rank::known::file_ref};
+
+/// Names the file of a descriptor, whatever else it is called.
+fn own_path(fd: i32) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{fd}"))
+}
 
 impl Names {
     /// Moves the file of `token` to the PFS, since its store is full or fails (`errno`, or 0), or
@@ -22,13 +29,15 @@ impl Names {
     /// With -1 for `fd` only what makes the file durable has failed: it goes to the PFS at its
     /// close. The answer is -1 then if the file is not in the cache.
     pub fn evacuate(&self, token: u64, fd: i32, errno: i32) -> i32 {
-        if errno != 0 {
+        let changes = matches!(errno, change::CHANGES | change::EMPTIES);
+        if errno != 0 && !changes {
             self.stores.met(token, errno);
         }
         if fd < 0 {
             return if self.stores.distrust(token) { 0 } else { -1 };
         }
-        if let Some(left) = self.leave_sealed_part(token, fd) {
+        let left = if changes { None } else { self.leave_sealed_part(token, fd) };
+        if let Some(left) = left {
             return left.map_or(-1, IntoRawFd::into_raw_fd);
         }
         let parted = self.node.state().part_of(token);
@@ -40,7 +49,7 @@ impl Names {
                 let file = self.unsealed.pull_out(key, name);
                 file.and_then(|()| self.go_on_outside(token, fd, name)).map(Some)
             }
-            None => self.wake_lazy(token, fd).and_then(|file| match file {
+            None => self.wake_lazy(token, fd, errno).and_then(|file| match file {
                 Some(file) => Ok(Some(file)),
                 None => self.stores.try_evacuate(token, fd),
             }),
@@ -84,8 +93,8 @@ impl Names {
         let whole = whole.filter(|_| come == Answer::PASS);
         let mut state = self.node.state();
         if let Some(one) = state.own.tokens.get_mut(token).filter(|_| whole.is_some()) {
-            one.way = LiesAt::Lazy { stamp: None, kept: None };
-            state.own.logs.end(token, |_| ());
+            one.way = LiesAt::Older;
+            state.own.logs.leave(token);
         }
         Some(whole)
     }
@@ -120,12 +129,19 @@ impl Names {
         Ok(file)
     }
 
-    /// Opens the file for the first change through `fd`. `None`: `token` is no reader of a sealed
-    /// copy.
-    pub(crate) fn wake_lazy(&self, token: u64, fd: i32) -> Result<Option<File>> {
+    /// Opens the file for the first change through `fd`, as `how` says (`scr_abi::change`).
+    /// `None`: `token` is no reader of a sealed copy.
+    pub(crate) fn wake_lazy(&self, token: u64, fd: i32, how: i32) -> Result<Option<File>> {
         let name = {
             let mut state = self.node.state();
             match state.own.tokens.get(token).cloned() {
+                Some(Tracked { way: LiesAt::Part(_) | LiesAt::Older, name, .. }) => {
+                    if state.view.place(&name) == Place::Deleted {
+                        state.own.tokens.take(token); // what it writes only its descriptors see
+                        return Ok(Some(open_alike(fd, &own_path(fd))?));
+                    }
+                    name
+                }
                 Some(mut tracked @ Tracked { way: LiesAt::Lazy { .. }, .. }) => {
                     if state.view.place(&tracked.name) == Place::Deleted {
                         state.own.tokens.orphan_readers(&tracked.name);
@@ -142,7 +158,10 @@ impl Names {
         let gone = || Error::Missing(format!("{name} cannot be copied to be changed"));
         let (flags, _) = descriptor_info(fd)?;
         let matched = self.rank.match_name(&name).ok_or_else(gone)?;
-        let intent = OpenIntent::of(flags & (libc::O_ACCMODE | libc::O_APPEND));
+        let mut intent = OpenIntent::of(flags & (libc::O_ACCMODE | libc::O_APPEND));
+        // Of others a copy is emptied: who goes on with what they have is known by that.
+        let parted = || self.node.state_to_look().machine.is_parted(&file_ref(&name, &matched));
+        intent.truncate = how == change::EMPTIES && parted();
         loop {
             let answer = self.open_for_writing(&name, &matched, intent, Manner::Changing);
             let (path, own) = match answer {
@@ -152,7 +171,13 @@ impl Names {
             };
             match open_alike(fd, &path) {
                 Ok(file) => {
-                    let replaced = self.node.state().own.tokens.replace(token, own);
+                    let mut state = self.node.state();
+                    let replaced = state.own.tokens.replace(token, own);
+                    if replaced {
+                        state.own.logs.leave(token);
+                        state.own.logs.move_to(token, own);
+                    }
+                    drop(state);
                     if !replaced {
                         self.handles.closed(own); // as the reader was, by another thread
                     }
@@ -177,7 +202,7 @@ impl Names {
         let Tracked { key, name, way: LiesAt::Lazy { kept, .. }, .. } = tracked else {
             return Err(Error::Missing(format!("{} is not open on a sealed copy", tracked.name)));
         };
-        let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
+        let here = own_path(fd);
         let there = self.site.on_prefix(&name);
         // What was flushed is there, with what others have changed since.
         let is_flushed = state.view.place(&name) == Place::Prefix

@@ -10,7 +10,7 @@ use super::moving::move_on_prefix;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
 use crate::log::messages;
-use crate::machine::{Deletion, Hints, Reason, Why};
+use crate::machine::{Deletion, Hints, Reason};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place};
 use crate::session::{
     names::Names,
@@ -113,7 +113,8 @@ impl Names {
         let file = self.rank.file_ref(name).filter(|file| state.machine.caches(file));
         let in_progress =
             matches!(&place, Place::Elsewhere(key, _) if state.machine.is_in_progress(key));
-        let is_new = creates && matches!(place, Place::Prefix | Place::Deleted);
+        // What is there may be emptied first, and is opened such that it can be.
+        let is_new = creates && !matches!(place, Place::Cached(..));
         let parted =
             file.as_ref().filter(|file| state.machine.is_parted(file) && (in_progress || is_new));
         state.own.making = creates.then(|| name.to_string());
@@ -155,7 +156,7 @@ impl Names {
             lock(&self.together).insert(name.to_string());
             return;
         };
-        state.machine.mark_unsafe(&file, Why::Writers);
+        state.machine.mark_opened_together(&file);
         let place = state.view.place(name);
         if let Place::Cached(key, _) = &place
             && self.put_on_prefix(&mut state, name, &place, Reason::OpenedTogether)

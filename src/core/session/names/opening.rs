@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::account::tally::Count;
-use crate::handles::Room;
+use crate::handles::{LiesAt, Room, Tracked};
 use crate::machine::{self, DatasetKey, FileRef, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIntent, Place};
 use crate::patterns::Match;
@@ -93,8 +93,15 @@ impl Names {
         if let Some(of) = state.parted_in(&file, &found.place) {
             return self.open_part(state, &file, &of, &found, intent);
         }
-        let wish = intent.as_wish(found.exists);
-        if let Some(of) = state.of_another(&file) {
+        if manner == Manner::Lazy
+            && let Some(answer) = self.open_older(&mut state, &file, &found, intent)
+        {
+            return Some(answer);
+        }
+        let together = state.own.making.as_deref() == Some(name);
+        let wish = machine::Intent { together, ..intent.as_wish(found.exists) };
+        let anew = intent.truncate && state.machine.is_parted(&file);
+        if let Some(of) = state.of_another(&file).filter(|_| !anew) {
             if state.view.place(&file) != found.place {
                 return None; // that rank has made it since we looked
             }
@@ -127,6 +134,28 @@ impl Names {
                 }
             }
             Placement::Dataset(placed) => self.place(state, &file, placed, &found, intent, room),
+        }
+    }
+
+    /// Opens what an earlier checkpoint has under the name of a file of which each node will have
+    /// its part. It may be emptied first, as HDF5 does it, and nobody needs to bring it here then.
+    fn open_older(
+        &self,
+        state: &mut State,
+        file: &FileRef,
+        found: &FoundTarget,
+        intent: OpenIntent,
+    ) -> Option<Answer> {
+        if !found.exists || intent.truncate || !state.machine.is_parted(file) {
+            return None;
+        }
+        match &found.place {
+            Place::Prefix => {
+                let older = Tracked::new(&state.machine.target(file), &file.name, LiesAt::Older);
+                let token = state.own.tokens.issue(older);
+                Some(Answer::Redirect { path: self.site.on_prefix(&file.name), token })
+            }
+            place => state.open_part_lazily(&file.name, place),
         }
     }
 

@@ -142,7 +142,7 @@ impl Stores {
                     state.view.take_private(name);
                 }
             }
-            LiesAt::Lazy { .. } | LiesAt::Part(_) => {}
+            LiesAt::Lazy { .. } | LiesAt::Part(_) | LiesAt::Older => {}
             LiesAt::Cached | LiesAt::OnPrefix => {
                 if again || !leaves_a_gap(errno) {
                     state.machine.open_failed(&tracked.key, name, monotonic_ms());
@@ -167,7 +167,7 @@ impl Stores {
             LiesAt::Cached | LiesAt::Temporary => true,
             LiesAt::Shadow { copy, .. } => !copy.starts_with(self.site.fallback_dir()),
             LiesAt::Lazy { kept, .. } => kept.is_none(),
-            LiesAt::OnPrefix | LiesAt::Part(_) => false,
+            LiesAt::OnPrefix | LiesAt::Part(_) | LiesAt::Older => false,
         }
     }
 

@@ -66,8 +66,12 @@ impl Updates {
         }
         // What is there may be so again.
         self.hear_of_parts(&mut state, near.iter().chain(&heard), &deletes);
+        // Who has an older file of that name open is to see the new one.
+        let parts = near.iter().chain(&heard).flat_map(|(_, news)| news.parts());
+        let parts: BTreeSet<&str> = parts.map(|(_, name, ..)| name).collect();
+        let older = state.own.tokens.lazy(|one| parts.contains(&*one.name));
         let moves = near.iter().chain(&heard).any(|(_, news)| news.tells_moves());
-        if heard.is_empty() && !moves {
+        if heard.is_empty() && older.is_empty() && !moves {
             return Ok(());
         }
         for (rank, news) in &heard {
@@ -80,6 +84,7 @@ impl Updates {
         state.moves.told = own.moves().last().map_or(state.moves.told, |one| one.number);
         drop(state);
         self.site.host.names_changed();
+        older.into_iter().for_each(|token| self.site.host.wake(token));
         Ok(())
     }
 

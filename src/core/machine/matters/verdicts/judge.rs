@@ -34,7 +34,7 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
         let node = one.node;
         one.done.all.iter().map(move |access| Act { node, access: *access }).collect::<Vec<_>>()
     };
-    let acts: Vec<Act> = all.iter().flat_map(of).collect();
+    let mut acts: Vec<Act> = all.iter().flat_map(of).collect();
     let traits = all.iter().fold(0, |traits, one| traits | one.done.traits);
     let has = |bit: u64| traits & bit != 0;
     // Without hints MPI-IO may read between the pieces that it writes. One that does so in spite of
@@ -50,10 +50,13 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
     if has(trait_bit::OVERFULL) || acts.len() > PIECES_MAX {
         return Why::TooFine;
     }
-    if !has(trait_bit::MADE) && !is_emptied_first(&acts) {
-        return Why::InPlace;
+    if !has(trait_bit::MADE) {
+        let Some(emptied) = emptied_first(&acts) else { return Why::InPlace };
+        // What was seen of the older file any rank can see.
+        acts = all.iter().flat_map(|one| without_older(of(one), emptied)).collect();
     }
-    if has(trait_bit::MADE) && is_found_unseen(&acts) {
+    let by_opening = acts.iter().any(|act| act.access.deed == Deed::Made);
+    if (has(trait_bit::MADE) || by_opening) && is_found_unseen(&acts) {
         return Why::Sizes;
     }
     let mut course = Course::default();
@@ -71,24 +74,39 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
     }
 }
 
-/// Tells whether a rank has found the file before it could hear that another node has made it. It
-/// hears so at a barrier; any other collective may carry nothing.
+/// Tells whether a rank has found the file before it could hear that another node has made or
+/// emptied it. It hears so at a barrier; any other collective may carry nothing. Where there was
+/// none before, one that would have made it needs not hear so.
 fn is_found_unseen(acts: &[Act]) -> bool {
     let those = |deed: Deed| acts.iter().filter(move |act| act.access.deed == deed);
     let knows = |found: &Act| {
         let near = those(Deed::Made).any(|made| made.node == found.node);
         near || those(Deed::Made).any(|made| made.access.end < found.access.end)
     };
-    !those(Deed::Found).all(knows)
+    let emptied = those(Deed::Cut).any(|cut| cut.access.end == 0);
+    let needs = |found: &&Act| emptied || found.access.start == 0;
+    !those(Deed::Found).filter(needs).all(knows)
 }
 
-fn is_emptied_first(acts: &[Act]) -> bool {
+/// Returns when an older file was emptied, if that was before anybody wrote.
+fn emptied_first(acts: &[Act]) -> Option<u64> {
     let first = |which: fn(&Access) -> bool| {
         acts.iter().map(|act| act.access).filter(which).map(|access| access.stamp).min()
     };
-    let emptied = first(|access| access.deed == Deed::Cut && access.end == 0);
+    let emptied = first(|access| access.deed == Deed::Cut && access.end == 0)?;
     let written = first(|access| access.deed == Deed::Write);
-    emptied.is_some_and(|emptied| written.is_none_or(|written| emptied <= written))
+    written.is_none_or(|written| emptied <= written).then_some(emptied)
+}
+
+/// Leaves out what ranks have read, and heard of the size, before they could know that the file was
+/// emptied. One that has heard so nevertheless would not in a cache.
+fn without_older(acts: Vec<Act>, emptied: u64) -> impl Iterator<Item = Act> {
+    let cuts = acts.iter().any(|act| act.access.deed == Deed::Cut);
+    acts.into_iter().filter(move |act| match act.access.deed {
+        Deed::Read => act.access.stamp > emptied,
+        Deed::Size => act.access.stamp > emptied || (act.access.end == 0 && !cuts),
+        _ => true,
+    })
 }
 
 /// Returns the rule that these acts, all between two sync points, break.

@@ -83,9 +83,14 @@ impl Verdicts {
     ) {
         let changes = done.all.iter().any(|one| matches!(one.deed, Deed::Write | Deed::Cut));
         let was_complete = facts.shared.find(key).is_some_and(|dataset| dataset.seals.count > 0);
+        // Without ids another file may come to a checkpoint that is sealed.
+        let was_complete =
+            was_complete && (facts.config.series[key.series].has_id || facts.went_on(file));
         let goes_on = changes && (was_complete || facts.has_successor(key));
         let traits = done.traits | if goes_on { trait_bit::GOES_ON } else { 0 };
-        let (name, of) = (name_hash(&file.masked), name_hash(&file.name));
+        // Without ids the file of another checkpoint has the same name.
+        let of = name_hash(&format!("{}/{}", key.generation, file.name));
+        let name = name_hash(&file.masked);
         let kind = kind_hash(&file.masked);
         let done = Accesses { name, kind, file: of, traits, ..done };
         let own = self.own[file.series].entry(name);

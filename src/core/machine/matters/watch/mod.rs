@@ -7,7 +7,7 @@ mod shared;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use shared::SharedNames;
-use shared::{are_on_one_node, find_unsafe, find_writers};
+use shared::{find_unsafe, find_writers};
 
 use super::verdicts::Judgement;
 use crate::machine::state::{DatasetState, Routing, RunFacts, SharedDataset};
@@ -15,6 +15,9 @@ use crate::machine::terms::{
     DatasetKey, FileRef, Hints, Knowledge, MachineConfig, PartedNews, Reason, Report, SeriesReport,
     UnsafeName, Why, kind_hash, name_hash,
 };
+
+/// So many checkpoints without ids are watched.
+const UNDECIDED_MAX: u32 = 6;
 
 #[derive(Debug, Clone, Default)]
 struct OwnNames {
@@ -38,21 +41,22 @@ impl NameWatch {
         let none = Knowledge::default();
         let all = || {
             let all = config.series.iter().enumerate();
-            all.map(|(index, rule)| (rule, knowledge.get(index).unwrap_or(&none)))
+            all.map(|(index, _)| (index, knowledge.get(index).unwrap_or(&none)))
         };
-        let shared = all().map(|(rule, known)| {
+        let shared = all().map(|(index, known)| {
             let mut stay = known.unsafe_names.clone();
             let (together, parted): (BTreeMap<_, _>, BTreeMap<_, _>) = known
                 .together
                 .clone()
                 .into_iter()
-                .partition(|(_, ranks)| are_on_one_node(ranks, &config.nodes));
+                .partition(|(_, ranks)| config.are_on_one_node(ranks));
             parted.keys().for_each(|name| _ = stay.entry(*name).or_insert(Why::Writers));
-            let parts_all = !parted.is_empty() && !rule.has_id;
-            let why = rule.prefix_only(known).or(parts_all.then_some(Why::Writers));
+            let why = config.prefix_only(index, known);
             let marked = why.map(|why| UnsafeName { name: 0, kind: 0, bare: true, why });
             let parts = stay.values().any(|why| matches!(why, Why::OfNodes(_)));
-            SharedNames { stay, parts, together, marked, ..SharedNames::default() }
+            let has_id = config.series[index].has_id;
+            let waits = !has_id && (marked.is_some() || config.watches_parted(known));
+            SharedNames { stay, parts, together, marked, waits, ..SharedNames::default() }
         });
         let series = all().map(|(_, known)| OwnNames {
             kinds: known.kinds.clone(),
@@ -86,7 +90,20 @@ impl NameWatch {
         self.series[file.series].written.insert(name_hash(&file.masked));
     }
 
-    pub fn confirmed(&mut self, series: usize) {
+    /// Notes that a checkpoint is complete: what is known by now decides where the next ones go. A
+    /// file that is not written again would keep the series there for ever.
+    pub fn confirmed(&mut self, facts: &mut RunFacts, series: usize) {
+        let open = self.undecided(facts, series);
+        self.shared[series].waited += 1;
+        match open {
+            Some(mark) if self.shared[series].waited > UNDECIDED_MAX => {
+                self.note_unsafe(facts, series, &mark);
+            }
+            None if facts.shared.series[series].routing.watches() => {
+                self.route(facts, series, Routing::Cache);
+            }
+            _ => {}
+        }
         let shared = &mut self.shared[series];
         (shared.written, shared.read) = Default::default();
         self.series[series].written.clear();
@@ -123,7 +140,7 @@ impl NameWatch {
 
     /// Tells whether ranks of several nodes write files of that name into their caches.
     pub fn is_parted(&self, facts: &RunFacts, file: &FileRef) -> bool {
-        if !self.knows_parted(facts) || facts.shared.fallen_back || file.id.is_none() {
+        if !self.knows_parted(facts) || facts.shared.fallen_back || !facts.may_be_parted(file) {
             return false;
         }
         let names = &self.shared[file.series];
@@ -138,7 +155,7 @@ impl NameWatch {
     pub fn is_tried(&self, facts: &RunFacts, file: &FileRef) -> bool {
         let known = self.why_stays(file);
         let tries = matches!(known, Some(Why::Tries(_)));
-        tries && facts.config.caches_parts && file.id.is_some()
+        tries && facts.may_be_parted(file)
     }
 
     /// Tells whether there are such names, or were.
@@ -174,11 +191,21 @@ impl NameWatch {
     }
 
     pub fn mark_unsafe(&mut self, facts: &mut RunFacts, file: &FileRef, why: Why) {
+        self.mark(facts, file, why, file.masked == file.name);
+    }
+
+    /// Notes that ranks of several nodes open the file together. If each could have its part, that
+    /// is to be seen first.
+    pub fn mark_opened_together(&mut self, facts: &mut RunFacts, file: &FileRef) {
+        let bare = file.masked == file.name && !facts.may_be_parted(file);
+        self.mark(facts, file, Why::Writers, bare);
+    }
+
+    fn mark(&mut self, facts: &mut RunFacts, file: &FileRef, why: Why, bare: bool) {
         let marked = &mut self.series[file.series].news.unsafe_names;
         let name = name_hash(&file.masked);
         if !marked.iter().any(|mark| mark.name == name) {
-            let kind = kind_hash(&file.masked);
-            marked.push(UnsafeName { name, kind, bare: file.masked == file.name, why });
+            marked.push(UnsafeName { name, kind: kind_hash(&file.masked), bare, why });
         }
         facts.agreement.changed(1);
     }
@@ -187,7 +214,7 @@ impl NameWatch {
         for (rank, report) in reports.iter().enumerate() {
             let news = &report.series[index];
             for mark in &news.unsafe_names {
-                self.note_unsafe(facts, index, mark);
+                self.note_or_watch(facts, index, mark);
             }
             let names = &mut self.shared[index];
             names.written.extend(news.written.iter().map(|name| (*name, rank)));
@@ -196,9 +223,11 @@ impl NameWatch {
         let writers = find_writers(&self.shared[index].written);
         if facts.shared.series[index].routing != Routing::Prefix {
             let has_id = facts.config.series[index].has_id;
-            for mut mark in find_unsafe(&self.shared[index], &writers, &facts.config.nodes) {
-                mark.bare |= !has_id;
-                self.note_unsafe(facts, index, &mark);
+            for mut mark in find_unsafe(&self.shared[index], &writers, &facts.config) {
+                // What may be cached in parts is to be seen first.
+                let awaits = mark.why == Why::Writers && facts.config.caches_parts;
+                mark.bare |= !has_id && !awaits;
+                self.note_or_watch(facts, index, &mark);
             }
         }
         let together = &mut self.shared[index].together;
@@ -208,7 +237,7 @@ impl NameWatch {
         self.find_marked(facts, index);
     }
 
-    pub fn parted(&self, series: usize, nodes: &[usize]) -> Vec<PartedNews> {
+    pub fn parted(&self, series: usize, config: &MachineConfig) -> Vec<PartedNews> {
         let shared = &self.shared[series];
         let written: BTreeSet<u64> = shared.written.iter().map(|(name, _)| *name).collect();
         let news = |(name, writers): (&u64, &BTreeSet<usize>)| PartedNews {
@@ -219,7 +248,7 @@ impl NameWatch {
         let parted = shared
             .together
             .iter()
-            .filter(|(name, ranks)| written.contains(*name) && !are_on_one_node(ranks, nodes));
+            .filter(|(name, ranks)| written.contains(*name) && !config.are_on_one_node(ranks));
         parted.map(news).collect()
     }
 
@@ -236,7 +265,12 @@ impl NameWatch {
             None => *names.stay.entry(name).or_insert(Why::Writers),
         };
         let why = match (known, why) {
-            (Why::OfNodes(_), Why::OfNodes(_)) => return,
+            (Why::OfNodes(_), Why::OfNodes(_)) => {
+                if names.stay.get(&name) == Some(&Why::Writers) {
+                    names.learn(name, known, series); // as others of its kind
+                }
+                return;
+            }
             (Why::Tries(hints), Why::OfNodes(_)) if tried => Why::OfNodes(hints),
             (_, Why::OfNodes(hints)) if hints != Hints::None => Why::Tries(hints),
             _ => why,
@@ -250,6 +284,37 @@ impl NameWatch {
         if let Some(mark) = names.marked.as_mut().filter(|mark| mark.name == name) {
             mark.why = why;
         }
+        if !facts.config.series[index].has_id && !why.is_of_nodes() {
+            self.note_unsafe(facts, index, &UnsafeName { name, kind, bare: true, why });
+        }
+    }
+
+    /// Changes where files of the series go.
+    pub fn route(&mut self, facts: &mut RunFacts, index: usize, routing: Routing) {
+        let has_id = facts.config.series[index].has_id;
+        let series = &mut facts.shared.series[index];
+        let waits = !has_id && !routing.caches();
+        self.shared[index].wait(waits, series);
+        series.learned |= series.routing != routing;
+        series.routing = routing;
+    }
+
+    /// Tells whether a series without ids is to be watched on, although a checkpoint is complete:
+    /// there is a name that several nodes write, and whether it can be cached is not known yet.
+    pub fn is_undecided(&self, facts: &RunFacts, index: usize) -> bool {
+        self.undecided(facts, index).is_some()
+    }
+
+    fn undecided(&self, facts: &RunFacts, index: usize) -> Option<UnsafeName> {
+        let applies = facts.config.caches_parts && !facts.config.series[index].has_id;
+        let open = |why: &Why| matches!(why, Why::Writers | Why::Tries(_));
+        let mut stay = self.shared[index].stay.iter().filter(|(_, why)| applies && open(why));
+        stay.next().map(|(name, why)| UnsafeName {
+            name: *name,
+            kind: *name,
+            bare: true,
+            why: *why,
+        })
     }
 
     /// Finds the name of the file for which the series stays on the PFS, if this rank has it.
@@ -321,6 +386,17 @@ impl NameWatch {
         }
     }
 
+    /// Notes a name. Without ids one that may be cached in parts is watched, with all of its series.
+    fn note_or_watch(&mut self, facts: &mut RunFacts, index: usize, mark: &UnsafeName) {
+        self.note_unsafe(facts, index, mark);
+        let parted = self.shared[index].known(mark.name, mark.kind);
+        let watched = !mark.bare && !matches!(parted, Some(Why::OfNodes(_)));
+        let stays = facts.shared.series[index].routing == Routing::Prefix;
+        if watched && !stays && !facts.config.series[index].has_id {
+            self.route(facts, index, Routing::Learning);
+        }
+    }
+
     pub fn note_unsafe(&mut self, facts: &mut RunFacts, index: usize, mark: &UnsafeName) {
         let (names, series) = (&mut self.shared[index], &mut facts.shared.series[index]);
         let known = names.known(mark.name, mark.kind);
@@ -337,9 +413,8 @@ impl NameWatch {
             }
         }
         if mark.bare && series.routing != Routing::Prefix {
-            series.routing = Routing::Prefix;
             names.marked = Some(mark.clone());
-            series.learned = true;
+            self.route(facts, index, Routing::Prefix);
         }
     }
 }

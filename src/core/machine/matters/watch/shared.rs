@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::state::{DatasetState, SharedDataset, SharedSeries};
-use crate::machine::terms::{DatasetKey, UnsafeName, Why};
+use crate::machine::terms::{DatasetKey, MachineConfig, UnsafeName, Why};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SharedNames {
@@ -17,6 +17,11 @@ pub struct SharedNames {
     pub together: BTreeMap<u64, BTreeSet<usize>>,
     /// The first name without id among them, for which the whole series stays there.
     pub marked: Option<UnsafeName>,
+    /// None of them is written into caches now: without ids, one that is still watched or stays on
+    /// the PFS keeps all there.
+    pub(super) waits: bool,
+    /// So many checkpoints without ids are complete while they wait.
+    pub(super) waited: u32,
     /// (name, rank) of files written while learning, or new, since the last confirmation.
     pub written: BTreeSet<(u64, usize)>,
     /// (name, rank, has no id) of files read but not written by a rank while learning.
@@ -31,7 +36,7 @@ impl SharedNames {
     }
 
     pub(super) fn are_parted(&self, name: u64, kind: u64) -> bool {
-        matches!(self.known(name, kind), Some(Why::OfNodes(_)))
+        !self.waits && matches!(self.known(name, kind), Some(Why::OfNodes(_)))
     }
 
     /// Tells whether they were when this checkpoint began, if that has changed since.
@@ -40,25 +45,36 @@ impl SharedNames {
     }
 
     pub(super) fn learn(&mut self, name: u64, why: Why, series: &mut SharedSeries) {
+        self.keep(&[name], series);
+        self.stay.insert(name, why);
+        self.parts |= self.are_parted(name, name);
+        series.learned = true;
+    }
+
+    /// Notes whether they wait, from the next checkpoint on.
+    pub(super) fn wait(&mut self, waits: bool, series: &SharedSeries) {
+        if self.waits != waits {
+            let names: Vec<u64> = self.stay.keys().copied().collect();
+            self.keep(&names, series);
+            (self.waits, self.waited) = (waits, 0);
+            self.parts |= names.iter().any(|name| self.are_parted(*name, *name));
+        }
+    }
+
+    /// Keeps what holds of these names in the checkpoints that are in progress.
+    fn keep(&mut self, names: &[u64], series: &SharedSeries) {
         let in_progress = |one: &&SharedDataset| {
             matches!(one.state, DatasetState::Open | DatasetState::Provisional)
         };
         let all = || series.datasets.iter().filter(in_progress).map(|one| &one.key);
         self.kept.retain(|(_, key), _| all().any(|one| one == key));
-        let parted = self.are_parted(name, name);
-        for key in all() {
-            self.kept.entry((name, key.clone())).or_insert(parted);
+        for name in names {
+            let parted = self.are_parted(*name, *name);
+            for key in all() {
+                self.kept.entry((*name, key.clone())).or_insert(parted);
+            }
         }
-        self.stay.insert(name, why);
-        self.parts |= self.are_parted(name, name);
-        series.learned = true;
     }
-}
-
-pub(super) fn are_on_one_node(ranks: &BTreeSet<usize>, nodes: &[usize]) -> bool {
-    let mut of = ranks.iter().map(|rank| nodes.get(*rank));
-    let first = of.next().flatten();
-    first.is_some() && of.all(|node| node == first)
 }
 
 pub(super) fn find_writers(written: &BTreeSet<(u64, usize)>) -> BTreeMap<u64, BTreeSet<usize>> {
@@ -71,13 +87,13 @@ pub(super) fn find_writers(written: &BTreeSet<(u64, usize)>) -> BTreeMap<u64, BT
 pub(super) fn find_unsafe(
     shared: &SharedNames,
     writers: &BTreeMap<u64, BTreeSet<usize>>,
-    nodes: &[usize],
+    config: &MachineConfig,
 ) -> Vec<UnsafeName> {
-    let parted = writers.iter().filter(|(_, ranks)| !are_on_one_node(ranks, nodes));
+    let parted = writers.iter().filter(|(_, ranks)| !config.are_on_one_node(ranks));
     let mut found: BTreeMap<u64, Why> = parted.map(|(name, _)| (*name, Why::Writers)).collect();
     for (name, reader, _) in &shared.read {
         let mut writers = writers.get(name).into_iter().flatten();
-        if writers.any(|writer| nodes[*writer] != nodes[*reader]) {
+        if writers.any(|writer| config.nodes[*writer] != config.nodes[*reader]) {
             found.entry(*name).or_insert(Why::Readers);
         }
     }
