@@ -97,6 +97,7 @@ static void change(int fd, int what)
         CHECK(pread(fd, text, 22, 0) == 22 && !memcmp(text, "42 text 1 2 3 1.5 -0.5", 22));
         break;
     case 19: CHECK(vprinted(fd, "%d %s %f", 42, "text", 1.5) == 16); break;
+    case 20: CHECK(ftruncate(fd, 0) == 0); break;
     default:
         CHECK(SYMBOL(int (*)(int, int, const char *, ...), "__dprintf_chk")(fd, 1, "%d", 7) == 1);
     }
@@ -157,7 +158,8 @@ int main(int argc, char **argv)
     static const char *const names[] = {
         "write", "pwrite", "writev", "pwritev", "pwritev2", "sendfile", "copy_file_range", "splice",
         "ftruncate", "fallocate", "posix_fallocate", "mmap", "fdopen", "fopen", "a copy", "fork",
-        "aio_write", "lio_listio", "dprintf", "vdprintf", "__dprintf_chk",
+        "aio_write", "lio_listio", "dprintf", "vdprintf", "emptied",
+        "__dprintf_chk",
     };
     char text[16] = "";
     CHECK(MPI_Init(&argc, &argv) == 0);
