@@ -13,6 +13,7 @@ CASES = []
 NODES, STEPS = 4, 5
 SETTINGS = {"SCR_LEARN": "1", "SCR_SHARED_CACHE": "1", "SCR_CACHE_SIZE": "9",
             "SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*"}
+AGAIN_SETTINGS = {"SCR_CHECKPOINT_PATTERN": "ckpt/all_*"}
 # Where ROMIO sieves it fills gaps that nobody has written with what its memory has.
 NO_SIEVING = "romio_cb_write disable\nromio_ds_write disable\n"
 
@@ -25,6 +26,11 @@ def case(function):
 def in_caches(here, step):
     """Nodes that have a part of the file of that step in their cache."""
     return sum(any(here.nodes.node(node).rglob(f"step_{step}/all.*")) for node in range(NODES))
+
+
+def in_caches_again(here, name):
+    """How many checkpoints have a file of that name in each cache."""
+    return [sum(1 for _ in here.nodes.node(node).rglob(name)) for node in range(NODES)]
 
 
 def as_without(mpi, program, way, each, **settings):
@@ -125,3 +131,59 @@ def hdf5_files_of_several_nodes_after_a_failure(mpi, program):
     goes_on(mpi, program, "single", 2, 2, "cache", SCR_COPY_TYPE="XOR")
     if mpi == "openmpi":
         goes_on(mpi, program, "together-metadata", 1, 1, "cache", SCR_COPY_TYPE="PARTNER", **ROMIO)
+
+
+# The way, the checkpoints, and how many of the names are cached then: the first one of a name goes
+# to the prefix, and the second one, for which MPI-IO is told how to write.
+AGAIN = {"single-again1": (6, {"all_a.h5": 4}),
+         "together-chunks-again1": (5, {"all_a.h5": 3}),
+         "single-again2": (8, {"all_a.h5": 2, "all_b.h5": 2})}
+
+
+@case
+def hdf5_files_that_are_written_again_under_their_names(mpi, program):
+    """HDF5 opens the older file, asks how long it is, and empties it."""
+    for way, (steps, cached) in AGAIN.items():
+        with place(mpi, program) as plain, place(mpi, program) as here:
+            want = plain.run(NODES, "hdf5_files", way, steps, shim=False)
+            assert want.status == 0, f"{way}: {want}"
+            pause = here.prefix / "pause"
+            run = here.start_on_nodes(NODES, 1, "hdf5_files", way, steps, steps, pause,
+                                      **SETTINGS | AGAIN_SETTINGS | {"SCR_FLUSH": "1"})
+            wait_for(pause.exists, run)
+            found = {name: in_caches_again(here, name) for name in cached}
+            pause.unlink()
+            got = finish(run)
+            assert_same(want, got)
+            assert_same_files(plain, here, got)
+            assert got.err.strip() == "", f"{way}: {got}"
+            expected = {name: [count] * NODES for name, count in cached.items()}
+            assert found == expected, f"{way}: {found}\n{learned(here)}"
+
+
+@case
+def hdf5_files_under_their_names_after_a_failure(mpi, program):
+    """A rank is killed, and a node's cache is gone: the newest was in the caches alone. Of two
+    names the second one completes a checkpoint; before it the first is not known to be all."""
+    for way, steps, lost, scheme, left in (("single-again1", 6, 1, "XOR", 5),
+                                           ("together-again1", 5, None, "SINGLE", 4),
+                                           ("single-again2", 8, 3, "PARTNER", 6)):
+        settings = SETTINGS | AGAIN_SETTINGS | {"SCR_COPY_TYPE": scheme}
+        with place(mpi, program) as plain, place(mpi, program) as here:
+            want = plain.run(NODES, "hdf5_files", way, steps, shim=False)
+            assert want.status == 0, f"{way}: {want}"
+            pause = here.prefix / "pause"
+            run = here.start_on_nodes(NODES, 1, "hdf5_files", way, steps, steps - 1, pause,
+                                      SCR_FLUSH="0", **settings)
+            wait_for(pause.exists, run)
+            os.kill(ranks_of(here, "hdf5_files")[-1], signal.SIGKILL)
+            finish(run)
+            pause.unlink()
+            if lost is not None:
+                shutil.rmtree(here.nodes.node(lost))
+                here.nodes.node(lost).mkdir(mode=0o700)
+            got = finish(here.start_on_nodes(NODES, 1, "hdf5_files", way, steps, SCR_FLUSH="1",
+                                             **settings))
+            assert got.status == 0 and got.line("restart") == f"restart {left}", f"{got}"
+            assert ("rebuilt" in got.err) == (lost is not None), f"{got}"
+            assert_same_files(plain, here, got)

@@ -188,7 +188,7 @@ pub(crate) fn lazy_holders() -> Vec<(u64, c_int)> {
     holders
 }
 
-/// Those of them that are read from parts.
+/// Finds those of them that are read from parts.
 pub(crate) fn lazy_parts() -> Vec<u64> {
     let table = TABLE.lock();
     let part = |claim: &&Claim| claim.lazy && claim.log.is_some_and(Log::is_parted);

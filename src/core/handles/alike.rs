@@ -56,6 +56,11 @@ pub fn open_in_place_of(fd: i32, spare: &Path) -> Option<File> {
     Some(file)
 }
 
+/// Names the file of a descriptor, whatever else it is called.
+pub fn own_path(fd: i32) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{fd}"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -10,7 +10,7 @@ mod parted;
 mod rank_state;
 
 pub use access_logs::AccessLogs;
-pub use alike::{descriptor_info, open_alike, open_in_place_of};
+pub use alike::{descriptor_info, open_alike, open_in_place_of, own_path};
 pub use base::{Base, stamp};
 pub use checksums::Checksums;
 pub use holdings::{Holding, LiesAt, Room, TOKEN_LAZY, Tokens, Tracked};

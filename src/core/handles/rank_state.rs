@@ -8,7 +8,7 @@
 //!   others when they hear of it; agreements go on, since the other ranks count on them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use scr_abi::accesses::{AccessLog, trait_bit};
@@ -21,7 +21,8 @@ use crate::machine::{
     DatasetKey, DatasetState, Deletion, FileRef, Intent, Machine, Placed, Placement, Reason,
 };
 use crate::namespace::{
-    self as ns, Answer, Claimed, FarMessage, Move, SHADOWS, Sought, ToldElsewhere, Turns, View,
+    self as ns, Answer, Claimed, FarMessage, Move, Notice, SHADOWS, Sought, ToldElsewhere, Turns,
+    View,
 };
 use crate::parts::{Extents, PartHere};
 use crate::records::FileMeta;
@@ -84,6 +85,16 @@ impl RankFiles {
         let token = self.tokens.issue_logged(tracked, 0);
         self.logs.begin(token, log);
         token
+    }
+
+    /// Makes `token` stand for what `own` stood for. `false`: nobody would ever take it back.
+    pub fn replace(&mut self, token: u64, own: u64) -> bool {
+        let replaced = self.tokens.replace(token, own);
+        if replaced {
+            self.logs.leave(token);
+            self.logs.move_to(token, own);
+        }
+        replaced
     }
 
     /// Tells whether this rank answers for the file `name` of `key`.
@@ -247,9 +258,20 @@ impl State {
     /// brought it there; or it was sealed in parts, and the dataset is open again. What the caches
     /// have stays as it was sealed.
     pub fn is_outside(&self, key: &DatasetKey, name: &str) -> bool {
-        let catalog = || self.view.layer(key).and_then(ns::Layer::catalog);
+        self.own.parted.is_outside(key, name) || self.is_sealed_in_parts(key, name)
+    }
+
+    fn is_sealed_in_parts(&self, key: &DatasetKey, name: &str) -> bool {
+        let catalog = self.view.layer(key).and_then(ns::Layer::catalog);
         let in_parts = |all: &NodeCatalog| all.named(name).iter().any(|one| one.meta.is_shared);
-        self.own.parted.is_outside(key, name) || catalog().is_some_and(in_parts)
+        catalog.is_some_and(in_parts)
+    }
+
+    /// Tells whether each node has a part of the file, which is being written, or was sealed.
+    pub fn is_parted(&self, key: &DatasetKey, name: &str) -> bool {
+        let written = self.own.parted.get(key, name).is_some();
+        let left = || self.own.parted.is_outside(key, name);
+        written || !left() && self.is_sealed_in_parts(key, name)
     }
 
     /// Returns what the PFS may have under a name that is deleted or hidden, where other nodes may
@@ -277,6 +299,31 @@ impl State {
         Answer::Redirect { path: origin.to_path_buf(), token }
     }
 
+    /// Takes in what a rank of another node tells of names.
+    pub fn hear_of_names(&mut self, rank: usize, news: &FarMessage, made_here: &BTreeSet<String>) {
+        news.named("LAID").for_each(|name| self.view.laid_elsewhere(&name));
+        news.named("ON_PREFIX").for_each(|name| self.view.left_elsewhere(&name));
+        for name in news.named("DELETED").filter(|name| !made_here.contains(name)) {
+            self.view.deleted_elsewhere(rank, &name);
+        }
+        news.named("SETTLED").for_each(|name| self.view.hear(rank, Notice::Settled(name), None));
+    }
+
+    /// Opens what an earlier checkpoint has under the name of a file of which each node will have
+    /// its part. It may be emptied first, as HDF5 does it, and nobody needs to bring it here then.
+    pub fn open_older(
+        &mut self,
+        file: &FileRef,
+        place: &ns::Place,
+        on_prefix: PathBuf,
+    ) -> Option<Answer> {
+        if *place != ns::Place::Prefix {
+            return self.open_part_lazily(&file.name, place);
+        }
+        let older = Tracked::new(&self.machine.target(file), &file.name, LiesAt::Older);
+        Some(Answer::Redirect { path: on_prefix, token: self.own.tokens.issue(older) })
+    }
+
     /// Opens, to be read, a file that an earlier launch has sealed in parts: what this node has is
     /// read here, and the prefix is needed for the rest alone. `None`: this node has nothing of it.
     pub fn open_sealed_part(&mut self, name: &str, place: &ns::Place) -> Option<Answer> {
@@ -287,7 +334,7 @@ impl State {
 
     /// Opens one, of this launch, too, whose next version is written in parts. As long as it is not
     /// changed what this node cannot know of it is read on the prefix.
-    pub fn open_part_lazily(&mut self, name: &str, place: &ns::Place) -> Option<Answer> {
+    fn open_part_lazily(&mut self, name: &str, place: &ns::Place) -> Option<Answer> {
         let ns::Place::Elsewhere(key, remote) = place else { return None };
         let nothing = PartHere { extents: Extents::default(), whole: remote.meta.size };
         let here = self.own.parted.sealed(key, name).unwrap_or_else(|| Arc::new(nothing));
@@ -327,6 +374,24 @@ impl State {
         match self.machine.take_over(file, of, wish, monotonic_ms()) {
             Placement::Dataset(placed) => Some(placed),
             Placement::Pass | Placement::CopyUp { .. } => None,
+        }
+    }
+
+    /// Tells whether the dataset of a reader has gone, and nothing newer has taken its file's name.
+    pub fn is_evicted(&self, tracked: &Tracked) -> bool {
+        let place = || self.view.place(&tracked.name);
+        self.view.layer(&tracked.key).is_none()
+            && matches!(place(), ns::Place::Evicted(_) | ns::Place::Prefix)
+    }
+
+    /// Forgets copies whose files have lost their name: no change of them counts any more.
+    pub fn forget_shadows(&mut self, tokens: &[u64]) {
+        for token in tokens {
+            let way = self.own.tokens.take(*token).map(|tracked| tracked.way);
+            if let Some(LiesAt::Shadow { copy, origin, .. }) = way {
+                let _ = ns::remove(&copy);
+                self.let_go(Some(&origin));
+            }
         }
     }
 

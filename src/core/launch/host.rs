@@ -65,6 +65,11 @@ pub trait Host: Send + Sync {
     /// `Names::evacuate`, so no lock may be held.
     fn wake(&self, _token: u64) {}
 
+    /// Does so for all of them.
+    fn wake_all(&self, tokens: Vec<u64>) {
+        tokens.into_iter().for_each(|token| self.wake(token));
+    }
+
     /// Has the file of a token moved to the PFS with all descriptors that are open on it, if that
     /// is possible. It calls `Names::evacuate`, too.
     fn move_out(&self, _token: u64) {}

@@ -7,7 +7,9 @@
  *        random_io SEED left RUN     compares all files with what RUN + 1 runs leave
  *
  * A last word -asl leaves out what some MPI-IO cannot do by itself: with `a` MPI_File_preallocate,
- * with `l` MPI_File_iwrite_all and its like; with `s` each write may write gaps back. */
+ * with `l` MPI_File_iwrite_all and its like; with `s` each write may write gaps back. With `1` or
+ * `2` the checkpoints have that many names by turns, without a number, and begin with an empty
+ * file. */
 #define _GNU_SOURCE
 #include "random_session.h"
 #include <sys/stat.h>
@@ -228,7 +230,7 @@ static void write_files(int files, int calm) {
   Model *of = models[0];
   int together = files > 1 && draw(2);
   for (int first = 0; first < files; first += together ? files : 1)
-    for (int times = 1 + (draw(3) ? 0 : draw(3)); times > 0; times--) {
+    for (int times = 1 + (draw(names ? 9 : 3) ? 0 : draw(3)); times > 0; times--) {
       int count = together ? files : 1;
       for (int i = 0; i < count; i++) begin(&sessions[i], &of[first + i], 0);
       for (int acts = 2 + draw(6) * count; acts > 0; acts--) act(&sessions[draw(count)], calm);
@@ -245,6 +247,11 @@ static void one_step(int step, int files) {
   SAY("step %d odd %d calm %d\n", step, odd, calm);
   if (live && rank == 0) mkdir("ckpt", 0777), mkdir(folder, 0777);
   barrier();
+  for (int i = 0; names && i < files; i++)
+    for (int other = 1; other <= steps; other++)
+      if (other % names == step % names && models[other][i].exists && other != step)
+        take_over(&models[step][i], &models[other][i]);
+  for (int i = 0; names && i < files; i++) models[step][i].older = models[step][i].exists;
   memcpy(models[0], models[step], sizeof models[0]);
   write_files(files, calm);
   memcpy(models[step], models[0], sizeof models[0]);
@@ -274,13 +281,23 @@ static int is(const Model *model, const unsigned char *bytes, long count) {
   return count == model->size && alike(model, bytes, 0, count) == count;
 }
 
+/* Whether a file without a number is of that step: it has what was written in it. */
+static int is_of(int step, int i) {
+  static unsigned char bytes[LONGEST + 1];
+  const Model *model = &sealed[step][i];
+  int fd = open(model->path, O_RDONLY), count = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
+  close(fd);
+  return is(model, bytes, count) || is(&models[step][i], bytes, count);
+}
+
 /* All have to find the newest checkpoint whole. */
 static void restart(int files) {
   static unsigned char bytes[LONGEST + 1];
-  int found = STEPS;
+  int found = steps;
   for (int all = 0; rank == 0 && found > 0; found--) {
     all = 1;
-    for (int i = 0; i < files; i++) all &= access(sealed[found][i].path, F_OK) == 0;
+    for (int i = 0; i < files; i++)
+      all &= names ? is_of(found, i) : access(sealed[found][i].path, F_OK) == 0;
     if (all) break;
   }
   MPI_Bcast(&found, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -310,8 +327,9 @@ static void restart(int files) {
 /* Tells of each file that is not as the program has left it. */
 static void compare(int files) {
   static unsigned char bytes[LONGEST + 1];
-  for (int i = 0; rank == 0 && i < STEPS * files; i++) {
+  for (int i = 0; rank == 0 && i < steps * files; i++) {
     const Model *model = &models[1 + i / files][i % files];
+    if (names && !model->exists) continue; /* a later one has its name */
     int fd = open(model->path, O_RDONLY), count = fd < 0 ? 0 : read(fd, bytes, sizeof bytes);
     long at = alike(model, bytes, 0, count < model->size ? count : model->size);
     if ((fd >= 0) != model->exists || count != model->size || at < count)
@@ -338,8 +356,10 @@ int main(int argc, char **argv) {
   if (argv[argc - 1][0] == '-') {
     allocates = !strchr(argv[argc - 1], 'a'), lacks_later = !!strchr(argv[argc - 1], 'l');
     always_sieves = !!strchr(argv[argc - 1], 's');
+    names = strchr(argv[argc - 1], '1') ? 1 : strchr(argv[argc - 1], '2') ? 2 : 0;
     argc--;
   }
+  steps = names ? STEPS : 6;
   seed = atol(argv[1]), runs = atoi(argv[3]);
   reads = !strcmp(argv[2], "read"), looks = !strcmp(argv[2], "left");
   from = argc > 4 ? atoi(argv[4]) : 1, stop = argc > 6 ? atoi(argv[5]) : 0;
@@ -347,14 +367,16 @@ int main(int argc, char **argv) {
   state = mixed(seed);
   int files = 1 + !draw(3), numbered = draw(2);
   shy = draw(3), grain = grains[draw(4)], keeps = draw(3) ? 0 : 2 + draw(2);
-  for (int step = 1; step <= STEPS; step++)
+  for (int step = 1; step <= steps; step++)
     for (int i = 0; i < FILES; i++) {
       make(&models[step][i]);
-      sprintf(models[step][i].path, "ckpt/step_%d/%s%.0d.dat", step, i ? "b" : "a",
-              numbered * step);
+      if (names) sprintf(models[step][i].path, "ckpt/%s%c.dat", i ? "b" : "a", 'x' + step % names);
+      else
+        sprintf(models[step][i].path, "ckpt/step_%d/%s%.0d.dat", step, i ? "b" : "a",
+                numbered * step);
     }
   for (run = 0; run <= runs; run++)
-    for (int step = 1; step <= STEPS; step++) {
+    for (int step = 1; step <= steps; step++) {
       live = !reads && !looks && run == runs && step >= from;
       one_step(step, files);
       if (live && step == stop) pause_at(argv[6]);

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 8, LONGEST = 1 << 19, STEPS = 6, FILES = 2 };
+enum { RANKS = 8, LONGEST = 1 << 19, STEPS = 10, FILES = 2 };
 
 typedef struct {
   char path[80];
-  int exists;
+  int exists, older; /* older: what an earlier checkpoint has left under that name */
   long size, settled; /* now, and when all ranks have last synchronised */
   unsigned char *bytes, *known, *writer, *readers; /* what nobody has written may be anything */
 } Model;
@@ -72,6 +72,15 @@ static void vanish(Model *model) {
   resize(model, 0);
   settle(model);
   model->exists = 0;
+}
+
+/* Lets `model` begin with what `old` has under the same name. */
+static void take_over(Model *model, Model *old) {
+  memcpy(model->bytes, old->bytes, 2 * LONGEST);
+  model->size = old->size;
+  settle(model);
+  model->exists = model->older = old->exists;
+  old->exists = 0;
 }
 
 static void make(Model *model) {

@@ -17,7 +17,7 @@ typedef struct {
 } Session;
 
 static long seed, run, allocates = 1, lacks_later, always_sieves, verbose;
-static int shy, grain, keeps;
+static int shy, grain, keeps, names, steps;
 static unsigned long long salt;
 static Model models[STEPS + 1][FILES], sealed[STEPS + 1][FILES];
 static MPI_Status status;
@@ -111,6 +111,26 @@ static void open_by_posix(Session *s, int only_read) {
   if (live && rank != maker) IS((s->fd = open(s->model->path, only_read ? O_RDONLY : O_RDWR)) >= 0);
 }
 
+/* As libraries do it with what an earlier checkpoint has left: one asks how long it is, and it is
+ * cut to nothing. */
+static void empty(Session *s) {
+  MPI_Offset bytes = -1;
+  int asks = draw(2), one = draw(size), all = s->kind == WORLD || s->kind == ONE_HALF;
+  SAY("  empty it, asks %d\n", asks);
+  if (live && asks && s->in && s->kind < POSIX && rank == (s->kind == ONE_HALF ? 1 : one)) {
+    OK(MPI_File_get_size(s->file, &bytes));
+    if (bytes != s->model->size) wrong("older size", s->model->path, bytes);
+  }
+  if (live && s->in && s->kind < POSIX
+      && (all || (s->kind == HALVES ? rank % 2 == one % 2 : rank == one)))
+    OK(MPI_File_set_size(s->file, 0));
+  if (live && s->kind == POSIX && rank == one) IS(ftruncate(s->fd, 0) == 0);
+  barrier();
+  resize(s->model, 0);
+  settle(s->model);
+  s->model->older = 0;
+}
+
 static void begin(Session *s, Model *model, int only_read) {
   int dice = draw(20), makes = !model->exists;
   memset(s, 0, sizeof *s);
@@ -120,7 +140,7 @@ static void begin(Session *s, Model *model, int only_read) {
             : dice < 15 ? ONE_HALF
             : dice < 17 ? ALONE
                         : POSIX;
-  if (model->exists && !only_read && !draw(4)) removed_first(s), makes = 1;
+  if (model->exists && !only_read && !draw(4)) removed_first(s), makes = 1, model->older = 0;
   s->in = s->kind != ONE_HALF || rank % 2;
   s->view = (View){PLAIN, 0, 1, 1, 1};
   settle(model);
@@ -132,9 +152,9 @@ static void begin(Session *s, Model *model, int only_read) {
     s->sieves = !draw(3) || always_sieves;
     MPI_Info info = hints(s->sieves);
     s->amode = only_read ? MPI_MODE_RDONLY : draw(4) ? MPI_MODE_RDWR : MPI_MODE_WRONLY;
-    if (!only_read && (makes || draw(2))) s->amode |= MPI_MODE_CREATE;
+    if (!only_read && (makes || draw(2) || model->older)) s->amode |= MPI_MODE_CREATE;
     if (makes && !draw(3) && (s->kind == WORLD || s->kind == ONE_HALF)) s->amode |= MPI_MODE_EXCL;
-    if (!only_read && !draw(6)) s->amode |= MPI_MODE_APPEND;
+    if (!only_read && !draw(6) && !names) s->amode |= MPI_MODE_APPEND;
     SAY("  open %s kind %d amode %d\n", model->path, s->kind, s->amode);
     if (live && (s->kind == HALVES || s->kind == ONE_HALF))
       MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comm);
@@ -149,6 +169,7 @@ static void begin(Session *s, Model *model, int only_read) {
     }
   }
   model->exists = 1;
+  if (model->older && !only_read) empty(s);
 }
 
 static void end(Session *s) {

@@ -203,7 +203,7 @@ impl Conference {
             state.moves.elsewhere.passed_on.insert(name.clone());
             state.own.tokens.orphan_readers(&name);
             let shadows = state.own.tokens.shadows_of(&name);
-            self.handles.forget_shadows(&mut state, &shadows);
+            state.forget_shadows(&shadows);
         }
     }
 

@@ -15,7 +15,7 @@ impl Handles {
     pub(crate) fn closed_lazy(&self, state: &mut State, tracked: &Tracked) {
         let LiesAt::Lazy { stamp: before, kept } = &tracked.way else { return };
         if let Some(kept) = kept {
-            if !tracked.is_orphan() && stamp(kept) != *before && self.is_evicted(state, tracked) {
+            if !tracked.is_orphan() && stamp(kept) != *before && state.is_evicted(tracked) {
                 self.rank.complain_if_failed(
                     messages::CHANGE_LOST,
                     self.publish_evicted(state, &tracked.name, kept),

@@ -67,7 +67,7 @@ impl Handles {
     pub(crate) fn settle_shadow(&self, state: &mut State, tracked: &Tracked) {
         let LiesAt::Shadow { copy, origin, base } = &tracked.way else { return };
         let changed = !same_content(copy, origin);
-        let outcome = match tracked.is_orphan() || self.is_evicted(state, tracked) {
+        let outcome = match tracked.is_orphan() || state.is_evicted(tracked) {
             true if changed && !tracked.is_orphan() => {
                 self.publish_evicted(state, &tracked.name, copy)
             }
@@ -253,17 +253,6 @@ impl Handles {
         true
     }
 
-    /// Forgets copies whose files have lost their name: no change of them counts any more.
-    pub(crate) fn forget_shadows(&self, state: &mut State, tokens: &[u64]) {
-        for token in tokens {
-            let way = state.own.tokens.take(*token).map(|tracked| tracked.way);
-            if let Some(LiesAt::Shadow { copy, origin, .. }) = way {
-                let _ = ns::remove(&copy);
-                state.let_go(Some(&origin));
-            }
-        }
-    }
-
     /// Settles a single call on a path: nothing stays open. Returns where the file is.
     pub(crate) fn settle_change(&self, token: u64) -> Option<PathBuf> {
         let mut state = self.node.state();
@@ -287,13 +276,6 @@ impl Handles {
             Place::Cached(_, here) | Place::Private(here) => Some(here),
             _ => None,
         }
-    }
-
-    /// Tells whether the dataset of a reader has gone, and nothing newer has taken its file's name.
-    pub(crate) fn is_evicted(&self, state: &State, tracked: &Tracked) -> bool {
-        let place = || state.view.place(&tracked.name);
-        state.view.layer(&tracked.key).is_none()
-            && matches!(place(), Place::Evicted(_) | Place::Prefix)
     }
 
     /// Publishes the change of a file that left the cache while it was open, into no dataset,

@@ -86,7 +86,7 @@ impl Names {
         match self.contents.delete(&mut state, name, &place, deletion) {
             Ok(()) => {
                 let shadows = state.own.tokens.shadows_of(name);
-                self.handles.forget_shadows(&mut state, &shadows);
+                state.forget_shadows(&shadows);
                 Answer::Done
             }
             Err(error) => {
@@ -181,7 +181,7 @@ impl Names {
             _ => self.rename_out(state, names.from, from, to, &source)?,
         };
         if !matches!(answer, Answer::Fail(_)) {
-            self.handles.forget_shadows(state, &replaced);
+            state.forget_shadows(&replaced);
             of_another.into_iter().for_each(|name| state.view.delete(name));
         }
         Ok(answer)

@@ -9,16 +9,11 @@ use scr_abi::change;
 
 use crate::error::{Error, Result};
 use crate::handles::{LiesAt, Tracked, stamp};
-use crate::handles::{descriptor_info, open_alike};
+use crate::handles::{descriptor_info, open_alike, own_path};
 use crate::log::messages;
 use crate::machine::Why;
 use crate::namespace::{Answer, Manner, OpenIntent, Place};
 use crate::session::{names::Names, node::State, rank::known::file_ref};
-
-/// Names the file of a descriptor, whatever else it is called.
-fn own_path(fd: i32) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{fd}"))
-}
 
 impl Names {
     /// Moves the file of `token` to the PFS, since its store is full or fails (`errno`, or 0), or
@@ -147,7 +142,7 @@ impl Names {
                         state.own.tokens.orphan_readers(&tracked.name);
                         tracked = state.own.tokens.get(token).cloned().unwrap_or(tracked);
                     }
-                    if tracked.is_orphan() || self.handles.is_evicted(&state, &tracked) {
+                    if tracked.is_orphan() || state.is_evicted(&tracked) {
                         return self.wake_alone(&mut state, token, fd, tracked).map(Some);
                     }
                     tracked.name
@@ -171,13 +166,7 @@ impl Names {
             };
             match open_alike(fd, &path) {
                 Ok(file) => {
-                    let mut state = self.node.state();
-                    let replaced = state.own.tokens.replace(token, own);
-                    if replaced {
-                        state.own.logs.leave(token);
-                        state.own.logs.move_to(token, own);
-                    }
-                    drop(state);
+                    let replaced = self.node.state().own.replace(token, own);
                     if !replaced {
                         self.handles.closed(own); // as the reader was, by another thread
                     }

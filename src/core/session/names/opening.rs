@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::account::tally::Count;
-use crate::handles::{LiesAt, Room, Tracked};
+use crate::handles::Room;
 use crate::machine::{self, DatasetKey, FileRef, Placed, Placement, Reason};
 use crate::namespace::{self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIntent, Place};
 use crate::patterns::Match;
@@ -72,35 +72,23 @@ impl Names {
         }
         self.node.honour(&mut state, name);
         let file = file_ref(name, matched);
-        let found = match self.contents.look(&state, (&file).into(), intent) {
-            Ok(found) if manner == Manner::Lazy && found.is_denied() => {
-                return Some(Answer::Fail(libc::EACCES));
-            }
+        let found = match self.find_to_write(&mut state, &file, intent, manner) {
             Ok(found) => found,
-            Err(Answer::Fail(libc::ENOENT)) if self.makes_parted(&state, &file) => {
-                FoundTarget { place: Place::Prefix, on_prefix: OnPrefix::Absent, exists: false }
-            }
-            Err(Answer::Fail(libc::ENOENT)) if self.is_made_elsewhere(&mut state, name) => {
-                return None;
-            }
-            Err(answer) => {
-                if answer == Answer::PASS && intent.makes != ns::Makes::No {
-                    self.stores.note_refusal(&mut state, &file, machine::Intent::REWRITE);
-                }
-                return Some(answer);
-            }
+            Err(answer) => return answer,
         };
         if let Some(of) = state.parted_in(&file, &found.place) {
             return self.open_part(state, &file, &of, &found, intent);
         }
-        if manner == Manner::Lazy
-            && let Some(answer) = self.open_older(&mut state, &file, &found, intent)
-        {
-            return Some(answer);
-        }
         let together = state.own.making.as_deref() == Some(name);
         let wish = machine::Intent { together, ..intent.as_wish(found.exists) };
-        let anew = intent.truncate && state.machine.is_parted(&file);
+        let comes_in_parts = found.exists && state.machine.is_parted(&file);
+        if comes_in_parts && manner == Manner::Lazy && !intent.truncate {
+            let older = state.open_older(&file, &found.place, self.site.on_prefix(name));
+            if older.is_some() {
+                return older;
+            }
+        }
+        let anew = intent.truncate && comes_in_parts;
         if let Some(of) = state.of_another(&file).filter(|_| !anew) {
             if state.view.place(&file) != found.place {
                 return None; // that rank has made it since we looked
@@ -137,25 +125,31 @@ impl Names {
         }
     }
 
-    /// Opens what an earlier checkpoint has under the name of a file of which each node will have
-    /// its part. It may be emptied first, as HDF5 does it, and nobody needs to bring it here then.
-    fn open_older(
+    /// Finds what the program would change. `Err` is what `try_open_for_writing` returns.
+    fn find_to_write(
         &self,
         state: &mut State,
         file: &FileRef,
-        found: &FoundTarget,
         intent: OpenIntent,
-    ) -> Option<Answer> {
-        if !found.exists || intent.truncate || !state.machine.is_parted(file) {
-            return None;
-        }
-        match &found.place {
-            Place::Prefix => {
-                let older = Tracked::new(&state.machine.target(file), &file.name, LiesAt::Older);
-                let token = state.own.tokens.issue(older);
-                Some(Answer::Redirect { path: self.site.on_prefix(&file.name), token })
+        manner: Manner,
+    ) -> std::result::Result<FoundTarget, Option<Answer>> {
+        match self.contents.look(state, file.into(), intent) {
+            Ok(found) if manner == Manner::Lazy && found.is_denied() => {
+                Err(Some(Answer::Fail(libc::EACCES)))
             }
-            place => state.open_part_lazily(&file.name, place),
+            Ok(found) => Ok(found),
+            Err(Answer::Fail(libc::ENOENT)) if self.makes_parted(state, file) => {
+                Ok(FoundTarget { place: Place::Prefix, on_prefix: OnPrefix::Absent, exists: false })
+            }
+            Err(Answer::Fail(libc::ENOENT)) if self.is_made_elsewhere(state, &file.name) => {
+                Err(None)
+            }
+            Err(answer) => {
+                if answer == Answer::PASS && intent.makes != ns::Makes::No {
+                    self.stores.note_refusal(state, file, machine::Intent::REWRITE);
+                }
+                Err(Some(answer))
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use crate::kvtree::KvTree;
 use crate::launch::site::Links;
 use crate::log;
 use crate::machine::DatasetKey;
-use crate::namespace::{FarFiles, FarMessage, Notice, Remote, ToldElsewhere};
+use crate::namespace::{FarFiles, FarMessage, Remote, ToldElsewhere};
 use crate::records::{self, FileMeta, files_from_list, files_to_list};
 use crate::session::{
     node::State,
@@ -62,7 +62,7 @@ impl Updates {
         let any_deleted = heard.iter().any(|(_, news)| news.0.contains("DELETED"));
         let made_here = if any_deleted { state.made_here() } else { BTreeSet::new() };
         for (rank, news) in &heard {
-            self.hear_of_names(&mut state, *rank, news, &made_here);
+            state.hear_of_names(*rank, news, &made_here);
         }
         // What is there may be so again.
         self.hear_of_parts(&mut state, near.iter().chain(&heard), &deletes);
@@ -84,7 +84,7 @@ impl Updates {
         state.moves.told = own.moves().last().map_or(state.moves.told, |one| one.number);
         drop(state);
         self.site.host.names_changed();
-        older.into_iter().for_each(|token| self.site.host.wake(token));
+        self.site.host.wake_all(older);
         Ok(())
     }
 
@@ -146,21 +146,6 @@ impl Updates {
             let Ok(series) = series.parse() else { continue };
             texts.keys().for_each(|text| self.node.learn_directory(state, series, text));
         }
-    }
-
-    fn hear_of_names(
-        &self,
-        state: &mut State,
-        rank: usize,
-        news: &FarMessage,
-        made_here: &BTreeSet<String>,
-    ) {
-        news.named("LAID").for_each(|name| state.view.laid_elsewhere(&name));
-        news.named("ON_PREFIX").for_each(|name| state.view.left_elsewhere(&name));
-        for name in news.named("DELETED").filter(|name| !made_here.contains(name)) {
-            state.view.deleted_elsewhere(rank, &name);
-        }
-        news.named("SETTLED").for_each(|name| state.view.hear(rank, Notice::Settled(name), None));
     }
 
     fn hear_of_files(

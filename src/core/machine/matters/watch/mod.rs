@@ -3,6 +3,7 @@
 //! consistent.
 
 mod shared;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +16,6 @@ use crate::machine::terms::{
     DatasetKey, FileRef, Hints, Knowledge, MachineConfig, PartedNews, Reason, Report, SeriesReport,
     UnsafeName, Why, kind_hash, name_hash,
 };
-
-/// So many checkpoints without ids are watched.
-const UNDECIDED_MAX: u32 = 6;
 
 #[derive(Debug, Clone, Default)]
 struct OwnNames {
@@ -88,25 +86,6 @@ impl NameWatch {
 
     pub fn note_written(&mut self, file: &FileRef) {
         self.series[file.series].written.insert(name_hash(&file.masked));
-    }
-
-    /// Notes that a checkpoint is complete: what is known by now decides where the next ones go. A
-    /// file that is not written again would keep the series there for ever.
-    pub fn confirmed(&mut self, facts: &mut RunFacts, series: usize) {
-        let open = self.undecided(facts, series);
-        self.shared[series].waited += 1;
-        match open {
-            Some(mark) if self.shared[series].waited > UNDECIDED_MAX => {
-                self.note_unsafe(facts, series, &mark);
-            }
-            None if facts.shared.series[series].routing.watches() => {
-                self.route(facts, series, Routing::Cache);
-            }
-            _ => {}
-        }
-        let shared = &mut self.shared[series];
-        (shared.written, shared.read) = Default::default();
-        self.series[series].written.clear();
     }
 
     pub fn has_written(&self, series: usize) -> bool {
@@ -214,7 +193,7 @@ impl NameWatch {
         for (rank, report) in reports.iter().enumerate() {
             let news = &report.series[index];
             for mark in &news.unsafe_names {
-                self.note_or_watch(facts, index, mark);
+                self.shared[index].note_or_watch(facts, index, mark);
             }
             let names = &mut self.shared[index];
             names.written.extend(news.written.iter().map(|name| (*name, rank)));
@@ -227,7 +206,7 @@ impl NameWatch {
                 // What may be cached in parts is to be seen first.
                 let awaits = mark.why == Why::Writers && facts.config.caches_parts;
                 mark.bare |= !has_id && !awaits;
-                self.note_or_watch(facts, index, &mark);
+                self.shared[index].note_or_watch(facts, index, &mark);
             }
         }
         let together = &mut self.shared[index].together;
@@ -287,34 +266,6 @@ impl NameWatch {
         if !facts.config.series[index].has_id && !why.is_of_nodes() {
             self.note_unsafe(facts, index, &UnsafeName { name, kind, bare: true, why });
         }
-    }
-
-    /// Changes where files of the series go.
-    pub fn route(&mut self, facts: &mut RunFacts, index: usize, routing: Routing) {
-        let has_id = facts.config.series[index].has_id;
-        let series = &mut facts.shared.series[index];
-        let waits = !has_id && !routing.caches();
-        self.shared[index].wait(waits, series);
-        series.learned |= series.routing != routing;
-        series.routing = routing;
-    }
-
-    /// Tells whether a series without ids is to be watched on, although a checkpoint is complete:
-    /// there is a name that several nodes write, and whether it can be cached is not known yet.
-    pub fn is_undecided(&self, facts: &RunFacts, index: usize) -> bool {
-        self.undecided(facts, index).is_some()
-    }
-
-    fn undecided(&self, facts: &RunFacts, index: usize) -> Option<UnsafeName> {
-        let applies = facts.config.caches_parts && !facts.config.series[index].has_id;
-        let open = |why: &Why| matches!(why, Why::Writers | Why::Tries(_));
-        let mut stay = self.shared[index].stay.iter().filter(|(_, why)| applies && open(why));
-        stay.next().map(|(name, why)| UnsafeName {
-            name: *name,
-            kind: *name,
-            bare: true,
-            why: *why,
-        })
     }
 
     /// Finds the name of the file for which the series stays on the PFS, if this rank has it.
@@ -386,36 +337,24 @@ impl NameWatch {
         }
     }
 
-    /// Notes a name. Without ids one that may be cached in parts is watched, with all of its series.
-    fn note_or_watch(&mut self, facts: &mut RunFacts, index: usize, mark: &UnsafeName) {
-        self.note_unsafe(facts, index, mark);
-        let parted = self.shared[index].known(mark.name, mark.kind);
-        let watched = !mark.bare && !matches!(parted, Some(Why::OfNodes(_)));
-        let stays = facts.shared.series[index].routing == Routing::Prefix;
-        if watched && !stays && !facts.config.series[index].has_id {
-            self.route(facts, index, Routing::Learning);
-        }
+    pub fn note_unsafe(&mut self, facts: &mut RunFacts, index: usize, mark: &UnsafeName) {
+        self.shared[index].note_unsafe(facts, index, mark);
     }
 
-    pub fn note_unsafe(&mut self, facts: &mut RunFacts, index: usize, mark: &UnsafeName) {
-        let (names, series) = (&mut self.shared[index], &mut facts.shared.series[index]);
-        let known = names.known(mark.name, mark.kind);
-        // That several nodes write it is what it is cached for.
-        let is_news = match known {
-            Some(why) if why.is_of_nodes() => mark.why != Why::Writers,
-            Some(_) => false,
-            None => true,
-        };
-        if is_news {
-            names.learn(mark.name, mark.why, series);
-            if names.stay.contains_key(&mark.kind) {
-                names.learn(mark.kind, mark.why, series);
-            }
-        }
-        if mark.bare && series.routing != Routing::Prefix {
-            names.marked = Some(mark.clone());
-            self.route(facts, index, Routing::Prefix);
-        }
+    /// Does what [`SharedNames::route`] does.
+    pub fn route(&mut self, facts: &mut RunFacts, index: usize, routing: Routing) {
+        self.shared[index].route(facts, index, routing);
+    }
+
+    /// Does what [`SharedNames::is_undecided`] does.
+    pub fn is_undecided(&self, facts: &RunFacts, index: usize) -> bool {
+        self.shared[index].is_undecided(facts, index)
+    }
+
+    /// Notes that a checkpoint is complete.
+    pub fn confirmed(&mut self, facts: &mut RunFacts, index: usize) {
+        self.shared[index].confirmed(facts, index);
+        self.series[index].written.clear();
     }
 }
 

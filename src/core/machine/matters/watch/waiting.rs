@@ -1,0 +1,89 @@
+//! Series without ids of which files are written by several nodes: they wait until it is known
+//! whether each of these can be cached, since one that stays on the PFS keeps all there.
+
+use super::shared::SharedNames;
+use crate::machine::state::{Routing, RunFacts};
+use crate::machine::terms::{UnsafeName, Why};
+
+/// So many checkpoints without ids are watched.
+const UNDECIDED_MAX: u32 = 6;
+
+impl SharedNames {
+    /// Changes where files of the series go.
+    pub fn route(&mut self, facts: &mut RunFacts, index: usize, routing: Routing) {
+        let has_id = facts.config.series[index].has_id;
+        let series = &mut facts.shared.series[index];
+        let waits = !has_id && !routing.caches();
+        self.wait(waits, series);
+        series.learned |= series.routing != routing;
+        series.routing = routing;
+    }
+
+    /// Tells whether a series without ids is to be watched on, although a checkpoint is complete:
+    /// there is a name that several nodes write, and whether it can be cached is not known yet.
+    pub fn is_undecided(&self, facts: &RunFacts, index: usize) -> bool {
+        self.undecided(facts, index).is_some()
+    }
+
+    fn undecided(&self, facts: &RunFacts, index: usize) -> Option<UnsafeName> {
+        let applies = facts.config.caches_parts && !facts.config.series[index].has_id;
+        let open = |why: &Why| matches!(why, Why::Writers | Why::Tries(_));
+        let mut stay = self.stay.iter().filter(|(_, why)| applies && open(why));
+        stay.next().map(|(name, why)| UnsafeName {
+            name: *name,
+            kind: *name,
+            bare: true,
+            why: *why,
+        })
+    }
+
+    /// Notes that a checkpoint is complete: what is known by now decides where the next ones go. A
+    /// file that is not written again would keep the series there for ever.
+    pub fn confirmed(&mut self, facts: &mut RunFacts, series: usize) {
+        let open = self.undecided(facts, series);
+        self.waited += 1;
+        match open {
+            Some(mark) if self.waited > UNDECIDED_MAX => {
+                self.note_unsafe(facts, series, &mark);
+            }
+            None if facts.shared.series[series].routing.watches() => {
+                self.route(facts, series, Routing::Cache);
+            }
+            _ => {}
+        }
+        (self.written, self.read) = Default::default();
+    }
+
+    /// Notes a name. Without ids one that may be cached in parts is watched, and all of its series.
+    pub(super) fn note_or_watch(&mut self, facts: &mut RunFacts, index: usize, mark: &UnsafeName) {
+        self.note_unsafe(facts, index, mark);
+        let parted = self.known(mark.name, mark.kind);
+        let watched = !mark.bare && !matches!(parted, Some(Why::OfNodes(_)));
+        let stays = facts.shared.series[index].routing == Routing::Prefix;
+        if watched && !stays && !facts.config.series[index].has_id {
+            self.route(facts, index, Routing::Learning);
+        }
+    }
+
+    /// Notes a name that stays on the PFS.
+    pub fn note_unsafe(&mut self, facts: &mut RunFacts, index: usize, mark: &UnsafeName) {
+        let (names, series) = (&mut *self, &mut facts.shared.series[index]);
+        let known = names.known(mark.name, mark.kind);
+        // That several nodes write it is what it is cached for.
+        let is_news = match known {
+            Some(why) if why.is_of_nodes() => mark.why != Why::Writers,
+            Some(_) => false,
+            None => true,
+        };
+        if is_news {
+            names.learn(mark.name, mark.why, series);
+            if names.stay.contains_key(&mark.kind) {
+                names.learn(mark.kind, mark.why, series);
+            }
+        }
+        if mark.bare && series.routing != Routing::Prefix {
+            names.marked = Some(mark.clone());
+            self.route(facts, index, Routing::Prefix);
+        }
+    }
+}
