@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::os::fd::IntoRawFd;
-use std::path::PathBuf;
 
 use scr_abi::change;
 
