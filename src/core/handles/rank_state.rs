@@ -267,13 +267,6 @@ impl State {
         catalog.is_some_and(in_parts)
     }
 
-    /// Tells whether each node has a part of the file, which is being written, or was sealed.
-    pub fn is_parted(&self, key: &DatasetKey, name: &str) -> bool {
-        let written = self.own.parted.get(key, name).is_some();
-        let left = || self.own.parted.is_outside(key, name);
-        written || !left() && self.is_sealed_in_parts(key, name)
-    }
-
     /// Returns what the PFS may have under a name that is deleted or hidden, where other nodes may
     /// make another file of it; nothing if that is not known, or there is no other node.
     pub fn contents_in_the_way(&self, name: &str) -> Vec<FileMeta> {

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts::Machine;
 use super::state::{
-    DatasetState, LocalDataset, LocalFile, OnPfs, Phase, Routing, SharedDataset, SharedSeries,
-    Status,
+    DatasetState, LocalDataset, LocalFile, Phase, Routing, SharedDataset, SharedSeries, Status,
 };
 use super::terms::{DatasetKey, FileRef, Overdue, Reason, SealFile, Why, name_hash};
 
@@ -99,16 +98,6 @@ impl Machine {
     pub(crate) fn changed_ms(&self, key: &DatasetKey) -> Option<u64> {
         let dataset = self.facts.own(key).filter(|dataset| dataset.begun);
         dataset.map(|dataset| dataset.changed_ms)
-    }
-
-    /// Tells whether this rank has written such a file into the dataset.
-    pub(crate) fn has(&self, key: &DatasetKey, name: &str) -> bool {
-        self.facts.file(key, name).is_some()
-    }
-
-    /// Tells whether what this rank has of such a file is on the PFS.
-    pub(crate) fn has_come(&self, key: &DatasetKey, name: &str) -> bool {
-        self.facts.file(key, name).is_some_and(|file| file.published == OnPfs::There)
     }
 
     pub(crate) fn reason_of(&self, key: &DatasetKey, name: &str) -> Option<Reason> {

@@ -20,7 +20,7 @@ pub enum Why {
     Unseen,
     /// The pieces of each node are too small or too many.
     TooFine,
-    /// Ranks of several nodes write it, each node its own bytes: cached if its name has an id.
+    /// Ranks of several nodes write it, each node its own bytes: cached.
     OfNodes(Hints),
     /// The same, as far as was seen: what MPI-IO does when it is told so is to be seen first.
     Tries(Hints),
@@ -131,8 +131,8 @@ impl Why {
                  H5FD_MPIO_COLLECTIVE), or chunks of at least 4 KiB"
             }
             Why::OfNodes(_) | Why::Tries(_) => {
-                "Each node keeps its part in the cache, unless SCR_SHARED_CACHE=0 is set, if the \
-                 name has the number of the checkpoint ({id})"
+                "Each node keeps its part in the cache, unless SCR_SHARED_CACHE=0 is set; under a \
+                 name without {id} from the third time on"
             }
         }
     }

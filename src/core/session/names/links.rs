@@ -114,7 +114,12 @@ impl Names {
         let in_progress =
             matches!(&place, Place::Elsewhere(key, _) if state.machine.is_in_progress(key));
         // What is there may be emptied first, and is opened such that it can be.
-        let is_new = creates && !matches!(place, Place::Cached(..));
+        let without_id = file.as_ref().is_some_and(|file| file.id.is_none());
+        let is_new = match place {
+            Place::Prefix | Place::Deleted => creates,
+            Place::Cached(..) => false,
+            _ => creates && without_id,
+        };
         let parted =
             file.as_ref().filter(|file| state.machine.is_parted(file) && (in_progress || is_new));
         state.own.making = creates.then(|| name.to_string());

@@ -81,14 +81,14 @@ impl Names {
         }
         let together = state.own.making.as_deref() == Some(name);
         let wish = machine::Intent { together, ..intent.as_wish(found.exists) };
-        let comes_in_parts = found.exists && state.machine.is_parted(&file);
-        if comes_in_parts && manner == Manner::Lazy && !intent.truncate {
+        let again = found.exists && file.id.is_none() && state.machine.is_parted(&file);
+        if again && together && manner == Manner::Lazy && !intent.truncate {
             let older = state.open_older(&file, &found.place, self.site.on_prefix(name));
             if older.is_some() {
                 return older;
             }
         }
-        let anew = intent.truncate && comes_in_parts;
+        let anew = intent.truncate && again;
         if let Some(of) = state.of_another(&file).filter(|_| !anew) {
             if state.view.place(&file) != found.place {
                 return None; // that rank has made it since we looked

@@ -13,7 +13,7 @@ use crate::files::{create_dirs, remove_tree};
 use crate::log::messages;
 use crate::machine::DatasetKey;
 use crate::namespace::{Answer, Place, Remote};
-use crate::session::{node::State, updates::Updates};
+use crate::session::updates::Updates;
 use crate::transfer::{Awaited, Waited, announce_background, is_published};
 
 /// Longest wait of an open for a file of another node to reach the prefix.
@@ -36,18 +36,11 @@ impl Updates {
             let holding =
                 self.node.state().own.holdings.get(&key).map(|holding| (holding.id, holding.epoch));
             let (id, epoch) = holding.unwrap_or_default();
-            // Of one in parts this rank has one, mostly; others may have changed it there since.
-            let has_come = || {
-                let is_there = |state: &State| state.machine.has_come(&key, name);
-                remote.meta.is_shared && is_there(&self.node.state())
-            };
-            let there = is_published(&path, &remote.meta) || has_come();
+            let there = is_published(&path, &remote.meta);
             let request = if there { None } else { self.ask_for(&key, id) };
             let mut awaited = Awaited::new(&self.site.prefix, &path, id, epoch);
-            // It comes otherwise if its dataset is open again.
-            let is_whole = || self.node.state().view.place(name) == Place::Prefix || has_come();
-            let waited = awaited.wait(&remote.meta, request.as_deref(), REMOTE_DEADLINE, is_whole);
-            if waited == Waited::Come || has_come() {
+            let waited = awaited.wait(&remote.meta, request.as_deref(), REMOTE_DEADLINE);
+            if waited == Waited::Come {
                 if let Some(layer) = self.node.state().view.layer_mut(&key) {
                     layer.set_on_prefix(name, true);
                 }

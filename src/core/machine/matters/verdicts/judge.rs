@@ -52,8 +52,17 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
     }
     if !has(trait_bit::MADE) {
         let Some(emptied) = emptied_first(&acts) else { return Why::InPlace };
-        // What was seen of the older file any rank can see.
-        acts = all.iter().flat_map(|one| without_older(of(one), emptied)).collect();
+        let no_cut = |one: &&OfNode| of(one).iter().all(|act| act.access.deed != Deed::Cut);
+        let sees = |act: &Act| act.access.deed == Deed::Size && act.access.end == 0;
+        let early = |act: &Act| act.access.stamp <= emptied && sees(act);
+        if all.iter().filter(no_cut).any(|one| of(one).iter().any(early)) {
+            return Why::Sizes; // it would still see the older one
+        }
+        // What was seen of that any rank can see.
+        let of_older = |act: &Act| {
+            act.access.stamp <= emptied && matches!(act.access.deed, Deed::Read | Deed::Size)
+        };
+        acts.retain(|act| !of_older(act));
     }
     let by_opening = acts.iter().any(|act| act.access.deed == Deed::Made);
     if (has(trait_bit::MADE) || by_opening) && is_found_unseen(&acts) {
@@ -96,17 +105,6 @@ fn emptied_first(acts: &[Act]) -> Option<u64> {
     let emptied = first(|access| access.deed == Deed::Cut && access.end == 0)?;
     let written = first(|access| access.deed == Deed::Write);
     written.is_none_or(|written| emptied <= written).then_some(emptied)
-}
-
-/// Leaves out what ranks have read, and heard of the size, before they could know that the file was
-/// emptied. One that has heard so nevertheless would not in a cache.
-fn without_older(acts: Vec<Act>, emptied: u64) -> impl Iterator<Item = Act> {
-    let cuts = acts.iter().any(|act| act.access.deed == Deed::Cut);
-    acts.into_iter().filter(move |act| match act.access.deed {
-        Deed::Read => act.access.stamp > emptied,
-        Deed::Size => act.access.stamp > emptied || (act.access.end == 0 && !cuts),
-        _ => true,
-    })
 }
 
 /// Returns the rule that these acts, all between two sync points, break.
@@ -259,6 +257,24 @@ mod tests {
         ] {
             let first: &[_] = &[('m', 0, 0, 0, 7), ('w', 0, 1, 0, 50)];
             assert_eq!(judged(MADE, &[first, second]), verdict, "{second:?}");
+        }
+    }
+
+    #[test]
+    fn an_older_file_that_is_emptied_first_is_as_good_as_a_new_one() {
+        let emptied: &[Letter] = &[('s', 0, 1, 0, 77), ('c', 0, 1, 0, 0), ('w', 0, 2, 0, 50)];
+        let by_open: &[Letter] = &[('m', 0, 1, 0, 7), ('c', 0, 1, 0, 0), ('w', 0, 2, 0, 50)];
+        let rows: [(_, &[Letter], _); 5] = [
+            (emptied, &[('w', 0, 2, 50, 90)], PLAIN),
+            // What it had before anybody can see; that it is empty only from a sync point on.
+            (emptied, &[('r', 0, 1, 0, 77), ('w', 0, 2, 50, 90)], PLAIN),
+            (emptied, &[('s', 0, 1, 0, 0), ('w', 0, 2, 50, 90)], Why::Sizes),
+            // One that would have made it has to hear by a barrier that it was emptied.
+            (by_open, &[('f', 0, 2, 1, 7), ('w', 0, 2, 50, 90)], Why::Sizes),
+            (by_open, &[('f', 0, 2, 1, 8), ('w', 0, 2, 50, 90)], PLAIN),
+        ];
+        for (first, second, verdict) in rows {
+            assert_eq!(judged(0, &[first, second]), verdict, "{second:?}");
         }
     }
 

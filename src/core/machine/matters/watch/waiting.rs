@@ -87,3 +87,32 @@ impl SharedNames {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::state::testing::facts;
+    use crate::machine::terms::Hints;
+
+    #[test]
+    fn a_series_without_ids_waits_until_each_of_its_files_is_judged() {
+        let mut facts = facts(false);
+        facts.config.caches_parts = true;
+        facts.shared.series[0].routing = Routing::Learning;
+        let routing = |facts: &RunFacts| facts.shared.series[0].routing;
+        let mut names = SharedNames { waits: true, ..SharedNames::default() };
+        let mark = |name| UnsafeName { name, kind: name, bare: false, why: Why::Writers };
+        names.note_or_watch(&mut facts, 0, &mark(1));
+        names.confirmed(&mut facts, 0);
+        assert_eq!(routing(&facts), Routing::Learning);
+        names.learn(1, Why::OfNodes(Hints::None), &mut facts.shared.series[0]);
+        assert!(!names.are_parted(1, 1), "not in this checkpoint");
+        names.confirmed(&mut facts, 0);
+        assert!(routing(&facts) == Routing::Cache && names.are_parted(1, 1));
+        names.note_or_watch(&mut facts, 0, &mark(2));
+        assert!(routing(&facts) == Routing::Learning && !names.are_parted(1, 1));
+        (0..=UNDECIDED_MAX).for_each(|_| names.confirmed(&mut facts, 0));
+        assert_eq!(routing(&facts), Routing::Prefix, "it is not written again");
+        assert!(names.marked.is_some_and(|mark| mark.name == 2));
+    }
+}
