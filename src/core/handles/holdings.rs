@@ -54,6 +54,11 @@ pub enum LiesAt {
 }
 
 impl LiesAt {
+    /// Tells whether it is an older file of several nodes.
+    pub fn is_older(&self) -> bool {
+        matches!(self, LiesAt::Part(_) | LiesAt::Older)
+    }
+
     /// Tells whether nothing has been written through the descriptor.
     pub fn only_reads(&self) -> bool {
         matches!(self, LiesAt::Lazy { .. } | LiesAt::Part(_) | LiesAt::Older)

@@ -27,7 +27,7 @@ impl Handles {
             state.own.tokens.get(token).is_none_or(|one| !publishing.has(&one.name))
         });
         let Some(mut tracked) = state.own.tokens.take(token) else { return true };
-        if matches!(tracked.way, LiesAt::Part(_) | LiesAt::Older) {
+        if tracked.way.is_older() {
             state.own.logs.drop_of(token);
             return true;
         }

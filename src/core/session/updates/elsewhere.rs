@@ -69,7 +69,7 @@ impl Updates {
         // Who has an older file of that name open is to see the new one.
         let parts = near.iter().chain(&heard).flat_map(|(_, news)| news.parts());
         let parts: BTreeSet<&str> = parts.map(|(_, name, ..)| name).collect();
-        let older = state.own.tokens.lazy(|one| parts.contains(&*one.name));
+        let older = state.own.tokens.lazy(|one| one.way.is_older() && parts.contains(&*one.name));
         let moves = near.iter().chain(&heard).any(|(_, news)| news.tells_moves());
         if heard.is_empty() && older.is_empty() && !moves {
             return Ok(());
