@@ -14,6 +14,7 @@ use std::sync::Arc;
 use scr_abi::accesses::{AccessLog, trait_bit};
 
 use crate::cache::{Catalog, NodeCatalog, Prepared};
+use crate::error::{Error, Result};
 use crate::handles::{
     AccessLogs, Checksums, Holding, LiesAt, PartedFiles, TOKEN_LAZY, Tokens, Tracked, stamp,
 };
@@ -267,6 +268,13 @@ impl State {
         catalog.is_some_and(in_parts)
     }
 
+    /// Tells whether each node has a part of the file, which is being written, or was sealed.
+    pub fn is_parted(&self, key: &DatasetKey, name: &str) -> bool {
+        let written = self.own.parted.get(key, name).is_some();
+        let left = || self.own.parted.is_outside(key, name);
+        written || !left() && self.is_sealed_in_parts(key, name)
+    }
+
     /// Returns what the PFS may have under a name that is deleted or hidden, where other nodes may
     /// make another file of it; nothing if that is not known, or there is no other node.
     pub fn contents_in_the_way(&self, name: &str) -> Vec<FileMeta> {
@@ -290,6 +298,27 @@ impl State {
         let way = LiesAt::Lazy { stamp: stamp(origin), kept: None };
         let token = self.own.tokens.issue(Tracked::new(from, name, way));
         Answer::Redirect { path: origin.to_path_buf(), token }
+    }
+
+    /// Renames a directory in the caches; another rank of the node may have done so.
+    ///
+    /// # Errors
+    /// A directory that is there cannot be renamed.
+    pub fn rename_directory(&self, one: &Move) -> Result<()> {
+        for layer in self.view.layers().iter().filter(|layer| self.is_open(&layer.key)) {
+            let (from, to) = (layer.dir.join(&one.from), layer.dir.join(&one.to));
+            if !from.is_dir() {
+                continue;
+            }
+            ns::make_parents(&layer.dir, &one.to)?;
+            match std::fs::rename(&from, &to) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::io("cannot rename", &from, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Takes in what a rank of another node tells of names.

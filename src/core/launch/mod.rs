@@ -13,6 +13,6 @@ pub use host::{Door, Host, Surroundings};
 pub use places::job::JobPlaces;
 pub(crate) use places::{halt_conditions::HaltConditions, job, site};
 pub use required::Required;
-pub use roll_call::check::Herald;
+pub use roll_call::herald::Herald;
 pub(crate) use roll_call::meeting;
 pub use start::prepare::{Arrival, program_setting};

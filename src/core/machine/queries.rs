@@ -100,6 +100,11 @@ impl Machine {
         dataset.map(|dataset| dataset.changed_ms)
     }
 
+    /// Tells whether this rank has written such a file into the dataset.
+    pub(crate) fn has(&self, key: &DatasetKey, name: &str) -> bool {
+        self.facts.file(key, name).is_some()
+    }
+
     pub(crate) fn reason_of(&self, key: &DatasetKey, name: &str) -> Option<Reason> {
         self.facts.file(key, name)?.on_prefix
     }

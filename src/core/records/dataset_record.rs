@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use crate::kvtree::KvTree;
+use crate::parts::{Cut, NodeLog, Write};
 use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
 use crate::records::file_meta::{FileMeta, files_from_list, files_to_list};
 use crate::records::prefix_identity::PrefixIdentity;
@@ -199,6 +200,16 @@ pub struct DatasetRecord {
 }
 
 impl DatasetRecord {
+    /// Returns what the rank answers for in a file of several nodes, as if it had just written it.
+    #[must_use]
+    pub fn part_log(&self, name: &str) -> Option<NodeLog> {
+        let mut parts = self.files.iter().filter_map(|file| file.part.as_ref());
+        let part = parts.find(|part| part.of == name && part.live)?;
+        let writes = part.extents.iter().map(|piece| Write { piece, stamp: 0 }).collect();
+        let grows = vec![Cut { length: part.whole, stamp: 0 }];
+        Some(NodeLog { writes, grows, ..NodeLog::default() })
+    }
+
     /// Tells whether the rank has a part of a file.
     #[must_use]
     pub fn has_parts(&self) -> bool {

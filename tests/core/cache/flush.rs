@@ -343,7 +343,7 @@ fn helper_threads_publish_and_the_last_mark_completes() {
             let entry = report.offered[0].catalog.entries().find(|e| e.rank == 2).unwrap();
             let target = ctx.prefix.join(&entry.meta.name);
             let wait = |patience| {
-                Awaited::new(ctx.prefix, &target, 1, 7).wait(&entry.meta, None, patience)
+                Awaited::new(ctx.prefix, &target, 1, 7).wait(&entry.meta, None, patience, || false)
             };
             assert_eq!(wait(Duration::ZERO), Waited::Nothing);
             assert_eq!(transfer::complete_background(ctx.prefix, 1, 0).unwrap(), None);
@@ -384,7 +384,7 @@ fn a_file_is_waited_for_while_its_flush_comes_on() {
     let prefix = prefix.path();
     let (target, meta) = (prefix.join("file"), FileMeta { size: 3, ..FileMeta::default() });
     let patience = Duration::from_millis(1);
-    let wait = || Awaited::new(prefix, &target, 1, 7).wait(&meta, None, patience);
+    let wait = || Awaited::new(prefix, &target, 1, 7).wait(&meta, None, patience, || false);
     assert_eq!(wait(), Waited::Nothing);
     // A flush by threads is under way, and ends.
     let journal = prefix.join(".scr/journal/1");
@@ -400,7 +400,7 @@ fn a_file_is_waited_for_while_its_flush_comes_on() {
     // Whoever was asked has written all that there is, and that is not it.
     let request = prefix.join("wanted");
     let mut awaited = Awaited::new(prefix, &target, 1, 7);
-    let waited = awaited.wait(&meta, Some(&request), Duration::from_secs(60));
+    let waited = awaited.wait(&meta, Some(&request), Duration::from_secs(60), || false);
     assert_eq!(waited, Waited::Answered);
 }
 

@@ -1,7 +1,7 @@
 //! One file of ranks of several nodes: each node keeps its part of it.
 
 use super::cluster::{Cluster, Rank};
-use super::scene::{assert_same_files, place, tree};
+use super::scene::{Tree, assert_same_files, place, tree};
 
 const HOSTS: &str = "aabb";
 const PART: usize = 4000;
@@ -274,6 +274,53 @@ fn a_file_that_follows_after_the_seal_leaves_the_first_one_as_it_is() {
         let told = cluster.run(HOSTS, program).told;
         assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &told);
         assert!(told.is_empty(), "{caches}: {told:?}");
+    }
+}
+
+/// Another file has opened the checkpoint again when a rank reads the first one, or changes it: it
+/// comes to the prefix from its parts, and no part is taken for the whole.
+#[test]
+fn a_sealed_file_of_a_checkpoint_that_goes_on_is_whole_for_who_needs_it() {
+    let program = |rank: &Rank, changes: bool| {
+        let mut read = Vec::new();
+        for step in 1..=5 {
+            write_made_for_all(rank, step, "one");
+            rank.calm();
+            let two = format!("ckpt/step_{step}/two");
+            let flags = libc::O_RDWR | libc::O_CREAT;
+            let file = rank.files.open(&two, flags).unwrap();
+            file.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
+            rank.barrier();
+            let one = format!("ckpt/step_{step}/one");
+            if step == 5 && rank.rank == 2 {
+                let flags = if changes { libc::O_RDWR } else { libc::O_RDONLY };
+                let first = rank.files.open(&one, flags).unwrap();
+                if changes {
+                    first.write_at(b"changed", 9).unwrap();
+                }
+                read = first.read_at(whole(step).len(), 0).unwrap();
+                first.close().unwrap();
+            }
+            rank.barrier();
+            file.close().unwrap();
+            rank.calm();
+        }
+        rank.finish();
+        read
+    };
+    for changes in [false, true] {
+        let plain = place(&[]);
+        let want = plain.run_plain(HOSTS, |rank| program(rank, changes)).results;
+        let settings = ["SCR_LEARN=1", "SCR_CACHE_SIZE=9"];
+        let names = "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*";
+        let cluster = place(&[&settings[..], &["SCR_FLUSH=0", names]].concat()).helped();
+        let got = cluster.run(HOSTS, |rank| program(rank, changes));
+        assert_eq!(want, got.results, "{:?}", got.told);
+        let newest = |place: &Cluster| -> Tree {
+            let held = tree(&place.prefix()).into_iter();
+            held.filter(|(name, _)| name.contains("step_5/")).collect()
+        };
+        assert_same_files(&newest(&plain), &newest(&cluster), &got.told);
     }
 }
 

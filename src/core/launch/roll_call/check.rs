@@ -42,14 +42,6 @@ const STALE: Duration = Duration::from_secs(3600);
 /// Variables in which launchers tell how many ranks a node has.
 const NODE_SIZES: [&str; 2] = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
 
-/// One word from rank to rank, by the transport of the collectives that follow.
-pub trait Herald {
-    /// Says it to `rank`, which listens.
-    fn tell(&self, rank: usize) -> Result<()>;
-    /// Whether `rank` has said it; once it has, it is taken out.
-    fn has_told(&self, rank: usize) -> Result<bool>;
-}
-
 pub struct Launch {
     pub prefix_state: PathBuf,
     /// This node's control directory, if this rank can use it; it exists.

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::census::{all_ready, entries, leave_excuse, nodes};
-use super::check::{Herald, Launch, LaunchVerdict};
+use super::check::{Launch, LaunchVerdict};
 use super::check_files::{DecidedVerdict, claim, make_dir, read_verdict, stop_text, write_at_once};
+use super::herald::{Chain, Herald};
 use crate::error::{Error, Result};
 use crate::files::write_ours;
 
@@ -15,11 +16,6 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Pauses between two looks at files: a quarter of what the wait has taken so far, within these.
 const LOOK_MIN: Duration = Duration::from_micros(500);
 const LOOK: Duration = Duration::from_millis(20);
-/// Longest pause between two looks at what MPI has brought.
-const LISTEN: Duration = Duration::from_millis(1);
-
-/// To how many others a rank passes "go" on.
-const FAN_OUT: usize = 8;
 
 /// How often a rank tries to come to the others of its node.
 const ATTEMPTS: u32 = 3;
@@ -34,7 +30,7 @@ enum Reports {
 
 pub(crate) struct Wait<'a> {
     launch: &'a Launch,
-    herald: &'a dyn Herald,
+    chain: Chain<'a>,
     limit: Duration,
     shared: PathBuf,
     /// The rank of its node that reports its ranks to the prefix.
@@ -66,7 +62,7 @@ impl<'a> Wait<'a> {
     pub fn new(launch: &'a Launch, limit: Duration, herald: &'a dyn Herald) -> Self {
         Wait {
             launch,
-            herald,
+            chain: Chain { herald, rank: launch.rank, size: launch.size },
             limit,
             shared: launch.shared(),
             reporter: false,
@@ -89,15 +85,17 @@ impl<'a> Wait<'a> {
             // A file that cannot be read is looked at again; what counts comes by MPI.
             match self.decide().ok().flatten() {
                 Some(DecidedVerdict::Go) => {
-                    self.pass_on()?;
-                    while self.launch.rank > 0 && !self.listen(LOOK)? {}
+                    self.chain.pass_on()?;
+                    while self.launch.rank > 0 && !self.chain.listen(LOOK)? {}
                     return Ok(LaunchVerdict::Go);
                 }
                 Some(DecidedVerdict::Stop(reason)) => {
                     self.launch.leave(self.alone);
                     return Ok(self.stop(reason));
                 }
-                None if self.listen(pause)? => return self.pass_on().map(|()| LaunchVerdict::Go),
+                None if self.chain.listen(pause)? => {
+                    return self.chain.pass_on().map(|()| LaunchVerdict::Go);
+                }
                 None if self.is_over() => {
                     return Ok(self.stop("no rank has said that all can take part".into()));
                 }
@@ -215,28 +213,6 @@ impl<'a> Wait<'a> {
         Ok(goes.then_some(DecidedVerdict::Go))
     }
 
-    /// Listens for a while; true if "go" has come. Rank 0 listens to the last rank, of which nothing
-    /// comes: what it has sent within MPI_Init may leave only while it calls MPI, and another rank
-    /// may not have returned from its MPI_Init without that (MPICH 5 over TCP).
-    fn listen(&self, time: Duration) -> Result<bool> {
-        let begin = Instant::now();
-        let Launch { rank, size, .. } = *self.launch;
-        let teller = rank.checked_sub(1).map_or(size - 1, |before| before / FAN_OUT);
-        loop {
-            if self.herald.has_told(teller)? {
-                return Ok(true);
-            }
-            let Some(left) = time.checked_sub(begin.elapsed()) else { return Ok(false) };
-            std::thread::sleep(left.min(LISTEN));
-        }
-    }
-
-    fn pass_on(&self) -> Result<()> {
-        let Launch { rank, size, .. } = *self.launch;
-        let first = FAN_OUT * rank + 1;
-        (first..size.min(first + FAN_OUT)).try_for_each(|other| self.herald.tell(other))
-    }
-
     fn patience(&self) -> Duration {
         let whole = self.launch.later(self.limit);
         self.hopeless_from.map_or(whole, |hopeless| hopeless.min(whole))
@@ -274,7 +250,7 @@ mod tests {
     use std::fs;
 
     use std::collections::HashSet;
-    use std::sync::{Mutex, mpsc};
+    use std::sync::Mutex;
 
     use super::*;
 
@@ -392,37 +368,6 @@ mod tests {
             assert!(early.into_iter().all(|one| one.join().unwrap() == LaunchVerdict::Go));
         });
         assert!(words.0.lock().unwrap().is_empty(), "a word is left for the program to receive");
-    }
-
-    /// In some MPIs a message leaves only while its sender calls MPI.
-    #[test]
-    fn rank_0_calls_mpi_while_it_waits_for_one_that_comes_by_it() {
-        struct Calls(Mutex<mpsc::Sender<()>>);
-        impl Herald for Calls {
-            fn tell(&self, _: usize) -> Result<()> {
-                Ok(())
-            }
-
-            fn has_told(&self, _: usize) -> Result<bool> {
-                let _ = self.0.lock().unwrap().send(());
-                Ok(false)
-            }
-        }
-        let base = tempfile::tempdir().unwrap();
-        let all = [0, 1].map(|rank| launch(base.path(), rank, 2));
-        let (sender, calls) = mpsc::channel();
-        let verdict = std::thread::scope(|scope| {
-            let herald = Calls(Mutex::new(sender));
-            let first = &all[0];
-            let waits = scope.spawn(move || first.prove_whole(Duration::from_secs(5), &herald));
-            if calls.recv().is_ok() {
-                let mut words = Words::default();
-                words.0.get_mut().unwrap().insert((0, 1));
-                prove_one(&all[1], &words, Duration::from_secs(5));
-            }
-            waits.join().unwrap().unwrap()
-        });
-        assert_eq!(verdict, LaunchVerdict::Go);
     }
 
     #[test]

@@ -59,9 +59,12 @@ impl Flusher {
         }
     }
 
-    /// Enters into the index, on rank 0, what all ranks have published. Local.
+    /// Enters into the index, on rank 0, what all ranks have published, but not while they write a
+    /// dataset together: threads may have done so before, and what they staged of a file of several
+    /// nodes has the name of what is staged now and is not whole yet. Local.
     pub(crate) fn tell_published(&self) {
-        if self.site.rank != 0 {
+        let flushing = lock(&self.flushing);
+        if self.site.rank != 0 || *flushing {
             return;
         }
         let ids = background_ids(&self.site.prefix).unwrap_or_default();

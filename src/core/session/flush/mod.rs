@@ -7,7 +7,6 @@ pub(super) mod serving;
 mod together;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::account::flush_file::PlacesTold;
@@ -25,7 +24,8 @@ pub(crate) struct Flusher {
     pub(super) stores: Arc<Stores>,
     pub(super) updates: Arc<Updates>,
     pub(super) unsealed: Arc<Unsealed>,
-    pub(super) flushing: AtomicBool,
+    /// All ranks write one together. Held while what threads have written gets its names.
+    pub(super) flushing: Mutex<bool>,
     pub(super) background: Mutex<Option<(u64, Background)>>,
     pub(super) flushes: Mutex<BTreeMap<u64, AsyncFlush>>,
     /// What the flush file says, as far as it is ours to say.
@@ -37,6 +37,7 @@ mod tests {
     use crate::error::Result;
     use crate::machine::{DatasetKey, Outcome};
     use crate::session::alone::Alone;
+    use crate::transfer::background_ids;
 
     #[test]
     fn a_complete_dataset_comes_to_the_prefix() -> Result<()> {
@@ -53,6 +54,24 @@ mod tests {
         }
         assert_eq!(outcome, Outcome::Done);
         assert_eq!(std::fs::read_to_string(one.prefix().join("ck/1/file")).unwrap(), "1");
+        Ok(())
+    }
+
+    /// What is staged then has the same names.
+    #[test]
+    fn what_threads_have_written_gets_no_names_while_all_ranks_write() -> Result<()> {
+        let one = Alone::new();
+        one.checkpoint("1");
+        let (flusher, key) = (&one.session.flush, DatasetKey::new(0, "1", 0));
+        let id = flusher.node.state().machine.id_of(&key);
+        let record = flusher.site.filemap.get_id(id).unwrap();
+        flusher.begin_background(record, &key)?.finish()?;
+        let told = |flushing| {
+            *flusher.flushing.lock().unwrap() = flushing;
+            flusher.tell_published();
+            background_ids(&one.prefix()).map(|left| left.is_empty())
+        };
+        assert!(!told(true)? && told(false)?);
         Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! Files that ranks of other nodes wait for (`updates/wanted.rs`) go to the prefix.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use crate::cache::disk::names_in;
@@ -10,7 +9,7 @@ use crate::files::{create_dirs, remove_tree};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Reason};
 use crate::records::{self, RecordedState};
-use crate::session::flush::Flusher;
+use crate::session::{flush::Flusher, rank::lock};
 
 /// Between two looks of a node at the prefix.
 const LOOK: Duration = Duration::from_secs(2);
@@ -113,7 +112,7 @@ impl Flusher {
         }
         let mut running = self.background();
         let busy = running.as_ref().is_some_and(|(_, one)| !one.is_finished());
-        if busy || self.flushing.load(SeqCst) {
+        if busy || *lock(&self.flushing) {
             return Ok(()); // the next look
         }
         if let Some((of, Err(error))) = running.take().map(|(of, ended)| (of, ended.finish())) {

@@ -1,12 +1,10 @@
 //! Flushes that all ranks make together, and what goes along with them.
 
-use std::sync::atomic::Ordering;
-
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Outcome};
-use crate::session::flush::Flusher;
+use crate::session::{flush::Flusher, rank::lock};
 use crate::transfer::{Along, FlushReport, flush_with};
 
 impl Flusher {
@@ -43,11 +41,11 @@ impl Flusher {
             return Ok(Outcome::Done);
         }
         self.rank.dataset_event("FLUSH_BEGIN", key, id, |event| event);
-        self.flushing.store(true, Ordering::SeqCst);
+        *lock(&self.flushing) = true;
         self.stop_background(id); // it would stage once more, behind this, what gets its name here
         let (parts, publish_if) = (self.files_along(along, key), self.publish_if(key));
         let outcome = flush_with(&links.ctx(&self.site), id, &parts, &left_out, &publish_if);
-        self.flushing.store(false, Ordering::Relaxed);
+        *lock(&self.flushing) = false;
         if let Err(error @ Error::Comm(_)) = outcome {
             return Err(error);
         }

@@ -1,14 +1,13 @@
 //! The helper thread of a rank: files that no sync point comes for, or that ranks of other nodes
 //! wait for, go to the PFS without MPI.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::account::watchdog::{SignsOfLife, Watchdog};
 use crate::cache::{Damaged, LateChecksums, Recheck};
 use crate::events::Event;
 use crate::log::{self, messages};
-use crate::session::{Session, flush::serving::Served};
+use crate::session::{Session, flush::serving::Served, rank::lock};
 use crate::system::block_signals;
 
 const PERIOD: Duration = Duration::from_millis(500);
@@ -40,10 +39,10 @@ impl Session {
     }
 
     fn progress(&self) -> SignsOfLife {
+        let to_prefix = *lock(&self.flush.flushing);
         let state = self.node.state();
         let all = (0..self.rank.series.series().len()).flat_map(|at| state.machine.datasets(at));
         let newest = all.map(|dataset| dataset.id).max().unwrap_or(0);
-        let to_prefix = self.flush.flushing.load(Ordering::Relaxed);
         SignsOfLife { newest, to_prefix }
     }
 

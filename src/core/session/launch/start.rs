@@ -130,7 +130,7 @@ fn build(
     let names = owner!(Names, site { rank node report stores updates contents unsealed handles }
         together: Mutex::default());
     let flush = owner!(Flusher, site { rank node stores updates unsealed }
-        flushing: AtomicBool::new(false),
+        flushing: Mutex::new(false),
         background: Mutex::default(),
         flushes: Mutex::default(),
         places: Mutex::default());

@@ -20,7 +20,7 @@ use crate::machine::{DatasetKey, Placement, Reason};
 use crate::namespace::{self as ns, Answer, Move, Place};
 use crate::session::{
     names::Names,
-    node::{State, moves::move_in_cache, neighbours::Locked},
+    node::{State, neighbours::Locked},
     rank::known::file_ref,
 };
 use crate::system::monotonic_ms;
@@ -98,10 +98,10 @@ impl Names {
 
     fn move_dir(&self, state: &mut State, one: Move, from: &Path, to: &Path) -> Answer {
         let back = Move { from: one.to.clone(), to: one.from.clone(), ..one };
-        let moved = move_in_cache(state, &one).map_err(|_| libc::EXDEV);
+        let moved = state.rename_directory(&one).map_err(|_| libc::EXDEV);
         let moved = moved.and_then(|()| move_on_prefix(from, to));
         if let Err(errno) = moved {
-            let _ = move_in_cache(state, &back);
+            let _ = state.rename_directory(&back);
             return Answer::Fail(errno);
         }
         state.moves.made = one.number;

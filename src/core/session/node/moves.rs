@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::log::messages;
 use crate::machine::{DatasetKey, Reason, Why};
 use crate::namespace::{self as ns, Move};
@@ -24,7 +24,7 @@ impl Node {
     }
 
     pub(crate) fn take_move(&self, state: &mut State, one: &Move) {
-        self.rank.complain_if_failed(messages::OPERATION_FAILED, move_in_cache(state, one));
+        self.rank.complain_if_failed(messages::OPERATION_FAILED, state.rename_directory(one));
         self.follow(state, one);
     }
 
@@ -99,23 +99,4 @@ impl Node {
             state.machine.learn_directory(series, text);
         }
     }
-}
-
-/// Renames the directory here; another rank of the node may have done so.
-pub(crate) fn move_in_cache(state: &State, one: &Move) -> Result<()> {
-    let layers = state.view.layers().iter().filter(|layer| state.is_open(&layer.key));
-    for layer in layers {
-        let (from, to) = (layer.dir.join(&one.from), layer.dir.join(&one.to));
-        if !from.is_dir() {
-            continue;
-        }
-        ns::make_parents(&layer.dir, &one.to)?;
-        match std::fs::rename(&from, &to) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("cannot rename", &from, error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

@@ -85,7 +85,7 @@ impl Unsealed {
     /// Returns `false` if it cannot be written.
     pub(crate) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
         let state = self.node.state();
-        if state.own.parted.get(&one.key, &one.file).is_some() {
+        if state.is_parted(&one.key, &one.file) {
             drop(state);
             return self.leave_cache(&one.key, &one.file).is_ok(); // here is a part of it at most
         }

@@ -10,7 +10,6 @@ use crate::handles::PartedFile;
 use crate::log::messages;
 use crate::machine::{DatasetKey, Reason, Why, name_hash};
 use crate::namespace as ns;
-use crate::parts::NodeLog;
 use crate::records;
 use crate::session::unsealed::Unsealed;
 use crate::system::monotonic_ms;
@@ -95,7 +94,7 @@ impl Unsealed {
     /// Tells whether this rank knows the file, or another one has begun. Else it was sealed before
     /// anybody could.
     fn may_begin(&self, key: &DatasetKey, name: &str) -> bool {
-        self.node.state().own.parted.get(key, name).is_some() || self.meeting(key, name).exists()
+        self.node.state().is_parted(key, name) || self.meeting(key, name).exists()
     }
 
     /// Where the ranks meet for the file.
@@ -106,7 +105,10 @@ impl Unsealed {
     fn bring_out(&self, key: &DatasetKey, name: &str) -> Result<()> {
         let state = self.node.state();
         let (log, nodes) = (state.own.parted.get(key, name), state.machine.nodes().to_vec());
-        let log = log.and_then(|file| file.log).map_or_else(NodeLog::default, PartedFile::node_log);
+        let written = log.and_then(|file| file.log).map(PartedFile::node_log);
+        // One that was sealed in parts, and whose dataset is open again.
+        let sealed = || self.site.filemap.get(&self.rank.record_key(key))?.part_log(name);
+        let log = written.or_else(sealed).unwrap_or_default();
         let layer = state.view.layer(key).map(|layer| layer.dir.join(name));
         drop(state);
         let container = layer.filter(|path| path.exists());
@@ -130,7 +132,7 @@ impl Unsealed {
     /// The file is one of the PFS from now on.
     fn go_on_outside(&self, key: &DatasetKey, name: &str) {
         let mut state = self.node.state();
-        let opened = state.own.parted.leave_for_good(key, name);
+        let opened = state.own.parted.leave_for_good(key, name) || state.machine.has(key, name);
         let container = state.view.layer(key).map(|layer| layer.dir.join(name));
         if opened {
             state.now_on_prefix(key, name, Reason::Follows);

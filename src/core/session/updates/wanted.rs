@@ -36,11 +36,15 @@ impl Updates {
             let holding =
                 self.node.state().own.holdings.get(&key).map(|holding| (holding.id, holding.epoch));
             let (id, epoch) = holding.unwrap_or_default();
-            let there = is_published(&path, &remote.meta);
+            // Once all have brought it there, others may have changed it since.
+            let has_come = || self.node.state().own.parted.is_outside(&key, name);
+            let there = is_published(&path, &remote.meta) || has_come();
             let request = if there { None } else { self.ask_for(&key, id) };
             let mut awaited = Awaited::new(&self.site.prefix, &path, id, epoch);
-            let waited = awaited.wait(&remote.meta, request.as_deref(), REMOTE_DEADLINE);
-            if waited == Waited::Come {
+            // It comes otherwise if its dataset is open again.
+            let is_whole = || self.node.state().view.place(name) == Place::Prefix || has_come();
+            let waited = awaited.wait(&remote.meta, request.as_deref(), REMOTE_DEADLINE, is_whole);
+            if waited == Waited::Come || has_come() {
                 if let Some(layer) = self.node.state().view.layer_mut(&key) {
                     layer.set_on_prefix(name, true);
                 }

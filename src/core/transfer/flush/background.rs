@@ -378,12 +378,18 @@ impl<'a> Awaited<'a> {
 
     /// Waits until the published copy of `meta` is there; gives up when nothing has come on for
     /// `patience`, or when the folder `request` has gone, which whoever answers removes when all
-    /// has come.
-    pub fn wait(&mut self, meta: &FileMeta, request: Option<&Path>, patience: Duration) -> Waited {
+    /// has come, or when the name `leads` to something else now.
+    pub fn wait(
+        &mut self,
+        meta: &FileMeta,
+        request: Option<&Path>,
+        patience: Duration,
+        leads: impl Fn() -> bool,
+    ) -> Waited {
         let mut since = Instant::now();
         let mut pause = Duration::from_millis(5);
         loop {
-            let answered = request.is_some_and(|request| !request.exists());
+            let answered = request.is_some_and(|request| !request.exists()) || leads();
             if is_published(self.target, meta) {
                 return Waited::Come;
             }
