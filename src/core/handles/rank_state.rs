@@ -321,6 +321,17 @@ impl State {
         Ok(())
     }
 
+    /// Tells whether another rank makes the file by the call of MPI-IO that this one is in, too,
+    /// and each node is to have its part.
+    pub fn makes_parted(&self, file: &FileRef) -> bool {
+        self.own.making.as_deref() == Some(&*file.name) && self.machine.is_parted(file)
+    }
+
+    pub fn could_not_move(&mut self, tracked: &Tracked, error: &Error) {
+        let text = format!("{} could not be moved out of the cache: {error}", tracked.name);
+        self.machine.failed(&tracked.key, &text, monotonic_ms());
+    }
+
     /// Takes in what a rank of another node tells of names.
     pub fn hear_of_names(&mut self, rank: usize, news: &FarMessage, made_here: &BTreeSet<String>) {
         news.named("LAID").for_each(|name| self.view.laid_elsewhere(&name));

@@ -56,7 +56,7 @@ impl Names {
                 let mut state = self.node.state();
                 match state.own.tokens.get(token).cloned() {
                     Some(one) if matches!(one.way, LiesAt::Cached | LiesAt::Shadow { .. }) => {
-                        self.stores.tell_unmoved(&mut state, &one, &error);
+                        state.could_not_move(&one, &error);
                     }
                     Some(one) => {
                         let what = format!("{} cannot be moved out of the cache", one.name);

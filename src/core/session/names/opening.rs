@@ -138,7 +138,7 @@ impl Names {
                 Err(Some(Answer::Fail(libc::EACCES)))
             }
             Ok(found) => Ok(found),
-            Err(Answer::Fail(libc::ENOENT)) if self.makes_parted(state, file) => {
+            Err(Answer::Fail(libc::ENOENT)) if state.makes_parted(file) => {
                 Ok(FoundTarget { place: Place::Prefix, on_prefix: OnPrefix::Absent, exists: false })
             }
             Err(Answer::Fail(libc::ENOENT)) if self.is_made_elsewhere(state, &file.name) => {
@@ -206,13 +206,6 @@ impl Names {
             Ok(()) => None,
             Err(_) => Some(Answer::Fail(libc::EIO)),
         }
-    }
-
-    /// Tells whether another rank makes the file by the call of MPI-IO that this one is in, too,
-    /// and each node is to have its part.
-    fn makes_parted(&self, state: &State, file: &FileRef) -> bool {
-        let is_made = state.own.making.as_deref() == Some(&*file.name);
-        is_made && state.machine.is_parted(file)
     }
 
     /// Tells whether another rank has made the file, which was deleted before, on the PFS: it is

@@ -12,7 +12,7 @@ use crate::handles::{LiesAt, Room, Tracked};
 use crate::machine::Reason;
 use crate::namespace::{self as ns, Place};
 use crate::session::{node::State, stores::Stores};
-use crate::system::{monotonic_ms, test_pause};
+use crate::system::test_pause;
 
 impl Stores {
     pub(crate) fn met(&self, token: u64, errno: i32) {
@@ -23,11 +23,6 @@ impl Stores {
             let store = self.store_for(&state, &one.key);
             self.setbacks.met(Setback::of(self.site.layout.cache_dir(&store), &error));
         }
-    }
-
-    pub(crate) fn tell_unmoved(&self, state: &mut State, tracked: &Tracked, error: &Error) {
-        let text = format!("{} could not be moved out of the cache: {error}", tracked.name);
-        state.machine.failed(&tracked.key, &text, monotonic_ms());
     }
 
     /// Opens the file on the PFS as `fd` is. `None`: it is there already, and the PFS refuses.
@@ -145,6 +140,6 @@ impl Stores {
             }
             _ => Ok(()),
         };
-        moved.inspect_err(|error| self.tell_unmoved(state, tracked, error)).is_ok()
+        moved.inspect_err(|error| state.could_not_move(tracked, error)).is_ok()
     }
 }

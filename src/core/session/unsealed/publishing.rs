@@ -86,8 +86,11 @@ impl Unsealed {
     pub(crate) fn publish_unsealed_file(&self, one: &Overdue, reason: Reason) -> bool {
         let state = self.node.state();
         if state.is_parted(&one.key, &one.file) {
+            let is_sealed = state.own.parted.get(&one.key, &one.file).is_none();
             drop(state);
-            return self.leave_cache(&one.key, &one.file).is_ok(); // here is a part of it at most
+            // Here is a part of it at most.
+            let has_come = is_sealed && self.has_come(&one.key);
+            return has_come || self.leave_cache(&one.key, &one.file).is_ok();
         }
         let layer = state.view.layer(&one.key).map(|layer| layer.dir.join(&one.file));
         drop(state);

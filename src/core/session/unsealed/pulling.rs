@@ -13,7 +13,7 @@ use crate::namespace as ns;
 use crate::records;
 use crate::session::unsealed::Unsealed;
 use crate::system::monotonic_ms;
-use crate::transfer::{EXIT_DEADLINE, PULL_DEADLINE, PullOut};
+use crate::transfer::{EXIT_DEADLINE, PULL_DEADLINE, PullOut, has_come};
 
 impl Unsealed {
     /// Waits until it is the turn of this file; nobody opens it in the cache any more. The rank's
@@ -95,6 +95,13 @@ impl Unsealed {
     /// anybody could.
     fn may_begin(&self, key: &DatasetKey, name: &str) -> bool {
         self.node.state().is_parted(key, name) || self.meeting(key, name).exists()
+    }
+
+    /// Tells whether threads have brought the dataset as it was sealed, before it was opened again:
+    /// the program may have changed it there since.
+    pub(crate) fn has_come(&self, key: &DatasetKey) -> bool {
+        let sealed = self.site.filemap.get(&self.rank.record_key(key));
+        sealed.is_some_and(|it| has_come(&self.site.prefix, it.dataset_id, it.epoch))
     }
 
     /// Where the ranks meet for the file.

@@ -14,7 +14,7 @@ use crate::log::messages;
 use crate::machine::DatasetKey;
 use crate::namespace::{Answer, Place, Remote};
 use crate::session::updates::Updates;
-use crate::transfer::{Awaited, Waited, announce_background, is_published};
+use crate::transfer::{Awaited, Waited, announce_background, has_come, is_published};
 
 /// Longest wait of an open for a file of another node to reach the prefix.
 const REMOTE_DEADLINE: Duration = Duration::from_secs(60);
@@ -36,8 +36,12 @@ impl Updates {
             let holding =
                 self.node.state().own.holdings.get(&key).map(|holding| (holding.id, holding.epoch));
             let (id, epoch) = holding.unwrap_or_default();
-            // Once all have brought it there, others may have changed it since.
-            let has_come = || self.node.state().own.parted.is_outside(&key, name);
+            // Once it has come in parts, others may have changed it there.
+            let has_come = || {
+                let is_outside = self.node.state().own.parted.is_outside(&key, name);
+                let by_threads = || has_come(&self.site.prefix, id, epoch) && path.exists();
+                is_outside || remote.meta.is_shared && id != 0 && by_threads()
+            };
             let there = is_published(&path, &remote.meta) || has_come();
             let request = if there { None } else { self.ask_for(&key, id) };
             let mut awaited = Awaited::new(&self.site.prefix, &path, id, epoch);

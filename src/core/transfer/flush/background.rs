@@ -139,7 +139,7 @@ impl Background {
 fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64> {
     let stop = &wish.stop;
     wait_for_turn(job, wish);
-    if is_flushed(job) {
+    if is_flushed(&job.prefix, job.record.dataset_id, job.record.epoch) {
         return write_mark(job, &job.record, DONE).map(|()| 0);
     }
     let mut first_error = None;
@@ -166,10 +166,18 @@ fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64
     Ok(copied)
 }
 
-/// Tells whether all ranks together have brought the dataset meanwhile.
-fn is_flushed(job: &BackgroundJob) -> bool {
-    let summary = Summary::read_from(&folder(&job.prefix, job.record.dataset_id));
-    summary.is_ok_and(|found| found.is_some_and(|it| it.dataset.epoch == job.record.epoch))
+/// Tells whether the prefix has dataset `id` as it was sealed with `epoch`, or had it: what is
+/// there may have been changed since.
+fn is_flushed(prefix: &Path, id: u64, epoch: u64) -> bool {
+    let summary = Summary::read_from(&folder(prefix, id));
+    summary.is_ok_and(|found| found.is_some_and(|it| it.dataset.epoch == epoch))
+}
+
+/// Tells so, too, as soon as all ranks have staged it, and one of them gives it its names.
+#[must_use]
+pub fn has_come(prefix: &Path, id: u64, epoch: u64) -> bool {
+    let of_seal = |marked: Option<(About, _)>| marked.is_some_and(|it| it.0.dataset.epoch == epoch);
+    is_flushed(prefix, id, epoch) || all_marked(prefix, id).is_ok_and(of_seal)
 }
 
 /// Gives files of which all ranks have staged their parts their names, which who comes next finds
