@@ -48,6 +48,7 @@ class Job:
     def paused(self):
         run = self.start("--pause", "step", PAUSED, self.mark)
         run.wait_for_file(self.mark)
+        assert "SCR:" not in run.outcome().err, f"not all is well: {run.outcome()}"
         return run
 
     def ended(self, run):

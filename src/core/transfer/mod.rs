@@ -18,7 +18,7 @@ pub use flush::afterwards::{
 pub use flush::async_flush::{Advance, AsyncFlush, PublishIf};
 pub use flush::background::{
     Awaited, Background, BackgroundJob, Waited, announce_background, background_ids,
-    complete_background, has_come, settle_background,
+    complete_background, has_come, is_flushed, settle_background,
 };
 pub use flush::shares::flush_shares;
 pub(crate) use flush::sync_flush::{FlushReport, can_resume};

@@ -14,7 +14,7 @@ use crate::log::messages;
 use crate::machine::DatasetKey;
 use crate::namespace::{Answer, Place, Remote};
 use crate::session::updates::Updates;
-use crate::transfer::{Awaited, Waited, announce_background, has_come, is_published};
+use crate::transfer::{Awaited, Waited, announce_background, is_flushed, is_published};
 
 /// Longest wait of an open for a file of another node to reach the prefix.
 const REMOTE_DEADLINE: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ impl Updates {
             // Once it has come in parts, others may have changed it there.
             let has_come = || {
                 let is_outside = self.node.state().own.parted.is_outside(&key, name);
-                let by_threads = || has_come(&self.site.prefix, id, epoch) && path.exists();
+                let by_threads = || is_flushed(&self.site.prefix, id, epoch);
                 is_outside || remote.meta.is_shared && id != 0 && by_threads()
             };
             let there = is_published(&path, &remote.meta) || has_come();

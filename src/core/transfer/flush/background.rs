@@ -168,7 +168,8 @@ fn flush(job: &BackgroundJob, wish: &Wish, publish_if: &PublishIf) -> Result<u64
 
 /// Tells whether the prefix has dataset `id` as it was sealed with `epoch`, or had it: what is
 /// there may have been changed since.
-fn is_flushed(prefix: &Path, id: u64, epoch: u64) -> bool {
+#[must_use]
+pub fn is_flushed(prefix: &Path, id: u64, epoch: u64) -> bool {
     let summary = Summary::read_from(&folder(prefix, id));
     summary.is_ok_and(|found| found.is_some_and(|it| it.dataset.epoch == epoch))
 }
