@@ -327,6 +327,7 @@ impl State {
         self.own.making.as_deref() == Some(&*file.name) && self.machine.is_parted(file)
     }
 
+    /// Gives up the checkpoint of a file that could not leave the cache.
     pub fn could_not_move(&mut self, tracked: &Tracked, error: &Error) {
         let text = format!("{} could not be moved out of the cache: {error}", tracked.name);
         self.machine.failed(&tracked.key, &text, monotonic_ms());

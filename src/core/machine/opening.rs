@@ -320,11 +320,7 @@ impl Machine {
 
     /// Returns what MPI-IO is to be told of such a file.
     pub(crate) fn hints(&self, file: &FileRef) -> Option<Hints> {
-        match self.watch.why_stays(file) {
-            Some(Why::OfNodes(hints)) if self.is_parted(file) => Some(hints),
-            Some(Why::Tries(hints)) if self.is_tried(file) => Some(hints),
-            _ => None,
-        }
+        self.watch.hints(&self.facts, file)
     }
 
     /// Lets a rank take part in a file of `of` that others have begun.

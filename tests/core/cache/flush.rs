@@ -356,9 +356,14 @@ fn helper_threads_publish_and_the_last_mark_completes() {
         check_files(ctx.prefix, &content(10, ctx.world.rank()));
         ctx.world.barrier().unwrap();
         if ctx.world.rank() == 0 {
+            let epoch = job(ctx, 1).record.epoch;
+            let states = [transfer::has_come, transfer::is_flushed];
+            let is = |epoch| states.map(|state| state(ctx.prefix, 1, epoch));
             assert_eq!(transfer::background_ids(ctx.prefix).unwrap(), [1]);
+            assert_eq!((is(epoch), is(epoch + 1)), ([true, false], [false; 2]));
             assert_eq!(transfer::complete_background(ctx.prefix, 1, 0).unwrap(), Some(vec![]));
             assert!(transfer::background_ids(ctx.prefix).unwrap().is_empty());
+            assert_eq!((is(epoch), is(epoch + 1)), ([true; 2], [false; 2]));
         }
     });
     assert!(list_prefix(&cluster.prefix()).unwrap()[0].restorable);

@@ -126,6 +126,10 @@ impl NameWatch {
         let (name, kind) = (name_hash(&file.masked), kind_hash(&file.masked));
         let key = facts.target(file);
         let before = names.were_parted(name, &key).or_else(|| names.were_parted(kind, &key));
+        // Without an id only who has it in that checkpoint goes on in it: for the others, too, the
+        // next one begins.
+        let goes_on = file.id.is_some() || facts.file(&key, &file.name).is_some();
+        let before = before.filter(|parted| !parted || goes_on);
         before.unwrap_or_else(|| names.are_parted(name, kind))
     }
 
@@ -135,6 +139,14 @@ impl NameWatch {
         let known = self.why_stays(file);
         let tries = matches!(known, Some(Why::Tries(_)));
         tries && facts.may_be_parted(file)
+    }
+
+    /// Returns what MPI-IO is to be told of such a file, the same on all ranks: ROMIO's come to
+    /// different collectives otherwise. So this does not ask which checkpoint the file is of, which
+    /// ranks that have written it and others see differently where names have no id.
+    pub fn hints(&self, facts: &RunFacts, file: &FileRef) -> Option<Hints> {
+        let may_be = facts.may_be_parted(file) && !facts.shared.fallen_back;
+        self.shared[file.series].hints(file).filter(|_| may_be)
     }
 
     /// Tells whether there are such names, or were.

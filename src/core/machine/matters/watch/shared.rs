@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::state::{DatasetState, SharedDataset, SharedSeries};
-use crate::machine::terms::{DatasetKey, MachineConfig, UnsafeName, Why};
+use crate::machine::terms::{
+    DatasetKey, FileRef, Hints, MachineConfig, UnsafeName, Why, kind_hash, name_hash,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SharedNames {
@@ -37,6 +39,16 @@ impl SharedNames {
 
     pub(super) fn are_parted(&self, name: u64, kind: u64) -> bool {
         !self.waits && matches!(self.known(name, kind), Some(Why::OfNodes(_)))
+    }
+
+    /// Returns what MPI-IO is to be told of the file now.
+    pub(super) fn hints(&self, file: &FileRef) -> Option<Hints> {
+        let (name, kind) = (name_hash(&file.masked), kind_hash(&file.masked));
+        match self.known(name, kind)? {
+            Why::OfNodes(hints) if self.are_parted(name, kind) => Some(hints),
+            Why::Tries(hints) => Some(hints),
+            _ => None,
+        }
     }
 
     /// Tells whether they were when this checkpoint began, if that has changed since.

@@ -91,8 +91,11 @@ impl SharedNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::state::testing::facts;
-    use crate::machine::terms::Hints;
+    use crate::machine::matters::verdicts::Judgement;
+    use crate::machine::matters::watch::NameWatch;
+    use crate::machine::state::DatasetState;
+    use crate::machine::state::testing::{facts, file, share, write};
+    use crate::machine::terms::{DatasetKey, Hints, name_hash};
 
     #[test]
     fn a_series_without_ids_waits_until_each_of_its_files_is_judged() {
@@ -114,5 +117,33 @@ mod tests {
         (0..=UNDECIDED_MAX).for_each(|_| names.confirmed(&mut facts, 0));
         assert_eq!(routing(&facts), Routing::Prefix, "it is not written again");
         assert!(names.marked.is_some_and(|mark| mark.name == 2));
+    }
+
+    /// Else ROMIO's ranks come to different collectives, and some cache what others write there.
+    #[test]
+    fn all_ranks_see_the_same_of_the_next_file_whoever_has_written_the_last_one() {
+        let name = name_hash("s");
+        let seen = |writes: bool| {
+            let mut facts = facts(false);
+            facts.config.caches_parts = true;
+            let mut watch = NameWatch::new(&facts.config, &[]);
+            let why = Why::OfNodes(Hints::Apart);
+            for tried in [false, true] {
+                watch.judged(&mut facts, 0, Judgement { name, kind: name, why, tried });
+            }
+            let key = DatasetKey::new(0, "", 0);
+            if writes {
+                write(&mut facts, &key, &file("", "s"), 1);
+            }
+            share(&mut facts, &key, DatasetState::Open);
+            facts.agreement.count += 2;
+            [false, true].map(|waits| {
+                watch.shared[0].wait(waits, &facts.shared.series[0]);
+                let file = file("", "s");
+                (watch.hints(&facts, &file), watch.is_parted(&facts, &file))
+            })
+        };
+        let wanted = [(Some(Hints::Apart), true), (None, false)];
+        assert_eq!([false, true].map(seen), [wanted; 2]);
     }
 }
