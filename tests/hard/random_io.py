@@ -12,7 +12,7 @@ CASES = []
 RANKS = 4
 # Programs that MPI-IO can do by itself, and that have shown something.
 CHOSEN = {"mpich": (16, 23), "openmpi": (1, 16)}
-CHOSEN_AGAIN = {"mpich": (2, 9, 49), "openmpi": (9, 16)}
+CHOSEN_AGAIN = {"mpich": (2, 9, 49, 52), "openmpi": (9, 16)}
 # Each MPI-IO, and what it cannot do by itself (the last word of the program).
 KINDS = {"mpich": [({}, "-l")],
          "openmpi": [({"OMPI_MCA_io": "ompio"}, "-asl"), ({"OMPI_MCA_io": "romio321"}, "-l")]}

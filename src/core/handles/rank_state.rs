@@ -481,16 +481,17 @@ impl State {
         }
     }
 
-    /// Returns the files of datasets in progress: whoever deletes one of those tells so in the next
-    /// conference.
-    pub fn made_here(&self) -> BTreeSet<String> {
-        let holdings = &self.own.holdings;
-        let sealed = |key| holdings.get(key).is_some_and(|holding| holding.id != 0);
-        let open = self.view.layers().iter().filter(|layer| !sealed(&layer.key));
-        let on_prefix = |layer: &ns::Layer| {
-            let known = layer.known_below("").into_iter();
-            known.filter(|(_, known)| known.on_prefix).map(|(name, _)| name)
-        };
-        open.flat_map(|layer| layer.names_here().into_iter().chain(on_prefix(layer))).collect()
+    /// Tells whether a dataset in progress has the file: who deletes one of those tells so in the
+    /// next conference. What is `on_prefix` as it was when it was deleted waits for the next one.
+    pub fn is_made_here(&self, name: &str, on_prefix: &Path) -> bool {
+        let is_old = || self.view.old(name).is_some_and(|old| ns::look_at(on_prefix) == *old);
+        let open = self.view.layers().iter().filter(|layer| {
+            self.own.holdings.get(&layer.key).is_none_or(|holding| holding.id == 0)
+        });
+        let mut made = open.map(|layer| match layer.dir.join(name).symlink_metadata() {
+            Ok(_) => true,
+            Err(_) => layer.is_on_prefix(name) && !is_old(),
+        });
+        made.any(|made| made)
     }
 }

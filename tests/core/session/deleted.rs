@@ -141,3 +141,41 @@ fn what_was_deleted_of_older_checkpoints_stays_so_when_the_newest_is_not_known_t
         }
     }
 }
+
+/// Names without id: a rank has begun the next checkpoint, and deletes what the one before has left
+/// which is sealed then, or not, since a file is open.
+#[test]
+fn what_one_rank_deletes_another_makes_anew_after_a_barrier_and_all_find_it() {
+    let write = |rank: &Rank, name: &str, maker: usize| {
+        let flags = libc::O_RDWR;
+        if rank.rank == maker {
+            rank.files.open(name, flags | libc::O_CREAT).unwrap().close().unwrap();
+        }
+        rank.barrier();
+        let file = rank.files.open(name, flags).unwrap();
+        file.write_at(&[rank.rank as u8], rank.rank as u64).unwrap();
+        file.close().unwrap();
+        rank.barrier();
+    };
+    for stays_open in [false, true] {
+        let cluster = place(&["SCR_LEARN=1", "SCR_CHECKPOINT_PATTERN=ckpt/*"]);
+        let got = cluster.run("aabb", |rank| {
+            let _ = rank.files.make_dir("ckpt");
+            let flags = libc::O_RDWR | libc::O_CREAT;
+            let opens = stays_open && rank.rank == 3;
+            let open = opens.then(|| rank.files.open("ckpt/c", flags).unwrap());
+            ["ckpt/a", "ckpt/b"].iter().for_each(|name| write(rank, name, 0));
+            if rank.rank == 0 {
+                rank.files.open("ckpt/a", libc::O_RDWR).unwrap().close().unwrap();
+                rank.files.unlink("ckpt/b").unwrap();
+            }
+            rank.barrier();
+            write(rank, "ckpt/b", 2);
+            open.into_iter().for_each(|file| file.close().unwrap());
+            rank.calm();
+            rank.finish();
+        });
+        got.all();
+        assert_eq!(cluster.tree()["ckpt/b"], [0, 1, 2, 3], "{stays_open}: {:?}", got.told);
+    }
+}

@@ -299,12 +299,15 @@ impl View {
     /// Returns what the PFS may have under a name that is hidden, or waits for its deletion;
     /// nothing if that is not known.
     pub fn contents_in_the_way(&self, name: &str) -> Vec<FileMeta> {
+        let old = self.old.get(name);
         let in_catalog = |layer: &Layer| {
             let entries = layer.catalog().map(|all| all.named(name)).unwrap_or_default();
-            entries.into_iter().map(|entry| entry.meta).collect::<Vec<_>>()
+            let metas = entries.into_iter().map(|entry| entry.meta);
+            // What else lay there may have been made, and sealed, since the deletion.
+            metas.filter(|meta| old.is_none() || !meta.on_prefix).collect::<Vec<_>>()
         };
         let hidden = self.hidden.get(name).and_then(Option::as_ref);
-        let known = hidden.into_iter().chain(self.old.get(name)).cloned();
+        let known = hidden.into_iter().chain(old).cloned();
         known.chain(self.layers.iter().flat_map(in_catalog)).collect()
     }
 

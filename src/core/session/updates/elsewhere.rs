@@ -59,8 +59,9 @@ impl Updates {
         for (name, old) in near.iter().chain(&heard).flat_map(|(_, news)| news.old()) {
             state.view.note_old(name, old);
         }
-        let any_deleted = heard.iter().any(|(_, news)| news.0.contains("DELETED"));
-        let made_here = if any_deleted { state.made_here() } else { BTreeSet::new() };
+        let deleted = heard.iter().flat_map(|(_, news)| news.named("DELETED"));
+        let is_here = |name: &String| state.is_made_here(name, &self.site.on_prefix(name));
+        let made_here = deleted.filter(is_here).collect();
         for (rank, news) in &heard {
             state.hear_of_names(*rank, news, &made_here);
         }
