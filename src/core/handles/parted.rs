@@ -9,7 +9,7 @@ use std::sync::Arc;
 use scr_abi::accesses::{Access, AccessLog, Deed};
 
 use crate::machine::{Accesses, Act, Course, DatasetKey, by_stamp};
-use crate::parts::{Cut, Extent, NodeLog, Owners, PartHere, Write};
+use crate::parts::{Extent, Owners, PartHere};
 
 /// One file.
 #[derive(Debug, Default)]
@@ -82,30 +82,6 @@ impl PartedFile {
             Deed::Cut => one.end,
             _ => size.max(one.end),
         })
-    }
-
-    /// Makes of a rank's log what tells whose which byte is.
-    pub fn node_log(log: &AccessLog) -> NodeLog {
-        let mut of = NodeLog::default();
-        for one in log.all() {
-            let (stamp, piece) = (one.stamp, Extent::new(one.start, one.end));
-            match one.deed {
-                Deed::Write if !piece.is_empty() => of.writes.push(Write { piece, stamp }),
-                Deed::Cut => {
-                    let kept = |write: &Write| {
-                        let end = write.piece.end.min(one.end);
-                        Write { piece: Extent::new(write.piece.begin, end), ..*write }
-                    };
-                    of.writes.iter_mut().for_each(|write| *write = kept(write));
-                    of.writes.retain(|write| !write.piece.is_empty());
-                    of.cuts.push(Cut { length: one.end, stamp });
-                    of.grows.clear();
-                }
-                Deed::Grow => of.grows.push(Cut { length: one.end, stamp }),
-                _ => {}
-            }
-        }
-        of
     }
 
     /// Returns how many bytes this rank has written, those that it has written twice twice.

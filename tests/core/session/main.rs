@@ -18,6 +18,7 @@
 //! | `calls_lost.rs` | the same with lost nodes, other ranks, a flush that nobody heard of |
 //! | `life.rs` | undisturbed runs, a lost node |
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
+//! | `pulled_out.rs` | the same while ranks of several nodes bring a file to the prefix |
 //! | `kept.rs` | what the program keeps, and what it deletes by itself |
 //! | `logged.rs` | the log of events |
 //! | `record.rs` | the run record on the prefix |
@@ -80,6 +81,7 @@ mod pointers;
 #[path = "../support/power.rs"]
 mod power;
 mod program;
+mod pulled_out;
 mod record;
 mod restarts;
 mod rewritten;
