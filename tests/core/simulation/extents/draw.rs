@@ -104,23 +104,16 @@ impl Drawn {
             author.phase();
         }
         let Author { mut rng, mut calls, .. } = author;
-        let overfull = (rng.u8(..16) == 0).then(|| calls[rng.usize(..calls.len())].rank);
         let from = rng.usize(..calls.len());
-        let mut lost = calls.iter_mut().skip(from);
-        match overfull {
-            Some(rank) => lost.filter(|call| call.rank == rank).for_each(Call::lose),
-            None if rng.u8(..16) == 0 => {
-                lost.find(|call| call.deed == Deed::Write).map_or((), Call::lose)
-            }
-            None => {}
-        }
+        let overfull = (rng.u8(..16) == 0).then_some(calls[from].rank);
+        let is_lost = |call: &&mut Call| match overfull {
+            Some(rank) => call.rank == rank,
+            None => call.deed == Deed::Write,
+        };
+        let lost = calls[from..].iter_mut().filter(is_lost);
+        let count = if overfull.is_some() { usize::MAX } else { usize::from(rng.u8(..16) == 0) };
+        lost.take(count).for_each(|call| call.is_logged = false);
         Drawn { nodes, calls, overfull, unit }
-    }
-}
-
-impl Call {
-    fn lose(&mut self) {
-        self.is_logged = false;
     }
 }
 
