@@ -72,13 +72,10 @@ pub fn resolve(nodes: &[NodeLog]) -> Resolved {
 fn last_lengths(nodes: &[NodeLog], last: Option<u64>) -> BTreeSet<u64> {
     let at = |one: &&Cut| Some(one.stamp) == last;
     let cut = |log: &NodeLog| log.cuts.iter().rev().find(at).map(|cut| cut.length);
-    let grown = |log: &NodeLog| log.grows.iter().filter(at).map(|one| one.length).max();
     let shortest = nodes.iter().filter_map(cut).min();
-    nodes
-        .iter()
-        .filter_map(|log| cut(log).max(grown(log)))
-        .filter(|one| Some(*one) >= shortest)
-        .collect()
+    let grows = |log: &NodeLog| log.grows.iter().filter(at).map(|one| one.length).max();
+    let grown = |log: &NodeLog| grows(log).filter(|one| Some(*one) > shortest);
+    nodes.iter().filter_map(|log| cut(log).max(grown(log))).collect()
 }
 
 /// Finds an owner for each byte, where nobody knows which node was last as if the higher one was;
@@ -156,6 +153,8 @@ mod tests {
         }
         assert_eq!(resolve(&[log(&[write(0, 10, 1)], &[]), grows(90, 1)]).size, 90);
         assert_eq!(resolve(&[log(&[], &[(50, 2)]), grows(40, 2)]).conflicts, extents(&[]));
+        let both = NodeLog { cuts: vec![Cut { length: 50, stamp: 2 }], ..grows(90, 2) };
+        assert_eq!(resolve(&[both, grows(50, 2)]).conflicts, extents(&[]), "it is no longer");
     }
 
     const SIZE: usize = 128;
