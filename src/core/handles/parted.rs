@@ -97,6 +97,23 @@ impl PartedFile {
     }
 }
 
+/// Leaves out what a later cut has undone: who hears of the rest knows no order.
+fn in_force(done: impl Iterator<Item = Access>) -> Vec<Access> {
+    let mut all: Vec<Access> = Vec::new();
+    for one in done {
+        if one.deed == Deed::Cut {
+            let writes = all.iter_mut().filter(|it| it.deed == Deed::Write);
+            writes.for_each(|write| write.end = write.end.min(one.end));
+            all.retain(|it| match it.deed {
+                Deed::Write => it.start < it.end,
+                _ => it.end <= one.end,
+            });
+        }
+        all.push(one);
+    }
+    all
+}
+
 fn changes(one: &Access) -> bool {
     matches!(one.deed, Deed::Write | Deed::Cut | Deed::Grow)
 }
@@ -177,7 +194,7 @@ impl PartedFiles {
     pub fn take_news(&mut self, now: u64) -> Vec<(DatasetKey, String, Accesses)> {
         let mut news = Vec::new();
         for ((key, name), file) in &mut self.files {
-            let done: Vec<Access> = file.untold().filter(|one| one.stamp < now).collect();
+            let done = in_force(file.untold().filter(|one| one.stamp < now));
             let is_new = file.is_new();
             (file.told, file.announced) = (now, file.announced || is_new);
             if is_new || !done.is_empty() {

@@ -121,8 +121,9 @@ fn parts_on_prefix(cluster: &Cluster, ranks: usize) -> Vec<String> {
     all.filter(is_part).map(|(step, rank)| file(step, rank)).collect()
 }
 
-/// Runs all schedules, on as many threads as there are processors; tells all that fail.
+/// Runs all schedules, so many at a time; tells all that fail.
 pub fn run_all<T: Debug + Sync>(
+    width: usize,
     schedules: &[T],
     trial: impl Fn(&T) + Sync,
     called: impl Fn(usize) -> String + Sync,
@@ -139,11 +140,15 @@ pub fn run_all<T: Debug + Sync>(
             }
         }
     };
-    let width = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| (0..width).for_each(|_| drop(scope.spawn(work))));
     let (failed, all) = (failed.into_inner(), schedules.len());
     eprintln!("{all} schedules");
     assert_eq!(failed, 0, "of {all} schedules");
+}
+
+/// As many schedules at a time as there are processors.
+fn width() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
 }
 
 /// Every how many steps; SCR_SESSION_EVERY=1 makes it each one.
@@ -169,7 +174,7 @@ fn sweep(jobs: &[Job], usual: usize, whats: &[What], counts: impl Fn(&str) -> bo
     let all = jobs.iter().flat_map(both);
     let all = all.flat_map(|(job, what)| schedules(job, what, &counts));
     let all: Vec<_> = all.step_by(stride(usual)).collect();
-    run_all(&all, |(job, plan)| trial(*job, *plan, None), |at| format!("schedule {at}"));
+    run_all(width(), &all, |(job, plan)| trial(*job, *plan, None), |at| format!("schedule {at}"));
 }
 
 #[test]
@@ -240,5 +245,5 @@ fn deaths_drawn_from_a_seed() {
     let steps: Vec<Vec<usize>> = JOBS.iter().map(lengths).collect();
     let all: Vec<_> = (seed..seed + count).map(|seed| drawn(seed, &steps)).collect();
     let one = |(job, plan): &(Job, Plan)| trial(*job, *plan, None);
-    run_all(&all, one, |at| format!("seed {}", seed + at as u64));
+    run_all(width(), &all, one, |at| format!("seed {}", seed + at as u64));
 }

@@ -29,6 +29,7 @@
 //! | `directories.rs` | directories that get their name when all have written |
 //! | `moves.rs` | names that move and go |
 //! | `one_node.rs` | files that several ranks of one node write |
+//! | `sizes.rs` | what is told of the size of a file of several nodes |
 //! | `one_step.rs` | what a rank does to names is one step for the others |
 //! | `never_quiet.rs` | logs beside checkpoints |
 //! | `pointers.rs` | files and links that name the newest checkpoint |
@@ -92,6 +93,7 @@ mod scene;
 mod seen;
 mod settings;
 mod sim;
+mod sizes;
 mod sparing;
 mod sweep;
 #[allow(dead_code, reason = "it serves other tests, too")]
