@@ -1,5 +1,6 @@
-//! A node, or a rank, dies at every durable step while all ranks bring a file that they have written
-//! together to the prefix, in mid-run: the next start has the newest checkpoint that was sealed.
+//! A node, or a rank, dies at every durable step while all ranks bring a file that they have
+//! written together to the prefix, in mid-run: the next start has the newest checkpoint that was
+//! sealed.
 
 use super::cluster::{Cluster, Rank};
 use super::deaths::{run_all, stride};

@@ -226,7 +226,7 @@ fn run_all<T: Default + AddAssign + Send>(
         }
     };
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(&work))));
+    std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
     match failed.into_inner().unwrap().pop_first() {
         Some(failure) => Err(failure),
         None => Ok(total.into_inner().unwrap()),

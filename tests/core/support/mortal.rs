@@ -287,8 +287,8 @@ pub fn step(call: &str, path: impl FnOnce() -> Option<PathBuf>) -> Option<c_int>
     }
 }
 
-/// Tells whether the calling thread belongs to a rank that is dead: it waits for nothing that others
-/// are about to tell it there.
+/// Tells whether the calling thread belongs to a rank that is dead: it waits for nothing that
+/// others are about to tell it there.
 pub fn reads_nothing(path: impl FnOnce() -> Option<PathBuf>) -> bool {
     let dead = own().filter(|life| life.is_dead());
     dead.is_some_and(|life| path().is_some_and(|path| path.starts_with(&life.fate.top)))

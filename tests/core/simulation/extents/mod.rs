@@ -188,6 +188,6 @@ fn parts_come_to_what_the_program_wrote_or_it_is_told() {
         // All would also hold if nothing were ever sealed, or everything told.
         let share = |count: u64, least: u64| count * 100 > schedules * least;
         assert!(share(total.sealed, 40) && share(total.open, 10), "{total:?}");
-        assert!(share(total.lost, 5) && !share(total.needless, 3), "{total:?}");
+        assert!(share(total.lost, 5) && !share(total.needless, 1), "{total:?}");
     }
 }
