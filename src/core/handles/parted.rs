@@ -9,7 +9,7 @@ use std::sync::Arc;
 use scr_abi::accesses::{Access, AccessLog, Deed};
 
 use crate::machine::{Accesses, Act, Course, DatasetKey, by_stamp};
-use crate::parts::{Cut, Extent, NodeLog, Owners, PartHere, Write};
+use crate::parts::{Extent, Owners, PartHere};
 
 /// One file.
 #[derive(Debug, Default)]
@@ -84,30 +84,6 @@ impl PartedFile {
         })
     }
 
-    /// Makes of a rank's log what tells whose which byte is.
-    pub fn node_log(log: &AccessLog) -> NodeLog {
-        let mut of = NodeLog::default();
-        for one in log.all() {
-            let (stamp, piece) = (one.stamp, Extent::new(one.start, one.end));
-            match one.deed {
-                Deed::Write if !piece.is_empty() => of.writes.push(Write { piece, stamp }),
-                Deed::Cut => {
-                    let kept = |write: &Write| {
-                        let end = write.piece.end.min(one.end);
-                        Write { piece: Extent::new(write.piece.begin, end), ..*write }
-                    };
-                    of.writes.iter_mut().for_each(|write| *write = kept(write));
-                    of.writes.retain(|write| !write.piece.is_empty());
-                    of.cuts.push(Cut { length: one.end, stamp });
-                    of.grows.clear();
-                }
-                Deed::Grow => of.grows.push(Cut { length: one.end, stamp }),
-                _ => {}
-            }
-        }
-        of
-    }
-
     /// Returns how many bytes this rank has written, those that it has written twice twice.
     pub fn own_bytes(&self) -> u64 {
         let writes = self.log.into_iter().flat_map(AccessLog::all);
@@ -119,6 +95,23 @@ impl PartedFile {
     pub fn is_cut(&self) -> bool {
         self.course.is_cut() || self.untold().any(|one| one.deed == Deed::Cut)
     }
+}
+
+/// Leaves out what a later cut has undone: who hears of the rest knows no order.
+fn in_force(done: impl Iterator<Item = Access>) -> Vec<Access> {
+    let mut all: Vec<Access> = Vec::new();
+    for one in done {
+        if one.deed == Deed::Cut {
+            let writes = all.iter_mut().filter(|it| it.deed == Deed::Write);
+            writes.for_each(|write| write.end = write.end.min(one.end));
+            all.retain(|it| match it.deed {
+                Deed::Write => it.start < it.end,
+                _ => it.end <= one.end,
+            });
+        }
+        all.push(one);
+    }
+    all
 }
 
 fn changes(one: &Access) -> bool {
@@ -201,7 +194,7 @@ impl PartedFiles {
     pub fn take_news(&mut self, now: u64) -> Vec<(DatasetKey, String, Accesses)> {
         let mut news = Vec::new();
         for ((key, name), file) in &mut self.files {
-            let done: Vec<Access> = file.untold().filter(|one| one.stamp < now).collect();
+            let done = in_force(file.untold().filter(|one| one.stamp < now));
             let is_new = file.is_new();
             (file.told, file.announced) = (now, file.announced || is_new);
             if is_new || !done.is_empty() {

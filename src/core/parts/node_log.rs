@@ -1,5 +1,7 @@
 //! What a rank has done to a file that several write, or all ranks of a node.
 
+use scr_abi::accesses::{Access, Deed};
+
 use super::extents::{Extent, OFFSET_MAX, PIECES_MAX};
 use crate::bytes::{Reader, Writer};
 
@@ -33,6 +35,28 @@ pub struct NodeLog {
 }
 
 impl NodeLog {
+    /// Makes the log of a rank out of all that it has done, in that order.
+    #[must_use]
+    pub fn of(done: impl IntoIterator<Item = Access>) -> Self {
+        let mut log = NodeLog::default();
+        for one in done {
+            let (stamp, piece) = (one.stamp, Extent::new(one.start, one.end));
+            match one.deed {
+                Deed::Write if !piece.is_empty() => log.writes.push(Write { piece, stamp }),
+                Deed::Cut => {
+                    let cut = |write: &mut Write| write.piece.end = write.piece.end.min(one.end);
+                    log.writes.iter_mut().for_each(cut);
+                    log.writes.retain(|write| !write.piece.is_empty());
+                    log.cuts.push(Cut { length: one.end, stamp });
+                    log.grows.clear();
+                }
+                Deed::Grow => log.grows.push(Cut { length: one.end, stamp }),
+                _ => {}
+            }
+        }
+        log
+    }
+
     /// Makes the log of a node out of those of its ranks; [`super::resolve()`] shortens what is
     /// older than a cut of another rank. Within one stamp nobody knows the order of two ranks:
     /// there the node's file has the truth, of which `container_bytes` is the length.
@@ -111,6 +135,7 @@ impl NodeLog {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use scr_abi::accesses::Within;
 
     use super::*;
     use crate::parts::{Resolved, settle};
@@ -210,25 +235,16 @@ mod tests {
         Model(file)
     }
 
-    /// What the rank's own log is: a cut shortens what the rank wrote before.
     fn log_of(calls: &[Call], rank: usize) -> NodeLog {
-        let mut log = NodeLog::default();
-        for call in calls.iter().filter(|call| call.rank == rank) {
-            match call.length {
-                Some(length) => log.writes.push(write(call.begin, call.begin + length, call.stamp)),
-                None if call.grows => {
-                    log.grows.push(Cut { length: call.begin, stamp: call.stamp });
-                }
-                None => {
-                    log.grows.clear();
-                    let cut = |one: &mut Write| one.piece.end = one.piece.end.min(call.begin);
-                    log.writes.iter_mut().for_each(cut);
-                    log.writes.retain(|one| !one.piece.is_empty());
-                    log.cuts.push(Cut { length: call.begin, stamp: call.stamp });
-                }
-            }
-        }
-        log
+        NodeLog::of(calls.iter().filter(|call| call.rank == rank).map(|call| {
+            let (stamp, within, start) = (call.stamp, Within::Nothing, call.begin);
+            let (deed, end) = match call.length {
+                Some(length) => (Deed::Write, start + length),
+                None if call.grows => (Deed::Grow, start),
+                None => (Deed::Cut, start),
+            };
+            Access { deed, within, stamp, start, end }
+        }))
     }
 
     /// The files of the nodes, and what they come to.

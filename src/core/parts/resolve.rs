@@ -51,11 +51,14 @@ pub fn resolve(nodes: &[NodeLog]) -> Resolved {
     }
     let mut owned = vec![Vec::new(); nodes.len()];
     let lengths = last_lengths(nodes, last_cut);
-    let (least, mut size) = lengths.first().copied().zip(lengths.last().copied()).unwrap_or((0, 0));
-    let mut conflicts = vec![Extent::new(least, size)];
-    let grows = nodes.iter().flat_map(|log| &log.grows);
-    let later = grows.filter(|one| last_cut.is_none_or(|last| one.stamp > last));
-    size = later.map(|one| one.length).fold(size, u64::max);
+    let (least, most) = lengths.first().copied().zip(lengths.last().copied()).unwrap_or((0, 0));
+    let grows = nodes.iter().flat_map(|log| &log.grows).map(|one| (one.stamp, one.length));
+    let writes = nodes.iter().flat_map(|log| &log.writes).map(|one| (one.stamp, one.piece.end));
+    let since = grows.chain(writes).filter(|one| last_cut.is_none_or(|last| one.0 > last));
+    // So long it is in the end, whichever of these cuts was the last.
+    let known = since.map(|(_, end)| end).max().unwrap_or(0);
+    let mut conflicts = vec![Extent::new(least.max(known), most)];
+    let mut size = most.max(known);
     for (piece, node) in owners.iter() {
         size = size.max(piece.end);
         node.map_or(&mut conflicts, |node| &mut owned[node]).push(piece);
@@ -69,13 +72,10 @@ pub fn resolve(nodes: &[NodeLog]) -> Resolved {
 fn last_lengths(nodes: &[NodeLog], last: Option<u64>) -> BTreeSet<u64> {
     let at = |one: &&Cut| Some(one.stamp) == last;
     let cut = |log: &NodeLog| log.cuts.iter().rev().find(at).map(|cut| cut.length);
-    let grown = |log: &NodeLog| log.grows.iter().filter(at).map(|one| one.length).max();
     let shortest = nodes.iter().filter_map(cut).min();
-    nodes
-        .iter()
-        .filter_map(|log| cut(log).max(grown(log)))
-        .filter(|one| Some(*one) >= shortest)
-        .collect()
+    let grows = |log: &NodeLog| log.grows.iter().filter(at).map(|one| one.length).max();
+    let grown = |log: &NodeLog| grows(log).filter(|one| Some(*one) > shortest);
+    nodes.iter().filter_map(|log| cut(log).max(grown(log))).collect()
 }
 
 /// Finds an owner for each byte, where nobody knows which node was last as if the higher one was;
@@ -134,8 +134,10 @@ mod tests {
         assert_eq!(resolve(&nodes).size, 70, "it makes it longer, too");
         let nodes = [log(&[], &[(40, 2)]), log(&[write(10, 60, 2)], &[])];
         assert_eq!(resolve(&nodes).conflicts, extents(&[(40, 60)]), "nobody knows which was first");
-        let nodes = [log(&[], &[(40, 2)]), log(&[], &[(50, 2)])];
-        assert_eq!(resolve(&nodes).conflicts, extents(&[(40, 50)]));
+        for (later, conflict) in [((0, 40), (40, 50)), ((0, 45), (45, 50)), ((60, 70), (0, 0))] {
+            let nodes = [log(&[], &[(40, 2)]), log(&[write(later.0, later.1, 3)], &[(50, 2)])];
+            assert_eq!(resolve(&nodes).conflicts, extents(&[conflict]), "{later:?}");
+        }
         let nodes = [log(&[], &[(100, 2), (40, 2)]), log(&[], &[(40, 2)])];
         assert_eq!((resolve(&nodes).conflicts, resolve(&nodes).size), (extents(&[]), 40));
     }
@@ -151,6 +153,8 @@ mod tests {
         }
         assert_eq!(resolve(&[log(&[write(0, 10, 1)], &[]), grows(90, 1)]).size, 90);
         assert_eq!(resolve(&[log(&[], &[(50, 2)]), grows(40, 2)]).conflicts, extents(&[]));
+        let both = NodeLog { cuts: vec![Cut { length: 50, stamp: 2 }], ..grows(90, 2) };
+        assert_eq!(resolve(&[both, grows(50, 2)]).conflicts, extents(&[]), "it is no longer");
     }
 
     const SIZE: usize = 128;

@@ -166,14 +166,22 @@ impl Job {
         assert_eq!(self.staged(), (0, 0));
     }
 
-    /// After a fault and the next start: the whole file is there, or nothing. Returns which.
-    fn check_after(&self, done: &[Result<PulledOut>], what: &str) -> bool {
+    /// After a fault and the next start: the whole file is there, or what was there before. Returns
+    /// which.
+    fn check_after(&self, old: Option<&str>, done: &[Result<PulledOut>], what: &str) -> bool {
         self.start();
-        let is_there = self.target().exists();
-        assert!(!is_there || fs::read(self.target()).unwrap() == self.whole(|node| node), "{what}");
-        assert_eq!(self.staged(), (usize::from(is_there), 0), "{what}");
-        assert!(is_there || done.iter().all(Result::is_err), "{what}");
-        is_there
+        let found = fs::read(self.target()).ok();
+        let is_new = found.is_some() && found.as_deref() != old.map(str::as_bytes);
+        assert!(!is_new || found.unwrap() == self.whole(|node| node), "{what}");
+        assert_eq!(self.staged(), (usize::from(is_new || old.is_some()), 0), "{what}");
+        assert!(is_new || done.iter().all(Result::is_err), "{what}");
+        is_new
+    }
+
+    /// An older file has its name.
+    fn put_old(&self, old: &str) {
+        fs::create_dir_all(self.target().parent().unwrap()).unwrap();
+        fs::write(self.target(), old).unwrap();
     }
 
     /// How many files there are in the folder of the target, and notes of staged ones.
@@ -272,8 +280,7 @@ fn a_rank_that_does_not_come_ends_it_for_all() {
 
     // A file that was there is still there.
     let job = Job::simple(&[0, 0, 1, 1]);
-    fs::create_dir_all(job.target().parent().unwrap()).unwrap();
-    fs::write(job.target(), "old").unwrap();
+    job.put_old("old");
     assert_failed(&job.join_all(&[1, 2, 3], SHORT), "rank 0 on node 0 has not answered");
     assert_eq!(fs::read_to_string(job.target()).unwrap(), "old");
     assert_eq!(job.staged().0, 1);
@@ -358,38 +365,77 @@ fn every_durable_step_may_fail() {
         syncs::fail_below(&prefix, Fault { after, errno, for_good });
         let done = job.join_all(&ALL, SHORT);
         let steps = syncs::work_below(&prefix);
-        job.check_after(&done, &format!("{:?} failed ({for_good})", steps.get(after)))
+        job.check_after(None, &done, &format!("{:?} failed ({for_good})", steps.get(after)))
+    });
+    assert!((1..cases.len()).contains(&whole), "{whole} of {}", cases.len());
+}
+
+/// Some die. Returns whether the file has come, and the steps of each rank.
+fn killed(plan: Option<Plan>, old: Option<&str>) -> (bool, Vec<Vec<String>>) {
+    let job = Job::random(5, &[0, 0, 1, 1]);
+    old.into_iter().for_each(|old| job.put_old(old));
+    let fate = Fate::new(job.cluster.prefix().parent().unwrap(), plan, (None, None));
+    let (nodes, files) = (job.nodes.clone(), [0, 1].map(|node| job.file(node)));
+    let dies = move |rank: usize, with: usize, what| match what {
+        What::Node => nodes[rank] == nodes[with],
+        _ => rank == with,
+    };
+    let who = dies.clone();
+    fate.on_death(
+        move |rank, what| ALL.into_iter().filter(|other| who(*other, rank, what)).collect(),
+        move |dead, what| {
+            if what == What::Node {
+                fs::remove_file(&files[dead[0] / 2]).unwrap();
+            }
+        },
+    );
+    let lives: Vec<_> = ALL.iter().map(|rank| fate.life(*rank)).collect();
+    let join = |rank: usize| {
+        lives[rank].enter();
+        let begun = Instant::now();
+        let done = job.join(rank, if plan.is_some() { SHORT } else { LONG });
+        lives[rank].end();
+        (done, begun.elapsed())
+    };
+    let done: Vec<_> = thread::scope(|scope| {
+        let start = |rank: &usize| {
+            let (rank, join) = (*rank, &join);
+            scope.spawn(move || join(rank))
+        };
+        let threads: Vec<_> = ALL.iter().map(start).collect();
+        threads.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(!fate.is_stuck());
+    let lives_on = |rank: &usize| !plan.is_some_and(|plan| dies(*rank, plan.rank, plan.what));
+    for (done, time) in ALL.into_iter().filter(lives_on).map(|rank| &done[rank]) {
+        assert!(*time < 20 * SHORT, "{plan:?}: {time:?}");
+        let why = done.as_ref().map_or_else(ToString::to_string, |_| String::new());
+        let is_told = done.is_ok() || why.contains(" has not ") || why.contains("nobody has ");
+        assert!(is_told, "{plan:?}: {why}");
+    }
+    let done: Vec<_> = done.into_iter().map(|(done, _)| done).collect();
+    (job.check_after(old, &done, &format!("{plan:?}")), fate.steps())
+}
+
+/// At each step of each rank, with an older file under the name at each other one.
+fn killed_at_every_step(what: What, even: usize) {
+    let (is_there, steps) = killed(None, None);
+    assert!(is_there && steps[0].len() > 12, "{steps:?}");
+    let of_rank = |rank: usize| (0..steps[rank].len()).map(move |step| (rank, step));
+    let cases: Vec<_> = ALL.into_iter().flat_map(of_rank).collect();
+    let whole = each(&cases, |(rank, step)| {
+        let old = (step % 2 == even).then_some("old");
+        killed(Some(Plan { rank, step, what }), old).0
     });
     assert!((1..cases.len()).contains(&whole), "{whole} of {}", cases.len());
 }
 
 #[test]
 fn a_rank_may_be_killed_at_every_step() {
-    let killed = |plan: Option<Plan>| {
-        let job = Job::random(5, &[0, 0, 1, 1]);
-        let fate = Fate::new(job.cluster.prefix().parent().unwrap(), plan, (None, None));
-        let lives: Vec<_> = ALL.iter().map(|rank| fate.life(*rank)).collect();
-        let join = |rank: usize| {
-            lives[rank].enter();
-            let done = job.join(rank, if plan.is_some() { SHORT } else { LONG });
-            lives[rank].end();
-            done
-        };
-        let done: Vec<_> = thread::scope(|scope| {
-            let start = |rank: &usize| {
-                let (rank, join) = (*rank, &join);
-                scope.spawn(move || join(rank))
-            };
-            let threads: Vec<_> = ALL.iter().map(start).collect();
-            threads.into_iter().map(|one| one.join().unwrap()).collect()
-        });
-        assert!(!fate.is_stuck());
-        (job.check_after(&done, &format!("{plan:?}")), fate.steps())
-    };
-    let (is_there, steps) = killed(None);
-    assert!(is_there && steps[0].len() > 12, "{steps:?}");
-    let of_rank = |rank: usize| (0..steps[rank].len()).map(move |step| (rank, step));
-    let cases: Vec<_> = ALL.into_iter().flat_map(of_rank).collect();
-    let whole = each(&cases, |(rank, step)| killed(Some(Plan { rank, step, what: What::Rank })).0);
-    assert!((1..cases.len()).contains(&whole), "{whole} of {}", cases.len());
+    killed_at_every_step(What::Rank, 0);
+}
+
+#[test]
+fn a_node_may_be_lost_at_every_step() {
+    killed_at_every_step(What::Node, 1);
 }

@@ -1,5 +1,6 @@
 //! Ranks and nodes die, or a step fails, at every durable step.
 
+use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -120,29 +121,38 @@ fn parts_on_prefix(cluster: &Cluster, ranks: usize) -> Vec<String> {
     all.filter(is_part).map(|(step, rank)| file(step, rank)).collect()
 }
 
-/// Runs all schedules, on as many threads as there are processors; tells all that fail.
-fn run_all(schedules: &[(Job, Plan)], called: impl Fn(usize) -> String + Sync) {
+/// Runs all schedules, so many at a time; tells all that fail.
+pub fn run_all<T: Debug + Sync>(
+    width: usize,
+    schedules: &[T],
+    trial: impl Fn(&T) + Sync,
+    called: impl Fn(usize) -> String + Sync,
+) {
     let next = AtomicUsize::new(0);
     let failed = AtomicUsize::new(0);
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some((job, plan)) = schedules.get(at) else { break };
-            if catch_unwind(AssertUnwindSafe(|| trial(*job, *plan, None))).is_err() {
+            let Some(one) = schedules.get(at) else { break };
+            if catch_unwind(AssertUnwindSafe(|| trial(one))).is_err() {
                 failed.fetch_add(1, Ordering::Relaxed);
-                eprintln!("^ {} {job:?} {plan:?}", called(at));
+                eprintln!("^ {} {one:?}", called(at));
             }
         }
     };
-    let width = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| (0..width).for_each(|_| drop(scope.spawn(work))));
     let (failed, all) = (failed.into_inner(), schedules.len());
     eprintln!("{all} schedules");
     assert_eq!(failed, 0, "of {all} schedules");
 }
 
+/// As many schedules at a time as there are processors.
+fn width() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
 /// Every how many steps; SCR_SESSION_EVERY=1 makes it each one.
-fn stride(usual: usize) -> usize {
+pub fn stride(usual: usize) -> usize {
     let wish = std::env::var("SCR_SESSION_EVERY").ok();
     wish.and_then(|text| text.parse().ok()).unwrap_or(usual).max(1)
 }
@@ -163,7 +173,8 @@ fn sweep(jobs: &[Job], usual: usize, whats: &[What], counts: impl Fn(&str) -> bo
     let both = |job: &Job| whats.iter().map(|what| (*job, *what)).collect::<Vec<_>>();
     let all = jobs.iter().flat_map(both);
     let all = all.flat_map(|(job, what)| schedules(job, what, &counts));
-    run_all(&all.step_by(stride(usual)).collect::<Vec<_>>(), |at| format!("schedule {at}"));
+    let all: Vec<_> = all.step_by(stride(usual)).collect();
+    run_all(width(), &all, |(job, plan)| trial(*job, *plan, None), |at| format!("schedule {at}"));
 }
 
 #[test]
@@ -233,5 +244,6 @@ fn deaths_drawn_from_a_seed() {
     };
     let steps: Vec<Vec<usize>> = JOBS.iter().map(lengths).collect();
     let all: Vec<_> = (seed..seed + count).map(|seed| drawn(seed, &steps)).collect();
-    run_all(&all, |at| format!("seed {}", seed + at as u64));
+    let one = |(job, plan): &(Job, Plan)| trial(*job, *plan, None);
+    run_all(width(), &all, one, |at| format!("seed {}", seed + at as u64));
 }

@@ -18,6 +18,7 @@
 //! | `calls_lost.rs` | the same with lost nodes, other ranks, a flush that nobody heard of |
 //! | `life.rs` | undisturbed runs, a lost node |
 //! | `deaths.rs` | ranks and nodes die, or a step fails, at every durable step |
+//! | `pulled_out.rs` | the same while ranks of several nodes bring a file to the prefix |
 //! | `kept.rs` | what the program keeps, and what it deletes by itself |
 //! | `logged.rs` | the log of events |
 //! | `record.rs` | the run record on the prefix |
@@ -28,6 +29,7 @@
 //! | `directories.rs` | directories that get their name when all have written |
 //! | `moves.rs` | names that move and go |
 //! | `one_node.rs` | files that several ranks of one node write |
+//! | `sizes.rs` | what is told of the size of a file of several nodes |
 //! | `one_step.rs` | what a rank does to names is one step for the others |
 //! | `never_quiet.rs` | logs beside checkpoints |
 //! | `pointers.rs` | files and links that name the newest checkpoint |
@@ -80,6 +82,7 @@ mod pointers;
 #[path = "../support/power.rs"]
 mod power;
 mod program;
+mod pulled_out;
 mod record;
 mod restarts;
 mod rewritten;
@@ -90,6 +93,7 @@ mod scene;
 mod seen;
 mod settings;
 mod sim;
+mod sizes;
 mod sparing;
 mod sweep;
 #[allow(dead_code, reason = "it serves other tests, too")]

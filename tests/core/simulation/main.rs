@@ -19,6 +19,7 @@
 
 mod cluster;
 mod crashes;
+mod extents;
 mod helper;
 mod job;
 mod moves;
@@ -32,7 +33,7 @@ mod truth;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -94,8 +95,8 @@ struct Summary {
     ended: u64,
 }
 
-impl Summary {
-    fn add(&mut self, other: Summary) {
+impl AddAssign for Summary {
+    fn add_assign(&mut self, other: Summary) {
         self.launches += other.launches;
         self.confirmed += other.confirmed;
         self.ended += other.ended;
@@ -205,16 +206,19 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 
 /// Runs the schedules of `seeds` on all cores; the total, or the failure with the smallest seed of
 /// those that were met.
-fn run_all(seeds: Range<u64>) -> Result<Summary, (u64, String)> {
-    let (next, total) = (AtomicU64::new(seeds.start), Mutex::new(Summary::default()));
+fn run_all<T: Default + AddAssign + Send>(
+    seeds: Range<u64>,
+    schedule: impl Fn(u64) -> Result<T, String> + Sync,
+) -> Result<T, (u64, String)> {
+    let (next, total) = (AtomicU64::new(seeds.start), Mutex::new(T::default()));
     let (end, failed) = (AtomicU64::new(seeds.end), Mutex::new(BTreeMap::new()));
     let work = || loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         if seed >= end.load(Ordering::Relaxed) {
             break;
         }
-        match schedule(seed, None, false).0 {
-            Ok(one) => total.lock().unwrap().add(one),
+        match schedule(seed) {
+            Ok(one) => *total.lock().unwrap() += one,
             Err(broken) => {
                 end.fetch_min(seed, Ordering::Relaxed);
                 failed.lock().unwrap().insert(seed, broken);
@@ -236,7 +240,8 @@ const SCHEDULES: u64 = 2_000;
 fn promises_hold_under_random_schedules() {
     let first = setting("SCR_SIM_SEED", 1);
     let schedules = setting("SCR_SIM_SCHEDULES", SCHEDULES);
-    let total = run_all(first..first + schedules).unwrap_or_else(|(seed, broken)| {
+    let one = |seed| schedule(seed, None, false).0;
+    let total = run_all(first..first + schedules, one).unwrap_or_else(|(seed, broken)| {
         let trace = schedule(seed, None, true).1;
         panic!("seed {seed}: {broken}\n{}\nseed {seed}: {broken}", trace.join("\n"));
     });

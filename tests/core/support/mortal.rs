@@ -287,6 +287,13 @@ pub fn step(call: &str, path: impl FnOnce() -> Option<PathBuf>) -> Option<c_int>
     }
 }
 
+/// Tells whether the calling thread belongs to a rank that is dead: it waits for nothing that
+/// others are about to tell it there.
+pub fn reads_nothing(path: impl FnOnce() -> Option<PathBuf>) -> bool {
+    let dead = own().filter(|life| life.is_dead());
+    dead.is_some_and(|life| path().is_some_and(|path| path.starts_with(&life.fate.top)))
+}
+
 /// The thread has, or has no more, the lock of a descriptor.
 pub fn locked(descriptor: c_int, held: bool) {
     let Some(life) = own() else { return };

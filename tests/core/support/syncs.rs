@@ -230,6 +230,11 @@ pub extern "C" fn open64(name: *const c_char, flags: c_int, mode: libc::mode_t) 
         return -1;
     }
     let makes = flags & libc::O_CREAT != 0;
+    if !makes && mortal::reads_nothing(|| named(name)) {
+        // SAFETY: the place of this thread's errno.
+        unsafe { *libc::__errno_location() = libc::EIO };
+        return -1;
+    }
     let change = with_power(|power| power.makes(&named(name).filter(|_| makes)?)).flatten();
     // SAFETY: the caller's string, and what libc's does.
     let opened =

@@ -10,11 +10,10 @@ use scr_abi::accesses::trait_bit;
 
 use super::unlogged::has_unlogged;
 use crate::bytes::{Reader, Writer};
-use crate::cache::Ctx;
-use crate::cache::node::agree::any;
+use crate::cache::node::agree::agree_and_ask;
 use crate::comm::Comm;
 use crate::error::{Error, Result};
-use crate::parts::{Extents, NodeLog, resolve};
+use crate::parts::{Extents, NodeLog, Resolved, resolve};
 use crate::records::{FileMeta, FilePart};
 
 /// No rank's part is cut finer, bytes.
@@ -126,42 +125,59 @@ impl PartedWhole {
         self.told.keys().copied().collect()
     }
 
-    /// Finds this rank's part; its bytes lie in the node's file at `place`. `here` is its node.
+    /// Finds this rank's part; its bytes lie in the node's file at `place`. `here` is the number of
+    /// its `node`.
     /// Collective.
     ///
     /// # Errors
-    /// The node's file cannot be read, or get its rights.
-    pub fn deal(&self, ctx: &Ctx, here: usize, place: Option<&Path>) -> Result<Dealt> {
+    /// On all ranks, if the file of a node cannot be read, or get its rights.
+    pub fn deal(
+        &self,
+        world: &dyn Comm,
+        node: &dyn Comm,
+        here: usize,
+        place: Option<&Path>,
+    ) -> Result<Dealt> {
         let logs: Vec<NodeLog> = self.logs.values().cloned().collect();
         let resolved = resolve(&logs);
-        let unseen = match (self.logs.get(&here), place) {
-            (Some(log), Some(place)) if ctx.node.rank() == 0 => has_unlogged(place, log)?,
-            _ => false,
-        };
         let bits = trait_bit::UNSEEN | trait_bit::OVERFULL | trait_bit::HOLES;
-        let strange = self.told.values().any(|one| one.traits & bits != 0);
-        if any(ctx.world, unseen)? || strange || !resolved.conflicts.is_empty() {
+        if self.told.values().any(|one| one.traits & bits != 0) || !resolved.conflicts.is_empty() {
             return Ok(Dealt::Refused);
         }
-        let owned = self.logs.keys().zip(resolved.owned.iter()).find(|(node, _)| **node == here);
-        let owned = owned.map_or_else(Extents::default, |(_, all)| {
-            all.dealt_out(ctx.node.size(), UNIT_BYTES).swap_remove(ctx.node.rank())
-        });
+        let own = || {
+            let log = self.logs.get(&here).zip(place).filter(|_| node.rank() == 0);
+            let is_unseen = log.map_or(Ok(false), |(log, place)| has_unlogged(place, log))?;
+            let owned = self.logs.keys().zip(&resolved.owned).find(|(node, _)| **node == here);
+            let owned = owned.map_or_else(Extents::default, |(_, all)| {
+                all.dealt_out(node.size(), UNIT_BYTES).swap_remove(node.rank())
+            });
+            Ok((is_unseen, self.part(world.rank(), owned, &resolved, place)?))
+        };
+        match agree_and_ask(world, own(), |(is_unseen, _)| *is_unseen)? {
+            (_, true) => Ok(Dealt::Refused),
+            ((_, part), false) => Ok(part.map_or(Dealt::Nothing, Dealt::Part)),
+        }
+    }
+
+    /// Makes the part of a rank that has `owned` of the file.
+    fn part(
+        &self,
+        rank: usize,
+        owned: Extents,
+        resolved: &Resolved,
+        place: Option<&Path>,
+    ) -> Result<Option<FileMeta>> {
         // A file without a byte is there, too.
         let first = self.told.first_key_value();
-        let is_first = first.is_some_and(|(rank, _)| *rank == ctx.world.rank());
+        let is_first = first.is_some_and(|(one, _)| *one == rank);
         let names = is_first && resolved.owned.iter().all(Extents::is_empty);
-        let place = place.filter(|_| !owned.is_empty() || names);
-        let Some(place) = place else { return Ok(Dealt::Nothing) };
+        let Some(place) = place.filter(|_| !owned.is_empty() || names) else { return Ok(None) };
         set_mode(place, first.map_or(0o600, |(_, one)| one.here.1))?;
-        Ok(Dealt::Part(part(ctx.world.rank(), &self.name, owned, resolved.size)))
+        let (name, size) = (FilePart::file_name(rank, &self.name), owned.bytes());
+        let (of, whole) = (self.name.clone(), resolved.size);
+        let part = FilePart { of, extents: owned, whole, share: 0, live: true };
+        Ok(Some(FileMeta { name, size, part: Some(part.into()), ..FileMeta::default() }))
     }
-}
-
-fn part(rank: usize, of: &str, extents: Extents, whole: u64) -> FileMeta {
-    let (name, size) = (FilePart::file_name(rank, of), extents.bytes());
-    let part = FilePart { of: of.to_owned(), extents, whole, share: 0, live: true };
-    FileMeta { name, size, part: Some(part.into()), ..FileMeta::default() }
 }
 
 fn set_mode(path: &Path, mode: u32) -> Result<()> {
@@ -170,5 +186,35 @@ fn set_mode(path: &Path, mode: u32) -> Result<()> {
     match found.mode() & 0o7777 == mode {
         true => Ok(()),
         false => set_permissions(path, Permissions::from_mode(mode)).map_err(failed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::solo::Solo;
+    use crate::comm::threads::run;
+    use crate::parts::{Extent, Write};
+
+    #[test]
+    fn a_file_that_one_node_cannot_read_ends_it_on_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |node: usize| dir.path().join(node.to_string());
+        std::fs::write(place(0), [1; 8]).unwrap();
+        let outcomes = run(2, |comm| {
+            let rank = comm.rank();
+            let piece = Extent::new(rank as u64 * 8, rank as u64 * 8 + 8);
+            let log = NodeLog { writes: vec![Write { piece, stamp: 1 }], ..NodeLog::default() };
+            let told = RankTold { log, here: (piece.end, 0o600), ..RankTold::default() };
+            let wholes =
+                PartedWhole::gather(&*comm, &[0, 1], &[("all".to_string(), told)]).unwrap();
+            let dealt = wholes[0].deal(&*comm, &Solo::new(), rank, Some(&place(rank)));
+            comm.barrier().unwrap();
+            dealt.map_err(|error| error.to_string())
+        });
+        for outcome in outcomes {
+            let why = outcome.unwrap_err();
+            assert!(why.contains("No such file"), "{why}");
+        }
     }
 }

@@ -8,10 +8,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::cache::{Dealt, PartedWhole, RankTold};
 use crate::comm::ranks::ranks_phrase;
 use crate::error::{Error, Result};
-use crate::handles::PartedFile;
 use crate::launch::site::Links;
 use crate::machine::{Contested, DatasetKey, FileRef, contested_reason, unclear_reason};
 use crate::namespace::Place;
+use crate::parts::NodeLog;
 use crate::records::FileMeta;
 use crate::session::conference::Conference;
 
@@ -50,7 +50,8 @@ impl Conference {
             let state = self.node.state();
             let place = state.view.layer(key).map(|layer| layer.dir.join(&whole.name));
             drop(state);
-            match whole.deal(&links.ctx(&self.site), nodes[self.site.rank], place.as_deref())? {
+            let (world, node) = (links.world.as_ref(), links.node.as_ref());
+            match whole.deal(world, node, nodes[self.site.rank], place.as_deref())? {
                 Dealt::Part(part) => files.push(part),
                 Dealt::Nothing => {}
                 Dealt::Refused => Err(self.refuse(key, &whole, unclear_reason(&whole.name)))?,
@@ -81,7 +82,7 @@ impl Conference {
             let here = here.map_or((0, 0o600), |it| (it.len(), it.permissions().mode() & 0o7777));
             let traits = log.traits();
             let is_gone = state.view.place(&name) == Place::Deleted;
-            let log = PartedFile::node_log(log);
+            let log = NodeLog::of(log.all());
             Some((name, RankTold { log, traits, here, is_gone, is_outside: false }))
         };
         let file = |name: &str| self.rank.file_ref(name);

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::handles::PartedFile;
 use crate::log::messages;
 use crate::machine::{DatasetKey, Reason, Why, name_hash};
 use crate::namespace as ns;
+use crate::parts::NodeLog;
 use crate::records;
 use crate::session::unsealed::Unsealed;
 use crate::system::monotonic_ms;
@@ -112,7 +112,7 @@ impl Unsealed {
     fn bring_out(&self, key: &DatasetKey, name: &str) -> Result<()> {
         let state = self.node.state();
         let (log, nodes) = (state.own.parted.get(key, name), state.machine.nodes().to_vec());
-        let written = log.and_then(|file| file.log).map(PartedFile::node_log);
+        let written = log.and_then(|file| file.log).map(|log| NodeLog::of(log.all()));
         // One that was sealed in parts, and whose dataset is open again.
         let sealed = || self.site.filemap.get(&self.rank.record_key(key))?.part_log(name);
         let log = written.or_else(sealed).unwrap_or_default();

@@ -1,0 +1,51 @@
+//! What ranks are told of the size of a file that those of several nodes write.
+
+use super::cluster::Rank;
+use super::scene::same;
+
+const HOSTS: &str = "aabb";
+const PART: u64 = 3000;
+const STEPS: u64 = 5;
+
+/// How long a rank makes the file before it cuts it.
+#[derive(Debug, Clone, Copy)]
+enum Longer {
+    ByWriting,
+    BySize,
+}
+
+fn write(rank: &Rank, step: u64, longer: Longer) -> u64 {
+    let name = format!("ckpt/step_{step}/all.dat");
+    let _ = rank.files.make_dir("ckpt");
+    let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+    let file = rank.files.open(&name, libc::O_RDWR | libc::O_CREAT).unwrap();
+    file.write_at(&[rank.rank as u8 + 1; PART as usize], rank.rank as u64 * PART).unwrap();
+    rank.barrier();
+    // It was not seen to do so before.
+    if step == STEPS && rank.rank == 0 {
+        match longer {
+            Longer::ByWriting => file.write_at(b"behind", 6 * PART).unwrap(),
+            Longer::BySize => file.set_size(6 * PART).unwrap(),
+        }
+        file.set_size(2 * PART).unwrap();
+    }
+    rank.barrier();
+    let size = if step == STEPS { file.size().unwrap() } else { 0 };
+    rank.barrier();
+    file.close().unwrap();
+    rank.calm();
+    size
+}
+
+#[test]
+fn a_rank_that_makes_a_file_longer_and_cuts_it_tells_what_it_has_done_last() {
+    for longer in [Longer::ByWriting, Longer::BySize] {
+        let settings = ["SCR_LEARN=1", "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*"];
+        let got = same(HOSTS, &settings, |rank| {
+            let sizes: Vec<u64> = (1..=STEPS).map(|step| write(rank, step, longer)).collect();
+            rank.finish();
+            sizes
+        });
+        assert_eq!(got.first().last(), Some(&(2 * PART)), "{longer:?}");
+    }
+}
