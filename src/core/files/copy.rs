@@ -144,6 +144,12 @@ pub fn copy_unsynced(
     Ok((CopyOutcome { bytes, crc32: crc32.map(|crc32| crc32.value()) }, target))
 }
 
+/// Returns when the content was last changed: seconds, nanoseconds.
+#[must_use]
+pub fn modified(found: &fs::Metadata) -> (i64, i64) {
+    (found.mtime(), found.mtime_nsec())
+}
+
 /// An owner or group that the program gave the file comes along where the system lets us. What it
 /// has by its creation does not: the directory of the copy may give another group.
 fn keep_owner(source: &fs::Metadata, target: &File) {

@@ -223,6 +223,14 @@ fn empty_directories_of_what_is_lost_go() {
 }
 
 #[test]
+fn directories_that_a_script_makes_between_two_runs_stay() {
+    let mut cluster = ended_at_20();
+    let dir = cluster.prefix().join("ckpt/step_25");
+    fs::create_dir(&dir).unwrap();
+    cluster.run_with(&[], "aa", |_: &Rank| assert!(dir.is_dir())).all();
+}
+
+#[test]
 fn what_a_node_has_waits_until_the_node_is_back() {
     // A launch without it cannot have the checkpoint, and ends well: the rest of it stays.
     let cluster = place(&["SCR_FLUSH=0"]);

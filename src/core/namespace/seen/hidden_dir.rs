@@ -1,8 +1,8 @@
 //! Directories that the program is not to find.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
+use crate::files::modified;
 use crate::records::FileMeta;
 
 /// A directory on the PFS with nothing in it but hidden files.
@@ -20,6 +20,6 @@ impl HiddenDir {
     }
 
     pub fn is_as_it_was(&self) -> bool {
-        self.path.metadata().is_ok_and(|found| (found.mtime(), found.mtime_nsec()) == self.mtime)
+        self.path.metadata().is_ok_and(|found| modified(&found) == self.mtime)
     }
 }

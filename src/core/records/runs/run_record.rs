@@ -1,9 +1,11 @@
 //! The run record: what the last launch on a prefix is, how far it has come, and how it ended. It
-//! is for people (`scr status`, `scr doctor`); no run and no rebuild rests on it.
+//! is for people (`scr status`, `scr doctor`); a start asks whether that run ended by itself.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::str::FromStr;
 
+use crate::files::modified;
 use crate::kvtree::KvTree;
 use crate::records::record::{Record, number};
 
@@ -159,6 +161,15 @@ pub struct RunPassed {
 impl RunRecord {
     /// File name in the prefix's `.scr` directory.
     pub const NAME: &'static str = "run.scr";
+
+    /// Tells when the last run ended by itself, as the file system in `state_dir` has it: seconds,
+    /// nanoseconds. `None`: it was killed, or nobody knows.
+    #[must_use]
+    pub fn ended(state_dir: &Path) -> Option<(i64, i64)> {
+        let path = state_dir.join(Self::NAME);
+        RunRecord::read(&path).ok()??.end?;
+        path.symlink_metadata().ok().as_ref().map(modified)
+    }
 }
 
 impl Record for RunRecord {

@@ -50,8 +50,8 @@ impl Conference {
             let state = self.node.state();
             let place = state.view.layer(key).map(|layer| layer.dir.join(&whole.name));
             drop(state);
-            let (world, node) = (links.world.as_ref(), links.node.as_ref());
-            match whole.deal(world, node, nodes[self.site.rank], place.as_deref())? {
+            let here = nodes[self.site.rank];
+            match whole.deal(&*links.world, &*links.node, here, place.as_deref())? {
                 Dealt::Part(part) => files.push(part),
                 Dealt::Nothing => {}
                 Dealt::Refused => Err(self.refuse(key, &whole, unclear_reason(&whole.name)))?,

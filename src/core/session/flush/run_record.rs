@@ -1,7 +1,7 @@
 //! The run record on the prefix (`<prefix>/.scr/run.scr`), for people who look from outside.
 //!
 //! Rank 0 keeps it (`report/run_book.rs`); the helper thread writes it at most once a second.
-//! Nobody waits for it, and nothing rests on it.
+//! Nobody waits for it.
 
 use std::collections::BTreeMap;
 

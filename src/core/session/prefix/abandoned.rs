@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_dir;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use crate::cache::{Offered, RebuildReport};
-use crate::files::{has_no_file, remove_empty_dirs};
+use crate::files::{has_no_file, modified, remove_empty_dirs};
 use crate::namespace as ns;
 use crate::patterns::Match;
+use crate::records::RunRecord;
 use crate::session::prefix::Inspector;
 use crate::transfer::mark_removed;
 
@@ -53,17 +53,16 @@ impl Newest<'_> {
 }
 
 impl Inspector {
-    /// Removes empty directories beside those of the newest checkpoint that carry another id and
-    /// are younger than its files; and what a rename has left. For rank 0, before anybody looks.
+    /// Removes empty directories beside the newest checkpoint's that carry another id, younger than
+    /// its files, but not than a run that ended by itself; and what a rename has left. For rank 0.
     pub(crate) fn remove_begun_dirs(&self, report: &RebuildReport, in_place: Option<&InPlace>) {
         self.names.take_back_moves(report);
         let Some(newest) = self.newest(report, in_place) else { return };
         let Some(written) = newest.written else { return };
+        let ended = RunRecord::ended(&self.site.state_dir()).unwrap_or((i64::MAX, 0));
         for (dir, (series, id)) in self.siblings(&newest) {
-            let is_younger = dir
-                .symlink_metadata()
-                .is_ok_and(|found| (found.mtime(), found.mtime_nsec()) >= written);
-            if is_younger && has_no_file(&dir) {
+            let Ok(found) = dir.symlink_metadata() else { continue };
+            if (written..ended).contains(&modified(&found)) && has_no_file(&dir) {
                 // No word of the user, if a node comes back that has its files.
                 let series = &self.rank.series.series()[series].name;
                 let _ = mark_removed(&self.site.prefix, series, &id);
@@ -88,7 +87,7 @@ impl Inspector {
         Newest {
             captured: &found.captured,
             names: found.names.iter().map(Cow::from).collect(),
-            written: times.map(|found| (found.mtime(), found.mtime_nsec())).max(),
+            written: times.map(|found| modified(&found)).max(),
         }
     }
 

@@ -1,12 +1,11 @@
 //! Checkpoints that cannot be offered, and that the prefix has a part of. A program that scans for
 //! its newest checkpoint would begin with half of one, so that part is hidden.
 
-use std::os::unix::fs::MetadataExt as _;
-
 use super::hiding::Hidden;
 use crate::cache::{Catalog, RebuildReport, Withheld, whole_files};
 use crate::comm::trees;
 use crate::error::Result;
+use crate::files::modified;
 use crate::kvtree::KvTree;
 use crate::launch::site::Links;
 use crate::records::FileMeta;
@@ -60,7 +59,7 @@ impl Inspector {
             let time = (file.mtime_seconds, file.mtime_nanoseconds);
             let changed = spoiled && file.on_prefix && !catalog.key.is_shared_name(&file.name);
             self.site.on_prefix(&file.name).symlink_metadata().is_ok_and(|found| {
-                let same = found.len() == file.size && (found.mtime(), found.mtime_nsec()) == time;
+                let same = found.len() == file.size && modified(&found) == time;
                 changed || same
             })
         };

@@ -3,7 +3,7 @@
 //! run left when it died, and would lead past the roll-back.
 
 use crate::cache::{Offered, RebuildReport};
-use crate::files::join_relative;
+use crate::files::{join_relative, modified};
 use crate::log::messages;
 use crate::records::FileMeta;
 use crate::restart::index::Index;
@@ -45,11 +45,9 @@ impl Restorer {
 
     /// The prefix has a newer one, which names one of these checkpoints.
     fn is_edited(&self, file: &FileMeta, ids: &[&str]) -> bool {
-        use std::os::unix::fs::MetadataExt as _;
         let Ok(path) = join_relative(&self.site.prefix, &file.name) else { return false };
         let Ok(found) = path.metadata() else { return false };
-        let is_newer =
-            (found.mtime(), found.mtime_nsec()) > (file.mtime_seconds, file.mtime_nanoseconds);
+        let is_newer = modified(&found) > (file.mtime_seconds, file.mtime_nanoseconds);
         if !is_newer || !found.is_file() || found.len() > POINTER_BYTES_MAX {
             return false;
         }

@@ -1,7 +1,6 @@
 //! What newer datasets have on the prefix already: a flush of an older one must not write over it.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::about::About;
@@ -9,7 +8,7 @@ use super::journal::Journal;
 use super::stage::remove_staged;
 use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
-use crate::files::join_relative;
+use crate::files::{join_relative, modified};
 use crate::kvtree::KvTree;
 use crate::records::{Dataset, DatasetKey, DatasetRecord};
 use crate::transfer::prefix::paths::{files_of, read_index};
@@ -123,7 +122,7 @@ pub(crate) fn is_written_anew(prefix: &Path, journal: &Journal, dataset: &Datase
 fn is_later(prefix: &Path, entry: &CatalogEntry) -> bool {
     let Ok(target) = join_relative(prefix, entry.meta.whole_name()) else { return false };
     let sealed = (entry.meta.mtime_seconds, entry.meta.mtime_nanoseconds);
-    target.symlink_metadata().is_ok_and(|now| (now.mtime(), now.mtime_nsec()) > sealed)
+    target.symlink_metadata().is_ok_and(|now| modified(&now) > sealed)
 }
 
 /// Removes what is staged of these names, so that they are only listed; likewise of a file without

@@ -2,12 +2,12 @@
 //! beside it, and entered into the index as it lies there. On a prefix of the C implementation our
 //! index begins beside its own.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::cache::disk::describe;
 use crate::cache::{CatalogEntry, Flat, redundancy_files_of};
 use crate::error::Result;
+use crate::files::modified;
 use crate::records::{
     Dataset, DatasetKey, DatasetRecord, FileMeta, PROGRAM, PrefixIndex, Record as _, SUMMARY_NAME,
     Summary, classic, update,
@@ -120,8 +120,7 @@ pub fn incomplete_files(prefix: &Path) -> Vec<String> {
     let files = theirs.flat_map(|entry| {
         let dir = folder(prefix, entry.id);
         let summary = Summary::read_from(&dir).ok().flatten().unwrap_or_default();
-        let written =
-            dir.join(SUMMARY_NAME).metadata().map_or((0, 0), |one| (one.mtime(), one.mtime_nsec()));
+        let written = dir.join(SUMMARY_NAME).metadata().map_or((0, 0), |one| modified(&one));
         let files = summary.files.into_values().flatten();
         files.filter(move |file| (file.mtime_seconds, file.mtime_nanoseconds) <= written)
     });
