@@ -32,6 +32,13 @@ def cached(here, step):
             if any(here.nodes.node(number).rglob(f"step_{step}/node_{number}.dat"))]
 
 
+def is_known(here, step):
+    """Whether node 0 knows that this checkpoint is complete."""
+    folders = [file.parents[2] / ".scr" for file in
+               here.nodes.node(0).rglob(f"step_{step}/node_0.dat")]
+    return any((folder / mark).exists() for folder in folders for mark in ("CONFIRMED", "TRUSTED"))
+
+
 def as_without(mpi, program, manner, **settings):
     with place(mpi, program) as plain, place(mpi, program) as here:
         want = plain.run(RANKS, "node_files", manner, EACH, STEPS, shim=False, **settings)
@@ -83,7 +90,7 @@ def files_of_a_node_that_is_lost(mpi, program):
             for lost in (None, 2):
                 at = 17 if lost is None else 22
                 run = start(here, manner, at, pause, **everything)
-                wait_for(pause.exists, run)
+                wait_for(lambda at=at: pause.exists() and is_known(here, at // 5 * 5), run)
                 ranks = ranks_of(here, "node_files")
                 assert len(ranks) == RANKS, f"ranks not found: {ranks}"
                 os.kill(ranks[-1], signal.SIGKILL)
