@@ -1,7 +1,8 @@
-//! What ranks are told of the size of a file that those of several nodes write.
+//! What ranks are told of the size of a file that those of several nodes write, and what room it
+//! takes.
 
 use super::cluster::Rank;
-use super::scene::same;
+use super::scene::{place, same};
 
 const HOSTS: &str = "aabb";
 const PART: u64 = 3000;
@@ -48,4 +49,32 @@ fn a_rank_that_makes_a_file_longer_and_cuts_it_tells_what_it_has_done_last() {
         });
         assert_eq!(got.first().last(), Some(&(2 * PART)), "{longer:?}");
     }
+}
+
+/// A node has room for what its ranks write of three checkpoints, not for all of one for each.
+#[test]
+fn a_file_of_all_ranks_takes_room_for_what_each_rank_writes() {
+    let settings =
+        ["SCR_COPY_TYPE=SINGLE", "SCR_LEARN=1", "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*"];
+    let cluster = place(&settings);
+    let store = format!("SCR_CACHE_BASE=/store\nSTORE=/store CAPACITY={}\n", 17 * PART);
+    std::fs::write(cluster.prefix().join(".scrconf"), store).unwrap();
+    let got = cluster.run("aaabbb", |rank| {
+        let is_parted = |step: u64| {
+            let name = format!("ckpt/step_{step}/all.dat");
+            let _ = rank.files.make_dir("ckpt");
+            let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+            let file = rank.files.open(&name, libc::O_RDWR | libc::O_CREAT).unwrap();
+            file.write_at(&[step as u8; PART as usize], rank.rank as u64 * PART).unwrap();
+            let is_parted = file.is_parted();
+            rank.barrier();
+            file.close().unwrap();
+            rank.calm();
+            is_parted
+        };
+        let found = (1..=STEPS).map(is_parted).last();
+        rank.finish();
+        found
+    });
+    got.all().into_iter().for_each(|found| assert_eq!(*found, Some(true), "{:?}", got.told));
 }

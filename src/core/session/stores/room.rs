@@ -42,7 +42,10 @@ impl Stores {
         if descriptor.bypass {
             return None;
         }
-        let expected = state.machine.expected_bytes(file.series, &file.masked);
+        // One of all ranks is so long as a whole, and where each of them writes is not known.
+        let is_parted = state.machine.is_parted(file);
+        let share = if is_parted { self.site.size as u64 } else { 1 };
+        let expected = state.machine.expected_bytes(file.series, &file.masked) / share;
         let store = self.site.layout.store(&descriptor.base.display().to_string())?;
         let open = state.own.tokens.all().map(|(_, one)| one.room.expected);
         let wanted = open.fold(expected, u64::saturating_add);
@@ -67,7 +70,7 @@ impl Stores {
             return None;
         }
         let useful = || left.bytes / PLENTY < wanted || !left.in_memory;
-        Some(Room { expected, wanted: expected > 0 && useful(), reserved: 0 })
+        Some(Room { expected, wanted: !is_parted && expected > 0 && useful(), reserved: 0 })
     }
 
     /// For what this rank has in the store and is not sealed yet, open files included.
