@@ -142,8 +142,8 @@ fn what_was_deleted_of_older_checkpoints_stays_so_when_the_newest_is_not_known_t
     }
 }
 
-/// Names without id: a rank has begun the next checkpoint, and deletes what the one before has left
-/// which is sealed then, or not, since a file is open.
+/// Names without id: a rank has begun the next checkpoint, and deletes a file of the one before,
+/// which is sealed then, or is not, since another file is open.
 #[test]
 fn what_one_rank_deletes_another_makes_anew_after_a_barrier_and_all_find_it() {
     let write = |rank: &Rank, name: &str, maker: usize| {
