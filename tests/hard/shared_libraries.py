@@ -7,7 +7,8 @@ import shutil
 import signal
 
 from shared_files import ROMIO, learned
-from support import assert_same, assert_same_files, finish, place, ranks_of, wait_for
+from support import (assert_same, assert_same_files, finish, lines, messages, nodes, place,
+                     ranks_of, wait_for)
 
 CASES = []
 NODES, STEPS = 4, 5
@@ -131,6 +132,23 @@ def hdf5_files_of_several_nodes_after_a_failure(mpi, program):
     goes_on(mpi, program, "single", 2, 2, "cache", SCR_COPY_TYPE="XOR")
     if mpi == "openmpi":
         goes_on(mpi, program, "together-metadata", 1, 1, "cache", SCR_COPY_TYPE="PARTNER", **ROMIO)
+
+
+@case
+def hdf5_files_of_several_nodes_without_room(mpi, program):
+    """No node can take its part: the files that would be cached go to the prefix, and it is told of
+    the first of them."""
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        want = plain.run(NODES, "hdf5_files", "together", STEPS, shim=False)
+        here.nodes = nodes.Nodes(here.base / "nodes", NODES, 1)
+        (here.prefix / ".scrconf").write_text(f"STORE={here.nodes.here} CAPACITY=1MB\n")
+        got = finish(here.start_on_nodes(NODES, 1, "hdf5_files", "together", STEPS,
+                                         **SETTINGS | {"SCR_FLUSH": "1"}))
+        (here.prefix / ".scrconf").unlink()
+        assert (want.status, lines(want)) == (got.status, lines(got)), f"{want}\n{got}"
+        assert_same_files(plain, here, got)
+        told = messages(got)
+        assert len(told) == 1 and "no room for all of checkpoint 3" in told[0], f"{got}"
 
 
 # The way, the checkpoints, and how many of the names are cached then: the first one of a name goes

@@ -89,7 +89,7 @@ impl Machine {
             order: dataset.order,
             sealed: self.facts.status(&dataset.key) == Status::Provisional,
             set: SetReport {
-                complete: self.facts.looks_complete(dataset),
+                excess: self.facts.excess(dataset),
                 covers: trust::covers_last(&self.facts, dataset),
                 settled: self.facts.is_settled(dataset),
                 lacks: lacking::lacks(&self.facts, series, at),

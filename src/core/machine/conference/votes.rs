@@ -73,13 +73,13 @@ pub struct Conference {
 impl Vote {
     pub fn of(key: &DatasetKey, reports: &[Report]) -> Vote {
         let encoding = EncodingReport { encoded: true, ..EncodingReport::default() };
-        let readiness = Readiness::Complete;
+        let (readiness, mut excess) = (Readiness::Complete, Some(0_u64));
         let mut vote = Vote { readiness, covers: true, encoding, ..Vote::default() };
         for (rank, report) in reports.iter().enumerate() {
             let Some(dataset) = report.datasets.iter().find(|dataset| dataset.key == *key) else {
                 // It hears of the dataset just now.
                 if !report.series[key.series].writes_nothing {
-                    vote.readiness = Readiness::Writes;
+                    (vote.readiness, excess) = (Readiness::Writes, None);
                 }
                 vote.covers = false;
                 vote.encoding.encoded = false;
@@ -93,6 +93,7 @@ impl Vote {
             vote.files += dataset.files;
             vote.on_prefix += dataset.on_prefix;
             vote.readiness = vote.readiness.min(Readiness::of(dataset));
+            excess = excess.zip(dataset.set.excess).map(|(sum, own)| sum.wrapping_add(own));
             vote.covers &= dataset.set.covers;
             vote.followed |= dataset.followed;
             vote.since_begun_ms = vote.since_begun_ms.max(dataset.since_begun_ms);
@@ -101,13 +102,17 @@ impl Vote {
                 vote.invalid = Some((rank, reason.clone()));
             }
         }
+        // What one rank lacks another one has: all are there.
+        if excess == Some(0) {
+            vote.readiness = Readiness::Complete;
+        }
         vote
     }
 }
 
 impl Readiness {
     fn of(dataset: &DatasetReport) -> Readiness {
-        match (dataset.set.complete, dataset.set.settled) {
+        match (dataset.set.excess == Some(0), dataset.set.settled) {
             (true, _) => Readiness::Complete,
             (false, true) => Readiness::Settled,
             (false, false) => Readiness::Writes,
@@ -127,5 +132,43 @@ impl Stray {
 impl Conference {
     pub fn closes(&self) -> bool {
         self.ending || self.halt != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::terms::{SeriesReport, SetReport};
+
+    fn report(excess: Option<u64>) -> Report {
+        let set = SetReport { excess, settled: true, ..SetReport::default() };
+        let own = DatasetReport { set, ..DatasetReport::default() };
+        Report { datasets: vec![own], ..Report::default() }
+    }
+
+    #[test]
+    fn a_dataset_is_complete_whichever_rank_has_made_which_file() {
+        let less = 5_u64.wrapping_neg();
+        let rows = [
+            ([Some(0), Some(0)], Readiness::Complete),
+            ([Some(5), Some(less)], Readiness::Complete),
+            ([Some(5), Some(0)], Readiness::Settled), // another file
+            ([Some(5), Some(5)], Readiness::Settled),
+            ([Some(0), None], Readiness::Settled),
+        ];
+        for (excess, readiness) in rows {
+            let vote = Vote::of(&DatasetKey::default(), &excess.map(report));
+            assert_eq!(vote.readiness, readiness, "{excess:?}");
+        }
+    }
+
+    #[test]
+    fn a_rank_that_has_not_heard_of_the_dataset_still_writes_unless_it_never_does() {
+        for (writes_nothing, readiness) in [(true, Readiness::Complete), (false, Readiness::Writes)] {
+            let series = vec![SeriesReport { writes_nothing, ..SeriesReport::default() }];
+            let unheard = Report { series, ..Report::default() };
+            let vote = Vote::of(&DatasetKey::default(), &[report(Some(0)), unheard]);
+            assert_eq!(vote.readiness, readiness);
+        }
     }
 }

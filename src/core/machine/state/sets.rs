@@ -22,15 +22,23 @@ impl RunFacts {
     /// Does what [`RunFacts::is_complete`] does, but compares the second dataset of a series with
     /// the first, which only the conference that this one waits for confirms.
     pub fn looks_complete(&self, dataset: &LocalDataset) -> bool {
+        self.excess(dataset) == Some(0)
+    }
+
+    /// Returns by what the sum of the dataset's names on this rank ([`set_hash`](super::set_hash))
+    /// is more than that of the names to expect. Over all ranks it comes to 0 for a dataset that is
+    /// complete, also if another rank of the node has made a file that several of them write.
+    /// `None`: it is not complete, or nobody knows.
+    pub fn excess(&self, dataset: &LocalDataset) -> Option<u64> {
         if let Some(explicit) = dataset.explicit {
-            return explicit.complete;
+            return explicit.complete.then_some(0);
         }
         let series = dataset.key.series;
         let datasets = &self.series[series].datasets;
         let before = datasets.iter().take_while(|other| other.key != dataset.key);
-        !self.shared.series[series].rewrites
-            && dataset.open_files() == 0
-            && self.expected_set(series, before) == Some(dataset.set())
+        let known = !self.shared.series[series].rewrites && dataset.open_files() == 0;
+        let expected = known.then(|| self.expected_set(series, before)).flatten()?;
+        Some(dataset.set().wrapping_sub(expected))
     }
 
     /// Returns the set of the last confirmed dataset on this rank; else that of the one among

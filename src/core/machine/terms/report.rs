@@ -128,8 +128,9 @@ impl SealedNews {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetReport {
-    /// They are the known ones.
-    pub complete: bool,
+    /// By what the sum of their names' hashes is more than that of the known ones; `None` if that
+    /// cannot be said.
+    pub excess: Option<u64>,
     /// They have all names of the datasets before.
     pub covers: bool,
     /// They have been left alone for the settle time.

@@ -96,7 +96,6 @@ impl Names {
             return self.handles.open_of_another(state, &file, &of, found, intent, manner);
         }
         let kept_out = lock(&self.stores.kept_out).contains(name);
-        let room = self.room_in_cache(&state, &file, intent);
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
             Placement::Pass => {
@@ -121,7 +120,7 @@ impl Names {
                     None => Some(self.handles.copy_up(&mut state, name, &from, origin)),
                 }
             }
-            Placement::Dataset(placed) => self.place(state, &file, placed, &found, intent, room),
+            Placement::Dataset(placed) => self.place(state, &file, placed, &found, intent),
         }
     }
 
@@ -169,9 +168,8 @@ impl Names {
             drop(state);
             return self.open_outside(of, &file.name);
         }
-        let room = self.room_in_cache(&state, file, intent);
         let placed = state.machine.open_parted(file, of, monotonic_ms());
-        self.place(state, file, placed, found, intent, room)
+        self.place(state, file, placed, found, intent)
     }
 
     /// Puts the file into its dataset.
@@ -182,9 +180,12 @@ impl Names {
         mut placed: Placed,
         found: &FoundTarget,
         intent: OpenIntent,
-        room: std::result::Result<Room, Reason>,
     ) -> Option<Answer> {
         let name = file.name.as_str();
+        let room = match placed.is_on_prefix() {
+            true => Ok(Room::default()),
+            false => self.room_in_cache(&state, file, intent),
+        };
         let room = self.settle_place(&mut state, &mut placed, name, found, room);
         // For these two reasons the others put it there, too.
         let agreed = matches!(placed.on_prefix, Some(Reason::WaitsForFlush | Reason::Follows));

@@ -155,7 +155,8 @@ impl Unsealed {
     /// Takes part if it is some file's turn. On the helper thread.
     pub(crate) fn serve_turn(&self) {
         let state = self.node.state();
-        let (knows, busy) = (state.machine.knows_parted(), !state.own.parted.is_empty());
+        let busy = !state.own.parted.is_empty() || state.own.making.is_some();
+        let knows = state.machine.knows_parted();
         drop(state);
         let Some(turn) = knows.then(|| self.pulls.seen(busy)).flatten() else { return };
         let key = records::DatasetKey::from_directory_name(&turn.0);
