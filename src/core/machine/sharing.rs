@@ -2,7 +2,7 @@
 
 use super::matters::others::Contested;
 use super::parts::Machine;
-use super::state::{Deleted, OnPfs, Phase, Status};
+use super::state::{Deleted, LocalFile, OnPfs, Phase, Status};
 use super::terms::{
     DatasetKey, FileRef, Intent, Placement, Reason, UnsafeName, Why, Withdrawn, kind_hash,
     name_hash,
@@ -101,7 +101,8 @@ impl Machine {
             return None;
         }
         let series = &mut self.facts.series[file.series];
-        series.find_mut(&key)?.files.get_mut(&file.name)?.joined = true;
+        let held = series.find_mut(&key)?.files.get_mut(&file.name).filter(|held| !held.joined)?;
+        held.joined = true;
         series.leave_joined(&key, &file.name);
         self.facts.agreement.changed(1);
         Some(key)
@@ -137,6 +138,18 @@ impl Machine {
             }
         }
         in_progress
+    }
+
+    /// Tells whether this rank answers for a file, with an id, of the dataset in progress that
+    /// another rank of the node has just made, too: that one has not seen the file if the open
+    /// of this one was still under way.
+    pub(crate) fn answers_beside(&self, file: &FileRef) -> bool {
+        let key = self.facts.target(file);
+        let held = self.facts.file(&key, &file.name).filter(|_| file.id.is_some());
+        let is_live = |held: &LocalFile| {
+            !(held.joined || held.outlived || held.is_deleted()) && held.on_prefix.is_none()
+        };
+        self.facts.status(&key) == Status::Open && held.is_some_and(is_live)
     }
 
     /// Notes that another rank of the node has just made this file: no deletion of it stands, and

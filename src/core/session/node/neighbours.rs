@@ -9,7 +9,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use crate::error::Result;
-use crate::machine::DatasetState;
+use crate::machine::{DatasetState, FileRef};
 use crate::namespace::{Claimed, Neighbours, NodeNews, Notice, WriteClaim};
 use crate::session::node::{
     Node, State,
@@ -142,15 +142,22 @@ impl Node {
             _ => "",
         };
         let file = self.rank.file_ref(name);
+        let beside = |file: &FileRef| state.machine.answers_beside(file);
+        let contested = matches!(&told, Notice::Made(_)) && file.as_ref().is_some_and(beside);
         match (&told, &file) {
             // It did not know yet that this rank writes the file, too, and gives it back.
             (Notice::Answers(_), _) if rank > self.site.rank => {}
             (Notice::Deleted(_), Some(file)) => state.machine.deleted_just_now(file),
             (Notice::Made(_) | Notice::Answers(_), Some(file)) => {
-                let given_away = match told {
+                let mut given_away = match told {
                     Notice::Made(_) => state.machine.made_just_now(file),
                     _ => state.machine.lower_answers_for(file),
                 };
+                if contested && rank < self.site.rank {
+                    given_away = state.machine.lower_answers_for(file);
+                } else if contested {
+                    state.view.tell_answers(name);
+                }
                 if let Some(own) = given_away.and_then(|key| state.own.holdings.get_mut(&key)) {
                     own.files.remove(&file.name);
                 }
@@ -257,5 +264,20 @@ mod tests {
         let mut state = one.session.node.state();
         one.session.node.heed(&mut state, 1, Notice::Answers("ck/1/file".into()));
         assert!(state.own.holdings.values().any(|holding| holding.files.contains("ck/1/file")));
+    }
+
+    /// Who opens a file while the open of another rank is under way does not see it yet.
+    #[test]
+    fn of_two_ranks_that_have_made_a_file_the_lower_one_answers_for_it() {
+        let one = Alone::new();
+        one.write("ck/1/file", "content");
+        let mut state = one.session.node.state();
+        state.view.take_news();
+        let made = || Notice::Made("ck/1/file".into());
+        one.session.node.heed(&mut state, 1, made());
+        assert!(state.view.take_news().contains(&Notice::Answers("ck/1/file".into())));
+        one.session.node.heed(&mut state, 2, Notice::Deleted("ck/1/file".into()));
+        one.session.node.heed(&mut state, 2, made());
+        assert_eq!(state.view.take_news(), [], "that rank has it");
     }
 }
