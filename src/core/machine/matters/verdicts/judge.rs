@@ -141,11 +141,25 @@ fn is_known(acts: &[Act], asked: &Act, known: u64) -> bool {
     size == known || makes.next().is_some()
 }
 
-/// Tells whether the pieces are worth it, and what MPI-IO would have to be told.
+/// Tells whether the pieces are worth it, and what MPI-IO would have to be told. Pieces of
+/// collective calls can be gathered; what a library writes beside them, as headers, is little.
 fn fineness(acts: &[Act]) -> Why {
-    let writes = |act: &&Act| act.access.deed == Deed::Write;
+    let writes = || acts.iter().filter(|act| act.access.deed == Deed::Write);
+    let single = |act: &&Act| !matches!(act.access.within, Within::WriteAll | Within::Sieve);
+    match () {
+        () if is_fine(writes().filter(single)) => Why::TooFine,
+        () if writes().all(|act| act.access.within == Within::Nothing) => {
+            Why::OfNodes(Hints::None)
+        }
+        () if is_fine(writes()) => Why::OfNodes(Hints::Gathered),
+        () => Why::OfNodes(Hints::Apart),
+    }
+}
+
+/// Tells whether these pieces would take far more pages of all nodes than they have bytes.
+fn is_fine<'a>(writes: impl Iterator<Item = &'a Act>) -> bool {
     let mut nodes: BTreeMap<usize, Vec<Access>> = BTreeMap::new();
-    for act in acts.iter().filter(writes) {
+    for act in writes {
         nodes.entry(act.node).or_default().push(act.access);
     }
     let (mut bytes, mut pages) = (0, 0);
@@ -163,15 +177,7 @@ fn fineness(acts: &[Act]) -> Why {
             }
         }
     }
-    let mut within = acts.iter().filter(writes).map(|act| act.access.within);
-    let is_fine = pages > PAGES_FREE && 4 * pages * PAGE_BYTES > PAGE_QUARTERS_MAX * bytes;
-    let hints = match is_fine {
-        _ if within.clone().all(|within| within == Within::Nothing) => Hints::None,
-        false => Hints::Apart,
-        true => Hints::Gathered,
-    };
-    let gathers = within.all(|within| matches!(within, Within::WriteAll | Within::Sieve));
-    if is_fine && !gathers { Why::TooFine } else { Why::OfNodes(hints) }
+    pages > PAGES_FREE && 4 * pages * PAGE_BYTES > PAGE_QUARTERS_MAX * bytes
 }
 
 #[cfg(test)]
@@ -298,6 +304,13 @@ mod tests {
             let ranks: Vec<&[_]> = ranks.iter().map(Vec::as_slice).collect();
             assert_eq!(judged(MADE, &ranks), verdict, "{bytes} bytes");
         }
+        // A library writes its header by itself.
+        let ranks = [0, 1, 2, 3].map(|rank| {
+            let header = (rank == 0).then_some(('w', 1, 1, 3_000_000, 3_000_100));
+            pieces(2, 1000, rank).into_iter().chain(header).collect::<Vec<_>>()
+        });
+        let ranks: Vec<&[_]> = ranks.iter().map(Vec::as_slice).collect();
+        assert_eq!(judged(MADE, &ranks), Why::OfNodes(Hints::Gathered));
     }
 
     #[test]
