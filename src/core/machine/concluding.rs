@@ -219,7 +219,8 @@ impl Machine {
         dataset.state = DatasetState::Confirmed;
         self.doubts[key.series].confirms = true;
         dataset.flushed |= dataset.on_prefix;
-        dataset.due |= dataset.word.output || rule.is_due(dataset.number);
+        let wanted = dataset.word.output || dataset.seals.split;
+        dataset.due |= wanted || rule.is_due(dataset.number);
         if dataset.seals.count == 1 {
             series.clean_seals += 1;
         }

@@ -76,13 +76,13 @@ impl Machine {
     fn dataset_report(&self, series: usize, at: usize) -> DatasetReport {
         let dataset = &self.facts.series[series].datasets[at];
         let count = |files: usize| u32::try_from(files).unwrap_or(u32::MAX);
+        let on_prefix = || dataset.files.values().filter(|file| file.on_prefix.is_some());
         DatasetReport {
             key: dataset.key.clone(),
             open: dataset.open_files(),
             files: count(dataset.files.len()),
-            on_prefix: count(
-                dataset.files.values().filter(|file| file.on_prefix.is_some()).count(),
-            ),
+            on_prefix: count(on_prefix().count()),
+            named_there: count(on_prefix().filter(|file| !file.named.bare).count()),
             bytes: self.facts.cached_bytes(&dataset.key),
             encoding: self.encodings.report(dataset),
             begun: dataset.begun,

@@ -95,6 +95,7 @@ mod settings;
 mod sim;
 mod sizes;
 mod sparing;
+mod split;
 mod sweep;
 #[allow(dead_code, reason = "it serves other tests, too")]
 #[path = "../support/syncs.rs"]

@@ -90,6 +90,7 @@ fn seal(
     let series = &mut facts.shared.series[index];
     let dataset = &mut series.datasets[at];
     let resealed = dataset.seals.count > 0;
+    dataset.seals.split = vote.named_there > 0 && vote.on_prefix < vote.files;
     parts.trust.note_seal(&dataset.key, vote.since_begun_ms, vote.covers);
     if dataset.id == 0 {
         // It keeps the id if the seal fails: its directory may have that name by then, and some

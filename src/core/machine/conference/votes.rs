@@ -9,6 +9,7 @@ pub struct Vote {
     pub open: u32,
     pub files: u32,
     pub on_prefix: u32,
+    pub named_there: u32,
     pub readiness: Readiness,
     pub covers: bool,
     pub followed: bool,
@@ -92,6 +93,7 @@ impl Vote {
             vote.open += dataset.open;
             vote.files += dataset.files;
             vote.on_prefix += dataset.on_prefix;
+            vote.named_there += dataset.named_there;
             vote.readiness = vote.readiness.min(Readiness::of(dataset));
             excess = excess.zip(dataset.set.excess).map(|(sum, own)| sum.wrapping_add(own));
             vote.covers &= dataset.set.covers;

@@ -73,6 +73,9 @@ pub struct Seals {
     pub count: u32,
     /// Sealed since the last reports: whether it is live or held is not known yet.
     pub fresh: bool,
+    /// The PFS had some of the files that have its id, and the caches had others: it is due, since
+    /// half a checkpoint would stay there.
+    pub split: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -84,6 +84,8 @@ pub struct DatasetReport {
     pub files: u32,
     /// Of `files`, those on the PFS.
     pub on_prefix: u32,
+    /// Of these, those whose names have the id.
+    pub named_there: u32,
     /// Of its closed files in cache.
     pub bytes: u64,
     pub encoding: EncodingReport,
