@@ -57,6 +57,10 @@ static void by_mpi(const char *way) {
     OK(MPI_File_write_at(file, own, data, BYTES, MPI_BYTE, &status));
   } else if (!strcmp(way, "all") || !strcmp(way, "deleted")) {
     OK(MPI_File_write_at_all(file, own, data, BYTES, MPI_BYTE, &status));
+  } else if (!strcmp(way, "emptied")) {
+    OK(MPI_File_set_size(file, 0));
+    if (rank == 0) OK(MPI_File_write_at(file, 0, data, 8, MPI_BYTE, &status));
+    OK(MPI_File_write_at_all(file, 8 + own, data, BYTES, MPI_BYTE, &status));
   } else if (!strncmp(way, "blocks", 6)) {
     blocks(!strcmp(way, "blocks-all"));
   } else if (!strcmp(way, "strides")) {
@@ -108,10 +112,17 @@ static void by_posix(const char *way) {
   }
   rush(rushed * 3000);
   if (rank == 0) IS((fd = open(path, O_CREAT | O_RDWR | O_TRUNC, 0644)) >= 0);
+  if (rank == 0 && !strcmp(way, "headed")) {
+    close(fd);
+    IS((fd = open(path, O_WRONLY | O_APPEND)) >= 0);
+    IS(write(fd, data, FEW) == FEW);
+  }
   if (strcmp(way, "rushed-all")) MPI_Barrier(MPI_COMM_WORLD);
   else rush(1);
   if (rank > 0) IS((fd = open(path, O_RDWR)) >= 0);
-  if (!strcmp(way, "pieces") || rushed) {
+  if (!strcmp(way, "headed")) {
+    if (rank > 0) IS(pwrite(fd, data, BYTES, FEW + rank * (off_t)BYTES) == BYTES);
+  } else if (!strcmp(way, "pieces") || rushed) {
     IS(pwrite(fd, data, BYTES, rank * (off_t)BYTES) == BYTES);
   } else if (!strcmp(way, "longer")) {
     if (rank == 0) IS(ftruncate(fd, 10) == 0);
@@ -138,7 +149,8 @@ static void by_posix(const char *way) {
 
 int main(int argc, char **argv) {
   static const char *const posix[] = {"turns",  "pieces", "posix-strides", "overlaps",
-                                      "mapped", "longer", "rushed",        "rushed-all"};
+                                      "mapped", "longer", "rushed",        "rushed-all",
+                                      "headed"};
   int steps = argc > 2 ? atoi(argv[2]) : 2, plain = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -81,6 +81,9 @@ pub(super) enum Role {
     FileOpen,
     /// The first argument is a file's handle.
     FileSync,
+    /// So it is here. In some MPIs each rank cuts the file, and all have when the call returns: what
+    /// the program writes then comes after it.
+    FileSize,
     /// The argument is where the handle is.
     FileClose,
     File,
@@ -162,7 +165,7 @@ pub(super) fn around<const N: usize>(
     let Some(caller) = Caller::of_mpi() else { return call(arguments) };
     reuse::settle(); // other ranks may hear of the file by this call
     let mut synchronises = matches!(role, Role::Sync(..));
-    let (mut of_mpi_io, mut told, mut opens) = (None, None, false);
+    let (mut of_mpi_io, mut told, mut opens, mut returns) = (None, None, false, None);
     match role {
         Role::Init => return initialise(|| call(arguments)),
         Role::Session => return begin_session(|| call(arguments)),
@@ -180,14 +183,15 @@ pub(super) fn around<const N: usize>(
             arguments[3] = told.as_ref().map_or(arguments[3], Hints::info);
             (opens, synchronises) = (true, true);
         }
-        Role::FileSync | Role::FileClose | Role::File => {
+        Role::FileSync | Role::FileSize | Role::FileClose | Role::File => {
             let mark = match role {
-                Role::FileSync => opened::mark_of(arguments[0]),
+                Role::FileSync | Role::FileSize => opened::mark_of(arguments[0]),
                 Role::FileClose => opened::closes(arguments[0]),
                 _ => None,
             };
             mark.into_iter().for_each(|mark| file_call(mark, matches!(role, Role::FileClose)));
             synchronises = mark.is_some();
+            returns = mark.filter(|_| matches!(role, Role::FileSize));
             of_mpi_io = Some(MpiFiles::other_than(None));
         }
         Role::Depth => {}
@@ -195,6 +199,7 @@ pub(super) fn around<const N: usize>(
     let depth = caller.enter();
     let result = call(arguments);
     drop((of_mpi_io, told, depth));
+    returns.into_iter().for_each(|mark| file_call(mark, false));
     if opens && let Some(mark) = mark_of_opened(arguments[0], result) {
         opened::note(arguments[4], mark);
     }

@@ -21,9 +21,7 @@ of_a_file! { FileSync:
     (file)
         MPI_File_sync PMPI_File_sync;
     (file a)
-        MPI_File_preallocate PMPI_File_preallocate,
-        MPI_File_set_atomicity PMPI_File_set_atomicity,
-        MPI_File_set_size PMPI_File_set_size;
+        MPI_File_set_atomicity PMPI_File_set_atomicity;
     (file a b c d)
         MPI_File_read_all PMPI_File_read_all,
         MPI_File_read_ordered PMPI_File_read_ordered,
@@ -33,6 +31,12 @@ of_a_file! { FileSync:
         MPI_File_read_at_all PMPI_File_read_at_all,
         MPI_File_set_view PMPI_File_set_view,
         MPI_File_write_at_all PMPI_File_write_at_all;
+}
+
+of_a_file! { FileSize:
+    (file a)
+        MPI_File_preallocate PMPI_File_preallocate,
+        MPI_File_set_size PMPI_File_set_size;
 }
 
 of_a_file! { File:

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::account::tally::Count;
 use crate::handles::Room;
-use crate::machine::{self, DatasetKey, FileRef, Placed, Placement, Reason};
+use crate::machine::{self, DatasetKey, FileRef, Placed, Placement, Reason, Why};
 use crate::namespace::{self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIntent, Place};
 use crate::patterns::Match;
 use crate::session::{
@@ -166,6 +166,9 @@ impl Names {
         let known = state.own.parted.get(of, &file.name);
         if known.is_some_and(|known| known.leaves || needs_whole) {
             drop(state);
+            if needs_whole {
+                self.unsealed.note_why(of, &file.name, Why::Unseen);
+            }
             return self.open_outside(of, &file.name);
         }
         let placed = state.machine.open_parted(file, of, monotonic_ms());

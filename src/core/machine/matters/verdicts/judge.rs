@@ -4,7 +4,7 @@
 //! The order of writes is that of their stamps, the sync points that their ranks had entered. Of
 //! the ranks of one node the kernel keeps the order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use scr_abi::accesses::{Access, Deed, Within, trait_bit};
 
@@ -43,8 +43,8 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
     if has(trait_bit::TRIED) && acts.iter().any(writes_back) {
         return Why::Readers;
     }
-    let append = all.iter().filter(|one| one.done.traits & trait_bit::APPENDS != 0);
-    if has(trait_bit::UNSEEN) || append.map(|one| one.node).collect::<BTreeSet<_>>().len() > 1 {
+    // Where the end of all is no node knows.
+    if has(trait_bit::UNSEEN | trait_bit::APPENDS) {
         return Why::Unseen;
     }
     if has(trait_bit::OVERFULL) || acts.len() > PIECES_MAX {
