@@ -95,7 +95,9 @@ impl Vote {
             vote.on_prefix += dataset.on_prefix;
             vote.named_there += dataset.named_there;
             vote.readiness = vote.readiness.min(Readiness::of(dataset));
-            excess = excess.zip(dataset.set.excess).map(|(sum, own)| sum.wrapping_add(own));
+            // Who has not written yet may: another rank has only moved there what that one had.
+            let own = dataset.set.excess.filter(|own| dataset.begun || *own == 0);
+            excess = excess.zip(own).map(|(sum, own)| sum.wrapping_add(own));
             vote.covers &= dataset.set.covers;
             vote.followed |= dataset.followed;
             vote.since_begun_ms = vote.since_begun_ms.max(dataset.since_begun_ms);
@@ -144,7 +146,7 @@ mod tests {
 
     fn report(excess: Option<u64>) -> Report {
         let set = SetReport { excess, settled: true, ..SetReport::default() };
-        let own = DatasetReport { set, ..DatasetReport::default() };
+        let own = DatasetReport { set, begun: true, ..DatasetReport::default() };
         Report { datasets: vec![own], ..Report::default() }
     }
 
@@ -162,6 +164,9 @@ mod tests {
             let vote = Vote::of(&DatasetKey::default(), &excess.map(report));
             assert_eq!(vote.readiness, readiness, "{excess:?}");
         }
+        let mut reports = [report(Some(5)), report(Some(less))];
+        reports[1].datasets[0].begun = false;
+        assert_eq!(Vote::of(&DatasetKey::default(), &reports).readiness, Readiness::Settled);
     }
 
     #[test]
