@@ -31,9 +31,8 @@ const FLAGS_MAX: usize = 4;
 const AIMS: [(&str, usize); 2] = [("fields of State", 5), ("files with methods of Session", 8)];
 
 const TODAY: &[(&str, usize)] = &[
-    ("flags of OnPrefix", 6),
     ("flags of RunDataset", 5),
-    ("names of several types", 4),
+    ("names of several types", 3),
     ("parameters that are tuples", 13),
 ];
 

@@ -26,7 +26,7 @@ pub use file_meta::{FileMeta, files_from_list, files_to_list};
 pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_rank_of};
 pub use on_prefix::classic;
 pub use on_prefix::flush_state::{FlushState, Location};
-pub use on_prefix::index_entry::IndexEntry;
+pub use on_prefix::index_entry::{FileNames, IndexEntry};
 pub use on_prefix::prefix_index::{CourseTurn, PrefixIndex};
 pub use on_prefix::summary::{SUMMARY_NAME, Summary};
 pub use part::FilePart;

@@ -28,7 +28,7 @@ pub(crate) use prefix::check::enter_again;
 pub use prefix::check::{Checked, check_files};
 pub use prefix::findings::Unchecked;
 pub(crate) use prefix::index::{
-    OnPrefix, has_datasets, last_turn, note_attempt, note_refusal, note_return, note_turn,
+    ListedDataset, has_datasets, last_turn, note_attempt, note_refusal, note_return, note_turn,
     record_incomplete, returned_to,
 };
 pub use prefix::index::{list_in_cache, list_prefix, note_failure, note_success, record_places};

@@ -11,8 +11,8 @@ use crate::cache::{CatalogEntry, whole_files};
 use crate::error::Result;
 use crate::files::{create_dirs, join_relative};
 use crate::records::{
-    CourseTurn, Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, Location, PrefixIndex,
-    Record, Summary, Timestamp, classic, update,
+    CourseTurn, Dataset, DatasetKey, FileMeta, FileNames, FlushState, IndexEntry, Location,
+    PrefixIndex, Record, Summary, Timestamp, classic, update,
 };
 use crate::system::test_pause;
 
@@ -182,7 +182,7 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct OnPrefix {
+pub struct ListedDataset {
     pub id: u64,
     pub key: DatasetKey,
     /// Complete, not failed since, not replaced by a newer one under the same names.
@@ -190,32 +190,26 @@ pub struct OnPrefix {
     pub current: bool,
     pub checkpoint_id: Option<u64>,
     pub name: String,
-    /// It was complete when it came here, and no newer one has taken its files' names.
-    pub holds_names: bool,
-    /// It was complete, and a newer one has taken names of it.
-    pub replaced: bool,
-    /// Its files are kept for [`crate::transfer::bring_back`].
-    pub kept: bool,
+    /// What is kept is there for [`crate::transfer::bring_back`].
+    pub file_names: FileNames,
     /// The first dataset that came here after the run went back to before this one.
     pub abandoned_by: Option<u64>,
     pub refused: bool,
 }
 
 /// Returns all datasets that the index knows, newest first.
-pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
+pub fn list_prefix(prefix: &Path) -> Result<Vec<ListedDataset>> {
     let index = read_index(prefix)?;
     let current = index.current_entry().map(|entry| entry.id);
     let none = Dataset::default();
-    let describe = |entry: &IndexEntry| OnPrefix {
+    let describe = |entry: &IndexEntry| ListedDataset {
         id: entry.id,
         key: entry.dataset.as_ref().unwrap_or(&none).key.clone(),
         restorable: entry.is_restorable(),
         current: current == Some(entry.id),
         checkpoint_id: entry.dataset.as_ref().unwrap_or(&none).checkpoint_id,
         name: entry.dataset.as_ref().unwrap_or(&none).name.clone(),
-        holds_names: entry.complete && entry.replaced_by.is_none(),
-        replaced: entry.complete && entry.replaced_by.is_some(),
-        kept: entry.is_kept(),
+        file_names: entry.file_names(),
         abandoned_by: entry.abandoned_by,
         refused: entry.refused,
     };

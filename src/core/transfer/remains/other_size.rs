@@ -27,7 +27,7 @@ use crate::progress::{self, Total};
 use crate::records::DatasetKey;
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
 use crate::transfer::flush::shares::flush_shares;
-use crate::transfer::prefix::index::{OnPrefix, last_turn, list_prefix, record_incomplete};
+use crate::transfer::prefix::index::{ListedDataset, last_turn, list_prefix, record_incomplete};
 use crate::transfer::prefix::window::Left;
 use crate::transfer::publish::about::About;
 use crate::transfer::publish::newer::kept_by_newer;
@@ -230,7 +230,7 @@ pub fn publish_remains(
             Which::Id(id) => return one.id == id,
             Which::Newest => {}
         }
-        let is_newer = |there: &&OnPrefix| there.restorable && there.id > one.id;
+        let is_newer = |there: &&ListedDataset| there.restorable && there.id > one.id;
         let outdated =
             listed.iter().filter(is_newer).any(|there| there.key.series == one.key.series);
         let newer = |other: &cache::Whole| other.key.series == one.key.series && other.id > one.id;
