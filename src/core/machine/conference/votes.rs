@@ -164,7 +164,8 @@ mod tests {
 
     #[test]
     fn a_rank_that_has_not_heard_of_the_dataset_still_writes_unless_it_never_does() {
-        for (writes_nothing, readiness) in [(true, Readiness::Complete), (false, Readiness::Writes)] {
+        for (writes_nothing, readiness) in [(true, Readiness::Complete), (false, Readiness::Writes)]
+        {
             let series = vec![SeriesReport { writes_nothing, ..SeriesReport::default() }];
             let unheard = Report { series, ..Report::default() };
             let vote = Vote::of(&DatasetKey::default(), &[report(Some(0)), unheard]);
