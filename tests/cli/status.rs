@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use scr_core::files::lease::{Taken, take};
 use scr_core::records::{
-    Dataset, DatasetKey, FlushState, HaltFile, IndexEntry, Location, PrefixIndex, Record as _,
+    Dataset, FlushState, HaltFile, IndexEntry, Location, PrefixIndex, Record as _, RecordKey,
     RunDataset, RunEnd, RunEvent, RunNode, RunPace, RunPassed, RunRecord, Timestamp,
 };
 use serde_json::{Value, json};
@@ -163,7 +163,7 @@ fn the_screen_has_what_a_person_asks_for() {
 /// A dataset of the series `checkpoint`.
 fn written(id: u64, step: &str) -> Dataset {
     let (series, id_in_names) = ("checkpoint".to_owned(), step.to_owned());
-    let key = DatasetKey { series, id: id_in_names, generation: 0 };
+    let key = RecordKey { series, id: id_in_names, generation: 0 };
     Dataset { id, name: key.name(), key, ..Dataset::default() }
 }
 

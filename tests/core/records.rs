@@ -7,8 +7,8 @@ use scr_core::error::Error;
 use scr_core::kvtree::KvTree;
 use scr_core::kvtree::file::{from_file_bytes, to_file_bytes};
 use scr_core::records::{
-    Dataset, DatasetKey, DatasetRecord, FileMeta, Filemap, FlushState, HaltFile, IndexEntry,
-    Location, MasterFilemap, Nodes, PrefixIndex, Record, RecordedState, SUMMARY_NAME, Summary,
+    Dataset, DatasetRecord, FileMeta, Filemap, FlushState, HaltFile, IndexEntry, Location,
+    MasterFilemap, Nodes, PrefixIndex, Record, RecordKey, RecordedState, SUMMARY_NAME, Summary,
     Timestamp, update,
 };
 
@@ -16,8 +16,8 @@ use crate::support::{fixture, tree_from_text};
 
 const EPOCH: u64 = 0x0123_4567_89ab_cdef;
 
-fn key(id: &str, generation: u64) -> DatasetKey {
-    DatasetKey { series: "ckpt".into(), id: id.into(), generation }
+fn key(id: &str, generation: u64) -> RecordKey {
+    RecordKey { series: "ckpt".into(), id: id.into(), generation }
 }
 
 fn file(name: &str, size: u64) -> FileMeta {

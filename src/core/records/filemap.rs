@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::kvtree::KvTree;
 use crate::records::record::{Record, datasets, number};
-use crate::records::{DatasetKey, DatasetRecord};
+use crate::records::{DatasetRecord, RecordKey};
 
 /// Name of the file in the control directory that lists the filemaps of the node's processes.
 pub const MASTER_FILEMAP: &str = "filemap.scrinfo";
@@ -37,7 +37,7 @@ pub fn local_rank_of(name: &str) -> Option<usize> {
 /// Records of datasets, by world rank and dataset key.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filemap {
-    records: BTreeMap<(usize, DatasetKey), DatasetRecord>,
+    records: BTreeMap<(usize, RecordKey), DatasetRecord>,
 }
 
 impl Filemap {
@@ -60,7 +60,7 @@ impl Filemap {
 
     /// Returns the record of `rank` for a dataset.
     #[must_use]
-    pub fn get(&self, rank: usize, key: &DatasetKey) -> Option<&DatasetRecord> {
+    pub fn get(&self, rank: usize, key: &RecordKey) -> Option<&DatasetRecord> {
         self.records.get(&(rank, key.clone()))
     }
 
@@ -74,7 +74,7 @@ impl Filemap {
     pub fn change(
         &mut self,
         rank: usize,
-        key: &DatasetKey,
+        key: &RecordKey,
         change: impl FnOnce(&mut DatasetRecord),
     ) -> bool {
         let Some(record) = self.records.get_mut(&(rank, key.clone())) else { return false };
@@ -84,7 +84,7 @@ impl Filemap {
     }
 
     /// Removes and returns the record of `rank` for a dataset.
-    pub fn remove(&mut self, rank: usize, key: &DatasetKey) -> Option<DatasetRecord> {
+    pub fn remove(&mut self, rank: usize, key: &RecordKey) -> Option<DatasetRecord> {
         self.records.remove(&(rank, key.clone()))
     }
 
@@ -190,7 +190,7 @@ mod tests {
 
     fn record(id: &str, dataset_id: u64) -> DatasetRecord {
         DatasetRecord {
-            key: DatasetKey { series: "ckpt".into(), id: id.into(), generation: 0 },
+            key: RecordKey { series: "ckpt".into(), id: id.into(), generation: 0 },
             dataset_id,
             state: if dataset_id == 0 { RecordedState::Open } else { RecordedState::Prepared },
             ..DatasetRecord::default()

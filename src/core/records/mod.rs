@@ -21,7 +21,7 @@ mod zone;
 pub use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
 pub use content::FileContent;
 pub use dataset::Dataset;
-pub use dataset_record::{DatasetKey, DatasetRecord, RecordedState};
+pub use dataset_record::{DatasetRecord, RecordKey, RecordedState};
 pub use file_meta::{FileMeta, files_from_list, files_to_list};
 pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_rank_of};
 pub use on_prefix::classic;

@@ -47,7 +47,7 @@ impl Index {
     }
 
     /// Returns id and key of all that is whole, newest first.
-    pub fn restorable(&self) -> impl Iterator<Item = (u64, &records::DatasetKey)> {
+    pub fn restorable(&self) -> impl Iterator<Item = (u64, &records::RecordKey)> {
         let whole = self.listed.iter().filter(|one| self.flushed.contains(&one.id));
         whole.map(|one| (one.id, &one.key))
     }
@@ -58,7 +58,7 @@ impl Index {
         let replaced = self.listed.iter().find(|one| one.id == id && one.file_names.are_taken());
         self.flushed.contains(&id)
             || replaced.is_some_and(|old| {
-                let same = |key: &records::DatasetKey| {
+                let same = |key: &records::RecordKey| {
                     (&key.series, &key.id) == (&old.key.series, &old.key.id)
                 };
                 self.restorable().any(|(newer, key)| newer > id && same(key))
@@ -76,7 +76,7 @@ impl Index {
     /// too.
     pub fn newest_is_cached(&self, report: &RebuildReport) -> bool {
         report.offered.last().is_some_and(|last| {
-            let newer = |(id, key): (u64, &records::DatasetKey)| {
+            let newer = |(id, key): (u64, &records::RecordKey)| {
                 id > last.id && key.series == last.key.series
             };
             !self.restorable().any(newer)
@@ -95,7 +95,7 @@ pub(crate) struct IndexedDataset {
     pub id: u64,
     /// `None` if the patterns do not have it any more.
     pub series: Option<usize>,
-    pub key: records::DatasetKey,
+    pub key: records::RecordKey,
     pub name: String,
     /// Its number in the series, if a program restarts from it.
     pub checkpoint: Option<u64>,
@@ -219,7 +219,7 @@ impl Index {
             index.listed.push(IndexedDataset {
                 id,
                 series: at,
-                key: records::DatasetKey {
+                key: records::RecordKey {
                     series: text("SERIES"),
                     id: text("CAPTURED"),
                     generation: entry.get_u64("GENERATION").unwrap_or(0),
@@ -244,7 +244,7 @@ impl Index {
     pub fn lost_checkpoint(
         &self,
         report: &RebuildReport,
-        title: impl Fn(&records::DatasetKey) -> Option<String>,
+        title: impl Fn(&records::RecordKey) -> Option<String>,
     ) -> Option<String> {
         let withheld = report.withheld.iter().filter(|one| one.id > 0);
         let withheld = withheld.map(|one| (one.id, &one.key));
@@ -313,7 +313,7 @@ fn tell_removals(
     let all = report.offered.iter().map(|one| one.key.series.as_str()).filter(by_pattern);
     let all: BTreeSet<&str> = all.collect();
     for series in all {
-        let is_marked = |key: &records::DatasetKey| is_marked_removed(prefix, series, &key.id);
+        let is_marked = |key: &records::RecordKey| is_marked_removed(prefix, series, &key.id);
         let is_settled = |id: u64| settled.iter().any(|(of, turn)| of == series && turn.leaves(id));
         let there = listed.iter().filter(|one| {
             let counts = one.file_names == FileNames::Own && one.checkpoint_id.is_some();
@@ -446,11 +446,7 @@ mod tests {
         let listed = |id: u64, captured: &str, replaced: bool| IndexedDataset {
             id,
             series: Some(0),
-            key: records::DatasetKey {
-                series: "state".into(),
-                id: captured.into(),
-                generation: id,
-            },
+            key: records::RecordKey { series: "state".into(), id: captured.into(), generation: id },
             checkpoint: Some(id),
             file_names: if replaced { FileNames::Taken } else { FileNames::Own },
             ..IndexedDataset::default()

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidates::{Begin, Candidate, Candidates};
 use super::verdict::{Current, Fate, FilesFound, HiddenBecause, LookResult, LookedFor, StartPlan};
-use crate::records::{DatasetKey, FileNames};
+use crate::records::{FileNames, RecordKey};
 use crate::restart::index::{Index, IndexedDataset};
 
 /// Checkpoints of a series that a start looks at, newest first, until one is good.
@@ -22,7 +22,7 @@ pub(crate) struct Cached {
     pub id: u64,
     /// `None` if the patterns do not have it any more.
     pub series: Option<usize>,
-    pub key: DatasetKey,
+    pub key: RecordKey,
     pub on_prefix: bool,
     pub fetched: bool,
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::{Cached, Restart, Wishes};
 use super::verdict::{Fate, FilesFound, HiddenBecause, LookResult, LookedFor, StartPlan};
-use crate::records::{CourseTurn, DatasetKey, FileNames};
+use crate::records::{CourseTurn, FileNames, RecordKey};
 use crate::restart::index::{Index, IndexedDataset};
 
 /// A row. Words of `prefix` (newest first) and `cache` (oldest first) are ids with letters:
@@ -45,9 +45,9 @@ impl Row {
         Some(option.split_whitespace().filter_map(|word| word.parse().ok()).collect())
     }
 
-    fn key(&self, id: u64) -> DatasetKey {
+    fn key(&self, id: u64) -> RecordKey {
         let captured = if self.option("no ids").is_some() { String::new() } else { id.to_string() };
-        DatasetKey { series: "ckpt".into(), id: captured, generation: id }
+        RecordKey { series: "ckpt".into(), id: captured, generation: id }
     }
 
     fn listed(&self, word: &str) -> IndexedDataset {

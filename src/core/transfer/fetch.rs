@@ -26,7 +26,7 @@ use crate::comm::words;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, join_relative, remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, DatasetRecord, FileMeta, Summary};
+use crate::records::{DatasetRecord, FileMeta, RecordKey, Summary};
 use crate::redundancy::RedundancySet;
 use crate::system::{self, random_u64};
 
@@ -195,7 +195,7 @@ struct From<'a> {
 }
 
 impl From<'_> {
-    fn key(&self) -> &DatasetKey {
+    fn key(&self) -> &RecordKey {
         &self.summary.dataset.key
     }
 
@@ -206,7 +206,7 @@ impl From<'_> {
     }
 
     fn scratch(&self) -> PathBuf {
-        let key = DatasetKey { generation: u64::MAX, ..self.key().clone() };
+        let key = RecordKey { generation: u64::MAX, ..self.key().clone() };
         self.ctx.layout.open_dir(self.store, &key)
     }
 

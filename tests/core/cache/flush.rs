@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scr_core::cache;
 use scr_core::error::{Error, Result};
-use scr_core::records::{DatasetKey, DatasetRecord, FileMeta, FileNames, Record, Summary};
+use scr_core::records::{DatasetRecord, FileMeta, FileNames, Record, RecordKey, Summary};
 use scr_core::transfer::{
     self, Along, Awaited, Background, BackgroundJob, JournalReport, Options, PublishIf, Waited,
     list_prefix,
@@ -425,7 +425,7 @@ fn a_target_that_cannot_be_replaced_leaves_nothing_staged() {
 fn rename_key(ctx: &cache::Ctx, id: u64, generation: u64) -> DatasetRecord {
     let mut record = ctx.filemap.get_id(id).unwrap();
     ctx.filemap.remove(&record.key).unwrap();
-    record.key = DatasetKey { id: "10".into(), generation, ..record.key };
+    record.key = RecordKey { id: "10".into(), generation, ..record.key };
     ctx.filemap.record_prepared(record.clone()).unwrap();
     record
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use scr_core::cache::{self, Ctx};
-use scr_core::records::{DatasetKey, FileNames, PrefixIndex, update};
+use scr_core::records::{FileNames, PrefixIndex, RecordKey, update};
 use scr_core::transfer::{self, Check, Options, bring_back, finish_returns, list_prefix};
 
 use super::cluster::{Cluster, IDENTITY, seal_files};
@@ -16,7 +16,7 @@ pub fn flushed(cluster: &Cluster, keep: u64, ids: &[u64]) {
     cluster.launch("ab").transfer(options).run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
         for id in ids {
-            let key = DatasetKey { series: "state".into(), id: String::new(), generation: *id };
+            let key = RecordKey { series: "state".into(), id: String::new(), generation: *id };
             let (state, side) = (format!("state {id}"), format!("side {id}"));
             let files = [("state", state.as_str()), ("d/side", &side), ("late", "late")];
             let count = if *id < 3 { 2 } else { 3 };

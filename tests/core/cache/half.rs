@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use scr_core::cache::{self, Ctx};
 use scr_core::error::{Error, Result};
-use scr_core::records::{DatasetKey, FileNames};
+use scr_core::records::{FileNames, RecordKey};
 use scr_core::transfer::{
     self, Advance, AsyncFlush, Background, Check, JournalReport, Options, PublishIf, list_prefix,
 };
@@ -39,7 +39,7 @@ fn halved(flush: impl Fn(&Ctx) -> Result<()> + Sync) -> Cluster {
     let options = Options { prefix_size: 3, bytes_per_second: 1, ..Options::default() };
     cluster.launch("ab").transfer(options).run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
-        let key = DatasetKey { series: "state".into(), id: String::new(), generation: 2 };
+        let key = RecordKey { series: "state".into(), id: String::new(), generation: 2 };
         seal_files(ctx, &key, 2, &[("state", "state 2"), ("d/side", "side 2")]);
         flush(ctx).unwrap();
     });
@@ -131,7 +131,7 @@ fn overtaken<T: Send>(ids: [&str; 2], finish: impl Fn(&Ctx) -> T + Sync) -> (Clu
     let done = collective(&cluster, |ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
         for (number, id) in (1..).zip(ids) {
-            let key = DatasetKey { series: "ckpt".into(), id: id.into(), generation: number };
+            let key = RecordKey { series: "ckpt".into(), id: id.into(), generation: number };
             let (own, latest) = (format!("c{id}"), format!("latest {number}"));
             seal_files(ctx, &key, number, &[(&own, &own), ("latest", &latest)]);
         }

@@ -125,8 +125,8 @@ fn file_of(rank: usize) -> FileMeta {
     }
 }
 
-fn key() -> records::DatasetKey {
-    records::DatasetKey { series: "ckpt".into(), id: "7".into(), generation: 0 }
+fn key() -> records::RecordKey {
+    records::RecordKey { series: "ckpt".into(), id: "7".into(), generation: 0 }
 }
 
 /// All files are known on every node, once a node.

@@ -12,12 +12,12 @@ use crate::cache::sealing::catalog::Catalog;
 use crate::cache::sealing::marker::Marker;
 use crate::cache::{CatalogEntry, Protect, Remains, Whole};
 use crate::error::Result;
-use crate::records::{DatasetKey, FileMeta};
+use crate::records::{FileMeta, RecordKey};
 
 #[derive(Debug, Clone)]
 pub struct Flat<'a> {
     pub dir: &'a Path,
-    pub key: &'a DatasetKey,
+    pub key: &'a RecordKey,
     pub id: u64,
     pub ranks: usize,
     pub files: Vec<(usize, FileMeta)>,

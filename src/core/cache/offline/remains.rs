@@ -25,7 +25,7 @@ use crate::cache::{Protect, Withheld};
 use crate::comm::threads::ThreadWorld;
 use crate::error::{Error, Result};
 use crate::files::remove_tree;
-use crate::records::{DatasetKey, DatasetRecord};
+use crate::records::{DatasetRecord, RecordKey};
 use crate::redundancy::RedundancySet;
 use crate::system::{block_signals, in_lanes};
 
@@ -45,7 +45,7 @@ pub(crate) struct Remains<'a> {
 
 pub(crate) struct Whole {
     pub id: u64,
-    pub key: DatasetKey,
+    pub key: RecordKey,
     /// Of each rank, in whose directory its files are.
     pub records: Vec<DatasetRecord>,
 }

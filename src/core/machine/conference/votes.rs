@@ -45,7 +45,7 @@ pub struct Stray {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Conference {
+pub struct ConferenceState {
     pub votes: BTreeMap<DatasetKey, Vote>,
     pub ending: bool,
     pub halt: i64,
@@ -129,7 +129,7 @@ impl Stray {
     }
 }
 
-impl Conference {
+impl ConferenceState {
     pub fn closes(&self) -> bool {
         self.ending || self.halt != 0
     }

@@ -9,7 +9,7 @@ use crate::cache::{CatalogEntry, Flat, redundancy_files_of};
 use crate::error::Result;
 use crate::files::modified;
 use crate::records::{
-    Dataset, DatasetKey, DatasetRecord, FileMeta, PROGRAM, PrefixIndex, Record as _, SUMMARY_NAME,
+    Dataset, DatasetRecord, FileMeta, PROGRAM, PrefixIndex, Record as _, RecordKey, SUMMARY_NAME,
     Summary, classic, update,
 };
 use crate::system;
@@ -81,7 +81,7 @@ pub fn enter_flat(prefix: &Path, name: &str, flat: &Flat) -> Result<()> {
 /// start.
 pub fn begin_beside(
     prefix: &Path,
-    key_of: impl Fn(&str) -> Option<DatasetKey>,
+    key_of: impl Fn(&str) -> Option<RecordKey>,
 ) -> Result<Vec<(u64, String)>> {
     let path = index_path(prefix);
     if !PrefixIndex::read(&path)?.is_some_and(|index| index.is_beside) {

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, crc32, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
-use crate::records::DatasetKey;
+use crate::records::RecordKey;
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
 use crate::transfer::flush::shares::flush_shares;
 use crate::transfer::prefix::index::{ListedDataset, last_turn, list_prefix, record_incomplete};
@@ -42,11 +42,11 @@ pub struct OtherSize {
     /// Its number of ranks.
     pub ranks: usize,
     /// Datasets that have come to the prefix; oldest first.
-    pub published: Vec<(u64, DatasetKey)>,
+    pub published: Vec<(u64, RecordKey)>,
     /// What has left the prefix for them (`SCR_PREFIX_SIZE`); known to rank 0.
     pub left: Left,
     /// Why other datasets could not be had: id, key, reason.
-    pub withheld: Vec<(u64, DatasetKey, String)>,
+    pub withheld: Vec<(u64, RecordKey, String)>,
     /// Names of what was made for another prefix; known to who has read the records.
     pub strange: BTreeSet<String>,
     /// The cache is gone. Else something newer than all on the prefix may be had by another launch.
@@ -383,7 +383,7 @@ fn share(ctx: &Ctx, done: OtherSize) -> Result<OtherSize> {
     let mut shared = OtherSize { published: vec![], withheld: vec![], ..done };
     shared.dropped = tree.get_flag("DROPPED");
     for (id, entry) in tree.child("ID").iter() {
-        let (Ok(id), Some(key)) = (id.parse(), DatasetKey::from_tree(entry.child("KEY"))) else {
+        let (Ok(id), Some(key)) = (id.parse(), RecordKey::from_tree(entry.child("KEY"))) else {
             continue;
         };
         match entry.get_value("WHY").unwrap_or_default() {
