@@ -11,7 +11,7 @@ mod publish;
 mod pull_out;
 mod remains;
 
-pub use fetch::{Fetched, fetch};
+pub use fetch::{FetchStore, Fetched, fetch};
 pub use flush::afterwards::{
     Completed, Staged, ask_to_stop, complete, set_transfer_command, stage_node,
 };

@@ -13,6 +13,7 @@ use crate::cache::sealing::marker::Marker;
 use crate::cache::{CatalogEntry, Protect, Remains, Whole};
 use crate::error::Result;
 use crate::records::{FileMeta, RecordKey};
+use crate::system::Lanes;
 
 #[derive(Debug, Clone)]
 pub struct Flat<'a> {
@@ -33,7 +34,7 @@ impl Flat<'_> {
         &self,
         work: &Path,
         protection: &dyn Protect,
-        lanes: (usize, &(dyn Fn() + Sync)),
+        lanes: Lanes,
     ) -> Result<std::result::Result<Whole, String>> {
         let copy = work.join("copy");
         self.stage(&copy.join(format!("scr.dataset.{}", self.id)))?;

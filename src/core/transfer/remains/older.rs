@@ -12,7 +12,7 @@ use crate::records::{
     Dataset, DatasetRecord, FileMeta, PROGRAM, PrefixIndex, Record as _, RecordKey, SUMMARY_NAME,
     Summary, classic, update,
 };
-use crate::system;
+use crate::system::{self, Lanes};
 use crate::transfer::OnlyRebuild;
 use crate::transfer::prefix::index::record_flushed;
 use crate::transfer::prefix::paths::{folder, index_path};
@@ -35,7 +35,7 @@ pub fn restore_flat(
     flat: &Flat,
 ) -> Result<std::result::Result<Vec<Restored>, String>> {
     let protection = OnlyRebuild { piece_bytes: PIECE_BYTES };
-    let restored = flat.restore(work, &protection, (LANES, &|| {}))?;
+    let restored = flat.restore(work, &protection, Lanes::of(LANES))?;
     let of_rank = |(rank, record): (usize, &DatasetRecord)| {
         let place = |file: &FileMeta| (file.clone(), record.dir.join(&file.name));
         let mut redundancy = redundancy_files_of(record);

@@ -26,6 +26,7 @@ use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
 use crate::records::RecordKey;
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
+use crate::system::Lanes;
 use crate::transfer::flush::shares::flush_shares;
 use crate::transfer::prefix::index::{ListedDataset, last_turn, list_prefix, record_incomplete};
 use crate::transfer::prefix::window::Left;
@@ -55,10 +56,10 @@ pub struct OtherSize {
 
 /// Publishes what such a cache holds, if there is one on this launch's nodes. Each of rank 0's
 /// threads calls `enter` first. Collective; on an error the cache is as it was.
-pub fn publish_other_size(
+pub fn publish_other_size<E: Fn() + Sync>(
     ctx: &Ctx,
     identity: &str,
-    enter: &(dyn Fn() + Sync),
+    enter: &E,
 ) -> Result<Option<OtherSize>> {
     let folder = ctx.prefix.join(".scr").join("takeover");
     if ctx.world.rank() == 0 {
@@ -207,11 +208,11 @@ pub enum Which {
 /// Publishes what [`copy_remains`] or [`crate::transfer::gather_found`] has brought to `folder`;
 /// `None` if there is nothing of a run. What cannot be had, and is newer than all else of its
 /// series, gets an entry in the index that says so. `ctx` is that of a world of one.
-pub fn publish_remains(
+pub fn publish_remains<E: Fn() + Sync>(
     ctx: &Ctx,
     folder: &Path,
     which: Which,
-    enter: &(dyn Fn() + Sync),
+    enter: &E,
 ) -> Result<Option<OtherSize>> {
     let identity = |name: &String| {
         let path = folder.join(name).join("control").join(LAUNCH);
@@ -265,7 +266,7 @@ impl Run<'_> {
     }
 
     fn rebuild_and_publish(&self) -> Result<OtherSize> {
-        let lanes = (self.ctx.transfer.flush_width, self.enter);
+        let lanes = Lanes { width: self.ctx.transfer.flush_width, enter: self.enter };
         let remains = Remains {
             nodes: self.nodes()?,
             spare: self.layout(&self.folder.join("none")),
