@@ -36,7 +36,9 @@ pub use runs::halt_file::{FINALIZE_CALLED, HaltFile};
 pub(crate) use runs::learned;
 pub use runs::nodes::{Nodes, RankSet};
 pub use runs::refusal::Refusal;
-pub use runs::run_record::{RunDataset, RunEnd, RunEvent, RunNode, RunPace, RunPassed, RunRecord};
+pub use runs::run_record::{
+    RunDataset, RunEnd, RunEvent, RunFlush, RunNode, RunPace, RunPassed, RunRecord,
+};
 pub use runs::transfer_file::{Transfer, TransferCommand, TransferFile};
 pub use timestamp::Timestamp;
 pub use zone::Zone;
