@@ -11,7 +11,8 @@ use crate::records::file_meta::{FileMeta, files_from_list, files_to_list};
 use crate::records::prefix_identity::PrefixIdentity;
 use crate::records::text::{epoch_text, parse_epoch};
 
-/// What names a dataset in records, before it has an id, too: equal on all ranks without communication.
+/// What names a dataset in records, before it has an id, too: equal on all ranks without
+/// communication.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordKey {
     /// Name of the series.

@@ -69,7 +69,8 @@ pub struct FetchStore<'a> {
     pub capacity: u64,
 }
 
-/// Copies dataset `id` into `store`, and protects it as `descriptor` says. Collective; the outcome is of the same kind on all ranks.
+/// Copies dataset `id` into `store`, and protects it as `descriptor` says. Collective;
+/// the outcome is of the same kind on all ranks.
 pub fn fetch(ctx: &Ctx, id: u64, store: FetchStore, descriptor: &KvTree) -> Result<Fetched> {
     let summary = match read_summary(ctx, id)? {
         Ok(summary) => summary,

@@ -62,8 +62,8 @@ pub fn copy_parts(layout: &Layout, folder: &Path, name: &str, wanted: PartsWante
     sync_dir(&node)
 }
 
-/// Rebuilds what is damaged of `wanted`, where [`copy_parts`] has put it. The inner error says why that is not
-/// possible.
+/// Rebuilds what is damaged of `wanted`, where [`copy_parts`] has put it. The inner error says why
+/// that is not possible.
 pub fn rebuild_parts(
     folder: &Path,
     wanted: PartsWanted,
