@@ -51,7 +51,7 @@ pub(crate) use publish::newer::kept_by_newer;
 pub use publish::options::Options;
 pub(crate) use publish::parts::{finish_whole, write_part};
 pub(crate) use publish::single::{publish_file, publish_file_if, publish_unsealed};
-pub(crate) use publish::stage::remove_staged_below;
+pub(crate) use publish::stage::{move_directory, remove_staged_below};
 pub(crate) use publish::staged::is_staged_name;
 pub use publish::staged::staged_name;
 pub(crate) use publish::underway::flushes_under_way;

@@ -13,7 +13,7 @@ use crate::cache::{
     parts_of, read_records, redundancy_files_of, size_in, write_records,
 };
 use crate::error::{Error, Result};
-use crate::files::{remove_tree, sync_dir};
+use crate::files::{remove_tree, size_at, sync_dir};
 use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
 use crate::system::Lanes;
@@ -53,7 +53,7 @@ pub fn copy_parts(layout: &Layout, folder: &Path, name: &str, wanted: PartsWante
             }
         }
     }
-    let size = |(from, _): &(PathBuf, PathBuf)| from.metadata().map_or(0, |found| found.len());
+    let size = |(from, _): &(PathBuf, PathBuf)| size_at(from);
     let bytes = files.iter().map(size).fold(0, u64::saturating_add);
     let _step = progress::step("copying", Total::Bytes(Some(bytes)));
     // What damage has put in the place of a file is as good as nothing.
