@@ -26,14 +26,6 @@ pub fn filemap_name(local_rank: usize) -> String {
     format!("filemap_{local_rank}.scrinfo")
 }
 
-/// Returns the local rank in the name of a filemap file.
-#[must_use]
-pub fn local_rank_of(name: &str) -> Option<usize> {
-    let digits = name.strip_prefix("filemap_")?.strip_suffix(".scrinfo")?;
-    let rank = digits.parse().ok()?;
-    (filemap_name(rank) == name).then_some(rank)
-}
-
 /// Records of datasets, by world rank and dataset key.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filemap {
@@ -224,13 +216,5 @@ mod tests {
         assert_eq!(map.get_id(20, 10).map(|record| record.expect), Some(5));
         assert!(map.remove(28, &record("c", 0).key).is_some());
         assert_eq!((map.iter().count(), map.dataset_ids()), (3, vec![10, 11]));
-    }
-
-    #[test]
-    fn names_of_filemap_files() {
-        assert_eq!(local_rank_of(&filemap_name(12)), Some(12));
-        for name in ["filemap.scrinfo", "filemap_01.scrinfo", "filemap_+1.scrinfo", "filemap_"] {
-            assert_eq!(local_rank_of(name), None, "{name}");
-        }
     }
 }

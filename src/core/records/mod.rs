@@ -23,7 +23,7 @@ pub use content::FileContent;
 pub use dataset::Dataset;
 pub use dataset_record::{DatasetRecord, RecordKey, RecordedState};
 pub use file_meta::{FileMeta, files_from_list, files_to_list};
-pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_rank_of};
+pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name};
 pub use on_prefix::classic;
 pub use on_prefix::flush_state::{FlushState, Location};
 pub use on_prefix::index_entry::{FileNames, IndexEntry};
