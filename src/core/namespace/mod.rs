@@ -22,7 +22,7 @@ pub use names::{
     FALLBACK_DIR, FILENAME_MAX, SHADOWS, STATE_FOLDER, dataset_name, is_ours, name_below_prefix,
     own_dirs, parent, relative,
 };
-pub use seen::answer::{Answer, Entry, StatAttributes};
+pub use seen::answer::{Answer, Entry};
 pub use seen::hidden_dir::HiddenDir;
 pub use seen::layer::{Layer, Remote};
 pub use seen::listing::entries;
