@@ -3,6 +3,7 @@
 
 use std::io::{self, Read, Write};
 
+use crate::StatAnswer;
 use crate::bytes::{Reader, Writer};
 
 /// Messages are not longer than this, bytes; a listing that would be is cut.
@@ -86,6 +87,16 @@ pub struct FileStat {
     pub seconds: i64,
     /// Modification time, nanoseconds.
     pub nanoseconds: i64,
+}
+
+impl FileStat {
+    /// Returns the same for a file of this user and group that has one name.
+    #[must_use]
+    pub fn answer(&self, uid: u32, gid: u32) -> StatAnswer {
+        let FileStat { size, mode, ino, seconds, nanoseconds } = *self;
+        let (mtime_seconds, mtime_nanoseconds) = (seconds, nanoseconds);
+        StatAnswer { size, mode, uid, gid, nlink: 1, ino, mtime_seconds, mtime_nanoseconds }
+    }
 }
 
 /// An answer.

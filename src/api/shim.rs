@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use scr_abi::{
     ABI_VERSION, Engine, EntryFn, Host, Idle, PATH_BYTES, PathAnswer, StatAnswer,
-    accesses::AccessLog, event, file_mark, kind, sync_kind,
+    accesses::AccessLog, event, file_mark, kind, sync_kind, wire::FileStat,
 };
 use scr_core::machine::SyncKind;
-use scr_core::session::{self, Alias, Answer, Door, Note, Session, StatAttributes};
+use scr_core::session::{self, Alias, Answer, Door, Note, Session};
 use scr_core::streams::WORLD;
 
 use super::parted;
@@ -124,25 +124,16 @@ fn answer(
             Answer::Done => (*verdict).kind = kind::DONE,
             Answer::Known(known) => {
                 (*verdict).kind = kind::STAT;
-                (*verdict).stat = stat_answer(&known);
+                (*verdict).stat = stat_answer(known);
             }
         }
     }
 }
 
-fn stat_answer(known: &StatAttributes) -> StatAnswer {
-    StatAnswer {
-        size: known.size,
-        mode: known.mode,
-        // SAFETY: these two have no preconditions and cannot fail.
-        uid: unsafe { libc::geteuid() },
-        // SAFETY: as above.
-        gid: unsafe { libc::getegid() },
-        nlink: 1,
-        ino: known.ino,
-        mtime_seconds: known.mtime_seconds,
-        mtime_nanoseconds: known.mtime_nanoseconds,
-    }
+fn stat_answer(known: FileStat) -> StatAnswer {
+    // SAFETY: these two have no preconditions and cannot fail.
+    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    known.answer(uid, gid)
 }
 
 struct Shim(Host);

@@ -19,11 +19,10 @@ use processor::processor_time;
 use scr_core::records::{PrefixIndex, Record as _, Summary};
 
 const ROUNDS: usize = 5;
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 5] = [
     "summary and maps: build",
     "summary and maps: write",
     "summary and maps: read",
-    "summary and maps: read one rank's",
     "index of 1000 datasets: write",
     "index of 1000 datasets: read",
 ];
@@ -63,10 +62,8 @@ fn round(dir: &Path) -> Result<[(f64, f64); STEPS.len()], Box<dyn Error>> {
     let write = lap();
     black_box(Summary::read_from(dir)?);
     let read = lap();
-    black_box(Summary::read_rank(dir, RANKS / 2)?);
-    let read_rank = lap();
     large::index(&summary, 1000).write(&path)?;
     let write_index = lap();
     black_box(PrefixIndex::read(&path)?);
-    Ok([build, write, read, read_rank, write_index, lap()])
+    Ok([build, write, read, write_index, lap()])
 }

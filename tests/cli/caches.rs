@@ -340,7 +340,7 @@ fn what_is_not_complete_is_shown_to_those_who_ask_for_it() {
     let nodes = Nodes::new(&["XOR"]);
     nodes.cluster.launch(PLACEMENT).run(|ctx| {
         cache::rebuild(ctx, &identity(&nodes.cluster)).unwrap();
-        let key = scr_core::records::DatasetKey { id: "50".into(), ..nodes.datasets[0].key() };
+        let key = scr_core::records::RecordKey { id: "50".into(), ..nodes.datasets[0].key() };
         let store = nodes.cluster.store();
         record_open(ctx, &key, &store).unwrap();
         let dir = ctx.layout.open_dir(&store, &key).join("ckpt/5");

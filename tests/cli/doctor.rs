@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use scr_core::records::{
-    FlushState, HaltFile, Location, Record as _, Refusal, RunDataset, RunEnd, RunPassed, RunRecord,
+    FlushState, HaltFile, Location, Record as _, Refusal, RunDataset, RunEnd, RunFlush, RunPassed,
+    RunRecord,
 };
 use serde_json::Value;
 
@@ -234,7 +235,8 @@ const OF_RUNS: [Planted; 9] = [
         place.run(|run| {
             let name = "checkpoint 30".to_owned();
             let failed = Some("quota".to_owned());
-            run.datasets.insert(3, RunDataset { name, failed, ..RunDataset::default() });
+            let flush = RunFlush { failed, ..RunFlush::default() };
+            run.datasets.insert(3, RunDataset { name, flush, ..RunDataset::default() });
         });
     }),
     ("record-unreadable", "run.scr is damaged", "scr index verify", |place| {

@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use scr_core::files::lease::{Taken, take};
 use scr_core::records::{
-    Dataset, DatasetKey, FlushState, HaltFile, IndexEntry, Location, PrefixIndex, Record as _,
-    RunDataset, RunEnd, RunEvent, RunNode, RunPace, RunPassed, RunRecord, Timestamp,
+    Dataset, FlushState, HaltFile, IndexEntry, Location, PrefixIndex, Record as _, RecordKey,
+    RunDataset, RunEnd, RunEvent, RunFlush, RunNode, RunPace, RunPassed, RunRecord, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -29,8 +29,8 @@ pub fn record() -> RunRecord {
         exposed_seconds: Some(0.75),
         ..RunDataset::default()
     };
-    let older =
-        RunDataset { on_prefix: true, flush_seconds: Some(1.5), ..dataset("checkpoint 10") };
+    let flush = RunFlush { seconds: Some(1.5), ..RunFlush::default() };
+    let older = RunDataset { on_prefix: true, flush, ..dataset("checkpoint 10") };
     let sealed = RunPace { bytes: 8192, nanos: 500_000_000 };
     let node = |ranks| RunNode { ranks, files: 2, bytes: 2048, sealed, ..RunNode::default() };
     let event = RunEvent {
@@ -163,7 +163,7 @@ fn the_screen_has_what_a_person_asks_for() {
 /// A dataset of the series `checkpoint`.
 fn written(id: u64, step: &str) -> Dataset {
     let (series, id_in_names) = ("checkpoint".to_owned(), step.to_owned());
-    let key = DatasetKey { series, id: id_in_names, generation: 0 };
+    let key = RecordKey { series, id: id_in_names, generation: 0 };
     Dataset { id, name: key.name(), key, ..Dataset::default() }
 }
 

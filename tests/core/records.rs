@@ -7,8 +7,8 @@ use scr_core::error::Error;
 use scr_core::kvtree::KvTree;
 use scr_core::kvtree::file::{from_file_bytes, to_file_bytes};
 use scr_core::records::{
-    Dataset, DatasetKey, DatasetRecord, FileMeta, Filemap, FlushState, HaltFile, IndexEntry,
-    Location, MasterFilemap, Nodes, PrefixIndex, Record, RecordedState, SUMMARY_NAME, Summary,
+    Dataset, DatasetRecord, FileMeta, Filemap, FlushState, HaltFile, IndexEntry, Location,
+    MasterFilemap, Nodes, PrefixIndex, Record, RecordKey, RecordedState, SUMMARY_NAME, Summary,
     Timestamp, update,
 };
 
@@ -16,8 +16,8 @@ use crate::support::{fixture, tree_from_text};
 
 const EPOCH: u64 = 0x0123_4567_89ab_cdef;
 
-fn key(id: &str, generation: u64) -> DatasetKey {
-    DatasetKey { series: "ckpt".into(), id: id.into(), generation }
+fn key(id: &str, generation: u64) -> RecordKey {
+    RecordKey { series: "ckpt".into(), id: id.into(), generation }
 }
 
 fn file(name: &str, size: u64) -> FileMeta {
@@ -281,11 +281,7 @@ fn large_datasets_have_maps() {
     assert_eq!(Summary::read_from(dir).unwrap().as_ref(), Some(&summary));
     // The plain reader, which knows no maps, must not see a dataset without files.
     assert!(Summary::read(&dir.join(SUMMARY_NAME)).is_err());
-    // One rank needs its own shard only; a rank without files needs none.
     std::fs::remove_file(dir.join("rank2file.0.scr")).unwrap();
-    let one = Summary::read_rank(dir, 3).unwrap().unwrap();
-    assert_eq!(one.files, BTreeMap::from([(3, summary.files[&3].clone())]));
-    assert!(Summary::read_rank(dir, 2).unwrap().unwrap().files.is_empty());
     assert!(Summary::read_from(dir).unwrap_err().to_string().contains("rank2file.0.scr"));
 }
 
@@ -299,10 +295,10 @@ fn maps_of_another_seal_are_refused() {
     let shard = std::fs::read(dir.join("rank2file.1.scr")).unwrap();
     large_summary().write_to(dir).unwrap();
     std::fs::write(dir.join("rank2file.1.scr"), shard).unwrap();
-    assert!(matches!(Summary::read_rank(dir, 3), Err(Error::Corrupt { .. })));
-    assert!(Summary::read_rank(dir, 0).is_ok());
+    let refusal = || Summary::read_from(dir).unwrap_err().to_string();
+    assert!(refusal().contains("rank2file.1.scr"));
     std::fs::remove_file(dir.join("rank2file.scr")).unwrap();
-    assert!(matches!(Summary::read_rank(dir, 0), Err(Error::Corrupt { .. })));
+    assert!(refusal().contains("rank2file.scr"));
 }
 
 #[test]
@@ -312,8 +308,6 @@ fn small_summaries_are_one_file() {
     summary().write_to(dir.path()).unwrap();
     assert_eq!(Summary::read_from(dir.path()).unwrap(), Some(summary()));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-    let one = Summary::read_rank(dir.path(), 3).unwrap().unwrap();
-    assert_eq!(one.files.keys().copied().collect::<Vec<_>>(), [3]);
 }
 
 #[test]

@@ -244,16 +244,7 @@ unsafe fn fail(verdict: *mut PathAnswer, code: c_int) {
 }
 
 fn stat_answer(known: FileStat) -> StatAnswer {
-    StatAnswer {
-        size: known.size,
-        mode: known.mode,
-        // SAFETY: these two have no preconditions and cannot fail.
-        uid: unsafe { libc::geteuid() },
-        // SAFETY: as above.
-        gid: unsafe { libc::getegid() },
-        nlink: 1,
-        ino: known.ino,
-        mtime_seconds: known.seconds,
-        mtime_nanoseconds: known.nanoseconds,
-    }
+    // SAFETY: these two have no preconditions and cannot fail.
+    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    known.answer(uid, gid)
 }

@@ -220,7 +220,7 @@ fn tables(text: &mut String, run: &RunRecord, status: &PrefixStatus) {
                 one.files.to_string(),
                 HumanBytes(one.bytes).to_string(),
                 took(one.seal_seconds),
-                took(one.flush_seconds),
+                took(one.flush.seconds),
             ]);
         }
         add("Datasets", &datasets, run.datasets.len().saturating_sub(DATASETS_SHOWN));
@@ -250,12 +250,12 @@ pub fn place(id: u64, one: &RunDataset, status: &PrefixStatus) -> String {
         _ => "cache when last seen".to_owned(),
     });
     let progress = status.flushes.get(&id).filter(|_| !one.on_prefix);
-    let flush = match (progress, one.on_prefix, one.flushing, &one.failed) {
+    let flush = match (progress, one.on_prefix, one.flush.under_way, &one.flush.failed) {
         (_, true, ..) => Some("prefix".to_owned()),
         (Some(flush), ..) => Some(flushing(flush)),
         (None, _, true, _) => Some("flushing".to_owned()),
         (None, _, false, Some(why)) => Some(format!("flush failed: {why}")),
-        (None, _, false, None) => one.due.then(|| "to be flushed".to_owned()),
+        (None, _, false, None) => one.flush.due.then(|| "to be flushed".to_owned()),
     };
     let all: Vec<String> = cache.into_iter().chain(flush).collect();
     if all.is_empty() { "replaced by newer ones".to_owned() } else { all.join(", ") }
@@ -376,17 +376,17 @@ fn dataset_in_json(id: u64, one: &RunDataset, status: &PrefixStatus) -> Value {
         "complete": one.complete,
         "in_cache": one.in_cache,
         "on_prefix": one.on_prefix,
-        "flushing": one.flushing,
+        "flushing": one.flush.under_way,
         "flush_nodes": progress.map(|it| json!({ "done": it.nodes_done, "of": it.nodes })),
         "flush_bytes": progress.map(|it| json!({ "done": it.bytes_done, "of": it.bytes })),
-        "due": one.due,
+        "due": one.flush.due,
         "files": one.files,
         "bytes": one.bytes,
         "cached_bytes": one.cached,
         "sealed": known(one.sealed),
         "seal_seconds": one.seal_seconds,
         "exposed_seconds": one.exposed_seconds,
-        "flush_seconds": one.flush_seconds,
-        "flush_failed": one.failed,
+        "flush_seconds": one.flush.seconds,
+        "flush_failed": one.flush.failed,
     })
 }

@@ -186,7 +186,7 @@ fn draw_datasets(frame: &mut Frame, area: Rect, run: &RunRecord, status: &Prefix
             place(*id, one, status),
             HumanBytes(one.bytes).to_string(),
             took(one.seal_seconds),
-            took(one.flush_seconds),
+            took(one.flush.seconds),
         ])
     });
     let widths = [

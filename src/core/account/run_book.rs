@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::paces::Paces;
 use crate::cache::NodeCatalog;
 use crate::events::Event;
-use crate::records::{RunDataset, RunEvent, RunPace, RunPassed, RunRecord};
+use crate::records::{RunDataset, RunEvent, RunFlush, RunPace, RunPassed, RunRecord};
 use crate::system::unix_seconds;
 
 const PERIOD: Duration = Duration::from_secs(1);
@@ -138,14 +138,14 @@ impl RunBook {
 impl WrittenRecord {
     fn take(&mut self, seen: Vec<DatasetNow>) {
         for dataset in self.record.datasets.values_mut() {
-            (dataset.in_cache, dataset.flushing) = (false, false);
+            (dataset.in_cache, dataset.flush.under_way) = (false, false);
         }
         let mut shares = BTreeMap::new();
         for one in seen {
             let dataset = self.record.datasets.entry(one.id).or_default();
-            (dataset.name, dataset.complete, dataset.due) = (one.name, one.complete, one.due);
+            (dataset.name, dataset.complete) = (one.name, one.complete);
+            (dataset.flush.due, dataset.flush.under_way) = (one.due, one.flushing);
             dataset.on_prefix |= one.on_prefix;
-            dataset.flushing = one.flushing;
             let Some(catalog) = one.catalog else { continue };
             dataset.in_cache = !catalog.is_on_prefix();
             dataset.on_prefix |= catalog.is_on_prefix();
@@ -221,13 +221,14 @@ fn apply(record: &mut RunRecord, event: &Event) {
             (known.files, known.bytes) = event.size.unwrap_or_default();
         }
         "CONFIRMED" => known.complete = true,
-        "FLUSH_BEGIN" => (known.flushing, known.failed) = (true, None),
+        "FLUSH_BEGIN" => (known.flush.under_way, known.flush.failed) = (true, None),
         "FLUSH_END" => {
-            (known.flushing, known.on_prefix, known.failed) = (false, true, None);
-            known.flush_seconds = event.seconds;
+            known.on_prefix = true;
+            let due = known.flush.due;
+            known.flush = RunFlush { due, seconds: event.seconds, ..RunFlush::default() };
         }
         "FLUSH_FAILED" => {
-            (known.flushing, known.failed) = (false, Some(event.note.clone()));
+            (known.flush.under_way, known.flush.failed) = (false, Some(event.note.clone()));
         }
         "EVICTED" => known.in_cache = false,
         "DELETED" => known.on_prefix = false,
@@ -255,11 +256,11 @@ mod tests {
         let one = &record.datasets[&3];
         assert_eq!((one.files, one.bytes, one.seal_seconds), (4, 4096, Some(0.5)));
         assert_eq!(one.exposed_seconds, Some(0.75));
-        assert_eq!(one.failed.as_deref(), Some("no space left"));
-        assert!(one.complete && !one.flushing && !one.on_prefix);
+        assert_eq!(one.flush.failed.as_deref(), Some("no space left"));
+        assert!(one.complete && !one.flush.under_way && !one.on_prefix);
         apply(&mut record, &of("FLUSH_END").seconds(2.0));
         let one = &record.datasets[&3];
-        assert_eq!((one.flush_seconds, &one.failed, one.on_prefix), (Some(2.0), &None, true));
+        assert_eq!((one.flush.seconds, &one.flush.failed, one.on_prefix), (Some(2.0), &None, true));
         assert_eq!(record.events[1].text, "checkpoint 30 (dataset 3); 0.50 s; 4 files, 4096 bytes");
         for _ in 0..2 * EVENTS_MAX {
             apply(&mut record, &Event::new("VOIDED"));

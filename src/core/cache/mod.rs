@@ -49,6 +49,7 @@ pub use offline::judged::{DamagedFile, Health, Judged, Prospect, judge};
 pub(crate) use offline::mend::Mended;
 pub use offline::mend::{NotMended, Put};
 pub(crate) use offline::mend::{mend_node, parts_of};
+pub use offline::remains::PartsWanted;
 pub(crate) use offline::remains::{Remains, Whole};
 pub use parted::whole::{Dealt, PartedWhole, RankTold};
 pub(crate) use removal::evict;

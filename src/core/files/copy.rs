@@ -150,6 +150,18 @@ pub fn modified(found: &fs::Metadata) -> (i64, i64) {
     (found.mtime(), found.mtime_nsec())
 }
 
+/// Returns the bytes of the file at `path`; 0 if there is none.
+#[must_use]
+pub fn size_at(path: &Path) -> u64 {
+    path.metadata().map_or(0, |found| found.len())
+}
+
+/// Returns the permission bits of the file at `path`; those of a private one if there is none.
+#[must_use]
+pub fn mode_at(path: &Path) -> u32 {
+    path.metadata().map_or(0o600, |found| found.mode() & 0o7777)
+}
+
 /// An owner or group that the program gave the file comes along where the system lets us. What it
 /// has by its creation does not: the directory of the copy may give another group.
 fn keep_owner(source: &fs::Metadata, target: &File) {

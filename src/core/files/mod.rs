@@ -30,7 +30,9 @@ mod together;
 
 pub use atomic_write::{is_temporary_name, read_optional, replace_atomic, write_atomic};
 pub use checksum::{Crc32, crc32, crc32_of_file, multiplied};
-pub use copy::{CopyOptions, CopyOutcome, Durable, copy_file, copy_unsynced, modified};
+pub use copy::{
+    CopyOptions, CopyOutcome, Durable, copy_file, copy_unsynced, mode_at, modified, size_at,
+};
 pub use directory::{
     create_dirs, has_no_file, remove_empty_dirs, remove_file_if_there, remove_tree, replace,
     sync_dir,

@@ -2,7 +2,7 @@
 //! outcome of earlier ones. All of it rests on shared state alone.
 
 use super::conference::doubts::Doubt;
-use super::conference::votes::Conference;
+use super::conference::votes::ConferenceState;
 use super::conference::{adopt, evict, flush, seal};
 use super::parts::Machine;
 use super::state::{DatasetState, SharedDataset, SharedSeries};
@@ -23,7 +23,7 @@ impl Machine {
         step
     }
 
-    fn decide(&mut self, conference: &mut Conference) -> Option<Step> {
+    fn decide(&mut self, conference: &mut ConferenceState) -> Option<Step> {
         let series = 0..self.facts.config.series.len();
         self.take_in(conference)
             .or_else(|| {
@@ -38,7 +38,7 @@ impl Machine {
             .or_else(|| if self.ends_again() { None } else { self.clear_up(conference) })
     }
 
-    fn take_in(&mut self, conference: &mut Conference) -> Option<Step> {
+    fn take_in(&mut self, conference: &mut ConferenceState) -> Option<Step> {
         let (facts, mut series) = (&self.facts, 0..self.facts.config.series.len());
         let step = series
             .clone()
@@ -52,7 +52,7 @@ impl Machine {
 
     /// The series with the oldest dataset in progress comes first: ids follow the order in which
     /// the program began.
-    fn seal(&mut self, conference: &mut Conference) -> Option<Step> {
+    fn seal(&mut self, conference: &mut ConferenceState) -> Option<Step> {
         let mut in_turn: Vec<usize> = (0..self.facts.config.series.len()).collect();
         in_turn.sort_by_key(|index| self.facts.shared.series[*index].first_turn());
         let (facts, encodings) = (&mut self.facts, &mut self.encodings);
@@ -65,7 +65,7 @@ impl Machine {
             .then_some(Step::Learned { series: index })
     }
 
-    fn clear_up(&mut self, conference: &mut Conference) -> Option<Step> {
+    fn clear_up(&mut self, conference: &mut ConferenceState) -> Option<Step> {
         let (facts, doubts) = (&mut self.facts, &mut self.doubts);
         let series = 0..facts.config.series.len();
         for index in series.clone() {

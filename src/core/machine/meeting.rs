@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::conference::doubts::Doubt;
 use super::conference::entry;
-use super::conference::votes::{Conference, Vote};
+use super::conference::votes::{ConferenceState, Vote};
 use super::matters::others::{self, Overheard};
 use super::matters::{lacking, trust};
 use super::parts::Machine;
@@ -175,13 +175,13 @@ impl Machine {
             self.facts.agreement.disable();
             return false;
         }
-        let mut conference = Conference {
+        let mut conference = ConferenceState {
             ending: reports.iter().any(|report| report.ending),
             halt: reports.iter().map(|report| report.halt).max().unwrap_or(0),
             entropy: reports.first().map_or(0, |report| report.entropy),
             scarce: reports.iter().any(|report| report.scarce),
             aside: reports.iter().all(|report| report.aside),
-            ..Conference::default()
+            ..ConferenceState::default()
         };
         self.facts.shared.fallen_back |= reports.iter().any(|report| report.fallen_back);
         for series in 0..self.facts.config.series.len() {

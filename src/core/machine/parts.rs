@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::conference::doubts::Doubt;
-use super::conference::votes::Conference;
+use super::conference::votes::ConferenceState;
 use super::matters::{
     Deletions, Encodings, Keeping, Lacking, Logs, NameWatch, NamesToTell, Others, Overheard,
     Rotations, Trust, UnsealedFiles, Verdicts,
@@ -29,7 +29,7 @@ pub struct Machine {
     pub(super) verdicts: Verdicts,
     pub(super) watch: NameWatch,
     pub(super) doubts: Vec<Doubt>,
-    pub(super) conference: Option<Conference>,
+    pub(super) conference: Option<ConferenceState>,
     pub(super) heard: Overheard,
     /// The reason that this rank asks for; 0 for none.
     pub(super) halt: i64,

@@ -22,7 +22,7 @@ pub use names::{
     FALLBACK_DIR, FILENAME_MAX, SHADOWS, STATE_FOLDER, dataset_name, is_ours, name_below_prefix,
     own_dirs, parent, relative,
 };
-pub use seen::answer::{Answer, Entry, StatAttributes};
+pub use seen::answer::{Answer, Entry};
 pub use seen::hidden_dir::HiddenDir;
 pub use seen::layer::{Layer, Remote};
 pub use seen::listing::entries;
@@ -31,9 +31,9 @@ pub use seen::rules::{
     OldAndNew, dir_rename_rules, link_rules, rename_rules, rmdir_rules, unlink_rules,
 };
 pub use seen::target::{
-    Doomed, FoundTarget, OnPrefix, copy_into, copy_up, look_at, make_empty, make_if_missing,
-    make_parents, make_parents_like, may_create, move_and_keep, move_to_unless, on_prefix, remove,
-    remove_once,
+    Doomed, FoundTarget, OnPrefix, copy_into, copy_over, copy_up, look_at, make_empty,
+    make_if_missing, make_parents, make_parents_like, may_create, move_and_keep, move_to_unless,
+    on_prefix, remove, remove_once,
 };
 pub use seen::view::View;
 pub use seen::writing::WriteStart;

@@ -100,14 +100,14 @@ pub fn reset_nodes_file(prefix: &Path, job: &str) -> Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{Dataset, DatasetKey, Summary};
+    use crate::records::{Dataset, RecordKey, Summary};
 
     fn prefix_with(ids: &[u64]) -> tempfile::TempDir {
         let prefix = tempfile::tempdir().unwrap();
         std::fs::create_dir(state_dir(prefix.path())).unwrap();
         let mut index = PrefixIndex::default();
         for &id in ids {
-            let key = DatasetKey { series: "c".into(), id: id.to_string(), generation: 0 };
+            let key = RecordKey { series: "c".into(), id: id.to_string(), generation: 0 };
             index.insert(IndexEntry {
                 id,
                 dir: format!("scr.dataset.{id}"),
@@ -154,7 +154,7 @@ mod tests {
         let prefix = prefix_with(&[7]);
         for id in [3, 5] {
             let name = format!("ckpt.{id}0");
-            let key = DatasetKey { series: "ckpt".into(), id: format!("{id}0"), generation: 0 };
+            let key = RecordKey { series: "ckpt".into(), id: format!("{id}0"), generation: 0 };
             let dataset = Dataset { id, name, key, complete: true, ..Dataset::default() };
             let folder = state_dir(prefix.path()).join(format!("scr.dataset.{id}"));
             std::fs::create_dir(&folder).unwrap();

@@ -2,7 +2,7 @@
 //! it.
 
 use crate::kvtree::KvTree;
-use crate::records::DatasetKey;
+use crate::records::RecordKey;
 use crate::records::text::{epoch_text, parse_epoch};
 
 /// A dataset, over all ranks.
@@ -13,7 +13,7 @@ pub struct Dataset {
     /// Its name for people, as "ckpt.100".
     pub name: String,
     /// Series, captured id, generation; default for datasets of other writers.
-    pub key: DatasetKey,
+    pub key: RecordKey,
     /// Epoch of the seal; 0 for datasets of other writers.
     pub epoch: u64,
     /// Who ran the job.
@@ -63,7 +63,7 @@ impl Dataset {
         Some(Dataset {
             id: tree.get_u64("ID")?,
             name: tree.get_value("NAME")?.to_owned(),
-            key: DatasetKey::from_tree(tree.get("KEY")?)?,
+            key: RecordKey::from_tree(tree.get("KEY")?)?,
             epoch: parse_epoch(tree.get_value("EPOCH")?)?,
             user: tree.get_value("USER")?.to_owned(),
             job_id: tree.get_value("JOBID")?.to_owned(),

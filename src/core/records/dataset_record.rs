@@ -11,9 +11,10 @@ use crate::records::file_meta::{FileMeta, files_from_list, files_to_list};
 use crate::records::prefix_identity::PrefixIdentity;
 use crate::records::text::{epoch_text, parse_epoch};
 
-/// What names a dataset before it has an id: equal on all ranks without communication.
+/// What names a dataset in records, before it has an id, too: equal on all ranks without
+/// communication.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DatasetKey {
+pub struct RecordKey {
     /// Name of the series.
     pub series: String,
     /// What `{id}` captured; empty if the series has none.
@@ -32,7 +33,7 @@ const CUT_BYTES: usize = 17;
 /// First part of the directory name of a dataset that is not sealed.
 const OPEN_PREFIX: &str = "scr.open.";
 
-impl DatasetKey {
+impl RecordKey {
     /// Tells whether its id is the name that the program has given it.
     pub(crate) fn is_named(&self) -> bool {
         matches!(self.series.as_str(), PROGRAM | PROGRAM_OUTPUT)
@@ -84,18 +85,18 @@ impl DatasetKey {
         format!("{OPEN_PREFIX}{series}.{id}.{}", self.generation)
     }
 
-    /// Tells whether [`DatasetKey::directory_name`] can have made it.
+    /// Tells whether [`RecordKey::directory_name`] can have made it.
     #[must_use]
     pub fn is_directory_name(name: &str) -> bool {
         let is_cut = name.starts_with(OPEN_PREFIX) && name.contains(CUT);
         is_cut || Self::from_directory_name(name).is_some()
     }
 
-    /// Reads the key from a name of [`DatasetKey::directory_name`], if the id was not cut.
+    /// Reads the key from a name of [`RecordKey::directory_name`], if the id was not cut.
     #[must_use]
     pub fn from_directory_name(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(OPEN_PREFIX)?.split('.');
-        let key = DatasetKey {
+        let key = RecordKey {
             series: unescape(parts.next()?)?,
             id: unescape(parts.next()?)?,
             generation: parts.next()?.parse().ok()?,
@@ -114,10 +115,10 @@ impl DatasetKey {
         tree
     }
 
-    /// Reads what [`DatasetKey::to_tree`] makes; `None` if a field is missing or malformed.
+    /// Reads what [`RecordKey::to_tree`] makes; `None` if a field is missing or malformed.
     #[must_use]
     pub fn from_tree(tree: &KvTree) -> Option<Self> {
-        Some(DatasetKey {
+        Some(RecordKey {
             series: tree.get_value("SERIES")?.to_owned(),
             id: tree.get_value("ID")?.to_owned(),
             generation: tree.get_u64("GENERATION")?,
@@ -169,7 +170,7 @@ pub enum RecordedState {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DatasetRecord {
     /// Series, captured id and generation.
-    pub key: DatasetKey,
+    pub key: RecordKey,
     /// Dataset id; 0 until prepared.
     pub dataset_id: u64,
     /// Epoch of the seal; 0 until prepared.
@@ -259,7 +260,7 @@ impl DatasetRecord {
             tags.insert(tag.to_owned(), tree.child("TAG").get_value(tag)?.to_owned());
         }
         Some(DatasetRecord {
-            key: DatasetKey::from_tree(tree.get("KEY")?)?,
+            key: RecordKey::from_tree(tree.get("KEY")?)?,
             dataset_id: tree.get_u64("DSET")?,
             epoch: parse_epoch(tree.get_value("EPOCH")?)?,
             state: match tree.get_value("STATE")? {
@@ -295,7 +296,7 @@ mod tests {
         let mut descriptor = KvTree::new();
         descriptor.set_value("TYPE", "XOR");
         DatasetRecord {
-            key: DatasetKey { series: "ckpt".into(), id: "000100".into(), generation: 2 },
+            key: RecordKey { series: "ckpt".into(), id: "000100".into(), generation: 2 },
             dataset_id: 18,
             epoch: 0xfeed_0000_0000_0001,
             state: RecordedState::Prepared,
@@ -330,15 +331,15 @@ mod tests {
     #[test]
     fn directory_names_are_one_to_one() {
         for id in ["", "100", "a.b/c%", "\u{e9}"] {
-            let key = DatasetKey { series: "state.cpt".into(), id: id.into(), generation: 7 };
+            let key = RecordKey { series: "state.cpt".into(), id: id.into(), generation: 7 };
             let name = key.directory_name();
             assert!(!name.contains('/'), "{name}");
-            assert_eq!(DatasetKey::from_directory_name(&name), Some(key));
+            assert_eq!(RecordKey::from_directory_name(&name), Some(key));
         }
         for name in ["scr.open.a.b", "scr.open.a.b.c", "scr.open.a.b.01", "scr.open.%61.b.1"] {
-            assert_eq!(DatasetKey::from_directory_name(name), None, "{name}");
+            assert_eq!(RecordKey::from_directory_name(name), None, "{name}");
         }
-        let plain = DatasetKey { series: "ckpt".into(), id: "100".into(), generation: 0 };
+        let plain = RecordKey { series: "ckpt".into(), id: "100".into(), generation: 0 };
         assert_eq!(plain.directory_name(), "scr.open.ckpt.100.0");
     }
 }

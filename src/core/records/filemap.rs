@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::kvtree::KvTree;
 use crate::records::record::{Record, datasets, number};
-use crate::records::{DatasetKey, DatasetRecord};
+use crate::records::{DatasetRecord, RecordKey};
 
 /// Name of the file in the control directory that lists the filemaps of the node's processes.
 pub const MASTER_FILEMAP: &str = "filemap.scrinfo";
@@ -26,18 +26,10 @@ pub fn filemap_name(local_rank: usize) -> String {
     format!("filemap_{local_rank}.scrinfo")
 }
 
-/// Returns the local rank in the name of a filemap file.
-#[must_use]
-pub fn local_rank_of(name: &str) -> Option<usize> {
-    let digits = name.strip_prefix("filemap_")?.strip_suffix(".scrinfo")?;
-    let rank = digits.parse().ok()?;
-    (filemap_name(rank) == name).then_some(rank)
-}
-
 /// Records of datasets, by world rank and dataset key.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filemap {
-    records: BTreeMap<(usize, DatasetKey), DatasetRecord>,
+    records: BTreeMap<(usize, RecordKey), DatasetRecord>,
 }
 
 impl Filemap {
@@ -60,7 +52,7 @@ impl Filemap {
 
     /// Returns the record of `rank` for a dataset.
     #[must_use]
-    pub fn get(&self, rank: usize, key: &DatasetKey) -> Option<&DatasetRecord> {
+    pub fn get(&self, rank: usize, key: &RecordKey) -> Option<&DatasetRecord> {
         self.records.get(&(rank, key.clone()))
     }
 
@@ -74,7 +66,7 @@ impl Filemap {
     pub fn change(
         &mut self,
         rank: usize,
-        key: &DatasetKey,
+        key: &RecordKey,
         change: impl FnOnce(&mut DatasetRecord),
     ) -> bool {
         let Some(record) = self.records.get_mut(&(rank, key.clone())) else { return false };
@@ -84,7 +76,7 @@ impl Filemap {
     }
 
     /// Removes and returns the record of `rank` for a dataset.
-    pub fn remove(&mut self, rank: usize, key: &DatasetKey) -> Option<DatasetRecord> {
+    pub fn remove(&mut self, rank: usize, key: &RecordKey) -> Option<DatasetRecord> {
         self.records.remove(&(rank, key.clone()))
     }
 
@@ -190,7 +182,7 @@ mod tests {
 
     fn record(id: &str, dataset_id: u64) -> DatasetRecord {
         DatasetRecord {
-            key: DatasetKey { series: "ckpt".into(), id: id.into(), generation: 0 },
+            key: RecordKey { series: "ckpt".into(), id: id.into(), generation: 0 },
             dataset_id,
             state: if dataset_id == 0 { RecordedState::Open } else { RecordedState::Prepared },
             ..DatasetRecord::default()
@@ -224,13 +216,5 @@ mod tests {
         assert_eq!(map.get_id(20, 10).map(|record| record.expect), Some(5));
         assert!(map.remove(28, &record("c", 0).key).is_some());
         assert_eq!((map.iter().count(), map.dataset_ids()), (3, vec![10, 11]));
-    }
-
-    #[test]
-    fn names_of_filemap_files() {
-        assert_eq!(local_rank_of(&filemap_name(12)), Some(12));
-        for name in ["filemap.scrinfo", "filemap_01.scrinfo", "filemap_+1.scrinfo", "filemap_"] {
-            assert_eq!(local_rank_of(name), None, "{name}");
-        }
     }
 }

@@ -21,12 +21,12 @@ mod zone;
 pub use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
 pub use content::FileContent;
 pub use dataset::Dataset;
-pub use dataset_record::{DatasetKey, DatasetRecord, RecordedState};
+pub use dataset_record::{DatasetRecord, RecordKey, RecordedState};
 pub use file_meta::{FileMeta, files_from_list, files_to_list};
-pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name, local_rank_of};
+pub use filemap::{Filemap, MASTER_FILEMAP, MasterFilemap, filemap_name};
 pub use on_prefix::classic;
 pub use on_prefix::flush_state::{FlushState, Location};
-pub use on_prefix::index_entry::IndexEntry;
+pub use on_prefix::index_entry::{FileNames, IndexEntry};
 pub use on_prefix::prefix_index::{CourseTurn, PrefixIndex};
 pub use on_prefix::summary::{SUMMARY_NAME, Summary};
 pub use part::FilePart;
@@ -36,7 +36,9 @@ pub use runs::halt_file::{FINALIZE_CALLED, HaltFile};
 pub(crate) use runs::learned;
 pub use runs::nodes::{Nodes, RankSet};
 pub use runs::refusal::Refusal;
-pub use runs::run_record::{RunDataset, RunEnd, RunEvent, RunNode, RunPace, RunPassed, RunRecord};
+pub use runs::run_record::{
+    RunDataset, RunEnd, RunEvent, RunFlush, RunNode, RunPace, RunPassed, RunRecord,
+};
 pub use runs::transfer_file::{Transfer, TransferCommand, TransferFile};
 pub use timestamp::Timestamp;
 pub use zone::Zone;

@@ -11,10 +11,10 @@ use crate::launch::site::Site;
 use crate::log::{self, messages};
 use crate::namespace::parent;
 use crate::patterns::{PROGRAM, PROGRAM_OUTPUT, SeriesSet};
-use crate::records::{self, CourseTurn};
+use crate::records::{self, CourseTurn, FileNames};
 use crate::restart::theirs;
 use crate::transfer::{
-    OnPrefix, Repaired, finish_returns, ids_with_folder, incomplete_files, is_marked_removed,
+    ListedDataset, Repaired, finish_returns, ids_with_folder, incomplete_files, is_marked_removed,
     last_turn, list_in_cache, list_prefix, missing_since, removals, removed_since, repair_prefix,
     returned_to, sweep_marks,
 };
@@ -47,7 +47,7 @@ impl Index {
     }
 
     /// Returns id and key of all that is whole, newest first.
-    pub fn restorable(&self) -> impl Iterator<Item = (u64, &records::DatasetKey)> {
+    pub fn restorable(&self) -> impl Iterator<Item = (u64, &records::RecordKey)> {
         let whole = self.listed.iter().filter(|one| self.flushed.contains(&one.id));
         whole.map(|one| (one.id, &one.key))
     }
@@ -55,10 +55,10 @@ impl Index {
     /// Tells whether nothing of the dataset is to be written to the prefix any more: it is there,
     /// or it was, and a whole newer one has taken names of it, which it would take back.
     pub fn has_had(&self, id: u64) -> bool {
-        let replaced = self.listed.iter().find(|one| one.id == id && one.replaced);
+        let replaced = self.listed.iter().find(|one| one.id == id && one.file_names.are_taken());
         self.flushed.contains(&id)
             || replaced.is_some_and(|old| {
-                let same = |key: &records::DatasetKey| {
+                let same = |key: &records::RecordKey| {
                     (&key.series, &key.id) == (&old.key.series, &old.key.id)
                 };
                 self.restorable().any(|(newer, key)| newer > id && same(key))
@@ -76,7 +76,7 @@ impl Index {
     /// too.
     pub fn newest_is_cached(&self, report: &RebuildReport) -> bool {
         report.offered.last().is_some_and(|last| {
-            let newer = |(id, key): (u64, &records::DatasetKey)| {
+            let newer = |(id, key): (u64, &records::RecordKey)| {
                 id > last.id && key.series == last.key.series
             };
             !self.restorable().any(newer)
@@ -95,16 +95,11 @@ pub(crate) struct IndexedDataset {
     pub id: u64,
     /// `None` if the patterns do not have it any more.
     pub series: Option<usize>,
-    pub key: records::DatasetKey,
+    pub key: records::RecordKey,
     pub name: String,
     /// Its number in the series, if a program restarts from it.
     pub checkpoint: Option<u64>,
-    /// It was complete, and no newer one has taken its files' names.
-    pub holds_names: bool,
-    /// It was complete, and a newer one has taken names of it.
-    pub replaced: bool,
-    /// Its files are kept beside, since a newer one has taken names of it.
-    pub kept: bool,
+    pub file_names: FileNames,
     /// The first that came to the prefix after the run had left this one.
     pub abandoned_by: Option<u64>,
     /// When somebody, not the program, has removed it: nanoseconds since 1970. Known of the newest
@@ -150,9 +145,9 @@ impl Index {
                 entry.set_value("CAPTURED", &one.key.id);
                 entry.set_value("GENERATION", one.key.generation);
                 entry.set_value("NAME", &one.name);
-                entry.set_flag("NAMES", one.holds_names);
-                entry.set_flag("REPLACED", one.replaced);
-                entry.set_flag("KEPT", one.kept);
+                entry.set_flag("NAMES", one.file_names == FileNames::Own);
+                entry.set_flag("REPLACED", one.file_names.are_taken());
+                entry.set_flag("KEPT", one.file_names == FileNames::Kept);
                 entry.set_flag("REFUSED", one.refused);
                 if let Some(by) = one.abandoned_by {
                     entry.set_value("ABANDONED", by);
@@ -224,16 +219,14 @@ impl Index {
             index.listed.push(IndexedDataset {
                 id,
                 series: at,
-                key: records::DatasetKey {
+                key: records::RecordKey {
                     series: text("SERIES"),
                     id: text("CAPTURED"),
                     generation: entry.get_u64("GENERATION").unwrap_or(0),
                 },
                 name: text("NAME"),
                 checkpoint: entry.get_u64("NUMBER"),
-                holds_names: entry.get_flag("NAMES"),
-                replaced: entry.get_flag("REPLACED"),
-                kept: entry.get_flag("KEPT"),
+                file_names: file_names(entry),
                 abandoned_by: entry.get_u64("ABANDONED"),
                 removed: entry.get_u64("GONE_SINCE"),
                 refused: entry.get_flag("REFUSED"),
@@ -251,11 +244,14 @@ impl Index {
     pub fn lost_checkpoint(
         &self,
         report: &RebuildReport,
-        title: impl Fn(&records::DatasetKey) -> Option<String>,
+        title: impl Fn(&records::RecordKey) -> Option<String>,
     ) -> Option<String> {
         let withheld = report.withheld.iter().filter(|one| one.id > 0);
         let withheld = withheld.map(|one| (one.id, &one.key));
-        let damaged = self.listed.iter().filter(|one| one.holds_names && one.checkpoint.is_some());
+        let damaged = self
+            .listed
+            .iter()
+            .filter(|one| one.file_names == FileNames::Own && one.checkpoint.is_some());
         let damaged = damaged.filter(|one| !self.flushed.contains(&one.id));
         let damaged = damaged.filter(|one| !self.gone.contains(&one.id));
         let damaged = damaged.map(|one| (one.id, &one.key));
@@ -270,7 +266,7 @@ impl Index {
 
 /// Lists what the index has, and adds to `tree` what is not to be touched. At a start, on a prefix
 /// of the C implementation, ours begins beside its index.
-fn list(site: &Site, series: &SeriesSet, starts: bool, tree: &mut KvTree) -> Vec<OnPrefix> {
+fn list(site: &Site, series: &SeriesSet, starts: bool, tree: &mut KvTree) -> Vec<ListedDataset> {
     repair(&site.prefix);
     let begun = if starts { theirs::begin(site, series) } else { Ok(0) };
     let read = begun.and_then(|last| Ok((last, list_prefix(&site.prefix)?)));
@@ -290,9 +286,24 @@ fn list(site: &Site, series: &SeriesSet, starts: bool, tree: &mut KvTree) -> Vec
     listed
 }
 
+/// Returns whose the names are by the flags of `entry`.
+fn file_names(entry: &KvTree) -> FileNames {
+    match ["NAMES", "REPLACED", "KEPT"].map(|key| entry.get_flag(key)) {
+        [_, _, true] => FileNames::Kept,
+        [_, true, _] => FileNames::Taken,
+        [true, ..] => FileNames::Own,
+        [false, ..] => FileNames::Unknown,
+    }
+}
+
 /// Finds what somebody has removed from the prefix of the series that the cache has: of each the
 /// newest, and those before it that are gone, too.
-fn tell_removals(prefix: &Path, listed: &[OnPrefix], report: &RebuildReport, tree: &mut KvTree) {
+fn tell_removals(
+    prefix: &Path,
+    listed: &[ListedDataset],
+    report: &RebuildReport,
+    tree: &mut KvTree,
+) {
     let settled = removals(prefix).unwrap_or_default();
     for (series, turn) in &settled {
         tree.child_mut("REMOVED").set(series, turn.to_tree());
@@ -302,10 +313,10 @@ fn tell_removals(prefix: &Path, listed: &[OnPrefix], report: &RebuildReport, tre
     let all = report.offered.iter().map(|one| one.key.series.as_str()).filter(by_pattern);
     let all: BTreeSet<&str> = all.collect();
     for series in all {
-        let is_marked = |key: &records::DatasetKey| is_marked_removed(prefix, series, &key.id);
+        let is_marked = |key: &records::RecordKey| is_marked_removed(prefix, series, &key.id);
         let is_settled = |id: u64| settled.iter().any(|(of, turn)| of == series && turn.leaves(id));
         let there = listed.iter().filter(|one| {
-            let counts = one.holds_names && one.checkpoint_id.is_some();
+            let counts = one.file_names == FileNames::Own && one.checkpoint_id.is_some();
             one.key.series == series && counts && !is_settled(one.id)
         });
         let gone = there.map_while(|one| {
@@ -331,7 +342,7 @@ fn tell_removals(prefix: &Path, listed: &[OnPrefix], report: &RebuildReport, tre
     }
 }
 
-fn sweep(prefix: &Path, listed: &[OnPrefix], report: &RebuildReport) {
+fn sweep(prefix: &Path, listed: &[ListedDataset], report: &RebuildReport) {
     let cached = report.offered.iter().map(|one| &one.key);
     let keys = cached.chain(report.withheld.iter().map(|one| &one.key));
     let keys = keys.chain(listed.iter().map(|one| &one.key));
@@ -435,14 +446,9 @@ mod tests {
         let listed = |id: u64, captured: &str, replaced: bool| IndexedDataset {
             id,
             series: Some(0),
-            key: records::DatasetKey {
-                series: "state".into(),
-                id: captured.into(),
-                generation: id,
-            },
+            key: records::RecordKey { series: "state".into(), id: captured.into(), generation: id },
             checkpoint: Some(id),
-            holds_names: !replaced,
-            replaced,
+            file_names: if replaced { FileNames::Taken } else { FileNames::Own },
             ..IndexedDataset::default()
         };
         let all = vec![listed(4, "", false), listed(3, "", true), listed(2, "7", true)];

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidates::{Begin, Candidate, Candidates};
 use super::verdict::{Current, Fate, FilesFound, HiddenBecause, LookResult, LookedFor, StartPlan};
-use crate::records::DatasetKey;
+use crate::records::{FileNames, RecordKey};
 use crate::restart::index::{Index, IndexedDataset};
 
 /// Checkpoints of a series that a start looks at, newest first, until one is good.
@@ -22,7 +22,7 @@ pub(crate) struct Cached {
     pub id: u64,
     /// `None` if the patterns do not have it any more.
     pub series: Option<usize>,
-    pub key: DatasetKey,
+    pub key: RecordKey,
     pub on_prefix: bool,
     pub fetched: bool,
 }
@@ -81,7 +81,11 @@ impl Restart {
     pub fn begin(&mut self) {
         let hidden = |one: &IndexedDataset| (one.id, one.key.id.is_empty());
         let chosen = self.wishes.chosen.unwrap_or(u64::MAX);
-        let newer = self.index.listed.iter().filter(|one| one.id > chosen && one.holds_names);
+        let newer = self
+            .index
+            .listed
+            .iter()
+            .filter(|one| one.id > chosen && one.file_names == FileNames::Own);
         self.newer_than_chosen = newer.map(hidden).collect();
         self.gone_on = self.index.turn.is_some_and(|turn| {
             let stays = |one: &&Cached| one.series.is_none() || !turn.leaves(one.id);
@@ -94,7 +98,8 @@ impl Restart {
         let is_cached = |id: u64| self.has(id) && !plan.is_withdrawn(id);
         let of_series = |series: usize| {
             let all = self.index.listed.iter().filter(|one| {
-                let counts = (one.holds_names || one.kept) && one.checkpoint.is_some();
+                let counts = matches!(one.file_names, FileNames::Own | FileNames::Kept)
+                    && one.checkpoint.is_some();
                 // A look would find nothing: it is the program that cannot use it.
                 let serves = !one.refused || self.wishes.chosen == Some(one.id);
                 counts && serves && one.series == Some(series)
@@ -119,9 +124,16 @@ impl Restart {
         let Some(limit) = self.wishes.chosen else { return Vec::new() };
         let of_series = |series: usize| {
             let counts = |one: &&IndexedDataset| {
-                one.series == Some(series) && one.id <= limit && (one.holds_names || one.kept)
+                one.series == Some(series)
+                    && one.id <= limit
+                    && matches!(one.file_names, FileNames::Own | FileNames::Kept)
             };
-            let newest = self.index.listed.iter().find(counts).filter(|one| one.kept)?;
+            let newest = self
+                .index
+                .listed
+                .iter()
+                .find(counts)
+                .filter(|one| one.file_names == FileNames::Kept)?;
             let mut cached = self.cached.iter().filter(|one| one.id <= limit);
             let has = cached.any(|one| one.id >= newest.id && one.series == Some(series));
             (!has).then(|| newest.clone())
@@ -265,7 +277,7 @@ impl Restart {
             }
             TurnOutcome::Good | TurnOutcome::None => {}
         }
-        let there = course.beyond.iter().filter(|one| one.holds_names);
+        let there = course.beyond.iter().filter(|one| one.file_names == FileNames::Own);
         let (left, newer): (Vec<_>, Vec<_>) = there.partition(|one| one.id <= begin);
         for one in left.into_iter().chain(newer) {
             let is_newer = one.id > begin;
@@ -306,7 +318,7 @@ impl Restart {
                 || self.offered(series, plan).all(|cached| cached.id < one.id),
                 |(_, restarts)| *restarts,
             );
-            if one.kept {
+            if one.file_names == FileNames::Kept {
                 match self.brought_back.get(&one.id) {
                     _ if stays_so || !restarts => continue,
                     Some(false) => continue,
@@ -393,7 +405,8 @@ impl Restart {
             plan.verdicts.iter().any(|(one, verdict)| *one == id && is_hidden(verdict))
         };
         let newest = self.index.listed.iter().find(|one| {
-            let counts = one.holds_names && one.checkpoint.is_some() && one.id <= limit;
+            let counts =
+                one.file_names == FileNames::Own && one.checkpoint.is_some() && one.id <= limit;
             let counts = counts && one.series == Some(series) && !is_passed_over(one.id);
             counts && self.index.flushed.contains(&one.id)
         })?;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::{Cached, Restart, Wishes};
 use super::verdict::{Fate, FilesFound, HiddenBecause, LookResult, LookedFor, StartPlan};
-use crate::records::{CourseTurn, DatasetKey};
+use crate::records::{CourseTurn, FileNames, RecordKey};
 use crate::restart::index::{Index, IndexedDataset};
 
 /// A row. Words of `prefix` (newest first) and `cache` (oldest first) are ids with letters:
@@ -45,9 +45,9 @@ impl Row {
         Some(option.split_whitespace().filter_map(|word| word.parse().ok()).collect())
     }
 
-    fn key(&self, id: u64) -> DatasetKey {
+    fn key(&self, id: u64) -> RecordKey {
         let captured = if self.option("no ids").is_some() { String::new() } else { id.to_string() };
-        DatasetKey { series: "ckpt".into(), id: captured, generation: id }
+        RecordKey { series: "ckpt".into(), id: captured, generation: id }
     }
 
     fn listed(&self, word: &str) -> IndexedDataset {
@@ -59,9 +59,11 @@ impl Row {
             key: self.key(id),
             name: format!("ckpt.{id}"),
             checkpoint: (!is('o')).then_some(id),
-            holds_names: !is('k') && !is('r'),
-            replaced: is('k') || is('r'),
-            kept: is('k'),
+            file_names: match (is('k'), is('r')) {
+                (true, _) => FileNames::Kept,
+                (_, true) => FileNames::Taken,
+                _ => FileNames::Own,
+            },
             abandoned_by: is('l').then_some(id + 1),
             ..IndexedDataset::default()
         }
@@ -164,10 +166,10 @@ impl Row {
         let done = !has(self.get("looks"), id, 'r');
         for one in &mut restart.index.listed {
             match (one.id == id, done) {
-                (true, true) => (one.holds_names, one.replaced, one.kept) = (true, false, false),
-                (true, false) => one.kept = false,
-                (false, true) if one.holds_names => {
-                    (one.holds_names, one.replaced) = (false, true);
+                (true, true) => one.file_names = FileNames::Own,
+                (true, false) => one.file_names = FileNames::Taken,
+                (false, true) if one.file_names == FileNames::Own => {
+                    one.file_names = FileNames::Taken;
                     let other = one.id;
                     restart.index.flushed.retain(|whole| *whole != other);
                 }

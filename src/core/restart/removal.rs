@@ -4,7 +4,7 @@
 //! meant.
 
 use super::index::Index;
-use crate::records::CourseTurn;
+use crate::records::{CourseTurn, FileNames};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CachedCheckpoint {
@@ -20,7 +20,7 @@ impl Index {
         let settled = self.removed.get(&series).copied();
         let newest = kept.last()?;
         let of_series = self.listed.iter().filter(|one| {
-            let counts = one.holds_names && one.checkpoint.is_some();
+            let counts = one.file_names == FileNames::Own && one.checkpoint.is_some();
             let is_settled = settled.is_some_and(|turn| turn.leaves(one.id));
             one.series == Some(series) && counts && !is_settled
         });
@@ -55,7 +55,7 @@ mod tests {
             id: id(word),
             series: Some(0),
             checkpoint: Some(id(word)),
-            holds_names: true,
+            file_names: FileNames::Own,
             removed: time(word),
             ..IndexedDataset::default()
         });

@@ -5,7 +5,7 @@ use crate::launch::host::Door;
 use crate::launch::site::Site;
 use crate::log::{self, messages};
 use crate::patterns::SeriesSet;
-use crate::records::DatasetKey;
+use crate::records::RecordKey;
 use crate::transfer::begin_beside;
 
 /// Begins our index beside that one; under the shim its checkpoints are of the series whose pattern
@@ -15,7 +15,7 @@ pub(super) fn begin(site: &Site, series: &SeriesSet) -> Result<u64> {
     let key_of = |name: &str| {
         let found = series.match_path(name).filter(|_| site.host.door() == Door::Files)?;
         let series = series.series()[found.series].name.clone();
-        Some(DatasetKey { series, id: found.id?, generation: 0 })
+        Some(RecordKey { series, id: found.id?, generation: 0 })
     };
     let cached = begin_beside(&site.prefix, key_of)?;
     if let Some((_, name)) = cached.last() {

@@ -49,7 +49,7 @@ pub use crate::handles::TOKEN_LAZY;
 pub use crate::launch::program_setting;
 pub use crate::launch::{Alias, Arrival, Door, Herald, Host, Required, Surroundings};
 pub use crate::machine::{Call, Need, NeedLimits, ProgramState};
-pub use crate::namespace::{Answer, Entry, FILENAME_MAX, StatAttributes};
+pub use crate::namespace::{Answer, Entry, FILENAME_MAX};
 pub use door::Session;
 pub use door::hooked::Note;
 pub use program::{Consent, Flags, Program};

@@ -15,6 +15,7 @@ pub(crate) use process::affinity::{
     bind_thread, parent, permitted, processor_time, processors, run_when_idle, take_short_turns,
     waited_for_processor,
 };
+pub use process::lanes::Lanes;
 pub(crate) use process::lanes::in_lanes;
 pub use process::node::{
     block_signals, exit_at_once, hostname, send_signal, thread_id, unix_seconds, user_id,

@@ -26,7 +26,7 @@ use crate::comm::words;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, join_relative, remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, DatasetRecord, FileMeta, Summary};
+use crate::records::{DatasetRecord, FileMeta, RecordKey, Summary};
 use crate::redundancy::RedundancySet;
 use crate::system::{self, random_u64};
 
@@ -60,14 +60,18 @@ struct Copied {
     differing: Vec<FileMeta>,
 }
 
-/// Copies dataset `id` into a store of which this rank may take `capacity` bytes, and protects it
-/// as `descriptor` says. Collective; the outcome is of the same kind on all ranks.
-pub fn fetch(
-    ctx: &Ctx,
-    id: u64,
-    (store, capacity): (&str, u64),
-    descriptor: &KvTree,
-) -> Result<Fetched> {
+/// Where a fetched dataset goes.
+#[derive(Clone, Copy)]
+pub struct FetchStore<'a> {
+    /// The store's name.
+    pub name: &'a str,
+    /// The bytes that this rank may take of it.
+    pub capacity: u64,
+}
+
+/// Copies dataset `id` into `store`, and protects it as `descriptor` says. Collective;
+/// the outcome is of the same kind on all ranks.
+pub fn fetch(ctx: &Ctx, id: u64, store: FetchStore, descriptor: &KvTree) -> Result<Fetched> {
     let summary = match read_summary(ctx, id)? {
         Ok(summary) => summary,
         Err(fault) => {
@@ -80,12 +84,12 @@ pub fn fetch(
     }
     let (set, descriptor) = ctx.protection.choose(descriptor)?;
     let need = bytes_needed(ctx, &summary, &set, &descriptor);
-    if let Some(why) = first(ctx, why_no_room(ctx, (store, capacity), need)?)? {
+    if let Some(why) = first(ctx, why_no_room(ctx, store, need)?)? {
         return Ok(Fetched::InPlace(why));
     }
     let start = Instant::now();
     let changed = changed_wholes(ctx, &summary, ctx.transfer.check_crc)?;
-    let from = From { ctx, summary: &summary, store, changed };
+    let from = From { ctx, summary: &summary, store: store.name, changed };
     let files = match from.copy()? {
         Ok(files) => files,
         Err(Trouble::Unable(why)) => return Ok(Fetched::InPlace(why)),
@@ -166,13 +170,13 @@ fn bytes_needed(ctx: &Ctx, summary: &Summary, set: &RedundancySet, descriptor: &
 }
 
 /// The next checkpoint needs as much room beside it, or it would go to the prefix. Collective.
-fn why_no_room(ctx: &Ctx, (store, capacity): (&str, u64), need: u64) -> Result<Option<String>> {
-    let shared = ctx.sharing.is_shared(ctx.layout.store_index(store));
+fn why_no_room(ctx: &Ctx, store: FetchStore, need: u64) -> Result<Option<String>> {
+    let shared = ctx.sharing.is_shared(ctx.layout.store_index(store.name));
     let of_node = words::all_gather(ctx.node, [need])?;
     let of_world = words::all_gather(ctx.world, [need])?;
     let all = if shared { of_world } else { of_node };
     let bytes = all.into_iter().flatten().fold(0, u64::saturating_add);
-    let dir = ctx.layout.cache_dir(store);
+    let dir = ctx.layout.cache_dir(store.name);
     let launches = Launches::default().alive(&ctx.layout.control_dir);
     let room = system::room(dir).unwrap_or(0) / launches;
     let (dir, host) = (dir.display(), ctx.host);
@@ -183,7 +187,7 @@ fn why_no_room(ctx: &Ctx, (store, capacity): (&str, u64), need: u64) -> Result<O
         let rank = ctx.world.rank();
         format!("{need} bytes of rank {rank} are too much for the CAPACITY of {dir} on {host}")
     };
-    Ok((capacity / 2 < need).then(why))
+    Ok((store.capacity / 2 < need).then(why))
 }
 
 struct From<'a> {
@@ -195,7 +199,7 @@ struct From<'a> {
 }
 
 impl From<'_> {
-    fn key(&self) -> &DatasetKey {
+    fn key(&self) -> &RecordKey {
         &self.summary.dataset.key
     }
 
@@ -206,7 +210,7 @@ impl From<'_> {
     }
 
     fn scratch(&self) -> PathBuf {
-        let key = DatasetKey { generation: u64::MAX, ..self.key().clone() };
+        let key = RecordKey { generation: u64::MAX, ..self.key().clone() };
         self.ctx.layout.open_dir(self.store, &key)
     }
 

@@ -11,7 +11,7 @@ mod publish;
 mod pull_out;
 mod remains;
 
-pub use fetch::{Fetched, fetch};
+pub use fetch::{FetchStore, Fetched, fetch};
 pub use flush::afterwards::{
     Completed, Staged, ask_to_stop, complete, set_transfer_command, stage_node,
 };
@@ -28,7 +28,7 @@ pub(crate) use prefix::check::enter_again;
 pub use prefix::check::{Checked, check_files};
 pub use prefix::findings::Unchecked;
 pub(crate) use prefix::index::{
-    OnPrefix, has_datasets, last_turn, note_attempt, note_refusal, note_return, note_turn,
+    ListedDataset, has_datasets, last_turn, note_attempt, note_refusal, note_return, note_turn,
     record_incomplete, returned_to,
 };
 pub use prefix::index::{list_in_cache, list_prefix, note_failure, note_success, record_places};
@@ -51,7 +51,7 @@ pub(crate) use publish::newer::kept_by_newer;
 pub use publish::options::Options;
 pub(crate) use publish::parts::{finish_whole, write_part};
 pub(crate) use publish::single::{publish_file, publish_file_if, publish_unsealed};
-pub(crate) use publish::stage::remove_staged_below;
+pub(crate) use publish::stage::{move_directory, remove_staged_below};
 pub(crate) use publish::staged::is_staged_name;
 pub use publish::staged::staged_name;
 pub(crate) use publish::underway::flushes_under_way;

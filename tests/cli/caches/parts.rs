@@ -7,7 +7,7 @@ use std::process::Command;
 
 use scr_core::cache;
 use scr_core::files::crc32;
-use scr_core::records::{DatasetKey, FilePart};
+use scr_core::records::{FilePart, RecordKey};
 
 use super::exec::with_own_part;
 use super::{Nodes, json};
@@ -173,7 +173,7 @@ fn what_nodes_are_writing_is_shown_once_and_not_read() {
         format!("{} | 6 | ckpt=a/{{id}}", nodes.cluster.prefix().canonicalize().unwrap().display());
     nodes.cluster.launch(HOSTS).run(|ctx| {
         cache::rebuild(ctx, &identity).unwrap();
-        let key = DatasetKey { id: "50".into(), ..key(10) };
+        let key = RecordKey { id: "50".into(), ..key(10) };
         let store = nodes.cluster.store();
         record_open(ctx, &key, &store).unwrap();
         let dir = ctx.layout.open_dir(&store, &key).join("ckpt/5");

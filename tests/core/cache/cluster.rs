@@ -15,7 +15,7 @@ use scr_core::comm::threads::{ThreadWorld, WorldOutcome};
 use scr_core::descriptors::choose_sets;
 use scr_core::error::Result;
 use scr_core::kvtree::KvTree;
-use scr_core::records::{DatasetKey, FileMeta};
+use scr_core::records::{FileMeta, RecordKey};
 use scr_core::redundancy::{RedundancySet, Scheme, scheme_by_name};
 use scr_core::transfer::Options;
 use tempfile::TempDir;
@@ -276,8 +276,8 @@ pub fn groups(hosts: &[String], descriptor: &KvTree) -> Vec<String> {
     }
 }
 
-pub fn key(step: u64) -> DatasetKey {
-    DatasetKey { series: "ckpt".into(), id: step.to_string(), generation: 0 }
+pub fn key(step: u64) -> RecordKey {
+    RecordKey { series: "ckpt".into(), id: step.to_string(), generation: 0 }
 }
 
 /// A digit after the scheme's name is the number of losses to be survived.
@@ -307,7 +307,7 @@ pub fn content(step: u64, rank: usize) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Notes that a dataset has begun, in the file, too.
-pub fn record_open(ctx: &Ctx, key: &DatasetKey, store: &str) -> Result<()> {
+pub fn record_open(ctx: &Ctx, key: &RecordKey, store: &str) -> Result<()> {
     ctx.filemap.note_open(key, store);
     // The first look finds it young.
     ctx.filemap.write_begun().and_then(|()| ctx.filemap.write_begun())
@@ -367,7 +367,7 @@ pub fn checkpoint(ctx: &Ctx, id: u64, scheme: &str, confirmed: bool) -> Result<(
 }
 
 /// Writes and seals a dataset of these files of rank 0, which nothing protects.
-pub fn seal_files(ctx: &Ctx, key: &DatasetKey, id: u64, files: &[(&str, &str)]) {
+pub fn seal_files(ctx: &Ctx, key: &RecordKey, id: u64, files: &[(&str, &str)]) {
     let own = if ctx.world.rank() == 0 { files } else { &[] };
     record_open(ctx, key, "ram").unwrap();
     let dir = ctx.layout.open_dir("ram", key);

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use scr_core::cache::{self, Ctx, Offered};
-use scr_core::transfer::{self, Fetched, Options, fetch, list_prefix};
+use scr_core::transfer::{self, FetchStore, Fetched, Options, fetch, list_prefix};
 
 use super::cluster::{Cluster, IDENTITY, check, check_files, content, descriptor, run_and_seal};
 use super::flush::files_below;
@@ -28,7 +28,7 @@ fn lose_all(cluster: &Cluster, hosts: &str) {
 
 fn fetched(ctx: &Ctx, scheme: &str) -> Fetched {
     cache::rebuild(ctx, IDENTITY).unwrap();
-    fetch(ctx, 1, ("ram", u64::MAX), &descriptor(scheme)).unwrap()
+    fetch(ctx, 1, FetchStore { name: "ram", capacity: u64::MAX }, &descriptor(scheme)).unwrap()
 }
 
 fn cached(ctx: &Ctx, scheme: &str) -> Offered {
@@ -58,7 +58,7 @@ fn the_capacity_that_the_user_gives_a_store_counts() {
     let fetch_into = |capacity| {
         let outcome = cluster.launch("efgh").run(|ctx| {
             cache::rebuild(ctx, IDENTITY).unwrap();
-            fetch(ctx, 1, ("ram", capacity), &descriptor("XOR")).unwrap()
+            fetch(ctx, 1, FetchStore { name: "ram", capacity }, &descriptor("XOR")).unwrap()
         });
         outcome.results.into_iter().map(Option::unwrap).collect::<Vec<_>>()
     };
@@ -149,7 +149,12 @@ fn a_kill_at_any_moment_leaves_what_the_next_start_can_use() {
         lose_all(&cluster, "abc");
         cluster.launch("abc").kill(1, call).run(|ctx| {
             if cache::rebuild(ctx, IDENTITY).is_ok() {
-                let _ = fetch(ctx, 1, ("ram", u64::MAX), &descriptor("XOR"));
+                let _ = fetch(
+                    ctx,
+                    1,
+                    FetchStore { name: "ram", capacity: u64::MAX },
+                    &descriptor("XOR"),
+                );
             }
         });
         let again = cluster.launch("abc").run(|ctx| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scr_core::cache;
 use scr_core::error::{Error, Result};
-use scr_core::records::{DatasetKey, DatasetRecord, FileMeta, Record, Summary};
+use scr_core::records::{DatasetRecord, FileMeta, FileNames, Record, RecordKey, Summary};
 use scr_core::transfer::{
     self, Along, Awaited, Background, BackgroundJob, JournalReport, Options, PublishIf, Waited,
     list_prefix,
@@ -281,7 +281,7 @@ fn a_commit_of_which_a_file_was_removed_has_failed_and_leaves_nothing_staged() {
     let expected = JournalReport { gone: vec![1], ..JournalReport::default() };
     assert_eq!(outcome.results[1], Some(expected));
     let listed = &list_prefix(&cluster.prefix()).unwrap()[0];
-    assert!(!listed.restorable && listed.holds_names, "{listed:?}");
+    assert!(!listed.restorable && listed.file_names == FileNames::Own, "{listed:?}");
     check_files(&cluster.prefix(), &content(10, 2));
     assert_eq!(files_below(&cluster.prefix().join("ckpt")).len(), 2);
     assert!(!cluster.prefix().join(".scr/journal/1").exists());
@@ -425,7 +425,7 @@ fn a_target_that_cannot_be_replaced_leaves_nothing_staged() {
 fn rename_key(ctx: &cache::Ctx, id: u64, generation: u64) -> DatasetRecord {
     let mut record = ctx.filemap.get_id(id).unwrap();
     ctx.filemap.remove(&record.key).unwrap();
-    record.key = DatasetKey { id: "10".into(), generation, ..record.key };
+    record.key = RecordKey { id: "10".into(), generation, ..record.key };
     ctx.filemap.record_prepared(record.clone()).unwrap();
     record
 }

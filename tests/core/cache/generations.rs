@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use scr_core::cache::{self, Ctx};
-use scr_core::records::{DatasetKey, PrefixIndex, update};
+use scr_core::records::{FileNames, PrefixIndex, RecordKey, update};
 use scr_core::transfer::{self, Check, Options, bring_back, finish_returns, list_prefix};
 
 use super::cluster::{Cluster, IDENTITY, seal_files};
@@ -16,7 +16,7 @@ pub fn flushed(cluster: &Cluster, keep: u64, ids: &[u64]) {
     cluster.launch("ab").transfer(options).run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
         for id in ids {
-            let key = DatasetKey { series: "state".into(), id: String::new(), generation: *id };
+            let key = RecordKey { series: "state".into(), id: String::new(), generation: *id };
             let (state, side) = (format!("state {id}"), format!("side {id}"));
             let files = [("state", state.as_str()), ("d/side", &side), ("late", "late")];
             let count = if *id < 3 { 2 } else { 3 };
@@ -26,10 +26,10 @@ pub fn flushed(cluster: &Cluster, keep: u64, ids: &[u64]) {
     });
 }
 
-/// By dataset, newest first: whether it has the names, and whether it is kept.
-pub fn listed(cluster: &Cluster) -> Vec<(u64, bool, bool)> {
+/// By dataset, newest first: whose the names of its files are.
+pub fn listed(cluster: &Cluster) -> Vec<(u64, FileNames)> {
     let all = list_prefix(&cluster.prefix()).unwrap();
-    all.iter().map(|one| (one.id, one.holds_names, one.kept)).collect()
+    all.iter().map(|one| (one.id, one.file_names)).collect()
 }
 
 fn copy(prefix: &Path, id: u64, name: &str) -> PathBuf {
@@ -60,7 +60,7 @@ pub fn back(cluster: &Cluster, id: u64, damaged: bool) -> Result<(), String> {
 fn the_window_keeps_older_ones_beside() {
     let cluster = Cluster::new();
     flushed(&cluster, 3, &[1, 2, 3, 4]);
-    assert_eq!(listed(&cluster), [(4, true, false), (3, false, true), (2, false, true)]);
+    assert_eq!(listed(&cluster), [(4, FileNames::Own), (3, FileNames::Kept), (2, FileNames::Kept)]);
     assert_eq!(names(&cluster), those_of(4));
     let prefix = cluster.prefix();
     assert_eq!(fs::read_to_string(copy(&prefix, 3, "d/side")).unwrap(), "side 3");
@@ -69,7 +69,7 @@ fn the_window_keeps_older_ones_beside() {
     for keep in [0, 1] {
         let cluster = Cluster::new();
         flushed(&cluster, keep, &[1, 2]);
-        assert!(listed(&cluster).iter().all(|(_, _, kept)| !kept), "{keep}");
+        assert!(listed(&cluster).iter().all(|(_, names)| *names != FileNames::Kept), "{keep}");
         assert!(!copy(&cluster.prefix(), 1, "").exists(), "{keep}");
     }
 }
@@ -81,8 +81,8 @@ fn a_run_goes_back_and_forth() {
     for (to, kept) in [(2, [4, 3, 1]), (3, [4, 2, 1]), (1, [4, 3, 2]), (4, [3, 2, 1])] {
         assert_eq!(back(&cluster, to, false), Ok(()), "{to}");
         assert_eq!(names(&cluster), those_of(to));
-        let mut want: Vec<_> = kept.map(|id| (id, false, true)).into();
-        want.push((to, true, false));
+        let mut want: Vec<_> = kept.map(|id| (id, FileNames::Kept)).into();
+        want.push((to, FileNames::Own));
         want.sort_by_key(|(id, ..)| std::cmp::Reverse(*id));
         assert_eq!(listed(&cluster), want, "{to}");
         assert!(!copy(&cluster.prefix(), to, "").exists(), "{to}");
@@ -96,8 +96,9 @@ fn a_run_goes_back_and_forth() {
     assert_eq!(back(&cluster, 2, false), Ok(()));
     transfer::note_success(&cluster.prefix(), 2).unwrap();
     flushed(&cluster, 2, &[5]);
-    let left: Vec<_> = listed(&cluster).into_iter().filter(|(_, _, kept)| *kept).collect();
-    assert!(left.contains(&(2, false, true)) && names(&cluster)[0] == "state 5", "{left:?}");
+    let left: Vec<_> =
+        listed(&cluster).into_iter().filter(|(_, names)| *names == FileNames::Kept).collect();
+    assert!(left.contains(&(2, FileNames::Kept)) && names(&cluster)[0] == "state 5", "{left:?}");
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn what_somebody_has_written_stays_and_what_is_damaged_is_not_offered() {
     // The caller has found it damaged: the other one takes its place, and it is not thrown away.
     assert_eq!(back(&cluster, 1, true), Ok(()));
     assert_eq!(names(&cluster), those_of(1));
-    assert_eq!(listed(&cluster), [(2, false, false), (1, true, false)]);
+    assert_eq!(listed(&cluster), [(2, FileNames::Taken), (1, FileNames::Own)]);
     assert_eq!(fs::read_to_string(copy(&cluster.prefix(), 2, "state")).unwrap(), "of the user");
 
     let cluster = Cluster::new();
@@ -166,7 +167,7 @@ fn a_return_that_was_interrupted_goes_on() {
         fs::rename(&aside, &summary).unwrap();
         finish_returns(&prefix).unwrap();
         assert_eq!(names(&cluster), those_of(1), "{renamed}");
-        assert_eq!(listed(&cluster), [(2, false, true), (1, true, false)], "{renamed}");
+        assert_eq!(listed(&cluster), [(2, FileNames::Kept), (1, FileNames::Own)], "{renamed}");
         assert_eq!(back(&cluster, 2, false), Ok(()));
         assert_eq!(names(&cluster), those_of(2), "{renamed}");
     }
@@ -181,7 +182,7 @@ fn a_flush_that_ended_after_its_links_begins_anew() {
     fs::write(&link, "of an older attempt").unwrap();
     flushed(&cluster, 2, &[2]);
     assert_eq!(fs::read_to_string(&link).unwrap(), "state 1");
-    assert_eq!(listed(&cluster), [(2, true, false), (1, false, true)]);
+    assert_eq!(listed(&cluster), [(2, FileNames::Own), (1, FileNames::Kept)]);
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn what_was_written_over_on_the_prefix_is_not_kept() {
     flushed(&cluster, 3, &[1]);
     fs::write(cluster.prefix().join("state"), "of the program").unwrap();
     flushed(&cluster, 3, &[2]);
-    assert_eq!(listed(&cluster), [(2, true, false), (1, false, false)]);
+    assert_eq!(listed(&cluster), [(2, FileNames::Own), (1, FileNames::Taken)]);
     assert!(!copy(&cluster.prefix(), 1, "").exists());
 }
 
@@ -200,13 +201,13 @@ fn files_of_those_that_leave_the_index_by_the_users_wish_stay() {
     flushed(&cluster, 3, &[1, 2]);
     assert_eq!(back(&cluster, 1, false), Ok(()));
     transfer::forget_datasets(&cluster.prefix(), &|id| id > 1).unwrap();
-    assert_eq!(listed(&cluster), [(1, true, false)]);
+    assert_eq!(listed(&cluster), [(1, FileNames::Own)]);
     let prefix = cluster.prefix();
     assert_eq!(fs::read_to_string(copy(&prefix, 2, "state")).unwrap(), "state 2");
     // No index that is made anew has it.
     fs::remove_file(prefix.join(".scr/index.scr")).unwrap();
     transfer::repair_prefix(&prefix).unwrap();
-    assert_eq!(listed(&cluster), [(1, true, false)]);
+    assert_eq!(listed(&cluster), [(1, FileNames::Own)]);
 }
 
 #[test]

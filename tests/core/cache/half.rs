@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use scr_core::cache::{self, Ctx};
 use scr_core::error::{Error, Result};
-use scr_core::records::DatasetKey;
+use scr_core::records::{FileNames, RecordKey};
 use scr_core::transfer::{
     self, Advance, AsyncFlush, Background, Check, JournalReport, Options, PublishIf, list_prefix,
 };
@@ -39,7 +39,7 @@ fn halved(flush: impl Fn(&Ctx) -> Result<()> + Sync) -> Cluster {
     let options = Options { prefix_size: 3, bytes_per_second: 1, ..Options::default() };
     cluster.launch("ab").transfer(options).run(|ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
-        let key = DatasetKey { series: "state".into(), id: String::new(), generation: 2 };
+        let key = RecordKey { series: "state".into(), id: String::new(), generation: 2 };
         seal_files(ctx, &key, 2, &[("state", "state 2"), ("d/side", "side 2")]);
         flush(ctx).unwrap();
     });
@@ -59,7 +59,7 @@ fn goes_back(cluster: &Cluster) {
         let report = transfer::recover_journal(ctx).unwrap();
         report.unfinished.iter().for_each(|id| transfer::roll_back(ctx, *id).unwrap());
     });
-    assert_eq!(listed(cluster), [(2, true, false), (1, false, true)]);
+    assert_eq!(listed(cluster), [(2, FileNames::Own), (1, FileNames::Kept)]);
     assert!(!list_prefix(&cluster.prefix()).unwrap()[0].restorable);
     // However large its files are: those of the other generation are as large.
     let look = |ctx: &Ctx| transfer::verify_on_prefix(ctx, 2, Check::Sizes).unwrap();
@@ -131,7 +131,7 @@ fn overtaken<T: Send>(ids: [&str; 2], finish: impl Fn(&Ctx) -> T + Sync) -> (Clu
     let done = collective(&cluster, |ctx| {
         cache::rebuild(ctx, IDENTITY).unwrap();
         for (number, id) in (1..).zip(ids) {
-            let key = DatasetKey { series: "ckpt".into(), id: id.into(), generation: number };
+            let key = RecordKey { series: "ckpt".into(), id: id.into(), generation: number };
             let (own, latest) = (format!("c{id}"), format!("latest {number}"));
             seal_files(ctx, &key, number, &[(&own, &own), ("latest", &latest)]);
         }
@@ -152,12 +152,12 @@ fn a_commit_that_a_newer_one_has_overtaken_takes_nothing_from_it() {
     let recover = |ctx: &Ctx| transfer::recover_journal(ctx).unwrap();
     let (cluster, report) = overtaken(["", ""], recover);
     assert_eq!(report, JournalReport { rolled_back: vec![1], ..JournalReport::default() });
-    assert_eq!(listed(&cluster), [(2, true, false)]);
+    assert_eq!(listed(&cluster), [(2, FileNames::Own)]);
 
     // With ids it has files of its own.
     let (cluster, report) = overtaken(["10", "20"], recover);
     assert_eq!(report, JournalReport { completed: vec![1], ..JournalReport::default() });
-    assert_eq!(listed(&cluster), [(2, true, false), (1, true, false)]);
+    assert_eq!(listed(&cluster), [(2, FileNames::Own), (1, FileNames::Own)]);
     assert_eq!(fs::read_to_string(cluster.prefix().join("c10")).unwrap(), "c10");
     assert!(list_prefix(&cluster.prefix()).unwrap()[0].current);
 }
@@ -203,6 +203,6 @@ fn a_commit_of_which_the_program_has_written_a_file_anew_is_not_completed() {
         // No start takes the file that has its name for the program's own.
         let listed = list_prefix(&cluster.prefix()).unwrap();
         assert!(listed.iter().all(|one| !one.restorable), "{listed:?}");
-        assert_eq!(listed.iter().any(|one| one.holds_names), half, "{listed:?}");
+        assert_eq!(listed.iter().any(|one| one.file_names == FileNames::Own), half, "{listed:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use scr_core::cache::{Damage, Depth, Judged, NodeState, Prospect, judge};
+use scr_core::cache::{Damage, Depth, Judged, NodeState, PartsWanted, Prospect, judge};
 use scr_core::transfer::{copy_parts, put_parts_back, rebuild_parts};
 
 use super::cluster::Cluster;
@@ -44,9 +44,9 @@ fn struck(judged: &Judged) -> BTreeSet<usize> {
 fn repair(cluster: &Cluster, ranks: &BTreeSet<usize>) -> usize {
     let folder = cluster.prefix().join(".scr/outside");
     for host in NODES {
-        copy_parts(&cluster.layout(host), &folder, host, (1, ranks)).unwrap();
+        copy_parts(&cluster.layout(host), &folder, host, PartsWanted { id: 1, ranks }).unwrap();
     }
-    rebuild_parts(&folder, (1, ranks), 1 << 16, 4).unwrap().unwrap();
+    rebuild_parts(&folder, PartsWanted { id: 1, ranks }, 1 << 16, 4).unwrap().unwrap();
     let put = |host: &&str| put_parts_back(&cluster.layout(host), &folder, host, 1).unwrap();
     let all: Vec<_> = NODES.iter().map(put).collect();
     assert!(all.iter().all(|one| one.left.is_empty()), "{all:?}");

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use scr_core::cache::{self, Ctx, Offered, RebuildReport, SealRequest};
 use scr_core::error::Result;
 use scr_core::kvtree::KvTree;
-use scr_core::records::{DatasetKey, FileMeta};
+use scr_core::records::{FileMeta, RecordKey};
 
 use super::cluster::{Cluster, IDENTITY, check_files, key, record_open, sets};
 
@@ -30,7 +30,7 @@ pub fn hosts(placement: &str) -> Vec<String> {
 }
 
 impl Dataset {
-    pub fn key(&self) -> DatasetKey {
+    pub fn key(&self) -> RecordKey {
         key(self.id * 10)
     }
 

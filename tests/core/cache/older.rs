@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use scr_core::kvtree::KvTree;
 use scr_core::operations::{AddedOlder, add_older_directory, is_older_directory};
 use scr_core::records::Summary;
-use scr_core::transfer::{check_files, fetch, list_prefix};
+use scr_core::transfer::{FetchStore, check_files, fetch, list_prefix};
 
 use super::cluster::Cluster;
 use super::found::tree;
@@ -137,7 +137,7 @@ fn a_complete_directory_is_entered_as_it_is_and_a_program_can_fetch_it() {
     let outcome = cluster.launch("aabb").run(|ctx| {
         scr_core::cache::rebuild(ctx, super::cluster::IDENTITY).unwrap();
         let scheme = super::cluster::descriptor("PARTNER");
-        fetch(ctx, 18, ("ram", u64::MAX), &scheme).unwrap();
+        fetch(ctx, 18, FetchStore { name: "ram", capacity: u64::MAX }, &scheme).unwrap();
         let dir = ctx.layout.dataset_dir("ram", 18);
         let rank = ctx.world.rank();
         fs::read(dir.join(NAME).join(format!("rank_{rank}.ckpt"))).unwrap() == content(rank)

@@ -9,7 +9,7 @@ use scr_core::comm::solo::Solo;
 use scr_core::comm::{Comm, threads};
 use scr_core::error::{Error, Result};
 use scr_core::kvtree::KvTree;
-use scr_core::records::{DatasetKey, FileMeta};
+use scr_core::records::{FileMeta, RecordKey};
 use scr_core::redundancy::{RedundancySet, Scheme, scheme_by_name};
 use scr_core::transfer::{
     Check, Options, flush_sync, list_prefix, publish_other_size, verify_on_prefix,
@@ -97,7 +97,7 @@ fn an_older_generation_is_not_published_over_the_newest() {
     cluster.launch("ab").run(|ctx| {
         cache::rebuild(ctx, &identity(2)).unwrap();
         for id in [8, 9] {
-            let key = DatasetKey { series: "state".into(), id: String::new(), generation: id };
+            let key = RecordKey { series: "state".into(), id: String::new(), generation: id };
             seal_files(ctx, &key, id, &[("state.cpt", &format!("content of {id}"))]);
             flush_sync(ctx, id, &|_| false).unwrap();
         }

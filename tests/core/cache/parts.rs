@@ -11,7 +11,8 @@ use scr_core::files::crc32;
 use scr_core::kvtree::KvTree;
 use scr_core::records::{FilePart, IndexEntry, Record, Summary, TransferCommand};
 use scr_core::transfer::{
-    self, Advance, AsyncFlush, Background, Check, Fetched, Options, PublishIf, list_prefix,
+    self, Advance, AsyncFlush, Background, Check, FetchStore, Fetched, Options, PublishIf,
+    list_prefix,
 };
 
 use super::background::left_unfinished;
@@ -339,7 +340,13 @@ fn a_restart_reads_it_where_it_is_and_fetches_the_rest() {
         ["a", "b"].iter().for_each(|host| cluster.lose(host));
         let outcome = cluster.launch(HOSTS).run(|ctx| {
             cache::rebuild(ctx, IDENTITY).unwrap();
-            transfer::fetch(ctx, 1, ("ram", u64::MAX), &descriptor("XOR")).unwrap()
+            transfer::fetch(
+                ctx,
+                1,
+                FetchStore { name: "ram", capacity: u64::MAX },
+                &descriptor("XOR"),
+            )
+            .unwrap()
         });
         outcome.results.into_iter().next().flatten().unwrap()
     };

@@ -3,6 +3,7 @@
 use std::fs;
 
 use scr_core::cache::{self, Takeover};
+use scr_core::system::Lanes;
 use scr_core::transfer::{Check, flush_shares, verify_on_prefix};
 
 use super::cluster::{
@@ -124,7 +125,7 @@ fn what_no_node_has_room_to_move_is_published_from_where_it_is() {
             let Some(stranded) = stranded else { return };
             assert!(stranded.why.contains("No space left"), "{}", stranded.why);
             let shares = &stranded.shares;
-            flush_shares(ctx, shares, 3, &|_| false, (1, &|| ())).unwrap();
+            flush_shares(ctx, shares, 3, &|_| false, Lanes::of(1)).unwrap();
             (0..3).for_each(|rank| check_files(ctx.prefix, &content(10, rank)));
             let found = verify_on_prefix(ctx, 1, Check::Contents).unwrap();
             assert_eq!((found.fault, found.names.len()), (None, 3));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use scr_core::cache::{self, Ctx, RebuildReport, SealRequest};
-use scr_core::records::{DatasetKey, FileMeta};
+use scr_core::records::{FileMeta, RecordKey};
 use scr_core::transfer::publish_other_size;
 
 use super::cluster::{Cluster, IDENTITY, descriptor, key, offered_ids, record_open};
@@ -15,18 +15,18 @@ use super::cluster::{Cluster, IDENTITY, descriptor, key, offered_ids, record_ope
 const SHARED: &str = "ckpt/20/shared";
 const LOG: &str = "monitor.log";
 
-fn plain(id: u64) -> DatasetKey {
-    DatasetKey { series: "state".into(), id: String::new(), generation: id }
+fn plain(id: u64) -> RecordKey {
+    RecordKey { series: "state".into(), id: String::new(), generation: id }
 }
 
 /// Seals a complete dataset of files in the cache, and of those on the prefix. Collective.
-fn seal(ctx: &Ctx, key: &DatasetKey, id: u64, cached: &[&str], on_prefix: &[&str]) {
+fn seal(ctx: &Ctx, key: &RecordKey, id: u64, cached: &[&str], on_prefix: &[&str]) {
     seal_as(ctx, key, id, (cached, on_prefix), true);
 }
 
 fn seal_as(
     ctx: &Ctx,
-    key: &DatasetKey,
+    key: &RecordKey,
     id: u64,
     (cached, on_prefix): (&[&str], &[&str]),
     confirmed: bool,
@@ -222,7 +222,7 @@ fn what_may_not_be_complete_hides_nothing_newer_on_the_prefix() {
             if again {
                 // A complete one has what is newer, and rests on the rest.
                 let files: &[&str] = if ctx.world.rank() == 1 { &[&own] } else { &[] };
-                seal(ctx, &DatasetKey { generation: 1, ..key(10) }, 2, files, &[]);
+                seal(ctx, &RecordKey { generation: 1, ..key(10) }, 2, files, &[]);
             }
         });
         let path = cluster.prefix().join("ckpt/10/rank_1");

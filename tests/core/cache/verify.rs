@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use scr_core::cache::{self, Ctx};
-use scr_core::transfer::{self, Check, Fetched, Unchecked, Verified, fetch};
+use scr_core::transfer::{self, Check, FetchStore, Fetched, Unchecked, Verified, fetch};
 
 use super::cluster::{Cluster, IDENTITY, checkpoint, content, descriptor, run_and_seal};
 use super::flush::files_below;
@@ -113,7 +113,9 @@ fn one_rank_reads_what_newer_datasets_have() {
         cache::rebuild(ctx, IDENTITY).unwrap();
         let prefix = if ctx.world.rank() == 0 { ctx.prefix } else { &bare };
         let ctx = Ctx { prefix, ..*ctx };
-        match fetch(&ctx, 1, ("ram", u64::MAX), &descriptor("PARTNER")).unwrap() {
+        match fetch(&ctx, 1, FetchStore { name: "ram", capacity: u64::MAX }, &descriptor("PARTNER"))
+            .unwrap()
+        {
             Fetched::Cached(offered) => offered.files,
             other => panic!("{other:?}"),
         }

@@ -225,7 +225,7 @@ impl Cluster {
             record.prepared && markers.get(key) == Some(&record.epoch)
         };
         Claim {
-            key: records::DatasetKey {
+            key: records::RecordKey {
                 series: NAMES[key.series].into(),
                 id: key.id.clone(),
                 generation: key.generation,

@@ -42,14 +42,13 @@ const LEADER: &str = "a node's leader";
 const ROOT: &str = "rank 0";
 
 /// All parts, in the order of a run.
-pub const PARTS: [Part; 9] = [
+pub const PARTS: [Part; 8] = [
     Part { name: "agreement", by: EVERY, prepare: agreement },
     Part { name: "conference and its decision", by: EVERY, prepare: conference },
     Part { name: "catalog at a seal", by: LEADER, prepare: catalog },
     Part { name: "restart decision", by: LEADER, prepare: restart },
     Part { name: "summary and rank map: write", by: ROOT, prepare: write_summary },
     Part { name: "summary and rank map: read", by: ROOT, prepare: read_summary },
-    Part { name: "rank map: read one rank's", by: EVERY, prepare: read_rank },
     Part { name: "index of 100 datasets: write", by: ROOT, prepare: write_index },
     Part { name: "index of 100 datasets: read", by: ROOT, prepare: read_index },
 ];
@@ -125,8 +124,8 @@ fn file_of(rank: usize) -> FileMeta {
     }
 }
 
-fn key() -> records::DatasetKey {
-    records::DatasetKey { series: "ckpt".into(), id: "7".into(), generation: 0 }
+fn key() -> records::RecordKey {
+    records::RecordKey { series: "ckpt".into(), id: "7".into(), generation: 0 }
 }
 
 /// All files are known on every node, once a node.
@@ -194,15 +193,6 @@ fn read_summary(ranks: usize, dir: &Path) -> Work {
     Box::new(move || {
         let found = Summary::read_from(&dir).expect("readable").expect("a summary");
         assert_eq!(found.files.len(), ranks);
-    })
-}
-
-fn read_rank(ranks: usize, dir: &Path) -> Work {
-    write_summary(ranks, dir)();
-    let dir = dir.to_path_buf();
-    Box::new(move || {
-        let found = Summary::read_rank(&dir, ranks / 2).expect("readable").expect("a summary");
-        assert_eq!(found.files[&(ranks / 2)], [file_of(ranks / 2)]);
     })
 }
 

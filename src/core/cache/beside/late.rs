@@ -136,9 +136,34 @@ fn read(record: &DatasetRecord, file: &FileMeta, stop: &AtomicBool) -> Option<u3
     read.ok().map(|()| found.value())
 }
 
-/// Lists the files that several ranks have, by name, with checksums as far as they can be read.
-/// Collective.
-pub(crate) fn contested(ctx: &Ctx, sealed: &Prepared) -> Result<Vec<CatalogEntry>> {
+/// A file that several ranks have.
+pub(crate) struct SharedName {
+    pub name: String,
+    pub ranks: Vec<usize>,
+    /// All have the same content, or may have: ranks of one node wrote to one file.
+    pub alike: bool,
+}
+
+impl SharedName {
+    fn of(writers: &[CatalogEntry]) -> SharedName {
+        let content = |writer: &CatalogEntry| Some((writer.meta.size, writer.meta.crc32?));
+        let first = content(&writers[0]).filter(|_| writers.iter().all(|one| !one.meta.on_prefix));
+        SharedName {
+            name: writers[0].meta.name.clone(),
+            ranks: writers.iter().map(|writer| writer.rank).collect(),
+            alike: first.is_some() && writers.iter().all(|one| content(one) == first),
+        }
+    }
+}
+
+/// Lists the files that several ranks have, by name. Collective.
+pub(crate) fn contested(ctx: &Ctx, sealed: &Prepared) -> Result<Vec<SharedName>> {
+    let all = measured(ctx, sealed)?;
+    Ok(all.chunk_by(|one, next| one.meta.name == next.meta.name).map(SharedName::of).collect())
+}
+
+/// Lists them of all their ranks, by name, with checksums as far as they can be read.
+fn measured(ctx: &Ctx, sealed: &Prepared) -> Result<Vec<CatalogEntry>> {
     let all: Vec<CatalogEntry> = sealed.catalog.contested().collect();
     if !all.iter().any(|one| is_unknown(&one.meta)) {
         return Ok(all);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::address::{Address, job_dir};
 use super::names::SEALED_PREFIX;
 use super::owner::Owner;
-use crate::records::{DatasetKey, DatasetRecord};
+use crate::records::{DatasetRecord, RecordKey};
 
 /// A place that holds datasets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Layout {
     }
 
     /// Returns the directory of a dataset in progress in the store called `store`.
-    pub fn open_dir(&self, store: &str, key: &DatasetKey) -> PathBuf {
+    pub fn open_dir(&self, store: &str, key: &RecordKey) -> PathBuf {
         self.cache_dir(store).join(key.directory_name())
     }
 

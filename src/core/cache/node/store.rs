@@ -12,7 +12,7 @@ use super::owner::note_parts;
 use crate::error::{Error, Result, again};
 use crate::kvtree::KvTree;
 use crate::records::{
-    DatasetKey, DatasetRecord, FileMeta, Filemap, MASTER_FILEMAP, Record, RecordedState,
+    DatasetRecord, FileMeta, Filemap, MASTER_FILEMAP, Record, RecordKey, RecordedState,
     filemap_name,
 };
 
@@ -54,7 +54,7 @@ impl FilemapFile {
     /// Notes that the first file of a dataset is about to be opened in `store`, in memory alone
     /// until [`FilemapFile::write_begun`]: the record of a checkpoint that is sealed soon is
     /// written once. After a kill it may be as if the dataset had not begun on this rank.
-    pub fn note_open(&self, key: &DatasetKey, store: &str) {
+    pub fn note_open(&self, key: &RecordKey, store: &str) {
         let mut held = self.lock();
         if !held.iter().any(|(owner, record)| *owner == self.rank && record.key == *key) {
             put(self.rank, self.own(self.open_record(key, store)))(&mut held);
@@ -78,7 +78,7 @@ impl FilemapFile {
         }
     }
 
-    fn open_record(&self, key: &DatasetKey, store: &str) -> DatasetRecord {
+    fn open_record(&self, key: &RecordKey, store: &str) -> DatasetRecord {
         let mut record = DatasetRecord {
             key: key.clone(),
             dir: self.layout.open_dir(store, key),
@@ -97,7 +97,7 @@ impl FilemapFile {
 
     /// Takes the record of `key` back to Open before the program writes to a file of a sealed but
     /// unconfirmed dataset.
-    pub fn revoke(&self, key: &DatasetKey) -> Result<()> {
+    pub fn revoke(&self, key: &RecordKey) -> Result<()> {
         match self.get(key) {
             Some(mut record) if record.state == RecordedState::Prepared => {
                 record.state = RecordedState::Open;
@@ -108,7 +108,7 @@ impl FilemapFile {
     }
 
     /// Notes that the prefix has the last word on this rank's file `name` of the dataset.
-    pub fn leave(&self, key: &DatasetKey, name: &str) -> Result<()> {
+    pub fn leave(&self, key: &RecordKey, name: &str) -> Result<()> {
         match self.get(key) {
             Some(record) if record.files.iter().any(|file| file.name == name) => {
                 self.note_left(key, name)
@@ -119,7 +119,7 @@ impl FilemapFile {
 
     /// Does what [`FilemapFile::leave`] does, also for a file of another rank: what one record says
     /// holds for all.
-    pub fn note_left(&self, key: &DatasetKey, name: &str) -> Result<()> {
+    pub fn note_left(&self, key: &RecordKey, name: &str) -> Result<()> {
         match self.get(key) {
             Some(mut record) => match record.left.insert(name.to_owned()) {
                 true => self.put_held(self.rank, record),
@@ -129,7 +129,7 @@ impl FilemapFile {
         }
     }
 
-    pub(crate) fn note_gone(&self, key: &DatasetKey, gone: BTreeMap<String, u64>) -> Result<()> {
+    pub(crate) fn note_gone(&self, key: &RecordKey, gone: BTreeMap<String, u64>) -> Result<()> {
         let knows = |record: DatasetRecord| gone.keys().all(|name| record.gone.contains_key(name));
         if self.get(key).is_none_or(knows) {
             return Ok(());
@@ -168,12 +168,12 @@ impl FilemapFile {
     }
 
     /// Forgets this rank's record of `key`; its data is gone already.
-    pub fn remove(&self, key: &DatasetKey) -> Result<()> {
+    pub fn remove(&self, key: &RecordKey) -> Result<()> {
         self.remove_held(&[(self.rank, key.clone())])
     }
 
     /// Returns this rank's record of `key`.
-    pub fn get(&self, key: &DatasetKey) -> Option<DatasetRecord> {
+    pub fn get(&self, key: &RecordKey) -> Option<DatasetRecord> {
         self.find(|record| record.key == *key)
     }
 
@@ -219,7 +219,7 @@ impl FilemapFile {
     /// Forgets records whose data is gone. One that a newer dataset of its series outdates goes
     /// from the file with the next change, which saves a write for each checkpoint: the next start
     /// knows it by the newer one ([`crate::cache::restart::decide`]).
-    pub(crate) fn forget(&self, gone: &[(usize, DatasetKey)]) -> Result<()> {
+    pub(crate) fn forget(&self, gone: &[(usize, RecordKey)]) -> Result<()> {
         let mut held = self.lock();
         let is_gone = |entry: &Held| gone.contains(&(entry.0, entry.1.key.clone()));
         let outdated = |entry: &Held| {
@@ -238,7 +238,7 @@ impl FilemapFile {
         self.remove_held(gone)
     }
 
-    pub(crate) fn remove_held(&self, gone: &[(usize, DatasetKey)]) -> Result<()> {
+    pub(crate) fn remove_held(&self, gone: &[(usize, RecordKey)]) -> Result<()> {
         let is_gone =
             |entry: &Held| gone.iter().any(|(owner, key)| (*owner, key) == (entry.0, &entry.1.key));
         if !self.lock().iter().any(is_gone) {

@@ -12,12 +12,13 @@ use crate::cache::sealing::catalog::Catalog;
 use crate::cache::sealing::marker::Marker;
 use crate::cache::{CatalogEntry, Protect, Remains, Whole};
 use crate::error::Result;
-use crate::records::{DatasetKey, FileMeta};
+use crate::records::{FileMeta, RecordKey};
+use crate::system::Lanes;
 
 #[derive(Debug, Clone)]
 pub struct Flat<'a> {
     pub dir: &'a Path,
-    pub key: &'a DatasetKey,
+    pub key: &'a RecordKey,
     pub id: u64,
     pub ranks: usize,
     pub files: Vec<(usize, FileMeta)>,
@@ -33,7 +34,7 @@ impl Flat<'_> {
         &self,
         work: &Path,
         protection: &dyn Protect,
-        lanes: (usize, &(dyn Fn() + Sync)),
+        lanes: Lanes,
     ) -> Result<std::result::Result<Whole, String>> {
         let copy = work.join("copy");
         self.stage(&copy.join(format!("scr.dataset.{}", self.id)))?;

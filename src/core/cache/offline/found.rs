@@ -16,7 +16,7 @@ use crate::cache::node::scatter::read_filemaps;
 use crate::cache::node::store::{Held, write_records};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file};
-use crate::records::{DatasetKey, MASTER_FILEMAP, filemap_name};
+use crate::records::{MASTER_FILEMAP, RecordKey, filemap_name};
 
 /// Nobody has a cache in deeper directories.
 const DEPTH_MAX: usize = 16;
@@ -193,7 +193,7 @@ fn walk(
 /// name, and the records of one on a prefix have a summary.
 fn is_dataset(dir: &Path) -> Result<bool> {
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if DatasetKey::is_directory_name(&name) || dir.join("summary.scr").exists() {
+    if RecordKey::is_directory_name(&name) || dir.join("summary.scr").exists() {
         return Ok(false);
     }
     let own = dir.join(OWN_FOLDER);

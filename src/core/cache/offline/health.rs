@@ -18,7 +18,7 @@ use crate::error::{Result, again};
 use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
 use crate::records::{DatasetRecord, FileContent, FileMeta, files_from_list, files_to_list};
-use crate::system::in_lanes;
+use crate::system::{Lanes, in_lanes};
 
 const LANES: usize = 8;
 
@@ -125,7 +125,7 @@ impl NodeState {
         let total = (depth == Depth::Contents).then_some(bytes);
         let step = progress::step("comparing checksums", Total::Bytes(total));
         let look = |at: usize| works[at].faults(depth);
-        let mut found = in_lanes((LANES, &|| {}), works.len(), &look);
+        let mut found = in_lanes(Lanes::of(LANES), works.len(), &look);
         drop(step);
         forget_changed(layout, &held, &mut found)?;
         let mut listed = BTreeSet::new();

@@ -11,7 +11,7 @@ use crate::cache::restart::recover::Part;
 use crate::cache::restart::survey::Facts;
 use crate::comm::ranks::ranks_phrase;
 use crate::error::{Error, Result};
-use crate::records::DatasetKey;
+use crate::records::RecordKey;
 
 /// What can become of a dataset in the caches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct DamagedFile {
 pub struct Health {
     pub id: u64,
     pub epoch: u64,
-    pub key: DatasetKey,
+    pub key: RecordKey,
     pub scheme: String,
     /// Number of the files that were looked at, redundancy files included.
     pub files: u64,
@@ -72,7 +72,7 @@ pub struct Judged {
     /// Sealed datasets, lowest id first.
     pub datasets: Vec<Health>,
     /// Datasets that are not known to be complete: id (0 without one), key, why.
-    pub unsealed: Vec<(u64, DatasetKey, String)>,
+    pub unsealed: Vec<(u64, RecordKey, String)>,
     /// Numbers of nodes that have the cache of another run.
     pub strange: Vec<usize>,
 }

@@ -25,9 +25,9 @@ use crate::cache::{Protect, Withheld};
 use crate::comm::threads::ThreadWorld;
 use crate::error::{Error, Result};
 use crate::files::remove_tree;
-use crate::records::{DatasetKey, DatasetRecord};
+use crate::records::{DatasetRecord, RecordKey};
 use crate::redundancy::RedundancySet;
-use crate::system::{block_signals, in_lanes};
+use crate::system::{Lanes, block_signals, in_lanes};
 
 pub(crate) struct Remains<'a> {
     pub nodes: Vec<(String, Layout)>,
@@ -36,16 +36,24 @@ pub(crate) struct Remains<'a> {
     pub identity: &'a str,
     pub ranks: usize,
     pub protection: &'a dyn Protect,
-    /// The number of threads that read files, and what each thread calls first.
-    pub lanes: (usize, &'a (dyn Fn() + Sync)),
-    /// The dataset and the ranks whose files are looked for, if only a part of the run is left.
-    /// Only these are rebuilt, with their redundancy files, and have records.
-    pub only: Option<(u64, &'a BTreeSet<usize>)>,
+    /// The threads that read files.
+    pub lanes: Lanes<'a>,
+    /// What is looked for, if only a part of the run is left.
+    pub only: Option<PartsWanted<'a>>,
+}
+
+/// Parts of one dataset: only these are rebuilt, with their redundancy files, and have records.
+#[derive(Clone, Copy)]
+pub struct PartsWanted<'a> {
+    /// The dataset's id.
+    pub id: u64,
+    /// The ranks whose files are looked for.
+    pub ranks: &'a BTreeSet<usize>,
 }
 
 pub(crate) struct Whole {
     pub id: u64,
-    pub key: DatasetKey,
+    pub key: RecordKey,
     /// Of each rank, in whose directory its files are.
     pub records: Vec<DatasetRecord>,
 }
@@ -77,7 +85,7 @@ impl Remains<'_> {
         let claim = |at: usize| claim_of(&self.nodes[held[at].0].1, held[at].0, &held[at].1);
         let claims = in_lanes(self.lanes, held.len(), &claim);
         let mut decisions = in_order(decide(&claims, self.ranks));
-        decisions.retain(|one| self.only.is_none_or(|(id, _)| one.id == id));
+        decisions.retain(|one| self.only.is_none_or(|only| one.id == only.id));
         let told = claims.into_iter().zip(held.into_iter().map(|(_, held)| held));
         let told: Vec<ToldRecord> = told.collect();
         for decision in &decisions {
@@ -196,7 +204,7 @@ impl Remains<'_> {
             round.retain(|set| self.only.is_some() || set.iter().any(is_lost));
             // Each member is a thread; few sets at a time keep as many files in reading.
             let members = round.iter().map(Vec::len).max().unwrap_or(1);
-            let lanes = ((self.lanes.0 / members).max(1), self.lanes.1);
+            let lanes = Lanes { width: (self.lanes.width / members).max(1), ..self.lanes };
             let rebuild = |at: usize| {
                 let layouts = round[at].iter().map(|rank| match of_owner[*rank].first() {
                     Some((claim, _)) => &self.nodes[claim.holder].1,
@@ -222,7 +230,7 @@ impl Remains<'_> {
     }
 
     fn leaves_out(&self, rank: usize) -> bool {
-        self.only.is_some_and(|(_, ranks)| !ranks.contains(&rank))
+        self.only.is_some_and(|only| !only.ranks.contains(&rank))
     }
 
     fn inspect(&self, copies: &[&ToldRecord], encoding: u64) -> Result<Inspected> {
@@ -249,7 +257,7 @@ impl Remains<'_> {
     ) -> Result<std::result::Result<Vec<DatasetRecord>, String>> {
         let played = ThreadWorld::new(set.len()).run(|comm| {
             block_signals();
-            (self.lanes.1)();
+            (self.lanes.enter)();
             let at = comm.rank();
             let own = &found[set[at]];
             let set = RedundancySet {

@@ -19,7 +19,7 @@ use crate::comm::trees;
 use crate::error::{Result, again};
 use crate::files::{join_relative, remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, DatasetRecord, FileMeta};
+use crate::records::{DatasetRecord, FileMeta, RecordKey};
 use crate::redundancy::Spares;
 
 const EVICTED_PREFIX: &str = "scr.evicted.";
@@ -119,7 +119,7 @@ fn remove(dir: &Path) -> Result<()> {
 }
 
 /// Removes a dataset that was never sealed. Collective like [`evict`].
-pub fn drop_open(ctx: &Ctx, key: &DatasetKey) -> Result<()> {
+pub fn drop_open(ctx: &Ctx, key: &RecordKey) -> Result<()> {
     discard(ctx, &|record| record.key == *key, &|_| false)
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn discard(
 }
 
 /// Owners and datasets of records, and directories with whether this rank leads there.
-type RemovedData = (Vec<(usize, DatasetKey)>, Vec<(PathBuf, bool)>);
+type RemovedData = (Vec<(usize, RecordKey)>, Vec<(PathBuf, bool)>);
 
 /// Does [`set_aside`] and [`discard`] to the data. Returns owners and keys of the records, and the
 /// directories, with whether this rank leads there.

@@ -13,11 +13,11 @@ use crate::comm::{Comm, trees};
 use crate::error::Result;
 use crate::files::{remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, DatasetRecord};
+use crate::records::{DatasetRecord, RecordKey};
 use crate::redundancy::Spares;
 
 pub(crate) fn is_dataset_name(name: &str) -> bool {
-    sealed_id(name).is_some() || DatasetKey::is_directory_name(name)
+    sealed_id(name).is_some() || RecordKey::is_directory_name(name)
 }
 
 pub(crate) fn goes_with_datasets(name: &str) -> bool {

@@ -12,7 +12,7 @@ use crate::cache::sealing::encoding::Encoding;
 use crate::comm::ranks::ranks_phrase;
 use crate::kvtree::KvTree;
 use crate::records::text::{epoch_text, parse_epoch};
-use crate::records::{DatasetKey, DatasetRecord, RecordedState};
+use crate::records::{DatasetRecord, RecordKey, RecordedState};
 
 /// What the holder's node knows of a dataset as a whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Marks {
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the other fields are those of the record")]
 pub struct Claim {
-    pub key: DatasetKey,
+    pub key: RecordKey,
     /// 0 if it never came to a seal.
     pub id: u64,
     pub epoch: u64,
@@ -112,7 +112,7 @@ impl Claim {
         let mut encodings = encodings?;
         encodings.sort_by_key(|encoding| std::cmp::Reverse(encoding.number));
         Some(Claim {
-            key: DatasetKey::from_tree(tree.get("KEY")?)?,
+            key: RecordKey::from_tree(tree.get("KEY")?)?,
             id: tree.get_u64("DSET")?,
             epoch: parse_epoch(tree.get_value("EPOCH")?)?,
             owner: tree.parse("OWNER")?,
@@ -156,7 +156,7 @@ pub struct Decision {
     /// 0 without an id.
     pub id: u64,
     pub epoch: u64,
-    pub key: DatasetKey,
+    pub key: RecordKey,
     pub confirmed: bool,
     pub verdict: Verdict,
     /// World ranks of which no node has a record.
@@ -165,7 +165,7 @@ pub struct Decision {
 
 /// Judges all claims; lowest id first, at most one Restore for each id.
 pub fn decide(claims: &[Claim], world_size: usize) -> Vec<Decision> {
-    let mut groups: BTreeMap<(u64, u64, &DatasetKey), Vec<&Claim>> = BTreeMap::new();
+    let mut groups: BTreeMap<(u64, u64, &RecordKey), Vec<&Claim>> = BTreeMap::new();
     for claim in claims {
         groups.entry((claim.id, claim.epoch, &claim.key)).or_default().push(claim);
     }
@@ -189,7 +189,7 @@ pub fn decide(claims: &[Claim], world_size: usize) -> Vec<Decision> {
 /// that has no directory on any node, while a newer one of its series has.
 fn forget_evicted(decisions: &mut [Decision], claims: &[Claim]) {
     let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut present: BTreeSet<(u64, u64, &DatasetKey)> = BTreeSet::new();
+    let mut present: BTreeSet<(u64, u64, &RecordKey)> = BTreeSet::new();
     for claim in claims.iter().filter(|claim| claim.present) {
         let slot = newest.entry(&claim.key.series).or_insert(claim.id);
         *slot = claim.id.max(*slot);
@@ -263,7 +263,7 @@ mod tests {
 
     fn claims(id: u64, epoch: u64, owners: &[usize]) -> Vec<Claim> {
         let one = |owner: &usize| Claim {
-            key: DatasetKey { series: "s".into(), id: id.to_string(), generation: 0 },
+            key: RecordKey { series: "s".into(), id: id.to_string(), generation: 0 },
             id,
             epoch,
             prepared: true,

@@ -19,7 +19,7 @@ use crate::comm::trees;
 use crate::error::Result;
 use crate::files::join_relative;
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, DatasetRecord, FileMeta};
+use crate::records::{DatasetRecord, FileMeta, RecordKey};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PrefixLook {
@@ -38,7 +38,7 @@ struct PrefixLook {
 /// would be no better off.
 fn look_on_prefix(
     prefix: &Path,
-    key: &DatasetKey,
+    key: &RecordKey,
     files: &[FileMeta],
     counts: &dyn Fn(&str) -> bool,
 ) -> PrefixLook {
@@ -77,7 +77,7 @@ fn look_on_prefix(
 /// Looks, of those of `files` that lie in the cache, for one that the prefix has a newer one of.
 fn look_for_newer(
     prefix: &Path,
-    key: &DatasetKey,
+    key: &RecordKey,
     files: &[FileMeta],
     counts: &dyn Fn(&str) -> bool,
 ) -> PrefixLook {

@@ -28,13 +28,13 @@ use crate::cache::{Catalog, Ctx, NodeCatalog, Share};
 use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetKey, DatasetRecord, FileMeta};
+use crate::records::{DatasetRecord, FileMeta, RecordKey};
 
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the other fields are those of the record")]
 pub struct Offered {
     pub id: u64,
-    pub key: DatasetKey,
+    pub key: RecordKey,
     pub epoch: u64,
     pub confirmed: bool,
     pub dir: PathBuf,
@@ -90,7 +90,7 @@ impl Offered {
 pub struct Withheld {
     /// 0 if it was never sealed.
     pub id: u64,
-    pub key: DatasetKey,
+    pub key: RecordKey,
     pub reason: String,
     /// World ranks of which no node of this launch has a record.
     pub absent: Vec<usize>,
@@ -123,7 +123,7 @@ pub struct RebuildReport {
     /// Whatever is not offered, lowest id first.
     pub withheld: Vec<Withheld>,
     /// Id and key of what was made for another prefix; it stays until the caller evicts it.
-    pub strange: Vec<(u64, DatasetKey)>,
+    pub strange: Vec<(u64, RecordKey)>,
     /// Filemaps that are damaged, with their hosts; the files that they named count as lost.
     pub damaged: Vec<String>,
     /// Largest id ever seen in the cache; 0 if none.

@@ -13,7 +13,7 @@ use crate::cache::node::agree::from_root;
 use crate::comm::ranks::{parse_ranks, ranks_text};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::records::DatasetKey;
+use crate::records::RecordKey;
 use crate::records::text::{epoch_text, parse_epoch};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -222,7 +222,7 @@ impl Decision {
         Some(Decision {
             id: tree.get_u64("DSET")?,
             epoch: parse_epoch(tree.get_value("EPOCH")?)?,
-            key: DatasetKey::from_tree(tree.get("KEY")?)?,
+            key: RecordKey::from_tree(tree.get("KEY")?)?,
             confirmed: tree.get_flag("CONFIRMED"),
             absent: parse_ranks(tree.get_value("ABSENT")?),
             verdict,
@@ -250,11 +250,7 @@ mod tests {
         let set = (0..16).map(|node| first + node * RANKS_ON_NODE).collect();
         for id in 1..=DATASETS {
             let claim = Claim {
-                key: DatasetKey {
-                    series: "CHECKPOINT".into(),
-                    id: format!("{id}0"),
-                    generation: 0,
-                },
+                key: RecordKey { series: "CHECKPOINT".into(), id: format!("{id}0"), generation: 0 },
                 id,
                 epoch: 0x1234_5678_9abc_def0 + id,
                 prepared: true,

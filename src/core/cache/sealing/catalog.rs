@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::parts::whole_crc32;
 use crate::records::text::{epoch_text, hex_text, parse_epoch, parse_hex};
-use crate::records::{DatasetKey, FileMeta, files_from_list, files_to_list};
+use crate::records::{FileMeta, RecordKey, files_from_list, files_to_list};
 
 /// What a rank sends that has no list: no list begins like this.
 const NO_LIST: &[u8] = &[0xff];
@@ -40,7 +40,7 @@ pub struct Catalog {
     /// Epoch of the seal.
     pub epoch: u64,
     /// Series, captured id, generation.
-    pub key: DatasetKey,
+    pub key: RecordKey,
     /// The files.
     pub entries: Vec<CatalogEntry>,
 }
@@ -50,7 +50,7 @@ impl Catalog {
         comm: &dyn Comm,
         id: u64,
         epoch: u64,
-        key: &DatasetKey,
+        key: &RecordKey,
         own: &[FileMeta],
     ) -> Result<Catalog> {
         let mut entries = Vec::new();
@@ -67,7 +67,7 @@ impl Catalog {
         ctx: &Ctx,
         id: u64,
         epoch: u64,
-        key: &DatasetKey,
+        key: &RecordKey,
         own: Option<&[FileMeta]>,
     ) -> Result<Option<Catalog>> {
         // In place of each rank's all-gather over the world: a job's files pass a node once.
@@ -174,7 +174,7 @@ impl Catalog {
         Some(Catalog {
             id: tree.get_u64("DSET")?,
             epoch: parse_epoch(tree.get_value("EPOCH")?)?,
-            key: DatasetKey::from_tree(tree.get("KEY")?)?,
+            key: RecordKey::from_tree(tree.get("KEY")?)?,
             entries,
         })
     }
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn gathered_lists_keep_ranks_and_index_order() {
-        let key = DatasetKey { series: "a".into(), id: "6".into(), generation: 1 };
+        let key = RecordKey { series: "a".into(), id: "6".into(), generation: 1 };
         let catalogs = run(11, |comm| {
             let rank = comm.rank();
             let own = match rank {

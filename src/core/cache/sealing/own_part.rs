@@ -14,14 +14,14 @@ use crate::error::{Error, Result};
 use crate::files::{Together, read_own};
 use crate::kvtree::KvTree;
 use crate::records::{
-    DatasetKey, DatasetRecord, FileMeta, RecordedState, files_from_list, files_to_list,
+    DatasetRecord, FileMeta, RecordKey, RecordedState, files_from_list, files_to_list,
 };
 use crate::redundancy::{MemberData, Protection, RedundancySet};
 
 /// What is to be sealed, as this rank sees it; ranks that wrote nothing take part with no files.
 pub struct SealRequest<'a> {
     /// The same on all ranks, like `id`, `epoch` and `tags`.
-    pub key: &'a DatasetKey,
+    pub key: &'a RecordKey,
     /// The id it will have. At an amendment, or when a seal is tried again, the one of the seal
     /// before.
     pub id: u64,

@@ -22,7 +22,7 @@ use crate::cache::node::names::OWN_FOLDER;
 use crate::cache::{Catalog, Ctx, NodeCatalog, Store};
 use crate::error::{Error, Result};
 use crate::files::{Together, sync_dir};
-use crate::records::{DatasetKey, DatasetRecord, FileMeta};
+use crate::records::{DatasetRecord, FileMeta, RecordKey};
 use crate::redundancy::{Protection, RedundancySet};
 use crate::system::{Planted, planted, test_pause};
 
@@ -34,7 +34,7 @@ pub struct Prepared {
     /// Random, new for every seal: the same on all ranks.
     pub epoch: u64,
     /// Series, captured id, generation: the same on all ranks.
-    pub key: DatasetKey,
+    pub key: RecordKey,
     /// Where the dataset lies on this node until [`commit`].
     pub dir: PathBuf,
     /// Where it lies from then on.
@@ -178,7 +178,7 @@ fn directories_of(
     ctx: &Ctx,
     store: &Store,
     id: u64,
-    key: &DatasetKey,
+    key: &RecordKey,
 ) -> impl Iterator<Item = PathBuf> {
     let sealed = ctx.layout.dataset_dir(&store.name, id);
     let open = ctx.layout.open_dir(&store.name, key);
@@ -235,7 +235,7 @@ pub fn commit(ctx: &Ctx, prepared: &Prepared, confirmed: bool) -> Result<()> {
 pub(crate) fn rename_sealed(
     ctx: &Ctx,
     id: u64,
-    key: &DatasetKey,
+    key: &RecordKey,
     is_here: &dyn Fn(usize) -> bool,
 ) -> Result<()> {
     let renamed = rename(ctx, id, key, is_here)?;
@@ -246,7 +246,7 @@ pub(crate) fn rename_sealed(
 fn rename<'a>(
     ctx: &'a Ctx,
     id: u64,
-    key: &DatasetKey,
+    key: &RecordKey,
     is_here: &dyn Fn(usize) -> bool,
 ) -> Result<Vec<&'a Store>> {
     let index = |store: &&Store| ctx.layout.store_index(&store.name);

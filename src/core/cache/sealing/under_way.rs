@@ -14,7 +14,7 @@ use crate::records::{self, FileMeta};
 use crate::redundancy::RedundancySet;
 
 pub(crate) struct SealAsked {
-    pub key: records::DatasetKey,
+    pub key: records::RecordKey,
     pub(crate) store: String,
     pub(crate) files: Vec<FileMeta>,
     pub(crate) tags: BTreeMap<String, String>,

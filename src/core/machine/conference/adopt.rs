@@ -1,11 +1,11 @@
 //! Files that turn out to belong to another dataset than the one they were written into.
 
-use super::votes::{Conference, Stray};
+use super::votes::{ConferenceState, Stray};
 use crate::machine::state::{Phase, RunFacts};
 use crate::machine::terms::{DatasetKey, Step};
 
 /// Gives files without id to the newest dataset, if it can still take them.
-pub fn adopt(facts: &RunFacts, index: usize, conference: &mut Conference) -> Option<Step> {
+pub fn adopt(facts: &RunFacts, index: usize, conference: &mut ConferenceState) -> Option<Step> {
     let floating = conference.floating.remove(&index)?;
     let into = facts.newest_taker(index)?.clone();
     if floating.after.contains(&into) {
@@ -20,7 +20,7 @@ pub fn adopt(facts: &RunFacts, index: usize, conference: &mut Conference) -> Opt
 
 /// Takes back what was written to the next generation because of a vote that failed. Until it is
 /// closed the dataset is not complete.
-pub fn take_back(facts: &RunFacts, index: usize, conference: &mut Conference) -> Option<Step> {
+pub fn take_back(facts: &RunFacts, index: usize, conference: &mut ConferenceState) -> Option<Step> {
     while let Some(into) = conference.returning.keys().find(|key| key.series == index).cloned() {
         let stray = conference.returning.remove(&into).unwrap_or_default();
         if stray.open == 0 || conference.ending {
@@ -37,7 +37,7 @@ fn move_files(
     from: DatasetKey,
     into: DatasetKey,
     stray: &Stray,
-    conference: &mut Conference,
+    conference: &mut ConferenceState,
 ) -> Step {
     if !conference.ending {
         conference.tried.insert(into.clone()); // complete or not: seen in the next conference

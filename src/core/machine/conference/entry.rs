@@ -1,6 +1,6 @@
 //! What the reports change in what is known, before anything is decided.
 
-use super::votes::Conference;
+use super::votes::ConferenceState;
 use crate::machine::state::{DatasetState, Phase, RunFacts, SharedDataset};
 use crate::machine::terms::{DatasetKey, DatasetReport, Report, SealedNews};
 
@@ -10,7 +10,7 @@ pub fn meet(
     facts: &mut RunFacts,
     series: usize,
     reports: &[Report],
-    conference: &mut Conference,
+    conference: &mut ConferenceState,
 ) -> Vec<DatasetKey> {
     let mut course = Vec::new();
     for report in reports {
@@ -64,7 +64,7 @@ pub fn meet(
 
 /// Opens the sealed dataset that files float to again on all ranks. If it was confirmed as it is,
 /// it would have lost the record of the rank that the files are from.
-fn open_for_floating(facts: &mut RunFacts, series: usize, conference: &Conference) {
+fn open_for_floating(facts: &mut RunFacts, series: usize, conference: &ConferenceState) {
     let Some(floating) = conference.floating.get(&series) else { return };
     let Some(into) = facts.newest_taker(series).cloned() else { return };
     if let Some(taker) = facts.shared.find_mut(&into).filter(|_| !floating.after.contains(&into)) {

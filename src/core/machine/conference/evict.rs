@@ -3,7 +3,7 @@
 
 use super::doubts::Doubt;
 use super::flush::flush;
-use super::votes::Conference;
+use super::votes::ConferenceState;
 use crate::machine::state::{DatasetState, RunFacts, SharedDataset};
 use crate::machine::terms::{OutputSeries, Step};
 
@@ -11,7 +11,7 @@ pub fn evict(
     facts: &mut RunFacts,
     doubt: &mut Doubt,
     index: usize,
-    conference: &mut Conference,
+    conference: &mut ConferenceState,
 ) -> Option<Step> {
     let rule = facts.config.series[index].clone();
     for at in 0..facts.shared.series[index].datasets.len() {

@@ -1,7 +1,7 @@
 //! What is brought to the PFS.
 
 use super::doubts::Doubt;
-use super::votes::Conference;
+use super::votes::ConferenceState;
 use crate::machine::matters::deletions::Deletions;
 use crate::machine::state::{DatasetState, Phase, RunFacts, SharedDataset};
 use crate::machine::terms::{DatasetKey, Step};
@@ -12,7 +12,7 @@ pub fn publish(
     deletions: &Deletions,
     index: usize,
     last: bool,
-    conference: &mut Conference,
+    conference: &mut ConferenceState,
 ) -> Option<Step> {
     let newest = facts.shared.newest_confirmed(index);
     let ending = conference.ending;
@@ -27,7 +27,7 @@ pub fn flush(
     facts: &mut RunFacts,
     doubt: &mut Doubt,
     index: usize,
-    conference: &mut Conference,
+    conference: &mut ConferenceState,
 ) -> Option<Step> {
     let closing = conference.closes();
     let series = &facts.shared.series[index];
@@ -119,7 +119,7 @@ fn is_part(facts: &RunFacts, index: usize, at: usize) -> bool {
         && newest.is_some_and(|newest| newest.key.same_group(&datasets[at].key))
 }
 
-pub fn spill(facts: &RunFacts, index: usize, conference: &mut Conference) -> Option<Step> {
+pub fn spill(facts: &RunFacts, index: usize, conference: &mut ConferenceState) -> Option<Step> {
     let datasets = facts.shared.series[index].datasets.iter();
     let mut open = datasets.filter(|dataset| dataset.state == DatasetState::Open);
     let closed = |key: &DatasetKey| {
@@ -157,7 +157,7 @@ pub fn spill(facts: &RunFacts, index: usize, conference: &mut Conference) -> Opt
     Some(Step::Spill { key, files })
 }
 
-pub fn halt(facts: &RunFacts, conference: &mut Conference) -> Option<Step> {
+pub fn halt(facts: &RunFacts, conference: &mut ConferenceState) -> Option<Step> {
     let open = facts.shared.series.iter().any(|series| series.open().next().is_some());
     if conference.halt == 0 || open || std::mem::replace(&mut conference.halted, true) {
         return None;

@@ -1,6 +1,6 @@
 //! Which dataset is sealed next, or dropped, and how.
 
-use super::votes::{Conference, Readiness, Vote};
+use super::votes::{ConferenceState, Readiness, Vote};
 use crate::machine::matters::encodings::{Encodings, PlannedSeal};
 use crate::machine::matters::trust::Trust;
 use crate::machine::state::{DatasetState, RunFacts};
@@ -15,7 +15,7 @@ pub struct Sealing<'a> {
 pub fn seal_or_drop(
     parts: &mut Sealing<'_>,
     index: usize,
-    conference: &mut Conference,
+    conference: &mut ConferenceState,
 ) -> Option<Step> {
     let has_id = parts.facts.config.series[index].has_id;
     for at in 0..parts.facts.shared.series[index].datasets.len() {
@@ -67,11 +67,11 @@ pub fn seal_or_drop(
     None
 }
 
-fn is_over(facts: &RunFacts, vote: &Vote, conference: &Conference) -> bool {
+fn is_over(facts: &RunFacts, vote: &Vote, conference: &ConferenceState) -> bool {
     vote.followed || conference.closes() || facts.shared.fallen_back
 }
 
-fn confirms(facts: &RunFacts, index: usize, vote: &Vote, conference: &Conference) -> bool {
+fn confirms(facts: &RunFacts, index: usize, vote: &Vote, conference: &ConferenceState) -> bool {
     let once = facts.config.series[index].complete == CompleteBy::FirstSeal;
     let is_over = once || vote.followed || conference.closes();
     vote.readiness == Readiness::Complete || (!vote.abandoned && is_over)
@@ -82,7 +82,7 @@ fn seal(
     index: usize,
     at: usize,
     vote: &Vote,
-    conference: &Conference,
+    conference: &ConferenceState,
 ) -> SealPlan {
     let facts = &mut *parts.facts;
     facts.shared.seals_tried += 1;
@@ -117,7 +117,7 @@ fn seal(
     }
 }
 
-pub fn confirm(facts: &RunFacts, index: usize, conference: &mut Conference) -> Option<Step> {
+pub fn confirm(facts: &RunFacts, index: usize, conference: &mut ConferenceState) -> Option<Step> {
     for at in 0..facts.shared.series[index].datasets.len() {
         let dataset = &facts.shared.series[index].datasets[at];
         let ours = dataset.state == DatasetState::Provisional && !dataset.is_second_rate();
@@ -135,7 +135,7 @@ fn aside_if_it_pays(
     at: usize,
     plan: SealPlan,
     vote: &Vote,
-    conference: &mut Conference,
+    conference: &mut ConferenceState,
 ) -> Step {
     let (facts, key) = (&*parts.facts, plan.key.clone());
     let is_large = facts.config.aside_bytes.is_some_and(|least| vote.bytes >= least);
@@ -159,7 +159,7 @@ fn after_encoding(
     over: bool,
     confirmed: bool,
     vote: &Vote,
-    conference: &mut Conference,
+    conference: &mut ConferenceState,
 ) -> Option<Step> {
     let key = planned.plan.key.clone();
     let waits = vote.encoding.failed || over;

@@ -46,7 +46,7 @@ pub struct Stray {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Conference {
+pub struct ConferenceState {
     pub votes: BTreeMap<DatasetKey, Vote>,
     pub ending: bool,
     pub halt: i64,
@@ -133,7 +133,7 @@ impl Stray {
     }
 }
 
-impl Conference {
+impl ConferenceState {
     pub fn closes(&self) -> bool {
         self.ending || self.halt != 0
     }
@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn a_rank_that_has_not_heard_of_the_dataset_still_writes_unless_it_never_does() {
-        for (writes_nothing, readiness) in [(true, Readiness::Complete), (false, Readiness::Writes)] {
+        for (writes_nothing, readiness) in [(true, Readiness::Complete), (false, Readiness::Writes)]
+        {
             let series = vec![SeriesReport { writes_nothing, ..SeriesReport::default() }];
             let unheard = Report { series, ..Report::default() };
             let vote = Vote::of(&DatasetKey::default(), &[report(Some(0)), unheard]);

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use scr_abi::wire::FileStat;
+
 /// How the program's call goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -25,7 +27,7 @@ pub enum Answer {
     /// It succeeds: all is done.
     Done,
     /// The file is not on this node; this is what stat says about it.
-    Known(StatAttributes),
+    Known(FileStat),
 }
 
 impl Answer {
@@ -36,21 +38,6 @@ impl Answer {
     pub fn at(path: PathBuf) -> Self {
         Answer::Redirect { path, token: 0 }
     }
-}
-
-/// The part of `struct stat` that an answer without a file carries.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StatAttributes {
-    /// Size in bytes.
-    pub size: u64,
-    /// File type and permission bits.
-    pub mode: u32,
-    /// Stable number of the file in our name space.
-    pub ino: u64,
-    /// Modification time, seconds.
-    pub mtime_seconds: i64,
-    /// Modification time, nanoseconds.
-    pub mtime_nanoseconds: i64,
 }
 
 /// One entry that a directory listing shows beyond, or hides from, what the PFS has.

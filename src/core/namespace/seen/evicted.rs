@@ -2,11 +2,12 @@
 //! the program deletes them. The PFS is asked for such a file only when somebody asks for its name:
 //! at its eviction every rank would ask for each file of the job.
 
-use super::answer::StatAttributes;
+use scr_abi::wire::FileStat;
+
 use super::view::View;
 
 impl View {
-    pub fn leave_evicted(&mut self, name: String, attributes: StatAttributes) {
+    pub fn leave_evicted(&mut self, name: String, attributes: FileStat) {
         if !self.deleted.contains(&name) && !self.deleted_by.has(&name) {
             self.evicted_names.insert(name, attributes);
         }
@@ -21,7 +22,7 @@ impl View {
         }
     }
 
-    pub fn evicted_names(&self) -> impl Iterator<Item = (&str, &StatAttributes)> {
+    pub fn evicted_names(&self) -> impl Iterator<Item = (&str, &FileStat)> {
         self.evicted_names.iter().map(|(name, attributes)| (name.as_str(), attributes))
     }
 }
@@ -37,8 +38,8 @@ mod tests {
         let dirs = tempfile::tempdir().unwrap();
         std::fs::write(dirs.path().join("x"), "").unwrap();
         let mut view = View::default();
-        let (mode, mtime_seconds, mtime_nanoseconds) = (libc::S_IFREG, 0, 0);
-        let attributes = StatAttributes { size: 1, mode, ino: 1, mtime_seconds, mtime_nanoseconds };
+        let mode = libc::S_IFREG;
+        let attributes = FileStat { size: 1, mode, ino: 1, ..FileStat::default() };
         view.leave_evicted("x".into(), attributes);
         view.put(Layer::new(DatasetKey::new(0, "", 1), dirs.path().to_path_buf()));
         assert!(matches!(view.place("x"), Place::Cached(..)));
@@ -50,7 +51,7 @@ mod tests {
     fn what_the_prefix_has_under_the_name_is_there_and_gone_with_its_deletion() {
         let prefix = tempfile::tempdir().unwrap();
         let mut view = View::of(prefix.path().to_path_buf());
-        view.leave_evicted("x".into(), StatAttributes::default());
+        view.leave_evicted("x".into(), FileStat::default());
         assert!(matches!(view.place("x"), Place::Evicted(_)));
         std::fs::write(prefix.path().join("x"), "").unwrap();
         assert_eq!(view.place("x"), Place::Prefix);

@@ -207,7 +207,8 @@ impl View {
 mod tests {
     use super::*;
     use crate::namespace::Place;
-    use crate::namespace::StatAttributes;
+    use scr_abi::wire::FileStat;
+
     use crate::records::FileMeta;
 
     fn remote(owner: usize, name: &str, size: u64) -> Remote {
@@ -277,7 +278,7 @@ mod tests {
     fn a_file_deleted_elsewhere_is_gone_until_it_is_made_again() {
         let key = DatasetKey::new(0, "7", 0);
         let mut view = View::default();
-        view.leave_evicted("x".into(), StatAttributes::default());
+        view.leave_evicted("x".into(), FileStat::default());
         view.deleted_elsewhere(2, "x");
         assert_eq!(
             view.place("x"),
@@ -290,7 +291,7 @@ mod tests {
         view.made_elsewhere(&key, remote(3, "x", 1));
         assert!(matches!(view.place("x"), Place::Elsewhere(..)));
         assert!(!view.has_far_news(), "what is heard is not told");
-        view.leave_evicted("g".into(), StatAttributes::default());
+        view.leave_evicted("g".into(), FileStat::default());
         view.delete("g");
         assert!(view.has_far_news() && view.take_far_news().laid.contains("g"));
         assert!(!view.has_far_news());

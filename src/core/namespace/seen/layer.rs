@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::answer::StatAttributes;
+use scr_abi::wire::FileStat;
+
 use crate::bytes::stable_number;
 use crate::cache::{CatalogEntry, NodeCatalog};
 use crate::machine::{DatasetKey, FileRef};
@@ -17,13 +18,13 @@ pub struct Remote {
 }
 
 impl Remote {
-    pub fn attributes(&self) -> StatAttributes {
-        StatAttributes {
+    pub fn attributes(&self) -> FileStat {
+        FileStat {
             size: self.meta.size,
             mode: libc::S_IFREG | (self.meta.mode & 0o7777),
             ino: stable_number(&self.meta.name),
-            mtime_seconds: self.meta.mtime_seconds,
-            mtime_nanoseconds: self.meta.mtime_nanoseconds,
+            seconds: self.meta.mtime_seconds,
+            nanoseconds: self.meta.mtime_nanoseconds,
         }
     }
 }

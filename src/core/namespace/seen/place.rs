@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::answer::StatAttributes;
+use scr_abi::wire::FileStat;
+
 use super::layer::Remote;
 use crate::machine::{DatasetKey, FileRef};
 
@@ -18,7 +19,7 @@ pub enum Place {
     /// What lies on the PFS or in the cache waits for its real deletion.
     Deleted,
     /// Evicted before it was due: the name is left, the content is gone.
-    Evicted(StatAttributes),
+    Evicted(FileStat),
 }
 
 /// A name whose place is asked for. Of a `file` of a known checkpoint, fewer layers are asked.

@@ -208,6 +208,12 @@ pub fn copy_into(folder: &Path, name: &str, origin: &Path) -> Result<PathBuf> {
     made.map(|()| copy)
 }
 
+/// Copies `from` to `to`, where nothing stays that was there; after an error nothing is there.
+pub fn copy_over(from: &Path, to: &Path) -> Result<()> {
+    remove(to)?;
+    copy_up(from, to).inspect_err(|_| drop(remove(to)))
+}
+
 /// A file as it was when the program deleted it; the prefix has it until its deletion is real. It
 /// is known by more than its name, which a rank of another node may give to another file meanwhile
 /// (it moves a directory there, say).

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::answer::StatAttributes;
+use scr_abi::wire::FileStat;
+
 use super::hidden_dir::HiddenDir;
 use super::layer::{Layer, files_below};
 use super::place::{Place, Sought};
@@ -27,7 +28,7 @@ pub struct View {
     /// Directories that are really removed, and that the flush of a file below them would bring
     /// back.
     pub(super) flushed_back: BTreeSet<String>,
-    pub(super) evicted_names: BTreeMap<String, StatAttributes>,
+    pub(super) evicted_names: BTreeMap<String, FileStat>,
     /// Files on the PFS that the program is not to find: damaged, or newer than it shall see.
     /// What the PFS had under these names when it was hidden.
     pub(super) hidden: BTreeMap<String, Option<FileMeta>>,
@@ -472,7 +473,7 @@ mod tests {
     #[test]
     fn a_deleted_name_is_gone_until_it_is_made_again() {
         let mut view = View::default();
-        view.leave_evicted("g".into(), StatAttributes::default());
+        view.leave_evicted("g".into(), FileStat::default());
         assert!(matches!(view.place("g"), Place::Evicted(_)));
         view.delete("g");
         assert_eq!(view.place("g"), Place::Prefix);

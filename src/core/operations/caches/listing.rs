@@ -15,7 +15,7 @@ use crate::operations::read_index;
 use crate::operations::rescue::salvage::ADVICE;
 use crate::operations::run::reach::Reach;
 use crate::patterns::{PatternConfig, PatternText, SeriesSet};
-use crate::records::{DatasetKey, FileMeta, Summary};
+use crate::records::{FileMeta, RecordKey, Summary};
 use crate::system::hostname;
 
 /// Where a file can be read.
@@ -79,7 +79,7 @@ pub struct Listed {
     /// Id of its dataset; 0: none.
     pub id: u64,
     /// Series, captured id, generation of its dataset.
-    pub key: DatasetKey,
+    pub key: RecordKey,
     /// Its dataset is complete.
     pub sealed: bool,
     /// Where it is.
@@ -229,7 +229,7 @@ impl Listing {
         for (id, key, why) in judged.unsealed.iter().filter(|(id, ..)| *id > 0 && !wanted) {
             self.left_out.push(format!("{} (dataset {id}): {why}", key.name()));
         }
-        let mut listed: BTreeMap<(DatasetKey, String), Listed> = BTreeMap::new();
+        let mut listed: BTreeMap<(RecordKey, String), Listed> = BTreeMap::new();
         for (node, state) in states {
             for part in state.parts.iter().filter(|part| !part.unsealed.is_empty()) {
                 for meta in &part.unsealed {

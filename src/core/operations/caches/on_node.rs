@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::exchange::folder_of;
 use super::question::Question;
-use crate::cache::{Catalog, Layout, NodeState, parts_of, unsealed_dirs};
+use crate::cache::{Catalog, Layout, NodeState, PartsWanted, parts_of, unsealed_dirs};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, create_dirs, join_relative};
 use crate::kvtree::KvTree;
@@ -38,7 +38,8 @@ pub fn answer(question: &Question, places: &JobPlaces, node: &str) -> Result<KvT
         Question::Bring { folder } => bring(places, &folder_of(places, folder)?, node),
         Question::Parts { folder, id, ranks } => {
             let folder = folder_of(places, folder)?;
-            alone_on_node(places, || copy_parts(layout, &folder, node, (*id, ranks)))?;
+            let wanted = PartsWanted { id: *id, ranks };
+            alone_on_node(places, || copy_parts(layout, &folder, node, wanted))?;
             Ok(KvTree::new())
         }
         Question::Mend { folder, id } => {

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use super::ask::{ask_nodes, parsed};
 use super::exchange::Exchange;
 use super::question::Question;
-use crate::cache::{Depth, Health, Judged, Mended, NodeState, NotMended, Prospect, Put, judge};
+use crate::cache::{
+    Depth, Health, Judged, Mended, NodeState, NotMended, PartsWanted, Prospect, Put, judge,
+};
 use crate::error::{Error, Result};
 use crate::launch::JobPlaces;
 use crate::operations::prefix::{alone_on_prefix, state_dir};
@@ -168,7 +170,7 @@ impl VerifyCaches<'_> {
         }
         let piece = usize::try_from(self.reach.settings.get(keys::MPI_BUF_SIZE));
         let lanes = Options::new(self.reach.settings).flush_width;
-        let wanted = (id, &ranks);
+        let wanted = PartsWanted { id, ranks: &ranks };
         let rebuilt = rebuild_parts(exchange.path(), wanted, piece.unwrap_or(usize::MAX), lanes)?;
         if let Err(why) = rebuilt {
             repairs.push(Repair::Failed(id, why));

@@ -96,7 +96,7 @@ fn look_at_run(run: &RunRecord, life: Life, prefix: &str) -> Vec<Finding> {
         findings.push(went_past(reason, passed, prefix));
     }
     for (id, dataset) in run.datasets.iter().filter(|(_, one)| !one.on_prefix) {
-        let Some(why) = &dataset.failed else { continue };
+        let Some(why) = &dataset.flush.failed else { continue };
         let what = format!("the flush of {} (dataset {id}) failed: {why}", dataset.name);
         findings.push(Finding::fault("flush-failed", what, format!("df -h {prefix}; {show}")));
     }
@@ -153,7 +153,7 @@ fn cure_of(reason: Reason, prefix: &str) -> (Level, String) {
 mod tests {
     use super::*;
     use crate::operations::Unread;
-    use crate::records::{HaltFile, Refusal, RunDataset, RunNode};
+    use crate::records::{HaltFile, Refusal, RunDataset, RunFlush, RunNode};
 
     fn found(run: RunRecord, life: Life) -> Vec<(&'static str, Level)> {
         let status = PrefixStatus { run: Some(run), life, ..PrefixStatus::default() };
@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn each_fault_of_a_run_is_found() {
-        let failed = RunDataset { failed: Some("no space".into()), ..RunDataset::default() };
+        let flush = RunFlush { failed: Some("no space".into()), ..RunFlush::default() };
+        let failed = RunDataset { flush, ..RunDataset::default() };
         let passed = |reason: Reason| {
             let one = RunPassed { files: 1, ..RunPassed::default() };
             RunRecord { passed: [(reason.text().to_owned(), one)].into(), ..run() }

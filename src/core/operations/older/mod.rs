@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::files::{create_dirs, relative_to, remove_tree};
 use crate::kvtree::KvTree;
 use crate::records::text::crc_text;
-use crate::records::{DatasetKey, IndexEntry, PROGRAM, Summary};
+use crate::records::{IndexEntry, PROGRAM, RecordKey, Summary};
 use crate::transfer::{Restored, enter_flat, publish_file, record_incomplete, restore_flat};
 
 /// What came of a directory of version 1.1.
@@ -55,7 +55,7 @@ pub fn add_older_directory(prefix: &Path, dir: &Path) -> Result<AddedOlder> {
 
 fn add(prefix: &Path, dir: &Path, name: &str) -> Result<AddedOlder> {
     let found = look(dir)?;
-    let key = DatasetKey { series: PROGRAM.into(), id: name.to_owned(), generation: 0 };
+    let key = RecordKey { series: PROGRAM.into(), id: name.to_owned(), generation: 0 };
     let index = super::read_index(prefix)?;
     if let Some(entry) = index.by_id(found.id) {
         let same = entry.dataset.as_ref().is_some_and(|dataset| dataset.key == key);
@@ -103,7 +103,7 @@ fn is_right(dir: &Path, listed: &Summary) -> bool {
 fn complete(
     prefix: &Path,
     dir: &Path,
-    key: &DatasetKey,
+    key: &RecordKey,
     found: Scan,
 ) -> Result<(Scan, Vec<usize>, Option<String>)> {
     let missing = match found.missing() {
@@ -135,7 +135,7 @@ fn complete(
     }
 }
 
-fn flat<'a>(dir: &'a Path, key: &'a DatasetKey, found: &Scan) -> Flat<'a> {
+fn flat<'a>(dir: &'a Path, key: &'a RecordKey, found: &Scan) -> Flat<'a> {
     let files = found
         .of_rank
         .iter()

@@ -309,7 +309,7 @@ fn add_datasets(run: &mut RunStory, record: &RunRecord) {
         if one.seal_seconds.is_none() || one.sealed < record.started {
             continue;
         }
-        let seconds = one.flush_seconds.unwrap_or(0.0) as u64;
+        let seconds = one.flush.seconds.unwrap_or(0.0) as u64;
         let flushed = one.on_prefix.then(|| one.sealed.saturating_add(seconds));
         run.points.push(Point {
             id: *id,
@@ -320,9 +320,9 @@ fn add_datasets(run: &mut RunStory, record: &RunRecord) {
             cached: one.cached,
             seal_seconds: one.seal_seconds,
             exposed_seconds: one.exposed_seconds,
-            flush_seconds: one.flush_seconds,
+            flush_seconds: one.flush.seconds,
             flushed,
-            failed: one.failed.clone(),
+            failed: one.flush.failed.clone(),
             ..Point::default()
         });
     }

@@ -11,7 +11,7 @@ use crate::operations::prefix::state_dir;
 use crate::operations::run::reach::{Inquiry, Reach};
 use crate::params::{Environment, Settings};
 use crate::records::CourseTurn;
-use crate::transfer::{OnPrefix, OtherSize, Which, list_in_cache, list_prefix, removals};
+use crate::transfer::{ListedDataset, OtherSize, Which, list_in_cache, list_prefix, removals};
 
 /// Who scavenges, and from where.
 pub struct Scavenge<'a> {
@@ -143,7 +143,8 @@ pub fn left_in_caches(prefix: &Path) -> Result<Vec<(u64, String)>> {
             // An id may have a dot in it (a time), a series has none.
             let series = name.split_once('.').map_or(name.as_str(), |(series, _)| series);
             let is_output = series.starts_with("output");
-            let newer = |one: &OnPrefix| !is_output && one.id > *id && one.key.series == series;
+            let newer =
+                |one: &ListedDataset| !is_output && one.id > *id && one.key.series == series;
             !listed.iter().any(|one| one.id == *id || newer(one))
         });
     }

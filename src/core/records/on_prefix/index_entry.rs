@@ -7,6 +7,28 @@ use crate::kvtree::KvTree;
 use crate::records::record::number;
 use crate::records::{Dataset, Timestamp};
 
+/// Whose the names of a dataset's files are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FileNames {
+    /// Nobody's that is known: the dataset has not been complete.
+    #[default]
+    Unknown,
+    /// Its own.
+    Own,
+    /// Another dataset's, whose files have replaced this one's.
+    Taken,
+    /// Another dataset's, but this one's files are kept beside.
+    Kept,
+}
+
+impl FileNames {
+    /// Tells whether they are another dataset's.
+    #[must_use]
+    pub fn are_taken(self) -> bool {
+        matches!(self, FileNames::Taken | FileNames::Kept)
+    }
+}
+
 /// One copy of a dataset on the prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexEntry {
@@ -50,10 +72,21 @@ impl IndexEntry {
         self.complete && !failed_since && !self.refused && self.replaced_by.is_none()
     }
 
+    /// Returns whose the names of its files are.
+    #[must_use]
+    pub fn file_names(&self) -> FileNames {
+        match (self.complete, self.replaced_by) {
+            (false, _) => FileNames::Unknown,
+            (true, None) => FileNames::Own,
+            (true, Some(_)) if self.kept => FileNames::Kept,
+            (true, Some(_)) => FileNames::Taken,
+        }
+    }
+
     /// Tells whether its files are below its directory, and another has their names.
     #[must_use]
     pub fn is_kept(&self) -> bool {
-        self.complete && self.kept && self.replaced_by.is_some()
+        self.file_names() == FileNames::Kept
     }
 
     pub(super) fn to_tree(&self) -> KvTree {

@@ -95,26 +95,20 @@ impl Summary {
     /// # Errors
     /// If a file is damaged, missing, or of a newer version.
     pub fn read_from(dir: &Path) -> Result<Option<Summary>> {
-        let Some(opened) = Opened::read(dir)? else { return Ok(None) };
-        let mut summary = opened.summary;
-        for shard in &opened.shards {
-            summary.files.extend(shard.read(dir, &summary.dataset)?);
+        let path = dir.join(SUMMARY_NAME);
+        let Some(tree) = KvTree::read_file(&path)? else { return Ok(None) };
+        if let Some(theirs) = classic::summary_of(&tree, dir) {
+            let classic::TheirSummary { dataset, ranks, files } = theirs?;
+            return Ok(Some(Summary { dataset, ranks, files }));
         }
-        Ok(Some(summary))
-    }
-
-    /// Reads no more of the summary in `dir` than the files of one rank need: `files` has at most
-    /// that rank.
-    ///
-    /// # Errors
-    /// As [`Summary::read_from`].
-    pub fn read_rank(dir: &Path, rank: usize) -> Result<Option<Summary>> {
-        let Some(opened) = Opened::read(dir)? else { return Ok(None) };
-        let mut summary = opened.summary;
-        if let Some(shard) = opened.shards.iter().find(|shard| shard.holds(rank)) {
-            summary.files = shard.read(dir, &summary.dataset)?;
+        let mut summary =
+            Summary::without_maps(&tree).map_err(|what| Error::corrupt(&path, what))?;
+        let entry = datasets(&tree).child(&summary.dataset.id.to_string());
+        if entry.get("RANK2FILE").is_some() {
+            for shard in Shard::read_list(dir, &summary.dataset, entry.get_u64("RANK2FILE"))? {
+                summary.files.extend(shard.read(dir, &summary.dataset)?);
+            }
         }
-        summary.files.retain(|owner, _| *owner == rank);
         Ok(Some(summary))
     }
 
@@ -257,36 +251,11 @@ fn check_header(tree: &KvTree, dataset: &Dataset) -> std::result::Result<(), Str
     Ok(())
 }
 
-/// A summary as far as it is in `summary.scr` and `rank2file.scr`.
-struct Opened {
-    summary: Summary,
-    shards: Vec<Shard>,
-}
-
 struct Shard {
     number: usize,
     first: usize,
     last: usize,
     files: usize,
-}
-
-impl Opened {
-    fn read(dir: &Path) -> Result<Option<Opened>> {
-        let path = dir.join(SUMMARY_NAME);
-        let Some(tree) = KvTree::read_file(&path)? else { return Ok(None) };
-        if let Some(theirs) = classic::summary_of(&tree, dir) {
-            let classic::TheirSummary { dataset, ranks, files } = theirs?;
-            let summary = Summary { dataset, ranks, files };
-            return Ok(Some(Opened { summary, shards: Vec::new() }));
-        }
-        let summary = Summary::without_maps(&tree).map_err(|what| Error::corrupt(&path, what))?;
-        let entry = datasets(&tree).child(&summary.dataset.id.to_string());
-        let shards = match entry.get("RANK2FILE") {
-            None => Vec::new(),
-            Some(_) => Shard::read_list(dir, &summary.dataset, entry.get_u64("RANK2FILE"))?,
-        };
-        Ok(Some(Opened { summary, shards }))
-    }
 }
 
 impl Shard {
@@ -312,10 +281,6 @@ impl Shard {
         Ok(shards)
     }
 
-    fn holds(&self, rank: usize) -> bool {
-        (self.first..=self.last).contains(&rank)
-    }
-
     fn read(&self, dir: &Path, dataset: &Dataset) -> Result<FilesByRank> {
         let path = dir.join(shard_name(self.number));
         let corrupt = |what: String| Error::corrupt(&path, what);
@@ -323,7 +288,8 @@ impl Shard {
         check_header(&tree, dataset).map_err(corrupt)?;
         let files = files_of(tree.child("RANK")).map_err(corrupt)?;
         let count: usize = files.values().map(Vec::len).sum();
-        if count != self.files || !files.keys().all(|rank| self.holds(*rank)) {
+        if count != self.files || !files.keys().all(|rank| (self.first..=self.last).contains(rank))
+        {
             return Err(corrupt(format!("it differs from what {RANK2FILE_NAME} says of it")));
         }
         Ok(files)

@@ -114,10 +114,6 @@ pub struct RunDataset {
     pub in_cache: bool,
     /// It is on the prefix.
     pub on_prefix: bool,
-    /// A flush of it is under way.
-    pub flushing: bool,
-    /// It has to reach the prefix, by the settings.
-    pub due: bool,
     /// Number of its files.
     pub files: u64,
     /// Their bytes.
@@ -130,9 +126,20 @@ pub struct RunDataset {
     pub seal_seconds: Option<f64>,
     /// Seconds between its last close and its seal, as rank 0 has seen it.
     pub exposed_seconds: Option<f64>,
-    /// How long its flush took, in seconds.
-    pub flush_seconds: Option<f64>,
-    /// Why its last flush failed.
+    /// Its way to the prefix.
+    pub flush: RunFlush,
+}
+
+/// The flush of a dataset of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunFlush {
+    /// The dataset has to reach the prefix, by the settings.
+    pub due: bool,
+    /// One is under way.
+    pub under_way: bool,
+    /// How long it took, in seconds.
+    pub seconds: Option<f64>,
+    /// Why the last one failed.
     pub failed: Option<String>,
 }
 
@@ -291,8 +298,8 @@ impl RunDataset {
             ("COMPLETE", self.complete),
             ("CACHE", self.in_cache),
             ("PFS", self.on_prefix),
-            ("FLUSHING", self.flushing),
-            ("DUE", self.due),
+            ("FLUSHING", self.flush.under_way),
+            ("DUE", self.flush.due),
         ] {
             tree.set_flag(key, on);
         }
@@ -301,11 +308,11 @@ impl RunDataset {
         for (key, seconds) in [
             ("SEAL_SECONDS", self.seal_seconds),
             ("EXPOSED_SECONDS", self.exposed_seconds),
-            ("FLUSH_SECONDS", self.flush_seconds),
+            ("FLUSH_SECONDS", self.flush.seconds),
         ] {
             seconds.iter().for_each(|seconds| tree.set_value(key, seconds));
         }
-        self.failed.iter().for_each(|why| tree.set_value("FAILED", why));
+        self.flush.failed.iter().for_each(|why| tree.set_value("FAILED", why));
     }
 
     fn get(tree: &KvTree) -> RunDataset {
@@ -315,16 +322,18 @@ impl RunDataset {
             complete: tree.get_flag("COMPLETE"),
             in_cache: tree.get_flag("CACHE"),
             on_prefix: tree.get_flag("PFS"),
-            flushing: tree.get_flag("FLUSHING"),
-            due: tree.get_flag("DUE"),
             files: count("FILES"),
             bytes: count("BYTES"),
             cached: tree.get_u64("CACHED").unwrap_or(count("BYTES")),
             sealed: count("SEALED"),
             seal_seconds: finite(tree, "SEAL_SECONDS"),
             exposed_seconds: finite(tree, "EXPOSED_SECONDS"),
-            flush_seconds: finite(tree, "FLUSH_SECONDS"),
-            failed: tree.get_value("FAILED").map(str::to_owned),
+            flush: RunFlush {
+                due: tree.get_flag("DUE"),
+                under_way: tree.get_flag("FLUSHING"),
+                seconds: finite(tree, "FLUSH_SECONDS"),
+                failed: tree.get_value("FAILED").map(str::to_owned),
+            },
         }
     }
 }
@@ -382,7 +391,7 @@ mod tests {
             sealed: 1000,
             seal_seconds: Some(0.25),
             exposed_seconds: Some(0.5),
-            failed: Some("no space left".into()),
+            flush: RunFlush { failed: Some("no space left".into()), ..RunFlush::default() },
             ..RunDataset::default()
         };
         let event = |at: u32| RunEvent {

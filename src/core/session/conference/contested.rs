@@ -1,7 +1,7 @@
 //! The last look at a dataset that is sealed: has each of its files one writer? Learning sees to
 //! that; but a user may have said that it is not needed.
 
-use crate::cache::{self, CatalogEntry, Ctx, Prepared};
+use crate::cache::{self, Ctx, Prepared};
 use crate::comm::ranks::ranks_phrase;
 use crate::error::{Error, Result};
 use crate::launch::site::Links;
@@ -12,16 +12,11 @@ impl Conference {
     /// Refuses a seal where several ranks have written one file. The same on all ranks.
     pub(crate) fn check_writers(&self, ctx: &Ctx, key: &DatasetKey, made: &Prepared) -> Result<()> {
         let contested = cache::contested(ctx, made)?;
-        let contested: Vec<&[CatalogEntry]> =
-            contested.chunk_by(|one, next| one.meta.name == next.meta.name).collect();
         let Some(first) = contested.first() else { return Ok(()) };
-        let (name, ranks) = (&first[0].meta.name, ranks_of(first));
-        let error = format!("{name} was written by {}", ranks_phrase(&ranks));
-        let of_file = |writers: &&[CatalogEntry]| {
-            let name = &writers[0].meta.name;
-            self.contested(key, name, ranks_of(writers), are_alike(writers))
-        };
-        let files: Vec<Contested> = contested.iter().filter_map(of_file).collect();
+        let error = format!("{} was written by {}", first.name, ranks_phrase(&first.ranks));
+        let files = contested.into_iter();
+        let files = files.filter_map(|one| self.contested(key, &one.name, one.ranks, one.alike));
+        let files: Vec<Contested> = files.collect();
         let mut state = self.node.state();
         for one in files.iter().filter(|one| one.spoiled.is_none()) {
             if one.ranks.contains(&self.site.rank) && one.ranks[0] != self.site.rank {
@@ -68,15 +63,4 @@ impl Conference {
         let spoiled = (!alike).then(why);
         Some(Contested { file, ranks, spoiled })
     }
-}
-
-fn ranks_of(writers: &[CatalogEntry]) -> Vec<usize> {
-    writers.iter().map(|writer| writer.rank).collect()
-}
-
-/// Ranks of one node that wrote to one file have one content, and so may any others.
-fn are_alike(writers: &[CatalogEntry]) -> bool {
-    let content = |writer: &CatalogEntry| Some((writer.meta.size, writer.meta.crc32?));
-    let first = content(&writers[0]).filter(|_| writers.iter().all(|one| !one.meta.on_prefix));
-    first.is_some() && writers.iter().all(|one| content(one) == first)
 }

@@ -7,9 +7,7 @@ use std::path::Path;
 use crate::account::tally::Count;
 use crate::cache::Setback;
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, copy_file};
 use crate::machine::{FileRef, Reason};
-use crate::namespace as ns;
 use crate::session::{contents::Contents, node::State};
 use crate::system::has_writers;
 
@@ -56,11 +54,4 @@ impl Contents {
         }
         self.stores.has_room(state, new).is_some()
     }
-}
-
-/// Copies a file of the PFS to its place in the cache; after an error no part of it is there.
-pub(crate) fn take_in(from: &Path, target: &Path) -> Result<()> {
-    ns::remove(target)?;
-    let options = CopyOptions { crc32: false, sync: false, ..CopyOptions::default() };
-    copy_file(from, target, options).map(drop).inspect_err(|_| drop(ns::remove(target)))
 }

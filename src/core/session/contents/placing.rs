@@ -8,10 +8,10 @@ use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
 use crate::account::tally::Count;
 use crate::bytes::stable_number;
 use crate::error::{Error, Result};
+use crate::files::mode_at;
 use crate::handles::{LiesAt, Room, Tracked};
 use crate::log::{self, messages};
-use crate::machine::FileRef;
-use crate::machine::{DatasetKey, Placed, Reason};
+use crate::machine::{DatasetKey, FileRef, Placed, Reason};
 use crate::namespace::{
     self as ns, Answer, FoundTarget, OnPrefix, OpenIntent, Place, WriteClaim, WriteStart,
 };
@@ -335,7 +335,7 @@ impl Contents {
         let made = match (&found.place, found.on_prefix) {
             (Place::Cached(_, here), _) if !intent.truncate => ns::copy_up(here, &target),
             (Place::Cached(_, here), _) => {
-                ns::make_empty(&target, mode_of(here), &user_attributes_at(here))
+                ns::make_empty(&target, mode_at(here), &user_attributes_at(here))
             }
             (Place::Elsewhere(_, remote), _) => {
                 ns::make_empty(&target, remote.meta.mode & 0o7777, &remote.meta.attributes)
@@ -413,9 +413,4 @@ impl Contents {
         }
         Ok(())
     }
-}
-
-pub(crate) fn mode_of(path: &Path) -> u32 {
-    use std::os::unix::fs::MetadataExt as _;
-    path.metadata().map_or(0o600, |found| found.mode() & 0o7777)
 }

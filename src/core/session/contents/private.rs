@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::Result;
+use crate::files::size_at;
 use crate::log::{self, messages};
 use crate::machine::{self, FileRef, Placed, Placement, Reason};
 use crate::namespace::{self as ns, FoundTarget, OnPrefix, Place, SHADOWS};
@@ -100,7 +101,7 @@ impl Contents {
         let open = state.own.tokens.count(name);
         let mut placement = Placement::Pass;
         if open == 0 {
-            let bytes = here.metadata().map_or(0, |found| found.len());
+            let bytes = size_at(here);
             let keep = !self.rank.is_routing() && !state.machine.goes_with_cached(&file);
             let keep = keep.then_some(Reason::FallenBack);
             placement = state.machine.renamed(None, Some(&file), bytes, keep, now).to;

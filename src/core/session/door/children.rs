@@ -10,7 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-use scr_abi::wire::{self, FileStat, Question, Reply, Request};
+use scr_abi::wire::{self, Question, Reply, Request};
 
 use super::counter::ChildrenSocket;
 use crate::log;
@@ -150,12 +150,6 @@ fn reply_of(answer: Answer) -> Reply {
         Answer::Redirect { path, .. } => Reply::At(path.into_os_string().into_vec()),
         Answer::Fail(code) => Reply::Fail(code),
         Answer::Done => Reply::Done,
-        Answer::Known(known) => Reply::Known(FileStat {
-            size: known.size,
-            mode: known.mode,
-            ino: known.ino,
-            seconds: known.mtime_seconds,
-            nanoseconds: known.mtime_nanoseconds,
-        }),
+        Answer::Known(known) => Reply::Known(known),
     }
 }

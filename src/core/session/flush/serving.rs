@@ -31,7 +31,7 @@ impl Flusher {
             self.rank.mention_if_failed(self.repeat_wanted());
         }
         let names = names_in(&self.updates.wanted_here()).unwrap_or_default();
-        let key = |name: &String| records::DatasetKey::from_directory_name(name);
+        let key = |name: &String| records::RecordKey::from_directory_name(name);
         let keys = names.iter().filter_map(|name| self.rank.machine_key(&key(name)?));
         let mut ids: BTreeSet<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
         for key in keys {
@@ -85,7 +85,7 @@ impl Flusher {
     }
 
     pub(crate) fn is_answered(&self, request: &str) -> bool {
-        let Some(key) = records::DatasetKey::from_directory_name(request) else { return false };
+        let Some(key) = records::RecordKey::from_directory_name(request) else { return false };
         let Some(key) = self.rank.machine_key(&key) else { return true };
         let state = self.node.state();
         let sealed = state.own.holdings.get(&key).is_some_and(|holding| holding.id != 0);

@@ -2,6 +2,7 @@
 //! get the sealed copy itself, and a private one before the first change. The shim sees all changes
 //! but those of code that calls the kernel by itself; those are found at the close.
 
+use crate::files::size_at;
 use crate::handles::{LiesAt, Tracked, stamp};
 use crate::log::messages;
 use crate::machine::{Intent, Placement};
@@ -37,7 +38,7 @@ impl Handles {
         match state.machine.write_open(&file, Intent::UPDATE, now) {
             // In progress again: others may change it in place.
             Placement::Dataset(placed) => {
-                let size = here.metadata().map_or(0, |found| found.len());
+                let size = size_at(&here);
                 let begun =
                     self.stores.record_begin(state, &placed.key, placed.begin, placed.revoke);
                 if begun.is_err() {

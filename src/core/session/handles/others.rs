@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::error::Result;
+use crate::files::size_at;
 use crate::handles::{Base, Room};
 use crate::machine::{DatasetKey, FileRef, Intent as Wish, Placement};
 use crate::namespace::{Answer, FoundTarget, Manner, OpenIntent, Place, WriteClaim};
@@ -85,7 +86,7 @@ impl Handles {
             return self.publish_copy(state, change).map(drop);
         };
         self.stores.record_begin(state, &placed.key, placed.begin, placed.revoke)?;
-        let size = here.metadata().map_or(0, |found| found.len());
+        let size = size_at(here);
         match self.publish_copy(state, CopyChange { key: Some(&placed.key), ..change })? {
             CopyStanding::Free => {
                 state.machine.replaced_on_prefix(&placed.key, name);

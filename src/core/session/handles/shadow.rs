@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::account::tally::Count;
 use crate::cache::Setback;
 use crate::error::{Error, Result};
-use crate::files::same_content;
+use crate::files::{same_content, size_at};
 use crate::handles::{LiesAt, Tracked};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, Intent, Placed, Placement, Reason};
@@ -96,7 +96,7 @@ impl Handles {
     ) -> Result<()> {
         let (name, now) = (change.name, monotonic_ms());
         let Some(file) = self.rank.file_ref(name) else { return Ok(()) };
-        let size = change.copy.metadata().map_or(0, |found| found.len());
+        let size = size_at(change.copy);
         match state.machine.copy_up_closed(&file, changed, now) {
             Placement::Dataset(placed) => match self.keep_copy(state, change, &placed) {
                 Ok((CopyStanding::Free, on_prefix)) => {
@@ -238,7 +238,7 @@ impl Handles {
             }
         };
         if on_prefix {
-            let size = copy.metadata().map_or(0, |found| found.len());
+            let size = size_at(&copy);
             state.machine.write_closed(&placed.key, name, size, now);
             return false;
         }

@@ -5,13 +5,13 @@
 use std::path::Path;
 
 use crate::error::Result;
+use crate::files::mode_at;
 use crate::handles::Loan;
 use crate::log::messages;
 use crate::namespace::{
     self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIntent, Place, WriteClaim,
 };
 use crate::session::{
-    contents::placing::mode_of,
     names::Names,
     node::{State, neighbours::Locked},
     rank::lock,
@@ -132,7 +132,7 @@ impl Names {
     /// A file that the PFS does not have is there for the call that truncates it, with its mode.
     fn make_for_child(&self, name: &str, found: &FoundTarget, intent: OpenIntent) -> Result<()> {
         let (mode, attributes) = match &found.place {
-            Place::Cached(_, here) => (mode_of(here), user_attributes_at(here)),
+            Place::Cached(_, here) => (mode_at(here), user_attributes_at(here)),
             Place::Elsewhere(_, remote) => {
                 (remote.meta.mode & 0o7777, remote.meta.attributes.clone())
             }

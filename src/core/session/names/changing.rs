@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::files::size_at;
 use crate::handles::LiesAt;
 use crate::log::messages;
 use crate::machine::{self, Deletion, Placed, Placement, Reason, Why};
 use crate::namespace::{self as ns, Answer, Manner, Place};
 use crate::session::{
-    contents::intake::take_in,
     names::Names,
     node::State,
     rank::{known::file_ref, lock},
@@ -240,7 +240,7 @@ impl Names {
         let cached = matches!(source, Place::Cached(..));
         let new = file_ref(to, &matched);
         let real = if let Place::Cached(_, here) = source { here } else { from };
-        let bytes = real.metadata().map_or(0, |found| found.len());
+        let bytes = size_at(real);
         let routed = self.rank.is_routing() || state.machine.goes_with_cached(&new);
         let joins =
             if cached { Ok(true) } else { self.contents.can_take_in(state, name, from, &new) };
@@ -310,8 +310,9 @@ impl Names {
         to: &str,
         placed: &Placed,
     ) -> Result<Answer> {
-        let bytes = from.metadata().map_or(0, |found| found.len());
-        let cached = self.stores.put_in_cache(state, placed, to, |target| take_in(from, target));
+        let bytes = size_at(from);
+        let cached =
+            self.stores.put_in_cache(state, placed, to, |target| ns::copy_over(from, target));
         if name.is_none_or(|name| self.rank.match_name(name).is_none()) {
             // What matched before has been counted.
             self.contents.count_named(state.machine.reason_of(&placed.key, to), to, bytes);

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use scr_abi::open_mode;
 
-use super::moving::move_on_prefix;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
 use crate::log::messages;
@@ -18,7 +17,7 @@ use crate::session::{
     rank::lock,
 };
 use crate::system::monotonic_ms;
-use crate::transfer::remove_staged_below;
+use crate::transfer::{move_directory, remove_staged_below};
 
 impl Names {
     pub fn link(&self, target: &Path, path: &Path, symbolic: bool) -> Answer {
@@ -224,7 +223,7 @@ impl Names {
         }
         let cleared = new_dir.map_or(Ok(()), |dir| self.clear(&mut state, dir));
         self.rank.complain_if_failed(messages::OPERATION_FAILED, cleared);
-        if let Err(errno) = move_on_prefix(from, to) {
+        if let Err(errno) = move_directory(from, to) {
             return Answer::Fail(errno);
         }
         self.move_names(&mut state, name, new_dir, &places);

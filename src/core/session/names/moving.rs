@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::RebuildReport;
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
-use crate::files::{has_no_file, remove_empty_dirs, remove_file_if_there};
+use crate::files::{has_no_file, remove_empty_dirs, remove_file_if_there, size_at};
 use crate::handles::LiesAt;
 use crate::kvtree::KvTree;
 use crate::log::{self, messages};
@@ -24,7 +24,7 @@ use crate::session::{
     rank::known::file_ref,
 };
 use crate::system::monotonic_ms;
-use crate::transfer::{is_published, remove_staged_below};
+use crate::transfer::{is_published, move_directory};
 
 /// Begins the names of the files, in the state folder, in which each rank notes its renames.
 const NOTE: &str = "moved.";
@@ -99,7 +99,7 @@ impl Names {
     fn move_dir(&self, state: &mut State, one: Move, from: &Path, to: &Path) -> Answer {
         let back = Move { from: one.to.clone(), to: one.from.clone(), ..one };
         let moved = state.rename_directory(&one).map_err(|_| libc::EXDEV);
-        let moved = moved.and_then(|()| move_on_prefix(from, to));
+        let moved = moved.and_then(|()| move_directory(from, to));
         if let Err(errno) = moved {
             let _ = state.rename_directory(&back);
             return Answer::Fail(errno);
@@ -264,7 +264,7 @@ impl Names {
         if self.rank.is_child() {
             return;
         }
-        let bytes = self.site.on_prefix(name).metadata().map_or(0, |found| found.len());
+        let bytes = size_at(&self.site.on_prefix(name));
         let file = file_ref(name, &matched);
         let renamed = state.machine.renamed(None, Some(&file), bytes, Some(reason), monotonic_ms());
         let Placement::Dataset(placed) = renamed.to else {
@@ -278,13 +278,4 @@ impl Names {
             }
         }
     }
-}
-
-/// Renames a directory without what a thread has staged there: nobody would look for it.
-/// `Err` is what rename(2) says.
-pub(super) fn move_on_prefix(from: &Path, to: &Path) -> std::result::Result<(), i32> {
-    std::fs::rename(from, to).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
-    // Now: before, a thread could stage something there again.
-    remove_staged_below(to);
-    Ok(())
 }

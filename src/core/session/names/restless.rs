@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
+use crate::files::size_at;
 use crate::handles::LiesAt;
 use crate::log::{self, messages};
 use crate::machine::{Reason, Restless, name_hash};
@@ -90,10 +91,9 @@ impl Names {
         let known: Vec<_> = known.into_iter().filter(|(template, _)| silenced(template)).collect();
         for (_, names) in known {
             for name in names {
-                let bytes = |path: &std::path::Path| path.metadata().map_or(0, |found| found.len());
                 if let Place::Cached(_, here) = state.view.place(&name)
                     && is_mine(&state, &name)
-                    && bytes(&self.site.on_prefix(&name)) < bytes(&here)
+                    && size_at(&self.site.on_prefix(&name)) < size_at(&here)
                     && let Err(error) = self.take_out(&mut state, &name)
                 {
                     self.rank.complain(messages::NOT_MOVED, &error);

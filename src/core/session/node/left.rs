@@ -1,5 +1,6 @@
 //! Files of complete datasets that the program has changed or deleted since: their records say so.
 
+use crate::files::size_at;
 use crate::handles::{LiesAt, Tracked};
 use crate::log::messages;
 use crate::machine::DatasetKey;
@@ -35,6 +36,6 @@ impl Node {
             (LiesAt::Cached, Some(layer)) => layer.dir.join(&tracked.name),
             _ => self.site.on_prefix(&tracked.name),
         };
-        path.metadata().map_or(0, |found| found.len())
+        size_at(&path)
     }
 }

@@ -10,7 +10,7 @@ use crate::log::{self, messages};
 use crate::params::keys;
 use crate::restart::index::IndexedDataset;
 use crate::session::prefix::Inspector;
-use crate::transfer::{self, Fetched};
+use crate::transfer::{self, FetchStore, Fetched};
 
 pub(crate) enum Fetching {
     Done,
@@ -47,7 +47,7 @@ impl Inspector {
         };
         let (ctx, store) = (links.ctx(&self.site), self.stores.store_of_number(series, number));
         let capacity = self.site.layout.store(&store).and_then(|one| self.stores.capacity_of(one));
-        let store = (store.as_str(), capacity.unwrap_or(u64::MAX));
+        let store = FetchStore { name: &store, capacity: capacity.unwrap_or(u64::MAX) };
         match transfer::fetch(&ctx, one.id, store, &descriptor.to_tree("", None))? {
             Fetched::Fault(fault) => Ok(Fetching::Fault(fault)),
             Fetched::InPlace(why) => {

@@ -60,7 +60,7 @@ struct KnownCheckpoint {
     pub id: u64,
     /// As the program has called it.
     pub name: String,
-    pub key: records::DatasetKey,
+    pub key: records::RecordKey,
     pub cached: Option<DatasetKey>,
     pub on_prefix: bool,
 }

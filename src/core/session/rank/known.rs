@@ -33,9 +33,9 @@ impl Rank {
         matched.filter(|matched| !self.silenced.has(matched))
     }
 
-    pub(crate) fn record_key(&self, key: &DatasetKey) -> records::DatasetKey {
+    pub(crate) fn record_key(&self, key: &DatasetKey) -> records::RecordKey {
         let series = self.series.series().get(key.series);
-        records::DatasetKey {
+        records::RecordKey {
             series: series.map(|series| series.name.clone()).unwrap_or_default(),
             id: key.id.clone(),
             generation: key.generation,
@@ -43,12 +43,12 @@ impl Rank {
     }
 
     /// Returns `None` if the patterns do not have the series any more.
-    pub(crate) fn machine_key(&self, key: &records::DatasetKey) -> Option<DatasetKey> {
+    pub(crate) fn machine_key(&self, key: &records::RecordKey) -> Option<DatasetKey> {
         let series = self.series.series_index(&key.series)?;
         Some(DatasetKey::new(series, key.id.clone(), key.generation))
     }
 
-    pub(crate) fn title_of(&self, key: &records::DatasetKey) -> Option<String> {
+    pub(crate) fn title_of(&self, key: &records::RecordKey) -> Option<String> {
         self.machine_key(key).map(|key| self.title(&key))
     }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::cache::disk::describe;
 use crate::error::Result;
 use crate::events::Event;
+use crate::files::size_at;
 use crate::machine::Reason;
 use crate::session::rank::Rank;
 use crate::transfer::{is_published, publish_file, publish_file_if, publish_unsealed};
@@ -75,9 +76,4 @@ impl Rank {
         let target = self.site.on_prefix(name);
         describe(here, name).is_ok_and(|meta| is_published(&target, &meta))
     }
-}
-
-/// Returns 0 if there is no such file.
-pub(crate) fn size_at(path: &Path) -> u64 {
-    path.metadata().map_or(0, |found| found.len())
 }

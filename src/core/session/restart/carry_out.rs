@@ -9,6 +9,7 @@ use crate::launch::site::Links;
 use crate::log::messages;
 use crate::machine::Rejected;
 use crate::params::keys;
+use crate::records::FileNames;
 use crate::restart::index::{Index, IndexedDataset};
 use crate::restart::plan::{Cached, Restart, Wishes};
 use crate::restart::verdict::{
@@ -172,7 +173,8 @@ impl Restorer {
                 }
                 Fate::Hide(HiddenBecause::Left { gone_on: true }) => keeps_names = true,
                 Fate::Hide(HiddenBecause::Left { gone_on: false })
-                    if !listed(restart, *id).is_some_and(|one| one.holds_names) =>
+                    if !listed(restart, *id)
+                        .is_some_and(|one| one.file_names == FileNames::Own) =>
                 {
                     hidden.after_current.push((one.key.name(), false));
                 }

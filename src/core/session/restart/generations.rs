@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::launch::site::Links;
 use crate::log::messages;
+use crate::records::FileNames;
 use crate::restart::index::{Index, IndexedDataset};
 use crate::session::restart::Restorer;
 use crate::transfer::bring_back;
@@ -21,7 +22,11 @@ impl Restorer {
     ) -> Result<bool> {
         let name = &one.name;
         let refused = |index: &mut Index| {
-            index.listed.iter_mut().filter(|it| it.id == one.id).for_each(|it| it.kept = false);
+            index
+                .listed
+                .iter_mut()
+                .filter(|it| it.id == one.id)
+                .for_each(|it| it.file_names = FileNames::Taken);
             Ok(false)
         };
         match bring_back(&links.ctx(&self.site), one.id, damaged) {
@@ -48,10 +53,10 @@ impl Restorer {
         let mut newer = None;
         for other in index.listed.iter_mut().filter(|other| same(other)) {
             if other.id == one.id {
-                (other.holds_names, other.replaced, other.kept) = (true, false, false);
-            } else if other.holds_names {
+                other.file_names = FileNames::Own;
+            } else if other.file_names == FileNames::Own {
                 newer = Some(other.id);
-                (other.holds_names, other.replaced) = (false, true);
+                other.file_names = FileNames::Taken;
                 index.flushed.retain(|id| *id != other.id);
             }
         }

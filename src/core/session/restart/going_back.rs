@@ -12,7 +12,7 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::Rejected;
 use crate::params::keys;
-use crate::records::{CourseTurn, DatasetKey};
+use crate::records::{CourseTurn, FileNames, RecordKey};
 use crate::restart::index::Index;
 use crate::restart::plan::Restart;
 use crate::session::{prefix::hiding::Hidden, rank::lock, restart::Restorer};
@@ -128,7 +128,7 @@ impl Restorer {
                 ),
             );
             let mut listed = restart.index.listed.iter().filter(|listed| listed.id == one.id);
-            if !listed.any(|listed| listed.holds_names) {
+            if !listed.any(|listed| listed.file_names == FileNames::Own) {
                 lock(&self.ending.out_of_reach).push((key.series, one.id));
             }
             hidden.rejected.push(Rejected { key, id: one.id });
@@ -151,7 +151,7 @@ impl Restorer {
     /// By its name (`<series>.<id>`), its directory in the index (`scr.dataset.<number>`), or the
     /// captured id alone.
     fn find_current(&self, wanted: &str, index: &Index, report: &RebuildReport) -> Option<u64> {
-        let means = |id: u64, key: &DatasetKey| {
+        let means = |id: u64, key: &RecordKey| {
             wanted == key.name()
                 || wanted == format!("scr.dataset.{id}")
                 || (!key.id.is_empty() && wanted == key.id)

@@ -13,6 +13,7 @@ use crate::restart::index::Index;
 use crate::restart::plan::Restart;
 use crate::restart::verdict::Fate;
 use crate::session::restart::Restorer;
+use crate::system::Lanes;
 use crate::transfer::{Left, flush_shares, kept_by_newer};
 
 impl Restorer {
@@ -58,7 +59,7 @@ impl Restorer {
             return Err(Error::Refused("a newer one has its names".into()));
         };
         let kept = |name: &str| kept.contains(name);
-        let left = flush_shares(&ctx, &stranded.shares, self.site.size, &kept, (1, &|| ()))?;
+        let left = flush_shares(&ctx, &stranded.shares, self.site.size, &kept, Lanes::of(1))?;
         let key = self.rank.machine_key(&one.key);
         let title = key.map_or_else(|| one.key.series.clone(), |key| self.rank.title(&key));
         let note = "the nodes have no room to move it";

@@ -159,7 +159,7 @@ impl Unsealed {
         let knows = state.machine.knows_parted();
         drop(state);
         let Some(turn) = knows.then(|| self.pulls.seen(busy)).flatten() else { return };
-        let key = records::DatasetKey::from_directory_name(&turn.0);
+        let key = records::RecordKey::from_directory_name(&turn.0);
         let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { return };
         match self.pulls.has_come(&turn) {
             None if self.may_begin(&key, &turn.1) => drop(self.leave_cache(&key, &turn.1)),

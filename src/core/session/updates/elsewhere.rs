@@ -157,7 +157,7 @@ impl Updates {
         deletes: &BTreeSet<String>,
     ) {
         for (name, tree) in news.0.child("DSET") {
-            let key = records::DatasetKey::from_directory_name(name);
+            let key = records::RecordKey::from_directory_name(name);
             let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { continue };
             let there = files_from_list(tree.child("THERE")).unwrap_or_default();
             if !there.is_empty() {

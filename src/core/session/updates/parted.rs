@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cache::disk::describe;
 use crate::machine::DatasetKey;
 use crate::namespace::{FarMessage, Layer};
-use crate::records::DatasetKey as RecordKey;
+use crate::records::RecordKey;
 use crate::session::{node::State, rank::Rank, updates::Updates};
 
 /// Adds what this rank has written since it was last told.

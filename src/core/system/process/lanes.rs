@@ -9,18 +9,34 @@ use crate::system::block_signals;
 /// Threads of one process at a time; more only wait for the same disk.
 const LANES_MAX: usize = 16;
 
-/// Does `work` for each number below `count` on at most `width` threads, each of which calls
-/// `enter` first; gives the results in order. With a width of 1 the calling thread does it, and so
-/// it does what is left where no thread can be started.
-pub fn in_lanes<T: Send>(
-    (width, enter): (usize, &(dyn Fn() + Sync)),
-    count: usize,
-    work: &(dyn Fn(usize) -> T + Sync),
-) -> Vec<T> {
+/// The threads that share some work.
+#[derive(Clone, Copy)]
+pub struct Lanes<'a> {
+    /// How many at most. With 1 the calling thread does the work.
+    pub width: usize,
+    /// What each calls first.
+    pub enter: &'a (dyn Fn() + Sync),
+}
+
+impl Lanes<'_> {
+    /// Makes `width` lanes whose threads have nothing to call first.
+    #[must_use]
+    pub fn of(width: usize) -> Lanes<'static> {
+        Lanes { width, enter: &|| {} }
+    }
+}
+
+/// Does `work` for each number below `count` in `lanes`; gives the results in order. The calling
+/// thread does what is left where no thread can be started.
+pub fn in_lanes<T, W>(lanes: Lanes, count: usize, work: &W) -> Vec<T>
+where
+    T: Send,
+    W: Fn(usize) -> T + Sync,
+{
     let next = AtomicUsize::new(0);
     let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count);
     let lane = || std::iter::from_fn(|| take().map(|at| (at, work(at)))).collect::<Vec<_>>();
-    let threads = match width.min(count).min(LANES_MAX) {
+    let threads = match lanes.width.min(count).min(LANES_MAX) {
         0 | 1 => 0,
         threads => threads,
     };
@@ -28,7 +44,7 @@ pub fn in_lanes<T: Send>(
         let start = |_| {
             let body = || {
                 block_signals();
-                enter();
+                (lanes.enter)();
                 lane()
             };
             Builder::new().spawn_scoped(scope, body).ok()
@@ -54,7 +70,7 @@ mod tests {
             let enter = || {
                 entered.fetch_add(1, Ordering::Relaxed);
             };
-            let done = in_lanes((width, &enter), 50, &|at| at * 2);
+            let done = in_lanes(Lanes { width, enter: &enter }, 50, &|at| at * 2);
             assert_eq!(done, (0..50).map(|at| at * 2).collect::<Vec<_>>());
             let expected = if width == 1 { 0 } else { width.min(LANES_MAX) };
             assert_eq!(entered.into_inner(), expected);

@@ -92,7 +92,7 @@ pub fn stage_node(
         let journal = Journal::new(prefix, id);
         let parts = journal.parts()?;
         let rate = known.bandwidth / parts.len().max(1) as f64;
-        let mut node = Node { prefix, path: &path, options, looked: None };
+        let mut node = NodeStager { prefix, path: &path, options, looked: None };
         for (index, name) in parts.iter().enumerate() {
             let part = match journal.read_part(name) {
                 // Its node's files are not known; the next start gives the flush up.
@@ -127,7 +127,7 @@ pub fn stage_node(
 
 type OnItsWay = (FileMeta, String, Transfer);
 
-struct Node<'a> {
+struct NodeStager<'a> {
     prefix: &'a Path,
     path: &'a Path,
     options: &'a Options,
@@ -135,7 +135,7 @@ struct Node<'a> {
     looked: Option<(Instant, bool)>,
 }
 
-impl Node<'_> {
+impl NodeStager<'_> {
     /// `None` if the part is another node's: all files of this one's are in the transfer file. A
     /// node that has nothing to copy is anybody's.
     fn own_files(&self, part: &Catalog, known: &TransferFile) -> Result<Option<Vec<OnItsWay>>> {

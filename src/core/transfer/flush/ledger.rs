@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
+use crate::files::size_at;
 use crate::records::{Transfer, TransferCommand, TransferFile, update, update_or_renew};
 use crate::transfer::publish::options::{Options, SYNC_BYTES};
 use crate::transfer::publish::stage::Stager;
@@ -66,8 +67,7 @@ pub(super) fn enter(path: &Path, options: &Options, files: &[Way]) -> Result<()>
             let destination = staged.display().to_string();
             let same = |old: &&Transfer| old.destination == destination && old.size == *size;
             let old = all.files.get(source).filter(same).and_then(|old| old.written);
-            let there = || staged.metadata().map_or(0, |found| found.len());
-            let written = old.map(|written| written.min(there()));
+            let written = old.map(|written| written.min(size_at(staged)));
             all.files.insert(source.clone(), Transfer { destination, size: *size, written });
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::comm::{Comm, trees};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
-use crate::system::in_lanes;
+use crate::system::{Lanes, in_lanes};
 use crate::transfer::prefix::window::Left;
 use crate::transfer::publish::about::About;
 use crate::transfer::publish::journal::Journal;
@@ -17,14 +17,14 @@ use crate::transfer::publish::parts::agree_on_wholes;
 use crate::transfer::publish::stage::Stager;
 
 /// Publishes the dataset that the `shares` of all ranks make up; `ranks` wrote it. Files that are
-/// `left_out`, by name, are only listed. `lanes`: threads of this rank that copy, and what each
-/// calls first. Returns what has left the prefix for it, known to rank 0. Collective.
+/// `left_out`, by name, are only listed. `lanes`: threads of this rank that copy.
+/// Returns what has left the prefix for it, known to rank 0. Collective.
 pub fn flush_shares(
     ctx: &Ctx,
     shares: &[Share],
     ranks: usize,
     left_out: &dyn Fn(&str) -> bool,
-    lanes: (usize, &(dyn Fn() + Sync)),
+    lanes: Lanes,
 ) -> Result<Left> {
     let about = common_about(ctx, shares, ranks)?;
     let mut shares = shares.to_vec();
@@ -46,7 +46,7 @@ pub fn flush_shares(
     }
     let entries = gather(ctx.world, &catalog_of(&about, &shares))?.entries;
     let gate = |_: &str, publish: &mut dyn FnMut() -> Result<()>| publish().map(|()| true);
-    publish_staged_parts(ctx, &journal, &about, (&own, &entries), &gate).map(|(_, left)| left)
+    publish_staged_parts(ctx, &journal, &about, &own, &entries, &gate).map(|(_, left)| left)
 }
 
 /// As the first rank that has a share knows it. Collective.
@@ -80,7 +80,7 @@ fn gather(comm: &dyn Comm, own: &Catalog) -> Result<Catalog> {
 }
 
 /// Notes checksums that were not known before.
-fn stage_shares(ctx: &Ctx, shares: &mut [Share], lanes: (usize, &(dyn Fn() + Sync))) -> Result<()> {
+fn stage_shares(ctx: &Ctx, shares: &mut [Share], lanes: Lanes) -> Result<()> {
     let all = shares.iter().flat_map(|one| one.record.files.iter().map(|file| (&one.record, file)));
     let files: Vec<_> = all.filter(|(_, file)| !file.on_prefix).collect();
     let bytes = files.iter().map(|(_, file)| file.size).sum();

@@ -75,8 +75,7 @@ pub fn flush_with(
     // Rank 0, which leads its node, writes index and summary.
     let entries = agree(ctx.world, whole)?.map_or_else(Vec::new, |whole| whole.entries);
     own.entries.retain(|entry| is_named(&entry.meta, &wholes));
-    let parts = (&own, &entries[..]);
-    let (replaced, left) = publish_staged_parts(ctx, &journal, &about, parts, publish_if)?;
+    let (replaced, left) = publish_staged_parts(ctx, &journal, &about, &own, &entries, publish_if)?;
     let copied: Vec<_> = entries.into_iter().filter(|entry| !entry.meta.on_prefix).collect();
     let (files, bytes) = count_files(&copied);
     Ok(FlushReport {
@@ -95,7 +94,8 @@ pub(super) fn publish_staged_parts(
     ctx: &Ctx,
     journal: &Journal,
     about: &About,
-    (own, entries): (&Catalog, &[CatalogEntry]),
+    own: &Catalog,
+    entries: &[CatalogEntry],
     publish_if: Gate,
 ) -> Result<(Vec<u64>, Left)> {
     let is_root = ctx.world.rank() == 0;

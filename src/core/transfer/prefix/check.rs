@@ -11,7 +11,7 @@ use super::repair::flushed_at;
 use super::replaced::find_kept;
 use crate::error::{Error, Result};
 use crate::records::{FileMeta, IndexEntry, SUMMARY_NAME, Summary};
-use crate::system::in_lanes;
+use crate::system::{Lanes, in_lanes};
 
 const LANES: usize = 8;
 
@@ -65,7 +65,7 @@ fn look(prefix: &Path, summary: &Summary, contents: bool) -> (PrefixVerdict, Vec
         found
     };
     let mut all = Findings::default();
-    in_lanes((LANES, &|| {}), files.len(), &look).into_iter().for_each(|found| all.add(found));
+    in_lanes(Lanes::of(LANES), files.len(), &look).into_iter().for_each(|found| all.add(found));
     let others = of_newer(prefix, summary.dataset.id, &all.suspects());
     let faults = all.faults(&others);
     (all.judge(files.len(), &others), faults)
@@ -78,7 +78,7 @@ fn check_kept(prefix: &Path, summary: &Summary, contents: bool) -> Vec<String> {
         Ok(path) => wrong(&path, length_of(&path), files[at], contents),
         Err(error) => Some(error.to_string()),
     };
-    in_lanes((LANES, &|| {}), files.len(), &look).into_iter().flatten().collect()
+    in_lanes(Lanes::of(LANES), files.len(), &look).into_iter().flatten().collect()
 }
 
 pub fn enter_again(prefix: &Path, id: u64) -> Result<Option<IndexEntry>> {

@@ -11,8 +11,8 @@ use crate::cache::{CatalogEntry, whole_files};
 use crate::error::Result;
 use crate::files::{create_dirs, join_relative};
 use crate::records::{
-    CourseTurn, Dataset, DatasetKey, FileMeta, FlushState, IndexEntry, Location, PrefixIndex,
-    Record, Summary, Timestamp, classic, update,
+    CourseTurn, Dataset, FileMeta, FileNames, FlushState, IndexEntry, Location, PrefixIndex,
+    Record, RecordKey, Summary, Timestamp, classic, update,
 };
 use crate::system::test_pause;
 
@@ -62,7 +62,7 @@ pub(crate) fn record_flushed(
     })
 }
 
-pub fn record_incomplete(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
+pub fn record_incomplete(prefix: &Path, id: u64, key: &RecordKey) -> Result<()> {
     let dataset = Dataset { id, name: key.name(), key: key.clone(), ..Dataset::default() };
     let (dir, dataset) = (folder_name(id), Some(dataset));
     let entry = IndexEntry { id, dir, dataset, ..IndexEntry::default() };
@@ -133,7 +133,7 @@ pub(crate) fn announce(prefix: &Path, dataset: &Dataset, keep: u64) -> Result<Ve
 
 fn replace_older(index: &mut PrefixIndex, dataset: &Dataset) -> Vec<u64> {
     let same_names =
-        |old: &DatasetKey| (&old.series, &old.id) == (&dataset.key.series, &dataset.key.id);
+        |old: &RecordKey| (&old.series, &old.id) == (&dataset.key.series, &dataset.key.id);
     let older = index.newest_first().filter(|entry| {
         let key = entry.dataset.as_ref().map(|dataset| &dataset.key);
         entry.id < dataset.id && entry.replaced_by.is_none() && key.is_some_and(same_names)
@@ -182,40 +182,34 @@ pub(super) fn enter(index: &mut PrefixIndex, dataset: &Dataset, now: Timestamp) 
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct OnPrefix {
+pub struct ListedDataset {
     pub id: u64,
-    pub key: DatasetKey,
+    pub key: RecordKey,
     /// Complete, not failed since, not replaced by a newer one under the same names.
     pub restorable: bool,
     pub current: bool,
     pub checkpoint_id: Option<u64>,
     pub name: String,
-    /// It was complete when it came here, and no newer one has taken its files' names.
-    pub holds_names: bool,
-    /// It was complete, and a newer one has taken names of it.
-    pub replaced: bool,
-    /// Its files are kept for [`crate::transfer::bring_back`].
-    pub kept: bool,
+    /// What is kept is there for [`crate::transfer::bring_back`].
+    pub file_names: FileNames,
     /// The first dataset that came here after the run went back to before this one.
     pub abandoned_by: Option<u64>,
     pub refused: bool,
 }
 
 /// Returns all datasets that the index knows, newest first.
-pub fn list_prefix(prefix: &Path) -> Result<Vec<OnPrefix>> {
+pub fn list_prefix(prefix: &Path) -> Result<Vec<ListedDataset>> {
     let index = read_index(prefix)?;
     let current = index.current_entry().map(|entry| entry.id);
     let none = Dataset::default();
-    let describe = |entry: &IndexEntry| OnPrefix {
+    let describe = |entry: &IndexEntry| ListedDataset {
         id: entry.id,
         key: entry.dataset.as_ref().unwrap_or(&none).key.clone(),
         restorable: entry.is_restorable(),
         current: current == Some(entry.id),
         checkpoint_id: entry.dataset.as_ref().unwrap_or(&none).checkpoint_id,
         name: entry.dataset.as_ref().unwrap_or(&none).name.clone(),
-        holds_names: entry.complete && entry.replaced_by.is_none(),
-        replaced: entry.complete && entry.replaced_by.is_some(),
-        kept: entry.is_kept(),
+        file_names: entry.file_names(),
         abandoned_by: entry.abandoned_by,
         refused: entry.refused,
     };
@@ -277,7 +271,7 @@ pub fn note_failure(prefix: &Path, id: u64) -> Result<()> {
 
 /// Notes in the index that the program could not restart from dataset `id`, which may be in the
 /// cache only: it is offered no more, until the user chooses it.
-pub fn note_refusal(prefix: &Path, id: u64, key: &DatasetKey) -> Result<()> {
+pub fn note_refusal(prefix: &Path, id: u64, key: &RecordKey) -> Result<()> {
     record_incomplete(prefix, id, key)?;
     note_failure(prefix, id)?;
     change_index(prefix, |index| {
@@ -290,7 +284,7 @@ mod tests {
     use super::*;
 
     fn dataset(id: u64, series: &str, captured: &str) -> Dataset {
-        let key = DatasetKey { series: series.into(), id: captured.into(), generation: id };
+        let key = RecordKey { series: series.into(), id: captured.into(), generation: id };
         Dataset { id, name: format!("{series}.{id}"), key, complete: true, ..Dataset::default() }
     }
 

@@ -57,23 +57,31 @@ pub const DROPPED_NAME: &str = "summary.scr.dropped";
 /// which a publish carries over.
 pub fn is_published(path: &Path, meta: &FileMeta) -> bool {
     fs::metadata(path).is_ok_and(|found| {
-        let modified = (found.mtime(), found.mtime_nsec());
-        found.len() == meta.size
-            && is_time_of(
-                modified,
-                found.ctime_nsec(),
-                (meta.mtime_seconds, meta.mtime_nanoseconds),
-            )
+        let times = Times {
+            seconds: found.mtime(),
+            nanoseconds: found.mtime_nsec(),
+            changed_nanoseconds: found.ctime_nsec(),
+        };
+        found.len() == meta.size && times.are_of(meta)
     })
 }
 
-/// Where the last change of the inode, which nobody can set, is in whole seconds, so is all that
-/// the file system keeps. On others a whole second comes from whoever has set it: two generations
-/// of one second would be taken for each other.
-fn is_time_of(modified: (i64, i64), changed_nanoseconds: i64, given: (i64, i64)) -> bool {
-    let (seconds, nanoseconds) = modified;
-    let keeps_seconds = nanoseconds == 0 && changed_nanoseconds == 0;
-    seconds == given.0 && (keeps_seconds || nanoseconds / 1000 == given.1 / 1000)
+/// When a file was modified, and the fraction of when its inode was changed last.
+struct Times {
+    seconds: i64,
+    nanoseconds: i64,
+    changed_nanoseconds: i64,
+}
+
+impl Times {
+    /// Where the last change of the inode, which nobody can set, is in whole seconds, so is all
+    /// that the file system keeps. On others a whole second comes from whoever has set it: two
+    /// generations of one second would be taken for each other.
+    fn are_of(&self, meta: &FileMeta) -> bool {
+        let keeps_seconds = self.nanoseconds == 0 && self.changed_nanoseconds == 0;
+        let same_fraction = self.nanoseconds / 1000 == meta.mtime_nanoseconds / 1000;
+        self.seconds == meta.mtime_seconds && (keeps_seconds || same_fraction)
+    }
 }
 
 #[cfg(test)]
@@ -98,9 +106,11 @@ mod tests {
         };
         assert!(!is_published(&path, &older));
         assert!(is_published(&path, &FileMeta { mtime_nanoseconds: 0, ..older.clone() }));
-        assert!(is_time_of((1_700_000_000, 0), 0, (1_700_000_000, 987_654_321)));
-        assert!(!is_time_of((1_700_000_001, 0), 0, (1_700_000_000, 987_654_321)));
+        let whole = |seconds| Times { seconds, nanoseconds: 0, changed_nanoseconds: 0 };
+        assert!(whole(1_700_000_000).are_of(&older));
+        assert!(!whole(1_700_000_001).are_of(&older));
         // Some keep microseconds.
-        assert!(is_time_of((7, 987_654_000), 5, (7, 987_654_321)));
+        let some = Times { nanoseconds: 987_654_000, changed_nanoseconds: 5, ..whole(7) };
+        assert!(some.are_of(&FileMeta { mtime_seconds: 7, ..older }));
     }
 }

@@ -11,7 +11,7 @@ use super::paths::{change_index, folder, own_folder, read_index};
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{create_dirs, join_relative, remove_file_if_there};
-use crate::records::{CourseTurn, DatasetKey, Summary};
+use crate::records::{CourseTurn, RecordKey, Summary};
 
 /// Finds out when somebody has removed what lay at `name`, by the next directory above, in
 /// nanoseconds since 1970. `None`: it is there, or nothing is sure.
@@ -42,7 +42,7 @@ pub fn removed_since(prefix: &Path, id: u64) -> Option<u64> {
 }
 
 fn mark(prefix: &Path, series: &str, id: &str) -> PathBuf {
-    let key = DatasetKey { series: series.to_owned(), id: id.to_owned(), generation: 0 };
+    let key = RecordKey { series: series.to_owned(), id: id.to_owned(), generation: 0 };
     marks(prefix).join(key.directory_name())
 }
 

@@ -102,12 +102,12 @@ pub fn ids_with_folder(prefix: &Path) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{Dataset, DatasetKey};
+    use crate::records::{Dataset, RecordKey};
     use crate::transfer::list_prefix;
     use crate::transfer::prefix::index::record_flushed;
 
     fn flushed(prefix: &Path, id: u64, captured: &str) {
-        let key = DatasetKey { series: "ckpt".into(), id: captured.into(), generation: 0 };
+        let key = RecordKey { series: "ckpt".into(), id: captured.into(), generation: 0 };
         let dataset =
             Dataset { id, name: captured.into(), key, complete: true, ..Dataset::default() };
         record_flushed(prefix, &dataset, 2, &[]).unwrap();

@@ -9,10 +9,10 @@ use super::paths::{DROPPED_NAME, FILES, change_index, files_of, folder, is_publi
 use crate::cache::disk::names_in;
 use crate::error::{Error, Result};
 use crate::files::{crc32, join_relative, remove_file_if_there, remove_tree};
-use crate::records::{Dataset, DatasetKey, FileMeta, IndexEntry, SUMMARY_NAME};
+use crate::records::{Dataset, FileMeta, IndexEntry, RecordKey, SUMMARY_NAME};
 
 /// Datasets that have left the prefix: id and key.
-pub type Left = Vec<(u64, DatasetKey)>;
+pub type Left = Vec<(u64, RecordKey)>;
 
 /// Keeps the newest `keep` checkpoints of the series of `written`, which has just come, and returns
 /// those that went; output stays. Those count that led to the current one or to `written`: flushes
@@ -109,7 +109,7 @@ fn is_overwritten(entry: &IndexEntry) -> bool {
     entry.replaced_by.is_some() && named(entry).1.id.is_empty()
 }
 
-fn named(entry: &IndexEntry) -> (u64, DatasetKey) {
+fn named(entry: &IndexEntry) -> (u64, RecordKey) {
     (entry.id, entry.dataset.as_ref().map(|one| one.key.clone()).unwrap_or_default())
 }
 
@@ -163,7 +163,7 @@ fn forget(dir: &Path) -> Result<()> {
 /// so that it never promises what is half deleted.
 fn delete(
     prefix: &Path,
-    doomed: &[(u64, DatasetKey)],
+    doomed: &[(u64, RecordKey)],
     is_its: &dyn Fn(&Path, &FileMeta) -> bool,
 ) -> Result<()> {
     if doomed.is_empty() {
@@ -200,7 +200,7 @@ fn delete(
 }
 
 /// Datasets of the same group have the same names.
-fn group(key: DatasetKey) -> (String, String) {
+fn group(key: RecordKey) -> (String, String) {
     (key.series, key.id)
 }
 
@@ -219,20 +219,20 @@ mod tests {
     use super::*;
     use crate::cache::CatalogEntry;
     use crate::cache::disk::describe;
-    use crate::records::DatasetKey;
+    use crate::records::RecordKey;
     use crate::transfer::prefix::index::record_flushed;
     use std::fs;
 
     fn flushed(prefix: &Path, id: u64, output: bool) -> Dataset {
         let series = if output { "viz" } else { "ckpt" };
-        let key = DatasetKey { series: series.into(), id: id.to_string(), generation: 0 };
+        let key = RecordKey { series: series.into(), id: id.to_string(), generation: 0 };
         flushed_files(prefix, id, key, output, [format!("{series}/{id}/data"), "latest".into()])
     }
 
     fn flushed_files(
         prefix: &Path,
         id: u64,
-        key: DatasetKey,
+        key: RecordKey,
         output: bool,
         files: [String; 2],
     ) -> Dataset {
@@ -337,7 +337,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             for number in 1..=5 {
                 let key =
-                    DatasetKey { series: "ckpt".into(), id: id.into(), generation: number - 1 };
+                    RecordKey { series: "ckpt".into(), id: id.into(), generation: number - 1 };
                 let files = ["data".into(), format!("once{number}")];
                 let newest = flushed_files(dir.path(), number, key, false, files);
                 trim(dir.path(), &newest, keep).unwrap();

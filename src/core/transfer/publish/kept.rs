@@ -85,11 +85,11 @@ mod tests {
     use super::*;
     use crate::cache::CatalogEntry;
     use crate::cache::disk::describe;
-    use crate::records::DatasetKey;
+    use crate::records::RecordKey;
     use crate::transfer::publish::journal::publish_part;
 
     fn part(id: u64, metas: &[FileMeta]) -> Catalog {
-        let key = DatasetKey { series: "ckpt".into(), id: format!("{id}0"), generation: 0 };
+        let key = RecordKey { series: "ckpt".into(), id: format!("{id}0"), generation: 0 };
         let entry = |meta: &FileMeta| CatalogEntry { rank: 0, meta: meta.clone() };
         Catalog { id, epoch: id, key, entries: metas.iter().map(entry).collect() }
     }

@@ -10,7 +10,7 @@ use crate::cache::{Catalog, CatalogEntry, Ctx};
 use crate::error::{Error, Result};
 use crate::files::{join_relative, modified};
 use crate::kvtree::KvTree;
-use crate::records::{Dataset, DatasetKey, DatasetRecord};
+use crate::records::{Dataset, DatasetRecord, RecordKey};
 use crate::transfer::prefix::paths::{files_of, read_index};
 use crate::transfer::prefix::verify::names_on_prefix;
 
@@ -20,11 +20,11 @@ use crate::transfer::prefix::verify::names_on_prefix;
 pub fn kept_by_newer<'a>(
     ctx: &Ctx,
     id: u64,
-    key: &DatasetKey,
-    there: impl Iterator<Item = (u64, &'a DatasetKey)>,
+    key: &RecordKey,
+    there: impl Iterator<Item = (u64, &'a RecordKey)>,
 ) -> Result<Option<BTreeSet<String>>> {
     let newer = there.filter(|(other, of)| *other > id && of.series == key.series);
-    let newer: Vec<(u64, &DatasetKey)> = newer.collect();
+    let newer: Vec<(u64, &RecordKey)> = newer.collect();
     if newer.iter().any(|(_, of)| of.id == key.id) {
         return Ok(None);
     }

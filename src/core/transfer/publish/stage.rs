@@ -164,6 +164,15 @@ pub(crate) fn remove_staged(target: &Path, epoch: u64) -> Result<()> {
     remove_file_if_there(&staged_path(target, epoch)?)
 }
 
+/// Renames a directory without what a thread has staged there: nobody would look for it. `Err` is
+/// what rename(2) says.
+pub(crate) fn move_directory(from: &Path, to: &Path) -> std::result::Result<(), i32> {
+    fs::rename(from, to).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+    // Now: before, a thread could stage something there again.
+    remove_staged_below(to);
+    Ok(())
+}
+
 /// Removes all that is staged below `dir`, as far as it can be removed.
 pub fn remove_staged_below(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {

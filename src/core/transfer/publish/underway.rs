@@ -115,7 +115,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::records::{Dataset, DatasetKey, FileMeta, Location};
+    use crate::records::{Dataset, FileMeta, Location, RecordKey};
     use crate::transfer::publish::about::About;
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
             meta: FileMeta { name: name.into(), size, on_prefix, ..FileMeta::default() },
         };
         let entries = vec![file("a", 100, false), file("b", 300, false), file("c", 7, true)];
-        let part = Catalog { id: 5, epoch: 9, key: DatasetKey::default(), entries };
+        let part = Catalog { id: 5, epoch: 9, key: RecordKey::default(), entries };
         let journal = Journal::new(prefix.path(), 5);
         let about = About { dataset: Dataset::default(), ranks: 1, parts: 1 };
         journal.write_part(0, &part, &about).unwrap();

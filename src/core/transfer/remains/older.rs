@@ -9,10 +9,10 @@ use crate::cache::{CatalogEntry, Flat, redundancy_files_of};
 use crate::error::Result;
 use crate::files::modified;
 use crate::records::{
-    Dataset, DatasetKey, DatasetRecord, FileMeta, PROGRAM, PrefixIndex, Record as _, SUMMARY_NAME,
+    Dataset, DatasetRecord, FileMeta, PROGRAM, PrefixIndex, Record as _, RecordKey, SUMMARY_NAME,
     Summary, classic, update,
 };
-use crate::system;
+use crate::system::{self, Lanes};
 use crate::transfer::OnlyRebuild;
 use crate::transfer::prefix::index::record_flushed;
 use crate::transfer::prefix::paths::{folder, index_path};
@@ -35,7 +35,7 @@ pub fn restore_flat(
     flat: &Flat,
 ) -> Result<std::result::Result<Vec<Restored>, String>> {
     let protection = OnlyRebuild { piece_bytes: PIECE_BYTES };
-    let restored = flat.restore(work, &protection, (LANES, &|| {}))?;
+    let restored = flat.restore(work, &protection, Lanes::of(LANES))?;
     let of_rank = |(rank, record): (usize, &DatasetRecord)| {
         let place = |file: &FileMeta| (file.clone(), record.dir.join(&file.name));
         let mut redundancy = redundancy_files_of(record);
@@ -81,7 +81,7 @@ pub fn enter_flat(prefix: &Path, name: &str, flat: &Flat) -> Result<()> {
 /// start.
 pub fn begin_beside(
     prefix: &Path,
-    key_of: impl Fn(&str) -> Option<DatasetKey>,
+    key_of: impl Fn(&str) -> Option<RecordKey>,
 ) -> Result<Vec<(u64, String)>> {
     let path = index_path(prefix);
     if !PrefixIndex::read(&path)?.is_some_and(|index| index.is_beside) {

@@ -24,10 +24,11 @@ use crate::error::{Error, Result};
 use crate::files::{CopyOptions, copy_file, crc32, remove_tree, sync_dir};
 use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
-use crate::records::DatasetKey;
+use crate::records::RecordKey;
 use crate::redundancy::{RedundancySet, Scheme, scheme_by_name};
+use crate::system::Lanes;
 use crate::transfer::flush::shares::flush_shares;
-use crate::transfer::prefix::index::{OnPrefix, last_turn, list_prefix, record_incomplete};
+use crate::transfer::prefix::index::{ListedDataset, last_turn, list_prefix, record_incomplete};
 use crate::transfer::prefix::window::Left;
 use crate::transfer::publish::about::About;
 use crate::transfer::publish::newer::kept_by_newer;
@@ -42,11 +43,11 @@ pub struct OtherSize {
     /// Its number of ranks.
     pub ranks: usize,
     /// Datasets that have come to the prefix; oldest first.
-    pub published: Vec<(u64, DatasetKey)>,
+    pub published: Vec<(u64, RecordKey)>,
     /// What has left the prefix for them (`SCR_PREFIX_SIZE`); known to rank 0.
     pub left: Left,
     /// Why other datasets could not be had: id, key, reason.
-    pub withheld: Vec<(u64, DatasetKey, String)>,
+    pub withheld: Vec<(u64, RecordKey, String)>,
     /// Names of what was made for another prefix; known to who has read the records.
     pub strange: BTreeSet<String>,
     /// The cache is gone. Else something newer than all on the prefix may be had by another launch.
@@ -55,10 +56,10 @@ pub struct OtherSize {
 
 /// Publishes what such a cache holds, if there is one on this launch's nodes. Each of rank 0's
 /// threads calls `enter` first. Collective; on an error the cache is as it was.
-pub fn publish_other_size(
+pub fn publish_other_size<E: Fn() + Sync>(
     ctx: &Ctx,
     identity: &str,
-    enter: &(dyn Fn() + Sync),
+    enter: &E,
 ) -> Result<Option<OtherSize>> {
     let folder = ctx.prefix.join(".scr").join("takeover");
     if ctx.world.rank() == 0 {
@@ -207,11 +208,11 @@ pub enum Which {
 /// Publishes what [`copy_remains`] or [`crate::transfer::gather_found`] has brought to `folder`;
 /// `None` if there is nothing of a run. What cannot be had, and is newer than all else of its
 /// series, gets an entry in the index that says so. `ctx` is that of a world of one.
-pub fn publish_remains(
+pub fn publish_remains<E: Fn() + Sync>(
     ctx: &Ctx,
     folder: &Path,
     which: Which,
-    enter: &(dyn Fn() + Sync),
+    enter: &E,
 ) -> Result<Option<OtherSize>> {
     let identity = |name: &String| {
         let path = folder.join(name).join("control").join(LAUNCH);
@@ -230,7 +231,7 @@ pub fn publish_remains(
             Which::Id(id) => return one.id == id,
             Which::Newest => {}
         }
-        let is_newer = |there: &&OnPrefix| there.restorable && there.id > one.id;
+        let is_newer = |there: &&ListedDataset| there.restorable && there.id > one.id;
         let outdated =
             listed.iter().filter(is_newer).any(|there| there.key.series == one.key.series);
         let newer = |other: &cache::Whole| other.key.series == one.key.series && other.id > one.id;
@@ -265,7 +266,7 @@ impl Run<'_> {
     }
 
     fn rebuild_and_publish(&self) -> Result<OtherSize> {
-        let lanes = (self.ctx.transfer.flush_width, self.enter);
+        let lanes = Lanes { width: self.ctx.transfer.flush_width, enter: self.enter };
         let remains = Remains {
             nodes: self.nodes()?,
             spare: self.layout(&self.folder.join("none")),
@@ -383,7 +384,7 @@ fn share(ctx: &Ctx, done: OtherSize) -> Result<OtherSize> {
     let mut shared = OtherSize { published: vec![], withheld: vec![], ..done };
     shared.dropped = tree.get_flag("DROPPED");
     for (id, entry) in tree.child("ID").iter() {
-        let (Ok(id), Some(key)) = (id.parse(), DatasetKey::from_tree(entry.child("KEY"))) else {
+        let (Ok(id), Some(key)) = (id.parse(), RecordKey::from_tree(entry.child("KEY"))) else {
             continue;
         };
         match entry.get_value("WHY").unwrap_or_default() {

@@ -9,29 +9,26 @@ use crate::cache::disk::{files_below, make_own_dir, names_in};
 use crate::cache::layout::store_of;
 use crate::cache::names::OWN_FOLDER;
 use crate::cache::{
-    Layout, Mended, Owner, Remains, Store, identity_in, is_filemap_name, mend_node, parts_of,
-    read_records, redundancy_files_of, size_in, write_records,
+    Layout, Mended, Owner, PartsWanted, Remains, Store, identity_in, is_filemap_name, mend_node,
+    parts_of, read_records, redundancy_files_of, size_in, write_records,
 };
 use crate::error::{Error, Result};
-use crate::files::{remove_tree, sync_dir};
+use crate::files::{remove_tree, size_at, sync_dir};
 use crate::kvtree::KvTree;
 use crate::progress::{self, Total};
+use crate::system::Lanes;
 
 const REBUILT: &str = "rebuilt.scrinfo";
 
-/// Copies this node's records, and what it has of dataset `id` for `ranks`, to `folder`.
-pub fn copy_parts(
-    layout: &Layout,
-    folder: &Path,
-    name: &str,
-    (id, ranks): (u64, &BTreeSet<usize>),
-) -> Result<()> {
+/// Copies this node's records, and what it has of `wanted`, to `folder`.
+pub fn copy_parts(layout: &Layout, folder: &Path, name: &str, wanted: PartsWanted) -> Result<()> {
+    let PartsWanted { id, ranks } = wanted;
     let node = node_folder(folder, name);
     remove_tree(&node)?;
     let control = node.join("control");
     make_own_dir(&control)?;
-    let wanted = |name: &String| is_filemap_name(name) || name == LAUNCH;
-    for name in names_in(&layout.control_dir)?.iter().filter(|name| wanted(name)) {
+    let is_record = |name: &String| is_filemap_name(name) || name == LAUNCH;
+    for name in names_in(&layout.control_dir)?.iter().filter(|name| is_record(name)) {
         copy(&layout.control_dir.join(name), &control.join(name))?;
     }
     let mut files: BTreeSet<(PathBuf, PathBuf)> = BTreeSet::new();
@@ -56,7 +53,7 @@ pub fn copy_parts(
             }
         }
     }
-    let size = |(from, _): &(PathBuf, PathBuf)| from.metadata().map_or(0, |found| found.len());
+    let size = |(from, _): &(PathBuf, PathBuf)| size_at(from);
     let bytes = files.iter().map(size).fold(0, u64::saturating_add);
     let _step = progress::step("copying", Total::Bytes(Some(bytes)));
     // What damage has put in the place of a file is as good as nothing.
@@ -65,11 +62,11 @@ pub fn copy_parts(
     sync_dir(&node)
 }
 
-/// Rebuilds what is damaged of those parts, where they lie. The inner error says why that is not
-/// possible.
+/// Rebuilds what is damaged of `wanted`, where [`copy_parts`] has put it. The inner error says why
+/// that is not possible.
 pub fn rebuild_parts(
     folder: &Path,
-    (id, ranks): (u64, &BTreeSet<usize>),
+    wanted: PartsWanted,
     piece_bytes: usize,
     lanes: usize,
 ) -> Result<std::result::Result<(), String>> {
@@ -99,11 +96,12 @@ pub fn rebuild_parts(
         identity: &identity,
         ranks: size_in(&identity).ok_or_else(|| Error::Refused(identity.clone()))?,
         protection: &OnlyRebuild { piece_bytes },
-        lanes: (lanes, &|| {}),
-        only: Some((id, ranks)),
+        lanes: Lanes::of(lanes),
+        only: Some(wanted),
     };
     let _step = progress::step("checking and rebuilding", Total::Bytes(None));
     let brought = remains.rebuild()?;
+    let PartsWanted { id, ranks } = wanted;
     if let Some(one) = brought.whole.into_iter().find(|one| one.id == id) {
         let held: Vec<_> = ranks.iter().copied().zip(one.records).collect();
         write_records(&folder.join(REBUILT), &held)?;

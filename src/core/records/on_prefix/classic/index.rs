@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::kvtree::KvTree;
 use crate::records::record::number;
-use crate::records::{Dataset, DatasetKey, IndexEntry, PROGRAM, PROGRAM_OUTPUT, Timestamp};
+use crate::records::{Dataset, IndexEntry, PROGRAM, PROGRAM_OUTPUT, RecordKey, Timestamp};
 
 /// What an index of the C implementation lists.
 pub struct TheirIndex {
@@ -70,7 +70,7 @@ pub(super) fn dataset_of(id: u64, name: &str, complete: bool, fields: &KvTree) -
     Dataset {
         id,
         name: name.to_owned(),
-        key: DatasetKey { series: series.into(), id: name.to_owned(), generation: 0 },
+        key: RecordKey { series: series.into(), id: name.to_owned(), generation: 0 },
         epoch: 0,
         user: text("USER"),
         job_id: text("JOBID"),
