@@ -81,8 +81,8 @@ pub(super) enum Role {
     FileOpen,
     /// The first argument is a file's handle.
     FileSync,
-    /// So it is here. In some MPIs each rank cuts the file, and all have when the call returns: what
-    /// the program writes then comes after it.
+    /// The first argument is a file's handle. In some MPIs each rank cuts the file itself, and all
+    /// have done so when the call returns: what the program writes then comes after it.
     FileSize,
     /// The argument is where the handle is.
     FileClose,
