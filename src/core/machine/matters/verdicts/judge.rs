@@ -148,9 +148,7 @@ fn fineness(acts: &[Act]) -> Why {
     let single = |act: &&Act| !matches!(act.access.within, Within::WriteAll | Within::Sieve);
     match () {
         () if is_fine(writes().filter(single)) => Why::TooFine,
-        () if writes().all(|act| act.access.within == Within::Nothing) => {
-            Why::OfNodes(Hints::None)
-        }
+        () if writes().all(|act| act.access.within == Within::Nothing) => Why::OfNodes(Hints::None),
         () if is_fine(writes()) => Why::OfNodes(Hints::Gathered),
         () => Why::OfNodes(Hints::Apart),
     }
