@@ -130,7 +130,9 @@ impl FilemapFile {
     }
 
     pub(crate) fn note_gone(&self, key: &RecordKey, gone: BTreeMap<String, u64>) -> Result<()> {
-        let knows = |record: DatasetRecord| gone.keys().all(|name| record.gone.contains_key(name));
+        let knows = |record: DatasetRecord| {
+            gone.iter().all(|(name, time)| record.gone.get(name) == Some(time))
+        };
         if self.get(key).is_none_or(knows) {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 //! other nodes in the layer's catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use scr_abi::wire::FileStat;
 
@@ -35,6 +35,8 @@ pub struct View {
     pub(super) hidden_dirs: BTreeMap<String, HiddenDir>,
     /// What the PFS had under names when they were deleted, by this rank or another one.
     pub(super) old: BTreeMap<String, FileMeta>,
+    /// When a flush has given files their names on the PFS that were deleted by then.
+    brought: BTreeMap<String, u64>,
     /// Files and directories that other ranks have deleted, as they tell.
     pub(super) deleted_by: ByOthers,
     pub(super) gone_by: ByOthers,
@@ -365,6 +367,18 @@ impl View {
 
     pub fn is_deleted(&self, name: &str) -> bool {
         self.deleted.contains(name)
+    }
+
+    /// Notes that a flush has given the file its name on the PFS; `time` tells when.
+    pub fn note_brought(&mut self, name: &str, time: impl FnOnce(&Path) -> u64) {
+        if self.is_deleted(name) {
+            self.brought.insert(name.to_string(), time(&self.prefix.join(name)));
+        }
+    }
+
+    /// Returns when that was, if the file had been deleted before.
+    pub fn brought(&self, name: &str) -> Option<u64> {
+        self.brought.get(name).copied().filter(|_| self.is_deleted(name))
     }
 }
 

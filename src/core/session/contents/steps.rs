@@ -131,7 +131,9 @@ impl Contents {
             let (now, place) =
                 (last_change(&self.site.on_prefix(&name)), self.node.state().view.place(&name));
             // It may have come to be again, in the cache or on the prefix.
-            if place == Place::Deleted || (place == Place::Prefix && now == 0) {
+            if let Some(time) = self.node.state().view.brought(&name) {
+                gone.insert(name, time);
+            } else if place == Place::Deleted || (place == Place::Prefix && now == 0) {
                 gone.entry(name).or_insert(now);
             }
         }

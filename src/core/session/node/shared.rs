@@ -11,6 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::error::Result;
 use crate::machine::DatasetKey;
 use crate::namespace::is_within;
+use crate::restart::thrown::last_change;
 use crate::session::{node::State, rank::lock};
 use crate::system::test_pause;
 
@@ -104,7 +105,9 @@ impl StateLock {
         let _turn = NamingTurn { shared: self, name };
         test_pause("publish.name");
         publish()?;
-        self.lock().state.machine.published(key, name);
+        let state = &mut self.lock().state;
+        state.machine.published(key, name);
+        state.view.note_brought(name, last_change);
         Ok(true)
     }
 }
