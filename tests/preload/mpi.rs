@@ -92,7 +92,7 @@ fn both_fortran_bindings_count_once() {
 #[test]
 fn blocking_collective_calls_on_a_file_of_all_ranks_count() {
     for (flavour, io) in [("openmpi", "ompio"), ("openmpi", "romio321"), ("mpich", "")] {
-        for (all_open, expected) in [(true, 12), (false, 0)] {
+        for (all_open, expected) in [(true, 14), (false, 0)] {
             let place = Place::new();
             let program = build(&place, "mpicc", flavour, "file_calls.c");
             let mut command = place.preloaded(&program);
