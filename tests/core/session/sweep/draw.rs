@@ -61,6 +61,8 @@ pub fn draw(seed: u64) -> Drawn {
         let ops = script.0.iter_mut().flat_map(|step| &mut step.ops);
         ops.for_each(|ops| ops.retain(|op| !matches!(op, Op::Read(_))));
     }
+    // What is flushed at once is deleted, and dies, while that is under way.
+    settings.extend((seed % 3 == 0).then(|| "SCR_FLUSH=1".to_string()));
     Drawn { hosts, settings, helped, fate, script }
 }
 
