@@ -25,9 +25,9 @@ impl RunFacts {
         self.excess(dataset) == Some(0)
     }
 
-    /// Returns by what the sum of the dataset's names on this rank ([`set_hash`](super::set_hash))
-    /// is more than that of the names to expect. Over all ranks it comes to 0 for a dataset that is
-    /// complete, also if another rank of the node has made a file that several of them write.
+    /// Returns by what the sum of the dataset's names on this rank (`set_hash`) is more than that
+    /// of the names to expect. Over all ranks it comes to 0 for a dataset that is complete, also if
+    /// another rank of the node has made a file that several of them write.
     /// `None`: it is not complete, or nobody knows.
     pub fn excess(&self, dataset: &LocalDataset) -> Option<u64> {
         if let Some(explicit) = dataset.explicit {
