@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use scr_core::cache;
 use scr_core::error::{Error, Result};
@@ -172,9 +173,10 @@ fn what_tells_nothing_is_refused_with_a_reason() {
     drop(lease);
     fs::write(control.join("launch.scr"), "damaged").unwrap();
     // A process that another test has just started holds the lock until it executes its program.
+    let (begun, patience) = (Instant::now(), Duration::from_secs(60));
     let done = loop {
         match publish(&cluster, &[cluster.node("")], Which::All) {
-            Err(Error::Busy(_)) => std::thread::yield_now(),
+            Err(Error::Busy(_)) if begun.elapsed() < patience => std::thread::yield_now(),
             done => break done.unwrap().unwrap(),
         }
     };

@@ -1,4 +1,6 @@
-//! How what the ranks of a node, and those of others, tell about names changes the view.
+//! How what the ranks of a node, those of others, and flushes tell about names changes the view.
+
+use std::path::Path;
 
 use super::layer::{KnownName, Layer, Remote};
 use super::place::Sought;
@@ -201,14 +203,27 @@ impl View {
             }
         }
     }
+
+    /// Notes that a flush has given the file its name on the PFS; `time` tells when that was. If it
+    /// was deleted by then, a restart may need it still, and must not show it.
+    pub fn note_brought(&mut self, name: &str, time: impl FnOnce(&Path) -> u64) {
+        if self.is_deleted(name) {
+            self.brought.insert(name.to_string(), time(&self.prefix.join(name)));
+        }
+    }
+
+    /// Returns when that was, unless the deletion is over or the program has made the file again.
+    pub fn brought(&self, name: &str) -> Option<u64> {
+        self.brought.get(name).copied()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespace::Place;
     use scr_abi::wire::FileStat;
 
+    use crate::namespace::Place;
     use crate::records::FileMeta;
 
     fn remote(owner: usize, name: &str, size: u64) -> Remote {
@@ -295,5 +310,20 @@ mod tests {
         view.delete("g");
         assert!(view.has_far_news() && view.take_far_news().laid.contains("g"));
         assert!(!view.has_far_news());
+    }
+
+    #[test]
+    fn what_is_brought_counts_while_that_deletion_waits() {
+        let mut view = View::default();
+        view.note_brought("x", |_| 1);
+        assert_eq!(view.brought("x"), None, "nobody has deleted it");
+        for over in [View::settle, View::revive] {
+            view.delete("x");
+            view.note_brought("x", |_| 2);
+            assert_eq!(view.brought("x"), Some(2));
+            over(&mut view, "x");
+            view.delete("x");
+            assert_eq!(view.brought("x"), None, "another file was deleted now");
+        }
     }
 }

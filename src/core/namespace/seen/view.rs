@@ -3,7 +3,7 @@
 //! other nodes in the layer's catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use scr_abi::wire::FileStat;
 
@@ -36,7 +36,7 @@ pub struct View {
     /// What the PFS had under names when they were deleted, by this rank or another one.
     pub(super) old: BTreeMap<String, FileMeta>,
     /// When a flush has given files their names on the PFS that were deleted by then.
-    brought: BTreeMap<String, u64>,
+    pub(super) brought: BTreeMap<String, u64>,
     /// Files and directories that other ranks have deleted, as they tell.
     pub(super) deleted_by: ByOthers,
     pub(super) gone_by: ByOthers,
@@ -280,6 +280,7 @@ impl View {
     pub(super) fn made(&mut self, name: &str) {
         self.far.changed |= self.deleted.remove(name);
         self.old.remove(name);
+        self.brought.remove(name);
         self.lay(name);
         self.hidden.remove(name);
         self.forget_others(name);
@@ -359,6 +360,7 @@ impl View {
 
     pub fn settle(&mut self, name: &str) {
         self.old.remove(name);
+        self.brought.remove(name);
         if self.deleted.remove(name) {
             self.far.changed = true;
             self.news.push(Notice::Settled(name.to_string()));
@@ -367,18 +369,6 @@ impl View {
 
     pub fn is_deleted(&self, name: &str) -> bool {
         self.deleted.contains(name)
-    }
-
-    /// Notes that a flush has given the file its name on the PFS; `time` tells when.
-    pub fn note_brought(&mut self, name: &str, time: impl FnOnce(&Path) -> u64) {
-        if self.is_deleted(name) {
-            self.brought.insert(name.to_string(), time(&self.prefix.join(name)));
-        }
-    }
-
-    /// Returns when that was, if the file had been deleted before.
-    pub fn brought(&self, name: &str) -> Option<u64> {
-        self.brought.get(name).copied().filter(|_| self.is_deleted(name))
     }
 }
 
