@@ -102,6 +102,8 @@ pub mod trait_bit {
     pub const PARTED: u64 = 64;
     /// MPI-IO was told at the open what it is told of a file that will be cached.
     pub const TRIED: u64 = 128;
+    /// It was opened again after its checkpoint seemed to be complete, which was told too early.
+    pub const EARLY: u64 = 256;
 }
 
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::conference::adopt::adopted;
 use super::parts::Machine;
 use super::state::{DatasetState, Deleted, FAILURES_MAX, LocalFile, Phase, Routing};
-use super::terms::{CLEAN_SEALS, DatasetKey, Outcome, SETTLE_MS_MAX, SealPlan, Step, set_hash};
+use super::terms::{CLEAN_SEALS, DatasetKey, Outcome, SealPlan, Step, set_hash};
 
 impl Machine {
     /// Tells whether the record of a seal may be written now. Ask and write in one locked section:
@@ -157,8 +157,8 @@ impl Machine {
         let series = &mut self.facts.shared.series[key.series];
         series.next_number = series.next_number.max(plan.number + 1);
         if amended {
-            let most = if series.interval_ms > 0 { series.interval_ms / 4 } else { SETTLE_MS_MAX };
-            series.settle_ms = (series.settle_ms * 2).min(most.max(self.facts.config.settle_ms));
+            let most_ms = series.settle_most_ms(&self.facts.config);
+            series.settle_ms = (series.settle_ms * 2).min(most_ms);
             series.clean_seals = 0;
         }
         // Who writes files of these kinds has been seen. Where ranks of several nodes do, that

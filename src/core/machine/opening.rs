@@ -315,7 +315,8 @@ impl Machine {
 
     /// Tells whether MPI-IO is told so of a file that goes to the PFS, to see what it does then.
     pub(crate) fn is_tried(&self, file: &FileRef) -> bool {
-        self.watch.is_tried(&self.facts, file)
+        self.hints(file).is_some_and(|hints| hints != Hints::None)
+            && self.watch.is_tried(&self.facts, file)
     }
 
     /// Returns what MPI-IO is to be told of such a file.

@@ -5,7 +5,7 @@
 //! (without ids a part of a checkpoint would take its names), unless the new one has all names of
 //! those before, as with a program that moves its last states to other names.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::machine::state::{DatasetState, LocalDataset, RunFacts, SharedDataset, Status};
 use crate::machine::terms::{DatasetKey, Report, Step};
@@ -90,12 +90,10 @@ impl Trust {
 /// Tells whether this rank's part of a dataset has all names of the ones before it.
 pub fn covers_last(facts: &RunFacts, dataset: &LocalDataset) -> bool {
     let series = dataset.key.series;
-    let datasets = facts.series[series].datasets.iter();
-    let older = datasets.take_while(|other| other.key != dataset.key);
-    let older = older.filter(|other| facts.status(&other.key) != Status::Dropped);
-    let names: BTreeSet<u64> = older.flat_map(LocalDataset::names).collect();
-    let own = dataset.names();
-    names.is_empty() || (!facts.shared.series[series].rewrites && names.is_subset(&own))
+    let mut older = facts.series[series].datasets.iter().take_while(|one| one.key != dataset.key);
+    let is_first =
+        older.all(|one| facts.status(&one.key) == Status::Dropped || one.files.is_empty());
+    is_first || (!facts.shared.series[series].rewrites && !facts.lacks_names(dataset))
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::dataset::{LocalDataset, Phase};
+use super::dataset::{LocalDataset, Phase, Status};
 use super::facts::RunFacts;
 use super::shared::DatasetState;
 use crate::machine::terms::{DatasetKey, FileRef};
+
+/// By this the settle time is longer for a dataset that lacks names of those before.
+const LACKING_FACTOR: u64 = 16;
 
 impl RunFacts {
     /// Tells whether this rank's files are those of the last confirmed dataset of the series, or
@@ -61,9 +64,23 @@ impl RunFacts {
         self.series[series].known.or_else(first)
     }
 
+    /// Tells whether this rank's files have been quiet for the settle time. While they are fewer
+    /// than those before, the others are most likely about to come: a seal would be in their way.
     pub fn is_settled(&self, dataset: &LocalDataset) -> bool {
-        let settle_ms = self.shared.series[dataset.key.series].settle_ms;
-        self.clock_ms.saturating_sub(dataset.touched_ms) >= settle_ms
+        let series = &self.shared.series[dataset.key.series];
+        let settle_ms = series.settle_ms;
+        let longer_ms = (settle_ms * LACKING_FACTOR).min(series.settle_most_ms(&self.config));
+        let quiet_ms = self.clock_ms.saturating_sub(dataset.touched_ms);
+        quiet_ms >= settle_ms && (quiet_ms >= longer_ms || !self.lacks_names(dataset))
+    }
+
+    /// Tells whether this rank's part of the datasets before had names that this one has not.
+    pub fn lacks_names(&self, dataset: &LocalDataset) -> bool {
+        let all = self.series[dataset.key.series].datasets.iter();
+        let older = all.take_while(|other| other.key != dataset.key);
+        let mut older = older.filter(|other| self.status(&other.key) != Status::Dropped);
+        let own = dataset.names();
+        older.any(|other| !other.names().is_subset(&own))
     }
 
     /// Tells whether the oldest dataset in progress of some series cannot be sealed yet, as far as
@@ -117,5 +134,35 @@ impl RunFacts {
     /// The PFS has just one of it, so that the older dataset loses it.
     pub fn goes_on(&self, file: &FileRef, key: &DatasetKey, into: &DatasetKey) -> bool {
         into == key || (into.same_group(key) && !self.file_is_on_prefix(key, &file.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{facts, file, share, write};
+    use super::*;
+
+    #[test]
+    fn a_dataset_that_lacks_names_is_left_alone_for_longer() {
+        let mut facts = facts(true);
+        let (first, second) = (DatasetKey::new(0, "1", 0), DatasetKey::new(0, "2", 0));
+        let settled = |facts: &mut RunFacts, key: &DatasetKey, at_ms| {
+            facts.tick(at_ms);
+            facts.series[0].find(key).map(|dataset| facts.is_settled(dataset))
+        };
+        for name in ["head.1", "data.1"] {
+            write(&mut facts, &first, &file("1", name), 0);
+        }
+        assert_eq!(settled(&mut facts, &first, 49), Some(false));
+        assert_eq!(settled(&mut facts, &first, 50), Some(true));
+        share(&mut facts, &first, DatasetState::Confirmed);
+        write(&mut facts, &second, &file("2", "head.2"), 1_000);
+        assert_eq!(settled(&mut facts, &second, 1_000 + 799), Some(false));
+        assert_eq!(settled(&mut facts, &second, 1_000 + 800), Some(true));
+        write(&mut facts, &second, &file("2", "data.2"), 3_000);
+        assert_eq!(settled(&mut facts, &second, 3_050), Some(true), "it has all");
+        facts.shared.series[0].interval_ms = 400;
+        write(&mut facts, &DatasetKey::new(0, "3", 0), &file("3", "head.3"), 4_000);
+        assert_eq!(settled(&mut facts, &DatasetKey::new(0, "3", 0), 4_100), Some(true), "a fourth");
     }
 }

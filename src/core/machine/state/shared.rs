@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::machine::terms::{DatasetKey, Knowledge, MachineConfig, ProgramWord, SealedNews};
+use crate::machine::terms::{
+    DatasetKey, Knowledge, MachineConfig, ProgramWord, SETTLE_MS_MAX, SealedNews,
+};
 
 /// Failed tries in a row after which a dataset is written to the PFS, and, there, left as it is.
 pub const FAILURES_MAX: u32 = 3;
@@ -122,6 +124,14 @@ pub struct SharedSeries {
     pub datasets: Vec<SharedDataset>,
     /// The knowledge has changed and is to be stored.
     pub learned: bool,
+}
+
+impl SharedSeries {
+    /// Returns the longest settle time: a part of the time between two checkpoints.
+    pub fn settle_most_ms(&self, config: &MachineConfig) -> u64 {
+        let most_ms = if self.interval_ms > 0 { self.interval_ms / 4 } else { SETTLE_MS_MAX };
+        most_ms.max(config.settle_ms)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

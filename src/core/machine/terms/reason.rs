@@ -22,7 +22,8 @@ pub enum Why {
     TooFine,
     /// Ranks of several nodes write it, each node its own bytes: cached.
     OfNodes(Hints),
-    /// The same, as far as was seen: what MPI-IO does when it is told so is to be seen first.
+    /// The same, as far as was seen: what MPI-IO does when it is told so is to be seen first. If it
+    /// is told nothing, too little was seen: the checkpoint seemed to be complete too early.
     Tries(Hints),
 }
 
@@ -39,7 +40,7 @@ pub enum Hints {
 }
 
 impl Why {
-    pub const ALL: [Why; 13] = [
+    pub const ALL: [Why; 14] = [
         Why::Writers,
         Why::Readers,
         Why::GoesOn,
@@ -53,6 +54,7 @@ impl Why {
         Why::OfNodes(Hints::Gathered),
         Why::Tries(Hints::Apart),
         Why::Tries(Hints::Gathered),
+        Why::Tries(Hints::None),
     ];
 
     pub fn word(self) -> &'static str {
@@ -69,7 +71,8 @@ impl Why {
             Why::OfNodes(Hints::Apart) => "OF_NODES_APART",
             Why::OfNodes(Hints::Gathered) => "OF_NODES_GATHERED",
             Why::Tries(Hints::Gathered) => "TRIES_GATHERED",
-            Why::Tries(_) => "TRIES_APART",
+            Why::Tries(Hints::Apart) => "TRIES_APART",
+            Why::Tries(Hints::None) => "TRIES",
         }
     }
 
@@ -94,7 +97,8 @@ impl Why {
             Why::Tries(Hints::Gathered) => {
                 "several nodes write small pieces of it by collective MPI-IO, each its own"
             }
-            Why::Tries(_) => "several nodes write it by MPI-IO, each its own part",
+            Why::Tries(Hints::Apart) => "several nodes write it by MPI-IO, each its own part",
+            Why::Tries(Hints::None) => "several nodes write it, some long after others",
         }
     }
 

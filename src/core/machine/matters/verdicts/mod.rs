@@ -14,9 +14,10 @@ use scr_abi::accesses::{Deed, trait_bit};
 pub use course::{Act, Course, by_stamp};
 pub use judge::{OfNode, judge};
 
-use crate::machine::state::RunFacts;
+use crate::machine::state::{DatasetState, RunFacts, SharedDataset};
 use crate::machine::terms::{
-    Accesses, DatasetKey, FileRef, PartedNews, Report, SeriesReport, Why, kind_hash, name_hash,
+    Accesses, DatasetKey, FileRef, Hints, PartedNews, Report, SeriesReport, Why, kind_hash,
+    name_hash,
 };
 
 /// What all ranks say of one file in one conference, bytes.
@@ -82,12 +83,8 @@ impl Verdicts {
         done: Accesses,
     ) {
         let changes = done.all.iter().any(|one| matches!(one.deed, Deed::Write | Deed::Cut));
-        let was_complete = facts.shared.find(key).is_some_and(|dataset| dataset.seals.count > 0);
-        // Without ids another file may come to a checkpoint that is sealed.
-        let was_complete =
-            was_complete && (facts.config.series[key.series].has_id || facts.went_on(file));
-        let goes_on = changes && (was_complete || facts.has_successor(key));
-        let traits = done.traits | if goes_on { trait_bit::GOES_ON } else { 0 };
+        let goes_on = if changes { goes_on(facts, key, file) } else { 0 };
+        let traits = done.traits | goes_on;
         // Without ids the file of another checkpoint has the same name.
         let of = name_hash(&format!("{}/{}", key.generation, file.name));
         let name = name_hash(&file.masked);
@@ -184,17 +181,43 @@ impl PartedName {
         });
         let all: Vec<OfNode> = all.collect::<Option<_>>()?;
         let same = all.iter().all(|one| one.done.file == all[0].done.file);
-        same.then(|| if self.is_read { Why::Readers } else { judge(&all) })
+        same.then(|| match self.is_read {
+            true => Why::Readers,
+            false if all.iter().any(|one| is_early(one.done)) => Why::Tries(Hints::None),
+            false => judge(&all),
+        })
     }
 }
 
+/// Tells by traits whether a file that was changed now was part of a checkpoint that was complete.
+/// If that was only likely, since it had been left alone for the settle time, and that time can
+/// still grow, nothing is known: so far it was too short.
+fn goes_on(facts: &RunFacts, key: &DatasetKey, file: &FileRef) -> u64 {
+    let shared = facts.shared.find(key).filter(|dataset| dataset.seals.count > 0);
+    // Without ids another file may come to a checkpoint that is sealed.
+    let shared = shared.filter(|_| facts.config.series[key.series].has_id || facts.went_on(file));
+    let is_likely = |one: &SharedDataset| one.state != DatasetState::Confirmed;
+    let series = &facts.shared.series[key.series];
+    let grows = series.settle_ms < series.settle_most_ms(&facts.config);
+    match shared {
+        _ if facts.has_successor(key) => trait_bit::GOES_ON,
+        Some(one) if is_likely(one) && grows => trait_bit::EARLY,
+        Some(_) => trait_bit::GOES_ON,
+        None => 0,
+    }
+}
+
+fn is_early(done: &Accesses) -> bool {
+    done.traits & trait_bit::EARLY != 0
+}
+
 /// Takes in more of what a rank has done to one file; or what it has done to the one of which
-/// MPI-IO was told what to do, instead of that of another.
+/// MPI-IO was told what to do, or that can be judged, instead of that of another.
 fn take(known: &mut Accesses, done: &Accesses) {
     let tried = |one: &Accesses| one.traits & trait_bit::TRIED != 0;
     if known.file == done.file {
         known.add(done);
-    } else if tried(done) && !tried(known) {
+    } else if (tried(done) && !tried(known)) || (is_early(known) && !is_early(done)) {
         known.clone_from(done);
     }
 }
@@ -205,4 +228,59 @@ fn fits(done: Accesses, room: usize) -> Accesses {
         return done;
     }
     Accesses { traits: done.traits | trait_bit::OVERFULL, all: Vec::new(), ..done }
+}
+
+#[cfg(test)]
+mod tests {
+    use scr_abi::accesses::{Access, Within};
+
+    use super::*;
+    use crate::machine::state::testing::{facts, file, reports, share, write};
+
+    /// What two ranks, of two nodes, are told when both have written the file of checkpoint `id`.
+    fn judged(verdicts: &mut Verdicts, facts: &mut RunFacts, id: &str) -> Vec<Why> {
+        let name = name_hash("s");
+        let news = PartedNews { name, writers: [0, 1].into(), is_read: false };
+        verdicts.listen(facts, 0, &reports(SeriesReport::default()), &[news]);
+        let (key, file) = (DatasetKey::new(0, id, 0), file(id, "s"));
+        let mut all = reports(SeriesReport::default());
+        for (report, start) in all.iter_mut().zip([0, 1 << 20]) {
+            let (deed, within) = (Deed::Write, Within::Nothing);
+            let piece = Access { deed, within, start, end: start + (1 << 20), stamp: 1 };
+            let done =
+                Accesses { traits: trait_bit::MADE, all: vec![piece], ..Accesses::default() };
+            verdicts.watched(facts, &key, &file, done);
+            verdicts.report(facts, 0, &mut report.series[0]);
+        }
+        verdicts.listen(facts, 0, &all, &[]).into_iter().map(|one| one.why).collect()
+    }
+
+    #[test]
+    fn a_checkpoint_that_seemed_complete_too_early_tells_nothing_of_its_files() {
+        use DatasetState::{Confirmed, Open, Provisional};
+        // Whether the checkpoint was sealed when its file was changed, and for how long files had
+        // to be left alone for that, milliseconds; the verdict.
+        let rows = [
+            (Open, 50, Why::OfNodes(Hints::None)),
+            (Provisional, 50, Why::Tries(Hints::None)),
+            (Provisional, 5_000, Why::GoesOn), // the most
+            (Confirmed, 50, Why::GoesOn),
+        ];
+        for (state, settle_ms, expected) in rows {
+            let (mut facts, mut verdicts) = (facts(true), Verdicts::new(1));
+            facts.config.tells_of_parted = true;
+            facts.config.nodes = vec![0, 1];
+            let key = DatasetKey::new(0, "1", 0);
+            write(&mut facts, &key, &file("1", "s"), 1);
+            share(&mut facts, &key, state);
+            facts.shared.series[0].settle_ms = settle_ms;
+            let first = judged(&mut verdicts, &mut facts, "1");
+            assert_eq!(first, [expected], "{state:?} {settle_ms}");
+            if matches!(expected, Why::Tries(_)) {
+                verdicts.judge_again(0, name_hash("s"));
+                let next = judged(&mut verdicts, &mut facts, "2");
+                assert_eq!(next, [Why::OfNodes(Hints::None)], "the next one tells");
+            }
+        }
+    }
 }

@@ -133,8 +133,8 @@ impl NameWatch {
         before.unwrap_or_else(|| names.are_parted(name, kind))
     }
 
-    /// Tells whether files of that name are watched on the PFS once more, with MPI-IO told what it
-    /// will be told when they are cached: it may write in another way then.
+    /// Tells whether files of that name are watched on the PFS once more; with MPI-IO told what it
+    /// will be told when they are cached, if that is known: it may write in another way then.
     pub fn is_tried(&self, facts: &RunFacts, file: &FileRef) -> bool {
         let known = self.why_stays(file);
         let tries = matches!(known, Some(Why::Tries(_)));
@@ -188,8 +188,10 @@ impl NameWatch {
     /// Notes that ranks of several nodes open the file together. If each could have its part, that
     /// is to be seen first.
     pub fn mark_opened_together(&mut self, facts: &mut RunFacts, file: &FileRef) {
-        let bare = file.masked == file.name && !facts.may_be_parted(file);
-        self.mark(facts, file, Why::Writers, bare);
+        match facts.may_be_parted(file) {
+            true => self.mark(facts, file, Why::Tries(Hints::None), false),
+            false => self.mark_unsafe(facts, file, Why::Writers),
+        }
     }
 
     fn mark(&mut self, facts: &mut RunFacts, file: &FileRef, why: Why, bare: bool) {
@@ -266,6 +268,7 @@ impl NameWatch {
             (Why::Tries(Hints::Apart), Why::OfNodes(Hints::Gathered)) if tried => {
                 Why::Tries(Hints::Gathered)
             }
+            (Why::Tries(hints), Why::Tries(Hints::None)) => Why::Tries(hints), // as before
             (Why::Tries(hints), Why::OfNodes(_)) if tried => Why::OfNodes(hints),
             (_, Why::OfNodes(hints)) if hints != Hints::None => Why::Tries(hints),
             _ => why,
@@ -419,7 +422,7 @@ mod tests {
     fn what_mpi_io_does_when_it_is_told_is_seen_before_a_file_is_cached() {
         let (name, apart) = (name_hash("s"), Hints::Apart);
         let (of_nodes, tries) = (Why::OfNodes(apart), Why::Tries(apart));
-        let gathered = Why::OfNodes(Hints::Gathered);
+        let (gathered, again) = (Why::OfNodes(Hints::Gathered), Why::Tries(Hints::None));
         // What is seen, and whether MPI-IO was told; what is known then.
         let rows = [
             (vec![(Why::OfNodes(Hints::None), false)], Why::OfNodes(Hints::None)),
@@ -428,6 +431,9 @@ mod tests {
             (vec![(of_nodes, false), (Why::OfNodes(Hints::None), true)], of_nodes),
             (vec![(of_nodes, false), (of_nodes, true), (of_nodes, false)], of_nodes),
             (vec![(of_nodes, false), (Why::Writers, true)], Why::Writers),
+            (vec![(again, false), (of_nodes, false)], tries),
+            (vec![(again, false), (Why::OfNodes(Hints::None), false)], Why::OfNodes(Hints::None)),
+            (vec![(of_nodes, false), (again, true)], tries),
             (vec![(of_nodes, false), (gathered, true)], Why::Tries(Hints::Gathered)),
             (vec![(of_nodes, false), (gathered, true), (of_nodes, true)], gathered),
         ];
