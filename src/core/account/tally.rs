@@ -9,7 +9,7 @@ use crate::comm::{Comm, words};
 use crate::error::Result;
 use crate::files::Pace;
 use crate::log;
-use crate::machine::{Outcome, Reason, SealPlan, WORDS};
+use crate::machine::{FileShare, Outcome, Reason, SealPlan, WORDS};
 use crate::records::RunPassed;
 
 /// What is counted on a rank. Counts up to `Voided` are equal on all ranks.
@@ -65,10 +65,15 @@ impl Tally {
 
     /// Counts the file `name` of so many bytes, which has gone to the prefix by itself.
     pub fn passed(&self, reason: Reason, name: &str, bytes: u64) {
+        self.passed_share(reason, name, FileShare { files: 1, bytes });
+    }
+
+    /// Counts this rank's share of such a file.
+    pub fn passed_share(&self, reason: Reason, name: &str, share: FileShare) {
         self.examples[reason.index()].get_or_init(|| name.to_owned());
         let [files, sum] = &self.passed[reason.index()];
-        files.fetch_add(1, Ordering::Relaxed);
-        sum.fetch_add(bytes, Ordering::Relaxed);
+        files.fetch_add(share.files, Ordering::Relaxed);
+        sum.fetch_add(share.bytes, Ordering::Relaxed);
     }
 
     /// Returns what has gone to the prefix by itself on this rank, by the reason's words.
@@ -77,7 +82,7 @@ impl Tally {
             let [files, bytes] = self.passed[at].each_ref().map(|sum| sum.load(Ordering::Relaxed));
             let example = self.examples[at].get().cloned().unwrap_or_default();
             let passed = RunPassed { files, bytes, example };
-            (files > 0).then(|| (reason.text().to_owned(), passed))
+            (files > 0 || bytes > 0).then(|| (reason.text().to_owned(), passed))
         };
         Reason::ALL.into_iter().enumerate().filter_map(one).collect()
     }

@@ -70,7 +70,7 @@ pub use program::{Call, Need, NeedLimits, ProgramState};
 pub(crate) use state::SharedDataset;
 pub use state::{DatasetState, Routing, WORDS};
 pub use terms::{
-    Accesses, CompleteBy, DatasetKey, Deletion, FileRef, Gone, Hints, Intent, Knowledge,
+    Accesses, CompleteBy, DatasetKey, Deletion, FileRef, FileShare, Gone, Hints, Intent, Knowledge,
     MachineConfig, Next, Offer, Outcome, OutputSeries, Overdue, Placed, Placement, Reason,
     Rejected, Report, RestartDecision, RestoredFiles, Resumed, SealPlan, SeriesConfig, Step,
     StoreTurns, Why, Withdrawn, name_hash, set_hash,

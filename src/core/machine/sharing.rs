@@ -1,11 +1,13 @@
 //! Other ranks, or children of this one, have to do with its files.
 
+use std::collections::BTreeSet;
+
 use super::matters::others::Contested;
 use super::parts::Machine;
 use super::state::{Deleted, LocalFile, OnPfs, Phase, Status};
 use super::terms::{
-    DatasetKey, FileRef, Intent, Placement, Reason, UnsafeName, Why, Withdrawn, kind_hash,
-    name_hash,
+    DatasetKey, FileRef, FileShare, Intent, Placement, Reason, UnsafeName, Why, Withdrawn,
+    kind_hash, name_hash,
 };
 
 impl Machine {
@@ -223,5 +225,61 @@ impl Machine {
             }
         }
         self.facts.agreement.changed(1);
+    }
+
+    /// Returns why the file of so many bytes, which this rank has closed, is on the PFS, and what
+    /// counts for this rank: what was `seen` of its writes, or all of it for the lowest of those
+    /// that are known to write it.
+    pub(crate) fn share_of(
+        &self,
+        key: &DatasetKey,
+        name: &str,
+        bytes: u64,
+        seen: Option<FileShare>,
+    ) -> Option<(Reason, FileShare)> {
+        let file = self.facts.file(key, name)?;
+        let writers = self.watch.shared()[key.series].together.get(&file.named.masked);
+        let lowest = writers.and_then(BTreeSet::first);
+        let answers = lowest.is_none_or(|lowest| *lowest >= self.facts.config.rank);
+        let share = match seen {
+            Some(seen) => FileShare { bytes: seen.bytes.min(bytes), ..seen },
+            None if answers => FileShare { files: 1, bytes },
+            None => FileShare::default(),
+        };
+        Some((file.on_prefix?, share))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::terms::{Knowledge, MachineConfig, SeriesConfig};
+
+    #[test]
+    fn a_file_of_several_ranks_is_counted_once() {
+        let known = |ranks: [usize; 2]| Knowledge {
+            together: [(name_hash("ckpt/{id}/a"), ranks.into())].into(),
+            ..Knowledge::default()
+        };
+        let (whole, nothing) = (FileShare { files: 1, bytes: 10 }, FileShare::default());
+        let part = FileShare { files: 0, bytes: 40 };
+        let own = FileShare { bytes: 10, ..part };
+        // Who is known to write it, and what of this rank's, which is 1, was seen.
+        let rows = [([1, 2], None, whole), ([0, 1], None, nothing), ([0, 1], Some(part), own)];
+        for (ranks, seen, share) in rows {
+            let config = MachineConfig::new(1, vec![0; 3], vec![SeriesConfig::new("ckpt", true)]);
+            let mut machine = Machine::new(config, &[known(ranks)], 0);
+            let file = FileRef {
+                series: 0,
+                id: Some("7".into()),
+                name: "ckpt/7/a".into(),
+                masked: "ckpt/{id}/a".into(),
+                temporary: false,
+            };
+            let answer = machine.write_open(&file, Intent::REWRITE, 1);
+            let Placement::Dataset(placed) = answer else { panic!("{answer:?}") };
+            let counted = machine.share_of(&placed.key, "ckpt/7/a", 10, seen);
+            assert_eq!(counted, Some((Reason::Watched, share)), "{ranks:?} {seen:?}");
+        }
     }
 }

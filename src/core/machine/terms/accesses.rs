@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use scr_abi::accesses::{Access, AccessLog, Deed};
+use scr_abi::accesses::{Access, AccessLog, Deed, trait_bit};
 
 use crate::bytes::{Reader, Writer};
 
@@ -21,6 +21,14 @@ pub struct Accesses {
     pub bytes: u64,
     /// Sorted; what is alike and touches is one.
     pub all: Vec<Access>,
+}
+
+/// What counts for this rank of a file on the PFS that others may write, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FileShare {
+    /// 1 for one of its writers.
+    pub files: u64,
+    pub bytes: u64,
 }
 
 /// What has been heard of a name that ranks of several nodes write.
@@ -52,6 +60,16 @@ impl Accesses {
         self.bytes = self.bytes.max(more.bytes);
         self.all.extend(&more.all);
         self.order();
+    }
+
+    /// Returns what this rank has written; who has written the first byte counts the file. `None`:
+    /// not all was seen.
+    pub fn share(&self) -> Option<FileShare> {
+        let unseen = trait_bit::UNSEEN | trait_bit::OVERFULL;
+        let written = || self.all.iter().filter(|one| one.deed == Deed::Write);
+        let bytes = written().map(|one| one.end.saturating_sub(one.start)).sum();
+        let files = u64::from(written().any(|one| one.start == 0));
+        (self.traits & unseen == 0).then_some(FileShare { files, bytes })
     }
 
     fn order(&mut self) {
@@ -123,6 +141,20 @@ mod tests {
 
     fn access(deed: Deed, stamp: u64, start: u64, end: u64) -> Access {
         Access { deed, within: Within::Nothing, stamp, start, end }
+    }
+
+    #[test]
+    fn a_file_is_counted_by_who_has_written_its_first_byte() {
+        let rows = [
+            (0, vec![access(Deed::Write, 1, 0, 8), access(Deed::Write, 1, 20, 24)], Some((1, 12))),
+            (0, vec![access(Deed::Read, 1, 0, 8), access(Deed::Write, 1, 8, 24)], Some((0, 16))),
+            (0, vec![], Some((0, 0))),
+            (trait_bit::UNSEEN, vec![access(Deed::Write, 1, 0, 8)], None),
+        ];
+        for (traits, all, share) in rows {
+            let share = share.map(|(files, bytes)| FileShare { files, bytes });
+            assert_eq!(Accesses::new(traits, all).share(), share);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod restart;
 mod steps;
 mod wire;
 
-pub use accesses::{Accesses, PartedNews};
+pub use accesses::{Accesses, FileShare, PartedNews};
 pub use answers::{
     Deletion, Gone, Intent, LeftAlone, LeftBehind, Overdue, Placed, Placement, Renamed, Withdrawn,
 };

@@ -3,7 +3,7 @@
 use scr_abi::accesses::AccessLog;
 
 use crate::handles::{LiesAt, PartedFile, Tracked};
-use crate::machine::Accesses;
+use crate::machine::{Accesses, FileShare};
 use crate::session::{
     handles::Handles,
     node::{State, neighbours::Locked},
@@ -35,8 +35,9 @@ impl Handles {
         self.stores.give_back(&mut state, &tracked);
         self.stores.learn_order(&tracked);
         let kept = !tracked.distrusted || self.stores.leave_distrusted(&mut state, &mut tracked);
+        let seen = log.as_ref().and_then(Accesses::share);
         self.learn_of(&mut state, &tracked, log);
-        self.settle_closed(state, &tracked);
+        self.settle_closed(state, &tracked, seen);
         kept
     }
 
@@ -52,7 +53,7 @@ impl Handles {
         self.node.state_to_look().own.logs.of(token)
     }
 
-    pub(crate) fn settle_closed(&self, mut state: Locked<'_>, tracked: &Tracked) {
+    fn settle_closed(&self, mut state: Locked<'_>, tracked: &Tracked, seen: Option<FileShare>) {
         match tracked.way {
             LiesAt::Shadow { .. } if state.own.tokens.shadow_of(&tracked.name).is_some() => return,
             LiesAt::Shadow { .. } => return self.settle_shadow(&mut state, tracked),
@@ -69,9 +70,10 @@ impl Handles {
             _ => self.node.size_of(&state, tracked),
         };
         if tracked.way == LiesAt::OnPrefix
-            && let Some(reason) = state.machine.reason_of(&tracked.key, &tracked.name)
+            && let Some((reason, share)) =
+                state.machine.share_of(&tracked.key, &tracked.name, size, seen)
         {
-            self.rank.tally.passed(reason, &tracked.name, size);
+            self.rank.tally.passed_share(reason, &tracked.name, share);
         }
         state.machine.write_closed(&tracked.key, &tracked.name, size, monotonic_ms());
         if tracked.way == LiesAt::Cached && !state.own.has(&tracked.key, &tracked.name) {

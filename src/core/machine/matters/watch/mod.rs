@@ -136,9 +136,7 @@ impl NameWatch {
     /// Tells whether files of that name are watched on the PFS once more; with MPI-IO told what it
     /// will be told when they are cached, if that is known: it may write in another way then.
     pub fn is_tried(&self, facts: &RunFacts, file: &FileRef) -> bool {
-        let known = self.why_stays(file);
-        let tries = matches!(known, Some(Why::Tries(_)));
-        tries && facts.may_be_parted(file)
+        matches!(self.why_stays(file), Some(Why::Tries(_))) && facts.may_be_parted(file)
     }
 
     /// Returns what MPI-IO is to be told of such a file, the same on all ranks: ROMIO's come to
