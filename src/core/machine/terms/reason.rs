@@ -118,7 +118,10 @@ impl Why {
                  Open MPI's own MPI-IO reads between small pieces, unless \
                  OMPI_MCA_fbtl_posix_write_datasieving=0 is set"
             }
-            Why::GoesOn => "Close the file before the next checkpoint begins, on all ranks",
+            Why::GoesOn => {
+                "Close the file before the next checkpoint begins, on all ranks, and let no long \
+                 pause lie between its header and the rest"
+            }
             Why::Stays => "",
             Why::InPlace => "A new name for each checkpoint, or one that is emptied first, helps",
             Why::Sizes => {
