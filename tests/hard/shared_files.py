@@ -94,6 +94,14 @@ def files_of_several_nodes_are_cached(mpi, program):
 
 
 @case
+def file_whose_header_lies_there_long_before_the_rest(mpi, program):
+    """The header alone looks like a whole checkpoint once; nothing is concluded from that."""
+    for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
+        found = as_without(mpi, program, "late", 1, **settings)
+        assert found == [0, 0, 0, 4, 4], f"{settings}: {found}"
+
+
+@case
 def file_that_one_rank_deletes_right_before_all_open_it(mpi, program):
     """In the second run an older file lies on the prefix."""
     for settings in [{}] + [ROMIO] * (mpi == "openmpi"):

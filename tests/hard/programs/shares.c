@@ -45,17 +45,32 @@ static void blocks(int all) {
   free(cells);
 }
 
+/* One rank writes the header; long after, all go on. */
+static void late(void) {
+  if (rank == 0) {
+    FILE *header = fopen(path, "wb");
+    IS(header && fwrite(data, FEW, 1, header) == 1 && fclose(header) == 0);
+  }
+  for (int i = 0; i < 5; i++) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    usleep(20000);
+  }
+}
+
 static void by_mpi(const char *way) {
   MPI_Offset own = (MPI_Offset)rank * BYTES;
   if (!strcmp(way, "deleted")) {
     int token = 0;
     if (rank == 0) unlink(path);
     MPI_Bcast(&token, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  } else if (!strcmp(way, "late")) {
+    late();
+    own += FEW;
   }
   OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
   if (!strcmp(way, "single")) {
     OK(MPI_File_write_at(file, own, data, BYTES, MPI_BYTE, &status));
-  } else if (!strcmp(way, "all") || !strcmp(way, "deleted")) {
+  } else if (!strcmp(way, "all") || !strcmp(way, "deleted") || !strcmp(way, "late")) {
     OK(MPI_File_write_at_all(file, own, data, BYTES, MPI_BYTE, &status));
   } else if (!strcmp(way, "emptied")) {
     OK(MPI_File_set_size(file, 0));
@@ -166,7 +181,7 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (plain) by_posix(argv[1]);
     else by_mpi(argv[1]);
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < (strcmp(argv[1], "late") ? 10 : 40); i++) {
       MPI_Barrier(MPI_COMM_WORLD);
       usleep(20000);
     }

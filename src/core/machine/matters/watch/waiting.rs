@@ -3,7 +3,7 @@
 
 use super::shared::SharedNames;
 use crate::machine::state::{Routing, RunFacts};
-use crate::machine::terms::{UnsafeName, Why};
+use crate::machine::terms::{Hints, UnsafeName, Why};
 
 /// So many checkpoints without ids are watched.
 const UNDECIDED_MAX: u32 = 6;
@@ -71,7 +71,9 @@ impl SharedNames {
         let known = names.known(mark.name, mark.kind);
         // That several nodes write it is what it is cached for.
         let is_news = match known {
-            Some(why) if why.is_of_nodes() => mark.why != Why::Writers,
+            Some(why) if why.is_of_nodes() => {
+                !matches!(mark.why, Why::Writers | Why::Tries(Hints::None))
+            }
             Some(_) => false,
             None => true,
         };
@@ -95,7 +97,7 @@ mod tests {
     use crate::machine::matters::watch::NameWatch;
     use crate::machine::state::DatasetState;
     use crate::machine::state::testing::{facts, file, share, write};
-    use crate::machine::terms::{DatasetKey, Hints, name_hash};
+    use crate::machine::terms::{DatasetKey, name_hash};
 
     #[test]
     fn a_series_without_ids_waits_until_each_of_its_files_is_judged() {
@@ -108,6 +110,13 @@ mod tests {
         names.note_or_watch(&mut facts, 0, &mark(1));
         names.confirmed(&mut facts, 0);
         assert_eq!(routing(&facts), Routing::Learning);
+        let known = Why::OfNodes(Hints::None);
+        names.stay.insert(3, known);
+        for why in [Why::Writers, Why::Tries(Hints::None)] {
+            names.note_unsafe(&mut facts, 0, &UnsafeName { why, ..mark(3) });
+            assert_eq!(names.stay.remove(&3), Some(known), "no news");
+            names.stay.insert(3, known);
+        }
         names.learn(1, Why::OfNodes(Hints::None), &mut facts.shared.series[0]);
         assert!(!names.are_parted(1, 1), "not in this checkpoint");
         names.confirmed(&mut facts, 0);
