@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -321,6 +321,8 @@ impl Open<'_> {
             *length += bytes.len() as u64;
             crc32.update(bytes);
         }
+        let end = self.held.file.lock().unwrap().stream_position()?;
+        self.log(Deed::Write, end - bytes.len() as u64, end);
         Ok(())
     }
 
