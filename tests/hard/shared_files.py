@@ -24,6 +24,7 @@ WAYS = {
     "blocks": ("TRIES_APART",) * 2,
     "blocks-all": ("TRIES_APART",) * 2,
     "again": ("TRIES_APART",) * 2,
+    "gaps": ("TRIES_APART",) * 2,
     "filled": ("TRIES_APART",) * 2,
     "strides": ("TOO_FINE",) * 2,
     "read-back": ("READERS",) * 2,

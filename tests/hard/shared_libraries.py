@@ -99,28 +99,27 @@ def goes_on(mpi, program, way, each, lost, at=None, **settings):
         return got
 
 
-# Ranks on each node, and the nodes that have a part by ROMIO, and by OMPIO.
+# Ranks on each node, and the nodes that have a part.
 WAYS = {
-    "single": (1, NODES, NODES),
-    "together-flush": (2, NODES, NODES),
-    "together-chunks": (1, NODES, NODES),
-    "together-chunks-cut": (2, NODES, NODES),
-    "together-zip": (1, NODES, 0),  # OMPIO sieves
-    "together-zip-cut": (1, 0, 0),  # who has a chunk reads what others have of it
-    "together-metadata": (1, NODES, NODES),
-    "single-back": (1, NODES, NODES),
-    "together-back": (1, 0, 0),  # one rank reads for others
-    "single-anew": (1, 0, 0),  # the first rank reads what all have written
-    "together-fill": (2, NODES, NODES),
+    "single": (1, NODES),
+    "together-flush": (2, NODES),
+    "together-chunks": (1, NODES),
+    "together-chunks-cut": (2, NODES),
+    "together-zip": (1, NODES),
+    "together-zip-cut": (1, 0),  # who has a chunk reads what others have of it
+    "together-metadata": (1, NODES),
+    "single-back": (1, NODES),
+    "together-back": (1, 0),  # one rank reads for others
+    "single-anew": (1, 0),  # the first rank reads what all have written
+    "together-fill": (2, NODES),
 }
 
 
 @case
 def hdf5_files_of_several_nodes(mpi, program):
-    for way, (each, romio, ompio) in WAYS.items():
+    for way, (each, nodes) in WAYS.items():
         for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
             found, text = as_without(mpi, program, way, each, **settings)
-            nodes = ompio if mpi == "openmpi" and not settings else romio
             expected = [0, 0] + [nodes] * (STEPS - 2)
             assert found == expected, f"{way} {each} {settings}: cached {found}\n{text}"
 

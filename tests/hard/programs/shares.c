@@ -45,6 +45,19 @@ static void blocks(int all) {
   free(cells);
 }
 
+/* Pages between which older bytes lie: MPI-IO may read those, and write them back. */
+static void gaps(MPI_Offset own) {
+  enum { PAGE = 3000, PAGES = BYTES / PAGE };
+  MPI_Datatype type;
+  MPI_Type_vector(PAGES, PAGE, PAGE + FEW, MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  for (int i = 0; i < 2; i++)
+    OK(MPI_File_write_at_all(file, 2 * own + i * BYTES, data, BYTES, MPI_BYTE, &status));
+  OK(MPI_File_set_view(file, 2 * own, MPI_BYTE, type, "native", MPI_INFO_NULL));
+  OK(MPI_File_write_all(file, data, PAGES * PAGE, MPI_BYTE, &status));
+  MPI_Type_free(&type);
+}
+
 /* One rank writes the header; long after, all go on. */
 static void late(void) {
   if (rank == 0) {
@@ -78,6 +91,8 @@ static void by_mpi(const char *way) {
     OK(MPI_File_write_at_all(file, 8 + own, data, BYTES, MPI_BYTE, &status));
   } else if (!strncmp(way, "blocks", 6)) {
     blocks(!strcmp(way, "blocks-all"));
+  } else if (!strcmp(way, "gaps")) {
+    gaps(own);
   } else if (!strcmp(way, "strides")) {
     for (MPI_Offset i = 0; i < BYTES / FEW; i++)
       OK(MPI_File_write_at(file, (i * size + rank) * FEW, data, FEW, MPI_BYTE, &status));

@@ -198,6 +198,7 @@ pub(super) fn around<const N: usize>(
     }
     let depth = caller.enter();
     let result = call(arguments);
+    told.iter().filter(|_| result == 0).for_each(Hints::is_open);
     drop((of_mpi_io, told, depth));
     returns.into_iter().for_each(|mark| file_call(mark, false));
     if opens && let Some(mark) = mark_of_opened(arguments[0], result) {

@@ -2,6 +2,8 @@
 //! ranks are to write. It is told by an Info of ours, which is the program's with more in it.
 
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use scr_abi::hint;
 
@@ -12,6 +14,9 @@ use crate::base::real::{self, Symbol};
 const NULL_OF_MPICH: u32 = 0x1c00_0000;
 const NULL_OF_STANDARD: usize = 0x130;
 const NULL_OF_OPEN_MPI: &CStr = c"ompi_mpi_info_null";
+/// OMPIO has no hint for this, but a switch for all files of the process, a bool: whether it reads
+/// what lies between small pieces and writes it back with them.
+const SIEVES_OF_OMPIO: &CStr = c"mca_fbtl_posix_write_datasieving";
 
 static CREATE: Symbol = Symbol::new(c"PMPI_Info_create");
 static DUP: Symbol = Symbol::new(c"PMPI_Info_dup");
@@ -51,6 +56,18 @@ impl Hints {
 
     pub(super) fn info(&self) -> usize {
         self.0
+    }
+
+    /// Tells OMPIO what it takes no hint for, once a file is open: only then it is loaded. It looks
+    /// before each write.
+    pub(super) fn is_open(&self) {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            let Some(switch) = real::in_any_object(SIEVES_OF_OMPIO) else { return };
+            // SAFETY: the data of this name is a byte that its library can write, and stays loaded
+            // while a file is open; a thread of the program that reads it sees either value.
+            unsafe { (*(switch.get() as *const AtomicBool)).store(false, Ordering::Relaxed) };
+        });
     }
 
     fn like(info: usize) -> Option<Self> {

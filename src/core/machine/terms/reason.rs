@@ -114,9 +114,7 @@ impl Why {
             }
             Why::Readers => {
                 "Of chunks that are compressed each rank is to write whole ones, so that nobody \
-                 reads another rank's; what is read back can be read after the next checkpoint; \
-                 Open MPI's own MPI-IO reads between small pieces, unless \
-                 OMPI_MCA_fbtl_posix_write_datasieving=0 is set"
+                 reads another rank's; what is read back can be read after the next checkpoint"
             }
             Why::GoesOn => {
                 "Close the file before the next checkpoint begins, on all ranks, and let no long \
