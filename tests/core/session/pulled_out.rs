@@ -60,10 +60,14 @@ fn disturbed(cluster: &Cluster, plan: Option<Plan>) -> Vec<Vec<String>> {
     cluster.launch(HOSTS, plan, |rank| (1..=PULLED).try_for_each(|step| write(rank, step))).steps
 }
 
+/// Tells whether a step has to do with the way out.
+fn belongs(step: &String) -> bool {
+    step.contains("/.scr/pulled/") || step.contains("/.scr/staged/")
+}
+
 /// Of the steps of each rank those from the first to the last that has to do with it.
 fn plans(scheme: &'static str) -> Vec<(&'static str, Plan)> {
     let steps = disturbed(&cluster(scheme), None);
-    let belongs = |step: &String| step.contains("/.scr/pulled/") || step.contains("/.scr/staged/");
     let of_rank = |(rank, steps): (usize, &Vec<String>)| {
         let first = steps.iter().position(belongs).unwrap();
         let last = steps.iter().rposition(belongs).unwrap();
@@ -76,7 +80,10 @@ fn plans(scheme: &'static str) -> Vec<(&'static str, Plan)> {
 
 fn trial(scheme: &str, plan: Plan) {
     let cluster = cluster(scheme);
-    disturbed(&cluster, Some(plan));
+    let steps = disturbed(&cluster, Some(plan));
+    // A helper thread that took one step more before it may have brought the death forward, into
+    // the seal of the checkpoint before.
+    let came = steps[plan.rank].iter().any(|step| belongs(step) || step.contains("/.pulled."));
     let host = HOSTS.chars().nth(plan.rank).unwrap();
     let hosts = if plan.what == What::Node { HOSTS.replace(host, "x") } else { HOSTS.to_string() };
     // Under its name is all that was written before, and of what came after, whole pieces or none.
@@ -93,8 +100,11 @@ fn trial(scheme: &str, plan: Plan) {
     };
     let next = cluster.launch(&hosts, None, read);
     let whole = [half(SEALED, 0), half(SEALED, 1)].concat();
-    let is_whole = next.results.iter().all(|found| *found == Some(Some(whole.clone())));
-    assert!(is_whole, "{:?}", next.told);
+    let is_whole = |found: &Option<Option<Vec<u8>>>| match found {
+        Some(Some(found)) => *found == whole,
+        _ => !came,
+    };
+    assert!(next.results.iter().all(is_whole), "{:?} {:?}", steps[plan.rank].last(), next.told);
     let left = below(&cluster.prefix()).into_iter().map(|path| path.display().to_string());
     let staged = |path: &String| path.contains(".scr-") || path.contains("/.scr/staged/");
     assert_eq!(left.filter(staged).collect::<Vec<_>>(), Vec::<String>::new());

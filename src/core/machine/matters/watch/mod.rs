@@ -186,10 +186,10 @@ impl NameWatch {
     /// Notes that ranks of several nodes open the file together. If each could have its part, that
     /// is to be seen first.
     pub fn mark_opened_together(&mut self, facts: &mut RunFacts, file: &FileRef) {
-        match facts.may_be_parted(file) {
-            true => self.mark(facts, file, Why::Tries(Hints::None), false),
-            false => self.mark_unsafe(facts, file, Why::Writers),
-        }
+        let may_be = facts.may_be_parted(file);
+        let learns = may_be && facts.config.series[file.series].learn;
+        let why = if learns { Why::Tries(Hints::None) } else { Why::Writers };
+        self.mark(facts, file, why, file.masked == file.name && !may_be);
     }
 
     fn mark(&mut self, facts: &mut RunFacts, file: &FileRef, why: Why, bare: bool) {
