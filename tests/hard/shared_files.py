@@ -61,9 +61,8 @@ def in_caches(here, step):
     return sum(any(here.nodes.node(node).rglob(f"step_{step}/all.dat")) for node in range(4))
 
 
-def as_without(mpi, program, way, each, **settings):
+def as_without(mpi, program, way, each, steps=5, **settings):
     """Returns in how many caches a part of each checkpoint was found at the end of the last one."""
-    steps = 5
     with place(mpi, program) as plain, place(mpi, program) as here:
         want = plain.run(4 * each, "shares", way, steps, shim=False, **settings)
         assert want.status == 0, f"{way}: {want}"
@@ -96,10 +95,11 @@ def files_of_several_nodes_are_cached(mpi, program):
 
 @case
 def file_whose_header_lies_there_long_before_the_rest(mpi, program):
-    """The header alone looks like a whole checkpoint once; nothing is concluded from that."""
+    """The header alone looks like a whole checkpoint once, on a busy machine twice; nothing is
+    concluded from that."""
     for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
-        found = as_without(mpi, program, "late", 1, **settings)
-        assert found == [0, 0, 0, 4, 4], f"{settings}: {found}"
+        found = as_without(mpi, program, "late", 1, 7, **settings)
+        assert found[2] == 0 and found[-1] == 4 and found == sorted(found), f"{settings}: {found}"
 
 
 @case

@@ -61,7 +61,7 @@ fn disturbed(cluster: &Cluster, plan: Option<Plan>) -> Vec<Vec<String>> {
 }
 
 /// Tells whether a step has to do with the way out.
-fn belongs(step: &String) -> bool {
+fn belongs(step: &str) -> bool {
     step.contains("/.scr/pulled/") || step.contains("/.scr/staged/")
 }
 
@@ -69,8 +69,8 @@ fn belongs(step: &String) -> bool {
 fn plans(scheme: &'static str) -> Vec<(&'static str, Plan)> {
     let steps = disturbed(&cluster(scheme), None);
     let of_rank = |(rank, steps): (usize, &Vec<String>)| {
-        let first = steps.iter().position(belongs).unwrap();
-        let last = steps.iter().rposition(belongs).unwrap();
+        let first = steps.iter().position(|step| belongs(step)).unwrap();
+        let last = steps.iter().rposition(|step| belongs(step)).unwrap();
         (first..=last).map(move |step| (rank, step)).collect::<Vec<_>>()
     };
     let all = steps.iter().enumerate().flat_map(of_rank);

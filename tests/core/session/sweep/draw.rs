@@ -62,7 +62,7 @@ pub fn draw(seed: u64) -> Drawn {
         ops.for_each(|ops| ops.retain(|op| !matches!(op, Op::Read(_))));
     }
     // What is flushed at once is deleted, and dies, while that is under way.
-    settings.extend((seed % 3 == 0).then(|| "SCR_FLUSH=1".to_string()));
+    settings.extend(seed.is_multiple_of(3).then(|| "SCR_FLUSH=1".to_string()));
     Drawn { hosts, settings, helped, fate, script }
 }
 
