@@ -257,7 +257,7 @@ impl NameWatch {
         };
         let why = match (known, why) {
             (Why::OfNodes(_), Why::OfNodes(_)) => {
-                if names.stay.get(&name) == Some(&Why::Writers) {
+                if matches!(names.stay.get(&name), Some(Why::Writers | Why::Tries(_))) {
                     names.learn(name, known, series); // as others of its kind
                 }
                 return;

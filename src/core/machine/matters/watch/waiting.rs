@@ -128,6 +128,19 @@ mod tests {
         assert!(names.marked.is_some_and(|mark| mark.name == 2));
     }
 
+    /// The verdict on one counts for its kind, when the other one has its own, of which less is known.
+    #[test]
+    fn two_names_of_a_kind_are_cached_when_one_has_been_tried() {
+        let mut facts = facts(false);
+        facts.config.caches_parts = true;
+        let mut watch = NameWatch::new(&facts.config, &[]);
+        let why = Why::OfNodes(Hints::Apart);
+        for (name, tried) in [(1, false), (2, true), (1, true), (2, false)] {
+            watch.judged(&mut facts, 0, Judgement { name, kind: 3, why, tried });
+        }
+        assert!(!watch.is_undecided(&facts, 0), "{:?}", watch.shared[0].stay);
+    }
+
     /// Else ROMIO's ranks come to different collectives, and some cache what others write there.
     #[test]
     fn all_ranks_see_the_same_of_the_next_file_whoever_has_written_the_last_one() {
