@@ -128,7 +128,7 @@ mod tests {
         assert!(names.marked.is_some_and(|mark| mark.name == 2));
     }
 
-    /// The verdict on one counts for its kind; the other one has a verdict of its own, an older one.
+    /// The verdict on one counts for its kind; the other one has an older verdict of its own.
     #[test]
     fn two_names_of_a_kind_are_cached_when_one_has_been_tried() {
         let mut facts = facts(false);
