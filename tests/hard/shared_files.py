@@ -95,11 +95,11 @@ def files_of_several_nodes_are_cached(mpi, program):
 
 @case
 def file_whose_header_lies_there_long_before_the_rest(mpi, program):
-    """The header alone looks like a whole checkpoint once, on a busy machine twice; nothing is
-    concluded from that."""
+    """The header alone looks like a whole checkpoint once, on a busy machine more than once; that
+    does not keep all later ones out of the caches."""
     for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
         found = as_without(mpi, program, "late", 1, 7, **settings)
-        assert found[2] == 0 and found[-1] == 4 and found == sorted(found), f"{settings}: {found}"
+        assert found[:3] == [0] * 3 and 4 in found, f"{settings}: {found}"
 
 
 @case
