@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::files::{Crc32, join_relative, open_own};
-use crate::parts::{CrcShare, Extent, Extents};
+use crate::parts::{Extent, Extents};
 use crate::progress;
 use crate::records::{FileMeta, FilePart};
 
@@ -194,32 +194,17 @@ impl FileMeta {
         }
     }
 
-    /// Computes checksum and, of a part, its share in that of the whole file.
-    ///
-    /// # Errors
-    /// If the content in `dir` cannot be read.
-    pub fn measure(&mut self, dir: &Path) -> Result<()> {
-        let mut crc32 = Crc32::new();
-        let mut share = self.part.as_ref().map(|part| CrcShare::new(part.whole));
-        let mut at = 0;
-        FileContent::of(dir, self)?.pass(|_, bytes| {
-            crc32.update(bytes);
-            if let Some(share) = &mut share {
-                let mut rest = bytes;
-                for piece in self.places(at, bytes.len() as u64) {
-                    let (now, later) = rest.split_at(piece.len() as usize);
-                    share.add(piece.begin, now);
-                    rest = later;
-                }
-            }
-            at += bytes.len() as u64;
-            Ok(())
-        })?;
-        self.crc32 = Some(crc32.value());
-        if let (Some(part), Some(share)) = (&mut self.part, share) {
-            part.share = share.value();
-        }
-        Ok(())
+    /// Returns the checksum that counts on the prefix: of a part, its share in that of the whole
+    /// file.
+    #[must_use]
+    pub fn prefix_checksum(&self) -> Option<u32> {
+        self.part.as_ref().map_or(self.crc32, |part| part.share)
+    }
+
+    /// Notes that checksum, if it was not known before.
+    pub fn note_prefix_checksum(&mut self, found: Option<u32>) {
+        let known = self.part.as_mut().map_or(&mut self.crc32, |part| &mut part.share);
+        *known = known.or(found);
     }
 }
 
@@ -227,7 +212,6 @@ impl FileMeta {
 mod tests {
     use super::*;
     use crate::files::crc32;
-    use crate::parts::whole_crc32;
     use crate::records::FilePart;
 
     #[test]
@@ -235,7 +219,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let whole: Vec<u8> = (0..100_u8).collect();
         fs::write(dir.path().join("all"), &whole).unwrap();
-        let mut shares = Vec::new();
         for (rank, pieces) in [[(0, 10), (40, 45)], [(10, 40), (45, 100)]].iter().enumerate() {
             let extents: Extents =
                 pieces.iter().map(|(begin, end)| Extent::new(*begin, *end)).collect();
@@ -245,17 +228,15 @@ mod tests {
             fs::create_dir_all(dir.path().join(&name).parent().unwrap()).unwrap();
             fs::write(dir.path().join(&name), &packed).unwrap();
             let of = "all".to_string();
-            let part = FilePart { of, extents, whole: 100, share: 0, live: true };
+            let part = FilePart { of, extents, whole: 100, share: None, live: true };
             let size = packed.len() as u64;
             let mut live = FileMeta { name, size, part: Some(part.into()), ..FileMeta::default() };
             let mut dense = live.clone();
             dense.part.as_mut().unwrap().live = false;
-            live.measure(dir.path()).unwrap();
-            dense.measure(dir.path()).unwrap();
-            assert_eq!((live.crc32, dense.crc32), (Some(crc32(&packed)), Some(crc32(&packed))));
-            let share = live.part.as_ref().unwrap().share;
-            assert_eq!(dense.part.as_ref().unwrap().share, share);
-            shares.push(share);
+            for file in [&live, &dense] {
+                let content = FileContent::of(dir.path(), file).unwrap();
+                assert_eq!(content.crc32().unwrap(), crc32(&packed));
+            }
             let content = FileContent::of(dir.path(), &live).unwrap();
             let mut some = vec![0; packed.len() - 3];
             content.read_exact_at(&content.open().unwrap(), &mut some, 3).unwrap();
@@ -263,6 +244,16 @@ mod tests {
             live.size += 1;
             assert!(FileContent::of(dir.path(), &live).unwrap().check().is_err());
         }
-        assert_eq!(whole_crc32(100, shares), crc32(&whole));
+    }
+
+    #[test]
+    fn of_a_part_its_share_is_what_counts_on_the_prefix() {
+        let mut file = FileMeta { crc32: Some(1), ..FileMeta::default() };
+        file.note_prefix_checksum(Some(2));
+        assert_eq!((file.crc32, file.prefix_checksum()), (Some(1), Some(1)));
+        file.part = Some(FilePart::default().into());
+        assert_eq!(file.prefix_checksum(), None);
+        file.note_prefix_checksum(Some(2));
+        assert_eq!((file.crc32, file.prefix_checksum()), (Some(1), Some(2)));
     }
 }

@@ -15,8 +15,9 @@ pub struct FilePart {
     pub extents: Extents,
     /// Size of the whole file, bytes.
     pub whole: u64,
-    /// Its share in the CRC32 of the whole file.
-    pub share: u32,
+    /// Its share in the CRC32 of the whole file, from when it has been read on its way to the
+    /// prefix.
+    pub share: Option<u32>,
     /// The bytes lie in the file `of` of this node, at their offsets.
     pub live: bool,
 }
@@ -28,12 +29,15 @@ impl FilePart {
         format!(".scr/part.{rank}/{of}")
     }
 
-    /// Puts the keys OF, EXTENTS, WHOLE, SHARE (hexadecimal) and LIVE into a file's record.
+    /// Puts the keys OF, EXTENTS, WHOLE and LIVE into a file's record, and SHARE (hexadecimal) if
+    /// it is known.
     pub fn put(&self, fields: &mut KvTree) {
         fields.set_value("OF", &self.of);
         fields.set_value("EXTENTS", self.extents.to_text());
         fields.set_value("WHOLE", self.whole);
-        fields.set_value("SHARE", format_args!("{:08x}", self.share));
+        if let Some(share) = self.share {
+            fields.set_value("SHARE", format_args!("{share:08x}"));
+        }
         fields.set_flag("LIVE", self.live);
     }
 
@@ -42,11 +46,15 @@ impl FilePart {
     #[must_use]
     pub fn take(fields: &KvTree) -> Option<Option<Self>> {
         let Some(of) = fields.get_value("OF") else { return Some(None) };
+        let share = match fields.get_value("SHARE") {
+            Some(share) => Some(u32::from_str_radix(share, 16).ok()?),
+            None => None,
+        };
         let part = FilePart {
             of: is_safe_relative(of).then(|| of.to_owned())?,
             extents: Extents::from_text(fields.get_value("EXTENTS")?)?,
             whole: fields.get_u64("WHOLE")?,
-            share: u32::from_str_radix(fields.get_value("SHARE")?, 16).ok()?,
+            share,
             live: fields.get_flag("LIVE"),
         };
         (part.extents.end() <= part.whole).then_some(Some(part))
@@ -61,8 +69,12 @@ mod tests {
     #[test]
     fn every_field_survives_the_record_and_damage_is_seen() {
         let extents: Extents = [Extent::new(3, 9), Extent::new(20, 30)].into_iter().collect();
-        let part = FilePart { of: "ck/5/all".into(), extents, whole: 30, share: 0xab, live: true };
+        let of = "ck/5/all".to_string();
+        let part = FilePart { of, extents, whole: 30, share: None, live: true };
         let mut tree = KvTree::new();
+        part.put(&mut tree);
+        assert_eq!(FilePart::take(&tree), Some(Some(part.clone())));
+        let part = FilePart { share: Some(0xab), ..part };
         part.put(&mut tree);
         assert_eq!(FilePart::take(&tree), Some(Some(part)));
         assert_eq!(FilePart::take(&KvTree::new()), Some(None));

@@ -1,18 +1,22 @@
 //! Checksums that a seal leaves out, since nothing but a checksum would need a look at the files:
 //! they come later, and until then nobody takes such a file for damaged.
 
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use scr_core::cache::{self, Ctx, LateChecksums};
 use scr_core::files::crc32;
-use scr_core::records::{FileMeta, Record, Summary};
+use scr_core::parts::{Extent, Extents};
+use scr_core::records::{FileMeta, FilePart, Record, Summary};
 use scr_core::transfer::{self, Advance, AsyncFlush, Background, BackgroundJob, Check, PublishIf};
 
-use super::cluster::{Cluster, IDENTITY, offered_ids};
+use super::cluster::{Cluster, IDENTITY, key, offered_ids, record_open};
 use super::job::{Dataset, restart, run};
 use super::reading::{flip, read_bytes};
+use super::together::seal_files;
 
 const BYTES: usize = 4 << 20;
 
@@ -85,6 +89,43 @@ fn a_seal_reads_what_its_scheme_does_and_the_checksums_are_there_later() {
         });
         assert!(outcome.results.iter().all(Option::is_some));
         assert_eq!(offered_ids(&restart(&cluster, "ab", std::slice::from_ref(&one))), [1]);
+    }
+}
+
+/// Each rank of two nodes has half of a file.
+fn seal_halves(ctx: &Ctx, scheme: &str) {
+    let (dir, begin) = (ctx.layout.open_dir("ram", &key(10)), ctx.world.rank() * BYTES);
+    record_open(ctx, &key(10), "ram").unwrap();
+    fs::create_dir_all(&dir).unwrap();
+    let file = File::create(dir.join("all")).unwrap();
+    file.write_all_at(&vec![7; BYTES], begin as u64).unwrap();
+    let (begin, whole) = (begin as u64, 2 * BYTES as u64);
+    let extents = Extents::from_iter([Extent::new(begin, begin + BYTES as u64)]);
+    let part = FilePart { of: "all".into(), extents, whole, share: None, live: true };
+    let name = FilePart::file_name(ctx.world.rank(), "all");
+    let part = FileMeta { name, part: Some(part.into()), ..FileMeta::default() };
+    seal_files(ctx, scheme, vec![part]).unwrap();
+}
+
+#[test]
+fn of_parts_a_seal_reads_what_its_scheme_does_too() {
+    for (scheme, expected) in [("SINGLE", 0), ("PARTNER", BYTES), ("XOR", BYTES)] {
+        let cluster = Cluster::new();
+        let outcome = cluster.launch("ab").run(|ctx| {
+            cache::rebuild(ctx, IDENTITY).unwrap();
+            let before = read_bytes();
+            seal_halves(ctx, scheme);
+            let read = (read_bytes() - before) as usize;
+            assert!(read >= expected && read < expected + BYTES / 8, "{scheme}: {read}");
+            advance_until(ctx, &mut late(), || unknown(ctx, 1) == 0);
+            assert_eq!(files(ctx, 1)[0].crc32, Some(crc32(&vec![7; BYTES])));
+            transfer::flush_sync(ctx, 1, &|_| false).unwrap();
+        });
+        assert!(outcome.results.iter().all(Option::is_some));
+        let summary = cluster.prefix().join(".scr/scr.dataset.1/summary.scr");
+        let summary = Summary::read(&summary).unwrap().unwrap();
+        let mut files = summary.files.values().flatten();
+        assert_eq!(files.next().unwrap().crc32, Some(crc32(&vec![7; 2 * BYTES])), "{scheme}");
     }
 }
 

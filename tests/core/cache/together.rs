@@ -60,15 +60,20 @@ pub fn seal(ctx: &Ctx, scheme: &str, live: impl Fn(usize) -> bool) -> Result<()>
     let own = format!("ckpt/10/rank_{rank}");
     fs::write(dir.join(&own), format!("own {rank}")).unwrap();
     ctx.world.barrier()?;
-    let part = FilePart { of: WHOLE.into(), extents, whole: all.len() as u64, share: 0, live };
+    let part = FilePart { of: WHOLE.into(), extents, whole: all.len() as u64, share: None, live };
     let part = FileMeta { name, part: Some(part.into()), ..FileMeta::default() };
+    seal_files(ctx, scheme, vec![FileMeta { name: own, ..FileMeta::default() }, part])
+}
+
+/// Seals `files`, which lie there, as dataset 1.
+pub fn seal_files(ctx: &Ctx, scheme: &str, files: Vec<FileMeta>) -> Result<()> {
     let (set, descriptor) = ctx.protection.choose(&descriptor(scheme))?;
     let request = SealRequest {
         key: &key(10),
         id: 1,
         epoch: EPOCH,
-        store,
-        files: vec![FileMeta { name: own, ..FileMeta::default() }, part],
+        store: &ctx.layout.stores[0].name,
+        files,
         tags: BTreeMap::new(),
         gone: BTreeMap::new(),
         set: &set,

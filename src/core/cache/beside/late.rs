@@ -172,7 +172,8 @@ fn measured(ctx: &Ctx, sealed: &Prepared) -> Result<Vec<CatalogEntry>> {
     let measured = |mut one: CatalogEntry| {
         if is_unknown(&one.meta) {
             // What cannot be read is like nothing else.
-            let _ = one.meta.measure(&sealed.dir);
+            let content = FileContent::of(&sealed.dir, &one.meta);
+            one.meta.crc32 = content.and_then(|content| content.crc32()).ok();
         }
         one.meta
     };

@@ -32,7 +32,7 @@ pub(crate) fn remember(record: &mut DatasetRecord, dir: &Path, files: &[FileMeta
     files.iter().filter(|file| is_large(file)).for_each(|file| known.add(dir, file));
     for file in record.files.iter().filter(|file| program && is_large(file)) {
         let times = |found: fs::Metadata| (found.mtime(), found.mtime_nsec());
-        let found = fs::symlink_metadata(dir.join(&file.name)).ok().map(times);
+        let found = fs::symlink_metadata(dir.join(file.place())).ok().map(times);
         if found == Some((file.mtime_seconds, file.mtime_nanoseconds)) {
             known.add(dir, file);
         }

@@ -175,7 +175,7 @@ impl PartedWhole {
         set_mode(place, first.map_or(0o600, |(_, one)| one.here.1))?;
         let (name, size) = (FilePart::file_name(rank, &self.name), owned.bytes());
         let (of, whole) = (self.name.clone(), resolved.size);
-        let part = FilePart { of, extents: owned, whole, share: 0, live: true };
+        let part = FilePart { of, extents: owned, whole, share: None, live: true };
         Ok(Some(FileMeta { name, size, part: Some(part.into()), ..FileMeta::default() }))
     }
 }

@@ -219,7 +219,7 @@ pub fn whole_files(entries: &[CatalogEntry]) -> Vec<CatalogEntry> {
             all.push(CatalogEntry { rank: entry.rank, meta: entry.meta.as_whole() });
             (all.len() - 1, Some(0))
         });
-        *shares = shares.zip(entry.meta.crc32).map(|(shares, _)| shares ^ part.share);
+        *shares = shares.zip(part.share).map(|(shares, share)| shares ^ share);
         let whole = &mut all[*at];
         whole.rank = whole.rank.min(entry.rank);
         whole.meta.on_prefix |= entry.meta.on_prefix;
@@ -326,7 +326,7 @@ mod tests {
             extents.iter().for_each(|(at, bytes)| share.add(*at, bytes));
             let ends = extents.iter().map(|(at, all)| Extent::new(*at, at + all.len() as u64));
             let (of, extents) = ("d/all".to_owned(), ends.collect());
-            let part = FilePart { of, extents, whole: 9, share: share.value(), live: true };
+            let part = FilePart { of, extents, whole: 9, share: Some(share.value()), live: true };
             let (name, size) = (FilePart::file_name(rank, "d/all"), part.extents.bytes());
             let part = Some(part.into());
             let meta = FileMeta { name, size, crc32: Some(1), part, ..FileMeta::default() };
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(whole.crc32, Some(crc32(b"ab\0defgh\0")));
         assert_eq!(count_files(&entries), (3, 5 + 5 + 9));
         assert_eq!(count_files(&all), (3, 5 + 5 + 9));
-        entries[3].meta.crc32 = None;
+        entries[3].meta.part.as_mut().unwrap().share = None;
         assert!(whole_files(&entries).iter().all(|one| one.meta.crc32.is_none()));
     }
 }

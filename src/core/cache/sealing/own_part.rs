@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::files::{Together, read_own};
 use crate::kvtree::KvTree;
 use crate::records::{
-    DatasetRecord, FileMeta, RecordKey, RecordedState, files_from_list, files_to_list,
+    DatasetRecord, FileContent, FileMeta, RecordKey, RecordedState, files_from_list, files_to_list,
 };
 use crate::redundancy::{MemberData, Protection, RedundancySet};
 
@@ -99,15 +99,13 @@ pub(super) fn measure(
         let mut meta = describe(&path, &file.name)?;
         if let Some(part) = &file.part {
             (meta.size, meta.part) = (part.extents.bytes(), file.part.clone());
-            // Only the bytes tell its share, which redundancy files and copies are to know.
-            meta.measure(dir)?;
         }
         // Files on the prefix too, on every rank that wrote them: the dataset counts on them, and
         // where the prefix has clients, only the writer's own can send what it still holds.
         let opened = read_own(&path).map_err(|e| Error::io("cannot sync", &path, e))?;
         together.add(opened, &path)?;
         let of = |meta: &FileMeta| (meta.size, meta.mtime_seconds, meta.mtime_nanoseconds);
-        let crc32 = meta.crc32.or(file.crc32.filter(|_| of(file) == of(&meta)));
+        let crc32 = file.crc32.filter(|_| of(file) == of(&meta));
         Ok(FileMeta { on_prefix: file.on_prefix, crc32, ..meta })
     };
     let measured = files.iter().map(&mut measure_one).collect::<Result<Vec<_>>>()?;
@@ -128,17 +126,17 @@ pub(super) fn fill_checksums(record: &mut DatasetRecord, protection: &Protection
     let known = protection.file_crcs.iter().copied().chain(std::iter::repeat(None));
     let mut files = std::mem::take(&mut record.files);
     let mut own = files.iter_mut().zip(known).filter(|(file, _)| !file.on_prefix);
-    let filled = own.try_for_each(|(file, known)| match known {
-        Some(crc32) if file.part.is_none() || file.crc32 == known => {
-            file.crc32 = Some(crc32);
-            Ok(())
+    let filled = own.try_for_each(|(file, known)| {
+        if known.is_some() || untouched::is_untouched(record, &record.dir, file) {
+            file.crc32 = known;
+            return Ok(());
         }
-        Some(_) => Err(touched()),
-        None if untouched::is_untouched(record, &record.dir, file) => Ok(()),
-        None => file.measure(&record.dir).map_err(|error| match error {
+        let found = FileContent::of(&record.dir, file).and_then(|content| content.crc32());
+        file.crc32 = Some(found.map_err(|error| match error {
             Error::Corrupt { .. } => touched(),
             error => error,
-        }),
+        })?);
+        Ok(())
     });
     record.files = files;
     filled

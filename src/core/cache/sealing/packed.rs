@@ -2,11 +2,13 @@
 //! rank's file costs about as much as its checksum and what is new in its name.
 //!
 //! ```text
-//! flags  u8: 1 has a checksum, 2 lies on the PFS, 4 has extended attributes, 8 is a part
+//! flags  u8: 1 has a checksum, 2 lies on the PFS, 4 has extended attributes, 8 is a part,
+//!        16 several ranks have written it, 32 the share of the part is not known
 //! name   number of bytes as before, number of other bytes, those
 //! rank, size, mode, seconds    differences, zigzag         nanoseconds    zigzag
 //! checksum u32, little-endian     attributes: count, then name and value of each
-//! of a part: name of the whole file, its size, the share u32; where it lies is not told
+//! of a part: name of the whole file, its size, the share u32 if it is known; where it lies is not
+//! told
 //! ```
 //! Numbers are variable-length, seven bits a byte.
 
@@ -41,6 +43,7 @@ impl Packer {
             has_attributes,
             meta.part.is_some(),
             meta.is_shared,
+            meta.part.as_ref().is_some_and(|part| part.share.is_none()),
         ]);
         let name = meta.name.as_bytes();
         let same = self.name.iter().zip(name).take_while(|(before, now)| before == now).count();
@@ -64,7 +67,7 @@ impl Packer {
         }
         if let Some(part) = &meta.part {
             self.out.packed_counted(part.of.as_bytes()).packed(part.whole);
-            self.out.raw(&part.share.to_le_bytes());
+            part.share.iter().for_each(|share| _ = self.out.raw(&share.to_le_bytes()));
         }
     }
 
@@ -90,7 +93,7 @@ pub(super) struct Unpacker<'a> {
     is_shared: bool,
     attributes: BTreeMap<&'a [u8], &'a [u8]>,
     /// Whole file, its size and the share, of a part.
-    part: Option<(&'a [u8], u64, u32)>,
+    part: Option<(&'a [u8], u64, Option<u32>)>,
 }
 
 impl<'a> Unpacker<'a> {
@@ -111,7 +114,7 @@ impl<'a> Unpacker<'a> {
     /// Goes to the next entry; `None` if there is none, or it is malformed, and bytes are left.
     pub fn step(&mut self) -> Option<()> {
         let mut from = self.from;
-        let [has_crc32, on_prefix, has_attributes, is_part, is_shared] = from.flags()?;
+        let [has_crc32, on_prefix, has_attributes, is_part, is_shared, no_share] = from.flags()?;
         let same = usize::try_from(from.packed()?).ok()?;
         self.name.truncate(match same <= self.name.len() {
             true => same,
@@ -122,16 +125,14 @@ impl<'a> Unpacker<'a> {
             *value = value.wrapping_add(unzigzag(from.packed()?) as u64);
         }
         self.nanoseconds = unzigzag(from.packed()?);
-        self.crc32 = if has_crc32 { Some(u32::from_le_bytes(from.array()?)) } else { None };
+        self.crc32 = sum_if(has_crc32, &mut from)?;
         (self.on_prefix, self.is_shared) = (on_prefix, is_shared);
         self.attributes.clear();
         for _ in 0..if has_attributes { from.packed()? } else { 0 } {
             self.attributes.insert(from.packed_counted()?, from.packed_counted()?);
         }
         self.part = match is_part {
-            true => {
-                Some((from.packed_counted()?, from.packed()?, u32::from_le_bytes(from.array()?)))
-            }
+            true => Some((from.packed_counted()?, from.packed()?, sum_if(!no_share, &mut from)?)),
             false => None,
         };
         self.from = from;
@@ -173,6 +174,11 @@ impl<'a> Unpacker<'a> {
         };
         Some(CatalogEntry { rank: usize::try_from(rank).ok()?, meta })
     }
+}
+
+/// Reads a checksum, if there is one; `None` if it is cut off.
+fn sum_if(is_there: bool, from: &mut Reader) -> Option<Option<u32>> {
+    Some(if is_there { Some(u32::from_le_bytes(from.array()?)) } else { None })
 }
 
 pub(super) fn pack(rank: usize, files: &[FileMeta]) -> Vec<u8> {

@@ -100,7 +100,8 @@ fn copy_one(layout: &Layout, folder: &Path, entry: &KvTree) -> Result<()> {
             Error::Corrupt { .. } => changed(),
             error => error,
         });
-        return written?.sync_all().map_err(|error| Error::io("cannot sync", whole, error));
+        let (_, copy) = written?;
+        return copy.sync_all().map_err(|error| Error::io("cannot sync", whole, error));
     }
     let to = place_in(&copies, name)?;
     let copied = copy_file(&join_relative(&dir, name)?, &to, options)?;

@@ -94,7 +94,7 @@ pub fn stage_node(
         let rate = known.bandwidth / parts.len().max(1) as f64;
         let mut node = NodeStager { prefix, path: &path, options, looked: None };
         for (index, name) in parts.iter().enumerate() {
-            let part = match journal.read_part(name) {
+            let mut part = match journal.read_part(name) {
                 // Its node's files are not known; the next start gives the flush up.
                 Err(error @ Error::Corrupt { .. }) => {
                     staged.troubles.push(format!("dataset {id}: {error}"));
@@ -105,7 +105,7 @@ pub fn stage_node(
             let Some(files) = node.own_files(&part, &known)? else { continue };
             let _turn = node.wait_for_turn(index, parts.len())?;
             let work = LimitedWork::begin(Throttle::new(rate, known.percent));
-            match node.copy(&part, files, work) {
+            match node.copy(&mut part, files, work) {
                 Ok(count) => staged.files += count,
                 Err(_) if node.is_stopped() => {
                     staged.stopped = true;
@@ -118,6 +118,10 @@ pub fn stage_node(
             }
             let leader = name.strip_prefix("part.").and_then(|rest| rest.strip_suffix(".scr"));
             if let Some(leader) = leader.and_then(|rank| rank.parse().ok()) {
+                // Checksums that were not known before are in it now.
+                journal
+                    .planned()?
+                    .map_or(Ok(()), |plan| journal.write_part(leader, &part, &plan))?;
                 journal.mark(Mark::Staged, leader, "")?;
             }
         }
@@ -187,7 +191,12 @@ impl NodeStager<'_> {
         Ok(None)
     }
 
-    fn copy(&mut self, part: &Catalog, files: Vec<OnItsWay>, mut work: LimitedWork) -> Result<u64> {
+    fn copy(
+        &mut self,
+        part: &mut Catalog,
+        files: Vec<OnItsWay>,
+        mut work: LimitedWork,
+    ) -> Result<u64> {
         let mut ledger = Ledger::new(self.path);
         let copied = self.copy_files(part, files, &mut work, &mut ledger);
         // Stopped, too: whoever is next goes on from there.
@@ -197,7 +206,7 @@ impl NodeStager<'_> {
 
     fn copy_files(
         &mut self,
-        part: &Catalog,
+        part: &mut Catalog,
         files: Vec<OnItsWay>,
         work: &mut LimitedWork,
         ledger: &mut Ledger<'_>,
@@ -206,7 +215,8 @@ impl NodeStager<'_> {
         let bytes = files.iter().map(|(meta, ..)| meta.size).sum();
         let _step = progress::step("copying to the prefix", Total::Bytes(Some(bytes)));
         let prefix = self.prefix;
-        for (meta, source, transfer) in files {
+        let entries = part.entries.iter_mut().filter(|entry| !entry.meta.on_prefix);
+        for (entry, (meta, source, transfer)) in entries.zip(files) {
             self.heed_stop()?;
             let there = Path::new(&transfer.destination).metadata().ok().map(|one| one.len());
             // Of a part nobody knows whether it is in the file that others may have made anew.
@@ -227,7 +237,8 @@ impl NodeStager<'_> {
                 durable: Some(Durable { every_bytes: SYNC_BYTES, note: &mut note }),
                 ..CopyOptions::default()
             };
-            stager.stage(Path::new(dir), prefix, part.epoch, &meta, how)?;
+            let found = stager.stage(Path::new(dir), prefix, part.epoch, &meta, how)?;
+            entry.meta.note_prefix_checksum(found);
             ledger.note(&mut stager)?;
             work.moved(0, || self.heed_stop().map(|()| true))?;
             count += 1;

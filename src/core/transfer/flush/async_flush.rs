@@ -382,8 +382,9 @@ impl FlushJob {
                 pace: Some(self.options.flushed),
                 ..CopyOptions::default()
             };
-            let crc32 = stager.stage(&self.dir, &self.prefix, self.record.epoch, file, how)?;
-            found.extend(crc32.filter(|_| file.crc32.is_none()).map(|it| (file.name.clone(), it)));
+            let sum = stager.stage(&self.dir, &self.prefix, self.record.epoch, file, how)?;
+            let is_new = file.prefix_checksum().is_none();
+            found.extend(sum.filter(|_| is_new).map(|sum| (file.name.clone(), sum)));
             ledger.note(&mut stager)?;
             // The last sync is work, too.
             work.moved(0, is_limited)?;
@@ -405,7 +406,7 @@ impl FlushJob {
         }
         let mut part = self.journal.read_part(&Journal::part_name(leader))?;
         for CatalogEntry { rank, meta } in &mut part.entries {
-            meta.crc32 = meta.crc32.or(found.remove(&(*rank, meta.name.clone())));
+            meta.note_prefix_checksum(found.remove(&(*rank, meta.name.clone())));
         }
         self.journal.write_part(leader, &part, &self.about)
     }

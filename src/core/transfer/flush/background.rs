@@ -224,7 +224,8 @@ fn publish(
     if file.part.is_some() {
         // It gets its name when all parts are there.
         let mut stager = Stager::default();
-        stager.stage(&job.record.dir, &job.prefix, job.record.epoch, file, how)?;
+        let found = stager.stage(&job.record.dir, &job.prefix, job.record.epoch, file, how)?;
+        file.note_prefix_checksum(found);
         stager.finish()?;
         return publish_if(file.whole_name(), &mut || Ok(()));
     }
@@ -232,7 +233,7 @@ fn publish(
     let done = publish_as(&job.prefix, &source, &target, job.record.epoch, Some(file), how, wanted);
     match done {
         Ok((found, wanted)) => {
-            file.crc32 = file.crc32.or(found.crc32);
+            file.note_prefix_checksum(found.crc32);
             Ok(wanted)
         }
         // The program may have moved the directory away meanwhile: the file is not wanted any more.

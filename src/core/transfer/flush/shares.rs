@@ -89,12 +89,12 @@ fn stage_shares(ctx: &Ctx, shares: &mut [Share], lanes: Lanes) -> Result<()> {
     let stage_one = |at: usize| {
         let (record, file) = files[at];
         let mut stager = Stager::default();
-        let crc32 = stager.stage(&record.dir, prefix, record.epoch, file, options.copy())?;
-        stager.finish().map(|()| crc32)
+        let found = stager.stage(&record.dir, prefix, record.epoch, file, options.copy())?;
+        stager.finish().map(|()| found)
     };
     let found = in_lanes(lanes, files.len(), &stage_one).into_iter().collect::<Result<Vec<_>>>()?;
     let files = shares.iter_mut().flat_map(|one| &mut one.record.files);
     let staged = files.filter(|file| !file.on_prefix);
-    staged.zip(found).for_each(|(file, found)| file.crc32 = found);
+    staged.zip(found).for_each(|(file, found)| file.note_prefix_checksum(found));
     Ok(())
 }

@@ -190,7 +190,8 @@ fn stage(ctx: &Ctx, record: &mut DatasetRecord, sources: &Sources) -> Result<()>
     let mut stager = Stager::default();
     for file in record.files.iter_mut().filter(|file| !file.on_prefix) {
         let dir = sources.get(&file.name).unwrap_or(&own);
-        file.crc32 = stager.stage(dir, ctx.prefix, record.epoch, file, ctx.transfer.copy())?;
+        let found = stager.stage(dir, ctx.prefix, record.epoch, file, ctx.transfer.copy())?;
+        file.note_prefix_checksum(found);
     }
     stager.finish()
 }

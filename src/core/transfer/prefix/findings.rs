@@ -62,7 +62,7 @@ impl fmt::Display for Unchecked {
         write!(
             f,
             "{files} of its files ({bytes} bytes) have no checksum, since the program wrote them \
-             to the prefix itself; "
+             to the prefix itself, or died while they were flushed; "
         )?;
         match touched {
             Some(name) => {

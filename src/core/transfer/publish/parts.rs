@@ -12,18 +12,20 @@ use crate::bytes::{Reader, Writer};
 use crate::cache::{Catalog, Ctx};
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, Crc32, join_relative, open_own};
+use crate::parts::CrcShare;
 use crate::records::{DatasetRecord, FileContent, FileMeta, FilePart};
 use crate::system;
 
 /// Puts a part of the dataset in `dir` into `whole`, to be synced. What an earlier attempt has left
-/// there is written over; after an error it stays, since others' parts are in it.
+/// there is written over; after an error it stays, since others' parts are in it. Returns its share
+/// in the checksum of the whole, if that is to be known.
 pub(crate) fn write_part(
     dir: &Path,
     whole: &Path,
     file: &FileMeta,
     part: &FilePart,
     mut how: CopyOptions<'_>,
-) -> Result<File> {
+) -> Result<(Option<u32>, File)> {
     let begin = Instant::now();
     let mut create = OpenOptions::new();
     create.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
@@ -33,14 +35,17 @@ pub(crate) fn write_part(
         copy.set_len(part.whole).map_err(failed)?;
     }
     let content = FileContent::of(dir, file)?;
-    let mut crc32 = how.crc32.then(Crc32::new);
+    let mut sums = how.crc32.then(|| (Crc32::new(), CrcShare::new(part.whole)));
     let mut at = 0;
     content.pass(|_, bytes| {
-        crc32.iter_mut().for_each(|crc32| crc32.update(bytes));
         let (length, mut rest) = (bytes.len() as u64, bytes);
         for piece in file.places(at, length) {
             let (now, later) = rest.split_at(piece.len() as usize);
             copy.write_all_at(now, piece.begin).map_err(failed)?;
+            if let Some((crc32, share)) = &mut sums {
+                crc32.update(now);
+                share.add(piece.begin, now);
+            }
             rest = later;
         }
         at += length;
@@ -49,12 +54,12 @@ pub(crate) fn write_part(
     if let Some(pace) = how.pace {
         pace.note(at, begin.elapsed());
     }
-    let found = crc32.map(|crc32| crc32.value());
+    let found = sums.as_ref().map(|(crc32, _)| crc32.value());
     if file.crc32.zip(found).is_some_and(|(expected, found)| expected != found) {
         let what = "it is not what it was when the dataset was sealed";
         return Err(Error::corrupt(content.path(), what));
     }
-    Ok(copy)
+    Ok((sums.map(|(_, share)| share.value()), copy))
 }
 
 /// Gives a file that parts were put into mode, times and attributes of the whole, durably, if it is
@@ -135,11 +140,11 @@ pub(crate) fn is_named(file: &FileMeta, wholes: &BTreeSet<String>) -> bool {
 /// Tells of which file `records`, those of all ranks, have not all parts that the dataset's catalog
 /// knows.
 pub(crate) fn lacking_parts(records: &[DatasetRecord]) -> Option<String> {
-    fn sums<'a>(files: impl Iterator<Item = &'a FileMeta>) -> BTreeMap<&'a str, (u64, u32)> {
-        let mut sums: BTreeMap<&str, (u64, u32)> = BTreeMap::new();
+    fn sums<'a>(files: impl Iterator<Item = &'a FileMeta>) -> BTreeMap<&'a str, (u64, usize)> {
+        let mut sums: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
         for (file, part) in files.filter_map(|file| Some((file, file.part.as_ref()?))) {
-            let (bytes, shares) = sums.entry(&part.of).or_default();
-            (*bytes, *shares) = (bytes.saturating_add(file.size), *shares ^ part.share);
+            let (bytes, parts) = sums.entry(&part.of).or_default();
+            (*bytes, *parts) = (bytes.saturating_add(file.size), *parts + 1);
         }
         sums
     }

@@ -66,8 +66,8 @@ pub(crate) struct Stager {
 }
 
 impl Stager {
-    /// Stages a file of the dataset in `dir`, or a part of one. Returns its checksum, if it was
-    /// known or computed on the way.
+    /// Stages a file of the dataset in `dir`, or a part of one. Returns the checksum that counts on
+    /// the prefix ([`FileMeta::prefix_checksum`]), if it was known or computed on the way.
     pub fn stage(
         &mut self,
         dir: &Path,
@@ -80,26 +80,25 @@ impl Stager {
         if let Some(parent) = target.parent() {
             self.together.create_dirs(parent, 0o777)?;
         }
-        let (crc32, copy) = match &file.part {
-            Some(part) => {
-                (file.crc32, write_part(dir, &staged_path(&target, epoch)?, file, part, how)?)
-            }
+        let (found, copy) = match &file.part {
+            Some(part) => write_part(dir, &staged_path(&target, epoch)?, file, part, how)?,
             None => {
                 let (found, copy) = stage_unsynced(&source, &target, epoch, Some(file), how)?;
-                (file.crc32.or(found.crc32), copy)
+                (found.crc32, copy)
             }
         };
+        let checksum = file.prefix_checksum().or(found);
         let one = (source.display().to_string(), file.size);
         if file.size >= SMALL_BYTES {
             copy.sync_all().map_err(|error| Error::io("cannot sync", &target, error))?;
             self.durable.push(one);
-            return Ok(crc32);
+            return Ok(checksum);
         }
         self.waiting.push(one);
         if self.together.add(copy, &target)? {
             self.durable.append(&mut self.waiting);
         }
-        Ok(crc32)
+        Ok(checksum)
     }
 
     pub fn finish(&mut self) -> Result<()> {

@@ -179,7 +179,8 @@ impl PullOut<'_> {
         let (dir, name) = (container.parent(), container.file_name());
         let name = name.and_then(|name| name.to_str()).unwrap_or_default().to_string();
         let size = extents.bytes();
-        let part = FilePart { of: name.clone(), extents, whole: whole.size, share: 0, live: true };
+        let part =
+            FilePart { of: name.clone(), extents, whole: whole.size, share: None, live: true };
         let part = Box::new(part);
         let file = FileMeta { name, size, part: Some(part.clone()), ..FileMeta::default() };
         if let Some(parent) = self.target.parent() {
@@ -188,7 +189,7 @@ impl PullOut<'_> {
         let how = CopyOptions { crc32: false, ..CopyOptions::default() };
         let dir = dir.unwrap_or(Path::new("/"));
         let staged = staged_path(self.target, epoch)?;
-        let copy = write_part(dir, &staged, &file, &part, how)?;
+        let (_, copy) = write_part(dir, &staged, &file, &part, how)?;
         copy.sync_all().map_err(|error| Error::io("cannot sync", self.target, error))?;
         Ok(length)
     }

@@ -9,7 +9,7 @@ use scr_abi::accesses::trait_bit;
 use scr_core::cache::{Dealt, PartedWhole, RankTold};
 use scr_core::comm::Comm;
 use scr_core::error::Result;
-use scr_core::parts::{NodeLog, whole_crc32};
+use scr_core::parts::{CrcShare, NodeLog, whole_crc32};
 use scr_core::records::{FileContent, FileMeta, FilePart};
 
 use super::draw::{Call, Drawn};
@@ -171,31 +171,35 @@ impl<'a> Job<'a> {
     ) -> std::result::Result<Vec<u8>, String> {
         let whole = |(_, file): &(usize, FileMeta)| file.part.as_ref().map(|part| part.whole);
         let size = parts.iter().find_map(whole).unwrap_or(0);
-        let (mut bytes, mut shares) = (vec![None; size as usize], Vec::new());
+        let (mut bytes, mut sum) = (vec![None; size as usize], CrcShare::new(size));
         for (node, file) in parts {
             let part = file.part.as_ref().ok_or("a part is none")?;
             let (dir, owners) = (self.nodes.dir(*node), self.ranks_of(*node).len());
             for extents in part.extents.dealt_out(owners, self.drawn.unit) {
                 let size = extents.bytes();
                 let part = Some(FilePart { extents, ..(**part).clone() }.into());
-                let mut own = FileMeta { part, size, ..file.clone() };
-                own.measure(&dir).map_err(|error| error.to_string())?;
+                let own = FileMeta { part, size, ..file.clone() };
                 let own = FileMeta::from_tree(&own.to_tree()).ok_or("no record is read")?;
-                put(&mut bytes, &own, &dir)?;
-                shares.extend(own.part.map(|part| part.share));
+                put(&mut bytes, &mut sum, &own, &dir)?;
             }
         }
         let bytes: Vec<u8> = bytes.into_iter().map(|byte| byte.unwrap_or(0)).collect();
-        let same = whole_crc32(size, shares) == scr_core::files::crc32(&bytes);
+        let same = whole_crc32(size, [sum.value()]) == scr_core::files::crc32(&bytes);
         same.then_some(bytes).ok_or_else(|| "the checksum is not that of the whole".to_string())
     }
 }
 
-/// Puts a part's bytes to their places, where nobody else's are.
-fn put(whole: &mut [Option<u8>], file: &FileMeta, dir: &Path) -> std::result::Result<(), String> {
+/// Puts a part's bytes to their places, where nobody else's are, and into the checksum.
+fn put(
+    whole: &mut [Option<u8>],
+    sum: &mut CrcShare,
+    file: &FileMeta,
+    dir: &Path,
+) -> std::result::Result<(), String> {
     let mut owned_twice = None;
     let content = FileContent::of(dir, file).map_err(|error| error.to_string())?;
     let read = content.pass(|begin, bytes| {
+        sum.add(begin, bytes);
         for (at, byte) in (begin as usize..).zip(bytes) {
             owned_twice = owned_twice.or(whole[at].replace(*byte).map(|_| at));
         }
