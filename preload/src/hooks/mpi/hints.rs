@@ -2,21 +2,17 @@
 //! ranks are to write. It is told by an Info of ours, which is the program's with more in it.
 
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use scr_abi::hint;
 
 use crate::base::real::{self, Symbol};
+use crate::hooks::mpi::ompio::{self, EachForItself};
 
 /// MPI_INFO_NULL of MPICH, in the low 32 bits, and of the standard ABI. That of Open MPI is the
 /// address of data.
 const NULL_OF_MPICH: u32 = 0x1c00_0000;
 const NULL_OF_STANDARD: usize = 0x130;
 const NULL_OF_OPEN_MPI: &CStr = c"ompi_mpi_info_null";
-/// OMPIO has no hint for this, but a switch for all files of the process, a bool: whether it reads
-/// what lies between small pieces and writes it back with them.
-const SIEVES_OF_OMPIO: &CStr = c"mca_fbtl_posix_write_datasieving";
 
 static CREATE: Symbol = Symbol::new(c"PMPI_Info_create");
 static DUP: Symbol = Symbol::new(c"PMPI_Info_dup");
@@ -29,19 +25,25 @@ type Dup = unsafe extern "C" fn(usize, *mut usize) -> c_int;
 type Set = unsafe extern "C" fn(usize, *const c_char, *const c_char) -> c_int;
 type Size = unsafe extern "C" fn(usize, *mut c_int) -> c_int;
 
+/// What MPI_File_open is told while the value lives.
+pub(super) struct Hints {
+    info: OwnInfo,
+    _alone: Option<EachForItself>,
+}
+
 /// An Info that is freed when the value is dropped. A handle of 32 bits is the low half of it.
-pub(super) struct Hints(usize);
+struct OwnInfo(usize);
 
 impl Hints {
     /// Adds to the program's `info` what `hints` stands for ([`scr_abi::Engine::hints`]). `None`:
-    /// nothing, or MPI has no such functions.
+    /// nothing, or MPI has no such functions. Collective, where there are any.
     pub(super) fn of(hints: c_int, comm: usize, info: usize) -> Option<Self> {
         let (gathers, writers) = match hints & 0xff & !hint::READS {
             hint::ALONE => ("disable", ranks_of(comm)?),
             hint::BY_NODE => ("enable", hints >> 8),
             _ => return None,
         };
-        let own = Self::like(info)?;
+        let own = OwnInfo::like(info)?;
         // ROMIO's, of MPICH, Open MPI and those that are made of them; each ignores others' words.
         own.tell(c"romio_cb_write", gathers)?;
         own.tell(c"romio_ds_write", "disable")?;
@@ -51,25 +53,21 @@ impl Hints {
         }
         // OMPIO, too, which would have one rank write all.
         own.tell(c"cb_nodes", &writers.to_string())?;
-        Some(own)
+        let is_alone = hints & 0xff & !hint::READS == hint::ALONE;
+        Some(Self { info: own, _alone: is_alone.then(|| EachForItself::on(comm)).flatten() })
     }
 
     pub(super) fn info(&self) -> usize {
-        self.0
+        self.info.0
     }
 
-    /// Tells OMPIO what it takes no hint for, once a file is open: only then it is loaded. It looks
-    /// before each write.
+    /// MPI_File_open has returned with a file.
     pub(super) fn is_open(&self) {
-        static ONCE: Once = Once::new();
-        ONCE.call_once(|| {
-            let Some(switch) = real::in_any_object(SIEVES_OF_OMPIO) else { return };
-            // SAFETY: the data of this name is a byte that its library can write, and stays loaded
-            // while a file is open; a thread of the program that reads it sees either value.
-            unsafe { (*(switch.get() as *const AtomicBool)).store(false, Ordering::Relaxed) };
-        });
+        ompio::sieve_no_more();
     }
+}
 
+impl OwnInfo {
     fn like(info: usize) -> Option<Self> {
         let mut made = 0;
         FREE.next_or_private()?;
@@ -98,7 +96,7 @@ impl Hints {
     }
 }
 
-impl Drop for Hints {
+impl Drop for OwnInfo {
     fn drop(&mut self) {
         if let Some(free) = FREE.next_or_private() {
             // SAFETY: the function of this name takes the place of a handle, which is ours.
@@ -119,8 +117,7 @@ fn ranks_of(comm: usize) -> Option<c_int> {
 
 /// A program that is not linked as usual has a copy of its own of Open MPI's data, which counts.
 fn is_null(info: usize) -> bool {
-    // SAFETY: the name is a C string.
-    let seen = || unsafe { libc::dlsym(libc::RTLD_DEFAULT, NULL_OF_OPEN_MPI.as_ptr()) } as usize;
+    let seen = || ompio::seen(NULL_OF_OPEN_MPI);
     let private = || real::in_any_object(NULL_OF_OPEN_MPI).map_or(0, std::num::NonZeroUsize::get);
     info as u32 == NULL_OF_MPICH || info == NULL_OF_STANDARD || info == seen() || info == private()
 }

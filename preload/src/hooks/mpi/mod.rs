@@ -5,4 +5,5 @@ mod calls;
 mod files;
 mod hints;
 mod large;
+mod ompio;
 mod opened;
