@@ -126,8 +126,7 @@ def hdf5_files_of_several_nodes(mpi, program):
 
 @case
 def hdf5_files_of_several_nodes_after_a_failure(mpi, program):
-    # OMPIO has each rank read what others have written.
-    goes_on(mpi, program, "together-chunks", 1, None, None if mpi == "openmpi" else "cache")
+    goes_on(mpi, program, "together-chunks", 1, None, "cache")
     goes_on(mpi, program, "single", 2, 2, "cache", SCR_COPY_TYPE="XOR")
     if mpi == "openmpi":
         goes_on(mpi, program, "together-metadata", 1, 1, "cache", SCR_COPY_TYPE="PARTNER", **ROMIO)

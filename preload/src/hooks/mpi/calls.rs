@@ -12,6 +12,7 @@ use crate::base::thread::{Caller, MpiDepth, MpiFiles, Named};
 use crate::engine::{self, ActiveEngine, absence};
 use crate::fd::reuse;
 use crate::hooks::files::unseen_mappings;
+use crate::hooks::mpi::ompio::EachForItself;
 use crate::hooks::mpi::{hints::Hints, opened};
 use crate::signal::guard;
 use crate::{
@@ -165,7 +166,7 @@ pub(super) fn around<const N: usize>(
     let Some(caller) = Caller::of_mpi() else { return call(arguments) };
     reuse::settle(); // other ranks may hear of the file by this call
     let mut synchronises = matches!(role, Role::Sync(..));
-    let (mut of_mpi_io, mut told, mut opens, mut returns) = (None, None, false, None);
+    let (mut of_mpi_io, mut told, mut each, mut returns) = (None, None, None, None);
     match role {
         Role::Init => return initialise(|| call(arguments)),
         Role::Session => return begin_session(|| call(arguments)),
@@ -181,14 +182,17 @@ pub(super) fn around<const N: usize>(
             of_mpi_io = Some(MpiFiles::other_than(named));
             told = Hints::of(hints.unwrap_or(0), comm, arguments[3]);
             arguments[3] = told.as_ref().map_or(arguments[3], Hints::info);
-            (opens, synchronises) = (true, true);
+            each = told.as_ref().and_then(Hints::each_for_itself);
+            synchronises = true;
         }
         Role::FileSync | Role::FileSize | Role::FileClose | Role::File => {
-            let mark = match role {
-                Role::FileSync | Role::FileSize => opened::mark_of(arguments[0]),
+            let file = match role {
+                Role::FileSync | Role::FileSize => opened::file_of(arguments[0]),
                 Role::FileClose => opened::closes(arguments[0]),
                 _ => None,
             };
+            let mark = file.and_then(|file| file.mark);
+            each = file.and_then(|file| file.each);
             mark.into_iter().for_each(|mark| file_call(mark, matches!(role, Role::FileClose)));
             synchronises = mark.is_some();
             returns = mark.filter(|_| matches!(role, Role::FileSize));
@@ -197,12 +201,14 @@ pub(super) fn around<const N: usize>(
         Role::Depth => {}
     }
     let depth = caller.enter();
+    let chosen = each.map(EachForItself::choose);
     let result = call(arguments);
     told.iter().filter(|_| result == 0).for_each(Hints::is_open);
-    drop((of_mpi_io, told, depth));
+    drop((of_mpi_io, told, chosen, depth));
     returns.into_iter().for_each(|mark| file_call(mark, false));
-    if opens && let Some(mark) = mark_of_opened(arguments[0], result) {
-        opened::note(arguments[4], mark);
+    if matches!(role, Role::FileOpen) {
+        let mark = mark_of_opened(arguments[0], result);
+        opened::note(arguments[4], mark, each.filter(|_| result == 0));
     }
     if synchronises {
         memory::forget(); // what other ranks did to names before their call counts from here on

@@ -28,7 +28,7 @@ type Size = unsafe extern "C" fn(usize, *mut c_int) -> c_int;
 /// What MPI_File_open is told while the value lives.
 pub(super) struct Hints {
     info: OwnInfo,
-    _alone: Option<EachForItself>,
+    each: Option<EachForItself>,
 }
 
 /// An Info that is freed when the value is dropped. A handle of 32 bits is the low half of it.
@@ -54,14 +54,19 @@ impl Hints {
         // OMPIO, too, which would have one rank write all.
         own.tell(c"cb_nodes", &writers.to_string())?;
         let is_alone = hints & 0xff & !hint::READS == hint::ALONE;
-        Some(Self { info: own, _alone: is_alone.then(|| EachForItself::on(comm)).flatten() })
+        Some(Self { info: own, each: is_alone.then(|| EachForItself::on(comm)).flatten() })
     }
 
     pub(super) fn info(&self) -> usize {
         self.info.0
     }
 
-    /// MPI_File_open has returned with a file.
+    /// Returns what calls on the file are to find chosen, as its open is.
+    pub(super) fn each_for_itself(&self) -> Option<EachForItself> {
+        self.each
+    }
+
+    /// Does what waits for MPI_File_open to return with a file.
     pub(super) fn is_open(&self) {
         ompio::sieve_no_more();
     }

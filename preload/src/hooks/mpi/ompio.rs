@@ -1,7 +1,7 @@
 //! OMPIO, Open MPI's own MPI-IO, takes no hint for some of what it is to do. Its components have
 //! variables instead, for all files of the process. Where they are not to be seen, nothing is done.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Once, OnceLock};
@@ -12,33 +12,46 @@ use crate::base::real::{self, Symbol};
 /// give it to nobody. It looks before each write and read.
 const SIEVES: [&CStr; 2] =
     [c"mca_fbtl_posix_write_datasieving", c"mca_fbtl_posix_read_datasieving"];
-/// An int. When a file is opened, that component does its collective calls which has the highest
-/// priority; of this one each rank writes and reads by itself, and nothing is exchanged.
+/// An int. When a file is opened, or gets a view, that component is chosen for its collective calls
+/// which has the highest priority; of this one each rank writes and reads by itself, and nothing is
+/// exchanged.
 const PRIORITY_OF_ALONE: &CStr = c"mca_fcoll_individual_priority";
 /// Handles are addresses of data.
 const INT: &CStr = c"ompi_mpi_int";
 const MIN: &CStr = c"ompi_mpi_op_min";
+const SELF: &CStr = c"ompi_mpi_comm_self";
+const NO_INFO: &CStr = c"ompi_mpi_info_null";
+const READ_ONLY: c_int = 2;
 const THREAD_MULTIPLE: c_int = 3;
 
 static ALLREDUCE: Symbol = Symbol::new(c"PMPI_Allreduce");
+static FILE_OPEN: Symbol = Symbol::new(c"PMPI_File_open");
+static FILE_CLOSE: Symbol = Symbol::new(c"PMPI_File_close");
 static QUERY_THREAD: Symbol = Symbol::new(c"PMPI_Query_thread");
 
 type Allreduce =
     unsafe extern "C" fn(*const c_void, *mut c_void, c_int, usize, usize, usize) -> c_int;
+type FileOpen = unsafe extern "C" fn(usize, *const c_char, c_int, usize, *mut usize) -> c_int;
+type FileClose = unsafe extern "C" fn(*mut usize) -> c_int;
 type QueryThread = unsafe extern "C" fn(*mut c_int) -> c_int;
 
-/// While it lives, files that are opened are of ranks that each write and read by themselves.
-pub(super) struct EachForItself {
+/// The priority of the component of which each rank writes and reads by itself.
+#[derive(Clone, Copy)]
+pub(super) struct EachForItself(&'static AtomicI32);
+
+/// While it lives, that one is chosen.
+pub(super) struct Chosen {
     priority: &'static AtomicI32,
     before: c_int,
 }
 
 impl EachForItself {
-    /// Begins that if all ranks of `comm` can: ranks of different components would wait for one
-    /// another for ever, and one that has opened no file yet has none. Collective in Open MPI.
+    /// Returns it if all ranks of `comm` can have it: ranks of different components would wait for
+    /// one another for ever. Collective in Open MPI.
     pub(super) fn on(comm: usize) -> Option<Self> {
         static HANDLES: OnceLock<Option<(usize, usize)>> = OnceLock::new();
         let (int, min) = (*HANDLES.get_or_init(|| Some((handle(INT)?, handle(MIN)?))))?;
+        load();
         let priority = real::in_any_object(PRIORITY_OF_ALONE).filter(|_| opens_one_at_a_time());
         let (own, mut all) = (c_int::from(priority.is_some()), 0);
         // SAFETY: the function of this name takes the places of an int each, and handles of Open
@@ -51,18 +64,21 @@ impl EachForItself {
         let priority = priority.filter(|_| code == 0 && all == 1)?;
         // SAFETY: the data of this name is an int that its library can write; it stays loaded from
         // the first file on.
-        let priority = unsafe { &*(priority.get() as *const AtomicI32) };
-        Some(Self { priority, before: priority.swap(c_int::MAX, Ordering::Relaxed) })
+        Some(Self(unsafe { &*(priority.get() as *const AtomicI32) }))
+    }
+
+    pub(super) fn choose(self) -> Chosen {
+        Chosen { priority: self.0, before: self.0.swap(c_int::MAX, Ordering::Relaxed) }
     }
 }
 
-impl Drop for EachForItself {
+impl Drop for Chosen {
     fn drop(&mut self) {
         self.priority.store(self.before, Ordering::Relaxed);
     }
 }
 
-/// Has it read and write only what it is to, from now on. A file is open: only then it is loaded.
+/// Has it read and write only what it is to, from now on. A file has been opened.
 pub(super) fn sieve_no_more() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -70,6 +86,25 @@ pub(super) fn sieve_no_more() {
             // SAFETY: the data of this name is a byte that its library can write, and stays loaded
             // while a file is open; a thread of the program that reads it sees either value.
             unsafe { (*(switch.get() as *const AtomicBool)).store(false, Ordering::Relaxed) };
+        }
+    });
+}
+
+/// The components are loaded when a process opens its first file.
+fn load() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let functions = FILE_OPEN.next_or_private().zip(FILE_CLOSE.next_or_private());
+        let handles = handle(SELF).zip(handle(NO_INFO));
+        let (Some((open, close)), Some((own, info))) = (functions, handles) else { return };
+        let mut file = 0;
+        // SAFETY: the functions of these names take a C string, handles of Open MPI, whose data
+        // those are, and a place for a file's.
+        unsafe {
+            let open = std::mem::transmute::<usize, FileOpen>(open.get());
+            if open(own, c"/dev/null".as_ptr(), READ_ONLY, info, &raw mut file) == 0 {
+                std::mem::transmute::<usize, FileClose>(close.get())(&raw mut file);
+            }
         }
     });
 }
