@@ -104,6 +104,9 @@ pub mod trait_bit {
     pub const TRIED: u64 = 128;
     /// It was opened again after its checkpoint seemed to be complete, which was told too early.
     pub const EARLY: u64 = 256;
+    /// While it was open, some ranks made a blocking collective call on a file of theirs: what they
+    /// have heard of one another's writes by it is not known.
+    pub const UNCOUNTED: u64 = 512;
 }
 
 #[derive(Debug)]

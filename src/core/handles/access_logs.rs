@@ -31,6 +31,11 @@ impl AccessLogs {
         self.open.get(&token).copied()
     }
 
+    /// Says `bits` of all files that are open.
+    pub fn mark(&self, bits: u64) {
+        self.open.values().for_each(|log| log.mark(bits));
+    }
+
     /// Takes back a log that no descriptor has any more.
     pub fn give_back(&mut self, log: &'static AccessLog) {
         log.clear();

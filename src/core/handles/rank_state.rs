@@ -289,7 +289,10 @@ impl State {
         let (parted, name) = (&self.own.parted, &file.name);
         parted.get(key, name).and_then(|file| file.log).is_none()
             && !self.is_outside(key, name)
-            && self.machine.reason_of(key, name) == Some(Reason::Follows)
+            && matches!(
+                self.machine.reason_of(key, name),
+                Some(Reason::Follows | Reason::LeftCaches)
+            )
             && self.machine.is_parted(file)
     }
 

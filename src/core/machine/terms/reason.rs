@@ -107,8 +107,8 @@ impl Why {
     pub fn help(self) -> &'static str {
         match self {
             Why::Writers => {
-                "Ranks of several nodes write the same bytes with no collective call between them, \
-                 or it was not seen that they do not. A barrier between such writes helps, and in \
+                "Ranks of several nodes write the same bytes with no collective call of all ranks \
+                 between them, or it was not seen that they do not. A barrier helps, and in \
                  a library its own switch: no fill values (H5Pset_fill_time, nc_set_fill), no \
                  MPI_File_preallocate"
             }
@@ -125,7 +125,8 @@ impl Why {
             Why::Sizes => {
                 "A barrier between the rank that makes the file and those that open it helps, \
                  offsets that each rank computes (MPI_Exscan) instead of the file's end, or a \
-                 collective call before the size is asked"
+                 collective call before the size is asked; those on a file count if all ranks of \
+                 the program have it open"
             }
             Why::Unseen => {
                 "pwrite or MPI-IO instead of a stream that reads, O_APPEND, mmap or O_DIRECT; or a \
@@ -176,10 +177,11 @@ pub enum Reason {
     Special,
     ChangedApart,
     Evicted,
+    LeftCaches,
 }
 
 impl Reason {
-    pub const ALL: [Reason; 33] = [
+    pub const ALL: [Reason; 34] = [
         Reason::Watched,
         Reason::SeriesStays,
         Reason::Learned(Why::Writers),
@@ -213,6 +215,7 @@ impl Reason {
         Reason::Learned(Why::OfNodes(Hints::Gathered)),
         Reason::Learned(Why::Tries(Hints::Apart)),
         Reason::Learned(Why::Tries(Hints::Gathered)),
+        Reason::LeftCaches,
     ];
 
     /// Says it in a clause that goes on from "it is there since".
@@ -231,6 +234,7 @@ impl Reason {
             Reason::StoreFailed => "the store had failed",
             Reason::Shared => "another rank or a child process writes it there",
             Reason::Follows => "its older content was open or lay there",
+            Reason::LeftCaches => "it had to leave the caches while it was written",
             Reason::Linked => "the program made a hard link of it",
             Reason::DirectoryMoved => "its directory was renamed",
             Reason::RenamedOut => "it was renamed to a name that no pattern matches",

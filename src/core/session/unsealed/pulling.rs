@@ -142,7 +142,7 @@ impl Unsealed {
         let opened = state.own.parted.leave_for_good(key, name) || state.machine.has(key, name);
         let container = state.view.layer(key).map(|layer| layer.dir.join(name));
         if opened {
-            state.now_on_prefix(key, name, Reason::Follows);
+            state.now_on_prefix(key, name, Reason::LeftCaches);
         } else {
             state.view.tell_on_prefix(name);
             state.view.moved_to_prefix(name);

@@ -68,6 +68,13 @@ pub fn judge(all: &[OfNode<'_>]) -> Why {
     if (has(trait_bit::MADE) || by_opening) && is_found_unseen(&acts) {
         return Why::Sizes;
     }
+    // After such a call no node knows what others have made of the file, until all ranks tell.
+    let asks = |act: &Act| {
+        act.access.within == Within::Nothing && matches!(act.access.deed, Deed::Read | Deed::Size)
+    };
+    if has(trait_bit::UNCOUNTED) && acts.iter().any(asks) {
+        return Why::Sizes;
+    }
     let mut course = Course::default();
     for acts in by_stamp(acts.clone()) {
         if let Some(why) = pass(&mut course, &acts) {
@@ -230,6 +237,9 @@ mod tests {
         assert_eq!(judged(MADE | trait_bit::APPENDS, &apart), Why::Unseen);
         assert_eq!(judged(MADE | trait_bit::OVERFULL, &apart), Why::TooFine);
         assert_eq!(judged(MADE | trait_bit::HOLES, &apart), Why::Sizes);
+        let asked: &[&[Letter]] = &[&[('w', 0, 3, 0, 9), ('s', 0, 3, 0, 9)], &[('w', 0, 3, 9, 12)]];
+        assert_eq!(judged(MADE, asked), PLAIN);
+        assert_eq!(judged(MADE | trait_bit::UNCOUNTED, asked), Why::Sizes);
         assert_eq!(judged(MADE | trait_bit::GOES_ON, &apart), Why::GoesOn);
         let rest: &[_] = &[('w', 0, 3, 50, 90)];
         for (first, verdict) in [
