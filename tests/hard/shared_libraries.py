@@ -92,7 +92,9 @@ def goes_on(mpi, program, way, each, lost, at=None, **settings):
         found = read_where(here, newest.name)
         pause.unlink()
         got = finish(run)
-        assert at is None or found == [at] * ranks, f"{way} {lost}: read at {found}\n{got}"
+        # A thread of ours may be comparing what it offers with its checksum.
+        read = len(found) >= ranks and set(found) == {at}
+        assert at is None or read, f"{way} {lost}: read at {found}\n{got}"
         assert got.status == 0 and got.line("restart") == f"restart {STEPS - 1}", f"{got}"
         assert ("rebuilt" in got.err) == (lost is not None), f"{got}"
         assert_same_files(plain, here, got)

@@ -6,6 +6,7 @@ mod base;
 mod checksums;
 mod holdings;
 mod loan;
+mod part_sizes;
 mod parted;
 mod rank_state;
 

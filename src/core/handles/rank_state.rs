@@ -123,20 +123,6 @@ impl State {
         }
     }
 
-    /// Returns how long a file is that several nodes write, bytes; `None`: this rank cannot know.
-    pub fn part_size(&self, key: &DatasetKey, name: &str) -> Option<u64> {
-        let file = self.own.parted.get(key, name)?;
-        if !self.own.parted.is_up_to_date(self.machine.points_entered()) {
-            return None;
-        }
-        if file.is_cut() {
-            return Some(file.size());
-        }
-        // Other ranks of the node may have made it longer just now.
-        let here = self.view.layer(key).and_then(|layer| layer.dir.join(name).metadata().ok());
-        Some(file.size().max(here.map_or(0, |found| found.len())))
-    }
-
     /// Returns the file of a token, if each node has a part of it.
     pub fn part_of(&self, token: u64) -> Option<(DatasetKey, String)> {
         let is_parted = |log: &&AccessLog| log.traits() & trait_bit::PARTED != 0;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Once, OnceLock};
 
 use crate::base::real::{self, Symbol};
+use crate::base::thread::MpiDepth;
 
 /// Bools: whether it reads what lies between small pieces, too, to write that back with them or to
 /// give it to nobody. It looks before each write and read.
@@ -98,6 +99,7 @@ fn load() {
         let handles = handle(SELF).zip(handle(NO_INFO));
         let (Some((open, close)), Some((own, info))) = (functions, handles) else { return };
         let mut file = 0;
+        let _depth = MpiDepth::enter();
         // SAFETY: the functions of these names take a C string, handles of Open MPI, whose data
         // those are, and a place for a file's.
         unsafe {

@@ -229,9 +229,13 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
     if claims.iter().any(|claim| claim.marks.trusted) && !missing.iter().any(sealed_otherwise) {
         return Verdict::Restore;
     }
+    // The node of one of whom there is something else is there.
+    let is_away = |rank: &usize| all.iter().all(|claim| claim.owner != *rank);
+    let away: Vec<usize> = missing.iter().copied().filter(is_away).collect();
+    let lost = if away.is_empty() { missing } else { away };
     Verdict::Withhold(format!(
         "it was sealed but not yet known to be complete when the node of {} was lost",
-        ranks_phrase(&missing)
+        ranks_phrase(&lost)
     ))
 }
 
@@ -294,6 +298,18 @@ mod tests {
         assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
         (seen[0].marks.offered, seen[1].marks.confirmed) = (true, false);
         assert_eq!(verdicts(&seen)[0].2, Verdict::Restore);
+    }
+
+    #[test]
+    fn of_a_node_that_is_there_nobody_says_that_it_was_lost() {
+        let mut seen = claims(4, 9, &[0]);
+        let why = |seen: &[Claim]| match &verdicts(seen)[0].2 {
+            Verdict::Withhold(why) => why.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert!(why(&seen).contains("ranks 1, 2"), "{}", why(&seen));
+        seen.extend(claims(5, 1, &[1]));
+        assert!(why(&seen).contains("rank 2"), "{}", why(&seen));
     }
 
     #[test]

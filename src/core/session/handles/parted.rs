@@ -1,7 +1,5 @@
 //! What the shim asks of a file that ranks of several nodes write into their caches.
 
-use scr_abi::accesses::trait_bit;
-
 use crate::handles::{LiesAt, Tracked};
 use crate::machine::Why;
 use crate::parts::Extent;
@@ -11,9 +9,7 @@ impl Handles {
     /// Notes that ranks make a blocking collective call on a file of theirs that is no sync point:
     /// what they have written counts for each of them from here on, and none has heard of it.
     pub fn uncounted_call(&self) {
-        let own = &mut self.node.state().own;
-        own.parted.not_all_told();
-        own.logs.mark(trait_bit::UNCOUNTED);
+        self.node.state().not_all_told();
     }
 
     /// Tells whether this node has these bytes of the token's file, and no other has written them
@@ -46,18 +42,7 @@ impl Handles {
 
     /// Returns how long the token's file is, bytes; `None`: this rank cannot know.
     pub fn whole_size(&self, token: u64) -> Option<u64> {
-        let state = self.node.state_to_look();
-        match state.own.tokens.get(token)? {
-            Tracked { way: LiesAt::Part(here), .. } => Some(here.whole),
-            Tracked { key, name, .. } => {
-                let (key, name) = (key.clone(), name.clone());
-                let size = state.part_size(&key, &name);
-                drop(state);
-                if size.is_none() {
-                    self.unsealed.note_why(&key, &name, Why::Sizes);
-                }
-                size
-            }
-        }
+        let size = self.node.state_to_look().size_of(token)?;
+        size.map_err(|(key, name)| self.unsealed.note_why(&key, &name, Why::Sizes)).ok()
     }
 }

@@ -1,0 +1,39 @@
+//! How long a file is of which each node has its part, and when nobody here can know that.
+
+use scr_abi::accesses::trait_bit;
+
+use crate::handles::{LiesAt, State, Tracked};
+use crate::machine::DatasetKey;
+
+impl State {
+    /// Returns how long a file is that several nodes write, bytes; `None`: this rank cannot know.
+    pub fn part_size(&self, key: &DatasetKey, name: &str) -> Option<u64> {
+        let file = self.own.parted.get(key, name)?;
+        if !self.own.parted.is_up_to_date(self.machine.points_entered()) {
+            return None;
+        }
+        if file.is_cut() {
+            return Some(file.size());
+        }
+        // Other ranks of the node may have made it longer just now.
+        let here = self.view.layer(key).and_then(|layer| layer.dir.join(name).metadata().ok());
+        Some(file.size().max(here.map_or(0, |found| found.len())))
+    }
+
+    /// Returns how long the whole file of a token is; of which file nobody here knows, as an error.
+    pub fn size_of(&self, token: u64) -> Option<Result<u64, (DatasetKey, String)>> {
+        Some(match self.own.tokens.get(token)? {
+            Tracked { way: LiesAt::Part(here), .. } => Ok(here.whole),
+            Tracked { key, name, .. } => {
+                self.part_size(key, name).ok_or_else(|| (key.clone(), name.clone()))
+            }
+        })
+    }
+
+    /// Notes that ranks have made a call on a file by which they may know more of one another than
+    /// they have told.
+    pub fn not_all_told(&mut self) {
+        self.own.parted.not_all_told();
+        self.own.logs.mark(trait_bit::UNCOUNTED);
+    }
+}
