@@ -17,6 +17,7 @@ use scr_core::system::{block_signals, exit_at_once, make_room};
 
 pub use crate::mpi::{refusal, version as mpi_version};
 
+use crate::groups;
 pub use crate::mpi::FileCalls;
 use crate::mpi::{self, Classifier, Counts, MpiComm};
 
@@ -134,7 +135,7 @@ pub fn file_open(comm: usize, path: &Path, mode: i32) -> Option<PathBuf> {
 /// open together. Collective if all ranks are in `comm`.
 pub fn file_opened(comm: usize, opened: bool) -> FileCalls {
     let Some(Running { session, classifier }) = RUNNING.get() else { return FileCalls::OfOneRank };
-    session.names.opened_together();
+    let group = session.names.opened_together();
     let calls = classifier.calls_on_files_of(
         comm,
         session.ending.counts_files(),
@@ -150,18 +151,29 @@ pub fn file_opened(comm: usize, opened: bool) -> FileCalls {
             }
             FileCalls::Uncounted
         }
+        FileCalls::Uncounted if group.is_some() && session.ending.counts_files() => {
+            let (counts, counts_this_thread) = classifier.counts_groups();
+            let open = || groups::open(session, comm, opened && counts_this_thread);
+            let file = if counts { open().ok().flatten() } else { None };
+            file.map_or(FileCalls::Uncounted, FileCalls::OfGroup)
+        }
         calls => calls,
     }
 }
 
-/// Notes that all ranks make a blocking collective call on a file that has this stream, or those
-/// that have it open on one that has none.
-pub fn file_call(stream: Option<usize>, closes: bool) {
+/// Notes that those ranks make a blocking collective call on a file that have it open.
+pub fn file_call(calls: FileCalls, closes: bool) {
     let Some(Running { session, .. }) = RUNNING.get() else { return };
-    let Some(stream) = stream else { return session.handles.uncounted_call() };
-    session.ending.sync(stream, SyncKind::Barrier);
-    if closes {
-        session.conference.close_stream(stream);
+    match calls {
+        FileCalls::OfOneRank => {}
+        FileCalls::Counted(stream) => {
+            session.ending.sync(stream, SyncKind::Barrier);
+            if closes {
+                session.conference.close_stream(stream);
+            }
+        }
+        FileCalls::OfGroup(number) if groups::call(session, number, closes).is_ok() => {}
+        FileCalls::OfGroup(_) | FileCalls::Uncounted => session.handles.uncounted_call(),
     }
 }
 

@@ -24,7 +24,7 @@ pub enum Deed {
     /// It has made the file at least `end` bytes long.
     Grow,
     /// It has opened the file, which was not there before, or which that has emptied; `end`:
-    /// barriers that the rank had entered.
+    /// barriers that the rank had entered. Or it makes the file together with others by MPI-IO.
     Made,
     /// It has opened the file, which had to be there, or, with 1 for `start`, was; `end` as with
     /// [`Deed::Made`].
@@ -51,6 +51,25 @@ const DEEDS: [Deed; 7] =
     [Deed::Write, Deed::Read, Deed::Size, Deed::Cut, Deed::Grow, Deed::Made, Deed::Found];
 const WITHIN: [Within; 4] = [Within::Nothing, Within::Write, Within::WriteAll, Within::Sieve];
 
+/// When it was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment {
+    /// Sync points that the rank had entered.
+    pub points: u64,
+    /// The last blocking collective call that it had entered on a file of some of the ranks: the
+    /// number of that group of ranks in the upper half, which of their calls in the lower one. 0:
+    /// there was none.
+    pub round: u64,
+}
+
+impl Moment {
+    /// Makes one before all such calls.
+    #[must_use]
+    pub const fn at(points: u64) -> Self {
+        Moment { points, round: 0 }
+    }
+}
+
 /// One deed, or several that follow one another without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Access {
@@ -58,8 +77,8 @@ pub struct Access {
     pub deed: Deed,
     /// In which call of MPI-IO.
     pub within: Within,
-    /// Sync points that the rank had entered.
-    pub stamp: u64,
+    /// When.
+    pub stamp: Moment,
     /// First byte.
     pub start: u64,
     /// The byte behind the last one, a size, or a number of barriers.
@@ -67,18 +86,19 @@ pub struct Access {
 }
 
 impl Access {
-    /// Returns all but the bytes as one number, which is not 0.
+    /// Returns all but the round and the bytes as one number, which is not 0.
     #[must_use]
     pub fn tag(&self) -> u64 {
-        self.stamp << 8 | (self.within as u64) << 4 | self.deed as u64
+        self.stamp.points << 8 | (self.within as u64) << 4 | self.deed as u64
     }
 
-    /// Makes it of what [`Access::tag`] has given, and the bytes.
+    /// Makes it of what [`Access::tag`] has given, the round, and the bytes.
     #[must_use]
-    pub fn of(tag: u64, start: u64, end: u64) -> Option<Self> {
+    pub fn of(tag: u64, round: u64, start: u64, end: u64) -> Option<Self> {
         let deed = DEEDS.into_iter().find(|deed| *deed as u64 == tag & 0xf)?;
         let within = WITHIN.into_iter().find(|within| *within as u64 == tag >> 4 & 0xf)?;
-        Some(Self { deed, within, stamp: tag >> 8, start, end })
+        let stamp = Moment { points: tag >> 8, round };
+        Some(Self { deed, within, stamp, start, end })
     }
 }
 
@@ -104,8 +124,8 @@ pub mod trait_bit {
     pub const TRIED: u64 = 128;
     /// It was opened again after its checkpoint seemed to be complete, which was told too early.
     pub const EARLY: u64 = 256;
-    /// While it was open, some ranks made a blocking collective call on a file of theirs: what they
-    /// have heard of one another's writes by it is not known.
+    /// While it was open, some ranks made a blocking collective call on a file of theirs by which
+    /// they could tell one another nothing: what they know of one another's writes is not known.
     pub const UNCOUNTED: u64 = 512;
 }
 
@@ -113,13 +133,15 @@ pub mod trait_bit {
 #[repr(C)]
 struct Entry {
     tag: AtomicU64,
+    round: AtomicU64,
     start: AtomicU64,
     end: AtomicU64,
 }
 
 impl Entry {
     const fn new() -> Self {
-        Self { tag: AtomicU64::new(0), start: AtomicU64::new(0), end: AtomicU64::new(0) }
+        let [tag, round, start, end] = [const { AtomicU64::new(0) }; 4];
+        Self { tag, round, start, end }
     }
 }
 
@@ -157,12 +179,14 @@ impl AccessLog {
         let (from, to) = (access.start, access.end);
         if let Some(last) = last.filter(|_| goes_on)
             && last.tag.load(Ordering::Acquire) == tag
+            && last.round.load(Ordering::Relaxed) == access.stamp.round
             && last.end.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         {
             return;
         }
         let at = self.given.fetch_add(1, Ordering::AcqRel) as usize;
         let Some(new) = self.entries.get(at) else { return self.mark(trait_bit::OVERFULL) };
+        new.round.store(access.stamp.round, Ordering::Relaxed);
         new.start.store(from, Ordering::Relaxed);
         new.end.store(to, Ordering::Relaxed);
         new.tag.store(tag, Ordering::Release);
@@ -185,7 +209,7 @@ impl AccessLog {
         self.entries[..given].iter().filter_map(|entry| {
             let tag = entry.tag.load(Ordering::Acquire);
             let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
-            Access::of(tag, word(&entry.start), word(&entry.end))
+            Access::of(tag, word(&entry.round), word(&entry.start), word(&entry.end))
         })
     }
 
@@ -201,7 +225,7 @@ impl AccessLog {
 mod tests {
     use super::*;
     fn write(start: u64, end: u64) -> Access {
-        Access { deed: Deed::Write, within: Within::Nothing, stamp: 7, start, end }
+        Access { deed: Deed::Write, within: Within::Nothing, stamp: Moment::at(7), start, end }
     }
 
     #[test]
@@ -210,15 +234,16 @@ mod tests {
         let log = &LOG;
         log.add(write(0, 5));
         log.add(write(5, 9));
-        log.add(Access { stamp: 8, ..write(9, 12) });
-        log.add(Access { within: Within::Sieve, stamp: 8, ..write(12, 13) });
+        let at_8 = Access { stamp: Moment::at(8), ..write(9, 12) };
+        let sieved = Access { within: Within::Sieve, start: 12, end: 13, ..at_8 };
+        let next_round =
+            Access { stamp: Moment { points: 8, round: 3 }, start: 13, end: 15, ..sieved };
+        [at_8, sieved, next_round].into_iter().for_each(|one| log.add(one));
         let size = Access { deed: Deed::Size, ..write(0, 12) };
         log.add(size);
         log.add(size);
         let all: Vec<Access> = log.all().collect();
-        let at_8 = Access { stamp: 8, ..write(9, 12) };
-        let sieved = Access { within: Within::Sieve, stamp: 8, ..write(12, 13) };
-        assert_eq!(all, [write(0, 9), at_8, sieved, size, size]);
+        assert_eq!(all, [write(0, 9), at_8, sieved, next_round, size, size]);
         log.mark(trait_bit::MADE);
         log.clear();
         assert_eq!((log.all().count(), log.traits()), (0, 0));

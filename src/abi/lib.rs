@@ -21,7 +21,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of the types of this file.
-pub const ABI_VERSION: u32 = 23;
+pub const ABI_VERSION: u32 = 24;
 
 /// In [`Idle::left`]: the engine is to be told of each barrier, which carries an agreement.
 pub const BARRIERS_CARRY: u32 = 1 << 31;
@@ -170,6 +170,8 @@ pub struct Idle {
     /// How many sync points have been entered when none of `left` is left; all bits: that changes
     /// just now. Null: nobody counts.
     pub points: *const AtomicU64,
+    /// See [`accesses::Moment`]. Null: nobody counts.
+    pub round: *const AtomicU64,
 }
 
 /// Noteworthy events, for [`Engine::note`].

@@ -16,7 +16,7 @@ use scr_abi::{
 };
 use scr_core::machine::SyncKind;
 use scr_core::session::{self, Alias, Answer, Door, Note, Session};
-use scr_core::streams::WORLD;
+use scr_core::streams::{STREAMS, WORLD};
 
 use super::parted;
 use crate::engine::{self, FileCalls};
@@ -265,18 +265,22 @@ extern "C" fn sync(comm: usize, kind: c_int) {
 extern "C" fn idle() -> Idle {
     match engine::idle() {
         Some((left, calls)) => {
-            let points = session_points();
-            Idle { left, world: calls.world, mask: calls.mask, thread: calls.thread, points }
+            let (points, round) = (session_points(), session_round());
+            Idle { left, world: calls.world, mask: calls.mask, thread: calls.thread, points, round }
         }
         None => {
-            let points = std::ptr::null();
-            Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0, points }
+            let (points, round) = (std::ptr::null(), std::ptr::null());
+            Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0, points, round }
         }
     }
 }
 
 fn session_points() -> *const AtomicU64 {
     engine::session().map_or(std::ptr::null(), |session| session.conference.points())
+}
+
+fn session_round() -> *const AtomicU64 {
+    engine::session().map_or(std::ptr::null(), |session| session.handles.round())
 }
 
 extern "C" fn log(token: u64) -> *const AccessLog {
@@ -324,15 +328,20 @@ extern "C" fn file_opened(comm: usize, opened: c_int) -> c_int {
         FileCalls::Counted(WORLD) => file_mark::OF_WORLD,
         FileCalls::Counted(stream) => MARK_OF_STREAMS + stream as c_int,
         FileCalls::Uncounted => UNCOUNTED,
+        FileCalls::OfGroup(group) => MARK_OF_GROUPS + group as c_int,
     })
 }
 
 const UNCOUNTED: c_int = file_mark::OF_WORLD + 1;
 const MARK_OF_STREAMS: c_int = UNCOUNTED + 1;
+const MARK_OF_GROUPS: c_int = MARK_OF_STREAMS + STREAMS as c_int;
 
 extern "C" fn file_call(mark: c_int, closes: c_int) {
-    let stream = usize::try_from(mark - MARK_OF_STREAMS).ok();
-    guarded((), || engine::file_call(stream, closes != 0));
+    let number = |first: c_int| usize::try_from(mark - first).ok();
+    let group = number(MARK_OF_GROUPS).map(FileCalls::OfGroup);
+    let calls = group.or_else(|| number(MARK_OF_STREAMS).map(FileCalls::Counted));
+    let calls = calls.unwrap_or(FileCalls::Uncounted);
+    guarded((), || engine::file_call(calls, closes != 0));
 }
 
 extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut PathAnswer) {

@@ -38,10 +38,26 @@ impl MpiComm {
     /// Makes a private duplicate of the world. Collective over the world.
     pub fn duplicate_world() -> Result<Self> {
         let mpi = library()?;
+        // SAFETY: MPI is initialised.
+        unsafe { Self::duplicate(mpi, mpi.values.comm_world) }
+    }
+
+    /// Makes a private duplicate of the program's communicator `handle`, on which a call of MPI has
+    /// just returned, if all its ranks are `willing`. Collective over it.
+    pub fn duplicate_of(handle: usize, willing: bool) -> Result<Option<Self>> {
+        let mpi = library()?;
+        let (comm, mut unwilling) = (mpi.values.handle(handle), [i64::from(!willing)]);
+        all_max(mpi, &mut unwilling, comm)?;
+        // SAFETY: the handle is valid.
+        if unwilling == [0] { unsafe { Self::duplicate(mpi, comm) }.map(Some) } else { Ok(None) }
+    }
+
+    /// Needs a valid communicator (safety).
+    unsafe fn duplicate(mpi: &'static Library, comm: Handle) -> Result<Self> {
         let mut place = mpi.values.handles(1, mpi.values.comm_null);
-        // SAFETY: MPI is initialised, and there is a place for a handle.
+        // SAFETY: by this function's contract; there is a place for a handle.
         unsafe {
-            let code = (mpi.call.comm_dup)(mpi.values.comm_world, place.place(0));
+            let code = (mpi.call.comm_dup)(comm, place.place(0));
             check(code, "MPI_Comm_dup")?;
             Self::adopt(mpi, place.get(0))
         }

@@ -126,6 +126,8 @@ pub enum FileCalls {
     OfOneRank,
     /// Sync points of this stream.
     Counted(usize),
+    /// Calls of these ranks only, which tell one another.
+    OfGroup(usize),
     /// None, though several ranks make them.
     Uncounted,
 }
@@ -219,6 +221,12 @@ impl Classifier {
                 Ok(None) | Err(_) => FileCalls::Uncounted,
             },
         }
+    }
+
+    /// Tells whether calls of smaller communicators can be counted, the same on all ranks, and
+    /// whether those of this thread can be.
+    pub fn counts_groups(&self) -> (bool, bool) {
+        (!self.any_thread, INITIALISED_MPI.get())
     }
 
     fn is_of_one(&self, comm: Handle) -> bool {

@@ -94,6 +94,16 @@ def files_of_several_nodes_are_cached(mpi, program):
 
 
 @case
+def files_of_half_the_ranks_are_cached(mpi, program):
+    """By their calls on the file these ranks know the order in which they have written, and how
+    long it is; the others take no part in them."""
+    for way in ("all", "again", "filled", "passed-on", "asked", "emptied"):
+        for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
+            found = as_without(mpi, program, f"half-{way}", 2, **settings)
+            assert found == [0] * 2 + [4] * 3, f"{way} {settings}: {found}"
+
+
+@case
 def file_whose_header_lies_there_long_before_the_rest(mpi, program):
     """The header alone looks like a whole checkpoint once, on a busy machine more than once; that
     does not keep all later ones out of the caches."""

@@ -75,7 +75,8 @@ extern "C" fn alias(_index: usize, _place: *mut *const c_char) -> *const c_char 
 extern "C" fn sync(_comm: usize, _kind: c_int) {}
 
 pub(crate) extern "C" fn idle() -> Idle {
-    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0, points: std::ptr::null() }
+    let (points, round) = (std::ptr::null(), std::ptr::null());
+    Idle { left: std::ptr::null(), world: 0, mask: 0, thread: 0, points, round }
 }
 
 extern "C" fn note(_what: c_int, _path: *const c_char) {}

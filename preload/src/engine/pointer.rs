@@ -5,6 +5,7 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
+use scr_abi::accesses::Moment;
 use scr_abi::{BARRIERS_CARRY, Engine, Idle, sync_kind};
 
 pub(crate) struct ActiveEngine {
@@ -44,8 +45,16 @@ impl ActiveEngine {
 }
 
 impl ActiveEngine {
+    /// Returns when something is done now.
+    pub(crate) fn moment(&self) -> Moment {
+        // SAFETY: null, or an atomic of the engine, which is never unloaded.
+        let round = unsafe { self.idle.round.as_ref() };
+        let round = round.map_or(0, |round| round.load(Ordering::Acquire));
+        Moment { points: self.points_passed(), round }
+    }
+
     /// Counts the sync points that this rank has entered.
-    pub(crate) fn points_passed(&self) -> u64 {
+    fn points_passed(&self) -> u64 {
         // SAFETY: null, or atomics of the engine, which is never unloaded.
         let (points, left) = unsafe { (self.idle.points.as_ref(), self.idle.left.as_ref()) };
         let Some(points) = points else { return 0 };

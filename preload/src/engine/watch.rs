@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
+use scr_abi::accesses::{Access, AccessLog, Deed, Moment, Within, trait_bit};
 use scr_abi::{Engine, Idle, PathAnswer, TOKEN_LOGGED, event, file_mark, messages};
 
 use super::nothing::{self, NOTHING};
@@ -231,7 +231,7 @@ fn logged(watch: &Watch, token: u64, flags: c_int, size: u64) -> u64 {
     log.mark(bits.iter().filter(|(is, _)| *is).fold(0, |all, (_, bit)| all | bit));
     if size > 0 && flags & libc::O_TRUNC != 0 {
         let (deed, within) = (Deed::Cut, Within::Nothing);
-        let stamp = watch.syncs.load(Ordering::Relaxed);
+        let stamp = Moment::at(watch.syncs.load(Ordering::Relaxed));
         log.add(Access { deed, within, stamp, start: 0, end: 0 });
     }
     logs.open.insert(token | TOKEN_LOGGED, log);

@@ -1,6 +1,8 @@
 //! How long a file is of which each node has its part, and when nobody here can know that.
 
-use scr_abi::accesses::trait_bit;
+use std::sync::atomic::Ordering;
+
+use scr_abi::accesses::{Moment, trait_bit};
 
 use crate::handles::{LiesAt, State, Tracked};
 use crate::machine::DatasetKey;
@@ -28,6 +30,12 @@ impl State {
                 self.part_size(key, name).ok_or_else(|| (key.clone(), name.clone()))
             }
         })
+    }
+
+    /// Returns when something is done now.
+    pub fn moment(&self) -> Moment {
+        let round = self.own.groups.round().load(Ordering::SeqCst);
+        Moment { points: self.machine.points_entered(), round }
     }
 
     /// Notes that ranks have made a call on a file by which they may know more of one another than

@@ -3,6 +3,7 @@
 //! A rank logs what it writes, and tells it at sync points; so all know who has written which byte
 //! last, as it was at the last one.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -21,6 +22,10 @@ pub struct PartedFile {
     /// They know that this rank has opened it.
     announced: bool,
     course: Course,
+    /// What ranks that have it open by themselves have told since, this one as well.
+    near: Vec<Act>,
+    /// So many entries of the log they have been told.
+    shown: usize,
     /// It is on its way to the PFS: nobody opens it here any more.
     pub leaves: bool,
 }
@@ -43,9 +48,26 @@ impl PartedFile {
     }
 
     fn untold(&self) -> impl Iterator<Item = Access> {
+        self.untold_from(0)
+    }
+
+    /// Gives what not all have been told of, from that entry of the log on.
+    fn untold_from(&self, first: usize) -> impl Iterator<Item = Access> {
         let told = self.told;
-        let log = self.log.into_iter().flat_map(AccessLog::all);
-        log.filter(move |one| one.stamp >= told && changes(one))
+        let log = self.log.into_iter().flat_map(AccessLog::all).skip(first);
+        log.filter(move |one| one.stamp.points >= told && changes(one))
+    }
+
+    /// Gives what this rank has done since it was told anything.
+    fn fresh(&self) -> impl Iterator<Item = Access> {
+        self.untold_from(if self.near.is_empty() { 0 } else { self.shown })
+    }
+
+    /// Returns what is known of all ranks.
+    fn known(&self) -> Cow<'_, Course> {
+        let mut known = Cow::Borrowed(&self.course);
+        by_stamp(self.near.iter().copied()).for_each(|acts| _ = known.to_mut().take(&acts));
+        known
     }
 
     /// Takes in what all ranks have told at a sync point, each with its node.
@@ -54,6 +76,7 @@ impl PartedFile {
             .into_iter()
             .flat_map(|(node, done)| done.all.into_iter().map(move |access| Act { node, access }));
         by_stamp(acts).for_each(|acts| _ = self.course.take(&acts));
+        self.near.clear();
     }
 
     /// Tells whether `node`, that of this rank, has these bytes, and no other has written them
@@ -61,7 +84,7 @@ impl PartedFile {
     pub fn has(&self, node: usize, piece: Extent) -> bool {
         let piece = Extent::new(piece.begin, piece.end.min(self.size()));
         let (mut fresh, mut end) = (Owners::default(), u64::MAX);
-        for one in self.untold() {
+        for one in self.fresh() {
             match one.deed {
                 Deed::Write => _ = fresh.put(0, Extent::new(one.start, one.end), one.stamp),
                 Deed::Cut => {
@@ -73,12 +96,13 @@ impl PartedFile {
         }
         // Those that nobody has written since.
         let mut older = fresh.gaps(1, piece).into_iter();
-        older.all(|gap| gap.end <= end && self.course.has(node, gap))
+        let known = self.known();
+        older.all(|gap| gap.end <= end && known.has(node, gap))
     }
 
     /// Returns how long the file is, as far as this rank can know.
     pub fn size(&self) -> u64 {
-        self.untold().fold(self.course.size(), |size, one| match one.deed {
+        self.fresh().fold(self.known().size(), |size, one| match one.deed {
             Deed::Cut => one.end,
             _ => size.max(one.end),
         })
@@ -93,7 +117,7 @@ impl PartedFile {
 
     /// Tells whether it was made shorter: then what this node has may be longer than the file.
     pub fn is_cut(&self) -> bool {
-        self.course.is_cut() || self.untold().any(|one| one.deed == Deed::Cut)
+        self.known().is_cut() || self.fresh().any(|one| one.deed == Deed::Cut)
     }
 }
 
@@ -172,6 +196,7 @@ impl PartedFiles {
     /// Notes that all ranks have told what they have done before the sync point `now`.
     pub fn all_told(&mut self, now: u64) {
         self.told_at = now;
+        self.files.values_mut().for_each(|file| file.near.clear());
     }
 
     /// Notes that others may have written what this rank is to know of, and has not heard of.
@@ -194,7 +219,7 @@ impl PartedFiles {
     pub fn take_news(&mut self, now: u64) -> Vec<(DatasetKey, String, Accesses)> {
         let mut news = Vec::new();
         for ((key, name), file) in &mut self.files {
-            let done = in_force(file.untold().filter(|one| one.stamp < now));
+            let done = in_force(file.untold().filter(|one| one.stamp.points < now));
             let is_new = file.is_new();
             (file.told, file.announced) = (now, file.announced || is_new);
             if is_new || !done.is_empty() {
@@ -202,6 +227,27 @@ impl PartedFiles {
             }
         }
         news
+    }
+
+    /// Takes what this rank has done, and has not told ranks that have a file open by themselves.
+    pub fn take_group_news(&mut self) -> Vec<(DatasetKey, String, Accesses)> {
+        let mut news = Vec::new();
+        for ((key, name), file) in &mut self.files {
+            let done = in_force(file.untold_from(file.shown));
+            file.shown = file.log.map_or(0, |log| log.all().count());
+            if !done.is_empty() {
+                news.push((key.clone(), name.clone(), Accesses::new(0, done)));
+            }
+        }
+        news
+    }
+
+    /// Takes in what one of them, on `node`, has told of a file; this rank has told it, too.
+    pub fn hear_of_group(&mut self, key: &DatasetKey, name: &str, node: usize, done: Accesses) {
+        let file = self.files.get_mut(&(key.clone(), name.to_string()));
+        if let Some(file) = file.filter(|file| file.log.is_some()) {
+            file.near.extend(done.all.into_iter().map(|access| Act { node, access }));
+        }
     }
 
     /// Forgets the files of a dataset that is not in progress any more; gives their logs.

@@ -16,7 +16,7 @@ use scr_abi::accesses::{AccessLog, trait_bit};
 use crate::cache::{Catalog, NodeCatalog, Prepared};
 use crate::error::{Error, Result};
 use crate::handles::{
-    AccessLogs, Checksums, Holding, LiesAt, PartedFiles, TOKEN_LAZY, Tokens, Tracked, stamp,
+    AccessLogs, Checksums, Groups, Holding, LiesAt, PartedFiles, TOKEN_LAZY, Tokens, Tracked, stamp,
 };
 use crate::machine::{
     DatasetKey, DatasetState, Deletion, FileRef, Intent, Machine, Placed, Placement, Reason,
@@ -55,6 +55,7 @@ pub(crate) struct RankFiles {
     pub logs: AccessLogs,
     /// Files of datasets in progress that several nodes write.
     pub parted: PartedFiles,
+    pub groups: Groups,
     /// The file that this rank and others are making by MPI_File_open: one of them makes it, and
     /// the others open it in the same call.
     pub making: Option<String>,

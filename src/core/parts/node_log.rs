@@ -1,8 +1,9 @@
 //! What a rank has done to a file that several write, or all ranks of a node.
 
-use scr_abi::accesses::{Access, Deed};
+use scr_abi::accesses::{Access, Deed, Moment};
 
 use super::extents::{Extent, OFFSET_MAX, PIECES_MAX};
+use super::order::Order;
 use crate::bytes::{Reader, Writer};
 
 /// Bytes that a node has written.
@@ -10,8 +11,8 @@ use crate::bytes::{Reader, Writer};
 pub struct Write {
     /// Which bytes.
     pub piece: Extent,
-    /// Sync points that its rank had passed.
-    pub stamp: u64,
+    /// When.
+    pub stamp: Moment,
 }
 
 /// A node has given the file this size, or at least this one.
@@ -19,8 +20,8 @@ pub struct Write {
 pub struct Cut {
     /// The size, bytes.
     pub length: u64,
-    /// Sync points that its rank had passed.
-    pub stamp: u64,
+    /// When.
+    pub stamp: Moment,
 }
 
 /// What a node has done to a file; of one stamp, a cut has shortened its writes before already.
@@ -63,18 +64,37 @@ impl NodeLog {
     #[must_use]
     pub fn joined(ranks: &[NodeLog], container_bytes: Option<u64>) -> Self {
         let whole = container_bytes.unwrap_or(u64::MAX);
+        let order = Order::of(ranks.iter().flat_map(NodeLog::moments));
         let cuts = ranks.iter().flat_map(|log| &log.cuts);
-        let mut cuts: Vec<Cut> =
-            cuts.map(|cut| Cut { length: cut.length.min(whole), ..*cut }).collect();
+        let cut = |one: &Cut| Cut { length: one.length.min(whole), stamp: order.place(one.stamp) };
+        let mut cuts: Vec<Cut> = cuts.map(cut).collect();
         // The longest that the file still has was the last, or others have written behind the last.
         cuts.sort_by_key(|cut| (cut.stamp, container_bytes.map(|_| cut.length)));
         let writes = ranks.iter().flat_map(|log| &log.writes).map(|write| {
             let piece = Extent::new(write.piece.begin, write.piece.end.min(whole));
-            Write { piece, ..*write }
+            Write { piece, stamp: order.place(write.stamp) }
         });
         let grows = ranks.iter().flat_map(|log| &log.grows);
-        let grows = grows.map(|one| Cut { length: one.length.min(whole), ..*one }).collect();
+        let grows = grows.map(cut).collect();
         NodeLog { writes: writes.filter(|write| !write.piece.is_empty()).collect(), cuts, grows }
+    }
+
+    /// Returns when all of that was done.
+    pub fn moments(&self) -> impl Iterator<Item = Moment> {
+        let sizes = self.cuts.iter().chain(&self.grows).map(|one| one.stamp);
+        self.writes.iter().map(|one| one.stamp).chain(sizes)
+    }
+
+    /// Returns the same with other moments.
+    #[must_use]
+    pub fn moved(&self, to: impl Fn(Moment) -> Moment) -> Self {
+        let cut = |one: &Cut| Cut { stamp: to(one.stamp), ..*one };
+        let write = |one: &Write| Write { stamp: to(one.stamp), ..*one };
+        NodeLog {
+            writes: self.writes.iter().map(write).collect(),
+            cuts: self.cuts.iter().map(cut).collect(),
+            grows: self.grows.iter().map(cut).collect(),
+        }
     }
 
     /// Makes its bytes. Pieces at equal distances and of one length, as most are, take few.
@@ -83,7 +103,9 @@ impl NodeLog {
         let mut out = Writer::new();
         for sizes in [&self.cuts, &self.grows] {
             out.packed(sizes.len() as u64);
-            sizes.iter().for_each(|one| _ = out.packed(one.stamp).packed(one.length));
+            for one in sizes {
+                out.packed(one.stamp.points).packed(one.stamp.round).packed(one.length);
+            }
         }
         let (mut last, mut rest) = (0, self.writes.as_slice());
         while let [first, ..] = rest {
@@ -94,7 +116,8 @@ impl NodeLog {
                 alike(&pair[0]) == alike(&pair[1]) && step(pair) == distance
             };
             let count = 1 + rest.windows(2).take_while(is_next).count();
-            out.packed(first.stamp).packed(first.piece.begin.wrapping_sub(last));
+            out.packed(first.stamp.points).packed(first.stamp.round);
+            out.packed(first.piece.begin.wrapping_sub(last));
             out.packed(first.piece.len()).packed(distance).packed(count as u64);
             last = rest[count - 1].piece.begin;
             rest = &rest[count..];
@@ -108,13 +131,15 @@ impl NodeLog {
         let (mut from, mut log) = (Reader::new(bytes), NodeLog::default());
         for sizes in [&mut log.cuts, &mut log.grows] {
             for _ in 0..from.packed()? {
-                let (stamp, length) = (from.packed()?, from.packed()?);
+                let stamp = moment(&mut from)?;
+                let length = from.packed()?;
                 sizes.push(Cut { stamp, length: (length <= OFFSET_MAX).then_some(length)? });
             }
         }
         let mut last = 0_u64;
         while !from.is_done() {
-            let (stamp, gap, length) = (from.packed()?, from.packed()?, from.packed()?);
+            let stamp = moment(&mut from)?;
+            let (gap, length) = (from.packed()?, from.packed()?);
             let (distance, count) = (from.packed()?, from.packed()?);
             let room = (PIECES_MAX - log.writes.len()) as u64;
             if length == 0 || count == 0 || count > room {
@@ -132,6 +157,10 @@ impl NodeLog {
     }
 }
 
+fn moment(from: &mut Reader<'_>) -> Option<Moment> {
+    Some(Moment { points: from.packed()?, round: from.packed()? })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -141,7 +170,7 @@ mod tests {
     use crate::parts::{Resolved, settle};
 
     fn write(begin: u64, end: u64, stamp: u64) -> Write {
-        Write { piece: Extent::new(begin, end), stamp }
+        Write { piece: Extent::new(begin, end), stamp: Moment { points: stamp, round: stamp / 4 } }
     }
 
     #[test]
@@ -151,7 +180,7 @@ mod tests {
         // Backwards, twice the same, and with another stamp.
         writes.extend((0..1000).rev().map(|at| write(at * 100, at * 100 + 40, 3)));
         writes.extend([write(7, 8, 4); 2]);
-        let cuts = vec![Cut { length: i64::MAX as u64, stamp: u64::MAX }];
+        let cuts = vec![Cut { length: i64::MAX as u64, stamp: Moment::at(u64::MAX) }];
         let log = NodeLog { writes, grows: cuts.clone(), cuts };
         let bytes = log.to_bytes();
         assert!(bytes.len() < 100, "{}", bytes.len());
@@ -166,17 +195,17 @@ mod tests {
             words.iter().for_each(|word| _ = out.packed(*word));
             out.take()
         };
-        assert!(NodeLog::from_bytes(&bytes(&[0, 0, 1, 5, 5, 9, 2])).is_some());
+        assert!(NodeLog::from_bytes(&bytes(&[0, 0, 1, 0, 5, 5, 9, 2])).is_some());
         let many = PIECES_MAX as u64 + 1;
         for bad in [
-            &[0, 0, 1, 5, 0, 9, 2][..],    // empty pieces
-            &[0, 0, 1, 5, 5, 9, 0],        // none
-            &[0, 0, 1, 5, 5, 0, many],     // too many
-            &[0, 0, 1, 1 << 63, 5, 0, 1],  // beyond all files
-            &[0, 0, 1, 5, u64::MAX, 0, 1], // longer than all files
-            &[0, 0, 1, 5, 5, 1 << 62, 4],  // the last of them
-            &[1, 1, 1 << 63, 0],           // a size that no file has
-            &[u64::MAX, 1, 1],             // more than there is
+            &[0, 0, 1, 0, 5, 0, 9, 2][..],    // empty pieces
+            &[0, 0, 1, 0, 5, 5, 9, 0],        // none
+            &[0, 0, 1, 0, 5, 5, 0, many],     // too many
+            &[0, 0, 1, 0, 1 << 63, 5, 0, 1],  // beyond all files
+            &[0, 0, 1, 0, 5, u64::MAX, 0, 1], // longer than all files
+            &[0, 0, 1, 0, 5, 5, 1 << 62, 4],  // the last of them
+            &[1, 1, 0, 1 << 63, 0],           // a size that no file has
+            &[u64::MAX, 1, 0, 1],             // more than there is
         ] {
             assert_eq!(NodeLog::from_bytes(&bytes(bad)), None, "{bad:?}");
         }
@@ -237,7 +266,9 @@ mod tests {
 
     fn log_of(calls: &[Call], rank: usize) -> NodeLog {
         NodeLog::of(calls.iter().filter(|call| call.rank == rank).map(|call| {
-            let (stamp, within, start) = (call.stamp, Within::Nothing, call.begin);
+            let (within, start) = (Within::Nothing, call.begin);
+            // Two calls of a group between two sync points.
+            let stamp = Moment { points: call.stamp / 2, round: 9 << 32 | call.stamp };
             let (deed, end) = match call.length {
                 Some(length) => (Deed::Write, start + length),
                 None if call.grows => (Deed::Grow, start),

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use scr_abi::accesses::Moment;
+
 use super::extents::Extent;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Owned {
     end: u64,
-    stamp: u64,
+    stamp: Moment,
     /// `None`: several nodes have, and nobody knows which was last.
     node: Option<usize>,
 }
@@ -19,7 +21,7 @@ pub struct Owners(BTreeMap<u64, Owned>);
 
 impl Owners {
     /// Takes a write of a node. Returns whether another node has written some with that stamp.
-    pub fn put(&mut self, node: usize, piece: Extent, stamp: u64) -> bool {
+    pub fn put(&mut self, node: usize, piece: Extent, stamp: Moment) -> bool {
         if piece.is_empty() {
             return false;
         }
@@ -40,7 +42,7 @@ impl Owners {
 
     /// Takes what a node has shortened with that stamp, after all writes of the stamp. Returns
     /// whether another node has written behind the new end with it.
-    pub fn doubt(&mut self, node: usize, end: u64, stamp: u64) -> bool {
+    pub fn doubt(&mut self, node: usize, end: u64, stamp: Moment) -> bool {
         let mut behind = self.take(Extent::new(end, u64::MAX));
         let mut doubted = false;
         for (begin, one) in &mut behind {

@@ -1,13 +1,16 @@
 //! Who has which byte of a file that several nodes have written together.
 //!
-//! Writes and cuts carry the count of sync points passed (their stamp): of two the one with the
-//! higher stamp came later; of two nodes with one stamp nobody knows which, so that their bytes are
-//! in conflict. Within a node its file has the truth.
+//! Writes and cuts carry the moment at which they were made (their stamp): of two the one with the
+//! higher stamp came later, as [`Order`] has it; of two nodes with one stamp nobody knows which, so
+//! that their bytes are in conflict. Within a node its file has the truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use scr_abi::accesses::Moment;
+
 use super::extents::{Extent, Extents};
 use super::node_log::{Cut, NodeLog, Write};
+use super::order::Order;
 use super::owners::Owners;
 
 /// What all have done comes to.
@@ -31,6 +34,15 @@ struct OfStamp {
 /// Finds for each byte the node that wrote it last, whatever the order of `nodes`.
 #[must_use]
 pub fn resolve(nodes: &[NodeLog]) -> Resolved {
+    of_placed(&placed(nodes))
+}
+
+fn placed(nodes: &[NodeLog]) -> Vec<NodeLog> {
+    let order = Order::of(nodes.iter().flat_map(NodeLog::moments));
+    nodes.iter().map(|log| log.moved(|stamp| order.place(stamp))).collect()
+}
+
+fn of_placed(nodes: &[NodeLog]) -> Resolved {
     let writes = nodes
         .iter()
         .enumerate()
@@ -39,7 +51,7 @@ pub fn resolve(nodes: &[NodeLog]) -> Resolved {
         .iter()
         .enumerate()
         .flat_map(|(node, log)| log.cuts.iter().map(move |cut| (cut.stamp, node, *cut)));
-    let mut stamps: BTreeMap<u64, OfStamp> = BTreeMap::new();
+    let mut stamps: BTreeMap<Moment, OfStamp> = BTreeMap::new();
     writes.for_each(|(stamp, node, one)| stamps.entry(stamp).or_default().writes.push((node, one)));
     cuts.for_each(|(stamp, node, one)| stamps.entry(stamp).or_default().cuts.push((node, one)));
     let (mut owners, mut last_cut) = (Owners::default(), None);
@@ -69,7 +81,7 @@ pub fn resolve(nodes: &[NodeLog]) -> Resolved {
 
 /// The sizes that nodes have given the file with the last stamp of all cuts; if several, nobody
 /// knows which was last.
-fn last_lengths(nodes: &[NodeLog], last: Option<u64>) -> BTreeSet<u64> {
+fn last_lengths(nodes: &[NodeLog], last: Option<Moment>) -> BTreeSet<u64> {
     let at = |one: &&Cut| Some(one.stamp) == last;
     let cut = |log: &NodeLog| log.cuts.iter().rev().find(at).map(|cut| cut.length);
     let shortest = nodes.iter().filter_map(cut).min();
@@ -82,17 +94,14 @@ fn last_lengths(nodes: &[NodeLog], last: Option<u64>) -> BTreeSet<u64> {
 /// the conflicts are told all the same.
 #[must_use]
 pub fn settle(nodes: &[NodeLog]) -> Resolved {
-    let count = nodes.len() as u64;
-    let later = |node: usize, stamp: u64| stamp.saturating_mul(count).saturating_add(node as u64);
-    let of = |(node, log): (usize, &NodeLog)| {
-        let write = |one: &Write| Write { stamp: later(node, one.stamp), ..*one };
-        let cut = |one: &Cut| Cut { stamp: later(node, one.stamp), ..*one };
-        let (writes, cuts) = (log.writes.iter().map(write), log.cuts.iter().map(cut));
-        let grows = log.grows.iter().map(cut).collect();
-        NodeLog { writes: writes.collect(), cuts: cuts.collect(), grows }
+    let (placed, count) = (placed(nodes), nodes.len() as u64);
+    let later = |node: usize, stamp: Moment| {
+        let call = u64::from(stamp.round as u32);
+        Moment { round: call.saturating_mul(count).saturating_add(node as u64), ..stamp }
     };
-    let in_turn: Vec<NodeLog> = nodes.iter().enumerate().map(of).collect();
-    Resolved { conflicts: resolve(nodes).conflicts, ..resolve(&in_turn) }
+    let of = |(node, log): (usize, &NodeLog)| log.moved(|stamp| later(node, stamp));
+    let in_turn: Vec<NodeLog> = placed.iter().enumerate().map(of).collect();
+    Resolved { conflicts: of_placed(&placed).conflicts, ..of_placed(&in_turn) }
 }
 
 #[cfg(test)]
@@ -102,11 +111,11 @@ mod tests {
     use super::*;
 
     fn write(begin: u64, end: u64, stamp: u64) -> Write {
-        Write { piece: Extent::new(begin, end), stamp }
+        Write { piece: Extent::new(begin, end), stamp: Moment::at(stamp) }
     }
 
     fn log(writes: &[Write], cuts: &[(u64, u64)]) -> NodeLog {
-        let cuts = cuts.iter().map(|(length, stamp)| Cut { length: *length, stamp: *stamp });
+        let cuts = cuts.iter().map(|(length, at)| Cut { length: *length, stamp: Moment::at(*at) });
         NodeLog { writes: writes.to_vec(), cuts: cuts.collect(), grows: vec![] }
     }
 
@@ -144,7 +153,11 @@ mod tests {
 
     #[test]
     fn what_makes_it_longer_holds_until_a_later_cut() {
-        let grows = |length, stamp| NodeLog { grows: vec![Cut { length, stamp }], ..log(&[], &[]) };
+        let at = Moment::at;
+        let grows = |length, stamp| NodeLog {
+            grows: vec![Cut { length, stamp: at(stamp) }],
+            ..log(&[], &[])
+        };
         for (grown, size, conflict) in
             [(grows(90, 3), 90, (0, 0)), (grows(90, 1), 50, (0, 0)), (grows(90, 2), 90, (50, 90))]
         {
@@ -153,11 +166,16 @@ mod tests {
         }
         assert_eq!(resolve(&[log(&[write(0, 10, 1)], &[]), grows(90, 1)]).size, 90);
         assert_eq!(resolve(&[log(&[], &[(50, 2)]), grows(40, 2)]).conflicts, extents(&[]));
-        let both = NodeLog { cuts: vec![Cut { length: 50, stamp: 2 }], ..grows(90, 2) };
+        let both = NodeLog { cuts: vec![Cut { length: 50, stamp: at(2) }], ..grows(90, 2) };
         assert_eq!(resolve(&[both, grows(50, 2)]).conflicts, extents(&[]), "it is no longer");
     }
 
     const SIZE: usize = 128;
+
+    /// With the calls of one group on the file between sync points.
+    fn moment(number: u64) -> Moment {
+        Moment { points: number / 3, round: 5 << 32 | number }
+    }
 
     /// What a node does before the next sync point: it cuts, then it writes.
     #[derive(Debug, Clone, Copy)]
@@ -185,7 +203,7 @@ mod tests {
         })
     }
 
-    fn logs_of(turns: &[Turn]) -> Vec<NodeLog> {
+    fn logs_of(turns: &[Turn], at: fn(u64) -> Moment) -> Vec<NodeLog> {
         let mut logs = vec![NodeLog::default(); 4];
         for turn in turns {
             let log = &mut logs[turn.node];
@@ -193,9 +211,9 @@ mod tests {
                 let kept = |one: &Write| Extent::new(one.piece.begin, one.piece.end.min(length));
                 log.writes.iter_mut().for_each(|one| one.piece = kept(one));
                 log.writes.retain(|one| !one.piece.is_empty());
-                log.cuts.push(Cut { length, stamp: turn.stamp });
+                log.cuts.push(Cut { length, stamp: at(turn.stamp) });
             }
-            log.writes.push(Write { piece: turn.piece, stamp: turn.stamp });
+            log.writes.push(Write { piece: turn.piece, stamp: at(turn.stamp) });
         }
         logs
     }
@@ -224,8 +242,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_what_an_array_of_bytes_says(turns in turns()) {
-            let found = resolve(&logs_of(&turns));
+        fn it_is_what_an_array_of_bytes_says(turns in turns(), rounds in any::<bool>()) {
+            let found = resolve(&logs_of(&turns, if rounds { moment } else { Moment::at }));
             for (at, owners) in bytes_of(&turns).iter().enumerate() {
                 let byte = Extent::new(at as u64, at as u64 + 1);
                 for node in 0..4 {

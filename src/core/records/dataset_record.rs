@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use scr_abi::accesses::Moment;
+
 use crate::kvtree::KvTree;
 use crate::parts::{Cut, NodeLog, Write};
 use crate::patterns::{PROGRAM, PROGRAM_OUTPUT};
@@ -206,8 +208,9 @@ impl DatasetRecord {
     pub fn part_log(&self, name: &str) -> Option<NodeLog> {
         let mut parts = self.files.iter().filter_map(|file| file.part.as_ref());
         let part = parts.find(|part| part.of == name && part.live)?;
-        let writes = part.extents.iter().map(|piece| Write { piece, stamp: 0 }).collect();
-        let grows = vec![Cut { length: part.whole, stamp: 0 }];
+        let writes =
+            part.extents.iter().map(|piece| Write { piece, stamp: Moment::default() }).collect();
+        let grows = vec![Cut { length: part.whole, stamp: Moment::default() }];
         Some(NodeLog { writes, grows, ..NodeLog::default() })
     }
 

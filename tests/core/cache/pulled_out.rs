@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use scr_abi::accesses::Moment;
 use scr_core::error::Result;
 use scr_core::parts::{Cut, Extent, NodeLog, Write};
 use scr_core::transfer::{self, PullOut, PulledOut};
@@ -100,7 +101,7 @@ impl Job {
     fn log(&self, rank: usize) -> NodeLog {
         let mut log = NodeLog::default();
         for (_, call) in self.calls.iter().filter(|(_, call)| call.rank == rank) {
-            let (begin, stamp) = (call.begin as u64, call.stamp);
+            let (begin, stamp) = (call.begin as u64, Moment::at(call.stamp));
             if let Some(end) = call.end {
                 log.writes.push(Write { piece: Extent::new(begin, end as u64), stamp });
                 continue;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use scr_abi::BARRIERS_CARRY;
-use scr_abi::accesses::{Access, Deed, Within, trait_bit};
+use scr_abi::accesses::{Access, Deed, Moment, Within, trait_bit};
 use scr_core::files::Crc32;
 use scr_core::log::{Voice, speak_as};
 use scr_core::session::{Answer, Door, Host, Note, Session, TOKEN_LAZY};
@@ -339,7 +339,8 @@ impl Open<'_> {
         let Some(session) = self.door.session().filter(|_| self.token != 0) else { return };
         let Some(log) = session.handles.log(self.token) else { return };
         let left = session.conference.idle_points().load(Ordering::SeqCst) & !BARRIERS_CARRY;
-        let stamp = session.conference.points().load(Ordering::SeqCst) - u64::from(left);
+        let points = session.conference.points().load(Ordering::SeqCst) - u64::from(left);
+        let stamp = Moment { points, round: session.handles.round().load(Ordering::SeqCst) };
         log.add(Access { deed, within: Within::Nothing, stamp, start, end });
     }
 

@@ -1,6 +1,7 @@
 /* Checkpoints of one file that all ranks write, in the ways of MPI-IO and of POSIX.
  *
- * usage: shares WAY [STEPS [PAUSE]]  each step writes ckpt/step_<step>/all.dat */
+ * usage: shares WAY [STEPS [PAUSE]]  each step writes ckpt/step_<step>/all.dat
+ * With "half-" before a way of MPI-IO each half of the ranks has a file, the second odd.dat. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -13,7 +14,9 @@
 
 enum { BYTES = 256 << 10, FEW = 1000, PIECE = 47008, SIDE = 1000 };
 
-static int rank, size;
+static int rank, size, step;
+/* The ranks that write one file. */
+static MPI_Comm all;
 static char *data, path[64];
 static MPI_File file;
 static MPI_Status status;
@@ -28,7 +31,7 @@ static void ok(int failed, const char *what) {
 #define IS(call) ok(!(call), #call)
 
 /* Two columns of blocks, each rank one of them; three matrices one after the other. */
-static void blocks(int all) {
+static void blocks(int together) {
   int rows = size / 2, whole[] = {SIDE, SIDE}, own[] = {SIDE / rows, SIDE / 2};
   int first[] = {rank / 2 * own[0], rank % 2 * own[1]};
   MPI_Datatype type;
@@ -38,7 +41,7 @@ static void blocks(int all) {
   for (int i = 0; i < own[0] * own[1]; i++) cells[i] = rank + data[0];
   for (MPI_Offset k = 0; k < 3; k++) {
     OK(MPI_File_set_view(file, k * SIDE * SIDE * 8, MPI_DOUBLE, type, "native", MPI_INFO_NULL));
-    if (all) OK(MPI_File_write_all(file, cells, own[0] * own[1], MPI_DOUBLE, &status));
+    if (together) OK(MPI_File_write_all(file, cells, own[0] * own[1], MPI_DOUBLE, &status));
     else OK(MPI_File_write(file, cells, own[0] * own[1], MPI_DOUBLE, &status));
   }
   MPI_Type_free(&type);
@@ -81,12 +84,12 @@ static void by_mpi(const char *way) {
   if (!strcmp(way, "deleted")) {
     int token = 0;
     if (rank == 0) unlink(path);
-    MPI_Bcast(&token, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&token, 1, MPI_INT, 0, all);
   } else if (!strcmp(way, "late")) {
     late();
     own += FEW;
   }
-  OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+  OK(MPI_File_open(all, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
   if (!strcmp(way, "single")) {
     OK(MPI_File_write_at(file, own, data, BYTES, MPI_BYTE, &status));
   } else if (!strcmp(way, "all") || !strcmp(way, "deleted") || !strcmp(way, "late")) {
@@ -105,7 +108,7 @@ static void by_mpi(const char *way) {
   } else if (!strcmp(way, "read-back")) {
     OK(MPI_File_write_at(file, own, data, BYTES, MPI_BYTE, &status));
     MPI_File_sync(file);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(all);
     MPI_File_sync(file);
     OK(MPI_File_read_at(file, (rank + 3) % size * (MPI_Offset)BYTES, data, BYTES, MPI_BYTE,
                         &status));
@@ -116,13 +119,33 @@ static void by_mpi(const char *way) {
   } else if (!strcmp(way, "again")) {
     OK(MPI_File_write_at(file, own, data, BYTES / 2, MPI_BYTE, &status));
     OK(MPI_File_close(&file));
-    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(all, path, MPI_MODE_RDWR, MPI_INFO_NULL, &file));
     OK(MPI_File_write_at(file, own + BYTES / 2, data, BYTES / 2, MPI_BYTE, &status));
+  } else if (!strcmp(way, "passed-on")) {
+    OK(MPI_File_write_at(file, own, data, BYTES, MPI_BYTE, &status));
+    OK(MPI_File_sync(file));
+    MPI_Barrier(all);
+    OK(MPI_File_sync(file));
+    /* From the fourth on over what another rank has just written. */
+    int to = step < 4 ? rank : (rank + 1) % size;
+    memset(data, '0' + rank, BYTES);
+    OK(MPI_File_write_at(file, to * (MPI_Offset)BYTES, data, BYTES / 2, MPI_BYTE, &status));
+  } else if (!strcmp(way, "asked")) {
+    MPI_Offset found;
+    for (int i = 0; i < 3; i++) {
+      OK(MPI_File_write_at_all(file, own + i * size * (MPI_Offset)BYTES, data, BYTES, MPI_BYTE,
+                               &status));
+      OK(MPI_File_sync(file));
+      MPI_Barrier(all);
+      OK(MPI_File_sync(file));
+      OK(MPI_File_get_size(file, &found));
+      IS(found == (i + 1) * size * (MPI_Offset)BYTES);
+    }
   } else if (!strcmp(way, "filled")) {
     if (rank == 0)
       for (int i = 0; i < size; i++)
         OK(MPI_File_write_at(file, i * (MPI_Offset)BYTES, data, BYTES, MPI_BYTE, &status));
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(all);
     OK(MPI_File_write_at_all(file, own, data, BYTES, MPI_BYTE, &status));
   }
   OK(MPI_File_close(&file));
@@ -187,21 +210,30 @@ int main(int argc, char **argv) {
   static const char *const posix[] = {"turns",  "pieces", "posix-strides", "overlaps",
                                       "mapped", "longer", "rushed",        "rushed-all",
                                       "headed"};
-  int steps = argc > 2 ? atoi(argv[2]) : 2, plain = 0;
+  int steps = argc > 2 ? atoi(argv[2]) : 2, plain = 0, first = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const char *way = argv[1], *name = "all.dat";
+  first = rank == 0;
+  all = MPI_COMM_WORLD;
+  if (!strncmp(way, "half-", 5)) {
+    way += 5;
+    if (rank % 2) name = "odd.dat";
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &all);
+    MPI_Comm_rank(all, &rank);
+  }
+  MPI_Comm_size(all, &size);
   data = malloc(BYTES);
-  for (size_t i = 0; i < sizeof posix / sizeof *posix; i++) plain |= !strcmp(argv[1], posix[i]);
-  for (int step = 1; step <= steps; step++) {
+  for (size_t i = 0; i < sizeof posix / sizeof *posix; i++) plain |= !strcmp(way, posix[i]);
+  for (step = 1; step <= steps; step++) {
     snprintf(path, sizeof path, "ckpt/step_%d", step);
     mkdir("ckpt", 0777);
     mkdir(path, 0777);
-    strcat(path, "/all.dat");
+    strcat(strcat(path, "/"), name);
     memset(data, 'a' + (rank + step) % 26, BYTES);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (plain) by_posix(argv[1]);
-    else by_mpi(argv[1]);
+    if (plain) by_posix(way);
+    else by_mpi(way);
     int waits = 10 + (int)(10 * late_seconds / 0.02);
     for (int i = 0; i < waits; i++) {
       MPI_Barrier(MPI_COMM_WORLD);
@@ -209,7 +241,7 @@ int main(int argc, char **argv) {
     }
   }
   /* With a third word the first rank makes that file, and all wait until it is gone. */
-  if (argc > 3 && rank == 0) {
+  if (argc > 3 && first) {
     int made = open(argv[3], O_CREAT | O_WRONLY, 0644);
     close(made);
     while (access(argv[3], F_OK) == 0) usleep(10000);

@@ -30,7 +30,7 @@ struct host {
     void (*leave)(void); void (*names_changed)(void); void (*wake)(uint64_t);
     void (*move_out)(uint64_t);
 };
-struct idle { uint32_t *left; size_t world, mask, thread; const uint64_t *points; };
+struct idle { uint32_t *left; size_t world, mask, thread; const uint64_t *points, *round; };
 struct access_log {
     uint64_t given, traits; struct { uint64_t tag, start, end; } entries[1 << 16];
 };
@@ -141,7 +141,7 @@ static struct idle idle(void) {
     const char *points = getenv("FAKE_IDLE"), *world = getenv("FAKE_WORLD");
     left = points ? (uint32_t)atoi(points) : 0;
     points_all = left;
-    return (struct idle){ &left, world ? (size_t)atoi(world) : 0, 0xffffffff, 0, &points_all };
+    return (struct idle){ &left, world ? (size_t)atoi(world) : 0, 0xffffffff, 0, &points_all, NULL };
 }
 static const char *file_open(size_t comm, const char *path, int mode)
 {
@@ -408,7 +408,7 @@ static int hints(size_t comm, const char *path)
 }
 
 static const struct engine table = {
-    sizeof table, 23, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened,
+    sizeof table, 24, refusal, init, get_prefix, sync_, idle, note, file_open, file_opened,
     file_call, open_, opened, log_of, written, reuse, closed, failed, evacuate, reserve, lookup,
     change, unlink_, rename_, link_, rmdir_, list, address, alias, turns, has, file_size, hints,
 };

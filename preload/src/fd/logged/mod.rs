@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{off_t, ssize_t};
 use scr_abi::Engine;
-use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
+use scr_abi::accesses::{Access, AccessLog, Deed, Moment, Within, trait_bit};
 
 #[cfg_attr(test, allow(unused_imports))]
 pub(crate) use mpi_io::WriteCall;
@@ -114,7 +114,7 @@ fn is_programs(log: &AccessLog) -> bool {
 }
 
 fn add(log: &AccessLog, deed: Deed, within: Within, start: off_t, end: off_t) {
-    let stamp = engine::active().map_or(0, engine::ActiveEngine::points_passed);
+    let stamp = engine::active().map_or(Moment::at(0), engine::ActiveEngine::moment);
     let (start, end) = (start.max(0).cast_unsigned(), end.max(0).cast_unsigned());
     log.add(Access { deed, within, stamp, start, end });
 }

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use scr_abi::accesses::Moment;
+
 use crate::error::{Error, Result};
 use crate::parts::{Extent, NodeLog, Owners};
 use crate::system::next_data;
@@ -12,7 +14,7 @@ use crate::system::next_data;
 pub(super) fn has_unlogged(path: &Path, log: &NodeLog) -> Result<bool> {
     let failed = |error| Error::io("cannot read", path, error);
     let mut logged = Owners::default();
-    log.writes.iter().for_each(|write| _ = logged.put(0, write.piece, 0));
+    log.writes.iter().for_each(|write| _ = logged.put(0, write.piece, Moment::default()));
     let file = File::open(path).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
     let (mut at, mut bytes) = (0, vec![0; 64 << 10]);

@@ -191,6 +191,8 @@ fn set_mode(path: &Path, mode: u32) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use scr_abi::accesses::Moment;
+
     use super::*;
     use crate::comm::solo::Solo;
     use crate::comm::threads::run;
@@ -204,7 +206,8 @@ mod tests {
         let outcomes = run(2, |comm| {
             let rank = comm.rank();
             let piece = Extent::new(rank as u64 * 8, rank as u64 * 8 + 8);
-            let log = NodeLog { writes: vec![Write { piece, stamp: 1 }], ..NodeLog::default() };
+            let writes = vec![Write { piece, stamp: Moment::at(1) }];
+            let log = NodeLog { writes, ..NodeLog::default() };
             let told = RankTold { log, here: (piece.end, 0o600), ..RankTold::default() };
             let wholes =
                 PartedWhole::gather(&*comm, &[0, 1], &[("all".to_string(), told)]).unwrap();

@@ -75,7 +75,7 @@ impl Accesses {
     fn order(&mut self) {
         self.all.sort_unstable();
         self.all.dedup_by(|next, last| {
-            let touches = next.tag() == last.tag() && next.start <= last.end;
+            let touches = is_alike(next, last) && next.start <= last.end;
             let joins = touches && matches!(last.deed, Deed::Write | Deed::Read);
             if joins {
                 last.end = last.end.max(next.end);
@@ -97,11 +97,12 @@ impl Accesses {
             let distance = rest.get(..2).map_or(0, step);
             let is_next = |pair: &&[Access]| {
                 let length = |one: &Access| one.end.wrapping_sub(one.start);
-                let same = pair[0].tag() == pair[1].tag() && length(&pair[0]) == length(&pair[1]);
+                let same = is_alike(&pair[0], &pair[1]) && length(&pair[0]) == length(&pair[1]);
                 same && step(pair) == distance
             };
             let count = 1 + rest.windows(2).take_while(is_next).count();
-            out.packed(first.tag()).packed(first.start.wrapping_sub(last));
+            out.packed(first.tag()).packed(first.stamp.round);
+            out.packed(first.start.wrapping_sub(last));
             out.packed(first.end.wrapping_sub(first.start)).packed(distance).packed(count as u64);
             last = rest[count - 1].start;
             rest = &rest[count..];
@@ -118,14 +119,14 @@ impl Accesses {
         let (traits, bytes) = (word()?, word()?);
         let (mut last, mut all) = (0_u64, Vec::new());
         while !from.is_done() {
-            let (tag, gap, length) = (from.packed()?, from.packed()?, from.packed()?);
-            let (distance, count) = (from.packed()?, from.packed()?);
+            let (tag, round, gap) = (from.packed()?, from.packed()?, from.packed()?);
+            let (length, distance, count) = (from.packed()?, from.packed()?, from.packed()?);
             if count > scr_abi::accesses::ENTRIES as u64 {
                 return None;
             }
             let mut start = last.wrapping_add(gap);
             for _ in 0..count {
-                all.push(Access::of(tag, start, start.wrapping_add(length))?);
+                all.push(Access::of(tag, round, start, start.wrapping_add(length))?);
                 last = start;
                 start = start.wrapping_add(distance);
             }
@@ -134,12 +135,18 @@ impl Accesses {
     }
 }
 
+/// Tells whether two differ by their bytes only.
+fn is_alike(one: &Access, other: &Access) -> bool {
+    one.tag() == other.tag() && one.stamp.round == other.stamp.round
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scr_abi::accesses::Within;
+    use scr_abi::accesses::{Moment, Within};
 
-    fn access(deed: Deed, stamp: u64, start: u64, end: u64) -> Access {
+    fn access(deed: Deed, points: u64, start: u64, end: u64) -> Access {
+        let stamp = Moment { points, round: points / 4 };
         Access { deed, within: Within::Nothing, stamp, start, end }
     }
 

@@ -12,6 +12,7 @@ use super::answer::Answer;
 use super::place::Place;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, StandIn, copy_file};
+use crate::namespace::{Makes, OpenIntent};
 use crate::records::FileMeta;
 use crate::system::{
     Attributes, clear_acl, copy_default_acl, is_denied, may_make_in, set_user_attributes,
@@ -126,9 +127,31 @@ pub fn make_empty(path: &Path, mode: u32, attributes: &Attributes) -> Result<()>
     made.map_err(|e| Error::io("cannot write", path, e))
 }
 
+/// The rights of a node's part that the program has not made itself. The whole file gets those of
+/// the one that it has.
+pub const PART_MODE: u32 = 0o600;
+
+/// Makes the file in `dir` for what this node will have of a file that several write, unless the
+/// program's own open makes it.
+pub fn make_part(
+    prefix: &Path,
+    dir: &Path,
+    name: &str,
+    found: &FoundTarget,
+    intent: OpenIntent,
+) -> Result<()> {
+    make_parents_like(prefix, dir, name)?;
+    let (mode, attributes) = match &found.place {
+        Place::Elsewhere(_, remote) => (remote.meta.mode & 0o7777, &remote.meta.attributes),
+        _ if intent.makes == Makes::No => (PART_MODE, &Default::default()),
+        _ => return Ok(()),
+    };
+    make_if_missing(&dir.join(name), mode, attributes)
+}
+
 /// Makes an empty file, but one that is there stays as it is: another rank of the node may have
 /// made it just now, and written to it.
-pub fn make_if_missing(path: &Path, mode: u32, attributes: &Attributes) -> Result<()> {
+fn make_if_missing(path: &Path, mode: u32, attributes: &Attributes) -> Result<()> {
     match make(path, mode, attributes, fs::OpenOptions::new().create_new(true)) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         made => made.map_err(|e| Error::io("cannot write", path, e)),

@@ -253,7 +253,7 @@ impl Story {
             [token, traits] => self.did.entry(did(&token)).or_default().traits |= traits,
             [token, tag, start, end] => {
                 let all = &mut self.did.entry(did(&token)).or_default().all;
-                all.extend(Access::of(tag, start, end));
+                all.extend(Access::of(tag, 0, start, end));
             }
             _ => {}
         }

@@ -3,6 +3,7 @@
 pub(super) mod contested;
 mod encode;
 pub(super) mod eviction;
+mod groups;
 mod parted;
 pub(super) mod perform;
 pub(super) mod streams;

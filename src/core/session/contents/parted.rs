@@ -1,20 +1,13 @@
 //! A node's part of a file that ranks of several nodes write together: a file in the dataset's
 //! directory with the bytes that the node's ranks write, at their places.
 
-use std::path::Path;
-
 use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
 
 use crate::cache::disk::describe;
-use crate::error::Result;
 use crate::machine::DatasetKey;
-use crate::namespace::{self as ns, FoundTarget, Makes, OpenIntent, Place, Remote};
+use crate::namespace::{self as ns, FoundTarget, OpenIntent, Place, Remote};
 use crate::records::FileMeta;
 use crate::session::{contents::Contents, node::State};
-
-/// The rights of a part that the program has not made itself. The whole file gets those of the one
-/// that it has.
-const MODE: u32 = 0o600;
 
 impl Contents {
     /// Tells whether each node has its part of such files.
@@ -24,24 +17,6 @@ impl Contents {
         }
         let file = self.rank.file_ref(name);
         file.is_some_and(|file| state.machine.is_parted(&file) || state.own.parted.knows(name))
-    }
-
-    /// Makes the file of this node, unless the program's own open makes it.
-    pub(super) fn make_part(
-        &self,
-        dir: &Path,
-        name: &str,
-        found: &FoundTarget,
-        intent: OpenIntent,
-    ) -> Result<()> {
-        let target = dir.join(name);
-        ns::make_parents_like(&self.site.prefix, dir, name)?;
-        let (mode, attributes) = match &found.place {
-            Place::Elsewhere(_, remote) => (remote.meta.mode & 0o7777, &remote.meta.attributes),
-            _ if intent.makes == Makes::No => (MODE, &Default::default()),
-            _ => return Ok(()),
-        };
-        ns::make_if_missing(&target, mode, attributes)
     }
 
     /// Returns the log of such a file, which this rank is about to open, with what that does.
@@ -59,7 +34,7 @@ impl Contents {
         self.show_part(state, name, key, found);
         log.mark(trait_bit::PARTED);
         if intent.truncate && found.exists {
-            let stamp = state.machine.points_entered();
+            let stamp = state.moment();
             let (deed, within) = (Deed::Cut, Within::Nothing);
             log.add(Access { deed, within, stamp, start: 0, end: 0 });
         }
@@ -77,7 +52,7 @@ impl Contents {
             Place::Elsewhere(_, remote) => remote.meta.clone(),
             _ => describe(&layer.dir.join(name), name).unwrap_or_else(|_| FileMeta {
                 name: name.to_owned(),
-                mode: MODE,
+                mode: ns::PART_MODE,
                 ..FileMeta::default()
             }),
         };

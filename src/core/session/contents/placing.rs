@@ -193,7 +193,7 @@ impl Contents {
         }
         let log = state.own.logs.take()?;
         let found = self.site.on_prefix(name).metadata();
-        let stamp = state.machine.points_entered();
+        let stamp = state.moment();
         let barriers = state.machine.barriers_entered();
         let add = |deed: Deed, start: u64, end: u64| {
             log.add(Access { deed, within: Within::Nothing, stamp, start, end });
@@ -204,12 +204,12 @@ impl Contents {
             () if empties => add(Deed::Cut, 0, 0),
             () => {}
         }
+        // By MPI-IO all make it.
+        let together = state.own.making.as_deref() == Some(name);
         match intent.makes {
-            _ if empties || (intent.makes != ns::Makes::No && found.is_err()) => {
+            _ if empties || together || (intent.makes != ns::Makes::No && found.is_err()) => {
                 add(Deed::Made, 0, barriers);
             }
-            // By MPI-IO all make it.
-            _ if state.own.making.as_deref() == Some(name) => {}
             ns::Makes::No => add(Deed::Found, 0, barriers),
             _ => add(Deed::Found, 1, barriers),
         }
@@ -319,7 +319,7 @@ impl Contents {
             return Err(Error::Missing(format!("no directory for {name}")));
         };
         if self.is_parted(state, name) {
-            return self.make_part(&layer.dir, name, found, intent);
+            return ns::make_part(&self.site.prefix, &layer.dir, name, found, intent);
         }
         if matches!(&found.place, Place::Cached(held, _) if held == key) {
             return Ok(());

@@ -1,13 +1,20 @@
 //! What the shim asks of a file that ranks of several nodes write into their caches.
 
+use std::sync::atomic::AtomicU64;
+
 use crate::handles::{LiesAt, Tracked};
 use crate::machine::Why;
 use crate::parts::Extent;
 use crate::session::handles::Handles;
 
 impl Handles {
-    /// Notes that ranks make a blocking collective call on a file of theirs that is no sync point:
-    /// what they have written counts for each of them from here on, and none has heard of it.
+    /// Holds the calls of groups: [`State::moment`].
+    pub fn round(&self) -> &'static AtomicU64 {
+        self.node.state().own.groups.round()
+    }
+
+    /// Notes that ranks make a blocking collective call on a file of theirs that is no sync point,
+    /// and by which they cannot tell one another what they have written.
     pub fn uncounted_call(&self) {
         self.node.state().not_all_told();
     }

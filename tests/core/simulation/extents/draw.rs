@@ -1,7 +1,7 @@
 //! Programs whose ranks write one file together, drawn from a seed.
 
 use fastrand::Rng;
-use scr_abi::accesses::{Access, Deed, Within};
+use scr_abi::accesses::{Access, Deed, Moment, Within};
 
 /// No write begins behind it.
 const BEGIN_MAX: u64 = 64;
@@ -23,11 +23,17 @@ pub struct Call {
     pub byte: u8,
     /// The log tells of it.
     pub is_logged: bool,
+    /// Of two stamps the second is a call of those ranks that write, and no sync point.
+    pub in_rounds: bool,
 }
 
 impl Call {
     pub fn access(&self) -> Access {
-        let (deed, stamp, start, end) = (self.deed, self.stamp, self.begin, self.end);
+        let (deed, start, end) = (self.deed, self.begin, self.end);
+        let stamp = match self.in_rounds {
+            true => Moment { points: self.stamp / 2, round: 7 << 32 | self.stamp },
+            false => Moment::at(self.stamp),
+        };
         Access { deed, within: Within::Nothing, stamp, start, end }
     }
 
@@ -85,6 +91,7 @@ struct Author {
     rng: Rng,
     ranks: usize,
     stamp: u64,
+    in_rounds: bool,
     calls: Vec<Call>,
 }
 
@@ -97,7 +104,8 @@ impl Drawn {
         // Those of a communicator that is smaller than that of all ranks, now and then.
         let members = if rng.u8(..4) == 0 { rng.usize(1..=ranks) } else { ranks };
         let unit = rng.u64(1..12);
-        let mut author = Author { rng, ranks: members, stamp: 0, calls: Vec::new() };
+        let (in_rounds, calls) = (rng.bool(), Vec::new());
+        let mut author = Author { rng, ranks: members, stamp: 0, in_rounds, calls };
         for _ in 0..author.rng.usize(1..6) {
             // Two phases may have no sync point between them.
             author.stamp += u64::from(author.rng.u8(..12) != 0) * author.rng.u64(1..3);
@@ -151,8 +159,9 @@ impl Author {
     }
 
     fn call(&mut self, rank: usize, deed: Deed, begin: u64, end: u64) -> &mut Call {
-        let (stamp, byte) = (self.stamp, self.byte());
-        self.calls.push(Call { rank, deed, stamp, begin, end, byte, is_logged: true });
+        let Author { stamp, in_rounds, .. } = *self;
+        let (byte, is_logged) = (self.byte(), true);
+        self.calls.push(Call { rank, deed, stamp, begin, end, byte, is_logged, in_rounds });
         let last = self.calls.len() - 1;
         &mut self.calls[last]
     }

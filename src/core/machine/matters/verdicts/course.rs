@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use scr_abi::accesses::{Access, Deed, Within};
+use scr_abi::accesses::{Access, Deed, Moment, Within};
 
-use crate::parts::{Extent, Owners};
+use crate::parts::{Extent, Order, Owners};
 
 /// One access, and whose it is.
 #[derive(Debug, Clone, Copy)]
@@ -20,11 +20,22 @@ impl Act {
     }
 }
 
-/// Puts together what was done between two sync points, in their order.
+/// Puts together what was done at one moment, as far as anybody can know, in their order.
 pub fn by_stamp(acts: impl IntoIterator<Item = Act>) -> impl Iterator<Item = Vec<Act>> {
-    let mut stamps: BTreeMap<u64, Vec<Act>> = BTreeMap::new();
-    acts.into_iter().for_each(|act| stamps.entry(act.access.stamp).or_default().push(act));
+    let acts: Vec<Act> = acts.into_iter().collect();
+    let order = order_of(acts.iter().map(|act| &act.access));
+    let mut stamps: BTreeMap<Moment, Vec<Act>> = BTreeMap::new();
+    for act in acts {
+        stamps.entry(order.place(act.access.stamp)).or_default().push(act);
+    }
     stamps.into_values()
+}
+
+/// Finds the order in which all of that was done, as far as anybody can know.
+pub fn order_of<'a>(all: impl Iterator<Item = &'a Access>) -> Order {
+    // Nothing depends on which opens were first.
+    let opens = |one: &&Access| matches!(one.deed, Deed::Made | Deed::Found);
+    Order::of(all.filter(|one| !opens(one)).map(|one| one.stamp))
 }
 
 /// What all know at a sync point.
@@ -36,7 +47,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// Takes in what was done between two sync points. Returns whether two nodes have met.
+    /// Takes in what was done at one moment of [`by_stamp`]. Returns whether two nodes have met.
     pub fn take(&mut self, acts: &[Act]) -> bool {
         let those = |deed: Deed| acts.iter().filter(move |act| act.access.deed == deed);
         if let Some(cut) = those(Deed::Cut).map(|act| act.access.end).min() {

@@ -1,14 +1,14 @@
 //! Whether a file that several nodes write could be cached: each node would keep what its ranks
 //! have written, and what a node has not got nobody could read there. Pure.
 //!
-//! The order of writes is that of their stamps, the sync points that their ranks had entered. Of
-//! the ranks of one node the kernel keeps the order.
+//! The order of writes is that of their stamps, the sync points that their ranks had entered, and
+//! the calls on a file of some of them. Of the ranks of one node the kernel keeps the order.
 
 use std::collections::BTreeMap;
 
-use scr_abi::accesses::{Access, Deed, Within, trait_bit};
+use scr_abi::accesses::{Access, Deed, Moment, Within, trait_bit};
 
-use super::course::{Act, Course, by_stamp};
+use super::course::{Act, Course, by_stamp, order_of};
 use crate::machine::terms::{Accesses, Hints, Why};
 
 /// What memory is taken by.
@@ -30,9 +30,11 @@ pub struct OfNode<'a> {
 /// Judges a file of which `all` is known: the first rule that it breaks, or that it could be
 /// cached.
 pub fn judge(all: &[OfNode<'_>]) -> Why {
+    let order = order_of(all.iter().flat_map(|one| &one.done.all));
     let of = |one: &OfNode<'_>| {
-        let node = one.node;
-        one.done.all.iter().map(move |access| Act { node, access: *access }).collect::<Vec<_>>()
+        let stamped = |one: &Access| Access { stamp: order.place(one.stamp), ..*one };
+        let act = |access| Act { node: one.node, access: stamped(access) };
+        one.done.all.iter().map(act).collect::<Vec<_>>()
     };
     let mut acts: Vec<Act> = all.iter().flat_map(of).collect();
     let traits = all.iter().fold(0, |traits, one| traits | one.done.traits);
@@ -105,7 +107,7 @@ fn is_found_unseen(acts: &[Act]) -> bool {
 }
 
 /// Returns when an older file was emptied, if that was before anybody wrote.
-fn emptied_first(acts: &[Act]) -> Option<u64> {
+fn emptied_first(acts: &[Act]) -> Option<Moment> {
     let first = |which: fn(&Access) -> bool| {
         acts.iter().map(|act| act.access).filter(which).map(|access| access.stamp).min()
     };
@@ -194,6 +196,14 @@ mod tests {
     /// An access as its letter, the call of MPI-IO, the stamp, and its bytes.
     type Letter = (char, usize, u64, u64, u64);
 
+    /// A number of three digits: sync points, a group, and its calls.
+    fn moment(number: u64) -> Moment {
+        match number {
+            0..100 => Moment::at(number),
+            _ => Moment { points: number / 100, round: number / 10 % 10 << 32 | number % 10 },
+        }
+    }
+
     /// Judges what was done by a rank a node.
     fn judged(traits: u64, ranks: &[&[Letter]]) -> Why {
         let access = |(deed, within, stamp, start, end): &(char, usize, u64, u64, u64)| Access {
@@ -207,7 +217,7 @@ mod tests {
                 _ => Deed::Grow,
             },
             within: IN[*within],
-            stamp: *stamp,
+            stamp: moment(*stamp),
             start: *start,
             end: *end,
         };
@@ -275,6 +285,25 @@ mod tests {
     }
 
     #[test]
+    fn ranks_that_open_a_file_by_themselves_order_what_they_do_by_their_calls_on_it() {
+        let first: &[Letter] = &[('m', 0, 1, 0, 7), ('w', 0, 111, 0, 50)];
+        for (second, verdict) in [
+            // The same bytes: after a call, without one, and after one of others.
+            (&[('w', 0, 112, 10, 90)][..], PLAIN),
+            (&[('w', 0, 111, 10, 90)], Why::Writers),
+            (&[('w', 0, 122, 10, 90)], Why::Writers),
+            // The size: after the call by which it was heard of, and before it.
+            (&[('s', 0, 112, 0, 50), ('w', 0, 112, 50, 90)], PLAIN),
+            (&[('s', 0, 111, 0, 50), ('w', 0, 112, 50, 90)], Why::Sizes),
+            (&[('w', 0, 112, 50, 90), ('s', 0, 122, 0, 50)], Why::Sizes),
+            // A sync point of all orders them in any case.
+            (&[('w', 0, 2, 10, 90)], PLAIN),
+        ] {
+            assert_eq!(judged(MADE, &[first, second]), verdict, "{second:?}");
+        }
+    }
+
+    #[test]
     fn an_older_file_that_is_emptied_first_is_as_good_as_a_new_one() {
         let emptied: &[Letter] = &[('s', 0, 1, 0, 77), ('c', 0, 1, 0, 0), ('w', 0, 2, 0, 50)];
         let by_open: &[Letter] = &[('m', 0, 1, 0, 7), ('c', 0, 1, 0, 0), ('w', 0, 2, 0, 50)];
@@ -323,7 +352,8 @@ mod tests {
 
     #[test]
     fn what_nobody_has_seen_is_missed() {
-        let write = Access { deed: Deed::Write, within: IN[0], stamp: 1, start: 0, end: 5 };
+        let write =
+            Access { deed: Deed::Write, within: IN[0], stamp: Moment::at(1), start: 0, end: 5 };
         let done = Accesses { traits: MADE, bytes: 6, all: vec![write], ..Accesses::default() };
         assert_eq!(judge(&[OfNode { node: 0, done: &done }]), Why::Unseen);
     }

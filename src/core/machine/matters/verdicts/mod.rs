@@ -232,7 +232,7 @@ fn fits(done: Accesses, room: usize) -> Accesses {
 
 #[cfg(test)]
 mod tests {
-    use scr_abi::accesses::{Access, Within};
+    use scr_abi::accesses::{Access, Moment, Within};
 
     use super::*;
     use crate::machine::state::testing::{facts, file, reports, share, write};
@@ -246,7 +246,8 @@ mod tests {
         let mut all = reports(SeriesReport::default());
         for (report, start) in all.iter_mut().zip([0, 1 << 20]) {
             let (deed, within) = (Deed::Write, Within::Nothing);
-            let piece = Access { deed, within, start, end: start + (1 << 20), stamp: 1 };
+            let (end, stamp) = (start + (1 << 20), Moment::at(1));
+            let piece = Access { deed, within, start, end, stamp };
             let done =
                 Accesses { traits: trait_bit::MADE, all: vec![piece], ..Accesses::default() };
             verdicts.watched(facts, &key, &file, done);
