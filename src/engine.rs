@@ -97,7 +97,12 @@ pub fn sync(comm: usize, kind: SyncKind) {
     let Some(Running { session, classifier }) = RUNNING.get() else { return };
     mpi::take_freed().for_each(|stream| session.conference.close_stream(stream));
     let stream = match classifier.counts(comm) {
-        Counts::No => None,
+        Counts::No => {
+            if classifier.counts_groups() == (true, true) && groups::sync(session, comm).is_err() {
+                session.handles.uncounted_call();
+            }
+            None
+        }
         Counts::NoThread => {
             session.unsealed.note_passed_by();
             None
@@ -151,10 +156,12 @@ pub fn file_opened(comm: usize, opened: bool) -> FileCalls {
             }
             FileCalls::Uncounted
         }
-        FileCalls::Uncounted if group.is_some() && session.ending.counts_files() => {
+        FileCalls::Uncounted => {
             let (counts, counts_this_thread) = classifier.counts_groups();
-            let open = || groups::open(session, comm, opened && counts_this_thread);
-            let file = if counts { open().ok().flatten() } else { None };
+            let wanted = group.filter(|_| counts && session.ending.counts_files());
+            let willing = wanted.map(|wanted| wanted && opened && counts_this_thread);
+            let file = willing.map(|willing| groups::open(session, comm, willing));
+            let file = file.and_then(|opened| opened.ok().flatten());
             file.map_or(FileCalls::Uncounted, FileCalls::OfGroup)
         }
         calls => calls,

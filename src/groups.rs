@@ -1,5 +1,8 @@
-//! Files that some of the ranks have open together: a communicator of ours for each.
+//! Files that some of the ranks have open together: a communicator of ours for each. While they
+//! have one open, what is written before a call by which these ranks wait for one another, and what
+//! is after it, is told apart.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use scr_core::error::Result;
@@ -15,6 +18,9 @@ struct GroupFile {
 
 /// A place is used again when its file is closed.
 static OPEN: Mutex<Vec<Option<Arc<GroupFile>>>> = Mutex::new(Vec::new());
+
+/// How many there are, for calls that have nothing to do with them.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn all() -> MutexGuard<'static, Vec<Option<Arc<GroupFile>>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -35,6 +41,7 @@ pub fn open(session: &Session, comm: usize, willing: bool) -> Result<Option<usiz
         Some(free) => *free = file,
         None => all.push(file),
     }
+    COUNT.fetch_add(1, Ordering::Relaxed);
     Ok(Some(place))
 }
 
@@ -48,6 +55,21 @@ pub fn call(session: &Session, number: usize, closes: bool) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     if closes {
         all()[number] = None;
+        COUNT.fetch_sub(1, Ordering::Relaxed);
     }
     session.conference.tell_group(&file.comm, &file.ranks)
+}
+
+/// Does the same before a call by which all ranks of `comm` wait for one another, if they are those
+/// that have a file open.
+///
+/// # Errors
+/// As [`call`].
+pub fn sync(session: &Session, comm: usize) -> Result<()> {
+    if COUNT.load(Ordering::Relaxed) == 0 {
+        return Ok(());
+    }
+    let same = |file: &Arc<GroupFile>| file.comm.has_ranks_of(comm);
+    let found = all().iter().flatten().find(|file| same(file)).cloned();
+    found.map_or(Ok(()), |file| session.conference.tell_group(&file.comm, &file.ranks))
 }

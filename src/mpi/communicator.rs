@@ -52,6 +52,19 @@ impl MpiComm {
         if unwilling == [0] { unsafe { Self::duplicate(mpi, comm) }.map(Some) } else { Ok(None) }
     }
 
+    /// Tells whether the program's communicator `handle` has the same ranks in the same order.
+    pub fn has_ranks_of(&self, handle: usize) -> bool {
+        let (values, mut result) = (&self.mpi.values, 0);
+        let comm = values.handle(handle);
+        if comm == values.comm_null {
+            return false;
+        }
+        // SAFETY: the handle is what the program passes to its own MPI call right after. The
+        // out-parameter is a local.
+        let code = unsafe { (self.mpi.call.comm_compare)(comm, self.raw, &mut result) };
+        code == 0 && result == values.congruent()
+    }
+
     /// Needs a valid communicator (safety).
     unsafe fn duplicate(mpi: &'static Library, comm: Handle) -> Result<Self> {
         let mut place = mpi.values.handles(1, mpi.values.comm_null);

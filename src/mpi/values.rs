@@ -81,6 +81,11 @@ const STANDARD: Values = Values {
 };
 
 impl Values {
+    /// Returns what two communicators are of the same ranks in the same order.
+    pub fn congruent(&self) -> c_int {
+        self.unequal - 2 // MPI_IDENT, MPI_CONGRUENT, MPI_SIMILAR, MPI_UNEQUAL follow one another
+    }
+
     /// Takes `function` to look for functions of an MPI, `data` for data as the program sees them.
     /// `None`: the MPI is of no family that we know. Safety: what is found under the name of a
     /// function of MPI is that function.

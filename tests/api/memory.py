@@ -66,7 +66,7 @@ def sanitized(here, program, words):
             continue
         for leak in re.split(r"\n\s*\n", text):
             # The program's functions have names. A frame in it without one is of a library that was
-            # unloaded: the sanitizer maps the program to read its names, and where that library was.
+            # unloaded: the sanitizer has mapped the program's file to where that was, to read it.
             frames = re.findall(r"^frame (\S+) in (\S+)", leak, flags=re.M)
             objects = [name for name, function in frames if (name, function) != (program, "<null>")]
             if "leak of" in leak and is_ours(objects, program):

@@ -114,6 +114,10 @@ WAYS = {
     "together-back": (1, 0),  # one rank reads for others, but not of OMPIO
     "single-anew": (1, 0),  # the first rank reads what all have written
     "together-fill": (2, NODES),
+    "half-single": (2, NODES),
+    "half-together-flush": (2, NODES),
+    "half-together-chunks": (2, NODES),
+    "half-together-fill": (2, NODES),
 }
 
 

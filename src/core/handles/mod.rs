@@ -7,15 +7,15 @@ mod checksums;
 mod groups;
 mod holdings;
 mod loan;
-mod part_sizes;
 mod parted;
 mod rank_state;
+mod together;
 
 pub use access_logs::AccessLogs;
 pub use alike::{descriptor_info, open_alike, open_in_place_of, own_path};
 pub use base::{Base, stamp};
 pub use checksums::Checksums;
-pub use groups::{Groups, group_number};
+pub use groups::{GroupCalls, group_number};
 pub use holdings::{Holding, LiesAt, Room, TOKEN_LAZY, Tokens, Tracked};
 pub use loan::{GRACE, Loan};
 pub use parted::{PartedFile, PartedFiles};

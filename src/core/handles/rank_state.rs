@@ -16,7 +16,8 @@ use scr_abi::accesses::{AccessLog, trait_bit};
 use crate::cache::{Catalog, NodeCatalog, Prepared};
 use crate::error::{Error, Result};
 use crate::handles::{
-    AccessLogs, Checksums, Groups, Holding, LiesAt, PartedFiles, TOKEN_LAZY, Tokens, Tracked, stamp,
+    AccessLogs, Checksums, GroupCalls, Holding, LiesAt, PartedFiles, TOKEN_LAZY, Tokens, Tracked,
+    stamp,
 };
 use crate::machine::{
     DatasetKey, DatasetState, Deletion, FileRef, Intent, Machine, Placed, Placement, Reason,
@@ -55,7 +56,7 @@ pub(crate) struct RankFiles {
     pub logs: AccessLogs,
     /// Files of datasets in progress that several nodes write.
     pub parted: PartedFiles,
-    pub groups: Groups,
+    pub groups: GroupCalls,
     /// The file that this rank and others are making by MPI_File_open: one of them makes it, and
     /// the others open it in the same call.
     pub making: Option<String>,

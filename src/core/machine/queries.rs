@@ -49,6 +49,12 @@ impl Machine {
         !self.facts.is_passive() && self.stays_on_prefix(file).is_none()
     }
 
+    /// Tells whether the order of calls on the file matters: it is cached, or is watched.
+    pub(crate) fn counts_calls_on(&self, file: &FileRef) -> bool {
+        let stays = self.stays_on_prefix(file);
+        !self.facts.is_passive() && stays.is_none_or(|why| why == Reason::Watched)
+    }
+
     /// Returns the dataset to which a file that is written anew belongs.
     pub(crate) fn target(&self, file: &FileRef) -> DatasetKey {
         self.facts.target(file)

@@ -1,9 +1,9 @@
 //! Which of two moments was the later one.
 //!
 //! All ranks pass sync points; the rounds are calls that some of them make on a file of theirs.
-//! Between two sync points those rounds order what was done if the ranks of one such group have done
-//! all of it. Else nobody knows how the rounds of one group stand to those of another, or to a rank
-//! of none.
+//! Between two sync points those rounds order what was done if the ranks of one such group have
+//! done all of it. Else nobody knows how the rounds of one group stand to those of another, or to
+//! a rank of none.
 
 use std::collections::BTreeMap;
 

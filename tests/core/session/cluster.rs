@@ -57,6 +57,12 @@ pub struct Rank {
     world: Box<dyn Comm>,
 }
 
+/// Ranks that open files without the others.
+pub struct Group {
+    ranks: Vec<usize>,
+    comm: Box<dyn Comm>,
+}
+
 /// What a launch left.
 #[derive(Debug)]
 pub struct Outcome<T> {
@@ -414,6 +420,21 @@ impl Rank {
     pub fn try_barrier(&self) -> Result<()> {
         self.sync(SyncKind::Barrier);
         self.world.barrier()
+    }
+
+    /// Makes a group of these ranks, as MPI_Comm_split does; `None` on the others.
+    pub fn group(&self, ranks: &[usize]) -> Option<Group> {
+        let color = if ranks.contains(&self.rank) { 0 } else { -1 };
+        let comm = self.world.split(color, self.rank as i64).unwrap();
+        comm.map(|comm| Group { ranks: ranks.to_vec(), comm })
+    }
+
+    /// A blocking collective call on a file that the group has open, or MPI_File_open itself.
+    pub fn group_call(&self, group: &Group) {
+        if let Some(session) = &self.session {
+            session.conference.tell_group(group.comm.as_ref(), &group.ranks).unwrap();
+        }
+        group.comm.barrier().unwrap();
     }
 
     /// MPI_Allgather.

@@ -66,6 +66,7 @@ mod door;
 mod ensembles;
 mod faults;
 mod generations;
+mod groups;
 mod kept;
 mod life;
 mod logged;

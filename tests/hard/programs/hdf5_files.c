@@ -5,7 +5,8 @@
  * flush: after each matrix. chunks, zip: whole ones in each rank; cut: across ranks. metadata: by
  * collective calls, too. back: what has been written is opened and read again. anew: the file is
  * closed and opened again for each matrix. fill: with fill values. again1, again2: to one or
- * two names, ckpt/all_a.h5 and all_b.h5, again and again.
+ * two names, ckpt/all_a.h5 and all_b.h5, again and again. half: each half of the ranks writes a
+ * file, the second odd.h5.
  * It goes on from the newest checkpoint there is, of which each rank checks its block; before it
  * closes that it makes what HOLD names, and waits until that has gone. At PAUSE_STEP it does so
  * with PAUSE. */
@@ -17,6 +18,9 @@ enum { ROWS = 128, COLUMNS = 2048, MATRICES = 3 };
 
 static const char *way;
 static sim_t sim;
+/* Those that write one file. */
+static MPI_Comm ranks = MPI_COMM_WORLD;
+static int rank, size, odd;
 static hsize_t whole[] = {ROWS, COLUMNS}, own[2], first[2];
 static double *cells;
 
@@ -32,7 +36,7 @@ static hid_t ok(hid_t code, const char *what) {
 #define OK(call) ok((call), #call)
 
 static double cell(int step, int matrix, hsize_t i) {
-  return step * 1e6 + matrix * 1e4 + sim.rank * 100 + (double)(i % 1000) / 7;
+  return step * 1e6 + matrix * 1e4 + (rank + odd) * 100 + (double)(i % 1000) / 7;
 }
 
 static const char *name_of(int step) {
@@ -40,13 +44,13 @@ static const char *name_of(int step) {
   if (has("again"))
     snprintf(name, sizeof name, "ckpt/all_%c.h5", has("again1") ? 'a' : 'a' + step % 2);
   else
-    snprintf(name, sizeof name, "ckpt/step_%d/all.h5", step);
+    snprintf(name, sizeof name, "ckpt/step_%d/%s.h5", step, odd ? "odd" : "all");
   return name;
 }
 
 static hid_t access_list(void) {
   hid_t list = OK(H5Pcreate(H5P_FILE_ACCESS));
-  OK(H5Pset_fapl_mpio(list, MPI_COMM_WORLD, MPI_INFO_NULL));
+  OK(H5Pset_fapl_mpio(list, ranks, MPI_INFO_NULL));
   if (has("metadata")) {
     OK(H5Pset_all_coll_metadata_ops(list, 1));
     OK(H5Pset_coll_metadata_write(list, 1));
@@ -190,8 +194,14 @@ int main(int argc, char **argv) {
   way = argv[1];
   sim_init(&sim);
   int steps = atoi(argv[2]), pause = argc > 4 ? atoi(argv[3]) : 0, step = steps;
-  own[0] = ROWS / ((hsize_t)sim.size / 2), own[1] = COLUMNS / 2;
-  first[0] = (hsize_t)sim.rank / 2 * own[0], first[1] = (hsize_t)sim.rank % 2 * own[1];
+  if (has("half")) {
+    odd = sim.rank % 2;
+    MPI_Comm_split(MPI_COMM_WORLD, odd, sim.rank, &ranks);
+  }
+  MPI_Comm_rank(ranks, &rank);
+  MPI_Comm_size(ranks, &size);
+  own[0] = ROWS / ((hsize_t)size / 2), own[1] = COLUMNS / 2;
+  first[0] = (hsize_t)rank / 2 * own[0], first[1] = (hsize_t)rank % 2 * own[1];
   cells = malloc(own[0] * own[1] * sizeof *cells);
   while (step > 0 && !load(step)) step--;
   sim_tell_restart(&sim, step);

@@ -141,7 +141,8 @@ static struct idle idle(void) {
     const char *points = getenv("FAKE_IDLE"), *world = getenv("FAKE_WORLD");
     left = points ? (uint32_t)atoi(points) : 0;
     points_all = left;
-    return (struct idle){ &left, world ? (size_t)atoi(world) : 0, 0xffffffff, 0, &points_all, NULL };
+    size_t all = world ? (size_t)atoi(world) : 0;
+    return (struct idle){ &left, all, 0xffffffff, 0, &points_all, NULL };
 }
 static const char *file_open(size_t comm, const char *path, int mode)
 {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::answer::Answer;
 use super::place::Place;
+use crate::cache::disk::describe;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, StandIn, copy_file};
 use crate::namespace::{Makes, OpenIntent};
@@ -39,6 +40,20 @@ pub struct FoundTarget {
 }
 
 impl FoundTarget {
+    /// Returns what is known of the file `name` in `dir`, of which this node has a part: what is
+    /// here is never all of it.
+    pub fn part_meta(&self, dir: &Path, name: &str) -> FileMeta {
+        let meta = match &self.place {
+            Place::Elsewhere(_, remote) => remote.meta.clone(),
+            _ => describe(&dir.join(name), name).unwrap_or_else(|_| FileMeta {
+                name: name.to_owned(),
+                mode: PART_MODE,
+                ..FileMeta::default()
+            }),
+        };
+        FileMeta { is_shared: true, ..meta }
+    }
+
     /// Answers an open of a file that is not routed: what is in the cache can only be found there.
     pub fn in_place(&self) -> Answer {
         match &self.place {
@@ -129,7 +144,7 @@ pub fn make_empty(path: &Path, mode: u32, attributes: &Attributes) -> Result<()>
 
 /// The rights of a node's part that the program has not made itself. The whole file gets those of
 /// the one that it has.
-pub const PART_MODE: u32 = 0o600;
+const PART_MODE: u32 = 0o600;
 
 /// Makes the file in `dir` for what this node will have of a file that several write, unless the
 /// program's own open makes it.

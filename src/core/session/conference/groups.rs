@@ -5,7 +5,6 @@ use crate::error::{Error, Result};
 use crate::handles::group_number;
 use crate::kvtree::KvTree;
 use crate::namespace::FarMessage;
-use crate::records::RecordKey;
 use crate::session::conference::Conference;
 
 impl Conference {
@@ -17,7 +16,7 @@ impl Conference {
     /// None of them has heard all.
     pub fn tell_group(&self, comm: &dyn Comm, ranks: &[usize]) -> Result<()> {
         let (mut state, mut news) = (self.node.state(), FarMessage(KvTree::new()));
-        state.own.groups.enter(group_number(ranks), false);
+        state.own.groups.enter(group_number(ranks));
         for (key, name, done) in state.own.parted.take_group_news() {
             news.parted(&self.rank.record_key(&key).directory_name(), &name, 0, &done);
         }
@@ -30,8 +29,7 @@ impl Conference {
             for (key, name, _, done) in
                 FarMessage::from_bytes(&news).ok_or_else(unreadable)?.parts()
             {
-                let key = RecordKey::from_directory_name(key);
-                let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { continue };
+                let Some(key) = self.rank.key_of_directory(key) else { continue };
                 state.own.parted.hear_of_group(&key, name, node, done);
             }
         }

@@ -3,10 +3,8 @@
 
 use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
 
-use crate::cache::disk::describe;
 use crate::machine::DatasetKey;
-use crate::namespace::{self as ns, FoundTarget, OpenIntent, Place, Remote};
-use crate::records::FileMeta;
+use crate::namespace::{FoundTarget, OpenIntent, Remote};
 use crate::session::{contents::Contents, node::State};
 
 impl Contents {
@@ -31,7 +29,10 @@ impl Contents {
         let known = state.own.parted.get(key, name).and_then(|file| file.log);
         let log = known.or_else(|| state.own.logs.take())?;
         state.own.parted.entry(key, name).log = Some(log);
-        self.show_part(state, name, key, found);
+        if let Some(layer) = state.view.layer_mut(key) {
+            let meta = found.part_meta(&layer.dir, name);
+            layer.put_elsewhere(Remote { owner: self.site.rank, meta });
+        }
         log.mark(trait_bit::PARTED);
         if intent.truncate && found.exists {
             let stamp = state.moment();
@@ -43,20 +44,5 @@ impl Contents {
         }
         state.machine.note_parted();
         Some(log)
-    }
-
-    /// What this node has is never all of it.
-    fn show_part(&self, state: &mut State, name: &str, key: &DatasetKey, found: &FoundTarget) {
-        let Some(layer) = state.view.layer_mut(key) else { return };
-        let meta = match &found.place {
-            Place::Elsewhere(_, remote) => remote.meta.clone(),
-            _ => describe(&layer.dir.join(name), name).unwrap_or_else(|_| FileMeta {
-                name: name.to_owned(),
-                mode: ns::PART_MODE,
-                ..FileMeta::default()
-            }),
-        };
-        let meta = FileMeta { is_shared: true, ..meta };
-        layer.put_elsewhere(Remote { owner: self.site.rank, meta });
     }
 }

@@ -31,8 +31,7 @@ impl Flusher {
             self.rank.mention_if_failed(self.repeat_wanted());
         }
         let names = names_in(&self.updates.wanted_here()).unwrap_or_default();
-        let key = |name: &String| records::RecordKey::from_directory_name(name);
-        let keys = names.iter().filter_map(|name| self.rank.machine_key(&key(name)?));
+        let keys = names.iter().filter_map(|name| self.rank.key_of_directory(name));
         let mut ids: BTreeSet<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
         for key in keys {
             let id = self.node.state().own.holdings.get(&key).map_or(0, |holding| holding.id);

@@ -8,7 +8,6 @@ use scr_abi::open_mode;
 
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
-use crate::handles::group_number;
 use crate::log::messages;
 use crate::machine::{Deletion, Hints, Reason};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place};
@@ -103,17 +102,15 @@ impl Names {
     /// where all find it, and so are later files of that name, unless each node is to have its
     /// part. Returns the store in which a new file of that name would lie, if in a cache.
     pub fn shared_open(&self, path: &Path, ranks: &[usize], mode: i32) -> Option<PathBuf> {
-        let mut state = self.node.state();
-        if (2..state.machine.nodes().len()).contains(&ranks.len()) {
-            state.own.groups.enter(group_number(ranks), true);
-        }
         let name = self.rank.name_of(path).filter(|_| !self.rank.is_child())?;
+        let (mut state, file) = (self.node.state(), self.rank.file_ref(name));
+        let creates = mode & open_mode::CREATE != 0;
+        state.opens_together(creates.then_some(name), file.as_ref(), ranks);
         if mode & open_mode::READ_ONLY != 0 {
             return None; // each rank opens it as any other file
         }
-        let creates = mode & open_mode::CREATE != 0;
         let place = state.view.place(name);
-        let file = self.rank.file_ref(name).filter(|file| state.machine.caches(file));
+        let file = file.filter(|file| state.machine.caches(file));
         let in_progress =
             matches!(&place, Place::Elsewhere(key, _) if state.machine.is_in_progress(key));
         // What is there may be emptied first, and is opened such that it can be.
@@ -125,7 +122,6 @@ impl Names {
         };
         let parted =
             file.as_ref().filter(|file| state.machine.is_parted(file) && (in_progress || is_new));
-        state.own.making = creates.then(|| name.to_string());
         let is_sealed =
             matches!(&place, Place::Cached(key, _) if !state.machine.is_in_progress(key));
         let is_shared = ranks.len() > 1;
@@ -139,12 +135,9 @@ impl Names {
         Some(PathBuf::from(self.stores.store_of_number(file.series, number)))
     }
 
-    /// Notes that MPI_File_open has returned; tells the group of ranks for which
-    /// [`Names::shared_open`] was called.
-    pub fn opened_together(&self) -> Option<u32> {
-        let mut state = self.node.state();
-        state.own.making = None;
-        state.own.groups.opened()
+    /// Notes that MPI_File_open has returned: [`State::opened_together`].
+    pub fn opened_together(&self) -> Option<bool> {
+        self.node.state().opened_together()
     }
 
     /// Returns what MPI-IO is to be told of the file that it is about to open, the number of nodes,

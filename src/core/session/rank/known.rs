@@ -48,6 +48,11 @@ impl Rank {
         Some(DatasetKey::new(series, key.id.clone(), key.generation))
     }
 
+    /// Returns the dataset whose directory is called that, if the patterns still have its series.
+    pub(crate) fn key_of_directory(&self, name: &str) -> Option<DatasetKey> {
+        self.machine_key(&records::RecordKey::from_directory_name(name)?)
+    }
+
     pub(crate) fn title_of(&self, key: &records::RecordKey) -> Option<String> {
         self.machine_key(key).map(|key| self.title(&key))
     }

@@ -10,7 +10,6 @@ use crate::log::messages;
 use crate::machine::{DatasetKey, Reason, Why, name_hash};
 use crate::namespace as ns;
 use crate::parts::NodeLog;
-use crate::records;
 use crate::session::unsealed::Unsealed;
 use crate::system::monotonic_ms;
 use crate::transfer::{EXIT_DEADLINE, PULL_DEADLINE, PullOut, has_come};
@@ -159,8 +158,7 @@ impl Unsealed {
         let knows = state.machine.knows_parted();
         drop(state);
         let Some(turn) = knows.then(|| self.pulls.seen(busy)).flatten() else { return };
-        let key = records::RecordKey::from_directory_name(&turn.0);
-        let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { return };
+        let Some(key) = self.rank.key_of_directory(&turn.0) else { return };
         match self.pulls.has_come(&turn) {
             None if self.may_begin(&key, &turn.1) => drop(self.leave_cache(&key, &turn.1)),
             None => {}

@@ -11,7 +11,7 @@ use crate::launch::site::Links;
 use crate::log;
 use crate::machine::DatasetKey;
 use crate::namespace::{FarFiles, FarMessage, Remote, ToldElsewhere};
-use crate::records::{self, FileMeta, files_from_list, files_to_list};
+use crate::records::{FileMeta, files_from_list, files_to_list};
 use crate::session::{
     node::State,
     updates::{Updates, parted::tell_parts},
@@ -157,8 +157,7 @@ impl Updates {
         deletes: &BTreeSet<String>,
     ) {
         for (name, tree) in news.0.child("DSET") {
-            let key = records::RecordKey::from_directory_name(name);
-            let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { continue };
+            let Some(key) = self.rank.key_of_directory(name) else { continue };
             let there = files_from_list(tree.child("THERE")).unwrap_or_default();
             if !there.is_empty() {
                 self.begin_layer(state, &key);

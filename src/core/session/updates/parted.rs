@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cache::disk::describe;
 use crate::machine::DatasetKey;
 use crate::namespace::{FarMessage, Layer};
-use crate::records::RecordKey;
 use crate::session::{node::State, rank::Rank, updates::Updates};
 
 /// Adds what this rank has written since it was last told.
@@ -29,8 +28,7 @@ impl Updates {
         let mut files: BTreeMap<(DatasetKey, String), Vec<_>> = BTreeMap::new();
         for (rank, news) in all {
             for (key, name, mode, done) in news.parts() {
-                let key = RecordKey::from_directory_name(key);
-                let Some(key) = key.and_then(|key| self.rank.machine_key(&key)) else { continue };
+                let Some(key) = self.rank.key_of_directory(key) else { continue };
                 files.entry((key, name.into())).or_default().push((*rank, mode, done));
             }
         }

@@ -200,7 +200,7 @@ mod tests {
     fn moment(number: u64) -> Moment {
         match number {
             0..100 => Moment::at(number),
-            _ => Moment { points: number / 100, round: number / 10 % 10 << 32 | number % 10 },
+            _ => Moment { points: number / 100, round: ((number / 10 % 10) << 32) | (number % 10) },
         }
     }
 

@@ -1,11 +1,12 @@
-//! How long a file is of which each node has its part, and when nobody here can know that.
+//! Files that ranks of several nodes open together: how long one is of which each node has its
+//! part, and when nobody here can know that.
 
 use std::sync::atomic::Ordering;
 
 use scr_abi::accesses::{Moment, trait_bit};
 
-use crate::handles::{LiesAt, State, Tracked};
-use crate::machine::DatasetKey;
+use crate::handles::{LiesAt, State, Tracked, group_number};
+use crate::machine::{DatasetKey, FileRef};
 
 impl State {
     /// Returns how long a file is that several nodes write, bytes; `None`: this rank cannot know.
@@ -43,5 +44,24 @@ impl State {
     pub fn not_all_told(&mut self) {
         self.own.parted.not_all_told();
         self.own.logs.mark(trait_bit::UNCOUNTED);
+    }
+
+    /// Notes that the program is about to open a file by MPI-IO, these `ranks` of the world
+    /// together. If they are to make it, if need be, `made` is its name.
+    pub fn opens_together(&mut self, made: Option<&str>, file: Option<&FileRef>, ranks: &[usize]) {
+        self.own.making = made.map(str::to_owned);
+        if let Some(file) = file
+            && (2..self.machine.nodes().len()).contains(&ranks.len())
+        {
+            self.own.groups.enter(group_number(ranks));
+            self.own.groups.opening = Some(self.machine.counts_calls_on(file));
+        }
+    }
+
+    /// Notes that MPI_File_open has returned. If only some of the ranks have called it, and on one
+    /// of our files, tells whether this one wants their calls on the file to be counted.
+    pub fn opened_together(&mut self) -> Option<bool> {
+        self.own.making = None;
+        self.own.groups.opening.take()
     }
 }
