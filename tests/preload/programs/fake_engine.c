@@ -32,7 +32,7 @@ struct host {
 };
 struct idle { uint32_t *left; size_t world, mask, thread; const uint64_t *points, *round; };
 struct access_log {
-    uint64_t given, traits; struct { uint64_t tag, start, end; } entries[1 << 16];
+    uint64_t given, traits; struct { uint64_t tag, round, start, end; } entries[1 << 16];
 };
 typedef void (*entry_fn)(void *, const char *, unsigned char, uint64_t, int);
 struct engine {
