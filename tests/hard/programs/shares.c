@@ -81,6 +81,11 @@ static void late(void) {
 
 static void by_mpi(const char *way) {
   MPI_Offset own = (MPI_Offset)rank * BYTES;
+  char temporary[80];
+  int renames = !strncmp(way, "renamed", 7), of_directory = !strcmp(way, "renamed-directory");
+  snprintf(temporary, sizeof temporary, of_directory ? "%.*s.tmp/%s" : "%.*s/%s.tmp",
+           (int)(strrchr(path, '/') - path), path, strrchr(path, '/') + 1);
+  const char *first = renames ? temporary : path;
   if (!strcmp(way, "deleted")) {
     int token = 0;
     if (rank == 0) unlink(path);
@@ -89,10 +94,11 @@ static void by_mpi(const char *way) {
     late();
     own += FEW;
   }
-  OK(MPI_File_open(all, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+  OK(MPI_File_open(all, first, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
   if (!strcmp(way, "single")) {
     OK(MPI_File_write_at(file, own, data, BYTES, MPI_BYTE, &status));
-  } else if (!strcmp(way, "all") || !strcmp(way, "deleted") || !strcmp(way, "late")) {
+  } else if (!strcmp(way, "all") || !strcmp(way, "deleted") || !strcmp(way, "late") ||
+             renames) {
     OK(MPI_File_write_at_all(file, own, data, BYTES, MPI_BYTE, &status));
   } else if (!strcmp(way, "emptied")) {
     OK(MPI_File_set_size(file, 0));
@@ -149,6 +155,18 @@ static void by_mpi(const char *way) {
     OK(MPI_File_write_at_all(file, own, data, BYTES, MPI_BYTE, &status));
   }
   OK(MPI_File_close(&file));
+  if (renames) {
+    double begin = MPI_Wtime();
+    MPI_Barrier(all);
+    if (of_directory) {
+      *strrchr(path, '/') = 0;
+      *strrchr(temporary, '/') = 0;
+    }
+    if (rank == 0) IS(rename(temporary, path) == 0);
+    MPI_Barrier(all);
+    if (rank == 0 && getenv("TIMES"))
+      fprintf(stderr, "step %d: %.2f s\n", step, MPI_Wtime() - begin);
+  }
 }
 
 /* Collectives that follow one another fast: few of them carry anything of SCR's. */
@@ -228,7 +246,9 @@ int main(int argc, char **argv) {
   for (step = 1; step <= steps; step++) {
     snprintf(path, sizeof path, "ckpt/step_%d", step);
     mkdir("ckpt", 0777);
+    if (!strcmp(way, "renamed-directory")) strcat(path, ".tmp");
     mkdir(path, 0777);
+    snprintf(path, sizeof path, "ckpt/step_%d", step);
     strcat(strcat(path, "/"), name);
     memset(data, 'a' + (rank + step) % 26, BYTES);
     MPI_Barrier(MPI_COMM_WORLD);
