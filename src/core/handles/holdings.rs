@@ -9,6 +9,7 @@ use scr_abi::{TOKEN_SHORT, WORTH_BYTES};
 
 use super::base::{Base, Stamp};
 use crate::machine::DatasetKey;
+use crate::namespace::Move;
 use crate::parts::PartHere;
 
 #[derive(Debug, Clone, Default)]
@@ -234,6 +235,15 @@ impl Tokens {
 
     pub fn rename(&mut self, from: &str, to: &str, key: &DatasetKey) {
         self.named(from).for_each(|one| (one.name, one.key) = (to.to_string(), key.clone()));
+    }
+
+    /// Renames what has moved of datasets for which `is_open` holds.
+    pub fn follow(&mut self, one: &Move, is_open: impl Fn(&DatasetKey) -> bool) {
+        for tracked in self.by_token.values_mut().filter(|tracked| is_open(&tracked.key)) {
+            if let Some(name) = one.new_name(&tracked.name) {
+                tracked.name = name;
+            }
+        }
     }
 
     /// Renames a file that lies at `way` from now on, or will when it is closed.

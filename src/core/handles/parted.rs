@@ -10,6 +10,7 @@ use std::sync::Arc;
 use scr_abi::accesses::{Access, AccessLog, Deed};
 
 use crate::machine::{Accesses, Act, Course, DatasetKey, by_stamp};
+use crate::namespace::Move;
 use crate::parts::{Extent, Owners, PartHere};
 
 /// One file.
@@ -158,6 +159,14 @@ impl PartedFiles {
     pub fn leave(&mut self, key: &DatasetKey, name: &str) {
         if let Some(file) = self.files.get_mut(&(key.clone(), name.to_string())) {
             file.leaves = true;
+        }
+    }
+
+    /// Renames those that have moved.
+    pub fn follow(&mut self, one: &Move) {
+        for ((key, name), file) in std::mem::take(&mut self.files) {
+            let name = one.new_name(&name).unwrap_or(name);
+            self.files.insert((key, name), file);
         }
     }
 

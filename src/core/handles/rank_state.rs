@@ -7,7 +7,7 @@
 //! * When the cache fails a rank for good, routing ends for it, with one message, and for the
 //!   others when they hear of it; agreements go on, since the other ranks count on them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use crate::machine::{
     DatasetKey, DatasetState, Deletion, FileRef, Intent, Machine, Placed, Placement, Reason,
 };
 use crate::namespace::{
-    self as ns, Answer, Claimed, FarMessage, Move, Notice, SHADOWS, Sought, ToldElsewhere, Turns,
-    View,
+    self as ns, Answer, Claimed, FarMessage, Move, MoveNotes, Notice, SHADOWS, Sought,
+    ToldElsewhere, Turns, View,
 };
 use crate::parts::{Extents, PartHere};
 use crate::records::FileMeta;
@@ -41,7 +41,7 @@ pub(crate) struct NameNews {
     pub learned: Vec<(usize, String)>,
     /// Rank and number of those that ranks of this node have told, and no agreement yet.
     pub heard: BTreeSet<(usize, u64)>,
-    pub noted: VecDeque<Move>,
+    pub noted: MoveNotes,
     /// What other nodes know of names on this rank.
     pub elsewhere: ToldElsewhere,
     /// The last of them that was told at an agreement, until the next one.
@@ -291,14 +291,14 @@ impl State {
         Answer::Redirect { path: origin.to_path_buf(), token }
     }
 
-    /// Renames a directory in the caches; another rank of the node may have done so.
+    /// Renames a directory or file in the caches; another rank of the node may have done so.
     ///
     /// # Errors
-    /// A directory that is there cannot be renamed.
-    pub fn rename_directory(&self, one: &Move) -> Result<()> {
+    /// What is there cannot be renamed.
+    pub fn rename_in_caches(&self, one: &Move) -> Result<()> {
         for layer in self.view.layers().iter().filter(|layer| self.is_open(&layer.key)) {
             let (from, to) = (layer.dir.join(&one.from), layer.dir.join(&one.to));
-            if !from.is_dir() {
+            if from.symlink_metadata().is_err() {
                 continue;
             }
             ns::make_parents(&layer.dir, &one.to)?;

@@ -75,6 +75,7 @@ mod markers;
 #[path = "../support/mortal.rs"]
 mod mortal;
 mod moves;
+mod named_whole;
 mod never_quiet;
 mod one_node;
 mod one_step;

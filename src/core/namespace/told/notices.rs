@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use crate::bytes::{Reader, Writer};
 use crate::machine::DatasetKey;
 
-/// A directory that got its final name, with all that is in it.
+/// A directory that got its final name, with all that is in it; or a file of which each of several
+/// nodes has a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Move {
     /// Counts the moves of the rank that renamed it.
@@ -22,7 +23,8 @@ pub struct Move {
 
 impl Move {
     pub fn new_name(&self, name: &str) -> Option<String> {
-        let rest = name.strip_prefix(&self.from).filter(|rest| rest.starts_with('/'))?;
+        let is_it = |rest: &&str| rest.is_empty() || rest.starts_with('/');
+        let rest = name.strip_prefix(&self.from).filter(is_it)?;
         Some(format!("{}{rest}", self.to))
     }
 }

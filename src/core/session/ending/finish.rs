@@ -10,6 +10,7 @@ use crate::events::Event;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetState, SharedDataset};
+use crate::namespace::MoveNotes;
 use crate::namespace::parent;
 use crate::session::rank::stage::Milestone;
 use crate::session::{ending::Ending, node::State, rank::lock};
@@ -61,7 +62,9 @@ impl Ending {
         self.flush.complete_background(links)?;
         self.updates.sweep_wanted();
         self.unsealed.pulls.sweep();
-        self.names.forget_moved();
+        if self.node.state().moves.made > 0 {
+            MoveNotes::forget(&self.site.state_dir(), self.site.rank);
+        }
         if self.site.rank == 0 {
             self.halt.conditions.record_end();
         }

@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex};
 use crate::launch::site::Site;
 use crate::session::{
     conference::Conference, contents::Contents, flush::Flusher, halt::Halt, handles::Handles,
-    names::Names, node::Node, rank::Rank, report::Reporter, stores::Stores, unsealed::Unsealed,
-    updates::Updates,
+    node::Node, rank::Rank, report::Reporter, stores::Stores, unsealed::Unsealed, updates::Updates,
 };
 
 pub struct Ending {
@@ -24,7 +23,6 @@ pub struct Ending {
     pub(super) contents: Arc<Contents>,
     pub(super) unsealed: Arc<Unsealed>,
     pub(super) handles: Arc<Handles>,
-    pub(super) names: Arc<Names>,
     pub(super) flush: Arc<Flusher>,
     pub(super) halt: Arc<Halt>,
     pub(super) conference: Arc<Conference>,

@@ -144,9 +144,9 @@ fn build(
         troubles: Mutex::default(),
         evicted: evicted);
     let ending = owner!(Ending, site
-        { rank node report stores updates contents unsealed handles names flush halt conference }
+        { rank node report stores updates contents unsealed handles flush halt conference }
         out_of_reach: Mutex::default());
-    let prefix = owner!(Inspector, site { rank node stores names });
+    let prefix = owner!(Inspector, site { rank node stores });
     let restart = owner!(Restorer, site { rank node contents names flush ending prefix });
     let program = owner!(Program, site
         { rank node report stores flush halt conference ending prefix }

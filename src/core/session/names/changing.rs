@@ -112,6 +112,10 @@ impl Names {
             return self.rename_dir(name, from, to);
         }
         self.stores.heed_link(&[from, to]);
+        let both = names.from.zip(names.to);
+        if let Some(answer) = both.and_then(|(from, to)| self.rename_parted(from, to)) {
+            return answer;
+        }
         let whole = self.bring_whole(names.from).and_then(|()| self.bring_whole(names.to));
         if let Err(answer) = whole {
             return answer;

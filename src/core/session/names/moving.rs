@@ -5,17 +5,15 @@
 //! A directory that has other files than those of a checkpoint in progress is renamed as any
 //! (`links.rs`). Where the prefix has files of it, all that are known come there before: a crash
 //! would leave a part of a checkpoint under a name that means a whole one. What a restart must know
-//! of a rename that not all have heard of is noted on the prefix before.
+//! of a rename that not all have heard of is noted on the prefix before. A file of which each of
+//! several nodes has a part moves in the same way.
 
 use std::path::{Path, PathBuf};
 
-use crate::cache::RebuildReport;
-use crate::cache::disk::names_in;
-use crate::error::{Error, Result};
-use crate::files::{has_no_file, remove_empty_dirs, remove_file_if_there, size_at};
+use crate::error::Error;
+use crate::files::{has_no_file, size_at};
 use crate::handles::LiesAt;
-use crate::kvtree::KvTree;
-use crate::log::{self, messages};
+use crate::log::messages;
 use crate::machine::{DatasetKey, Placement, Reason};
 use crate::namespace::{self as ns, Answer, Move, Place};
 use crate::session::{
@@ -26,11 +24,10 @@ use crate::session::{
 use crate::system::monotonic_ms;
 use crate::transfer::{is_published, move_directory};
 
-/// Begins the names of the files, in the state folder, in which each rank notes its renames.
-const NOTE: &str = "moved.";
-
-/// Directories in such a file. Older ones are sealed.
-const NOTED_MAX: usize = 8;
+fn next_move(state: &State, from: &str, to: &str) -> Move {
+    let number = state.moves.made + 1;
+    Move { number, from: from.to_string(), to: to.to_string(), landed: false }
+}
 
 impl Names {
     /// Renames the directory `dir`, at `from`, to `last`, at `to`, where nothing is in the way.
@@ -71,14 +68,32 @@ impl Names {
                 return Ok(Answer::Fail(libc::EXDEV));
             }
         }
-        let number = state.moves.made + 1;
-        let (from_name, to_name) = (dir.to_string(), last.to_string());
-        let one = Move { number, from: from_name, to: to_name, landed };
-        if let Err(error) = self.note_moved(&mut state, one.clone()) {
+        let one = Move { landed, ..next_move(&state, dir, last) };
+        let noted = state.moves.noted.add(one.clone(), &self.site.state_dir(), self.site.rank);
+        if let Err(error) = noted {
             self.rank.complain(messages::OPERATION_FAILED, &error);
             return Err(state);
         }
-        Ok(self.move_dir(&mut state, one, from, to))
+        Ok(self.rename_and_tell(&mut state, one, || move_directory(from, to)))
+    }
+
+    /// Renames a file of a dataset in progress of which each of several nodes has a part, where
+    /// nothing is in the way. `None`: it is no such file.
+    pub(crate) fn rename_parted(&self, from: &str, to: &str) -> Option<Answer> {
+        if self.rank.is_child() || self.node.state_to_look().own.parted.is_empty() {
+            return None;
+        }
+        let mut state = self.node.turn_on(&[from, to]);
+        let Place::Elsewhere(key, _) = state.view.place(from) else { return None };
+        let file = self.rank.file_ref(to)?;
+        let moves = state.own.parted.get(&key, from).is_some_and(|file| !file.leaves)
+            && state.is_open(&key)
+            && state.machine.target(&file) == key
+            && state.view.place(to) == Place::Prefix
+            && self.site.on_prefix(to).symlink_metadata().is_err()
+            && self.rank.links().is_some();
+        let one = next_move(&state, from, to);
+        moves.then(|| self.rename_and_tell(&mut state, one, || Ok(())))
     }
 
     fn may_move(&self, state: &State, name: &str, dir: &str, last: &str) -> bool {
@@ -96,12 +111,16 @@ impl Names {
         fits && of_checkpoint && state.own.tokens.shadows_of(name).is_empty()
     }
 
-    fn move_dir(&self, state: &mut State, one: Move, from: &Path, to: &Path) -> Answer {
+    fn rename_and_tell(
+        &self,
+        state: &mut State,
+        one: Move,
+        on_prefix: impl FnOnce() -> std::result::Result<(), i32>,
+    ) -> Answer {
         let back = Move { from: one.to.clone(), to: one.from.clone(), ..one };
-        let moved = state.rename_directory(&one).map_err(|_| libc::EXDEV);
-        let moved = moved.and_then(|()| move_directory(from, to));
-        if let Err(errno) = moved {
-            let _ = state.rename_directory(&back);
+        let moved = state.rename_in_caches(&one).map_err(|_| libc::EXDEV);
+        if let Err(errno) = moved.and_then(|()| on_prefix()) {
+            let _ = state.rename_in_caches(&back);
             return Answer::Fail(errno);
         }
         state.moves.made = one.number;
@@ -148,88 +167,14 @@ impl Names {
         done.and_then(|()| ns::remove(&source)).map_err(|error| (source, error))
     }
 
-    fn note_moved(&self, state: &mut State, one: Move) -> Result<()> {
-        let noted = &mut state.moves.noted;
-        noted.push_back(one);
-        if noted.len() > NOTED_MAX {
-            noted.pop_front();
-        }
-        self.write_noted(state)
-    }
-
-    fn write_noted(&self, state: &State) -> Result<()> {
-        let mut tree = KvTree::new();
-        for one in &state.moves.noted {
-            let entry = tree.child_mut(&one.to);
-            if one.landed {
-                entry.set_value("FROM", &one.from);
-            }
-        }
-        tree.write_file(self.site.state_dir().join(format!("{NOTE}{}", self.site.rank)))
-    }
-
-    /// Settles, after the first step of an agreement, what was told at the one before: all ranks
-    /// have heard and done it, and nothing of it has to be taken back.
+    /// Settles, after the first step of an agreement, what was told at the one before.
     pub(crate) fn settle_noted(&self) {
         let mut state = self.node.state();
         let told = std::mem::take(&mut state.moves.told);
-        if told == 0 {
-            return;
-        }
-        let before = state.moves.noted.len();
-        state.moves.noted.retain(|one| !one.landed || one.number > told);
-        if state.moves.noted.len() != before {
-            self.rank.complain_if_failed(messages::OPERATION_FAILED, self.write_noted(&state));
-        }
-    }
-
-    /// Takes back renames of the run before: directories of which not all ranks had heard have
-    /// their old names again, those without any file go. For rank 0, before anybody looks.
-    pub(crate) fn take_back_moves(&self, report: &RebuildReport) {
-        let folder = self.site.state_dir();
-        let notes = names_in(&folder).unwrap_or_default();
-        for path in notes.iter().filter(|note| note.starts_with(NOTE)).map(|note| folder.join(note))
-        {
-            let tree = KvTree::read_file(&path).unwrap_or_default().unwrap_or_default();
-            for (last, entry) in tree.iter() {
-                match entry.get_value("FROM") {
-                    Some(from) => self.take_back(from, last),
-                    None => self.remove_if_lost(last, report),
-                }
-            }
-            let _ = remove_file_if_there(&path); // else looked at again, in vain
-        }
-    }
-
-    fn take_back(&self, from: &str, last: &str) {
-        let (old, new) = (self.site.on_prefix(from), self.site.on_prefix(last));
-        if old.symlink_metadata().is_err()
-            && new.is_dir()
-            && let Err(error) = std::fs::rename(&new, &old)
-        {
-            log::warn(
-                messages::RENAME_NOT_UNDONE,
-                format_args!(
-                    "{} may lack files: the run before ended while it got that name, and it cannot \
-                     be called {from} again: {error}",
-                    new.display()
-                ),
-            );
-        }
-    }
-
-    fn remove_if_lost(&self, last: &str, report: &RebuildReport) {
-        let dir = self.site.on_prefix(last);
-        if !report.offered.iter().any(|offered| offered.holds(last)) && has_no_file(&dir) {
-            remove_empty_dirs(&dir);
-        }
-    }
-
-    /// Removes the note: nothing is in the cache any more that this rank has renamed.
-    pub(crate) fn forget_moved(&self) {
-        if self.node.state().moves.made > 0 {
-            let note = self.site.state_dir().join(format!("{NOTE}{}", self.site.rank));
-            let _ = remove_file_if_there(&note);
+        if told > 0 {
+            let (folder, rank) = (self.site.state_dir(), self.site.rank);
+            let settled = state.moves.noted.settle(told, &folder, rank);
+            self.rank.complain_if_failed(messages::OPERATION_FAILED, settled);
         }
     }
 

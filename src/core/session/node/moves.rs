@@ -24,7 +24,7 @@ impl Node {
     }
 
     pub(crate) fn take_move(&self, state: &mut State, one: &Move) {
-        self.rank.complain_if_failed(messages::OPERATION_FAILED, state.rename_directory(one));
+        self.rank.complain_if_failed(messages::OPERATION_FAILED, state.rename_in_caches(one));
         self.follow(state, one);
     }
 
@@ -46,6 +46,8 @@ impl Node {
         }
         let State { view, own, moves, .. } = state;
         let open = |key: &DatasetKey| own.holdings.get(key).is_none_or(|holding| holding.id == 0);
+        own.parted.follow(one);
+        own.tokens.follow(one, open);
         view.follow(one, open);
         moves.elsewhere.follow(one);
     }
@@ -77,7 +79,6 @@ impl Node {
         if revoke {
             self.site.filemap.revoke(&self.rank.record_key(key))?;
         }
-        state.own.tokens.rename(old, new, key);
         state.leave_file(key, old);
         if let Some(holding) = state.own.holdings.get_mut(key) {
             holding.files.insert(new.to_string());

@@ -56,7 +56,8 @@ impl Inspector {
     /// Removes empty directories beside the newest checkpoint's that carry another id, younger than
     /// its files, but not than a run that ended by itself; and what a rename has left. For rank 0.
     pub(crate) fn remove_begun_dirs(&self, report: &RebuildReport, in_place: Option<&InPlace>) {
-        self.names.take_back_moves(report);
+        let offered = |name: &str| report.offered.iter().any(|offered| offered.holds(name));
+        ns::MoveNotes::take_back(&self.site.state_dir(), &self.site.prefix, offered);
         let Some(newest) = self.newest(report, in_place) else { return };
         let Some(written) = newest.written else { return };
         let ended = RunRecord::ended(&self.site.state_dir()).unwrap_or((i64::MAX, 0));

@@ -10,12 +10,11 @@ pub(super) mod spoiled;
 use std::sync::Arc;
 
 use crate::launch::site::Site;
-use crate::session::{names::Names, node::Node, rank::Rank, stores::Stores};
+use crate::session::{node::Node, rank::Rank, stores::Stores};
 
 pub(crate) struct Inspector {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) stores: Arc<Stores>,
-    pub(super) names: Arc<Names>,
 }

@@ -65,16 +65,6 @@ impl Updates {
         for (rank, news) in &heard {
             state.hear_of_names(*rank, news, &made_here);
         }
-        // What is there may be so again.
-        self.hear_of_parts(&mut state, near.iter().chain(&heard), &deletes);
-        // Who has an older file of that name open is to see the new one.
-        let parts = near.iter().chain(&heard).flat_map(|(_, news)| news.parts());
-        let parts: BTreeSet<&str> = parts.map(|(_, name, ..)| name).collect();
-        let older = state.own.tokens.lazy(|one| one.way.is_older() && parts.contains(&*one.name));
-        let moves = near.iter().chain(&heard).any(|(_, news)| news.tells_moves());
-        if heard.is_empty() && older.is_empty() && !moves {
-            return Ok(());
-        }
         for (rank, news) in &heard {
             self.hear_of_files(&mut state, *rank, news, &deletes);
         }
@@ -82,6 +72,14 @@ impl Updates {
         near.iter().chain(&heard).for_each(|(rank, news)| {
             self.hear_of_moves(&mut state, *rank, news);
         });
+        // What is there may be so again.
+        let parts = self.hear_of_parts(&mut state, near.iter().chain(&heard), &deletes);
+        // Who has an older file of that name open is to see the new one.
+        let older = state.own.tokens.lazy(|one| one.way.is_older() && parts.contains(&*one.name));
+        let moves = near.iter().chain(&heard).any(|(_, news)| news.tells_moves());
+        if heard.is_empty() && older.is_empty() && !moves {
+            return Ok(());
+        }
         state.moves.told = own.moves().last().map_or(state.moves.told, |one| one.number);
         drop(state);
         self.site.host.names_changed();

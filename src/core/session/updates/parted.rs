@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cache::disk::describe;
 use crate::machine::DatasetKey;
-use crate::namespace::{FarMessage, Layer};
+use crate::namespace::{FarMessage, Layer, Move};
 use crate::session::{node::State, rank::Rank, updates::Updates};
 
 /// Adds what this rank has written since it was last told.
@@ -18,20 +18,24 @@ pub(super) fn tell_parts(state: &mut State, rank: &Rank, news: &mut FarMessage) 
 }
 
 impl Updates {
-    /// Takes in what all ranks, this one as well, have told.
+    /// Takes in what all ranks, this one as well, have told; returns the names of the files.
     pub(super) fn hear_of_parts<'a>(
         &self,
         state: &mut State,
-        all: impl Iterator<Item = &'a (usize, FarMessage)>,
+        all: impl Iterator<Item = &'a (usize, FarMessage)> + Clone,
         deletes: &BTreeSet<String>,
-    ) {
+    ) -> BTreeSet<String> {
         let mut files: BTreeMap<(DatasetKey, String), Vec<_>> = BTreeMap::new();
+        // Who has not heard of it tells what a file was called before.
+        let moves: Vec<Move> = all.clone().flat_map(|(_, news)| news.moves()).collect();
         for (rank, news) in all {
             for (key, name, mode, done) in news.parts() {
                 let Some(key) = self.rank.key_of_directory(key) else { continue };
-                files.entry((key, name.into())).or_default().push((*rank, mode, done));
+                let name = moves.iter().find_map(|one| one.new_name(name)).unwrap_or(name.into());
+                files.entry((key, name)).or_default().push((*rank, mode, done));
             }
         }
+        let names = files.keys().map(|(_, name)| name.clone()).collect();
         for ((key, name), mut told) in files {
             told.sort_by_key(|one| one.0);
             if !state.view.layer(&key).is_some_and(|layer| layer.is_parted(&name)) {
@@ -46,6 +50,7 @@ impl Updates {
             let told = told.into_iter().map(|(rank, _, done)| (machine.nodes()[rank], done));
             own.parted.entry(&key, &name).hear(told);
         }
+        names
     }
 
     /// Takes back this rank's deletion of a file that another one has made anew: it had heard of

@@ -1,0 +1,116 @@
+//! One file of ranks of several nodes that gets its name, or whose directory does, when all have
+//! written it: each node's part moves in its cache.
+
+use super::cluster::{Cluster, Rank};
+use super::scene::{assert_same_files, place, tree};
+
+const HOSTS: &str = "aabb";
+const PART: usize = 4000;
+const STEPS: u64 = 6;
+
+/// What is called anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    File,
+    /// While the last rank has it open, and has written to it since the others.
+    OpenFile,
+    Directory,
+}
+
+fn name(step: u64) -> String {
+    format!("ckpt/step_{step}/rank_9.dat")
+}
+
+fn part(step: u64, rank: usize) -> Vec<u8> {
+    format!("step {step} rank {rank} ").bytes().cycle().take(PART).collect()
+}
+
+fn write(rank: &Rank, what: What, step: u64) {
+    let dir = format!("ckpt/step_{step}");
+    let (from, to, first) = match what {
+        What::Directory => (format!("{dir}.temp"), dir.clone(), format!("{dir}.temp/rank_9.dat")),
+        _ => (format!("{dir}/rank_8.dat"), name(step), format!("{dir}/rank_8.dat")),
+    };
+    if rank.rank == 0 {
+        let _ = rank.files.make_dir("ckpt");
+        let _ = rank.files.make_dir(if what == What::Directory { &from } else { &dir });
+        rank.files.open(&first, libc::O_RDWR | libc::O_CREAT).unwrap().close().unwrap();
+    }
+    rank.barrier();
+    let file = rank.files.open(&first, libc::O_RDWR).unwrap();
+    file.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
+    let mut open = Some(file);
+    if what == What::OpenFile && rank.rank == 3 {
+        rank.barrier();
+        let file = open.as_ref().unwrap();
+        file.write_at(&part(step, 4), (4 * PART) as u64).unwrap();
+    } else {
+        open.take().unwrap().close().unwrap();
+        rank.barrier();
+    }
+    rank.meet();
+    if rank.rank == 0 {
+        rank.files.rename(&from, &to).unwrap();
+    }
+    rank.meet();
+    if let Some(file) = open {
+        file.write_at(&part(step, 5), (5 * PART) as u64).unwrap();
+        file.close().unwrap();
+    }
+    rank.calm();
+}
+
+fn cached(cluster: &Cluster, step: u64) -> usize {
+    let all = cluster.files_in_cache(HOSTS).into_iter();
+    all.filter(|path| path.to_string_lossy().ends_with(&name(step))).count()
+}
+
+fn moves_in_the_caches(what: What) {
+    let program = |rank: &Rank| (1..=STEPS).for_each(|step| write(rank, what, step));
+    let plain = place(&[]);
+    plain.run_plain(HOSTS, program);
+    let settings = ["SCR_LEARN=1", "SCR_SHARED_CACHE=1", "SCR_SET_SIZE=2", "SCR_CACHE_SIZE=9"];
+    let whole = tree(&plain.prefix());
+    for (flush, copies) in [("SCR_FLUSH=1", "SINGLE"), ("SCR_FLUSH=0", "PARTNER")] {
+        let copies = format!("SCR_COPY_TYPE={copies}");
+        let cluster = place(&[&settings[..], &[flush, &copies]].concat()).helped();
+        let got = cluster.run(HOSTS, |rank| {
+            program(rank);
+            rank.barrier();
+            let cached = (1..=STEPS).map(|step| cached(&cluster, step)).collect::<Vec<_>>();
+            if flush == "SCR_FLUSH=1" {
+                rank.finish();
+            }
+            cached
+        });
+        assert!(got.told.is_empty(), "{what:?}: {:?}", got.told);
+        let parts = if flush == "SCR_FLUSH=1" { 2 } else { 4 };
+        assert_eq!(got.first()[3..], [parts; 3], "{what:?}: a part on each node, and its copy");
+        if flush == "SCR_FLUSH=1" {
+            assert_same_files(&whole, &tree(&cluster.prefix()), &got.told);
+            continue;
+        }
+        cluster.lose('b');
+        let cluster = cluster.helped();
+        let got = cluster.run(HOSTS, |rank| rank.files.read_file(&name(STEPS)).unwrap_or_default());
+        let want = std::fs::read(plain.prefix().join(name(STEPS))).unwrap();
+        for bytes in got.results.iter().flatten() {
+            assert!(*bytes == want, "{what:?}: {} bytes, {:?}", bytes.len(), got.told);
+        }
+    }
+}
+
+#[test]
+fn a_file_of_several_nodes_is_renamed_in_their_caches() {
+    moves_in_the_caches(What::File);
+}
+
+#[test]
+fn a_file_that_another_node_still_writes_is_renamed_in_the_caches() {
+    moves_in_the_caches(What::OpenFile);
+}
+
+#[test]
+fn a_directory_with_a_file_of_several_nodes_gets_its_name_in_their_caches() {
+    moves_in_the_caches(What::Directory);
+}
