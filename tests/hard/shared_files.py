@@ -104,6 +104,15 @@ def files_of_half_the_ranks_are_cached(mpi, program):
 
 
 @case
+def files_that_get_their_name_when_they_are_complete_are_cached(mpi, program):
+    """One rank renames the file, or its directory: each node's part gets the name in its cache."""
+    for way in ("renamed", "renamed-directory", "half-renamed"):
+        for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
+            found = as_without(mpi, program, way, 2, 7, **settings)
+            assert found[3:] == [4] * 4, f"{way} {settings}: {found}"
+
+
+@case
 def file_whose_header_lies_there_long_before_the_rest(mpi, program):
     """The header alone looks like a whole checkpoint once, on a busy machine more than once; that
     does not keep all later ones out of the caches."""
