@@ -1,22 +1,20 @@
 //! What the prefix has, by its index, and what of the cache can be had beside it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::cache::{Offered, RebuildReport, Withheld};
+use crate::cache::{RebuildReport, Withheld};
 use crate::comm::{Comm, trees};
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
 use crate::launch::site::Site;
 use crate::log::{self, messages};
-use crate::namespace::parent;
-use crate::patterns::{PROGRAM, PROGRAM_OUTPUT, SeriesSet};
+use crate::patterns::{PROGRAM, SeriesSet};
 use crate::records::{self, CourseTurn, FileNames};
-use crate::restart::theirs;
+use crate::restart::{gone, theirs};
 use crate::transfer::{
-    ListedDataset, Repaired, finish_returns, ids_with_folder, incomplete_files, is_marked_removed,
-    last_turn, list_in_cache, list_prefix, missing_since, removals, removed_since, repair_prefix,
-    returned_to, sweep_marks,
+    ListedDataset, Repaired, finish_returns, ids_with_folder, incomplete_files, last_turn,
+    list_in_cache, list_prefix, repair_prefix, returned_to,
 };
 
 #[derive(Debug, Default)]
@@ -35,6 +33,8 @@ pub(crate) struct Index {
     /// By cached checkpoint, when somebody has removed its directories from the prefix: nanoseconds
     /// since 1970.
     pub dirs_removed: BTreeMap<u64, u64>,
+    /// The newest of each series, as far as they are gone: on rank 0, and at the start.
+    pub gone_now: Vec<records::RecordKey>,
     /// Id and name of the complete ones that only the cache had when the last launch ended.
     pub in_cache: Vec<(u64, String)>,
     pub partial: Vec<String>,
@@ -124,12 +124,13 @@ impl Index {
         series: &SeriesSet,
         report: Option<&RebuildReport>,
     ) -> Result<Index> {
-        let mut tree = KvTree::new();
+        let (mut tree, mut gone_now) = (KvTree::new(), Vec::new());
         if site.rank == 0 {
             let listed = list(site, series, report.is_some(), &mut tree);
             if let Some(report) = report {
-                sweep(&site.prefix, &listed, report);
-                tell_removals(&site.prefix, &listed, report, &mut tree);
+                gone::sweep(&site.prefix, &listed, report);
+                gone::tell(&site.prefix, &listed, report, &mut tree);
+                gone_now = gone::checkpoints(&site.prefix, &listed);
             }
             if let Some(id) = returned_to(&site.prefix).ok().flatten() {
                 tree.set_value("RETURNED", id);
@@ -172,7 +173,8 @@ impl Index {
                 tree.child_mut("CACHED").child_mut(id).set_value("NAME", name);
             }
         }
-        Ok(Index::of_tree(&trees::from_root(world, &tree, 0)?, series))
+        let index = Index::of_tree(&trees::from_root(world, &tree, 0)?, series);
+        Ok(Index { gone_now, ..index })
     }
 
     fn of_tree(tree: &KvTree, patterns: &SeriesSet) -> Index {
@@ -294,80 +296,6 @@ fn file_names(entry: &KvTree) -> FileNames {
         [true, ..] => FileNames::Own,
         [false, ..] => FileNames::Unknown,
     }
-}
-
-/// Finds what somebody has removed from the prefix of the series that the cache has: of each the
-/// newest, and those before it that are gone, too.
-fn tell_removals(
-    prefix: &Path,
-    listed: &[ListedDataset],
-    report: &RebuildReport,
-    tree: &mut KvTree,
-) {
-    let settled = removals(prefix).unwrap_or_default();
-    for (series, turn) in &settled {
-        tree.child_mut("REMOVED").set(series, turn.to_tree());
-    }
-    // What a program that calls SCR deletes by itself nobody has seen.
-    let by_pattern = |series: &&str| ![PROGRAM, PROGRAM_OUTPUT].contains(series);
-    let all = report.offered.iter().map(|one| one.key.series.as_str()).filter(by_pattern);
-    let all: BTreeSet<&str> = all.collect();
-    for series in all {
-        let is_marked = |key: &records::RecordKey| is_marked_removed(prefix, series, &key.id);
-        let is_settled = |id: u64| settled.iter().any(|(of, turn)| of == series && turn.leaves(id));
-        let there = listed.iter().filter(|one| {
-            let counts = one.file_names == FileNames::Own && one.checkpoint_id.is_some();
-            one.key.series == series && counts && !is_settled(one.id)
-        });
-        let gone = there.map_while(|one| {
-            let since = (!is_marked(&one.key)).then(|| removed_since(prefix, one.id))?;
-            Some((one.id, since?))
-        });
-        for (id, since) in gone {
-            tree.child_mut("ID").child_mut(id).set_value("GONE_SINCE", since);
-        }
-        let cached = report.offered.iter().rev().filter(|one| one.key.series == series);
-        let newest = cached.clone().map(|one| one.id).max().unwrap_or(0);
-        // The program may have removed those of one that a newer one had followed.
-        if report.withheld.iter().any(|one| one.key.series == series && one.id > newest) {
-            continue;
-        }
-        let gone = cached.map_while(|one| {
-            let since = (!is_marked(&one.key)).then(|| dirs_removed_since(prefix, one))?;
-            Some((one.id, since?))
-        });
-        for (id, since) in gone {
-            tree.child_mut("DIRS_REMOVED").set_value(id, since);
-        }
-    }
-}
-
-fn sweep(prefix: &Path, listed: &[ListedDataset], report: &RebuildReport) {
-    let cached = report.offered.iter().map(|one| &one.key);
-    let keys = cached.chain(report.withheld.iter().map(|one| &one.key));
-    let keys = keys.chain(listed.iter().map(|one| &one.key));
-    if listed.is_empty() {
-        return; // or it cannot be read
-    }
-    sweep_marks(prefix, keys.map(|key| (key.series.as_str(), key.id.as_str())));
-}
-
-/// When somebody has removed the directories of a cached checkpoint's files, which were there when
-/// it was written.
-fn dirs_removed_since(prefix: &Path, one: &Offered) -> Option<u64> {
-    let (mut dirs, mut since) = (BTreeSet::new(), 0);
-    for entry in one.catalog.entries().filter(|_| !one.is_on_prefix()) {
-        let dir = parent(&entry.meta.name);
-        if one.key.is_shared_name(&entry.meta.name) || dirs.contains(dir) {
-            continue;
-        }
-        if dir.is_empty() {
-            return None;
-        }
-        since = missing_since(prefix, dir)?.max(since);
-        dirs.insert(dir.to_owned());
-    }
-    (since > 0).then_some(since)
 }
 
 fn repair(prefix: &Path) {

@@ -2,6 +2,7 @@
 //! file. Whoever carries it out tells what he found, and asks again.
 
 pub(crate) mod candidates;
+mod gone;
 pub(crate) mod index;
 pub(crate) mod plan;
 #[cfg(test)]

@@ -10,9 +10,20 @@ pub fn names_id(text: &str, id: &str) -> bool {
         })
 }
 
+/// Returns the numbers and words of the text that may be ids.
+pub fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::names_id;
+    use super::{names_id, words};
+
+    #[test]
+    fn a_text_has_words() {
+        let found: Vec<&str> = words("ckpt/step_0085/\n(85.)").collect();
+        assert_eq!(found, ["ckpt", "step", "0085", "85"]);
+    }
 
     #[test]
     fn a_text_names_an_id_as_a_whole() {

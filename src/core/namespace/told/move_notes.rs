@@ -80,7 +80,7 @@ impl MoveNotes {
                 let dir = prefix.join(last);
                 match entry.get_value("FROM") {
                     Some(from) => call_as_before(prefix, from, &dir),
-                    None if !offered(last) && has_no_file(&dir) => _ = remove_empty_dirs(&dir),
+                    None if !offered(last) && has_no_file(&dir) => remove_empty_dirs(&dir),
                     None => {}
                 }
             }

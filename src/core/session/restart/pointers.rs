@@ -1,13 +1,14 @@
-//! A file without the id beside others (a pointer) that somebody has edited on the prefix since the
-//! run ended: he chooses where to begin. One that names a checkpoint that is not there is what the
-//! run left when it died, and would lead past the roll-back.
+//! A file without the id beside others (a pointer) that was changed on the prefix since the run
+//! ended: somebody chooses where to begin, or the program has gone on without us. One that names a
+//! checkpoint that is not there is what the run left when it died, and would lead past the
+//! roll-back.
 
 use crate::cache::{Offered, RebuildReport};
 use crate::files::{join_relative, modified};
 use crate::log::messages;
 use crate::records::FileMeta;
 use crate::restart::index::Index;
-use crate::restart::pointer::names_id;
+use crate::restart::pointer::{names_id, words};
 use crate::session::restart::Restorer;
 
 const POINTER_BYTES_MAX: u64 = 64 << 10;
@@ -26,7 +27,14 @@ impl Restorer {
             let cached = |file: &&FileMeta| !file.on_prefix && one.key.is_shared_name(&file.name);
             for file in one.files.iter().filter(cached) {
                 let is_newest = newer.clone().all(|one| one.catalog.named(&file.name).is_empty());
-                if !is_newest || !self.is_edited(file, &ids(one, report, known)) {
+                if !is_newest {
+                    continue;
+                }
+                let ids = ids(one, report, known);
+                let is_there = |text: &str| {
+                    ids.iter().any(|id| names_id(text, id)) || self.names_another(text, one)
+                };
+                if !self.is_edited(file, is_there) {
                     continue;
                 }
                 match self.site.filemap.leave(&one.key, &file.name) {
@@ -43,8 +51,23 @@ impl Restorer {
         }
     }
 
-    /// The prefix has a newer one, which names one of these checkpoints.
-    fn is_edited(&self, file: &FileMeta, ids: &[&str]) -> bool {
+    /// Tells whether the text names a checkpoint that the prefix has, though nobody knows of it: all
+    /// files that this rank has of `one` are there with another id.
+    fn names_another(&self, text: &str, one: &Offered) -> bool {
+        let masked = |file: &FileMeta| {
+            let matched = self.rank.match_name(&file.name)?;
+            matched.id.is_some().then_some(matched.masked)
+        };
+        let masked: Vec<String> = one.files.iter().filter_map(masked).collect();
+        let is_whole = |id: &str| {
+            let mut names = masked.iter().map(|name| name.replace("{id}", id));
+            names.all(|name| self.site.on_prefix(&name).is_file())
+        };
+        !masked.is_empty() && words(text).any(is_whole)
+    }
+
+    /// The prefix has a newer one, which names a checkpoint that is there.
+    fn is_edited(&self, file: &FileMeta, is_there: impl Fn(&str) -> bool) -> bool {
         let Ok(path) = join_relative(&self.site.prefix, &file.name) else { return false };
         let Ok(found) = path.metadata() else { return false };
         let is_newer = modified(&found) > (file.mtime_seconds, file.mtime_nanoseconds);
@@ -52,7 +75,7 @@ impl Restorer {
             return false;
         }
         let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).into_owned();
-        ids.iter().any(|id| names_id(&text, id))
+        is_there(&text)
     }
 }
 

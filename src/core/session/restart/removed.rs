@@ -8,7 +8,7 @@ use crate::records::CourseTurn;
 use crate::restart::index::Index;
 use crate::restart::removal::CachedCheckpoint;
 use crate::session::restart::Restorer;
-use crate::transfer::note_removal;
+use crate::transfer::{mark_removed, note_removal};
 
 impl Restorer {
     /// Unless the user says where to begin (SCR_CURRENT, SCR_CACHE_ADOPT). The same on all ranks.
@@ -18,6 +18,10 @@ impl Restorer {
         index: &mut Index,
     ) -> Vec<Rejected> {
         let mut rejected = Vec::new();
+        for gone in std::mem::take(&mut index.gone_now) {
+            // Without the mark the next start may take this for a removal that is new.
+            let _ = mark_removed(&self.site.prefix, &gone.series, &gone.id);
+        }
         let settings = &self.site.settings;
         if settings.get_optional(keys::CURRENT).is_some() || settings.get(keys::CACHE_ADOPT) {
             return rejected;
