@@ -128,6 +128,22 @@ fn a_checkpoint_directory_that_somebody_has_deleted() {
 }
 
 #[test]
+fn what_a_start_has_found_gone_is_no_removal_for_the_next_one() {
+    // The run came to its end, and somebody begins afresh.
+    let mut cluster = place(&["SCR_FLUSH=2"]);
+    begins(&goes_on(&mut cluster, &[]), 0);
+    remove(&cluster, "ckpt");
+    let later = &["SCR_FLUSH=99"];
+    let got = cluster.run_with(later, "aa", |rank| steady(40, 5).killed_at(17).run(rank));
+    assert_eq!(got.first().restart, 0, "{:?}", got.told);
+    // The directory changes later than what the run has in the cache.
+    fs::create_dir(cluster.prefix().join("ckpt/notes")).unwrap();
+    let got = goes_on(&mut cluster, later);
+    begins(&got, 15);
+    assert!(!got.told.iter().any(|line| line.contains("deleted")), "{:?}", got.told);
+}
+
+#[test]
 fn the_newest_ones_that_somebody_has_deleted_to_go_back() {
     let mut cluster = crashed_later(&[]);
     remove(&cluster, "ckpt/step_20");

@@ -120,6 +120,18 @@ fn a_pointer_that_somebody_edits_after_a_crash() {
 }
 
 #[test]
+fn a_pointer_that_the_program_has_moved_without_us() {
+    for is_link in [false, true] {
+        let mut cluster = here();
+        let dies = Pointer { dies_at: 10, ..until(LAST) };
+        cluster.run("aa", |rank| Pointer { is_link, ..dies }.run(rank));
+        let dies = Pointer { dies_at: 15, ..until(LAST) };
+        cluster.run_plain("aa", |rank| Pointer { is_link, ..dies }.run(rank));
+        begins(&mut cluster, 15, is_link, &[]);
+    }
+}
+
+#[test]
 fn a_pointer_goes_back_with_the_run() {
     // To the one that the user chooses, from the cache and in place, and forward again.
     for read in READ {
