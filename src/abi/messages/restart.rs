@@ -198,6 +198,16 @@ messages! {
         cure: "Nothing, if that is meant; else name the checkpoint in SCR_CURRENT for the next \
                start.",
     }
+    WRITTEN_WITHOUT_US = 3121 {
+        title: "The prefix has newer files than the cache, under the same names",
+        cause: "After the run that left the cache the program has run without SCR, or somebody has \
+                copied files there: each file of the checkpoint was written since, and that run \
+                had begun no other one.",
+        done: "Nothing of these names is offered from the cache: the program reads what is on the \
+               parallel file system. The cache's goes when this run has completed a checkpoint.",
+        cure: "Nothing, if that is meant; else name the checkpoint in SCR_CURRENT for the next \
+               start.",
+    }
     PREFIX_MOVED = 3120 {
         title: "The cache is of the prefix under a former name",
         cause: "The prefix was renamed or moved, .scr and all, after the run that left the cache: \

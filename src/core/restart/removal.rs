@@ -14,6 +14,13 @@ pub(crate) struct CachedCheckpoint {
 }
 
 impl Index {
+    /// Returns that nothing of what the cache has `kept` of a series is offered.
+    pub fn all_of(&self, kept: &[CachedCheckpoint]) -> Option<CourseTurn> {
+        let (oldest, newest) = (kept.first()?, kept.last()?);
+        let from = self.last_id.max(newest.id);
+        Some(CourseTurn { to: oldest.id.saturating_sub(1), from })
+    }
+
     /// Returns what of a series is not offered from the cache, which has `kept`, oldest first: by a
     /// removal that is new, or by an earlier one.
     pub fn removal(&self, series: usize, kept: &[CachedCheckpoint]) -> Option<CourseTurn> {

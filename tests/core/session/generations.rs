@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::cluster::{Cluster, Rank};
-use super::scene::{place, wait_until_recorded};
+use super::scene::{check_message, place, wait_until_recorded};
 use super::sim::Sim;
 
 const STEPS: u64 = 8;
@@ -233,4 +233,20 @@ fn rewritten_in_place() {
     let (begin, checksum) = *got.first();
     assert_eq!(checksum, want, "{:?}", got.told);
     assert!(begin >= 50, "went on from {begin}: {:?}", got.told);
+}
+
+#[test]
+fn what_a_run_without_us_has_written_since_is_newer() {
+    let want = place(&[]).run_plain("aa", |rank| in_place(rank, 80, None)).first().1;
+    let cluster = place(&["SCR_CHECKPOINT_PATTERN=ckpt/state_{rank}.dat", "SCR_FLUSH=0"]);
+    cluster.run("aa", |rank| in_place(rank, 80, Some(62))).all();
+    cluster.run_plain("aa", |rank| in_place(rank, 80, Some(72))).all();
+    // It holds for later starts, too.
+    for dies_at in [Some(71), None] {
+        let got = cluster.run("aa", |rank| in_place(rank, 80, dies_at));
+        assert_eq!(got.all()[0].0, 70, "{:?}", got.told);
+        check_message(&got.told, &["were written since, not by that run", "SCR_CURRENT="]);
+        assert!(!got.told.iter().any(|line| line.contains("SCR-3102")), "{:?}", got.told);
+        assert!(dies_at.is_some() || got.first().1 == want, "{:?}", got.told);
+    }
 }

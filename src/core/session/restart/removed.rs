@@ -1,10 +1,16 @@
-//! Cached checkpoints that are newer than what somebody has removed from the prefix.
+//! Cached checkpoints that are not offered, since what was done to the prefix after the run counts:
+//! somebody has removed older ones, or newer ones were written there under the same names.
 
-use crate::cache::RebuildReport;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cache::{Offered, RebuildReport};
+use crate::error::Result;
+use crate::files::modified;
+use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::Rejected;
 use crate::params::keys;
-use crate::records::CourseTurn;
+use crate::records::{CourseTurn, FileMeta};
 use crate::restart::index::Index;
 use crate::restart::removal::CachedCheckpoint;
 use crate::session::restart::Restorer;
@@ -12,11 +18,13 @@ use crate::transfer::{mark_removed, note_removal};
 
 impl Restorer {
     /// Unless the user says where to begin (SCR_CURRENT, SCR_CACHE_ADOPT). The same on all ranks.
+    /// Collective.
     pub(crate) fn withhold_removed(
         &self,
+        links: &Links,
         report: &mut RebuildReport,
         index: &mut Index,
-    ) -> Vec<Rejected> {
+    ) -> Result<Vec<Rejected>> {
         let mut rejected = Vec::new();
         for gone in std::mem::take(&mut index.gone_now) {
             // Without the mark the next start may take this for a removal that is new.
@@ -24,14 +32,17 @@ impl Restorer {
         }
         let settings = &self.site.settings;
         if settings.get_optional(keys::CURRENT).is_some() || settings.get(keys::CACHE_ADOPT) {
-            return rejected;
+            return Ok(rejected);
         }
+        let written = self.written_since(links, report)?;
         for (at, series) in self.rank.series.series().iter().enumerate() {
             let of_series = report.offered.iter().filter(|one| one.key.series == series.name);
             let kept: Vec<CachedCheckpoint> = of_series
                 .map(|one| CachedCheckpoint { id: one.id, written: one.written() })
                 .collect();
-            let Some(turn) = index.removal(at, &kept) else { continue };
+            let was_written = written.contains(&series.name);
+            let turn = if was_written { index.all_of(&kept) } else { index.removal(at, &kept) };
+            let Some(turn) = turn else { continue };
             self.note_removal(index, at, Some(turn));
             let is_out = |id: u64, of: &str| of == series.name && turn.leaves(id);
             let mut out = Vec::new();
@@ -40,17 +51,50 @@ impl Restorer {
                 out.extend((!stays).then(|| (one.id, one.key.clone())));
                 stays
             });
-            self.tell_removed(out.last().map(|one| one.1.name()));
+            if let Some((_, newest)) = out.last() {
+                self.tell_withheld(&newest.name(), was_written);
+            }
             report.withheld.retain(|one| {
                 let stays = !is_out(one.id, &one.key.series) || one.deleted;
                 out.extend((!stays).then(|| (one.id, one.key.clone())));
                 stays
             });
-            index.in_cache.retain(|(id, _)| out.iter().all(|one| one.0 != *id));
+            // Also what the run has evicted, or deleted, since it noted them.
+            let of = |name: &str| name.split_once('.').is_some_and(|(of, _)| of == series.name);
+            index.in_cache.retain(|(id, name)| !of(name) || !turn.leaves(*id));
             let known = |(id, key)| Some(Rejected { key: self.rank.machine_key(&key)?, id });
             rejected.extend(out.into_iter().filter_map(known));
         }
-        rejected
+        Ok(rejected)
+    }
+
+    /// Returns the series without ids whose files on the prefix were all written since the newest
+    /// in the cache, and by nobody of that run, which had begun no further one. Collective.
+    fn written_since(&self, links: &Links, report: &RebuildReport) -> Result<BTreeSet<String>> {
+        let mut found = BTreeSet::new();
+        let newest: BTreeMap<&str, &Offered> = report
+            .offered
+            .iter()
+            .filter(|one| one.key.id.is_empty())
+            .map(|one| (one.key.series.as_str(), one))
+            .collect();
+        for (series, one) in newest {
+            if report.withheld.iter().any(|other| other.key.series == series && other.id == 0) {
+                continue;
+            }
+            let since = one.written();
+            let is_newer = |file: &FileMeta| {
+                let name = file.part.as_ref().map_or(&file.name, |part| &part.of);
+                let there = self.site.on_prefix(name).metadata();
+                there.is_ok_and(|it| it.is_file() && nanoseconds(modified(&it)) > since)
+            };
+            let own = one.files.iter().filter(|file| !file.on_prefix);
+            let older = own.clone().any(|file| !is_newer(file));
+            let mut words = [i64::from(older), i64::from(own.count() > 0)];
+            links.world.all_max(&mut words)?;
+            found.extend((words == [0, 1]).then(|| series.to_owned()));
+        }
+        Ok(found)
     }
 
     /// Forgets the removal, as the user begins with `chosen` after all.
@@ -83,16 +127,28 @@ impl Restorer {
         }
     }
 
-    fn tell_removed(&self, newest: Option<String>) {
-        let Some(name) = newest else { return };
+    fn tell_withheld(&self, name: &str, was_written: bool) {
+        let prefix = self.site.prefix.display();
+        if was_written {
+            let text = format_args!(
+                "{name} is in the cache and not offered: all its files on {prefix} were written \
+                 since, not by that run. SCR_CURRENT={name} begins with it after all; it goes when \
+                 this run has completed a newer one"
+            );
+            return self.rank.tell(messages::WRITTEN_WITHOUT_US, text);
+        }
         self.rank.tell(
             messages::REMOVED,
             format_args!(
                 "{name} is in the cache and not offered, nor what is as new: somebody has deleted \
-                 checkpoints of the run from {} since. SCR_CURRENT={name} begins with it after \
-                 all; it goes when this run has completed a newer one",
-                self.site.prefix.display()
+                 checkpoints of the run from {prefix} since. SCR_CURRENT={name} begins with it \
+                 after all; it goes when this run has completed a newer one"
             ),
         );
     }
+}
+
+fn nanoseconds((seconds, rest): (i64, i64)) -> u64 {
+    let [seconds, rest] = [seconds, rest].map(|one| u64::try_from(one).unwrap_or(0));
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }

@@ -31,7 +31,7 @@ impl Restorer {
         self.log_journal(left, &index);
         let mut restart = self.restart_from(index, report);
         self.prefix.withhold_spoiled(&links, report, &mut restart.index)?;
-        let mut removed = self.withhold_removed(report, &mut restart.index);
+        let mut removed = self.withhold_removed(&links, report, &mut restart.index)?;
         restart.cached = self.known_in_cache(report);
         self.publish_stranded(&links, report, &mut restart)?;
         self.arrange(&links, report, &mut restart.index)?;
