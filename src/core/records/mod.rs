@@ -40,5 +40,5 @@ pub use runs::run_record::{
     RunDataset, RunEnd, RunEvent, RunFlush, RunNode, RunPace, RunPassed, RunRecord,
 };
 pub use runs::transfer_file::{Transfer, TransferCommand, TransferFile};
-pub use timestamp::Timestamp;
+pub use timestamp::{Timestamp, nanoseconds};
 pub use zone::Zone;

@@ -126,6 +126,13 @@ fn parse(text: &str) -> Option<Timestamp> {
     (civil(at) == (year, month, day)).then(|| Timestamp::from_unix_seconds(seconds))
 }
 
+/// Returns the nanoseconds since 1970 of a time of a file; 0 for one before.
+#[must_use]
+pub fn nanoseconds(seconds: i64, rest: i64) -> u64 {
+    let [seconds, rest] = [seconds, rest].map(|one| u64::try_from(one).unwrap_or(0));
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

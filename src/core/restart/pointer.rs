@@ -1,5 +1,10 @@
 //! What a pointer file says of checkpoints.
 
+use std::path::Path;
+
+use crate::patterns::SeriesSet;
+use crate::records::FileMeta;
+
 /// Tells whether the text of a pointer file has the id, not as a part of a longer number or word.
 pub fn names_id(text: &str, id: &str) -> bool {
     let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
@@ -10,8 +15,20 @@ pub fn names_id(text: &str, id: &str) -> bool {
         })
 }
 
+/// Tells whether the text names a checkpoint that the prefix has, though nobody knows of it: all of
+/// these `files`, which a rank has of another one, are there with its id.
+pub fn names_another(text: &str, prefix: &Path, series: &SeriesSet, files: &[FileMeta]) -> bool {
+    let masked = |file: &FileMeta| {
+        let matched = series.match_path(&file.name)?;
+        matched.id.is_some().then_some(matched.masked)
+    };
+    let masked: Vec<String> = files.iter().filter_map(masked).collect();
+    let is_whole = |id: &str| masked.iter().all(|it| prefix.join(it.replace("{id}", id)).is_file());
+    !masked.is_empty() && words(text).any(is_whole)
+}
+
 /// Returns the numbers and words of the text that may be ids.
-pub fn words(text: &str) -> impl Iterator<Item = &str> {
+fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
 }
 

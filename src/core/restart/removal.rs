@@ -3,14 +3,55 @@
 //! newest count: who removes older ones makes room. What a run that went on wrote later is not
 //! meant.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
 use super::index::Index;
-use crate::records::{CourseTurn, FileNames};
+use crate::cache::{Offered, RebuildReport};
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::files::modified;
+use crate::records::{CourseTurn, FileMeta, FileNames, nanoseconds};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CachedCheckpoint {
     pub id: u64,
     /// When its newest file was written, nanoseconds since 1970.
     pub written: u64,
+}
+
+/// Returns the series without ids whose files on the prefix were all written since the newest in
+/// the cache, and by nobody of that run, which had begun no further one. Collective.
+///
+/// # Errors
+/// Those of the communicator.
+pub(crate) fn overwritten(
+    world: &dyn Comm,
+    prefix: &Path,
+    report: &RebuildReport,
+) -> Result<BTreeSet<String>> {
+    let without_id = report.offered.iter().filter(|one| one.key.id.is_empty());
+    let newest: BTreeMap<&str, &Offered> =
+        without_id.map(|one| (one.key.series.as_str(), one)).collect();
+    let mut found = BTreeSet::new();
+    for (series, one) in newest {
+        if report.withheld.iter().any(|other| other.key.series == series && other.id == 0) {
+            continue;
+        }
+        let since = one.written();
+        let is_newer = |file: &FileMeta| {
+            let name = file.part.as_ref().map_or(&file.name, |part| &part.of);
+            let there = prefix.join(name).metadata().ok().filter(std::fs::Metadata::is_file);
+            let time = there.map(|there| modified(&there));
+            time.is_some_and(|(seconds, rest)| nanoseconds(seconds, rest) > since)
+        };
+        let own = one.files.iter().filter(|file| !file.on_prefix);
+        let older = own.clone().any(|file| !is_newer(file));
+        let mut words = [i64::from(older), i64::from(own.count() > 0)];
+        world.all_max(&mut words)?;
+        found.extend((words == [0, 1]).then(|| series.to_owned()));
+    }
+    Ok(found)
 }
 
 impl Index {

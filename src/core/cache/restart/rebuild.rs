@@ -28,7 +28,7 @@ use crate::cache::{Catalog, Ctx, NodeCatalog, Share};
 use crate::comm::trees;
 use crate::error::{Error, Result};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetRecord, FileMeta, RecordKey};
+use crate::records::{DatasetRecord, FileMeta, RecordKey, nanoseconds};
 
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the other fields are those of the record")]
@@ -68,11 +68,7 @@ impl Offered {
 
     /// Returns when its newest file was written, nanoseconds since 1970.
     pub fn written(&self) -> u64 {
-        let time = |file: FileMeta| {
-            let seconds = u64::try_from(file.mtime_seconds).unwrap_or(0);
-            let nanoseconds = u64::try_from(file.mtime_nanoseconds).unwrap_or(0);
-            seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
-        };
+        let time = |file: FileMeta| nanoseconds(file.mtime_seconds, file.mtime_nanoseconds);
         self.catalog.entries().map(|entry| time(entry.meta)).max().unwrap_or(0)
     }
 

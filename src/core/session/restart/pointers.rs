@@ -8,7 +8,7 @@ use crate::files::{join_relative, modified};
 use crate::log::messages;
 use crate::records::FileMeta;
 use crate::restart::index::Index;
-use crate::restart::pointer::{names_id, words};
+use crate::restart::pointer::{names_another, names_id};
 use crate::session::restart::Restorer;
 
 const POINTER_BYTES_MAX: u64 = 64 << 10;
@@ -32,7 +32,9 @@ impl Restorer {
                 }
                 let ids = ids(one, report, known);
                 let is_there = |text: &str| {
-                    ids.iter().any(|id| names_id(text, id)) || self.names_another(text, one)
+                    let (prefix, series) = (&self.site.prefix, &self.rank.series);
+                    ids.iter().any(|id| names_id(text, id))
+                        || names_another(text, prefix, series, &one.files)
                 };
                 if !self.is_edited(file, is_there) {
                     continue;
@@ -49,21 +51,6 @@ impl Restorer {
                 .mention(format_args!("{} was edited since: it is read there", path.display()));
             report.offered[at].left.insert(name);
         }
-    }
-
-    /// Tells whether the text names a checkpoint that the prefix has, though nobody knows of it: all
-    /// files that this rank has of `one` are there with another id.
-    fn names_another(&self, text: &str, one: &Offered) -> bool {
-        let masked = |file: &FileMeta| {
-            let matched = self.rank.match_name(&file.name)?;
-            matched.id.is_some().then_some(matched.masked)
-        };
-        let masked: Vec<String> = one.files.iter().filter_map(masked).collect();
-        let is_whole = |id: &str| {
-            let mut names = masked.iter().map(|name| name.replace("{id}", id));
-            names.all(|name| self.site.on_prefix(&name).is_file())
-        };
-        !masked.is_empty() && words(text).any(is_whole)
     }
 
     /// The prefix has a newer one, which names a checkpoint that is there.

@@ -1,18 +1,15 @@
 //! Cached checkpoints that are not offered, since what was done to the prefix after the run counts:
 //! somebody has removed older ones, or newer ones were written there under the same names.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::cache::{Offered, RebuildReport};
+use crate::cache::RebuildReport;
 use crate::error::Result;
-use crate::files::modified;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::Rejected;
 use crate::params::keys;
-use crate::records::{CourseTurn, FileMeta};
+use crate::records::CourseTurn;
 use crate::restart::index::Index;
-use crate::restart::removal::CachedCheckpoint;
+use crate::restart::removal::{CachedCheckpoint, overwritten};
 use crate::session::restart::Restorer;
 use crate::transfer::{mark_removed, note_removal};
 
@@ -34,7 +31,7 @@ impl Restorer {
         if settings.get_optional(keys::CURRENT).is_some() || settings.get(keys::CACHE_ADOPT) {
             return Ok(rejected);
         }
-        let written = self.written_since(links, report)?;
+        let written = overwritten(links.world.as_ref(), &self.site.prefix, report)?;
         for (at, series) in self.rank.series.series().iter().enumerate() {
             let of_series = report.offered.iter().filter(|one| one.key.series == series.name);
             let kept: Vec<CachedCheckpoint> = of_series
@@ -66,35 +63,6 @@ impl Restorer {
             rejected.extend(out.into_iter().filter_map(known));
         }
         Ok(rejected)
-    }
-
-    /// Returns the series without ids whose files on the prefix were all written since the newest
-    /// in the cache, and by nobody of that run, which had begun no further one. Collective.
-    fn written_since(&self, links: &Links, report: &RebuildReport) -> Result<BTreeSet<String>> {
-        let mut found = BTreeSet::new();
-        let newest: BTreeMap<&str, &Offered> = report
-            .offered
-            .iter()
-            .filter(|one| one.key.id.is_empty())
-            .map(|one| (one.key.series.as_str(), one))
-            .collect();
-        for (series, one) in newest {
-            if report.withheld.iter().any(|other| other.key.series == series && other.id == 0) {
-                continue;
-            }
-            let since = one.written();
-            let is_newer = |file: &FileMeta| {
-                let name = file.part.as_ref().map_or(&file.name, |part| &part.of);
-                let there = self.site.on_prefix(name).metadata();
-                there.is_ok_and(|it| it.is_file() && nanoseconds(modified(&it)) > since)
-            };
-            let own = one.files.iter().filter(|file| !file.on_prefix);
-            let older = own.clone().any(|file| !is_newer(file));
-            let mut words = [i64::from(older), i64::from(own.count() > 0)];
-            links.world.all_max(&mut words)?;
-            found.extend((words == [0, 1]).then(|| series.to_owned()));
-        }
-        Ok(found)
     }
 
     /// Forgets the removal, as the user begins with `chosen` after all.
@@ -146,9 +114,4 @@ impl Restorer {
             ),
         );
     }
-}
-
-fn nanoseconds((seconds, rest): (i64, i64)) -> u64 {
-    let [seconds, rest] = [seconds, rest].map(|one| u64::try_from(one).unwrap_or(0));
-    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }
