@@ -106,16 +106,18 @@ impl<'a> Wait<'a> {
 
     /// Lets the others know that this rank is ready; if that fails for long, that it is not.
     fn report_or_excuse(&mut self) {
-        let since = match self.reports {
-            Reports::Excused => return,
-            Reports::Fail(since, _) => Some(since),
-            Reports::Work => None,
-        };
+        if matches!(self.reports, Reports::Excused) {
+            return;
+        }
         let Err(error) = self.report() else {
             self.reports = Reports::Work;
             return;
         };
-        let since = since.unwrap_or_else(Instant::now);
+        // Who has given up removes what the later ones would miss.
+        let (since, error) = match std::mem::replace(&mut self.reports, Reports::Work) {
+            Reports::Fail(since, first) => (since, first),
+            _ => (Instant::now(), error),
+        };
         let Launch { host, rank, .. } = self.launch;
         let excuse = || leave_excuse(&self.shared, host, *rank, &error.to_string());
         self.reports = match since.elapsed() > self.limit / 4 && excuse().is_ok() {
@@ -196,7 +198,10 @@ impl<'a> Wait<'a> {
             return Ok(None);
         }
         self.stopped = true;
-        let reason = launch.what_is_missing(&self.shared).unwrap_or_else(|error| error.to_string());
+        let reason = match self.cannot_report() {
+            Some(own) => own,
+            None => launch.what_is_missing(&self.shared).unwrap_or_else(|error| error.to_string()),
+        };
         let _ = write_ours(&verdict, stop_text(&reason).as_bytes());
         tell_node(&reason);
         Ok(Some(DecidedVerdict::Stop(reason)))
@@ -227,15 +232,17 @@ impl<'a> Wait<'a> {
         unheard || self.begin.elapsed() > self.patience() * 6 / 5
     }
 
+    fn cannot_report(&self) -> Option<String> {
+        let Reports::Fail(_, error) = &self.reports else { return None };
+        let Launch { host, rank, .. } = self.launch;
+        Some(format!("rank {rank} on {host} cannot report to the others: {error}"))
+    }
+
     /// The verdict, and whether this rank tells why. What it could not tell the others it tells
     /// itself.
     fn stop(&mut self, reason: String) -> LaunchVerdict {
-        let reason = match &self.reports {
-            Reports::Fail(_, error) if !self.stopped => {
-                let Launch { host, rank, .. } = self.launch;
-                format!("rank {rank} on {host} cannot report to the others: {error}")
-            }
-            _ => return LaunchVerdict::Stop { reason, own: self.stopped },
+        let Some(reason) = self.cannot_report().filter(|_| !self.stopped) else {
+            return LaunchVerdict::Stop { reason, own: self.stopped };
         };
         let told = self
             .launch

@@ -61,7 +61,7 @@ impl Keeping {
         known.extend(offered.map(|one| (one.key.series, one.key.id.clone(), one.number)));
         known.sort_by_key(|(_, _, number)| *number);
         for (series, id, _) in known.iter().filter(|(_, id, _)| !id.is_empty()) {
-            self.courses[*series].begun(id);
+            self.courses[*series].resume(id);
         }
     }
 

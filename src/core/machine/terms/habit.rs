@@ -1,6 +1,6 @@
 //! At which distance a program deletes, or writes over, its own checkpoints.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Habit {
@@ -49,12 +49,21 @@ impl Habit {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecentIds {
     ids: VecDeque<String>,
+    /// Those that an earlier launch has left.
+    resumed: BTreeSet<String>,
 }
 
 impl RecentIds {
-    /// Returns the distance at which the new checkpoint replaces an older one.
+    /// Takes one that an earlier launch has left.
+    pub fn resume(&mut self, id: &str) {
+        self.begun(id);
+        self.resumed.insert(id.to_owned());
+    }
+
+    /// Returns the distance at which the new checkpoint replaces an older one of this launch: who
+    /// goes back, or begins afresh, writes those of an earlier one anew, and has not kept so many.
     pub fn begun(&mut self, id: &str) -> Option<u64> {
-        let replaced = self.distance(id);
+        let replaced = if self.resumed.remove(id) { None } else { self.distance(id) };
         self.ids.retain(|known| known != id);
         if self.ids.len() > Habit::DISTANCE_MAX {
             self.ids.pop_front();
@@ -102,5 +111,10 @@ mod tests {
         (10..40).for_each(|id| _ = course.begun(&id.to_string()));
         assert_eq!((course.distance("39"), course.distance("23")), (Some(0), Some(16)));
         assert_eq!((course.distance("22"), course.distance("2")), (None, None));
+        course.resume("50");
+        assert_eq!(
+            ["51", "50", "51", "50"].map(|id| course.begun(id)),
+            [None, None, Some(1), Some(1)]
+        );
     }
 }

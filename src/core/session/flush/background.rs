@@ -160,10 +160,8 @@ impl Flusher {
                 Ok(()) => Ok(Some(Outcome::Touched)),
                 Err(error @ Error::Comm(_)) => Err(error),
                 Err(error) => {
-                    self.rank.tell(
-                        messages::FLUSH_DELAYED,
-                        format_args!("{}: {error}; it is flushed at once", self.rank.title(key)),
-                    );
+                    let text = format_args!("{error}; it is flushed at once");
+                    self.rank.tell_once_of(messages::FLUSH_DELAYED, &self.rank.title(key), text);
                     Ok(None)
                 }
             };
@@ -181,12 +179,13 @@ impl Flusher {
             }
             Advance::Failed(why) => {
                 self.flush_ended(id, Some(&why));
-                self.rank.tell(
+                let prefix = self.site.prefix.display();
+                self.rank.tell_once_of(
                     messages::FLUSH_DELAYED,
+                    &self.rank.title(key),
                     format_args!(
-                        "{} could not be written to {} in the background: {why}; it is tried again",
-                        self.rank.title(key),
-                        self.site.prefix.display()
+                        "it could not be written to {prefix} in the background: {why}; \
+                        it is tried again"
                     ),
                 );
                 let flush = self.flushes().remove(&id);

@@ -22,6 +22,13 @@ impl Rank {
         }
     }
 
+    /// Does the same once for each dataset of that `title`.
+    pub(crate) fn tell_once_of(&self, id: Id, title: &str, text: impl Display) {
+        if self.site.rank == 0 {
+            log::warn_once_for(id, title, format_args!("{title}: {text}"));
+        }
+    }
+
     /// Warns, once for this cause, of what has failed on this rank.
     pub(crate) fn complain(&self, id: Id, error: impl Display) {
         log::warn_once(id, format_args!("rank {}: {error}", self.site.rank));
