@@ -232,11 +232,14 @@ fn judge(id: u64, claims: &[&Claim], all: &[Claim], world_size: usize) -> Verdic
     // The node of one of whom there is something else is there.
     let is_away = |rank: &usize| all.iter().all(|claim| claim.owner != *rank);
     let away: Vec<usize> = missing.iter().copied().filter(is_away).collect();
-    let lost = if away.is_empty() { missing } else { away };
-    Verdict::Withhold(format!(
-        "it was sealed but not yet known to be complete when the node of {} was lost",
-        ranks_phrase(&lost)
-    ))
+    let reason = match away.is_empty() {
+        true => format!("{} had not sealed it when the run ended", ranks_phrase(&missing)),
+        false => format!(
+            "it was not yet known to be complete when the run ended, and nothing is there of {}",
+            ranks_phrase(&away)
+        ),
+    };
+    Verdict::Withhold(reason)
 }
 
 fn absent(claims: &[&Claim], world_size: usize) -> Vec<usize> {

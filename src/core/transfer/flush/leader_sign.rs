@@ -56,8 +56,40 @@ impl Sign {
     }
 
     pub fn clear(control: &Path, id: u64) -> Result<()> {
-        let (names, of_flush) = (names_in(control)?, format!("flush.{id}."));
-        let mut names = names.iter().filter(|name| name.starts_with(&of_flush));
-        names.try_for_each(|name| remove_file_if_there(&control.join(name)))
+        remove(control, |of| of == id)
+    }
+
+    /// Removes those of launches that were killed in a flush. At a start, by the node's leader.
+    pub fn clear_all(control: &Path) -> Result<()> {
+        remove(control, |_| true)
+    }
+}
+
+fn remove(control: &Path, which: impl Fn(u64) -> bool) -> Result<()> {
+    let names = names_in(control)?;
+    let id = |name: &str| name.strip_prefix("flush.")?.split_once('.')?.0.parse().ok();
+    let mut names = names.iter().filter(|name| id(name).is_some_and(&which));
+    names.try_for_each(|name| remove_file_if_there(&control.join(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_one_flush_go_without_the_others_and_at_a_start_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = |left: &[&str]| {
+            let mut found = names_in(dir.path()).unwrap();
+            found.sort();
+            assert_eq!(found, left);
+        };
+        std::fs::write(dir.path().join("filemap_0.scrinfo"), b"").unwrap();
+        [Sign::Turn, Sign::Staged(3)].iter().for_each(|sign| sign.give(dir.path(), 2).unwrap());
+        Sign::Staged(3).give(dir.path(), 22).unwrap();
+        Sign::clear(dir.path(), 2).unwrap();
+        names(&["filemap_0.scrinfo", "flush.22.staged.3"]);
+        Sign::clear_all(dir.path()).unwrap();
+        names(&["filemap_0.scrinfo"]);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
+use super::leader_sign::Sign;
 use crate::bytes::{Reader, Writer};
 use crate::cache::agree::{agree, agree_and_ask, any, from_root, twice};
 use crate::cache::{Catalog, CatalogEntry, Ctx, count_files};
@@ -247,6 +248,9 @@ fn recover_once(ctx: &Ctx) -> Result<JournalReport> {
     let is_root = ctx.world.rank() == 0;
     if is_root && let Err(error) = sweep_staged(ctx.prefix) {
         log::message(1, format_args!("something half written stays on the prefix: {error}"));
+    }
+    if ctx.node.rank() == 0 {
+        let _ = Sign::clear_all(&ctx.layout.control_dir); // a flush removes its own when it begins
     }
     let found = if is_root { Journal::ids(ctx.prefix) } else { Ok(Vec::new()) };
     let mut report = JournalReport::default();
