@@ -165,15 +165,23 @@ pub fn restart(status: &PrefixStatus) -> String {
     let known = status.newest.as_ref().map_or(0, |entry| entry.id);
     let newer = status.run.iter().flat_map(|run| run.datasets.iter().rev());
     let is_known = |one: &RunDataset| one.complete && (one.in_cache || one.on_prefix);
-    let mut newer = newer.filter(|(id, one)| **id > known && is_known(one));
-    match newer.next() {
-        Some((id, one)) => {
+    let newer = newer.filter(|(id, one)| **id > known && is_known(one));
+    let mut newer = newer.map(|(id, one)| (*id, &one.name, one.in_cache));
+    // Notes of the caches are made at once, the run's record now and then.
+    let noted = status.only_in_caches.last().map(|(id, name)| (*id, name, true));
+    let noted = noted.filter(|(id, ..)| *id > known);
+    match newer.next().into_iter().chain(noted).max_by_key(|(id, ..)| *id) {
+        Some((id, name, in_cache)) => {
+            let of_run = status.run.as_ref().and_then(|run| run.datasets.get(&id));
+            let name = of_run.map_or(name, |one| &one.name);
             let without = if known > 0 { "without these " } else { "" };
-            let place = match one.in_cache {
+            let place = match in_cache {
                 true => "in the caches",
                 false => "on the prefix, as the caches tell",
             };
-            format!("from {} (dataset {id}) {place}; {without}{on_prefix}", one.name)
+            let died = status.life == Life::Died;
+            let or = if died { ", or a newer one of which there was no news yet" } else { "" };
+            format!("from {name} (dataset {id}) {place}{or}; {without}{on_prefix}")
         }
         None => on_prefix,
     }
