@@ -102,17 +102,40 @@ fn count(control_dir: &Path) -> u64 {
 }
 
 pub(super) fn of_others(control_dir: &Path) -> Vec<PathBuf> {
-    let of_job = job_dir(control_dir);
-    let names = names_in(of_job).unwrap_or_default();
+    let mut all = of_job(job_dir(control_dir));
+    all.retain(|dir| dir != control_dir);
+    all
+}
+
+fn of_job(dir: &Path) -> Vec<PathBuf> {
+    let names = names_in(dir).unwrap_or_default();
     let of_prefixes = names.iter().filter(|name| is_of_prefix(name));
     // An older version has one in the directory of the job.
-    let all = of_prefixes.map(|name| of_job.join(name)).chain([of_job.to_owned()]);
-    all.filter(|dir| dir != control_dir).collect()
+    of_prefixes.map(|name| dir.join(name)).chain([dir.to_owned()]).collect()
+}
+
+/// Returns the control directories of the user's other jobs on this node: without a resource
+/// manager each prefix is one.
+pub(super) fn of_other_jobs(control_dir: &Path) -> Vec<PathBuf> {
+    let own = job_dir(control_dir);
+    let Some(above) = own.parent() else { return Vec::new() };
+    let jobs = names_in(above).unwrap_or_default().into_iter().map(|name| above.join(name));
+    jobs.filter(|job| job != own).flat_map(|job| of_job(&job)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prefixes_of_other_jobs_are_found() {
+        let user = tempfile::tempdir().unwrap();
+        let [own, other] = ["scr.7", "scr.8"].map(|job| user.path().join(job));
+        let [own, moved] = [&own, &other].map(|job| job.join(folder_of(Path::new("/p"))));
+        [&own, &moved].iter().for_each(|dir| std::fs::create_dir_all(dir).unwrap());
+        assert_eq!(of_other_jobs(&own), [moved, other]);
+        assert_eq!(of_others(&own), [job_dir(&own)]);
+    }
 
     fn hold(dir: &Path) -> lease::Lease {
         std::fs::create_dir_all(dir).unwrap();

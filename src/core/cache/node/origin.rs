@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::address::of_others;
+use super::address::{of_other_jobs, of_others};
 use super::layout::Layout;
 use super::names::LAUNCH;
 use super::owner::{Owner, is_of_path, read_identity};
@@ -43,7 +43,8 @@ pub fn former_path(control_dir: &Path, state_dir: &Path) -> Option<String> {
         let identity = read_identity(&dir.join(LAUNCH))?;
         Some((Owner::Prefix(owner), identity.split_once(" | ")?.0.to_owned()))
     };
-    let cached: Vec<_> = of_others(control_dir).into_iter().filter_map(cached).collect();
+    let others = of_others(control_dir).into_iter().chain(of_other_jobs(control_dir));
+    let cached: Vec<_> = others.filter_map(cached).collect();
     let of = |state_dir: &Path| Owner::of_state_dir(state_dir).unwrap_or_default();
     if cached.is_empty() {
         return None; // the usual case asks nothing of the PFS
