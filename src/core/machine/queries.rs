@@ -91,6 +91,11 @@ impl Machine {
         dataset.map(|dataset| dataset.begun_ms)
     }
 
+    /// Returns when the program has changed it last.
+    pub(crate) fn touched_ms(&self, key: &DatasetKey) -> u64 {
+        self.facts.own(key).map_or(0, |dataset| dataset.touched_ms)
+    }
+
     pub(crate) fn id_of(&self, key: &DatasetKey) -> u64 {
         self.facts.id_of(key)
     }

@@ -59,6 +59,7 @@ impl Conference {
             let older = all.iter().filter(|one| one.id != 0 && one.id < plan.id);
             older.for_each(|one| drop(self.evict(links, &one.key, one.id)));
         }
+        let written_ms = self.node.state().machine.touched_ms(&plan.key);
         let sealed = self.try_seal(links, step, plan);
         self.unsealed.pulls.go_on();
         match sealed {
@@ -84,7 +85,7 @@ impl Conference {
                 if !plan.on_prefix {
                     self.exposure_ended(&plan.key, plan.id);
                 }
-                self.report.write_ended(&plan.key, plan.id);
+                self.report.write_ended(&plan.key, plan.id, written_ms, seconds);
                 if self.rank.series.series()[plan.key.series].checkpoint && !plan.resealed {
                     let begun = self.node.state().machine.begun_ms(&plan.key);
                     lock(&self.need).checkpoint(begun.unwrap_or(begin_ms), monotonic_ms());

@@ -17,7 +17,7 @@ use crate::session::{node::Node, rank::Rank};
 #[derive(Debug, Default)]
 pub(crate) struct Phases {
     /// Datasets that are being written, and since when.
-    pub(super) writes: BTreeMap<DatasetKey, Instant>,
+    pub(super) writes: BTreeMap<DatasetKey, u64>,
     pub(super) computes: Option<Instant>,
 }
 

@@ -7,6 +7,7 @@ use crate::account::tally::Count;
 use crate::events::Event;
 use crate::machine::DatasetKey;
 use crate::session::{rank::lock, report::Reporter};
+use crate::system::monotonic_ms;
 
 impl Reporter {
     pub(crate) fn compute_begun(&self) {
@@ -31,19 +32,20 @@ impl Reporter {
             return;
         }
         self.compute_ended();
-        lock(&self.phases).writes.insert(key.clone(), Instant::now());
+        lock(&self.phases).writes.insert(key.clone(), monotonic_ms());
         let what = if series.checkpoint { "CHECKPOINT_BEGIN" } else { "OUTPUT_BEGIN" };
         self.rank.dataset_event(what, key, 0, |event| event);
     }
 
-    /// Logs what the dataset cost the program, from the first file on.
-    pub(crate) fn write_ended(&self, key: &DatasetKey, id: u64) {
+    /// Logs what the dataset cost the program: from the first file on until it was `written`, and
+    /// the seconds of its seal.
+    pub(crate) fn write_ended(&self, key: &DatasetKey, id: u64, written_ms: u64, seal: f64) {
         let begun = lock(&self.phases).writes.get(key).copied();
         if let Some(begun) = begun {
             let series = &self.rank.series.series()[key.series];
             let what = if series.checkpoint { "CHECKPOINT_END" } else { "OUTPUT_END" };
-            self.rank
-                .dataset_event(what, key, id, |event| event.seconds(begun.elapsed().as_secs_f64()));
+            let seconds = written_ms.saturating_sub(begun) as f64 / 1000.0 + seal;
+            self.rank.dataset_event(what, key, id, |event| event.seconds(seconds));
             self.write_given_up(key);
         }
     }
