@@ -47,11 +47,13 @@ impl Halt {
     /// Notes in the halt file that a condition is met and everything sealed and flushed. Returns
     /// whether the launch is to end here.
     pub(crate) fn tell_and_record(&self) -> bool {
-        let exits = self.conditions.exits(self.rank.calls.is_in_use()) && !self.rank.is_finishing();
+        let by_calls = self.rank.calls.is_in_use();
+        let exits = self.conditions.exits(by_calls) && !self.rank.is_finishing();
         if self.site.rank == 0 {
             let reason = self.conditions.reason().clone().unwrap_or_default();
             let then = match exits {
                 true => "the run ends here",
+                false if by_calls => "SCR_Should_exit says so to the program",
                 false => "the program goes on (SCR_HALT_EXIT=0)",
             };
             let path = self.conditions.path();
