@@ -50,9 +50,10 @@ impl State {
     /// together. If they are to make it, if need be, `made` is its name.
     pub fn opens_together(&mut self, made: Option<&str>, file: Option<&FileRef>, ranks: &[usize]) {
         self.own.making = made.map(str::to_owned);
-        if let Some(file) = file
-            && (2..self.machine.nodes().len()).contains(&ranks.len())
-        {
+        let world = self.machine.nodes().len();
+        // Who is not of this world may know nothing of us.
+        let is_group = (2..world).contains(&ranks.len()) && ranks.iter().all(|rank| *rank < world);
+        if let Some(file) = file.filter(|_| is_group) {
             self.own.groups.enter(group_number(ranks));
             self.own.groups.opening = Some(self.machine.counts_calls_on(file));
         }

@@ -78,6 +78,12 @@ impl FilemapFile {
         }
     }
 
+    /// Writes them at once.
+    pub fn write_begun_now(&self) -> Result<()> {
+        let _ = self.begun.compare_exchange(BEGUN, WAITS, Ordering::Relaxed, Ordering::Relaxed);
+        self.write_begun()
+    }
+
     fn open_record(&self, key: &RecordKey, store: &str) -> DatasetRecord {
         let mut record = DatasetRecord {
             key: key.clone(),

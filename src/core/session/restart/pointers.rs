@@ -27,16 +27,13 @@ impl Restorer {
             let cached = |file: &&FileMeta| !file.on_prefix && one.key.is_shared_name(&file.name);
             for file in one.files.iter().filter(cached) {
                 let is_newest = newer.clone().all(|one| one.catalog.named(&file.name).is_empty());
-                if !is_newest {
-                    continue;
-                }
                 let ids = ids(one, report, known);
                 let is_there = |text: &str| {
                     let (prefix, series) = (&self.site.prefix, &self.rank.series);
                     ids.iter().any(|id| names_id(text, id))
                         || names_another(text, prefix, series, &one.files)
                 };
-                if !self.is_edited(file, is_there) {
+                if !is_newest || !self.is_edited(file, is_there) {
                     continue;
                 }
                 match self.site.filemap.leave(&one.key, &file.name) {

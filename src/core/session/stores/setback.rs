@@ -85,7 +85,11 @@ impl Stores {
     /// Returns `false` if the file must not go to the cache. A rank that cannot write records goes
     /// straight to the PFS, with this file first; the dataset is as good with it there.
     pub(crate) fn begin_in_cache(&self, state: &mut State, placed: &Placed, name: &str) -> bool {
-        let begun = self.record_begin(state, &placed.key, placed.begin, placed.revoke);
+        let mut begun = self.record_begin(state, &placed.key, placed.begin, placed.revoke);
+        if placed.is_on_prefix() && placed.key.id.is_empty() {
+            // Else a restart takes what it leaves half written for another run's whole files.
+            begun = begun.and_then(|()| self.site.filemap.write_begun_now());
+        }
         let Err(error) = begun else { return !placed.is_on_prefix() };
         if placed.revoke {
             // The record on the disk speaks of files that are about to change.
