@@ -198,6 +198,14 @@ messages! {
         cure: "Nothing, if that is meant; else name the checkpoint in SCR_CURRENT for the next \
                start.",
     }
+    PREFIX_MOVED = 3120 {
+        title: "The cache is of the prefix under a former name",
+        cause: "The prefix was renamed or moved, .scr and all, after the run that left the cache: \
+                caches are found by the prefix's path.",
+        done: "Nothing of that cache is offered, flushed or scavenged; it stays as it is.",
+        cure: "Move the directory back to the path that the text names, and start again or run scr \
+               scavenge.",
+    }
     WRITTEN_WITHOUT_US = 3121 {
         title: "The prefix has newer files than the cache, under the same names",
         cause: "After the run that left the cache the program has run without SCR, or somebody has \
@@ -207,13 +215,5 @@ messages! {
                parallel file system. The cache's goes when this run has completed a checkpoint.",
         cure: "Nothing, if that is meant; else name the checkpoint in SCR_CURRENT for the next \
                start.",
-    }
-    PREFIX_MOVED = 3120 {
-        title: "The cache is of the prefix under a former name",
-        cause: "The prefix was renamed or moved, .scr and all, after the run that left the cache: \
-                caches are found by the prefix's path.",
-        done: "Nothing of that cache is offered, flushed or scavenged; it stays as it is.",
-        cure: "Move the directory back to the path that the text names, and start again or run scr \
-               scavenge.",
     }
 }

@@ -157,7 +157,8 @@ mod tests {
     fn what_lies_in_a_directory_moves_with_it() {
         let one = step("10");
         assert_eq!(one.new_name("c/10.new/a/b").as_deref(), Some("c/10/a/b"));
-        for other in ["c/10.new", "c/10.newer/a", "c/10/a", "d/c/10.new/a"] {
+        assert_eq!(one.new_name("c/10.new").as_deref(), Some("c/10"), "a file itself");
+        for other in ["c/10.newer", "c/10.newer/a", "c/10/a", "d/c/10.new/a"] {
             assert_eq!(one.new_name(other), None);
         }
     }
