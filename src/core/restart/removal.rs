@@ -4,13 +4,14 @@
 //! meant.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fs;
 
 use super::index::Index;
 use crate::cache::{Offered, RebuildReport};
 use crate::comm::Comm;
 use crate::error::Result;
-use crate::files::modified;
+use crate::files::{modified, write_ours};
+use crate::launch::site::Site;
 use crate::records::{CourseTurn, FileMeta, FileNames, nanoseconds};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,16 @@ pub(crate) struct CachedCheckpoint {
     pub written: u64,
 }
 
+/// A file in the control directory: the id that the next dataset would have had, of a run that
+/// writes straight to the prefix from then on, and notes nothing of it any more.
+const DIRECT: &str = "direct";
+
+/// Notes that this run does so.
+pub(crate) fn note_direct(site: &Site, next_id: u64) {
+    // Where it cannot be written, a cache has hardly anything to offer.
+    let _ = write_ours(&site.layout.control_dir.join(DIRECT), next_id.to_string().as_bytes());
+}
+
 /// Returns the series without ids whose files on the prefix were all written since the newest in
 /// the cache, and by nobody of that run, which had begun no further one. Collective.
 ///
@@ -27,9 +38,11 @@ pub(crate) struct CachedCheckpoint {
 /// Those of the communicator.
 pub(crate) fn overwritten(
     world: &dyn Comm,
-    prefix: &Path,
+    site: &Site,
     report: &RebuildReport,
 ) -> Result<BTreeSet<String>> {
+    let direct = fs::read_to_string(site.layout.control_dir.join(DIRECT)).ok();
+    let direct = direct.and_then(|text| text.trim().parse::<u64>().ok());
     let without_id = report.offered.iter().filter(|one| one.key.id.is_empty());
     let newest: BTreeMap<&str, &Offered> =
         without_id.map(|one| (one.key.series.as_str(), one)).collect();
@@ -41,12 +54,14 @@ pub(crate) fn overwritten(
         let since = one.written();
         let is_newer = |file: &FileMeta| {
             let name = file.part.as_ref().map_or(&file.name, |part| &part.of);
-            let there = prefix.join(name).metadata().ok().filter(std::fs::Metadata::is_file);
+            let there = site.on_prefix(name).metadata().ok().filter(fs::Metadata::is_file);
             let time = there.map(|there| modified(&there));
             time.is_some_and(|(seconds, rest)| nanoseconds(seconds, rest) > since)
         };
         let own = one.files.iter().filter(|file| !file.on_prefix);
-        let older = own.clone().any(|file| !is_newer(file));
+        // That run may have left them half written.
+        let by_itself = direct.is_some_and(|next| one.id < next);
+        let older = by_itself || own.clone().any(|file| !is_newer(file));
         let mut words = [i64::from(older), i64::from(own.count() > 0)];
         world.all_max(&mut words)?;
         found.extend((words == [0, 1]).then(|| series.to_owned()));

@@ -117,3 +117,41 @@ fn a_file_that_another_node_still_writes_is_renamed_in_the_caches() {
 fn a_directory_with_a_file_of_several_nodes_gets_its_name_in_their_caches() {
     moves_in_the_caches(What::Directory);
 }
+
+/// One name that is deleted and made anew at each step, by one rank for all.
+fn again(rank: &Rank, steps: std::ops::RangeInclusive<u64>) {
+    let name = "ckpt/state.dat";
+    let _ = rank.files.make_dir("ckpt");
+    for step in steps {
+        if rank.rank == 0 {
+            let _ = rank.files.unlink(name);
+            let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+            let file = rank.files.open(name, flags).unwrap();
+            file.write_at(&part(step, 0), 0).unwrap();
+            file.close().unwrap();
+        }
+        rank.barrier();
+        if rank.rank > 0 {
+            let file = rank.files.open(name, libc::O_WRONLY).unwrap();
+            file.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
+            file.close().unwrap();
+        }
+        rank.calm();
+    }
+}
+
+#[test]
+fn a_file_that_a_restart_has_read_is_deleted_and_made_anew() {
+    let settings = ["SCR_LEARN=1", "SCR_SHARED_CACHE=1", "SCR_FLUSH=0"];
+    let pattern = "SCR_CHECKPOINT_PATTERN=ckpt/state.dat";
+    let cluster = place(&[&settings[..], &[pattern]].concat()).helped();
+    cluster.run(HOSTS, |rank| again(rank, 1..=6)).all();
+    for _ in 0..2 {
+        let got = cluster.run(HOSTS, |rank| {
+            let found = rank.files.read_file("ckpt/state.dat").unwrap();
+            again(rank, 7..=9);
+            found.len()
+        });
+        assert_eq!(*got.first(), 4 * PART, "{:?}", got.told);
+    }
+}

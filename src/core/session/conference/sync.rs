@@ -11,6 +11,7 @@ use crate::launch::site::Links;
 use crate::log::messages;
 use crate::machine::{Next, Report, Step, SyncKind};
 use crate::namespace as ns;
+use crate::restart::removal::note_direct;
 use crate::session::rank::stage::Milestone;
 use crate::session::{conference::Conference, node::State, rank::lock};
 use crate::streams::{Carries, WORLD};
@@ -212,6 +213,7 @@ impl Conference {
         // Not freed: that may wait for ranks that are gone.
         std::mem::forget(lock(&self.rank.links).take());
         let mut state = self.node.state();
+        note_direct(&self.site, state.machine.next_id());
         state.machine.disable();
         let State { view, own, .. } = &mut *state;
         let is_near = |rank| self.node.neighbours.ranks().contains(&rank);

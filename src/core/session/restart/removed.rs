@@ -31,7 +31,7 @@ impl Restorer {
         if settings.get_optional(keys::CURRENT).is_some() || settings.get(keys::CACHE_ADOPT) {
             return Ok(rejected);
         }
-        let written = overwritten(links.world.as_ref(), &self.site.prefix, report)?;
+        let written = overwritten(links.world.as_ref(), &self.site, report)?;
         for (at, series) in self.rank.series.series().iter().enumerate() {
             let of_series = report.offered.iter().filter(|one| one.key.series == series.name);
             let kept: Vec<CachedCheckpoint> = of_series
@@ -56,7 +56,6 @@ impl Restorer {
                 out.extend((!stays).then(|| (one.id, one.key.clone())));
                 stays
             });
-            // Also what the run has evicted, or deleted, since it noted them.
             let of = |name: &str| name.split_once('.').is_some_and(|(of, _)| of == series.name);
             index.in_cache.retain(|(id, name)| !of(name) || !turn.leaves(*id));
             let known = |(id, key)| Some(Rejected { key: self.rank.machine_key(&key)?, id });

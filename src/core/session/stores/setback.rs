@@ -11,6 +11,7 @@ use crate::launch::site::Links;
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Intent, Placed, Placement, Reason};
 use crate::namespace::{self as ns, OnPrefix, Place};
+use crate::restart::removal::note_direct;
 use crate::session::rank::stage::Milestone;
 use crate::session::{node::State, rank::lock, stores::Stores};
 use crate::system::monotonic_ms;
@@ -220,6 +221,7 @@ impl Stores {
                 ),
             );
         }
+        note_direct(&self.site, state.machine.next_id());
         state.machine.fall_back();
     }
 
