@@ -149,6 +149,7 @@ fn a_file_that_a_restart_has_read_is_deleted_and_made_anew() {
     for _ in 0..2 {
         let got = cluster.run(HOSTS, |rank| {
             let found = rank.files.read_file("ckpt/state.dat").unwrap();
+            rank.barrier();
             again(rank, 7..=9);
             found.len()
         });
