@@ -191,12 +191,15 @@ impl Conference {
         }
         for name in heard.deleted {
             let Some(file) = self.rank.file_ref(&name) else { continue };
-            state.view.forget_others(&name);
-            let place = state.view.place(&name);
             let deletion = match heard.unlinked.contains(&name) {
                 true => state.machine.deleted(&file, monotonic_ms()),
                 false => state.machine.renamed_out(&file, monotonic_ms()),
             };
+            if state.own.parted.knows(&name) {
+                continue; // each node will have its part of the next one
+            }
+            state.view.forget_others(&name);
+            let place = state.view.place(&name);
             self.rank.complain_if_failed(
                 messages::DELETION_FAILED,
                 self.contents.delete(&mut state, &name, &place, deletion),

@@ -14,8 +14,7 @@ use crate::session::restart::Restorer;
 use crate::transfer::{mark_removed, note_removal};
 
 impl Restorer {
-    /// Unless the user says where to begin (SCR_CURRENT, SCR_CACHE_ADOPT). The same on all ranks.
-    /// Collective.
+    /// Unless the user says where to begin (SCR_CURRENT, SCR_CACHE_ADOPT). Collective.
     pub(crate) fn withhold_removed(
         &self,
         links: &Links,
