@@ -23,7 +23,7 @@ use crate::machine::{
     DatasetKey, DatasetState, Deletion, FileRef, Intent, Machine, Placed, Placement, Reason,
 };
 use crate::namespace::{
-    self as ns, Answer, Claimed, FarMessage, Move, MoveNotes, Notice, SHADOWS, Sought,
+    self as ns, Answer, Claimed, FarMessage, JoinedNames, Move, MoveNotes, Notice, SHADOWS, Sought,
     ToldElsewhere, Turns, View,
 };
 use crate::parts::{Extents, PartHere};
@@ -60,6 +60,7 @@ pub(crate) struct RankFiles {
     /// The file that this rank and others are making by MPI_File_open: one of them makes it, and
     /// the others open it in the same call.
     pub making: Option<String>,
+    pub joined: JoinedNames,
     /// Of files that need not be read at the seal.
     pub checksums: Checksums,
 }

@@ -39,6 +39,7 @@ pub use seen::view::View;
 pub use seen::writing::WriteStart;
 pub use silenced::{SilencedFiles, pattern_of};
 pub use told::far_message::{FarFiles, FarMessage, ToldElsewhere};
+pub use told::joined::JoinedNames;
 pub use told::move_notes::MoveNotes;
 pub use told::neighbours::{Claimed, Neighbours, NodeNews};
 pub use told::notices::{Move, Notice, WriteClaim};

@@ -2,8 +2,12 @@
 
 use std::path::Path;
 
+use crate::files::{join_relative, modified};
 use crate::patterns::SeriesSet;
 use crate::records::FileMeta;
+
+/// A longer file is no pointer.
+const BYTES_MAX: u64 = 64 << 10;
 
 /// Tells whether the text of a pointer file has the id, not as a part of a longer number or word.
 pub fn names_id(text: &str, id: &str) -> bool {
@@ -25,6 +29,19 @@ pub fn names_another(text: &str, prefix: &Path, series: &SeriesSet, files: &[Fil
     let masked: Vec<String> = files.iter().filter_map(masked).collect();
     let is_whole = |id: &str| masked.iter().all(|it| prefix.join(it.replace("{id}", id)).is_file());
     !masked.is_empty() && words(text).any(is_whole)
+}
+
+/// Tells whether the prefix has a newer one than the cache's `file`, whose text names a checkpoint
+/// that `is_there`.
+pub fn is_edited(prefix: &Path, file: &FileMeta, is_there: impl Fn(&str) -> bool) -> bool {
+    let Ok(path) = join_relative(prefix, &file.name) else { return false };
+    let Ok(found) = path.metadata() else { return false };
+    let is_newer = modified(&found) > (file.mtime_seconds, file.mtime_nanoseconds);
+    if !is_newer || !found.is_file() || found.len() > BYTES_MAX {
+        return false;
+    }
+    let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).into_owned();
+    is_there(&text)
 }
 
 /// Returns the numbers and words of the text that may be ids.

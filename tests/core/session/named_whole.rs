@@ -156,3 +156,38 @@ fn a_file_that_a_restart_has_read_is_deleted_and_made_anew() {
         assert_eq!(*got.first(), 4 * PART, "{:?}", got.told);
     }
 }
+
+/// No pattern matches the name that the file has until it is complete.
+#[test]
+fn a_temporary_file_that_several_ranks_write_is_not_that_of_the_one_who_renames_it() {
+    for (hosts, maker_alone) in [(HOSTS, true), (HOSTS, false), ("aaaa", true)] {
+        let program = |rank: &Rank| {
+            for step in 1..=STEPS {
+                let (from, to) = (format!("ckpt/step_{step}/all.tmp"), name(step));
+                if rank.rank == 0 {
+                    let _ = rank.files.make_dir("ckpt");
+                    let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+                    let flags = libc::O_WRONLY | libc::O_CREAT;
+                    rank.files.open(&from, flags).unwrap().close().unwrap();
+                }
+                rank.barrier();
+                let makes = if maker_alone { 0 } else { libc::O_CREAT };
+                let file = rank.files.open(&from, libc::O_WRONLY | makes).unwrap();
+                file.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
+                file.close().unwrap();
+                rank.barrier();
+                if rank.rank == 0 {
+                    rank.files.rename(&from, &to).unwrap();
+                }
+                rank.calm();
+            }
+            rank.finish();
+        };
+        let plain = place(&[]);
+        plain.run_plain(hosts, program);
+        let pattern = "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/rank_{rank}.dat";
+        let cluster = place(&["SCR_LEARN=1", "SCR_SHARED_CACHE=1", "SCR_FLUSH=1", pattern]);
+        let got = cluster.run(hosts, program);
+        assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &got.told);
+    }
+}

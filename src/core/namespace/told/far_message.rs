@@ -37,9 +37,10 @@ impl ToldElsewhere {
 ///                                      GONE / <name>
 /// LAID / <name>  ON_PREFIX / <name>  DELETED / <name>  SETTLED / <name>
 /// MOVED / <number> / FROM, TO, LANDED      LEARNED / <series> / <template>
+/// JOINED / <name>
 /// PARTED / <directory name of the key> / <name> / MODE, BYTES (`Accesses`, in hexadecimal)
 /// ```
-/// The last three are for the ranks of its own node, too.
+/// The last four are for the ranks of its own node, too.
 ///
 /// Not of directories that are removed: whoever makes one again finds it there, before he has heard
 /// of it, and must not lose it afterwards.

@@ -236,7 +236,9 @@ impl Names {
     ) -> Result<Answer> {
         let Some(matched) = self.rank.match_name(to) else { return Ok(Answer::PASS) };
         self.report.unmatched.matches();
-        let together = name.is_some_and(|name| lock(&self.together).remove(name));
+        let together = name.is_some_and(|name| {
+            lock(&self.together).remove(name) || state.own.joined.is_of_others(name)
+        });
         if let (Some(name), Place::Prefix, false) = (name, source, together) {
             self.learn_template(state, name, to, matched.series);
         }

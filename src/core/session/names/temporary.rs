@@ -37,6 +37,11 @@ impl Names {
         let held = matches!(place, Place::Private(_));
         let last = self.contents.final_file(&state, name);
         if last.is_none() && !held {
+            if self.rank.series.could_match_below(ns::parent(name))
+                && state.own.joined.opens(name, self.site.on_prefix(name).exists())
+            {
+                state.machine.note_parted();
+            }
             return Answer::PASS;
         }
         let found = match self.contents.look(&state, name.into(), intent) {

@@ -4,14 +4,11 @@
 //! roll-back.
 
 use crate::cache::{Offered, RebuildReport};
-use crate::files::{join_relative, modified};
 use crate::log::messages;
 use crate::records::FileMeta;
 use crate::restart::index::Index;
-use crate::restart::pointer::{names_another, names_id};
+use crate::restart::pointer::{is_edited, names_another, names_id};
 use crate::session::restart::Restorer;
-
-const POINTER_BYTES_MAX: u64 = 64 << 10;
 
 impl Restorer {
     /// Gives the prefix the last word on edited pointers, in the newest checkpoint that has them.
@@ -33,7 +30,7 @@ impl Restorer {
                     ids.iter().any(|id| names_id(text, id))
                         || names_another(text, prefix, series, &one.files)
                 };
-                if !is_newest || !self.is_edited(file, is_there) {
+                if !is_newest || !is_edited(&self.site.prefix, file, is_there) {
                     continue;
                 }
                 match self.site.filemap.leave(&one.key, &file.name) {
@@ -48,18 +45,6 @@ impl Restorer {
                 .mention(format_args!("{} was edited since: it is read there", path.display()));
             report.offered[at].left.insert(name);
         }
-    }
-
-    /// The prefix has a newer one, which names a checkpoint that is there.
-    fn is_edited(&self, file: &FileMeta, is_there: impl Fn(&str) -> bool) -> bool {
-        let Ok(path) = join_relative(&self.site.prefix, &file.name) else { return false };
-        let Ok(found) = path.metadata() else { return false };
-        let is_newer = modified(&found) > (file.mtime_seconds, file.mtime_nanoseconds);
-        if !is_newer || !found.is_file() || found.len() > POINTER_BYTES_MAX {
-            return false;
-        }
-        let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).into_owned();
-        is_there(&text)
     }
 }
 

@@ -65,6 +65,9 @@ impl Updates {
         for (rank, news) in &heard {
             state.hear_of_names(*rank, news, &made_here);
         }
+        for (_, news) in near.iter().chain(&heard).filter(|(rank, _)| *rank != self.site.rank) {
+            state.own.joined.hear(news.named("JOINED"));
+        }
         for (rank, news) in &heard {
             self.hear_of_files(&mut state, *rank, news, &deletes);
         }
@@ -92,6 +95,7 @@ impl Updates {
         let mut news = FarMessage(KvTree::new());
         let mut files: BTreeMap<DatasetKey, FarFiles> = BTreeMap::new();
         tell_parts(state, &self.rank, &mut news);
+        news.names("JOINED", state.own.joined.take_news());
         for (key, names) in state.machine.visible() {
             let parted = state.own.parted.names(&key);
             let Some(layer) = state.view.layer(&key) else { continue };
