@@ -27,7 +27,15 @@ impl Names {
         match place {
             Place::Private(here) if !intent.may_change => return Answer::at(here),
             Place::Private(_) => {}
-            _ if self.contents.is_foreign(&state, name) => return Answer::Foreign,
+            _ if self.contents.is_foreign(&state, name) => {
+                if intent.may_change
+                    && self.rank.series.could_match_below(ns::parent(name))
+                    && state.own.joined.opens(name, self.site.on_prefix(name).exists())
+                {
+                    state.machine.note_parted();
+                }
+                return Answer::Foreign;
+            }
             _ if !intent.may_change || intent.special || self.rank.is_child() => {
                 return Answer::PASS;
             }
@@ -37,11 +45,6 @@ impl Names {
         let held = matches!(place, Place::Private(_));
         let last = self.contents.final_file(&state, name);
         if last.is_none() && !held {
-            if self.rank.series.could_match_below(ns::parent(name))
-                && state.own.joined.opens(name, self.site.on_prefix(name).exists())
-            {
-                state.machine.note_parted();
-            }
             return Answer::PASS;
         }
         let found = match self.contents.look(&state, name.into(), intent) {
