@@ -32,7 +32,7 @@ impl Names {
                     && self.rank.series.could_match_below(ns::parent(name))
                     && state.own.joined.opens(name, self.site.on_prefix(name).exists())
                 {
-                    state.machine.note_parted();
+                    state.machine.note_move(); // told as soon as can be, on one node, too
                 }
                 return Answer::Foreign;
             }
