@@ -160,8 +160,8 @@ impl Flusher {
                 Ok(()) => Ok(Some(Outcome::Touched)),
                 Err(error @ Error::Comm(_)) => Err(error),
                 Err(error) => {
-                    let (title, text) = (self.rank.title(key), "it is flushed at once");
-                    let text = format_args!("{error}; {text}");
+                    let text = format_args!(": {error}; it is flushed at once");
+                    let title = self.rank.title(key);
                     self.rank.tell_once_of(messages::FLUSH_DELAYED, &title, text);
                     Ok(None)
                 }
@@ -181,8 +181,9 @@ impl Flusher {
             Advance::Failed(why) => {
                 self.flush_ended(id, Some(&why));
                 let prefix = self.site.prefix.display();
-                let text =
-                    format_args!("could not be written to {prefix} in the background: {why}");
+                let text = format_args!(
+                    " could not be written to {prefix} in the background: {why}; it is tried again"
+                );
                 self.rank.tell_once_of(messages::FLUSH_DELAYED, &self.rank.title(key), text);
                 let flush = self.flushes().remove(&id);
                 if let Some(flush) = flush {

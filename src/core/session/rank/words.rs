@@ -22,10 +22,10 @@ impl Rank {
         }
     }
 
-    /// Does the same once for each dataset of that `title`.
+    /// Does the same once for each dataset of that `title`, with which the line begins.
     pub(crate) fn tell_once_of(&self, id: Id, title: &str, text: impl Display) {
         if self.site.rank == 0 {
-            log::warn_once_for(id, title, format_args!("{title}: {text}"));
+            log::warn_once_for(id, title, format_args!("{title}{text}"));
         }
     }
 
