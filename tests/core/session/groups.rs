@@ -1,6 +1,6 @@
 //! One file that ranks of two nodes open without the others, which make no calls on it.
 
-use super::cluster::{Cluster, Group, Rank};
+use super::cluster::{Group, Rank};
 use super::scene::{assert_same_files, place, tree};
 
 const HOSTS: &str = "aabb";
@@ -44,11 +44,6 @@ fn program(rank: &Rank) {
     (1..=6).for_each(|step| write(rank, group.as_ref(), step));
 }
 
-fn cached(cluster: &Cluster, step: u64) -> usize {
-    let all = cluster.files_in_cache(HOSTS).into_iter();
-    all.filter(|path| path.to_string_lossy().ends_with(&name(step))).count()
-}
-
 #[test]
 fn ranks_that_open_a_file_by_themselves_order_what_they_write_by_their_calls_on_it() {
     let plain = place(&[]);
@@ -57,7 +52,7 @@ fn ranks_that_open_a_file_by_themselves_order_what_they_write_by_their_calls_on_
     let got = cluster.run(HOSTS, |rank| {
         program(rank);
         rank.barrier();
-        let cached = (1..=6).map(|step| cached(&cluster, step)).collect::<Vec<_>>();
+        let cached = (1..=6).map(|step| cluster.cached_as(HOSTS, &name(step))).collect::<Vec<_>>();
         rank.finish();
         cached
     });

@@ -78,11 +78,6 @@ fn whole(step: u64) -> Vec<u8> {
     half(0).chain(half(1)).collect()
 }
 
-fn cached(cluster: &Cluster, step: u64) -> usize {
-    let all = cluster.files_in_cache(HOSTS).into_iter();
-    all.filter(|path| path.to_string_lossy().ends_with(&name(step))).count()
-}
-
 #[test]
 fn one_file_of_all_ranks_is_cached_in_parts_and_the_same_without_us() {
     let program = |rank: &Rank| (1..=8).for_each(|step| write(rank, step));
@@ -92,7 +87,7 @@ fn one_file_of_all_ranks_is_cached_in_parts_and_the_same_without_us() {
     let got = cluster.run(HOSTS, |rank| {
         program(rank);
         rank.barrier();
-        let cached = (1..=8).map(|step| cached(&cluster, step)).collect::<Vec<_>>();
+        let cached = (1..=8).map(|step| cluster.cached_as(HOSTS, &name(step))).collect::<Vec<_>>();
         rank.finish();
         cached
     });
@@ -186,7 +181,8 @@ fn what_a_node_has_not_is_found_where_all_ranks_bring_it() {
         let got = cluster.run(HOSTS, |rank| {
             program(rank);
             rank.barrier();
-            let cached = (1..=6).map(|step| cached(&cluster, step)).collect::<Vec<_>>();
+            let cached =
+                (1..=6).map(|step| cluster.cached_as(HOSTS, &name(step))).collect::<Vec<_>>();
             rank.finish();
             cached
         });

@@ -1,7 +1,7 @@
 //! One file of ranks of several nodes that gets its name, or whose directory does, when all have
 //! written it: each node's part moves in its cache.
 
-use super::cluster::{Cluster, Rank};
+use super::cluster::Rank;
 use super::scene::{assert_same_files, place, tree};
 
 const HOSTS: &str = "aabb";
@@ -63,11 +63,6 @@ fn write(rank: &Rank, what: What, step: u64) {
     rank.calm();
 }
 
-fn cached(cluster: &Cluster, step: u64) -> usize {
-    let all = cluster.files_in_cache(HOSTS).into_iter();
-    all.filter(|path| path.to_string_lossy().ends_with(&name(step))).count()
-}
-
 fn moves_in_the_caches(what: What) {
     let program = |rank: &Rank| (1..=STEPS).for_each(|step| write(rank, what, step));
     let plain = place(&[]);
@@ -80,7 +75,8 @@ fn moves_in_the_caches(what: What) {
         let got = cluster.run(HOSTS, |rank| {
             program(rank);
             rank.barrier();
-            let cached = (1..=STEPS).map(|step| cached(&cluster, step)).collect::<Vec<_>>();
+            let cached =
+                (1..=STEPS).map(|step| cluster.cached_as(HOSTS, &name(step))).collect::<Vec<_>>();
             if flush == "SCR_FLUSH=1" {
                 rank.finish();
             }

@@ -25,8 +25,9 @@ pub fn by_stamp(acts: impl IntoIterator<Item = Act>) -> impl Iterator<Item = Vec
     let acts: Vec<Act> = acts.into_iter().collect();
     let order = order_of(acts.iter().map(|act| &act.access));
     let mut stamps: BTreeMap<Moment, Vec<Act>> = BTreeMap::new();
-    for act in acts {
-        stamps.entry(order.place(act.access.stamp)).or_default().push(act);
+    for mut act in acts {
+        act.access.stamp = order.place(act.access.stamp); // as two nodes that meet have it
+        stamps.entry(act.access.stamp).or_default().push(act);
     }
     stamps.into_values()
 }
@@ -88,5 +89,33 @@ impl Course {
     /// Tells whether somebody has made it shorter, or emptied it.
     pub fn is_cut(&self) -> bool {
         self.is_cut
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the nodes have what both have written between two sync points, each after such a
+    /// call.
+    fn have(rounds: [u64; 2]) -> [bool; 2] {
+        let act = |(node, round): (usize, u64)| {
+            let stamp = Moment { points: 3, round };
+            let (deed, within) = (Deed::Write, Within::Nothing);
+            Act { node, access: Access { deed, within, stamp, start: 0, end: 8 } }
+        };
+        let mut course = Course::default();
+        let acts = rounds.into_iter().enumerate().map(act);
+        by_stamp(acts).for_each(|acts| _ = course.take(&acts));
+        [0, 1].map(|node| course.has(node, Extent::new(0, 8)))
+    }
+
+    #[test]
+    fn nobody_has_what_another_node_may_have_written_later() {
+        let call = |group: u64, call: u64| group << 32 | call;
+        assert_eq!(have([call(7, 1), call(7, 2)]), [false, true]);
+        for rounds in [[call(7, 1), call(7, 1)], [call(7, 1), call(8, 2)], [0, call(7, 1)]] {
+            assert_eq!(have(rounds), [false, false], "{rounds:?}");
+        }
     }
 }
