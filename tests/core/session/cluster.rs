@@ -186,12 +186,6 @@ impl Cluster {
         self.root.path().join("nodes").join(host.to_string())
     }
 
-    /// How many files in caches have that name, parts and copies of them, too.
-    pub fn cached_as(&self, hosts: &str, name: &str) -> usize {
-        let all = self.files_in_cache(hosts).into_iter();
-        all.filter(|path| path.to_string_lossy().ends_with(name)).count()
-    }
-
     /// What lies below the stores of the nodes, but for what stays after an end.
     pub fn cached(&self, hosts: &str) -> Vec<PathBuf> {
         let stores = hosts.chars().map(|host| self.cache(host));

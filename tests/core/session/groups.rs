@@ -1,7 +1,7 @@
 //! One file that ranks of two nodes open without the others, which make no calls on it.
 
 use super::cluster::{Group, Rank};
-use super::scene::{assert_same_files, place, tree};
+use super::scene::{assert_same_files, cached_as, place, tree};
 
 const HOSTS: &str = "aabb";
 /// One on each node.
@@ -52,7 +52,8 @@ fn ranks_that_open_a_file_by_themselves_order_what_they_write_by_their_calls_on_
     let got = cluster.run(HOSTS, |rank| {
         program(rank);
         rank.barrier();
-        let cached = (1..=6).map(|step| cluster.cached_as(HOSTS, &name(step))).collect::<Vec<_>>();
+        let cached =
+            (1..=6).map(|step| cached_as(&cluster, HOSTS, &name(step))).collect::<Vec<_>>();
         rank.finish();
         cached
     });

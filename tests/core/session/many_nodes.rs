@@ -1,7 +1,7 @@
 //! One file of ranks of several nodes: each node keeps its part of it.
 
 use super::cluster::{Cluster, Rank};
-use super::scene::{Tree, assert_same_files, place, tree};
+use super::scene::{Tree, assert_same_files, cached_as, place, tree};
 
 const HOSTS: &str = "aabb";
 const PART: usize = 4000;
@@ -87,7 +87,8 @@ fn one_file_of_all_ranks_is_cached_in_parts_and_the_same_without_us() {
     let got = cluster.run(HOSTS, |rank| {
         program(rank);
         rank.barrier();
-        let cached = (1..=8).map(|step| cluster.cached_as(HOSTS, &name(step))).collect::<Vec<_>>();
+        let cached =
+            (1..=8).map(|step| cached_as(&cluster, HOSTS, &name(step))).collect::<Vec<_>>();
         rank.finish();
         cached
     });
@@ -182,7 +183,7 @@ fn what_a_node_has_not_is_found_where_all_ranks_bring_it() {
             program(rank);
             rank.barrier();
             let cached =
-                (1..=6).map(|step| cluster.cached_as(HOSTS, &name(step))).collect::<Vec<_>>();
+                (1..=6).map(|step| cached_as(&cluster, HOSTS, &name(step))).collect::<Vec<_>>();
             rank.finish();
             cached
         });

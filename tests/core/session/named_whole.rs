@@ -2,7 +2,7 @@
 //! written it: each node's part moves in its cache.
 
 use super::cluster::Rank;
-use super::scene::{assert_same_files, place, tree};
+use super::scene::{assert_same_files, cached_as, place, tree};
 
 const HOSTS: &str = "aabb";
 const PART: usize = 4000;
@@ -76,7 +76,7 @@ fn moves_in_the_caches(what: What) {
             program(rank);
             rank.barrier();
             let cached =
-                (1..=STEPS).map(|step| cluster.cached_as(HOSTS, &name(step))).collect::<Vec<_>>();
+                (1..=STEPS).map(|step| cached_as(&cluster, HOSTS, &name(step))).collect::<Vec<_>>();
             if flush == "SCR_FLUSH=1" {
                 rank.finish();
             }

@@ -154,3 +154,9 @@ pub fn wait_until_recorded(rank: &Rank, cluster: &Cluster) {
     wait_for(|| state().is_some_and(|state| state.name(id).is_some()));
     rank.barrier();
 }
+
+/// How many files in caches have that name, parts and copies of them, too.
+pub fn cached_as(cluster: &Cluster, hosts: &str, name: &str) -> usize {
+    let all = cluster.files_in_cache(hosts).into_iter();
+    all.filter(|path| path.to_string_lossy().ends_with(name)).count()
+}
