@@ -91,11 +91,12 @@ messages! {
     }
     OTHER_SIZE_FAILED = 3106 {
         title: "The cache of a run with another number of ranks could not be saved",
-        cause: "It could not be read, rebuilt or written to the parallel file system. The text \
-             says which.",
+        cause: "It could not be read, rebuilt or written to the parallel file system, or too much \
+             of it is on nodes that this launch does not have. The text says which.",
         done: "The cache is left as it is; the program goes on from what the parallel file system \
              has.",
-        cure: "Mend the cause and run scr scavenge, or start with the former number of ranks.",
+        cure: "Mend the cause and run scr scavenge on all nodes that have a part of it, or start \
+             with the former number of ranks.",
     }
     NO_ROOM_TO_MOVE = 3107 {
         title: "The nodes have no room for the checkpoint of a lost node",

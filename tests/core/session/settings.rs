@@ -215,6 +215,19 @@ fn the_cache_of_another_launch_is_left_as_it_is() {
 }
 
 #[test]
+fn fewer_ranks_on_some_of_the_nodes_cannot_take_a_cache_over_and_lose_nothing() {
+    let cluster = place(&["SCR_COPY_TYPE=XOR", "SCR_FLUSH=0"]);
+    cluster.run("abcd", |rank| steady(40, 5).killed_at(17).run(rank)).all();
+    let got = cluster.run("ab", scan);
+    let told = got.told.join("\n");
+    let words = ["checkpoint 15 (dataset 3) cannot be put together", "ranks 2, 3", "scr scavenge"];
+    assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    assert!(!told.contains("had again") && !told.contains("nothing in it is newer"), "{told}");
+    let got = cluster.run("abcd", |rank| steady(40, 5).run(rank));
+    assert_eq!(got.first().restart, 15, "{:?}", got.told);
+}
+
+#[test]
 fn published_before_the_program_runs() {
     // What only the cache has, if so wished.
     for (setting, kept) in [

@@ -86,24 +86,37 @@ pub(crate) fn take_over_other_size(
 }
 
 fn tell_taken_over(site: &Site, found: &OtherSize) {
+    let other =
+        format!("the cache is of a run with {} ranks, this one has {}", found.ranks, site.size);
+    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
     for (id, key, reason) in &found.withheld {
-        let title = key.title();
-        log::warn(
-            messages::LOST,
-            format_args!("{title} (dataset {id}) cannot be had again: {reason}"),
-        );
+        let title = format!("{} (dataset {id})", key.title());
+        match by_reason.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, titles)) => titles.push(title),
+            None => by_reason.push((reason, vec![title])),
+        }
     }
-    let newest = found.published.last().map_or_else(
-        || "nothing in it is newer than what is there".to_string(),
-        |(_, key)| format!("{} is the newest in it, and is there now", key.title()),
-    );
-    log::warn(
-        messages::OTHER_SIZE,
-        format_args!(
-            "the cache is of a run with {} ranks, this one has {}: it reads {} instead; {newest}",
-            found.ranks,
-            site.size,
-            site.prefix.display()
-        ),
-    );
+    for (reason, titles) in by_reason {
+        let titles = titles.join(", ");
+        // What is kept may be whole together with nodes that this launch does not have.
+        match found.dropped {
+            true => {
+                log::warn(messages::LOST, format_args!("{titles} cannot be had again: {reason}"))
+            }
+            false => log::warn(
+                messages::OTHER_SIZE_FAILED,
+                format_args!(
+                    "{other}, and on the nodes of this one {titles} cannot be put together: {reason}. \
+                     If the others are alive, scr scavenge brings together what all have"
+                ),
+            ),
+        }
+    }
+    let newest = match found.published.last() {
+        Some((_, key)) => format!("{} is the newest in it, and is there now", key.title()),
+        None if found.dropped => "nothing in it is newer than what is there".to_string(),
+        None => return,
+    };
+    let prefix = site.prefix.display();
+    log::warn(messages::OTHER_SIZE, format_args!("{other}: it reads {prefix} instead; {newest}"));
 }

@@ -177,7 +177,8 @@ pub(crate) fn foreign(hosts: &[String]) -> Error {
             "the cache on {} belongs to another launch of this prefix (it has checkpoints of other \
              patterns, or of another number of ranks); it is left untouched. Start that one again \
              to go on from it (SCR_FLUSH_ON_RESTART=1 copies its checkpoint to the prefix first), \
-             or this one with SCR_CACHE_PURGE=1 to delete it",
+             bring it to the prefix with scr scavenge, or start this one with SCR_CACHE_PURGE=1 to \
+             delete it",
             hosts.join(", ")
         ),
     )
