@@ -67,10 +67,10 @@ def as_without(mpi, program, way, each, steps=5, **settings):
         want = plain.run(4 * each, "shares", way, steps, shim=False, **settings)
         assert want.status == 0, f"{way}: {want}"
         pause = here.prefix / "pause"
+        settings = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/*", **settings}
         run = here.start_on_nodes(4, each, "shares", way, steps, pause, SCR_LEARN="1",
-                                  SCR_SHARED_CACHE="1",
-                                  SCR_CHECKPOINT_PATTERN="ckpt/step_{id}/*", SCR_FLUSH="1",
-                                  SCR_CACHE_SIZE="9", **settings)
+                                  SCR_SHARED_CACHE="1", SCR_FLUSH="1", SCR_CACHE_SIZE="9",
+                                  **settings)
         wait_for(pause.exists, run)
         found = [in_caches(here, step) for step in range(1, steps + 1)]
         pause.unlink()
@@ -105,11 +105,14 @@ def files_of_half_the_ranks_are_cached(mpi, program):
 
 @case
 def files_that_get_their_name_when_they_are_complete_are_cached(mpi, program):
-    """One rank renames the file, or its directory: each node's part gets the name in its cache."""
-    for way in ("renamed", "renamed-directory", "half-renamed"):
+    """One rank renames the file, or its directory: each node's part gets the name in its cache. A
+    pattern need not have the temporary name of the file."""
+    whole = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/all.dat"}
+    for way, pattern in (("renamed", {}), ("renamed-directory", {}), ("half-renamed", {}),
+                         ("renamed", whole), ("half-renamed", whole)):
         for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
-            found = as_without(mpi, program, way, 2, 7, **settings)
-            assert found[3:] == [4] * 4, f"{way} {settings}: {found}"
+            found = as_without(mpi, program, way, 2, 7, **pattern, **settings)
+            assert found[3:] == [4] * 4, f"{way} {pattern} {settings}: {found}"
 
 
 @case

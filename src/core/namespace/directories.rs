@@ -1,6 +1,6 @@
-//! Directories that get their final name when all ranks have written into them, and what the
-//! program calls them before: learned from one rename, and told to all ranks at the agreement that
-//! follows.
+//! Directories that get their final name when all ranks have written into them, files that get it
+//! when several ranks have written them, and what the program calls both before: learned from one
+//! rename, and told to all ranks at the agreement that follows.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +11,27 @@ use crate::patterns::{Match, SeriesSet, Template};
 
 use super::names::parent;
 
-/// Before the text of such a template among those of temporary names.
-pub const MARK: &str = "directory ";
+/// Before the texts of such templates among those of temporary names of one rank.
+const MARKS: [(&str, Renamed); 2] =
+    [("directory ", Renamed::Directory), ("shared file ", Renamed::File)];
+
+/// What one rank renames for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renamed {
+    Directory,
+    File,
+}
+
+impl Renamed {
+    /// Learns from a rename. `None` if the final name does not follow from the one before.
+    #[must_use]
+    pub fn learn(self, from: &str, last: &str) -> Option<String> {
+        let follows = |template: &Template| template.final_name(from).as_deref() == Some(last);
+        let template = Template::learn(from, last).filter(follows)?;
+        let (mark, _) = MARKS.iter().find(|(_, of)| *of == self)?;
+        Some(format!("{mark}{}", template.to_text()))
+    }
+}
 
 /// Entries of a directory about to be renamed that are looked at to learn from it.
 pub const LOOKED_AT_MAX: usize = 256;
@@ -20,11 +39,27 @@ pub const LOOKED_AT_MAX: usize = 256;
 #[derive(Debug, Default)]
 pub struct Directories {
     any: AtomicBool,
-    templates: RwLock<Vec<(usize, Template)>>,
+    templates: RwLock<Vec<Learned>>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Learned {
+    series: usize,
+    of: Renamed,
+    template: Template,
+}
+
+impl Learned {
+    fn from_text(series: usize, text: &str) -> Option<Self> {
+        let read = |(mark, of): &(&str, Renamed)| Some((*of, text.strip_prefix(mark)?));
+        let (of, text) = MARKS.iter().find_map(read)?;
+        Some(Learned { series, of, template: Template::from_text(text)? })
+    }
 }
 
 #[derive(Debug)]
 pub struct Waiting {
+    /// What will be renamed: the directory, or the file itself.
     pub dir: String,
     pub last_dir: String,
     pub last: String,
@@ -45,44 +80,52 @@ impl Directories {
 
     /// Returns `false` if the text says nothing new.
     pub fn add(&self, series: usize, text: &str) -> bool {
-        let Some(template) = text.strip_prefix(MARK).and_then(Template::from_text) else {
-            return false;
-        };
+        let Some(learned) = Learned::from_text(series, text) else { return false };
         let mut templates = self.templates.write().unwrap_or_else(PoisonError::into_inner);
-        let is_new = !templates.iter().any(|(at, known)| (*at, known) == (series, &template));
+        let is_new = !templates.contains(&learned);
         if is_new {
-            templates.push((series, template));
+            templates.push(learned);
             self.any.store(true, Ordering::Release);
         }
         is_new
     }
 
     pub fn waiting(&self, patterns: &SeriesSet, name: &str) -> Option<Waiting> {
-        self.find(|series, template| {
-            let mut dirs = name.match_indices('/').map(|(at, _)| name.split_at(at));
-            dirs.find_map(|(dir, rest)| {
-                let last_dir = template.final_name(dir)?;
+        self.find(|known| {
+            let follows = |(dir, rest): (&str, &str)| {
+                let last_dir = known.template.final_name(dir)?;
                 let last = format!("{last_dir}{rest}");
                 let matched = patterns.match_path(&last)?;
-                let ours = matched.series == series && carries_id(&last_dir, &matched);
-                let ours = ours && !patterns.ignores(name);
+                let ours = match known.of {
+                    Renamed::Directory => carries_id(&last_dir, &matched),
+                    Renamed::File => patterns.match_path(name).is_none(),
+                };
+                let ours = ours && matched.series == known.series && !patterns.ignores(name);
                 ours.then(|| Waiting { dir: dir.to_string(), last_dir, last, matched })
-            })
+            };
+            match known.of {
+                Renamed::File => follows((name, "")),
+                Renamed::Directory => {
+                    name.match_indices('/').map(|(at, _)| name.split_at(at)).find_map(follows)
+                }
+            }
         })
     }
 
     pub fn is_final_of(&self, dir: &str, last: &str) -> bool {
-        let found =
-            |_, template: &Template| template.final_name(dir).filter(|name| name == last).map(drop);
-        self.find(found).is_some()
+        let of = |known: &Learned| {
+            let follows = || known.template.final_name(dir).filter(|name| name == last).map(drop);
+            (known.of == Renamed::Directory).then(follows).flatten()
+        };
+        self.find(of).is_some()
     }
 
-    fn find<T>(&self, find: impl Fn(usize, &Template) -> Option<T>) -> Option<T> {
+    fn find<T>(&self, find: impl Fn(&Learned) -> Option<T>) -> Option<T> {
         if !self.any.load(Ordering::Acquire) {
             return None;
         }
         let templates = self.templates.read().unwrap_or_else(PoisonError::into_inner);
-        templates.iter().find_map(|(series, template)| find(*series, template))
+        templates.iter().find_map(find)
     }
 }
 
@@ -122,6 +165,7 @@ pub fn first_below<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::patterns::{PatternConfig, PatternText};
 
     fn matched(masked: &str) -> Match {
         Match {
@@ -151,14 +195,35 @@ mod tests {
     #[test]
     fn what_was_learned_is_read_again() {
         let directories = Directories::default();
-        let text = Template::learn("c/s_10.new", "c/s_10").unwrap().to_text();
-        assert!(!directories.add(0, &text), "that of a file");
-        let text = format!("{MARK}{text}");
-        let known = Knowledge { temporaries: vec![text.clone()], ..Knowledge::default() };
+        let own = Template::learn("c/s_10.new", "c/s_10").unwrap().to_text();
+        assert!(!directories.add(0, &own), "that of a file of one rank");
+        let text = Renamed::Directory.learn("c/s_10.new", "c/s_10").unwrap();
+        let known = Knowledge { temporaries: vec![text.clone(), own], ..Knowledge::default() };
         let directories = Directories::new(&[Knowledge::default(), known]);
         assert!(!directories.add(1, &text) && directories.add(0, &text));
-        let find = |name| directories.find(|at, known| known.final_name(name).filter(|_| at == 1));
-        assert_eq!(find("c/s_20.new").as_deref(), Some("c/s_20"));
+        assert!(directories.is_final_of("c/s_20.new", "c/s_20"));
+        assert!(directories.add(1, &Renamed::File.learn("c/a.x.part", "c/a.x").unwrap()));
+        assert!(!directories.is_final_of("c/s_20.part", "c/s_20"), "that of a file");
+        assert_eq!(Renamed::File.learn("c/tmpk3_9a1xz", "c/s_10"), None, "it does not follow");
+    }
+
+    #[test]
+    fn a_file_of_several_ranks_is_known_by_its_temporary_name() {
+        let [patterns, wider] = ["c/s_{id}.h5", "c/s_{id}.h5*"].map(|text| {
+            let (name, place, text) = (String::new(), String::new(), text.to_string());
+            let checkpoint = vec![PatternText { name, place, text }];
+            SeriesSet::new(&PatternConfig { checkpoint, ..PatternConfig::default() }).unwrap()
+        });
+        let directories = Directories::default();
+        directories.add(0, &Renamed::File.learn("c/s_10.h5.tmp", "c/s_10.h5").unwrap());
+        let of =
+            |patterns, name| directories.waiting(patterns, name).map(|it| (it.last, it.matched.id));
+        let last = Some(("c/s_20.h5".to_string(), Some("20".to_string())));
+        assert_eq!(of(&patterns, "c/s_20.h5.tmp"), last);
+        assert_eq!(of(&wider, "c/s_20.h5.tmp"), None, "it has a name of ours already");
+        for name in ["c/s_20.h5", "c/s_20.h5.tmp/x", "c/s_20.h5.part"] {
+            assert_eq!(of(&patterns, name), None, "{name}");
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ enum What {
     File,
     /// While the last rank has it open, and has written to it since the others.
     OpenFile,
+    /// It has a name before that no pattern matches.
+    UnmatchedFile,
     Directory,
 }
 
@@ -29,6 +31,9 @@ fn write(rank: &Rank, what: What, step: u64) {
     let dir = format!("ckpt/step_{step}");
     let (from, to, first) = match what {
         What::Directory => (format!("{dir}.temp"), dir.clone(), format!("{dir}.temp/rank_9.dat")),
+        What::UnmatchedFile => {
+            (format!("{}.part", name(step)), name(step), format!("{}.part", name(step)))
+        }
         _ => (format!("{dir}/rank_8.dat"), name(step), format!("{dir}/rank_8.dat")),
     };
     if rank.rank == 0 {
@@ -107,6 +112,11 @@ fn a_file_of_several_nodes_is_renamed_in_their_caches() {
 #[test]
 fn a_file_that_another_node_still_writes_is_renamed_in_the_caches() {
     moves_in_the_caches(What::OpenFile);
+}
+
+#[test]
+fn a_file_of_several_nodes_is_known_by_a_temporary_name_that_no_pattern_matches() {
+    moves_in_the_caches(What::UnmatchedFile);
 }
 
 #[test]

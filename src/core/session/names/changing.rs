@@ -257,7 +257,10 @@ impl Names {
             _ => None,
         };
         if together {
-            state.machine.mark_unsafe(&new, Why::Writers);
+            match name.is_some_and(|name| self.notice_file(state, name, to, &matched)) {
+                true => state.machine.mark_opened_together(&new),
+                false => state.machine.mark_unsafe(&new, Why::Writers),
+            }
         }
         let has_room = cached || (keep.is_none() && self.contents.takes_now(state, joins, &new));
         let now = monotonic_ms();

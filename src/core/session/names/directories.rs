@@ -1,16 +1,15 @@
-//! How the program calls directories before they are complete: learned from one rename, told to
-//! all ranks at the agreement that follows.
+//! How the program calls directories, and files of several ranks, before they are complete: learned
+//! from one rename, told to all ranks at the agreement that follows.
 
-use crate::namespace::{LOOKED_AT_MAX, MARK, carries_id, first_below};
-use crate::patterns::Template;
+use crate::namespace::{LOOKED_AT_MAX, Renamed, carries_id, first_below};
+use crate::patterns::Match;
 use crate::session::{names::Names, node::State};
 
 impl Names {
     /// Learns from a rename how the program names its checkpoints until they are complete. All
     /// ranks hear of it at the next agreement.
     pub(crate) fn notice_directory(&self, state: &mut State, dir: &str, last: &str) {
-        let follows = |template: &Template| template.final_name(dir).as_deref() == Some(last);
-        let Some(template) = Template::learn(dir, last).filter(follows) else { return };
+        let Some(text) = Renamed::Directory.learn(dir, last) else { return };
         if !self.rank.series.could_match_below(last) {
             return;
         }
@@ -27,9 +26,19 @@ impl Names {
         let path = self.site.on_prefix(dir);
         let found = cached.next().or_else(|| first_below(&path, "", &mut left, &series));
         if let Some(series) = found {
-            let learned = (series, format!("{MARK}{}", template.to_text()));
-            state.moves.learned.push(learned);
+            state.moves.learned.push((series, text));
             state.machine.note_move();
         }
+    }
+
+    /// Does so where one rank renames a file that others write, too. Returns whether it shows.
+    pub(crate) fn notice_file(&self, state: &mut State, from: &str, to: &str, of: &Match) -> bool {
+        let learned = Renamed::File.learn(from, to).filter(|_| of.id.is_some());
+        let shows = learned.is_some() && self.rank.match_name(from).is_none();
+        if let Some(text) = learned.filter(|_| shows) {
+            state.moves.learned.push((of.series, text));
+            state.machine.note_move();
+        }
+        shows
     }
 }
