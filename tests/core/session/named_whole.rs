@@ -56,7 +56,12 @@ fn write(rank: &Rank, what: What, step: u64) {
             rank.barrier();
         }
     }
-    rank.meet();
+    // That others write a file which no pattern matches is heard at a collective.
+    if what == What::UnmatchedFile {
+        rank.barrier()
+    } else {
+        rank.meet()
+    }
     if rank.rank == 0 {
         rank.files.rename(&from, &to).unwrap();
     }

@@ -113,7 +113,7 @@ impl Names {
         }
         self.stores.heed_link(&[from, to]);
         let both = names.from.zip(names.to);
-        if let Some(answer) = both.and_then(|(from, to)| self.rename_parted(from, to)) {
+        if let Some(answer) = both.and_then(|(from, to)| self.rename_for_all(from, to)) {
             return answer;
         }
         let whole = self.bring_whole(names.from).and_then(|()| self.bring_whole(names.to));

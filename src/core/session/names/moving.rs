@@ -77,23 +77,40 @@ impl Names {
         Ok(self.rename_and_tell(&mut state, one, || move_directory(from, to)))
     }
 
-    /// Renames a file of a dataset in progress of which each of several nodes has a part, where
-    /// nothing is in the way. `None`: it is no such file.
-    pub(crate) fn rename_parted(&self, from: &str, to: &str) -> Option<Answer> {
-        if self.rank.is_child() || self.node.state_to_look().own.parted.is_empty() {
+    /// Renames a file of a dataset in progress that several ranks write, where nothing is in the
+    /// way: each of several nodes has a part of it, or it lies on the PFS under a temporary name.
+    /// `None`: it is no such file.
+    pub(crate) fn rename_for_all(&self, from: &str, to: &str) -> Option<Answer> {
+        let waits = self.rank.directories.waiting(&self.rank.series, from);
+        let waits = waits.is_some_and(|it| it.dir == from && it.last == to);
+        let has_parts = !self.node.state_to_look().own.parted.is_empty();
+        if self.rank.is_child() || !(waits || has_parts) {
             return None;
         }
         let mut state = self.node.turn_on(&[from, to]);
-        let Place::Elsewhere(key, _) = state.view.place(from) else { return None };
         let file = self.rank.file_ref(to)?;
-        let moves = state.own.parted.get(&key, from).is_some_and(|file| !file.leaves)
-            && state.is_open(&key)
-            && state.machine.target(&file) == key
+        let key = state.machine.target(&file);
+        let on_prefix = match state.view.place(from) {
+            Place::Elsewhere(of, _) if of == key => {
+                state.own.parted.get(&key, from).filter(|file| !file.leaves)?;
+                false
+            }
+            Place::Prefix if waits => state.machine.lies_on_prefix(&key, from).filter(|it| *it)?,
+            _ => return None,
+        };
+        let [old, new] = [from, to].map(|name| self.site.on_prefix(name));
+        let moves = state.is_open(&key)
             && state.view.place(to) == Place::Prefix
-            && self.site.on_prefix(to).symlink_metadata().is_err()
+            && new.symlink_metadata().is_err()
             && self.rank.links().is_some();
+        let rename = || match on_prefix {
+            true => {
+                std::fs::rename(old, new).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
+            }
+            false => Ok(()),
+        };
         let one = next_move(&state, from, to);
-        moves.then(|| self.rename_and_tell(&mut state, one, || Ok(())))
+        moves.then(|| self.rename_and_tell(&mut state, one, rename))
     }
 
     fn may_move(&self, state: &State, name: &str, dir: &str, last: &str) -> bool {
