@@ -246,7 +246,7 @@ impl Machine {
         }
         series.learned |= self.watch.has_written(key.series);
         self.watch.confirmed(&mut self.facts, key.series);
-        self.verdicts.confirmed(key.series);
+        self.verdicts.confirmed(&self.facts, key);
         let rank = self.facts.config.rank;
         let local = &mut self.facts.series[key.series];
         let parts = local.datasets.iter().filter(|dataset| match joins {

@@ -52,7 +52,14 @@ pub struct Verdicts {
     /// By series and name; equal on all ranks.
     parted: Vec<BTreeMap<u64, PartedName>>,
     /// By series and name: what this rank has done, and not said.
-    own: Vec<BTreeMap<u64, Accesses>>,
+    own: Vec<BTreeMap<u64, OwnDone>>,
+}
+
+/// What this rank has done to a file of a dataset.
+#[derive(Debug, Clone)]
+struct OwnDone {
+    dataset: DatasetKey,
+    done: Accesses,
 }
 
 impl Verdicts {
@@ -91,8 +98,14 @@ impl Verdicts {
         let kind = kind_hash(&file.masked);
         let done = Accesses { name, kind, file: of, traits, ..done };
         let own = self.own[file.series].entry(name);
-        let own = own.or_insert_with(|| Accesses { name, kind, file: of, ..Accesses::default() });
-        take(own, &done);
+        let own = own.or_insert_with(|| OwnDone {
+            dataset: key.clone(),
+            done: Accesses { name, kind, file: of, ..Accesses::default() },
+        });
+        take(&mut own.done, &done);
+        if own.done.file == of {
+            own.dataset = key.clone();
+        }
         if self.parted[file.series].contains_key(&name) {
             facts.agreement.changed(1);
         }
@@ -106,7 +119,7 @@ impl Verdicts {
         let (said, kept) =
             own.partition::<BTreeMap<_, _>, _>(|(name, _)| parted.contains_key(name));
         self.own[series] = kept;
-        report.watched = said.into_values().map(|done| fits(done, room)).collect();
+        report.watched = said.into_values().map(|own| fits(own.done, room)).collect();
     }
 
     /// Takes in what the ranks say, and which names ranks of several nodes write. Returns what is
@@ -155,11 +168,15 @@ impl Verdicts {
         }
     }
 
-    /// Notes that a dataset is complete: what is said of its files has been.
-    pub fn confirmed(&mut self, series: usize) {
-        self.parted[series].retain(|_, one| one.said.len() < one.writers.len());
-        let parted = &self.parted[series];
-        self.own[series].retain(|name, _| parted.contains_key(name));
+    /// Notes that the dataset is complete: what is said of its files has been. A newer one may have
+    /// begun.
+    pub fn confirmed(&mut self, facts: &RunFacts, key: &DatasetKey) {
+        let parted = &mut self.parted[key.series];
+        parted.retain(|_, one| one.said.len() < one.writers.len());
+        let newer: Vec<&DatasetKey> =
+            facts.series[key.series].newer(key).map(|dataset| &dataset.key).collect();
+        self.own[key.series]
+            .retain(|name, own| parted.contains_key(name) || newer.contains(&&own.dataset));
     }
 
     /// Returns what is equal on all ranks.
@@ -254,6 +271,23 @@ mod tests {
             verdicts.report(facts, 0, &mut report.series[0]);
         }
         verdicts.listen(facts, 0, &all, &[]).into_iter().map(|one| one.why).collect()
+    }
+
+    #[test]
+    fn what_was_done_to_the_next_checkpoint_is_kept_when_one_is_complete() {
+        let (mut facts, mut verdicts) = (facts(true), Verdicts::new(1));
+        let [one, next] = ["1", "2"].map(|id| DatasetKey::new(0, id, 0));
+        for (key, id) in [(&one, "1"), (&next, "2")] {
+            write(&mut facts, key, &file(id, "s"), 1);
+        }
+        let done = || Accesses { traits: trait_bit::MADE, ..Accesses::default() };
+        for (key, id, left) in [(&one, "1", 0), (&next, "2", 1)] {
+            verdicts.watched(&mut facts, key, &file(id, "s"), done());
+            verdicts.confirmed(&facts, &one);
+            assert_eq!(verdicts.own[0].len(), left, "{key:?}");
+        }
+        verdicts.confirmed(&facts, &next);
+        assert!(verdicts.own[0].is_empty());
     }
 
     #[test]
