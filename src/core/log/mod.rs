@@ -94,6 +94,20 @@ pub fn message(at_level: u8, text: impl Display) {
     }
 }
 
+/// Brings together the titles of which one reason tells. Equal ones are one: ranks
+/// may have a dataset of several launches or seals.
+pub fn by_reason<'a>(all: impl Iterator<Item = (&'a str, String)>) -> Vec<(&'a str, String)> {
+    let mut found: Vec<(&str, Vec<String>)> = Vec::new();
+    for (reason, title) in all {
+        match found.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, titles)) if titles.contains(&title) => {}
+            Some((_, titles)) => titles.push(title),
+            None => found.push((reason, vec![title])),
+        }
+    }
+    found.into_iter().map(|(reason, titles)| (reason, titles.join(", "))).collect()
+}
+
 /// Says `text` at every level: something went wrong, `id`, and a person should know.
 pub fn warn(id: Id, text: impl Display) {
     emit(&id.close(&text.to_string()));

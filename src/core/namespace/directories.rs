@@ -12,17 +12,17 @@ use crate::patterns::{Match, SeriesSet, Template};
 use super::names::parent;
 
 /// Before the texts of such templates among those of temporary names of one rank.
-const MARKS: [(&str, Renamed); 2] =
-    [("directory ", Renamed::Directory), ("shared file ", Renamed::File)];
+const MARKS: [(&str, RenamedKind); 2] =
+    [("directory ", RenamedKind::Directory), ("shared file ", RenamedKind::File)];
 
 /// What one rank renames for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renamed {
+pub enum RenamedKind {
     Directory,
     File,
 }
 
-impl Renamed {
+impl RenamedKind {
     /// Learns from a rename. `None` if the final name does not follow from the one before.
     #[must_use]
     pub fn learn(self, from: &str, last: &str) -> Option<String> {
@@ -39,21 +39,21 @@ pub const LOOKED_AT_MAX: usize = 256;
 #[derive(Debug, Default)]
 pub struct Directories {
     any: AtomicBool,
-    templates: RwLock<Vec<Learned>>,
+    templates: RwLock<Vec<RenameRule>>,
 }
 
 #[derive(Debug, PartialEq)]
-struct Learned {
+struct RenameRule {
     series: usize,
-    of: Renamed,
+    of: RenamedKind,
     template: Template,
 }
 
-impl Learned {
+impl RenameRule {
     fn from_text(series: usize, text: &str) -> Option<Self> {
-        let read = |(mark, of): &(&str, Renamed)| Some((*of, text.strip_prefix(mark)?));
+        let read = |(mark, of): &(&str, RenamedKind)| Some((*of, text.strip_prefix(mark)?));
         let (of, text) = MARKS.iter().find_map(read)?;
-        Some(Learned { series, of, template: Template::from_text(text)? })
+        Some(RenameRule { series, of, template: Template::from_text(text)? })
     }
 }
 
@@ -80,7 +80,7 @@ impl Directories {
 
     /// Returns `false` if the text says nothing new.
     pub fn add(&self, series: usize, text: &str) -> bool {
-        let Some(learned) = Learned::from_text(series, text) else { return false };
+        let Some(learned) = RenameRule::from_text(series, text) else { return false };
         let mut templates = self.templates.write().unwrap_or_else(PoisonError::into_inner);
         let is_new = !templates.contains(&learned);
         if is_new {
@@ -97,15 +97,15 @@ impl Directories {
                 let last = format!("{last_dir}{rest}");
                 let matched = patterns.match_path(&last)?;
                 let ours = match known.of {
-                    Renamed::Directory => carries_id(&last_dir, &matched),
-                    Renamed::File => patterns.match_path(name).is_none(),
+                    RenamedKind::Directory => carries_id(&last_dir, &matched),
+                    RenamedKind::File => patterns.match_path(name).is_none(),
                 };
                 let ours = ours && matched.series == known.series && !patterns.ignores(name);
                 ours.then(|| Waiting { dir: dir.to_string(), last_dir, last, matched })
             };
             match known.of {
-                Renamed::File => follows((name, "")),
-                Renamed::Directory => {
+                RenamedKind::File => follows((name, "")),
+                RenamedKind::Directory => {
                     name.match_indices('/').map(|(at, _)| name.split_at(at)).find_map(follows)
                 }
             }
@@ -113,14 +113,14 @@ impl Directories {
     }
 
     pub fn is_final_of(&self, dir: &str, last: &str) -> bool {
-        let of = |known: &Learned| {
+        let of = |known: &RenameRule| {
             let follows = || known.template.final_name(dir).filter(|name| name == last).map(drop);
-            (known.of == Renamed::Directory).then(follows).flatten()
+            (known.of == RenamedKind::Directory).then(follows).flatten()
         };
         self.find(of).is_some()
     }
 
-    fn find<T>(&self, find: impl Fn(&Learned) -> Option<T>) -> Option<T> {
+    fn find<T>(&self, find: impl Fn(&RenameRule) -> Option<T>) -> Option<T> {
         if !self.any.load(Ordering::Acquire) {
             return None;
         }
@@ -137,6 +137,16 @@ pub fn carries_id(dir: &str, matched: &Match) -> bool {
     matched.id.is_some()
         && (parent.is_empty() || masked.strip_prefix(parent).is_some_and(|it| it.starts_with('/')))
         && !masked.strip_prefix(dir).is_some_and(|it| it.starts_with('/'))
+}
+
+/// Returns the series of a file that is renamed with its directory: `rest` of its name stays.
+#[must_use]
+pub fn series_below(patterns: &SeriesSet, dir: &str, last: &str, rest: &str) -> Option<usize> {
+    let matched = patterns.match_path(&format!("{last}{rest}"))?;
+    let before = patterns.match_path(&format!("{dir}{rest}"));
+    // Another checkpoint's name is one that it gets: this is no temporary one.
+    let same = before.is_none_or(|it| (it.series, &it.id) == (matched.series, &matched.id));
+    (same && carries_id(last, &matched)).then_some(matched.series)
 }
 
 /// Finds the first file in `dir` or below of which `of` says something; its name begins with
@@ -197,14 +207,14 @@ mod tests {
         let directories = Directories::default();
         let own = Template::learn("c/s_10.new", "c/s_10").unwrap().to_text();
         assert!(!directories.add(0, &own), "that of a file of one rank");
-        let text = Renamed::Directory.learn("c/s_10.new", "c/s_10").unwrap();
+        let text = RenamedKind::Directory.learn("c/s_10.new", "c/s_10").unwrap();
         let known = Knowledge { temporaries: vec![text.clone(), own], ..Knowledge::default() };
         let directories = Directories::new(&[Knowledge::default(), known]);
         assert!(!directories.add(1, &text) && directories.add(0, &text));
         assert!(directories.is_final_of("c/s_20.new", "c/s_20"));
-        assert!(directories.add(1, &Renamed::File.learn("c/a.x.part", "c/a.x").unwrap()));
+        assert!(directories.add(1, &RenamedKind::File.learn("c/a.x.part", "c/a.x").unwrap()));
         assert!(!directories.is_final_of("c/s_20.part", "c/s_20"), "that of a file");
-        assert_eq!(Renamed::File.learn("c/tmpk3_9a1xz", "c/s_10"), None, "it does not follow");
+        assert_eq!(RenamedKind::File.learn("c/tmpk3_9a1xz", "c/s_10"), None, "it does not follow");
     }
 
     #[test]
@@ -215,7 +225,7 @@ mod tests {
             SeriesSet::new(&PatternConfig { checkpoint, ..PatternConfig::default() }).unwrap()
         });
         let directories = Directories::default();
-        directories.add(0, &Renamed::File.learn("c/s_10.h5.tmp", "c/s_10.h5").unwrap());
+        directories.add(0, &RenamedKind::File.learn("c/s_10.h5.tmp", "c/s_10.h5").unwrap());
         let of =
             |patterns, name| directories.waiting(patterns, name).map(|it| (it.last, it.matched.id));
         let last = Some(("c/s_20.h5".to_string(), Some("20".to_string())));

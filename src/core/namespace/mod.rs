@@ -16,7 +16,7 @@ mod seen;
 mod silenced;
 mod told;
 
-pub use directories::{Directories, LOOKED_AT_MAX, Renamed, carries_id, first_below};
+pub use directories::{Directories, LOOKED_AT_MAX, RenamedKind, first_below, series_below};
 pub use intent::{Makes, Manner, OpenIntent};
 pub use names::{
     FALLBACK_DIR, FILENAME_MAX, SHADOWS, STATE_FOLDER, dataset_name, is_ours, name_below_prefix,

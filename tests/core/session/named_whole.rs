@@ -202,3 +202,44 @@ fn a_temporary_file_that_several_ranks_write_is_not_that_of_the_one_who_renames_
         assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &got.told);
     }
 }
+
+/// One name, under which the newest checkpoint is, and its temporary one.
+fn replaced(rank: &Rank, steps: std::ops::RangeInclusive<u64>) {
+    let (from, to) = ("ckpt/state.dat.part", "ckpt/state.dat");
+    let _ = rank.files.make_dir("ckpt");
+    for step in steps {
+        if rank.rank == 0 {
+            let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+            rank.files.open(from, flags).unwrap().close().unwrap();
+        }
+        rank.barrier();
+        let file = rank.files.open(from, libc::O_WRONLY).unwrap();
+        file.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
+        file.close().unwrap();
+        rank.barrier();
+        if rank.rank == 0 {
+            rank.files.rename(from, to).unwrap();
+        }
+        rank.calm();
+    }
+}
+
+#[test]
+fn one_name_that_a_temporary_one_of_several_nodes_replaces_stays_on_the_prefix() {
+    let pattern = "SCR_CHECKPOINT_PATTERN=ckpt/state.dat";
+    let settings = ["SCR_LEARN=1", "SCR_SHARED_CACHE=1", "SCR_FLUSH=0", pattern];
+    let cluster = place(&settings).helped();
+    let got = cluster.run(HOSTS, |rank| replaced(rank, 1..=4));
+    let told = |told: &[String]| told.iter().any(|line| line.contains("written by several ranks"));
+    assert!(told(&got.told), "{:?}", got.told);
+    for end in [8, 12] {
+        let got = cluster.run(HOSTS, |rank| {
+            let found = rank.files.read_file("ckpt/state.dat").unwrap();
+            rank.barrier();
+            replaced(rank, end - 3..=end);
+            found
+        });
+        let want: Vec<u8> = (0..4).flat_map(|rank| part(end - 4, rank)).collect();
+        assert!(*got.first() == want && told(&got.told), "{end}: {:?}", got.told);
+    }
+}

@@ -88,16 +88,9 @@ pub(crate) fn take_over_other_size(
 fn tell_taken_over(site: &Site, found: &OtherSize) {
     let other =
         format!("the cache is of a run with {} ranks, this one has {}", found.ranks, site.size);
-    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
-    for (id, key, reason) in &found.withheld {
-        let title = format!("{} (dataset {id})", key.title());
-        match by_reason.iter_mut().find(|(known, _)| known == reason) {
-            Some((_, titles)) => titles.push(title),
-            None => by_reason.push((reason, vec![title])),
-        }
-    }
-    for (reason, titles) in by_reason {
-        let titles = titles.join(", ");
+    let withheld = found.withheld.iter();
+    let titles = withheld.map(|(id, key, why)| (&**why, format!("{} (dataset {id})", key.title())));
+    for (reason, titles) in log::by_reason(titles) {
         // What is kept may be whole together with nodes that this launch does not have.
         match found.dropped {
             true => {
@@ -106,7 +99,7 @@ fn tell_taken_over(site: &Site, found: &OtherSize) {
             false => log::warn(
                 messages::OTHER_SIZE_FAILED,
                 format_args!(
-                    "{other}, and on the nodes of this one {titles} cannot be put together: {reason}. \
+                    "{other}, and {titles} cannot be put together on its nodes: {reason}. \
                      If the others are alive, scr scavenge brings together what all have"
                 ),
             ),

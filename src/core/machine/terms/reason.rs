@@ -102,6 +102,33 @@ impl Why {
         }
     }
 
+    /// Says why a file keeps its whole series, which has no ids, on the PFS, and what helps.
+    #[must_use]
+    pub fn keeps_series(self) -> (String, String) {
+        const NAMES: &str = "Names that differ from checkpoint to checkpoint, with {id} in the \
+                         pattern, help; or leave that file out (SCR_IGNORE_PATTERN) if no restart \
+                         needs it";
+        match self {
+        Why::GoesOn => (
+            "is written anew at each checkpoint and goes on after a collective, so that nothing \
+             tells where a checkpoint ends"
+                .into(),
+            "If the state after each collective can be restarted from, \":own\" behind each \
+             pattern of the series has it cached"
+                .into(),
+        ),
+        Why::Writers => ("has no {id} and is written by several ranks".into(), NAMES.into()),
+        Why::Readers => {
+            ("has no {id} and is read by ranks of other nodes in mid-run".into(), NAMES.into())
+        }
+        Why::Stays => (
+            "has no {id} and cannot be moved into the cache when it gets its name".into(),
+            NAMES.into(),
+        ),
+        _ => (format!("has no {{id}} and {}", self.text()), format!("{}. {NAMES}", self.help())),
+    }
+    }
+
     /// Says what a user can change so that the file is cached; empty if nothing helps that is known
     /// here.
     pub fn help(self) -> &'static str {

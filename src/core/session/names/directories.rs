@@ -1,7 +1,7 @@
 //! How the program calls directories, and files of several ranks, before they are complete: learned
 //! from one rename, told to all ranks at the agreement that follows.
 
-use crate::namespace::{LOOKED_AT_MAX, Renamed, carries_id, first_below};
+use crate::namespace::{LOOKED_AT_MAX, RenamedKind, first_below, series_below};
 use crate::patterns::Match;
 use crate::session::{names::Names, node::State};
 
@@ -9,17 +9,11 @@ impl Names {
     /// Learns from a rename how the program names its checkpoints until they are complete. All
     /// ranks hear of it at the next agreement.
     pub(crate) fn notice_directory(&self, state: &mut State, dir: &str, last: &str) {
-        let Some(text) = Renamed::Directory.learn(dir, last) else { return };
+        let Some(text) = RenamedKind::Directory.learn(dir, last) else { return };
         if !self.rank.series.could_match_below(last) {
             return;
         }
-        let series = |rest: &str| {
-            let matched = self.rank.series.match_path(&format!("{last}{rest}"))?;
-            let before = self.rank.series.match_path(&format!("{dir}{rest}"));
-            // Another checkpoint's name is one that it gets: this is no temporary one.
-            let same = before.is_none_or(|it| (it.series, &it.id) == (matched.series, &matched.id));
-            (same && carries_id(last, &matched)).then_some(matched.series)
-        };
+        let series = |rest: &str| series_below(&self.rank.series, dir, last, rest);
         let cached = state.view.names_below(dir);
         let mut cached = cached.iter().filter_map(|name| series(name.strip_prefix(dir)?));
         let mut left = LOOKED_AT_MAX;
@@ -33,7 +27,7 @@ impl Names {
 
     /// Does so where one rank renames a file that others write, too. Returns whether it shows.
     pub(crate) fn notice_file(&self, state: &mut State, from: &str, to: &str, of: &Match) -> bool {
-        let learned = Renamed::File.learn(from, to).filter(|_| of.id.is_some());
+        let learned = RenamedKind::File.learn(from, to).filter(|_| of.id.is_some());
         let shows = learned.is_some() && self.rank.match_name(from).is_none();
         if let Some(text) = learned.filter(|_| shows) {
             state.moves.learned.push((of.series, text));

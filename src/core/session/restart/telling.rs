@@ -71,20 +71,10 @@ impl Restorer {
     }
 
     fn describe_lost(&self, lost: &[&Withheld]) -> Vec<String> {
-        let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
-        for one in lost {
-            let title = self.title_withheld(one);
-            match by_reason.iter_mut().find(|(reason, _)| *reason == one.reason) {
-                // Ranks may have it of several launches or seals.
-                Some((_, titles)) if titles.contains(&title) => {}
-                Some((_, titles)) => titles.push(title),
-                None => by_reason.push((&one.reason, vec![title])),
-            }
-        }
-        let line = |(reason, titles): (&str, Vec<String>)| {
-            format!("{} cannot be offered from the cache: {reason}", titles.join(", "))
-        };
-        by_reason.into_iter().map(line).collect()
+        let titles = lost.iter().map(|one| (&*one.reason, self.title_withheld(one)));
+        let line =
+            |(reason, titles)| format!("{titles} cannot be offered from the cache: {reason}");
+        log::by_reason(titles).into_iter().map(line).collect()
     }
 
     fn title_withheld(&self, withheld: &Withheld) -> String {

@@ -4,34 +4,9 @@
 use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
-use crate::machine::{Knowledge, Why};
+use crate::machine::Knowledge;
 use crate::records::learned;
 use crate::session::updates::Updates;
-
-fn reason_and_help(why: Why) -> (String, String) {
-    const NAMES: &str = "Names that differ from checkpoint to checkpoint, with {id} in the \
-                         pattern, help; or leave that file out (SCR_IGNORE_PATTERN) if no restart \
-                         needs it";
-    match why {
-        Why::GoesOn => (
-            "is written anew at each checkpoint and goes on after a collective, so that nothing \
-             tells where a checkpoint ends"
-                .into(),
-            "If the state after each collective can be restarted from, \":own\" behind each \
-             pattern of the series has it cached"
-                .into(),
-        ),
-        Why::Writers => ("has no {id} and is written by several ranks".into(), NAMES.into()),
-        Why::Readers => {
-            ("has no {id} and is read by ranks of other nodes in mid-run".into(), NAMES.into())
-        }
-        Why::Stays => (
-            "has no {id} and cannot be moved into the cache when it gets its name".into(),
-            NAMES.into(),
-        ),
-        _ => (format!("has no {{id}} and {}", why.text()), format!("{}. {NAMES}", why.help())),
-    }
-}
 
 impl Updates {
     /// Says, once for each series that is kept out of the cache as a whole, why, and what helps.
@@ -39,7 +14,7 @@ impl Updates {
         let state = self.node.state();
         for (at, series) in self.rank.series.series().iter().enumerate() {
             let Some((why, name)) = state.machine.unprotected(at) else { continue };
-            let (reason, help) = reason_and_help(why);
+            let (reason, help) = why.keeps_series();
             log::warn_once_for(
                 messages::NOT_CACHED,
                 &series.name,
