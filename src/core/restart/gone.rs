@@ -66,8 +66,11 @@ pub(super) fn tell(
         if report.withheld.iter().any(|one| one.key.series == series && one.id > newest) {
             continue;
         }
+        // A program that has one name for all deletes its file before it makes the next one; that
+        // explains no directory that is gone.
+        let by_itself = |key: &records::RecordKey| !key.id.is_empty() && is_marked(key);
         let gone = cached.map_while(|one| {
-            let since = (!is_marked(&one.key)).then(|| dirs_removed_since(prefix, one))?;
+            let since = (!by_itself(&one.key)).then(|| dirs_removed_since(prefix, one))?;
             Some((one.id, since?))
         });
         for (id, since) in gone {

@@ -19,15 +19,16 @@ use crate::parts::{Extent, Extents, PartHere};
 use crate::records::{FileMeta, FilePart};
 use crate::system::space;
 
-/// A larger piece of one node is not brought to the others,
+/// A larger piece of one node is not brought to the others, nor one of a size of which there are
+/// too many,
 const PIECE_BYTES_MAX: u64 = 64 << 10;
-/// but its first and its last bytes are: a header may lie beside data.
-const EDGE_BYTES: u64 = 8 << 10;
-/// So much in all comes to each node for one dataset; the smallest pieces first.
+/// but at most so many of its first and of its last bytes are: a header may lie beside data.
+const EDGE_BYTES_MAX: u64 = 8 << 10;
+/// So much in all comes to each node for one dataset; the smallest pieces first, edges last.
 const BROUGHT_BYTES_MAX: u64 = 16 << 20;
 /// A copy is made if there is so many times its room.
 const ROOM_FACTOR: u64 = 4;
-/// Sizes are told apart by their powers of two; the edges of larger pieces come last.
+/// Sizes are told apart by their powers of two; the last one is that of all larger pieces.
 const SIZES: usize = PIECE_BYTES_MAX.ilog2() as usize + 2;
 
 /// By the name of the whole file.
@@ -153,20 +154,13 @@ fn class_of(piece: Extent) -> usize {
     }
 }
 
-/// What of a piece other nodes may get.
-fn small(piece: Extent) -> Vec<Extent> {
-    if piece.len() <= PIECE_BYTES_MAX {
-        return vec![piece];
-    }
-    let first = Extent::new(piece.begin, piece.begin + EDGE_BYTES);
-    vec![first, Extent::new(piece.end - EDGE_BYTES, piece.end)]
-}
-
 /// What all nodes tell one another.
 #[derive(Clone, Copy)]
 struct ToldLimits {
-    /// The small pieces of so many sizes.
-    sizes: usize,
+    /// Pieces of these sizes.
+    whole: [bool; SIZES],
+    /// Of other pieces, so many bytes at each end.
+    edge_bytes: u64,
     /// Which bytes each has: if they are in too many pieces nobody knows what was written by none.
     extents: bool,
 }
@@ -179,13 +173,32 @@ impl ToldLimits {
             let words = all.iter_mut().map(|one| one.word().unwrap_or(u64::MAX));
             words.fold(0, u64::saturating_add)
         };
-        let (extents, mut left) = (next() <= BROUGHT_BYTES_MAX, BROUGHT_BYTES_MAX);
-        let fits = |_: &usize| {
-            let rest = left.checked_sub(next());
-            left = rest.unwrap_or(0);
-            rest.is_some()
-        };
-        ToldLimits { sizes: (0..SIZES).take_while(fits).count(), extents }
+        let extents = next() <= BROUGHT_BYTES_MAX;
+        ToldLimits::new(extents, &std::array::from_fn(|_| [next(), next()]))
+    }
+
+    /// `sizes`: of each size how many bytes all its pieces have, and how many those are.
+    fn new(extents: bool, sizes: &[[u64; 2]; SIZES]) -> ToldLimits {
+        let (mut whole, mut left, mut others) = ([false; SIZES], BROUGHT_BYTES_MAX, 0_u64);
+        for (class, [bytes, pieces]) in sizes.iter().enumerate() {
+            match left.checked_sub(*bytes).filter(|_| class < SIZES - 1) {
+                Some(rest) => (whole[class], left) = (true, rest),
+                None => others = others.saturating_add(*pieces),
+            }
+        }
+        let fits = |edge: &u64| others.saturating_mul(2 * edge) <= left;
+        let mut edges = (0..=EDGE_BYTES_MAX.ilog2()).rev().map(|log| 1 << log);
+        ToldLimits { whole, edge_bytes: edges.find(fits).unwrap_or(0), extents }
+    }
+
+    /// Returns what of a piece other nodes get.
+    fn of_piece(&self, piece: Extent) -> Vec<Extent> {
+        if self.whole[class_of(piece)] || piece.len() <= 2 * self.edge_bytes {
+            return vec![piece];
+        }
+        let first = Extent::new(piece.begin, piece.begin + self.edge_bytes);
+        let last = Extent::new(piece.end - self.edge_bytes, piece.end);
+        [first, last].into_iter().filter(|edge| !edge.is_empty()).collect()
     }
 }
 
@@ -217,17 +230,19 @@ impl PartsOfNode {
         PartsOfNode { here: sorted(here), all: sorted(all) }
     }
 
-    /// Tells how many bytes it takes to tell which bytes this node has, and how many its small
-    /// pieces of each size have.
+    /// Tells how many bytes it takes to tell which bytes this node has, and of each size how many
+    /// its pieces have, and how many those are.
     fn sizes(&self) -> Vec<u8> {
-        let mut sizes = [0; SIZES];
+        let mut sizes = [[0; 2]; SIZES];
         for piece in self.here.values().flat_map(Extents::iter) {
-            sizes[class_of(piece)] += small(piece).into_iter().map(Extent::len).sum::<u64>();
+            let [bytes, pieces] = &mut sizes[class_of(piece)];
+            *bytes += piece.len();
+            *pieces += 1;
         }
         let pieces = self.all.values().map(|all| all.iter().count() as u64).sum::<u64>();
         let mut out = Writer::new();
         out.word(pieces.saturating_mul(size_of::<Extent>() as u64));
-        sizes.iter().for_each(|bytes| _ = out.word(*bytes));
+        sizes.iter().flatten().for_each(|word| _ = out.word(*word));
         out.take()
     }
 
@@ -240,7 +255,7 @@ impl PartsOfNode {
         out.list(&extents, |out, (name, all)| put_extents(out.counted(name.as_bytes()), all));
         for (name, all) in &self.here {
             let Ok(file) = join_relative(dir, name).and_then(|path| open(&path)) else { continue };
-            for piece in all.iter().filter(|one| class_of(*one) < limits.sizes).flat_map(small) {
+            for piece in all.iter().flat_map(|one| limits.of_piece(one)) {
                 let mut bytes = vec![0; piece.len() as usize];
                 if file.read_exact_at(&mut bytes, piece.begin).is_ok() {
                     out.counted(name.as_bytes()).word(piece.begin).counted(&bytes);
@@ -355,5 +370,38 @@ impl CachedWhole {
             at = piece.end;
         }
         gaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_a_size_of_which_there_are_too_many_keep_no_others_back() {
+        let kib = |bytes: u64| bytes << 10;
+        // How many pieces of which length there are; the largest that are brought whole, and how
+        // much of each end of the others.
+        for (pieces, whole, ends) in [
+            (vec![(100, 600), (20, kib(100))], 600, kib(8)),
+            // Data in pieces of 16 KiB; metadata lies before some of it.
+            (vec![(2000, kib(16)), (9, kib(18))], kib(18), kib(4)),
+            (vec![(2000, kib(16)), (9, kib(18)), (20_000, kib(70))], kib(18), 256),
+            (vec![(9, 600), (5_000_000, kib(64))], 600, 1),
+            (vec![(9, 600), (50_000_000, kib(64))], 600, 0),
+        ] {
+            let mut sizes = [[0; 2]; SIZES];
+            for (count, length) in &pieces {
+                let [bytes, all] = &mut sizes[class_of(Extent::new(0, *length))];
+                (*bytes, *all) = (*bytes + count * length, *all + count);
+            }
+            let limits = ToldLimits::new(true, &sizes);
+            let brought = |bytes| limits.of_piece(Extent::new(5, 5 + bytes));
+            assert_eq!(limits.edge_bytes, ends, "{pieces:?}");
+            assert_eq!(brought(whole), [Extent::new(5, 5 + whole)], "{pieces:?}");
+            let bytes = |length| brought(length).into_iter().map(Extent::len).sum::<u64>();
+            let sum: u64 = pieces.iter().map(|(count, length)| count * bytes(*length)).sum();
+            assert!(sum <= BROUGHT_BYTES_MAX, "{pieces:?}: {sum}");
+        }
     }
 }
