@@ -128,6 +128,32 @@ fn a_checkpoint_directory_that_somebody_has_deleted() {
 }
 
 #[test]
+fn a_directory_of_one_name_for_all_that_somebody_has_deleted() {
+    // The program deletes its older file before each checkpoint, which is no such word.
+    for (flush, somebody) in [("0", true), ("0", false), ("2", true), ("2", false)] {
+        let pattern = "SCR_CHECKPOINT_PATTERN=state/main.{rank}";
+        let cluster = place(&[pattern, &format!("SCR_FLUSH={flush}")]).helped();
+        let own = |rank: &Rank| format!("state/main.{}", rank.rank);
+        cluster.run("aa", |rank| {
+            let _ = rank.files.make_dir("state");
+            for step in 1..=7 {
+                let _ = rank.files.unlink(&own(rank));
+                rank.files.write_file(&own(rank), format!("{step}").as_bytes()).unwrap();
+                rank.calm();
+            }
+        });
+        if somebody {
+            remove(&cluster, "state");
+        }
+        let got = cluster.run("aa", |rank| rank.files.read_file(&own(rank)).unwrap_or_default());
+        let want: &[u8] = if somebody { b"" } else { b"7" };
+        assert!(got.results.iter().flatten().all(|it| it == want), "{flush} {somebody}: {got:?}");
+        let told = got.told.iter().any(|line| line.contains("somebody has deleted"));
+        assert_eq!(told, somebody, "{:?}", got.told);
+    }
+}
+
+#[test]
 fn what_a_start_has_found_gone_is_no_removal_for_the_next_one() {
     // The run came to its end, and somebody begins afresh.
     let mut cluster = place(&["SCR_FLUSH=2"]);
