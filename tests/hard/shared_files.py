@@ -106,10 +106,12 @@ def files_of_half_the_ranks_are_cached(mpi, program):
 @case
 def files_that_get_their_name_when_they_are_complete_are_cached(mpi, program):
     """One rank renames the file, or its directory: each node's part gets the name in its cache. A
-    pattern need not have the temporary name of the file."""
+    pattern need not have the temporary name of the file; in the directory each rank may have a file
+    of its own."""
     whole = {"SCR_CHECKPOINT_PATTERN": "ckpt/step_{id}/all.dat"}
     for way, pattern in (("renamed", {}), ("renamed-directory", {}), ("half-renamed", {}),
-                         ("renamed", whole), ("half-renamed", whole)):
+                         ("renamed", whole), ("half-renamed", whole),
+                         ("renamed-directory-beside", {})):
         for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
             found = as_without(mpi, program, way, 2, 7, **pattern, **settings)
             assert found[3:] == [4] * 4, f"{way} {pattern} {settings}: {found}"

@@ -228,7 +228,9 @@ impl Machine {
         if let Some(why) = known {
             return Some(Reason::Learned(why));
         }
-        if tried || self.watch.is_new(facts, file) {
+        let begun = facts.series[file.series].begun;
+        let beside = file.temporary && self.watch.shared()[file.series].tries_any(begun);
+        if tried || beside || self.watch.is_new(facts, file) {
             return Some(Reason::Watched);
         }
         facts.is_overfull(file.series).then_some(Reason::WaitsForFlush)

@@ -82,7 +82,7 @@ static void late(void) {
 static void by_mpi(const char *way) {
   MPI_Offset own = (MPI_Offset)rank * BYTES;
   char temporary[80];
-  int renames = !strncmp(way, "renamed", 7), of_directory = !strcmp(way, "renamed-directory");
+  int renames = !strncmp(way, "renamed", 7), of_directory = !strncmp(way, "renamed-directory", 17);
   snprintf(temporary, sizeof temporary, of_directory ? "%.*s.tmp/%s" : "%.*s/%s.tmp",
            (int)(strrchr(path, '/') - path), path, strrchr(path, '/') + 1);
   const char *first = renames ? temporary : path;
@@ -155,6 +155,12 @@ static void by_mpi(const char *way) {
     OK(MPI_File_write_at_all(file, own, data, BYTES, MPI_BYTE, &status));
   }
   OK(MPI_File_close(&file));
+  if (!strcmp(way, "renamed-directory-beside")) {
+    char own_path[100];
+    snprintf(own_path, sizeof own_path, "%s.%d", first, rank);
+    int fd = open(own_path, O_CREAT | O_WRONLY, 0644);
+    IS(fd >= 0 && write(fd, data, BYTES) == BYTES && close(fd) == 0);
+  }
   if (renames) {
     double begin = MPI_Wtime();
     MPI_Barrier(all);
@@ -246,7 +252,7 @@ int main(int argc, char **argv) {
   for (step = 1; step <= steps; step++) {
     snprintf(path, sizeof path, "ckpt/step_%d", step);
     mkdir("ckpt", 0777);
-    if (!strcmp(way, "renamed-directory")) strcat(path, ".tmp");
+    if (!strncmp(way, "renamed-directory", 17)) strcat(path, ".tmp");
     mkdir(path, 0777);
     snprintf(path, sizeof path, "ckpt/step_%d", step);
     strcat(strcat(path, "/"), name);

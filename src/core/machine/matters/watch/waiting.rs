@@ -25,6 +25,14 @@ impl SharedNames {
         self.undecided(facts, index).is_some()
     }
 
+    /// Tells whether a name is watched once more, in one of the first checkpoints that a launch has
+    /// begun. A file that gets its name with a directory goes to the PFS then, too: what lies there
+    /// of the directory keeps the rest of it from moving in the caches.
+    pub fn tries_any(&self, begun: u64) -> bool {
+        let is_tried = |why: &Why| matches!(why, Why::Tries(_));
+        begun <= u64::from(UNDECIDED_MAX) && self.stay.values().any(is_tried)
+    }
+
     fn undecided(&self, facts: &RunFacts, index: usize) -> Option<UnsafeName> {
         let applies = facts.config.caches_parts && !facts.config.series[index].has_id;
         let open = |why: &Why| matches!(why, Why::Writers | Why::Tries(_));
