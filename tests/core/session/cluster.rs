@@ -468,16 +468,17 @@ impl Rank {
     /// # Errors
     /// Another rank is gone: the launcher ends this one.
     pub fn try_calm(&self) -> Result<()> {
-        loop {
+        let mut encoded = true;
+        while encoded {
+            encoded = false;
             for _ in 0..CALM {
                 self.sync(SyncKind::Constructor);
                 self.world.barrier()?;
-            }
-            if !self.is_encoding() {
-                return Ok(());
+                encoded |= self.is_encoding();
             }
             std::thread::yield_now();
         }
+        Ok(())
     }
 
     /// Whether a checkpoint is being encoded beside the program.
