@@ -326,12 +326,6 @@ impl Machine {
         self.watch.hints(&self.facts, file)
     }
 
-    /// Lets a rank take part in a file of `of` that others have begun.
-    pub(crate) fn open_parted(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placed {
-        self.facts.tick(now_ms);
-        self.put(file, of.clone(), None)
-    }
-
     /// Notes that this rank has written to such a file: the others hear of it with the next
     /// agreement.
     pub(crate) fn note_parted(&mut self) {

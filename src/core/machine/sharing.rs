@@ -6,7 +6,7 @@ use super::matters::others::Contested;
 use super::parts::Machine;
 use super::state::{Deleted, LocalFile, OnPfs, Phase, Status};
 use super::terms::{
-    DatasetKey, FileRef, FileShare, Intent, Placement, Reason, UnsafeName, Why, Withdrawn,
+    DatasetKey, FileRef, FileShare, Intent, Placed, Placement, Reason, UnsafeName, Why, Withdrawn,
     kind_hash, name_hash,
 };
 
@@ -77,14 +77,33 @@ impl Machine {
         if self.facts.is_passive() || self.facts.status(of) == Status::Dropped {
             return self.take_over(file, of, Intent::UPDATE, now_ms);
         }
+        Placement::Dataset(self.put_joined(file, of, now_ms))
+    }
+
+    fn put_joined(&mut self, file: &FileRef, of: &DatasetKey, now_ms: u64) -> Placed {
         self.facts.tick(now_ms);
         let mut placed = self.put(file, of.clone(), None);
-        let held = self.facts.series[file.series].find_mut(of);
-        if let Some(held) = held.and_then(|held| held.files.get_mut(&file.name)) {
+        if let Some(held) = self.facts.file_mut(of, &file.name) {
             held.joined = !placed.is_on_prefix();
             placed.joined = held.joined;
         }
-        Placement::Dataset(placed)
+        placed
+    }
+
+    /// Lets a rank take part in a file of `of` that others have begun. If one of this node has,
+    /// `near`, one of both answers for it, and knows that before it reports what it has.
+    pub(crate) fn open_parted(
+        &mut self,
+        file: &FileRef,
+        of: &DatasetKey,
+        near: bool,
+        now_ms: u64,
+    ) -> Placed {
+        if near {
+            return self.put_joined(file, of, now_ms);
+        }
+        self.facts.tick(now_ms);
+        self.put(file, of.clone(), None)
     }
 
     /// Notes that this rank answers for a file that it has joined: of the ranks of the node that
@@ -253,7 +272,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::terms::{Knowledge, MachineConfig, SeriesConfig};
+    use crate::machine::terms::{Knowledge, MachineConfig, Placed, SeriesConfig};
 
     #[test]
     fn a_file_of_several_ranks_is_counted_once() {

@@ -171,7 +171,8 @@ impl Names {
             }
             return self.open_outside(of, &file.name);
         }
-        let placed = state.machine.open_parted(file, of, monotonic_ms());
+        let near = state.view.is_made(of, &file.name);
+        let placed = state.machine.open_parted(file, of, near, monotonic_ms());
         self.place(state, file, placed, found, intent)
     }
 
