@@ -118,6 +118,13 @@ def files_that_get_their_name_when_they_are_complete_are_cached(mpi, program):
 
 
 @case
+def file_that_is_emptied_and_written_again_after_its_seal(mpi, program):
+    for settings in [{}] + [ROMIO] * (mpi == "openmpi"):
+        found = as_without(mpi, program, "clobbered", 1, 4, **settings)
+        assert found[:2] == [0, 0], f"{settings}: {found}"
+
+
+@case
 def file_whose_header_lies_there_long_before_the_rest(mpi, program):
     """The header alone looks like a whole checkpoint once, on a busy machine more than once; that
     does not keep all later ones out of the caches."""

@@ -264,7 +264,6 @@ impl PartedFiles {
         let all = std::mem::take(&mut self.files).into_iter();
         let (ended, kept) = all.partition::<BTreeMap<_, _>, _>(|((of, _), _)| of == key);
         self.files = kept;
-        self.outside.retain(|(of, _)| of != key);
         ended.into_iter().filter_map(|((_, name), file)| Some((name, file.log?))).collect()
     }
 

@@ -79,6 +79,17 @@ static void late(void) {
   MPI_Bcast(&late_seconds, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 }
 
+/* Written again and again, as PnetCDF does it with NC_CLOBBER: one rank empties what is there. */
+static void clobbered(void) {
+  for (int i = 0; i < 3; i++) {
+    if (rank == 0 && access(path, F_OK) == 0) IS(truncate(path, 0) == 0);
+    MPI_Barrier(all);
+    OK(MPI_File_open(all, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_write_at(file, (MPI_Offset)rank * BYTES, data, BYTES - i, MPI_BYTE, &status));
+    OK(MPI_File_close(&file));
+  }
+}
+
 static void by_mpi(const char *way) {
   MPI_Offset own = (MPI_Offset)rank * BYTES;
   char temporary[80];
@@ -258,7 +269,8 @@ int main(int argc, char **argv) {
     strcat(strcat(path, "/"), name);
     memset(data, 'a' + (rank + step) % 26, BYTES);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (plain) by_posix(way);
+    if (!strcmp(way, "clobbered")) clobbered();
+    else if (plain) by_posix(way);
     else by_mpi(way);
     int waits = 10 + (int)(10 * late_seconds / 0.02);
     for (int i = 0; i < waits; i++) {
