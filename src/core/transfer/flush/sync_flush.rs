@@ -246,7 +246,8 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
 
 fn recover_once(ctx: &Ctx) -> Result<JournalReport> {
     let is_root = ctx.world.rank() == 0;
-    if is_root && let Err(error) = sweep_staged(ctx.prefix) {
+    let sweep = || Journal::sweep(ctx.prefix).and_then(|()| sweep_staged(ctx.prefix));
+    if is_root && let Err(error) = sweep() {
         log::message(1, format_args!("something half written stays on the prefix: {error}"));
     }
     if ctx.node.rank() == 0 {

@@ -40,6 +40,7 @@ fn journal_folder(prefix: &Path) -> PathBuf {
 const PLAN: &str = "plan.scr";
 /// What the dataset is, in a part.
 const ABOUT: &str = "ABOUT";
+/// Begins the name of one that has no work in it; its id follows.
 const DONE: &str = "done";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,14 @@ impl Journal {
         let mut ids: Vec<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
         ids.sort_unstable();
         Ok(ids)
+    }
+
+    /// Removes what a kill has left of those that had no work in them any more.
+    pub fn sweep(prefix: &Path) -> Result<()> {
+        let folder = journal_folder(prefix);
+        let mut done = names_in(&folder)?;
+        done.retain(|name| name.starts_with(DONE));
+        done.iter().try_for_each(|name| remove_tree(&folder.join(name)))
     }
 
     fn dir(&self) -> PathBuf {
@@ -221,10 +230,11 @@ impl Journal {
         self.parts().is_ok_and(|parts| parts.iter().all(of))
     }
 
-    /// Removes the journal, under another name first: what a kill leaves has no work in it.
+    /// Removes the journal, under another name first: what a kill leaves has no work in it. Flushes
+    /// of several series end beside one another, so each has a name of its own.
     pub fn remove(&self) -> Result<()> {
         let (dir, folder) = (self.dir(), journal_folder(&self.prefix));
-        let done = folder.join(DONE);
+        let done = folder.join(format!("{DONE}.{}", self.id));
         remove_tree(&done)?;
         match fs::rename(&dir, &done) {
             Ok(()) => {}
