@@ -272,7 +272,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::terms::{Knowledge, MachineConfig, Placed, SeriesConfig};
+    use crate::machine::terms::{Knowledge, MachineConfig, SeriesConfig};
 
     #[test]
     fn a_file_of_several_ranks_is_counted_once() {
