@@ -35,7 +35,7 @@ pub struct PartedFile {
 #[derive(Debug, Default)]
 pub struct PartedFiles {
     files: BTreeMap<(DatasetKey, String), PartedFile>,
-    /// Those that have come to the PFS.
+    /// Those that have come to the PFS: that is done once in a launch, so they stay there.
     outside: BTreeSet<(DatasetKey, String)>,
     /// Sealed ones that an earlier launch has left, and what of them this node has.
     sealed: BTreeMap<(DatasetKey, String), Arc<PartHere>>,

@@ -94,8 +94,8 @@ pub fn message(at_level: u8, text: impl Display) {
     }
 }
 
-/// Brings together the titles of which one reason tells. Equal ones are one: ranks
-/// may have a dataset of several launches or seals.
+/// Brings together the titles of which one reason tells. Equal ones are one: ranks may have a
+/// dataset of several launches or seals.
 pub fn by_reason<'a>(all: impl Iterator<Item = (&'a str, String)>) -> Vec<(&'a str, String)> {
     let mut found: Vec<(&str, Vec<String>)> = Vec::new();
     for (reason, title) in all {

@@ -24,6 +24,8 @@ use crate::system::space;
 const PIECE_BYTES_MAX: u64 = 64 << 10;
 /// but at most so many of its first and of its last bytes are: a header may lie beside data.
 const EDGE_BYTES_MAX: u64 = 8 << 10;
+/// To tell of fewer bytes takes as much as they are.
+const EDGE_BYTES_MIN: u64 = 512;
 /// So much in all comes to each node for one dataset; the smallest pieces first, edges last.
 const BROUGHT_BYTES_MAX: u64 = 16 << 20;
 /// A copy is made if there is so many times its room.
@@ -187,7 +189,7 @@ impl ToldLimits {
             }
         }
         let fits = |edge: &u64| others.saturating_mul(2 * edge) <= left;
-        let mut edges = (0..=EDGE_BYTES_MAX.ilog2()).rev().map(|log| 1 << log);
+        let mut edges = (EDGE_BYTES_MIN.ilog2()..=EDGE_BYTES_MAX.ilog2()).rev().map(|log| 1 << log);
         ToldLimits { whole, edge_bytes: edges.find(fits).unwrap_or(0), extents }
     }
 
@@ -386,9 +388,8 @@ mod tests {
             (vec![(100, 600), (20, kib(100))], 600, kib(8)),
             // Data in pieces of 16 KiB; metadata lies before some of it.
             (vec![(2000, kib(16)), (9, kib(18))], kib(18), kib(4)),
-            (vec![(2000, kib(16)), (9, kib(18)), (20_000, kib(70))], kib(18), 256),
-            (vec![(9, 600), (5_000_000, kib(64))], 600, 1),
-            (vec![(9, 600), (50_000_000, kib(64))], 600, 0),
+            (vec![(2000, kib(16)), (9, kib(18)), (10_000, kib(70))], kib(18), 512),
+            (vec![(9, 600), (20_000, kib(64))], 600, 0),
         ] {
             let mut sizes = [[0; 2]; SIZES];
             for (count, length) in &pieces {

@@ -246,9 +246,11 @@ pub fn recover_journal(ctx: &Ctx) -> Result<JournalReport> {
 
 fn recover_once(ctx: &Ctx) -> Result<JournalReport> {
     let is_root = ctx.world.rank() == 0;
-    let sweep = || Journal::sweep(ctx.prefix).and_then(|()| sweep_staged(ctx.prefix));
-    if is_root && let Err(error) = sweep() {
-        log::message(1, format_args!("something half written stays on the prefix: {error}"));
+    let sweeps: &[fn(&Path) -> Result<()>] = &[Journal::sweep, sweep_staged];
+    for sweep in sweeps.iter().filter(|_| is_root) {
+        if let Err(error) = sweep(ctx.prefix) {
+            log::message(1, format_args!("something half written stays on the prefix: {error}"));
+        }
     }
     if ctx.node.rank() == 0 {
         let _ = Sign::clear_all(&ctx.layout.control_dir); // a flush removes its own when it begins
