@@ -314,3 +314,24 @@ pub(crate) fn unstage_part(prefix: &Path, part: &Catalog) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_kill_leaves_of_journals_on_their_way_out_is_swept() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = journal_folder(dir.path());
+        for name in ["done/part.0.scr", "done.7/part.0.scr", "8/part.0.scr", "9/part.0.scr"] {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        // Another flush is removing its own; that is not in the way.
+        Journal::new(dir.path(), 8).remove().unwrap();
+        assert!(folder.join("done.7").exists());
+        Journal::sweep(dir.path()).unwrap();
+        assert_eq!(names_in(&folder).unwrap(), ["9"]);
+    }
+}
