@@ -146,14 +146,18 @@ pub fn make_empty(path: &Path, mode: u32, attributes: &Attributes) -> Result<()>
 /// the one that it has.
 const PART_MODE: u32 = 0o600;
 
+/// Gives a file its rights.
+pub type Dress<'a> = dyn Fn(&fs::File) -> io::Result<()> + 'a;
+
 /// Makes the file in `dir` for what this node will have of a file that several write, unless the
-/// program's own open makes it.
+/// program's own open makes it, or `make` has made it in another way.
 pub fn make_part(
     prefix: &Path,
     dir: &Path,
     name: &str,
     found: &FoundTarget,
     intent: OpenIntent,
+    make: impl Fn(&Path, &Dress<'_>) -> bool,
 ) -> Result<()> {
     make_parents_like(prefix, dir, name)?;
     let (mode, attributes) = match &found.place {
@@ -161,7 +165,11 @@ pub fn make_part(
         _ if intent.makes == Makes::No => (PART_MODE, &Default::default()),
         _ => return Ok(()),
     };
-    make_if_missing(&dir.join(name), mode, attributes)
+    let path = dir.join(name);
+    if make(&path, &|file| dress(file, mode, attributes)) {
+        return Ok(());
+    }
+    make_if_missing(&path, mode, attributes)
 }
 
 /// Makes an empty file, but one that is there stays as it is: another rank of the node may have
@@ -179,9 +187,12 @@ fn make(
     attributes: &Attributes,
     how: &mut fs::OpenOptions,
 ) -> io::Result<()> {
-    let file = how.write(true).mode(0o600).open(path)?;
-    clear_acl(&file);
-    set_user_attributes(&file, attributes);
+    dress(&how.write(true).mode(0o600).open(path)?, mode, attributes)
+}
+
+fn dress(file: &fs::File, mode: u32, attributes: &Attributes) -> io::Result<()> {
+    clear_acl(file);
+    set_user_attributes(file, attributes);
     file.set_permissions(fs::Permissions::from_mode(mode))
 }
 

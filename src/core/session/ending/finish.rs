@@ -68,8 +68,8 @@ impl Ending {
         if self.site.rank == 0 {
             self.halt.conditions.record_end();
         }
-        self.conference.evicted.remove();
-        self.site.layout.stores.iter().for_each(|store| self.stores.end_spares(store));
+        self.conference.evicted.end();
+        self.site.layout.stores.iter().for_each(|store| self.stores.clear_spares(store));
         self.clear_cache(links)?;
         self.flush.record_places();
         self.rank.tally.time(Count::EndNs, begin);

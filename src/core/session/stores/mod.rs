@@ -18,8 +18,6 @@ use crate::system::Memory;
 
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
-    /// Files that were written from start to end the last time: series and masked name.
-    pub(super) in_order: BTreeSet<(usize, String)>,
     /// Evictions in a row at which nobody had taken what was kept.
     pub(super) unused: u32,
     /// Bytes that were kept at the last one.
