@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 
 use super::cluster::{Cluster, Rank};
-use super::scene::{assert_same_files, place, tree};
+use super::scene::{assert_same_files, below, place, tree, wait_for};
 
 const HOSTS: &str = "aabb";
 const STEPS: u64 = 10;
@@ -45,6 +45,12 @@ fn write_together(rank: &Rank, step: u64) {
     rank.calm();
 }
 
+/// Threads do that while a processor is idle.
+fn is_being_emptied(cluster: &Cluster) -> bool {
+    let nodes = ['a', 'b'].map(|host| below(&cluster.node(host)));
+    nodes.concat().iter().any(|path| path.to_string_lossy().contains("scr.blank/used."))
+}
+
 /// How many files were made of one that had been another before, in the caches of all nodes.
 fn made_again(cluster: &Cluster, write: fn(&Rank, u64)) -> usize {
     let got = cluster.run(HOSTS, |rank| {
@@ -52,6 +58,8 @@ fn made_again(cluster: &Cluster, write: fn(&Rank, u64)) -> usize {
         let mut newest = BTreeSet::<u64>::new();
         for step in 1..=STEPS {
             write(rank, step);
+            rank.barrier();
+            wait_for(|| !is_being_emptied(cluster));
             rank.barrier();
             let inode = |path: std::path::PathBuf| path.metadata().ok().map(|found| found.ino());
             let here = cluster.files_in_cache(HOSTS).into_iter();

@@ -1,7 +1,7 @@
 //! Empty files of a RAM disk that have their pages already. To find the pages of a new file takes
 //! two thirds of the time of writing it. So a large file of a dataset that leaves the cache is
-//! emptied, and gets as many pages at the same places again, while the program computes
-//! ([`OldFile::empty`]); a new file is made of it ([`Blanks::make`]). It has no byte: a page that
+//! emptied, and gets as many pages at the same places again, while a processor has nothing else to
+//! do ([`Emptying`]); a new file is made of it ([`Blanks::make`]). It has no byte: a page that
 //! nobody has written is a hole of the file to all who look.
 //!
 //! They are worth nothing: whoever needs the room removes them, and so do the end and the next
@@ -13,10 +13,15 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 use std::time::SystemTime;
 
 use crate::files::create_dirs;
-use crate::system::{is_open_elsewhere, next_data, reserve, user_attributes_at};
+use crate::system::{
+    block_signals, is_open_elsewhere, next_data, reserve, run_when_idle, user_attributes_at,
+};
 
 const FOLDER: &str = "scr.blank";
 const DIRECTORY_MODE: u32 = 0o700;
@@ -86,7 +91,10 @@ impl Blanks {
     }
 
     fn of(&self, whose: &[Whose]) -> impl Iterator<Item = (PathBuf, u64)> + use<> {
-        let prefixes: Vec<_> = whose.iter().map(|whose| format!("{whose}.")).collect();
+        self.named(whose.iter().map(|whose| format!("{whose}.")).collect())
+    }
+
+    fn named(&self, prefixes: Vec<String>) -> impl Iterator<Item = (PathBuf, u64)> + use<> {
         let all = fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let is_theirs = move |one: &fs::DirEntry| {
             let name = one.file_name();
@@ -134,9 +142,11 @@ impl Blanks {
         done.and(left).ok().map(|()| found)
     }
 
-    /// Gives back the room of those of `whose`.
+    /// Gives back the room of those of `whose`, and of files that are not empty yet.
     pub fn clear(&self, whose: &[Whose]) {
-        self.of(whose).for_each(|(path, _)| drop(fs::remove_file(path)));
+        let names = |whose| [format!("{whose}."), format!("used.{whose}.")];
+        let all = self.named(whose.iter().flat_map(names).collect());
+        all.for_each(|(path, _)| drop(fs::remove_file(path)));
     }
 
     /// Does what [`Self::clear`] does; the folder goes with the last one.
@@ -148,13 +158,7 @@ impl Blanks {
 
 impl OldFile {
     /// Empties the file and gets its pages anew, until `ends` says that nobody wants them.
-    pub fn empty(&self, ends: impl Fn() -> bool) {
-        if self.try_empty(ends).is_err() {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-
-    fn try_empty(&self, ends: impl Fn() -> bool) -> io::Result<()> {
+    fn empty(self, ends: impl Fn() -> bool) -> io::Result<()> {
         let file = open(&self.path)?;
         if is_open_elsewhere(&file) != Some(false) || !user_attributes_at(&self.path).is_empty() {
             return Err(io::ErrorKind::ResourceBusy.into());
@@ -170,6 +174,39 @@ impl OldFile {
             }
         }
         fs::rename(&self.path, &self.blank)
+    }
+}
+
+impl Drop for OldFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The thread that empties what a rank has taken out of its last dataset.
+#[derive(Debug, Default)]
+pub struct Emptying(Arc<AtomicBool>);
+
+impl Emptying {
+    /// Has a thread do it, which calls `enter` first, while a processor has nothing else to do.
+    /// What an earlier one has not got to goes.
+    pub fn begin(&mut self, files: Vec<OldFile>, enter: impl FnOnce() + Send + 'static) {
+        self.end();
+        let ends = Arc::<AtomicBool>::default();
+        self.0 = ends.clone();
+        let body = move || {
+            enter();
+            block_signals();
+            run_when_idle();
+            // A file that could not be emptied is gone.
+            files.into_iter().for_each(|file| _ = file.empty(|| ends.load(Ordering::Relaxed)));
+        };
+        // Without a thread they are gone.
+        let _ = Builder::new().name("scr-blanks".into()).spawn(body);
+    }
+
+    pub fn end(&self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -248,7 +285,7 @@ mod tests {
         fn keep(&self, whose: Whose, pieces: &[(u64, u64)]) {
             let used = self.blanks().take(whose, &self.file("used", pieces)).unwrap();
             assert!(!self.path("used").exists());
-            used.empty(|| false);
+            used.empty(|| false).unwrap();
         }
 
         fn make(&self, whose: Whose, mib: u64, name: &str) -> Option<u64> {
@@ -308,10 +345,10 @@ mod tests {
         fs::hard_link(&named, store.path("second")).unwrap();
         assert!(store.blanks().take(OWN, &named).is_none() && named.exists());
         let open = File::open(store.file("open", &[(0, 9)])).unwrap();
-        store.blanks().take(OWN, &store.path("open")).unwrap().empty(|| false);
+        assert!(store.blanks().take(OWN, &store.path("open")).unwrap().empty(|| false).is_err());
         assert_eq!(open.metadata().unwrap().len(), 9 * MIB, "its reader sees it");
         let ended = store.file("ended", &[(0, 9)]);
-        store.blanks().take(OWN, &ended).unwrap().empty(|| true);
+        assert!(store.blanks().take(OWN, &ended).unwrap().empty(|| true).is_err());
         assert_eq!(store.blanks().bytes(&[OWN]), 0);
         store.blanks().end(&[OWN]);
         assert!(!store.path(FOLDER).exists(), "nothing was left");

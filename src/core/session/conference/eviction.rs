@@ -20,18 +20,18 @@ impl Conference {
         if self.site.settings.get(keys::CRC_ON_DELETE) {
             self.check_before_deletion(&ctx, key, id);
         }
-        let (gone, used) = {
+        let gone = {
             let mut state = self.node.state();
-            let used = self.stores.keep_spares(&state, &ctx, key, id);
+            self.stores.keep_spares(&state, &ctx, key, id);
             let gone = state.leave_evicted_names(key);
             self.keep_opened(&mut state, key);
             state.view.remove(key);
             state.own.holdings.remove(key);
-            (gone, used)
+            gone
         };
         let outcome = match id {
             0 => cache::drop_open(&ctx, &self.rank.record_key(key)),
-            _ => cache::set_aside(&ctx, id).map(|evicted| self.evicted.add(evicted, used)),
+            _ => cache::set_aside(&ctx, id).map(|evicted| self.evicted.add(evicted)),
         };
         match outcome {
             Err(error @ Error::Comm(_)) => return Err(error),

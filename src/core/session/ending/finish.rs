@@ -68,7 +68,7 @@ impl Ending {
         if self.site.rank == 0 {
             self.halt.conditions.record_end();
         }
-        self.conference.evicted.end();
+        self.conference.evicted.remove();
         self.site.layout.stores.iter().for_each(|store| self.stores.clear_spares(store));
         self.clear_cache(links)?;
         self.flush.record_places();

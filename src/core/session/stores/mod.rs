@@ -10,7 +10,7 @@ pub(super) mod space;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use crate::cache::{Launches, Setbacks};
+use crate::cache::{Emptying, Launches, Setbacks};
 use crate::launch::site::Site;
 use crate::machine::DatasetKey;
 use crate::session::{node::Node, rank::Rank, report::Reporter};
@@ -22,6 +22,7 @@ pub(crate) struct Pages {
     pub(super) unused: u32,
     /// Bytes that were kept at the last one.
     pub(super) kept: u64,
+    pub(super) emptying: Emptying,
 }
 
 pub struct Stores {

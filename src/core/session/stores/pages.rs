@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use crate::cache::{Blanks, Ctx, OldFile, Store, Whose, dress_as_new};
+use crate::cache::{Blanks, Ctx, Store, Whose, dress_as_new};
 use crate::handles::{LiesAt, Room, Tracked};
 use crate::machine::DatasetKey;
 use crate::params::keys;
@@ -77,11 +77,11 @@ impl Stores {
         ctx: &Ctx,
         key: &DatasetKey,
         left: u64,
-    ) -> Vec<OldFile> {
+    ) {
         let (mut pages, own) = (lock(&self.pages), Whose::Rank(self.site.rank));
         let in_memory = space(&store.cache_dir).is_ok_and(|space| space.in_memory);
         if !in_memory || !self.site.settings.get(keys::CACHE_REUSE) || pages.unused >= UNUSED_MAX {
-            return Vec::new();
+            return;
         }
         let (blanks, leads) = (Blanks::beside(&store.cache_dir), ctx.node.rank() == 0);
         let mine = if leads { &[own, Whose::Node][..] } else { &[own] };
@@ -90,7 +90,7 @@ impl Stores {
         blanks.clear(mine);
         let (Some(layer), Some(holding)) = (state.view.layer(key), state.own.holdings.get(key))
         else {
-            return Vec::new();
+            return;
         };
         let mut names: Vec<_> = holding.files.iter().map(|name| (own, name.clone())).collect();
         if leads {
@@ -107,15 +107,17 @@ impl Stores {
         pages.kept = large.filter(|bytes| *bytes >= Blanks::BYTES_MIN).sum();
         if left / PLENTY < pages.kept {
             pages.kept = 0;
-            return Vec::new();
+            return;
         }
         let take = |(whose, name): &(Whose, String)| blanks.take(*whose, &layer.dir.join(name));
-        names.iter().filter_map(take).collect()
+        let (old, host) = (names.iter().filter_map(take).collect(), self.site.host.clone());
+        pages.emptying.begin(old, move || host.enter_thread());
     }
 
     /// Gives back the room of what is kept, and of what belongs to all ranks of the node.
     pub(crate) fn clear_spares(&self, store: &Store) {
         self.rank.mention_if_failed(self.spares(store).clear());
+        lock(&self.pages).emptying.end();
         Blanks::beside(&store.cache_dir).end(&[Whose::Rank(self.site.rank), Whose::Node]);
     }
 

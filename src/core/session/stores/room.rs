@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
-use crate::cache::{self, Ctx, OldFile, Setback, Store, keep_spares};
+use crate::cache::{self, Ctx, Setback, Store, keep_spares};
 use crate::descriptors::Overhead;
 use crate::handles::{LiesAt, Room, Tracked};
 use crate::log;
@@ -132,17 +132,11 @@ impl Stores {
         })
     }
 
-    /// Keeps files of redundancy, if there is room for another checkpoint beside them, and returns
-    /// those whose pages the program's next ones are to have ([`Self::pages_of`]).
-    pub(crate) fn keep_spares(
-        &self,
-        state: &State,
-        ctx: &Ctx,
-        key: &DatasetKey,
-        id: u64,
-    ) -> Vec<OldFile> {
-        let Some(holding) = state.own.holdings.get(key) else { return Vec::new() };
-        let Some(store) = self.site.layout.store(&holding.store) else { return Vec::new() };
+    /// Keeps files of redundancy, if there is room for another checkpoint beside them, and the
+    /// pages of large ones ([`Self::pages_of`]).
+    pub(crate) fn keep_spares(&self, state: &State, ctx: &Ctx, key: &DatasetKey, id: u64) {
+        let Some(holding) = state.own.holdings.get(key) else { return };
+        let Some(store) = self.site.layout.store(&holding.store) else { return };
         let like_it = state.machine.cached_bytes(key).saturating_add(holding.redundancy_bytes);
         let fits = |left: &RoomLeft| left.bytes.saturating_sub(holding.redundancy_bytes) >= like_it;
         let left = self.left(state, store, like_it);
@@ -150,7 +144,7 @@ impl Stores {
             holding.redundancy_bytes >= Spares::BYTES_MIN && left.as_ref().is_some_and(fits);
         let kept = if protective { keep_spares(ctx, id) } else { self.spares(store).clear() };
         self.rank.mention_if_failed(kept);
-        self.pages_of(state, store, ctx, key, left.map_or(0, |left| left.bytes))
+        self.pages_of(state, store, ctx, key, left.map_or(0, |left| left.bytes));
     }
 
     /// Reserves what the open file is expected to take, if it is to be. `false`: there is no room
