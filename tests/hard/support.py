@@ -235,9 +235,16 @@ def assert_same(want, got):
 
 
 def assert_same_files(plain, here, got):
-    """Both places have the same files with the same contents; `got` tells what happened."""
+    """Both places have the same files with the same contents and rights; `got` tells what
+    happened."""
     before, after = data_files(plain.tree()), data_files(here.tree())
     assert before == after, f"files differ: {sorted(before.items() ^ after.items())}\n{got}"
+    before, after = (modes_of(one, before) for one in (plain, here))
+    assert before == after, f"rights differ: {sorted(before.items() ^ after.items())}\n{got}"
+
+
+def modes_of(place, files):
+    return {path: oct((place.prefix / path).stat().st_mode) for path in files}
 
 
 def same(mpi, program, ranks, name, *arguments, files=True, **settings):

@@ -67,7 +67,10 @@ pub fn remove_tree(path: &Path) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::io("cannot remove", path, error)),
     };
-    let removed = if is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    let remove = || if is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    // A thread or another rank may have made something in it meanwhile.
+    let refused = |error: &io::Error| error.kind() == ErrorKind::DirectoryNotEmpty;
+    let removed = remove().or_else(|error| if refused(&error) { remove() } else { Err(error) });
     gone(removed, path)
 }
 

@@ -29,7 +29,7 @@ pub use on_prefix::flush_state::{FlushState, Location};
 pub use on_prefix::index_entry::{FileNames, IndexEntry};
 pub use on_prefix::prefix_index::{CourseTurn, PrefixIndex};
 pub use on_prefix::summary::{SUMMARY_NAME, Summary};
-pub use part::FilePart;
+pub use part::{FilePart, PART_MODE};
 pub use prefix_identity::PrefixIdentity;
 pub use record::{Record, update, update_or_renew, update_within};
 pub use runs::halt_file::{FINALIZE_CALLED, HaltFile};

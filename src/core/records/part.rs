@@ -4,6 +4,10 @@ use crate::files::is_safe_relative;
 use crate::kvtree::KvTree;
 use crate::parts::Extents;
 
+/// The rights of a node's part that the program has not made itself. The whole file gets those of
+/// the one that it has.
+pub const PART_MODE: u32 = 0o600;
+
 /// The part of a whole file that a rank answers for. The bytes of its extents lie one after the
 /// other in a file of their own, or at their places in the file that the node's ranks write. Mode,
 /// times and attributes of all parts are those of the whole file.

@@ -6,7 +6,8 @@
  * collective calls, too. back: what has been written is opened and read again. anew: the file is
  * closed and opened again for each matrix. fill: with fill values. again1, again2: to one or
  * two names, ckpt/all_a.h5 and all_b.h5, again and again. half: each half of the ranks writes a
- * file, the second odd.h5.
+ * file, the second odd.h5. What one rank does before: kept copies the file that lies there to
+ * another name, truncated empties it by its name, serial makes the new one by itself.
  * It goes on from the newest checkpoint there is, of which each rank checks its block; before it
  * closes that it makes what HOLD names, and waits until that has gone. At PAUSE_STEP it does so
  * with PAUSE. */
@@ -145,12 +146,36 @@ static void put_matrix(hid_t file, int step, int matrix) {
   if (has("back") && !is_right(file, step, matrix)) sim_fail("not read again", name);
 }
 
+/* Copies what lies under the name to another one. */
+static void keep(const char *name) {
+  char kept[80], buffer[65536];
+  size_t count;
+  snprintf(kept, sizeof kept, "%s.kept", name);
+  FILE *from = fopen(name, "rb");
+  if (!from) return;
+  FILE *to = fopen(kept, "wb");
+  if (!to) sim_fail("cannot make", kept);
+  while ((count = fread(buffer, 1, sizeof buffer, from)) > 0) fwrite(buffer, 1, count, to);
+  if (fclose(to) || fclose(from)) sim_fail("cannot write", kept);
+}
+
+static hid_t begun(const char *name, hid_t list) {
+  if (sim.rank == 0 && has("kept")) keep(name);
+  if (sim.rank == 0 && has("truncated") && truncate(name, 0) && errno != ENOENT)
+    sim_fail("cannot cut", name);
+  if (sim.rank == 0 && has("serial"))
+    OK(H5Fclose(OK(H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT))));
+  MPI_Barrier(MPI_COMM_WORLD);
+  return has("serial") ? OK(H5Fopen(name, H5F_ACC_RDWR, list))
+                       : OK(H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, list));
+}
+
 static void checkpoint(int step) {
   const char *name = name_of(step);
   hid_t list = access_list();
   if (sim.rank == 0) sim_mkdir(&sim, step);
   MPI_Barrier(MPI_COMM_WORLD);
-  hid_t file = OK(H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, list));
+  hid_t file = begun(name, list);
   for (int matrix = 0; matrix < MATRICES; matrix++) {
     if (has("anew") && matrix > 0) {
       OK(H5Fclose(file));

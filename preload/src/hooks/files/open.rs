@@ -17,6 +17,7 @@ use crate::fd::open_files::{self, Claim};
 use crate::fd::release::{fresh, report, take_back};
 use crate::hooks::below::{below_prefix, below_prefix_for};
 use crate::hooks::family::interpose;
+use crate::hooks::files::close::close_tracked;
 use crate::hooks::files::unseen_mappings;
 use crate::path::question::Question;
 use crate::{engine, fd::identity, fd::in_order, fd::stream_writes, signal::guard};
@@ -88,30 +89,67 @@ unsafe fn open_any(
     mode: mode_t,
     real: impl Fn(*const c_char, c_int) -> c_int,
 ) -> c_int {
-    let own = path;
-    let call = |to: Option<&CStr>| real(to.map_or(own, CStr::as_ptr), flags);
+    let call = |to: Option<&CStr>| real(to.map_or(path, CStr::as_ptr), flags);
     if !concerns_files(flags) {
         // SAFETY: `path` is what the program gave for a C string.
         let done = unsafe { open_handle(dirfd, path, flags, call) };
         return fresh(done.unwrap_or_else(|| call(None)));
     }
+    // SAFETY: as above.
+    let done = unsafe { open_tracked(dirfd, path, flags, mode, &real) };
+    done.unwrap_or_else(|| fresh(call(None)))
+}
+
+/// Empties a file of ours by its name. The call is one that opens it and closes it again, so that
+/// what is written next begins with it, as after that. `None`: it is none of ours.
+///
+/// Safety: `path` is null or a C string.
+pub(in crate::hooks) unsafe fn empty(path: *const c_char) -> Option<c_int> {
+    let real = |path: *const c_char, flags: c_int| {
+        // SAFETY: a C string, and no mode is needed.
+        unsafe { libc::syscall(libc::SYS_openat, AT_FDCWD, path, flags) as c_int }
+    };
+    let flags = libc::O_WRONLY | libc::O_TRUNC | libc::O_CLOEXEC;
+    // SAFETY: the caller's promise.
+    let fd = unsafe { open_tracked(AT_FDCWD, path, flags, 0, &real) }?;
+    // SAFETY: a number of our own.
+    let close = || match unsafe { libc::syscall(libc::SYS_close, fd) } {
+        0 => Ok(0),
+        _ => Err(guard::errno()),
+    };
+    if fd == -1 {
+        return Some(-1);
+    }
+    Some(close_tracked(fd, close).unwrap_or_else(|| if close().is_ok() { 0 } else { -1 }))
+}
+
+/// Returns `None` if the file is none of ours: nothing was done. Safety: `path` is null or a C
+/// string.
+unsafe fn open_tracked(
+    dirfd: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+    real: &impl Fn(*const c_char, c_int) -> c_int,
+) -> Option<c_int> {
+    let own = path;
     let mode = if flags & libc::O_CREAT == 0 { 0 } else { mode };
     // SAFETY: as below.
     let behind = unsafe { name_behind(path, flags) };
     let path = behind.as_ref().map_or(path, |name| name.as_ptr());
     // SAFETY: as below.
     if unsafe { is_refused(path, flags) } {
-        return fresh(call(None));
+        return None;
     }
-    // SAFETY: `path` is what the program gave for a C string.
-    let done = unsafe {
+    // SAFETY: the caller's promise.
+    unsafe {
         below_prefix_for(-1, dirfd, path, flags, |question| {
             let engine = question.engine;
             let opened = open_below(question, flags, mode, |to, token| {
                 let made = to.filter(|to| is_made(engine, token, to, flags, mode));
                 let fd = match made {
                     Some(to) => real(to.as_ptr(), flags & !MAKES),
-                    None => call(to),
+                    None => real(to.map_or(own, CStr::as_ptr), flags),
                 };
                 if fd == -1 { Err(guard::errno()) } else { Ok((fd, fd)) }
             });
@@ -125,8 +163,7 @@ unsafe fn open_any(
                 Some(Err(code)) => Outcome::Fail(code),
             }
         })
-    };
-    done.unwrap_or_else(|| fresh(call(None)))
+    }
 }
 
 /// Knows that the kernel creates no file with a slash behind its name, whatever is there. Safety:

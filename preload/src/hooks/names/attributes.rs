@@ -10,7 +10,7 @@ use crate::fd::handle::Outcome;
 use crate::fd::in_order;
 use crate::hooks::below::{below_prefix, follows};
 use crate::hooks::family::{interpose, rerouted};
-use crate::hooks::files::open::name_behind;
+use crate::hooks::files::open::{empty, name_behind};
 use crate::path::question::Question;
 
 type Truncate = unsafe extern "C-unwind" fn(*const c_char, off_t) -> c_int;
@@ -90,6 +90,11 @@ unsafe fn truncate(real: Truncate, path: *const c_char, length: off_t) -> c_int 
     in_order::stop_all();
     // SAFETY: the program's arguments, or a path of ours in place of its own.
     unsafe {
+        if length == 0
+            && let Some(done) = empty(path)
+        {
+            return done;
+        }
         let behind = name_behind(path, libc::O_WRONLY);
         let path = behind.as_deref().map_or(path, CStr::as_ptr);
         change(AT_FDCWD, path, true, 0, |to| real(to.as_ptr(), length))

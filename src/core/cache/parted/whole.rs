@@ -14,7 +14,7 @@ use crate::cache::node::agree::agree_and_ask;
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::parts::{Extents, NodeLog, Resolved, resolve};
-use crate::records::{FileMeta, FilePart};
+use crate::records::{FileMeta, FilePart, PART_MODE};
 use crate::system::release_unwritten;
 
 /// No rank's part is cut finer, bytes.
@@ -27,7 +27,7 @@ pub struct RankTold {
     pub log: NodeLog,
     /// What is said of all that it has done (`trait_bit`).
     pub traits: u64,
-    /// Length and rights of the node's file; the whole gets the rights of the lowest rank's.
+    /// Length and rights of the node's file.
     pub here: (u64, u32),
     /// The program has deleted it.
     pub is_gone: bool,
@@ -165,6 +165,13 @@ impl PartedWhole {
         }
     }
 
+    /// Returns the rights that the program's own call gave it: on a node where none did the file
+    /// has those of [`PART_MODE`].
+    fn mode(&self) -> u32 {
+        let mut modes = self.told.values().map(|one| one.here.1);
+        modes.find(|mode| *mode != PART_MODE).unwrap_or(PART_MODE)
+    }
+
     /// Makes the part of a rank that has `owned` of the file.
     fn part(
         &self,
@@ -178,7 +185,7 @@ impl PartedWhole {
         let is_first = first.is_some_and(|(one, _)| *one == rank);
         let names = is_first && resolved.owned.iter().all(Extents::is_empty);
         let Some(place) = place.filter(|_| !owned.is_empty() || names) else { return Ok(None) };
-        set_mode(place, first.map_or(0o600, |(_, one)| one.here.1))?;
+        set_mode(place, self.mode())?;
         let (name, size) = (FilePart::file_name(rank, &self.name), owned.bytes());
         let (of, whole) = (self.name.clone(), resolved.size);
         let part = FilePart { of, extents: owned, whole, share: None, live: true };

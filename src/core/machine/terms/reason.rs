@@ -80,7 +80,7 @@ impl Why {
     pub fn text(self) -> &'static str {
         match self {
             Why::Writers => "several ranks write it",
-            Why::Readers => "ranks of other nodes read it during the run",
+            Why::Readers => "ranks of other nodes read it, or rename it, during the run",
             Why::GoesOn => "a checkpoint goes on in it after a collective",
             Why::Stays => "it gets its name by a rename that the cache cannot do",
             Why::InPlace => "several nodes change it where it lies",
@@ -118,9 +118,12 @@ impl Why {
                 .into(),
         ),
         Why::Writers => ("has no {id} and is written by several ranks".into(), NAMES.into()),
-        Why::Readers => {
-            ("has no {id} and is read by ranks of other nodes in mid-run".into(), NAMES.into())
-        }
+        Why::Readers => (
+            "has no {id} and is read by ranks of other nodes in mid-run, or renamed when it is \
+             complete"
+                .into(),
+            NAMES.into(),
+        ),
         Why::Stays => (
             "has no {id} and cannot be moved into the cache when it gets its name".into(),
             NAMES.into(),

@@ -14,9 +14,10 @@ use crate::cache::disk::describe;
 use crate::error::{Error, Result};
 use crate::files::{CopyOptions, StandIn, copy_file};
 use crate::namespace::{Makes, OpenIntent};
-use crate::records::FileMeta;
+use crate::records::{FileMeta, PART_MODE};
 use crate::system::{
     Attributes, clear_acl, copy_default_acl, is_denied, may_make_in, set_user_attributes,
+    user_attributes_at,
 };
 
 /// Between two looks at who removes an old file.
@@ -142,10 +143,6 @@ pub fn make_empty(path: &Path, mode: u32, attributes: &Attributes) -> Result<()>
     made.map_err(|e| Error::io("cannot write", path, e))
 }
 
-/// The rights of a node's part that the program has not made itself. The whole file gets those of
-/// the one that it has.
-const PART_MODE: u32 = 0o600;
-
 /// Gives a file its rights.
 pub type Dress<'a> = dyn Fn(&fs::File) -> io::Result<()> + 'a;
 
@@ -160,16 +157,23 @@ pub fn make_part(
     make: impl Fn(&Path, &Dress<'_>) -> bool,
 ) -> Result<()> {
     make_parents_like(prefix, dir, name)?;
-    let (mode, attributes) = match &found.place {
-        Place::Elsewhere(_, remote) => (remote.meta.mode & 0o7777, &remote.meta.attributes),
-        _ if intent.makes == Makes::No => (PART_MODE, &Default::default()),
+    let on_prefix = || user_attributes_at(&prefix.join(name));
+    let (mode, attributes) = &match (&found.place, found.on_prefix) {
+        (Place::Elsewhere(_, remote), _) => {
+            (remote.meta.mode & 0o7777, remote.meta.attributes.clone())
+        }
+        // Who empties a file where it lies changes no right of it.
+        (_, OnPrefix::File { mode }) if intent.makes == Makes::No && found.exists => {
+            (mode, on_prefix())
+        }
+        _ if intent.makes == Makes::No => (PART_MODE, Attributes::default()),
         _ => return Ok(()),
     };
     let path = dir.join(name);
-    if make(&path, &|file| dress(file, mode, attributes)) {
+    if make(&path, &|file| dress(file, *mode, attributes)) {
         return Ok(());
     }
-    make_if_missing(&path, mode, attributes)
+    make_if_missing(&path, *mode, attributes)
 }
 
 /// Makes an empty file, but one that is there stays as it is: another rank of the node may have

@@ -84,7 +84,7 @@ impl Flusher {
     }
 
     /// Enters into the index what all ranks of an earlier launch have published, before anybody
-    /// reads it. For rank 0.
+    /// reads it, and removes what no thread goes on with. For rank 0.
     pub(crate) fn settle_background(&self) {
         match settle_background(&self.site.prefix, self.site.transfer.prefix_size) {
             Ok(entered) => entered.into_iter().for_each(|(id, left)| {
@@ -106,6 +106,9 @@ impl Flusher {
         }
         links.world.barrier()?;
         self.tell_published();
+        if self.site.rank == 0 {
+            self.settle_background(); // nobody goes on with what has failed
+        }
         Ok(())
     }
 

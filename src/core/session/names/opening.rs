@@ -82,7 +82,7 @@ impl Names {
         let together = state.own.making.as_deref() == Some(name);
         let wish = machine::Intent { together, ..intent.as_wish(found.exists) };
         let again = found.exists && file.id.is_none() && state.machine.is_parted(&file);
-        if again && together && manner == Manner::Lazy && !intent.truncate {
+        if again && manner == Manner::Lazy && !intent.truncate {
             let older = state.open_older(&file, &found.place, self.site.on_prefix(name));
             if older.is_some() {
                 return older;

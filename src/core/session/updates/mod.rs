@@ -5,9 +5,11 @@ pub(super) mod knowledge;
 mod parted;
 pub(super) mod wanted;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use crate::launch::site::Site;
+use crate::machine::DatasetKey;
 use crate::session::{node::Node, rank::Rank, stores::Stores};
 
 pub(crate) struct Updates {
@@ -15,6 +17,8 @@ pub(crate) struct Updates {
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) stores: Arc<Stores>,
+    /// Files in parts that this rank has seen on the prefix.
+    pub(super) come: Mutex<BTreeSet<(DatasetKey, String)>>,
 }
 
 #[cfg(test)]

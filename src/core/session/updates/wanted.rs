@@ -13,7 +13,7 @@ use crate::files::{create_dirs, remove_tree};
 use crate::log::messages;
 use crate::machine::DatasetKey;
 use crate::namespace::{Answer, Place, Remote};
-use crate::session::updates::Updates;
+use crate::session::{rank::lock, updates::Updates};
 use crate::transfer::{Awaited, Waited, announce_background, is_flushed, is_published};
 
 /// Longest wait of an open for a file of another node to reach the prefix.
@@ -40,7 +40,8 @@ impl Updates {
             let has_come = || {
                 let is_outside = self.node.state().own.parted.is_outside(&key, name);
                 let by_threads = || is_flushed(&self.site.prefix, id, epoch);
-                is_outside || remote.meta.is_shared && id != 0 && by_threads()
+                let has_seen = || lock(&self.come).contains(&(key.clone(), name.to_string()));
+                is_outside || remote.meta.is_shared && (has_seen() || id != 0 && by_threads())
             };
             let there = is_published(&path, &remote.meta) || has_come();
             let request = if there { None } else { self.ask_for(&key, id) };
@@ -49,7 +50,10 @@ impl Updates {
             let is_whole = || self.node.state().view.place(name) == Place::Prefix || has_come();
             let waited = awaited.wait(&remote.meta, request.as_deref(), REMOTE_DEADLINE, is_whole);
             if waited == Waited::Come || has_come() {
-                if let Some(layer) = self.node.state().view.layer_mut(&key) {
+                if remote.meta.is_shared {
+                    // Its part stays one of the dataset, which may be sealed anew meanwhile.
+                    lock(&self.come).insert((key, name.to_string()));
+                } else if let Some(layer) = self.node.state().view.layer_mut(&key) {
                     layer.set_on_prefix(name, true);
                 }
                 return Answer::PASS;
