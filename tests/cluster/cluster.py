@@ -132,7 +132,7 @@ class Cluster:
             out.seek(0), err.seek(0)
             outcome = Outcome(status, out.read(), err.read())
         if check and status != 0:
-            raise AssertionError(f"scr sim {' '.join(words)}: {outcome}")
+            raise AssertionError(f"scr sim {' '.join(map(str, words))}: {outcome}")
         return outcome
 
     def start(self, mpi, ranks, words, cwd, env, nodes=()):

@@ -5,7 +5,8 @@ import os
 import shutil
 import signal
 
-from support import assert_same, assert_same_files, finish, place, ranks_of, wait_for
+from support import (assert_same, assert_same_files, finish, messages, place, ranks_of,
+                     wait_for)
 
 CASES = []
 NODES, EACH, STEPS = 4, 2, 30
@@ -106,3 +107,18 @@ def files_of_a_node_that_is_lost(mpi, program):
             assert "rebuilt" in got.err and got.line("restart") == "restart 20", f"{scheme}: {got}"
             assert got.line("checksum") == want.line("checksum"), f"{scheme}: {want}\n{got}"
             assert_same_files(plain, here, got)
+
+
+@case
+def file_of_a_node_that_is_written_again_where_it_lies(mpi, program):
+    """It stays on the prefix: each rank would change a copy of its own, and see how long the older
+    one was."""
+    for how in ("emptied", "changed"):
+        with place(mpi, program) as plain, place(mpi, program) as here:
+            want = plain.run(4, "under_one_name", how, 5, shim=False)
+            got = finish(here.start_on_nodes(1, 4, "under_one_name", how, 5, SCR_LEARN="1",
+                                             SCR_CHECKPOINT_PATTERN="ckpt/state.dat"))
+            assert_same(want, got)
+            assert_same_files(plain, here, got)
+            told = messages(got)
+            assert len(told) == 1 and "SCR-2008" in told[0], f"{how}: {got}"

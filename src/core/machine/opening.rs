@@ -310,11 +310,6 @@ impl Machine {
         self.watch.is_parted(&self.facts, file)
     }
 
-    /// Tells whether several ranks write files of that name into the caches, of one node or more.
-    pub(crate) fn is_of_several(&self, file: &FileRef) -> bool {
-        self.is_parted(file) || self.watch.is_of_one_node(file)
-    }
-
     /// Tells whether there are any, the same on all ranks.
     pub(crate) fn knows_parted(&self) -> bool {
         self.watch.knows_parted(&self.facts)

@@ -192,6 +192,9 @@ impl Emptying {
     /// What an earlier one has not got to goes.
     pub fn begin(&mut self, files: Vec<OldFile>, enter: impl FnOnce() + Send + 'static) {
         self.end();
+        if files.is_empty() {
+            return;
+        }
         let ends = Arc::<AtomicBool>::default();
         self.0 = ends.clone();
         let body = move || {

@@ -155,7 +155,7 @@ impl Names {
         let mut intent = OpenIntent::of(flags & (libc::O_ACCMODE | libc::O_APPEND));
         // Of others a copy is emptied: who goes on with what they have is known by that.
         let file = file_ref(&name, &matched);
-        let again = || file.id.is_none() && self.node.state_to_look().machine.is_of_several(&file);
+        let again = || file.id.is_none() && self.node.state_to_look().machine.is_parted(&file);
         intent.truncate = how == change::EMPTIES && again();
         loop {
             let answer = self.open_for_writing(&name, &matched, intent, Manner::Changing);

@@ -9,7 +9,7 @@ use scr_abi::open_mode;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
 use crate::log::messages;
-use crate::machine::{Deletion, Hints, Reason};
+use crate::machine::{Deletion, Hints, Reason, Why};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place};
 use crate::session::{
     names::Names,
@@ -122,12 +122,16 @@ impl Names {
         };
         let parted =
             file.as_ref().filter(|file| state.machine.is_parted(file) && (in_progress || is_new));
-        let is_sealed =
-            matches!(&place, Place::Cached(key, _) if !state.machine.is_in_progress(key));
+        // Each rank would change a copy of its own.
+        let is_older = match &place {
+            Place::Cached(key, _) => !state.machine.is_in_progress(key),
+            Place::Prefix => file.is_some() && ns::on_prefix(path) != OnPrefix::Absent,
+            _ => false,
+        };
         let is_shared = ranks.len() > 1;
         let far = !ranks.iter().all(|rank| self.node.is_near(*rank));
-        if parted.is_none() && (far || (is_shared && is_sealed)) {
-            self.open_on_prefix(state, name);
+        if parted.is_none() && (far || (is_shared && is_older)) {
+            self.open_on_prefix(state, name, far);
             return None;
         }
         let file = file?;
@@ -151,7 +155,8 @@ impl Names {
         (hints, nodes.len(), name.is_some_and(|name| state.own.parted.is_sealed(name)))
     }
 
-    fn open_on_prefix(&self, mut state: Locked<'_>, name: &str) {
+    /// `far`: it is opened by ranks of several nodes.
+    fn open_on_prefix(&self, mut state: Locked<'_>, name: &str, far: bool) {
         let Some(file) = self.rank.file_ref(name) else {
             // The others would not see a temporary file of this rank.
             if state.own.tokens.count(name) == 0 {
@@ -160,7 +165,10 @@ impl Names {
             lock(&self.together).insert(name.to_string());
             return;
         };
-        state.machine.mark_opened_together(&file);
+        match far || file.id.is_some() {
+            true => state.machine.mark_opened_together(&file),
+            false => state.machine.mark_unsafe(&file, Why::Writers),
+        }
         let place = state.view.place(name);
         if let Place::Cached(key, _) = &place
             && self.put_on_prefix(&mut state, name, &place, Reason::OpenedTogether)

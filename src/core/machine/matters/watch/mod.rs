@@ -152,13 +152,6 @@ impl NameWatch {
         facts.config.caches_parts && self.shared.iter().any(|names| names.parts)
     }
 
-    /// Tells whether ranks of one node write files of that name together, in the cache.
-    pub fn is_of_one_node(&self, file: &FileRef) -> bool {
-        let name = name_hash(&file.masked);
-        self.shared[file.series].together.contains_key(&name)
-            && self.why(file.series, name).is_none()
-    }
-
     /// Tells whether a lower rank of the node writes the name together with `rank`, in the cache.
     pub fn lower_answers(&self, rank: usize, series: usize, name: u64) -> bool {
         let together = self.shared[series].together.get(&name);
