@@ -167,7 +167,7 @@ impl PartedWhole {
 
     /// Returns the rights that the program's own call gave it: on a node where none did the file
     /// has those of [`PART_MODE`].
-    fn mode(&self) -> u32 {
+    fn rights(&self) -> u32 {
         let mut modes = self.told.values().map(|one| one.here.1);
         modes.find(|mode| *mode != PART_MODE).unwrap_or(PART_MODE)
     }
@@ -185,7 +185,7 @@ impl PartedWhole {
         let is_first = first.is_some_and(|(one, _)| *one == rank);
         let names = is_first && resolved.owned.iter().all(Extents::is_empty);
         let Some(place) = place.filter(|_| !owned.is_empty() || names) else { return Ok(None) };
-        set_mode(place, self.mode())?;
+        set_mode(place, self.rights())?;
         let (name, size) = (FilePart::file_name(rank, &self.name), owned.bytes());
         let (of, whole) = (self.name.clone(), resolved.size);
         let part = FilePart { of, extents: owned, whole, share: None, live: true };

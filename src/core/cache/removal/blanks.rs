@@ -29,6 +29,12 @@ const DIRECTORY_MODE: u32 = 0o700;
 /// So much gets its pages at a time: who ends does not wait for long.
 const STEP_BYTES: u64 = 16 << 20;
 
+/// So many times what is kept is to be left of the store.
+const PLENTY: u64 = 2;
+
+/// After so many datasets in a row of which nobody has taken what was kept, no more is.
+const UNUSED_MAX: u32 = 2;
+
 /// A file in more pieces is not worth the calls.
 const PIECES_MAX: usize = 4096;
 
@@ -183,20 +189,47 @@ impl Drop for OldFile {
     }
 }
 
-/// The thread that empties what a rank has taken out of its last dataset.
+/// What a rank takes out of the datasets that leave, and the thread that empties it.
 #[derive(Debug, Default)]
-pub struct Emptying(Arc<AtomicBool>);
+pub struct Emptying {
+    /// The thread need not go on.
+    ends: Arc<AtomicBool>,
+    /// Datasets in a row of which nobody had taken what was kept.
+    unused: u32,
+    /// Bytes that were kept of the last one.
+    kept: u64,
+}
 
 impl Emptying {
-    /// Has a thread do it, which calls `enter` first, while a processor has nothing else to do.
-    /// What an earlier one has not got to goes.
-    pub fn begin(&mut self, files: Vec<OldFile>, enter: impl FnOnce() + Send + 'static) {
+    /// Takes the large ones of `files` out of a dataset that leaves the cache, if room is plenty
+    /// (`left` bytes), and has a thread empty them, which calls `enter` first. What was kept before
+    /// for `mine`, and nobody has taken, goes.
+    pub fn begin(
+        &mut self,
+        blanks: &Blanks,
+        mine: &[Whose],
+        files: Vec<(Whose, PathBuf)>,
+        left: u64,
+        enter: impl FnOnce() + Send + 'static,
+    ) {
         self.end();
-        if files.is_empty() {
+        if self.kept > 0 {
+            let in_vain = blanks.bytes(mine) >= self.kept;
+            self.unused = if in_vain { self.unused + 1 } else { 0 };
+        }
+        blanks.clear(mine);
+        let bytes = |path: &PathBuf| path.symlink_metadata().map_or(0, |found| taken_bytes(&found));
+        let large = files.iter().map(|(_, path)| bytes(path));
+        self.kept = large.filter(|bytes| *bytes >= Blanks::BYTES_MIN).sum();
+        if self.unused >= UNUSED_MAX || left / PLENTY < self.kept {
+            self.kept = 0;
+        }
+        if self.kept == 0 {
             return;
         }
-        let ends = Arc::<AtomicBool>::default();
-        self.0 = ends.clone();
+        let files = files.into_iter().filter_map(|(whose, path)| blanks.take(whose, &path));
+        let (files, ends) = (files.collect::<Vec<_>>(), Arc::<AtomicBool>::default());
+        self.ends = ends.clone();
         let body = move || {
             enter();
             block_signals();
@@ -208,8 +241,9 @@ impl Emptying {
         let _ = Builder::new().name("scr-blanks".into()).spawn(body);
     }
 
+    /// Ends the thread.
     pub fn end(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.ends.store(true, Ordering::Relaxed);
     }
 }
 
@@ -338,6 +372,31 @@ mod tests {
         assert_eq!(store.make(Whose::Node, 100, "new"), None, "both are much too small");
         assert_eq!(store.make(Whose::Node, 12, "new"), Some(10));
         assert_eq!(store.make(Whose::Node, 30, "next"), Some(40));
+    }
+
+    #[test]
+    fn what_nobody_takes_is_kept_no_more() {
+        let (store, mut emptying) = (Store::new(), Emptying::default());
+        let mut kept = |left: u64| {
+            let file = store.file("file", &[(0, 9)]);
+            emptying.begin(&store.blanks(), &[OWN], vec![(OWN, file.clone())], left, || {});
+            let taken = !file.exists();
+            let is_used = || {
+                fs::read_dir(store.path(FOLDER)).is_ok_and(|all| {
+                    all.flatten().any(|one| one.file_name().to_string_lossy().starts_with("used"))
+                })
+            };
+            while taken && is_used() {
+                std::thread::yield_now();
+            }
+            taken
+        };
+        assert!(!kept(17 * MIB), "room is short");
+        assert!(kept(18 * MIB) && kept(18 * MIB));
+        assert_eq!(store.make(OWN, 9, "new"), Some(9));
+        let mut kept = |_: ()| kept(18 * MIB);
+        assert!(kept(()) && kept(()), "the first one was of use");
+        assert!(!kept(()) && !kept(()), "the last two were not");
     }
 
     #[test]

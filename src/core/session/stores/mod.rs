@@ -16,15 +16,6 @@ use crate::machine::DatasetKey;
 use crate::session::{node::Node, rank::Rank, report::Reporter};
 use crate::system::Memory;
 
-#[derive(Debug, Default)]
-pub(crate) struct Pages {
-    /// Evictions in a row at which nobody had taken what was kept.
-    pub(super) unused: u32,
-    /// Bytes that were kept at the last one.
-    pub(super) kept: u64,
-    pub(super) emptying: Emptying,
-}
-
 pub struct Stores {
     pub(super) site: Arc<Site>,
     pub(super) rank: Arc<Rank>,
@@ -33,7 +24,7 @@ pub struct Stores {
     pub(super) setbacks: Setbacks,
     pub(super) memory: Memory,
     pub(super) launches: Launches,
-    pub(super) pages: Mutex<Pages>,
+    pub(super) emptying: Mutex<Emptying>,
     /// Files whose reserved rest could not be given back yet.
     pub(super) late: Mutex<Vec<(DatasetKey, String)>>,
     /// The cache could not open these files: they go to the PFS when they are asked for again.

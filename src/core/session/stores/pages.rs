@@ -13,12 +13,6 @@ use crate::redundancy::Spares;
 use crate::session::{node::RankFiles, node::State, rank::lock, stores::Stores};
 use crate::system::space;
 
-/// So many times what is kept is to be left of the store.
-const PLENTY: u64 = 2;
-
-/// After so many evictions in a row at which nobody had taken what was kept, no more is.
-const UNUSED_MAX: u32 = 2;
-
 impl Stores {
     /// Makes the file of `token`, which the program is about to make at `path` with `mode`, of one
     /// that has its pages. True: it is there, and empty.
@@ -78,22 +72,19 @@ impl Stores {
         key: &DatasetKey,
         left: u64,
     ) {
-        let (mut pages, own) = (lock(&self.pages), Whose::Rank(self.site.rank));
         let in_memory = space(&store.cache_dir).is_ok_and(|space| space.in_memory);
-        if !in_memory || !self.site.settings.get(keys::CACHE_REUSE) || pages.unused >= UNUSED_MAX {
-            return;
-        }
-        let (blanks, leads) = (Blanks::beside(&store.cache_dir), ctx.node.rank() == 0);
-        let mine = if leads { &[own, Whose::Node][..] } else { &[own] };
-        let in_vain = pages.kept > 0 && blanks.bytes(mine) >= pages.kept;
-        pages.unused = if in_vain { pages.unused + 1 } else { 0 };
-        blanks.clear(mine);
         let (Some(layer), Some(holding)) = (state.view.layer(key), state.own.holdings.get(key))
         else {
             return;
         };
+        if !in_memory || !self.site.settings.get(keys::CACHE_REUSE) {
+            return;
+        }
+        let own = Whose::Rank(self.site.rank);
         let mut names: Vec<_> = holding.files.iter().map(|name| (own, name.clone())).collect();
-        if leads {
+        let mut mine = vec![own];
+        if ctx.node.rank() == 0 {
+            mine.push(Whose::Node);
             let record = ctx.filemap.get(&self.rank.record_key(key));
             let files = record.into_iter().flat_map(|record| record.files);
             let parts = files.filter_map(|file| file.part.filter(|part| part.live));
@@ -102,22 +93,15 @@ impl Stores {
         // What the program has open gets a second name where it is.
         let open = state.own.tokens.readers_of(key);
         names.retain(|(_, name)| !open.contains(name));
-        let size = |name: &str| layer.dir.join(name).metadata().map_or(0, |found| found.len());
-        let large = names.iter().map(|(_, name)| size(name));
-        pages.kept = large.filter(|bytes| *bytes >= Blanks::BYTES_MIN).sum();
-        if left / PLENTY < pages.kept {
-            pages.kept = 0;
-            return;
-        }
-        let take = |(whose, name): &(Whose, String)| blanks.take(*whose, &layer.dir.join(name));
-        let (old, host) = (names.iter().filter_map(take).collect(), self.site.host.clone());
-        pages.emptying.begin(old, move || host.enter_thread());
+        let old = names.into_iter().map(|(whose, name)| (whose, layer.dir.join(name))).collect();
+        let (blanks, host) = (Blanks::beside(&store.cache_dir), self.site.host.clone());
+        lock(&self.emptying).begin(&blanks, &mine, old, left, move || host.enter_thread());
     }
 
     /// Gives back the room of what is kept, and of what belongs to all ranks of the node.
     pub(crate) fn clear_spares(&self, store: &Store) {
         self.rank.mention_if_failed(self.spares(store).clear());
-        lock(&self.pages).emptying.end();
+        lock(&self.emptying).end();
         Blanks::beside(&store.cache_dir).end(&[Whose::Rank(self.site.rank), Whose::Node]);
     }
 
