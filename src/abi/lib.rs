@@ -21,7 +21,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Raised at every change of the types of this file.
-pub const ABI_VERSION: u32 = 25;
+pub const ABI_VERSION: u32 = 24;
 
 /// In [`Idle::left`]: the engine is to be told of each barrier, which carries an agreement.
 pub const BARRIERS_CARRY: u32 = 1 << 31;
@@ -287,9 +287,11 @@ pub struct Engine {
     /// all `bytes` of its file, from start to end, with this CRC32 (IEEE). No other descriptor was
     /// open on it that could write, as far as this process knows.
     pub written: extern "C" fn(token: u64, fd: c_int, bytes: u64, crc32: u32),
-    /// `path`, where the file of a token lies, is about to be opened with O_CREAT and `mode`.
-    /// Nonzero: there was none, and is an empty one now that looks as that open would make it.
-    pub make: extern "C" fn(token: u64, path: *const c_char, mode: u32) -> c_int,
+    /// `fd`, just opened for a token, is on an empty file that will be written from start to end:
+    /// returns a new descriptor, with its access mode and the file's attributes, on a file with old
+    /// content that the engine has no more use for; -1: there is none. The shim sees to it that no
+    /// one finds old content under the empty file's name, which it gives that file.
+    pub reuse: extern "C" fn(token: u64, fd: c_int) -> c_int,
     /// The last descriptor (dup, stream, fork'd copy known to us) of a token was closed. Nonzero:
     /// what it has written is lost.
     pub closed: extern "C" fn(token: u64) -> c_int,

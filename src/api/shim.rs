@@ -37,7 +37,7 @@ static TABLE: Engine = Engine {
     opened,
     log,
     written,
-    make,
+    reuse,
     closed,
     failed,
     evacuate,
@@ -356,10 +356,8 @@ extern "C" fn written(token: u64, fd: c_int, bytes: u64, crc32: u32) {
     with_session((), |session| session.handles.written(token, fd, bytes, crc32));
 }
 
-extern "C" fn make(token: u64, path: *const c_char, mode: u32) -> c_int {
-    // SAFETY: the shim gives a C string.
-    let path = unsafe { path_of(path) };
-    with_session(0, |session| c_int::from(session.stores.make_in_place(token, path, mode)))
+extern "C" fn reuse(token: u64, fd: c_int) -> c_int {
+    with_session(-1, |session| session.stores.reuse(token, fd))
 }
 
 extern "C" fn closed(token: u64) -> c_int {

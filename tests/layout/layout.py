@@ -50,8 +50,7 @@ PLACEHOLDERS = {
     "id": "[A-Za-z0-9_%-]*", "epoch": "[0-9a-f]{16}", "checksum": "[0-9a-f]{8}",
     "path": "[0-9a-f]{16}", "anything": ".+",
     "user": WORD, "jobid": WORD, "series": WORD, "nonce": WORD, "host": WORD, "name": WORD,
-    "guarded": WORD, "stage": "(?:staged|published|failed)", "inode": NUMBER,
-    "whose": "(?:[0-9]+|node)",
+    "guarded": WORD, "stage": "(?:staged|published|failed)",
 }
 WHEN = re.compile(r"(in a run|after)(?:: (XOR|RS|PARTNER))?")
 

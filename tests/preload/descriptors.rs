@@ -1,7 +1,7 @@
 //! Which descriptors, streams and mappings hold a file, and what happens when writing fails.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use crate::programs::succeeded;
 use crate::shim::{Place, program};
@@ -174,23 +174,90 @@ fn an_end_at_once_is_an_end_unless_it_interrupts_what_is_needed_for_it() {
     }
 }
 
-/// The engine has made the file before the program's own call makes it: only its pages tell.
-#[test]
-fn a_file_that_the_engine_has_made_is_a_new_one() {
-    let program = program("made");
-    for (how, is_made) in
-        [("open", true), ("exclusive", true), ("openat", true), ("creat", true), ("fopen", false)]
-    {
-        let (place, plain) = (Place::new(), Place::new());
-        let mut commands = [place.preloaded(&program), plain.command(&program)];
-        let [got, want] = commands.each_mut().map(|command| {
-            let output = command.args([how, "c_made"]).output().unwrap();
-            succeeded(&output);
-            String::from_utf8(output.stdout).unwrap()
-        });
-        assert_eq!(got, want, "{how}");
-        let found = place.cache().join("c_made").metadata().unwrap();
-        assert_eq!(found.blocks() * 512 >= 1 << 20, is_made, "{how}: its pages");
-        assert_eq!(place.events_of("make").len(), usize::from(is_made), "{how}");
+/// What may happen between two writes to a file, and what is told of it in the end.
+const BETWEEN: [&str; 40] = [
+    "none",
+    "longer",
+    "shorter",
+    "grown",
+    "back",
+    "stay",
+    "hole",
+    "end",
+    "data",
+    "elsewhere",
+    "offset",
+    "vector",
+    "fstat",
+    "stat",
+    "dup",
+    "dup2",
+    "printed",
+    "append",
+    "flags",
+    "sync",
+    "lock",
+    "mode",
+    "rename",
+    "unlink",
+    "second",
+    "another",
+    "own name",
+    "sent",
+    "fork",
+    "system",
+    "thread",
+    "handler",
+    "fault",
+    "barrier",
+    "raw close",
+    "range",
+    "exit",
+    "nothing",
+    "one half",
+    "exclusive",
+];
+
+/// What the program prints and leaves, with the shim and without it; and the engine's events. Old
+/// files are `old` bytes long.
+fn with_and_without(program: &Path, words: &[&str], old: u32) -> Vec<String> {
+    let (place, plain) = (Place::new(), Place::new());
+    let mut commands = [place.preloaded(program), plain.command(program)];
+    let [got, want] = commands.each_mut().map(|command| {
+        let output = command.args(words).env("FAKE_OLD", old.to_string()).output().unwrap();
+        succeeded(&output);
+        String::from_utf8(output.stdout).unwrap()
+    });
+    assert_eq!(got, want, "{words:?} over {old} bytes");
+    for name in ["c_over", "c_over_2"] {
+        let left = [place.cache(), plain.prefix()].map(|at| fs::read(at.join(name)).ok());
+        assert!(left[0] == left[1], "{words:?} over {old} bytes: {name}");
     }
+    assert!(!place.cache().join("old").exists(), "{words:?}");
+    place.events()
+}
+
+#[test]
+fn a_file_that_is_written_over_an_old_one_is_a_new_one() {
+    let program = program("over");
+    for what in BETWEEN {
+        for old in [1 << 16, 1 << 18] {
+            let events = with_and_without(&program, &[what], old);
+            assert!(events.iter().any(|event| event.starts_with("reuse c_over")), "{what}");
+            assert!(!events.iter().any(|event| event.starts_with("failed")), "{what}: {events:?}");
+        }
+    }
+}
+
+#[test]
+fn whatever_is_called_in_whatever_order() {
+    let program = program("over");
+    let seeds = std::env::var("SCR_OVER_SEEDS").ok().and_then(|text| text.parse().ok());
+    let mut reused = 0;
+    for seed in 0..seeds.unwrap_or(60_u32) {
+        let words = ["random", &seed.to_string()];
+        let events = with_and_without(&program, &words, 1 << 17);
+        reused += events.iter().filter(|event| event.starts_with("reuse")).count();
+    }
+    assert!(reused > 60, "{reused}");
 }

@@ -27,7 +27,7 @@ const FAMILIES: &str = "
     rewinddir telldir seekdir scandir scandir64 scandirat scandirat64 glob glob64
     nftw nftw64 ftw ftw64
     truncate truncate64 ftruncate ftruncate64
-    lseek lseek64 fstat fstat64 __fxstat __fxstat64
+    lseek lseek64 fstat fstat64 __fxstat __fxstat64 flock lockf lockf64
     chmod lchmod fchmodat chown lchown fchownat
     utime utimes lutimes futimesat utimensat
     getxattr lgetxattr listxattr llistxattr setxattr lsetxattr removexattr lremovexattr

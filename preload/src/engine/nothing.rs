@@ -24,7 +24,7 @@ pub(crate) const NOTHING: Engine = Engine {
     opened,
     log,
     written,
-    make,
+    reuse,
     closed,
     failed,
     evacuate,
@@ -101,8 +101,8 @@ extern "C" fn log(_token: u64) -> *const AccessLog {
 
 extern "C" fn written(_token: u64, _fd: c_int, _bytes: u64, _crc32: u32) {}
 
-extern "C" fn make(_token: u64, _path: *const c_char, _mode: u32) -> c_int {
-    0
+extern "C" fn reuse(_token: u64, _fd: c_int) -> c_int {
+    -1
 }
 
 extern "C" fn closed(_token: u64) -> c_int {

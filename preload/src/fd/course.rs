@@ -12,6 +12,8 @@ pub(super) const FOLLOWING: u32 = 1;
 pub(super) const WRITING: u32 = 2;
 /// The same, and nothing will be known when it returns.
 pub(super) const SPOILED: u32 = 3;
+/// Its file is settled, and nobody may write meanwhile.
+pub(super) const PAUSED: u32 = 4;
 
 pub(crate) struct WriteCourse {
     pub(super) state: AtomicU32,
@@ -48,9 +50,31 @@ pub(crate) fn is_followed(fd: c_int) -> bool {
     course(fd).is_some_and(|course| course.state.load(Ordering::Relaxed) != UNKNOWN)
 }
 
+/// Follows `fd`, to which nothing is written yet, to another file. False: it is not followed.
+pub(crate) fn moves_to(fd: c_int, device: u64, inode: u64) -> bool {
+    let Some(course) = course(fd).filter(|course| course.pause().is_some()) else { return false };
+    course.device.store(device, Ordering::Relaxed);
+    course.inode.store(inode, Ordering::Relaxed);
+    course.go_on();
+    true
+}
+
+pub(crate) fn bytes_so_far(fd: c_int) -> Option<u64> {
+    is_followed(fd).then(|| course(fd).map(WriteCourse::bytes)).flatten()
+}
+
 impl WriteCourse {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Acquire)
+    }
+
+    /// Has writers wait. `None`: a call is writing.
+    pub(crate) fn pause(&self) -> Option<u64> {
+        self.moves(FOLLOWING, PAUSED).then(|| self.bytes())
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.moves(PAUSED, FOLLOWING);
     }
 
     pub(super) fn moves(&self, from: u32, to: u32) -> bool {
@@ -63,6 +87,10 @@ impl WriteCourse {
             let next = match self.state.load(Ordering::Relaxed) {
                 FOLLOWING => (FOLLOWING, UNKNOWN),
                 WRITING => (WRITING, SPOILED),
+                PAUSED => {
+                    std::thread::yield_now();
+                    continue;
+                }
                 _ => return,
             };
             if self.moves(next.0, next.1) {

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use crate::engine::{self, ActiveEngine};
-use crate::signal::guard;
+use crate::{fd::reuse, signal::guard};
 
 pub(crate) enum Outcome<T> {
     /// The real call is made with the program's own arguments.
@@ -36,6 +36,7 @@ pub(crate) fn handle_in_own<T>(
     _active: &'static ActiveEngine,
     job: impl FnOnce() -> Outcome<T>,
 ) -> Option<T> {
+    reuse::settle();
     match guard::work(job)? {
         Outcome::Pass => None,
         Outcome::Done(value) => Some(value),

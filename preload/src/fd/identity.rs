@@ -10,7 +10,7 @@ use scr_abi::Engine;
 
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::engine::ask::{Answer, ask};
-use crate::{engine, signal::guard};
+use crate::{engine, fd::reuse, signal::guard};
 
 /// What a number stands for may have changed since, so it is compared.
 static NAMES: Lock<BTreeMap<c_int, CString>> =
@@ -29,6 +29,7 @@ pub(crate) fn number_in(path: &[u8]) -> Option<c_int> {
 
 pub(crate) fn name_behind(fd: c_int) -> Option<CString> {
     let active = engine::active()?;
+    reuse::settle();
     guard::work(|| {
         let wanted = identity(|found| {
             // SAFETY: fstat writes the structure when it returns 0.

@@ -1,9 +1,9 @@
 //! Files that are written from their start to their end through one descriptor: their checksum is
 //! taken while the data are in the processor's cache. All that could change the file in any other
-//! way ends that for good ([`stop`]), and the engine reads the file as ever. So does whatever was
-//! not seen, if it has moved the descriptor's place or the file's end. No lock: a handler of a
-//! signal may write where it has interrupted a write. Of two threads that write at the same time
-//! the second one ends it for both.
+//! way ends that for good ([`stop`]), after it has settled the file ([`reuse`]), and the engine
+//! reads the file as ever. So does whatever was not seen, if it has moved the descriptor's place or
+//! the file's end. No lock: a handler of a signal may write where it has interrupted a write. Of
+//! two threads that write at the same time the second one ends it for both.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
@@ -13,7 +13,8 @@ use libc::iovec;
 use scr_abi::WORTH_BYTES;
 
 pub(crate) use crate::fd::course::is_followed;
-use crate::fd::course::{FOLLOWING, UNKNOWN, USED, WRITING, WriteCourse, course, used};
+use crate::fd::course::{FOLLOWING, PAUSED, UNKNOWN, USED, WRITING, WriteCourse, course, used};
+use crate::fd::reuse;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WritePlace {
@@ -52,6 +53,7 @@ pub(crate) struct WholeFile {
 /// followed no more. `follow`: its file is in the cache, and all writes through it are seen.
 pub(crate) fn begin(fd: c_int, follow: bool) {
     let is_used = used().iter().any(|one| one.state.load(Ordering::Acquire) != UNKNOWN);
+    reuse::settle();
     let Some(found) = Some(fd).filter(|_| is_used || follow).and_then(status) else { return };
     let is_same = |one: &&WriteCourse| {
         one.state.load(Ordering::Acquire) != UNKNOWN
@@ -81,16 +83,24 @@ pub(crate) fn next(fd: c_int, at: WritePlace) -> FollowedWrite {
 
 fn next_followed(fd: c_int, at: WritePlace) -> FollowedWrite {
     let Some(course) = course(fd) else { return FollowedWrite(None) };
-    if !course.moves(FOLLOWING, WRITING) {
-        stop(fd);
-        return FollowedWrite(None);
+    if at != WritePlace::Place {
+        reuse::settle_of(fd); // the descriptor's place would not tell how long the file is
     }
+    while !course.moves(FOLLOWING, WRITING) {
+        if course.state.load(Ordering::Acquire) != PAUSED {
+            stop(fd);
+            return FollowedWrite(None);
+        }
+        std::thread::yield_now();
+    }
+    reuse::note_writer(fd);
     let place = match at {
         WritePlace::Offset(offset) => offset,
         // SAFETY: system call on numbers.
         WritePlace::Place => unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) },
     };
     if u64::try_from(place) != Ok(course.bytes()) {
+        reuse::settle_moved(fd);
         course.forget();
         return FollowedWrite(None);
     }
@@ -100,18 +110,21 @@ fn next_followed(fd: c_int, at: WritePlace) -> FollowedWrite {
 #[inline]
 pub(crate) fn stop(fd: c_int) {
     if is_followed(fd) {
+        reuse::settle_of(fd);
         course(fd).into_iter().for_each(WriteCourse::stop);
     }
 }
 
 /// Follows nothing any more: something may change files that no hook sees.
 pub(crate) fn stop_all() {
+    reuse::settle();
     used().iter().for_each(WriteCourse::stop);
 }
 
 /// Ends it for `fd`, which is about to be closed. `None`: its file was not followed, or is too
 /// short to be worth it.
 pub(crate) fn finish(fd: c_int) -> Option<WholeFile> {
+    reuse::settle_of(fd);
     let course = course(fd)?;
     let bytes = course.bytes();
     let crc32 = course.crc32.load(Ordering::Relaxed);
@@ -122,6 +135,7 @@ pub(crate) fn finish(fd: c_int) -> Option<WholeFile> {
 
 impl WriteCourse {
     fn forget(&self) {
+        reuse::settle_of(self.number.load(Ordering::Relaxed));
         self.state.store(UNKNOWN, Ordering::Release);
     }
 
@@ -144,6 +158,7 @@ impl WriteCourse {
         if left > 0 {
             return self.forget();
         }
+        reuse::note_written(self.number.load(Ordering::Relaxed));
         if !self.moves(WRITING, FOLLOWING) {
             self.forget();
         }

@@ -12,7 +12,7 @@ use scr_abi::{
 use crate::base::lock::{GENERATIONS, Lock};
 use crate::fd::handle::{Outcome, handle};
 use crate::fd::open_files::{Claim, Replaced};
-use crate::{engine, fd::in_order, fd::logged, fd::open_files, signal::guard};
+use crate::{engine, fd::in_order, fd::logged, fd::open_files, fd::reuse, signal::guard};
 
 /// A thread that replaces descriptors holds it, so of two threads that write one waits.
 pub(crate) static WAKING: Lock<()> = Lock::new([const { Mutex::new(()) }; GENERATIONS]);
@@ -66,6 +66,7 @@ thread_local! {
 pub(crate) fn before_fork() {
     in_order::stop_all();
     if let Some(active) = engine::active() {
+        reuse::give_up();
         let _: Option<()> = handle((), active, || {
             let lazy = open_files::lazy_holders().into_iter();
             if lazy.filter(|(token, _)| !wake(&active.table, *token, CHANGES)).count() > 0 {
@@ -117,6 +118,7 @@ pub(crate) extern "C" fn wake_token(token: u64) {
 
 /// Makes a descriptor of ours: the program may close its own, and use the number for another file.
 pub(crate) fn hold(token: u64) -> Option<c_int> {
+    reuse::settle();
     // SAFETY: system calls on numbers only.
     let copy = |fd| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
     open_files::hold(token, copy).filter(|own| *own >= 0)

@@ -23,4 +23,6 @@ pub(crate) mod open_files;
 #[cfg_attr(test, allow(dead_code))]
 pub(crate) mod release;
 #[cfg_attr(test, allow(dead_code))]
+pub(crate) mod reuse;
+#[cfg_attr(test, allow(dead_code))]
 pub(crate) mod stream_writes;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::base::lock::{GENERATIONS, Lock};
-use crate::fd::{in_order, logged, logged::Log};
+use crate::fd::{in_order, logged, logged::Log, reuse};
 
 const BITS: usize = 65_536;
 
@@ -281,6 +281,7 @@ pub(crate) fn forget_in_child() {
     HELD.iter().chain(&LAZY).for_each(|bits| bits.store(0, Ordering::Release));
     HELD_ABOVE.store(0, Ordering::Release);
     MAPPINGS.store(0, Ordering::Release);
+    reuse::forget_in_child();
     in_order::stop_all();
 }
 

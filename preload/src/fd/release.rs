@@ -7,10 +7,14 @@ use scr_abi::Engine;
 use crate::engine;
 use crate::fd::handle::{Outcome, handle};
 use crate::fd::open_files::{self, Released};
+use crate::fd::reuse;
 
 /// Tells the engine of tokens that were held for the last time. False: data are lost. Guard held.
 pub(crate) fn report(table: &Engine, released: impl IntoIterator<Item = Released>) -> bool {
-    let lost = |gone: &Released| gone.last && (table.closed)(gone.claim.token) != 0;
+    let lost = |gone: &Released| {
+        reuse::tell_failure(table, gone.claim.token);
+        gone.last && (table.closed)(gone.claim.token) != 0
+    };
     released.into_iter().filter(lost).count() == 0
 }
 

@@ -7,6 +7,7 @@ use scr_abi::event;
 use crate::engine::ask::Answer;
 use crate::engine::{self, ActiveEngine};
 use crate::fd::handle::{Outcome, handle_in_own};
+use crate::fd::reuse;
 use crate::path::canonical;
 use crate::path::disk;
 use crate::path::glance::{self, NameIs};
@@ -42,6 +43,9 @@ pub(crate) unsafe fn below_prefix_for<T>(
 ) -> Option<T> {
     // SAFETY: the caller's promise.
     let (active, path) = unsafe { to_be_asked(path) }?;
+    if reuse::is_pending() && leads_to_descriptor(path) {
+        reuse::settle();
+    }
     let written = NameKey::as_written(dirfd, path);
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
     match written.map_or(NameFact::Nothing, NameKey::recall) {
@@ -105,6 +109,10 @@ unsafe fn to_be_asked<'a>(path: *const c_char) -> Option<(&'static ActiveEngine,
     Some((active, unsafe { CStr::from_ptr(path) }.to_bytes()))
 }
 
+fn leads_to_descriptor(path: &[u8]) -> bool {
+    path.is_empty() || path.starts_with(b"/proc/") || path.starts_with(b"/dev/fd/")
+}
+
 /// A name that the program means for a directory's is none of a cached file.
 fn refusing_files<T>(
     written: &[u8],
@@ -133,6 +141,7 @@ fn ask_below<T>(
     if canonical::surely_outside(&active.prefix, path) || !engine::own_process() {
         return None;
     }
+    reuse::settle();
     let glance = || glance::at(&active.prefix, dirfd, path);
     if let NameIs::Elsewhere { stays } = guard::look(glance)? {
         written.filter(|_| stays).inspect(|key| key.remember(NameFact::Foreign));

@@ -11,7 +11,7 @@ use scr_abi::event;
 
 use crate::base::thread::MpiDepth;
 use crate::engine::{self, ActiveEngine};
-use crate::{fd::open_files, signal::guard, signal::handlers, signal::stand_in};
+use crate::{fd::open_files, fd::reuse, signal::guard, signal::handlers, signal::stand_in};
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -41,6 +41,7 @@ fn tell(engine: &ActiveEngine, what: i32) {
 
 fn give_up_descriptors(engine: &ActiveEngine) {
     for token in open_files::detach_all() {
+        reuse::tell_failure(&engine.table, token);
         (engine.table.closed)(token);
     }
 }

@@ -52,7 +52,6 @@ pub(crate) use offline::mend::{mend_node, parts_of};
 pub use offline::remains::PartsWanted;
 pub(crate) use offline::remains::{Remains, Whole};
 pub use parted::whole::{Dealt, PartedWhole, RankTold};
-pub(crate) use removal::blanks::{Blanks, Emptying, Whose, dress_as_new};
 pub(crate) use removal::evict;
 pub use removal::evict::{Evicted, evict, find_evicted, remove_evicted, set_aside};
 pub(crate) use removal::evict::{drop_open, keep_spares};

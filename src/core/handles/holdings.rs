@@ -92,14 +92,15 @@ pub struct Tracked {
     pub distrusted: bool,
     /// Somebody else may write the file, too.
     pub doubted: bool,
+    pub in_order: bool,
 }
 
 impl Tracked {
     pub fn new(key: &DatasetKey, name: &str, way: LiesAt) -> Tracked {
         let (key, name) = (key.clone(), name.to_string());
         let room = Room::default();
-        let (made, distrusted, doubted) = (false, false, false);
-        Tracked { key, name, way, made, room, distrusted, doubted }
+        let (made, distrusted, doubted, in_order) = (false, false, false, false);
+        Tracked { key, name, way, made, room, distrusted, doubted, in_order }
     }
 
     /// Tells whether the file has lost its name. What it is called instead is no name below the

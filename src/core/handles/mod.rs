@@ -12,7 +12,7 @@ mod rank_state;
 mod together;
 
 pub use access_logs::AccessLogs;
-pub use alike::{descriptor_info, open_alike, own_path};
+pub use alike::{descriptor_info, open_alike, open_in_place_of, own_path};
 pub use base::{Base, stamp};
 pub use checksums::Checksums;
 pub use groups::{GroupCalls, group_number};

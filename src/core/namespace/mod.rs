@@ -31,7 +31,7 @@ pub use seen::rules::{
     OldAndNew, dir_rename_rules, link_rules, rename_rules, rmdir_rules, unlink_rules,
 };
 pub use seen::target::{
-    Doomed, Dress, FoundTarget, OnPrefix, copy_into, copy_over, copy_up, look_at, make_empty,
+    Doomed, FoundTarget, OnPrefix, copy_into, copy_over, copy_up, look_at, make_empty,
     make_parents, make_parents_like, make_part, may_create, move_and_keep, move_to_unless,
     on_prefix, remove, remove_once,
 };

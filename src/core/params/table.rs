@@ -141,9 +141,9 @@ parameters! {
         CACHE_BYPASS: Bool = "0", "",
             "1: write straight to the parallel file system, cache nothing.";
         CACHE_REUSE: Bool = "1", "",
-            "1: on a RAM disk with room to spare, large files get the pages of those that have \
-             left the cache, and take a third of the time to write; as much memory stays taken \
-             between checkpoints. 0: pages are found when they are written.";
+            "1: on a RAM disk with room to spare, a large file that the program writes from start \
+             to end is written over one of a checkpoint that has left the cache, which costs half; \
+             as much memory stays taken between checkpoints. 0: into new pages.";
         CACHE_PURGE: Bool = "0", "", "1: delete the cache at start.";
         CACHE_ADOPT: Bool = "0", "",
             "1, for one start: take back from the cache what does not count any more, since its \

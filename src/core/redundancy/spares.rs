@@ -1,5 +1,5 @@
-//! Files of redundancy of the dataset that a rank evicted last, kept for its next ones to be
-//! written over.
+//! Files of the dataset that a rank evicted last, kept for its next ones to be written over: those
+//! of redundancy, and large ones that the program wrote from start to end.
 //!
 //! The pages of a new file have to be found and cleared, those of a removed one given back: on a
 //! RAM disk that is three quarters of what writing costs. Of a file that is written over they are
@@ -21,6 +21,9 @@ use crate::records::FileMeta;
 
 /// First part of the name of the folder, in the directory that the datasets lie in.
 const FOLDER_PREFIX: &str = "scr.spare.";
+
+/// Last part of the name of the one that is lent to the program, beside that folder.
+const LENT: &str = ".lent";
 
 /// Most files that are kept: a search for one must not take long.
 const FILES_MAX: usize = 32;
@@ -91,6 +94,33 @@ impl Spares {
         sized.min_by_key(|(_, found)| (*found < size, found.abs_diff(size)))
     }
 
+    /// Counts the bytes of those that nobody has taken.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let spares = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        spares.filter_map(|spare| Some(spare.metadata().ok()?.len())).sum()
+    }
+
+    /// Takes one out for a file of the program of about `size` bytes: `open` opens it to write, or
+    /// has no use for it. It lies where no one looks for spares until it gets that file's name; if
+    /// it never does, the next one takes its place there.
+    pub fn lend<T>(&self, size: u64, open: impl FnOnce(&Path) -> Option<T>) -> Option<T> {
+        let (spare, found) = self.fitting(size)?;
+        let opened = if found >= size / 2 { open(&spare)? } else { return None };
+        fs::rename(spare, self.lent()).ok().map(|()| opened)
+    }
+
+    fn lent(&self) -> PathBuf {
+        let mut name = self.dir.clone().into_os_string();
+        name.push(LENT);
+        name.into()
+    }
+
+    /// Gives back the room of all, also of one that was lent: the program writes no more.
+    pub fn end(&self) -> Result<()> {
+        self.clear().and(remove_tree(&self.lent()))
+    }
+
     /// Gives their room back.
     pub fn clear(&self) -> Result<()> {
         remove_tree(&self.dir)
@@ -149,6 +179,22 @@ mod tests {
         spares.clear().unwrap();
         assert!(spares.take(&to, MIB).is_none());
         spares.clear().unwrap();
+    }
+
+    #[test]
+    fn one_is_lent_where_no_one_else_finds_it() {
+        let (cache, dataset, spares) = cache();
+        spares.keep(&dataset, &[make(&dataset, "large", 3 * MIB)]).unwrap();
+        assert_eq!(spares.bytes(), 3 * MIB);
+        assert!(spares.lend(7 * MIB, |_| Some(())).is_none(), "much too short");
+        assert!(spares.lend(3 * MIB, |_| None::<()>).is_none());
+        assert!(spares.lend(4 * MIB, |found| fs::read(found).ok()).is_some());
+        let lent = cache.path().join("scr.spare.5.lent");
+        assert!(Spares::is_folder("scr.spare.5.lent") && lent.exists() && spares.bytes() == 0);
+        spares.clear().unwrap();
+        assert!(lent.exists(), "the program may write to it now");
+        spares.end().unwrap();
+        assert!(!lent.exists());
     }
 
     #[test]

@@ -44,6 +44,6 @@ pub(crate) use storage::descriptor::{
 pub(crate) use storage::durable::{sync_file_system, written_out};
 pub(crate) use storage::file_limit::{allow_size, below_limit};
 pub(crate) use storage::memory::{Memory, room};
-pub(crate) use storage::reserve::{allocated, release_excess, release_unwritten, reserve};
+pub(crate) use storage::reserve::{allocated, release_excess, reserve};
 pub(crate) use storage::secure_dir::{check_own_dir, secure_dir};
 pub(crate) use storage::space::space;

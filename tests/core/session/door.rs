@@ -200,18 +200,12 @@ impl Files {
                 self.ask_following(name, |session, path| session.names.open(path, flags));
             let (there, token) = match answer {
                 Answer::Redirect { path, token } => (path, token),
-                Answer::Pass { token } => (path.clone(), token),
-                Answer::Foreign => (path.clone(), 0),
+                Answer::Pass { token } => (path, token),
+                Answer::Foreign => (path, 0),
                 Answer::Fail(errno) => return Err(io::Error::from_raw_os_error(errno)),
                 other => panic!("{name}: {other:?}"),
             };
-            let is_worth = token != 0 && token & TOKEN_LAZY == 0;
-            let made = is_worth
-                && there != path
-                && flags & libc::O_CREAT != 0
-                && self.session().is_some_and(|one| one.stores.make_in_place(token, &there, 0o666));
-            let left = if made { flags & !(libc::O_EXCL | libc::O_TRUNC) } else { flags };
-            let opened = mortal::program(|| real_open(&there, left));
+            let opened = mortal::program(|| real_open(&there, flags));
             let Ok(file) = opened.as_ref() else {
                 let error = opened.unwrap_err();
                 let errno = error.raw_os_error().unwrap_or(libc::EIO);

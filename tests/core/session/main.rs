@@ -12,7 +12,6 @@
 //! | `program.rs` | a program that writes checkpoints and goes on from its newest one |
 //! | `sim.rs` | one whose result depends on every step of it |
 //! | `scene.rs` | the same program without SCR, and what is on the prefix |
-//! | `blanks.rs` | large files that are made with pages that others had |
 //! | `both_doors.rs` | programs that call SCR under the shim |
 //! | `calls.rs` | programs that call SCR themselves |
 //! | `calls_shared.rs` | files that several ranks write by calls |
@@ -54,7 +53,6 @@
 mod afresh;
 mod aside;
 mod bad_input;
-mod blanks;
 mod both_doors;
 mod calls;
 mod calls_lost;

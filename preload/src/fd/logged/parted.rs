@@ -70,11 +70,6 @@ pub(crate) fn allocate(fd: c_int, grows: bool, start: off_t, bytes: off_t) -> Op
     if super::is_parted(fd) { lengthen(fd, grows, start, bytes) } else { None }
 }
 
-/// Tells whether nothing has been written of one that is parted, on this node.
-pub(crate) fn is_empty(fd: c_int) -> bool {
-    super::is_parted(fd) && size_here(fd) == 0
-}
-
 fn is_parted(claim: &Claim) -> bool {
     claim.log.is_some_and(super::Log::is_parted)
 }

@@ -13,7 +13,7 @@ use crate::fd::release::{fresh, report, take_back};
 use crate::hooks::family::{interpose, made};
 use crate::hooks::files::unseen_mappings;
 use crate::signal::guard;
-use crate::{fd::failing_store, fd::in_order, fd::open_files, fd::stream_writes};
+use crate::{fd::failing_store, fd::in_order, fd::open_files, fd::reuse, fd::stream_writes};
 
 type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
 type CloseFrom = unsafe extern "C-unwind" fn(c_int);
@@ -147,7 +147,10 @@ unsafe fn fcntl(real: Fcntl, fd: c_int, command: c_int, argument: usize) -> c_in
         libc::F_GETFD | libc::F_SETFD | libc::F_GETFL => call(),
         // Where the file ends, other nodes know as well.
         libc::F_SETFL if argument as c_int & libc::O_APPEND != 0 && !parted::leave(fd) => -1,
-        _ => call(),
+        _ => {
+            reuse::settle_of(fd); // locks, leases, another way of writing
+            call()
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::fd::in_order::{self, WritePlace};
 use crate::fd::logged::{self, parted};
 use crate::hooks::family::{interpose, made};
 use crate::hooks::files::intent;
-use crate::{engine, signal::guard};
+use crate::{engine, fd::reuse, signal::guard};
 
 type Ioctl = unsafe extern "C-unwind" fn(c_int, c_ulong, ...) -> c_int;
 
@@ -97,12 +97,7 @@ made! {
     plain [ftruncate, ftruncate64](fd: c_int, length: off_t) -> c_int
         = |real| match length == 0 && !intent::may_be_emptied(fd) {
             true => -1,
-            false => checked(changes::begin, fd, || {
-                // An empty file of which a node has its part keeps the pages that it has got.
-                let is_cut = length == 0 && parted::is_empty(fd);
-                let result = if is_cut { 0 } else { real(fd, length) };
-                logged::cut(result, fd, length)
-            }),
+            false => checked(changes::begin, fd, || logged::cut(real(fd, length), fd, length)),
         };
     cancellable [fallocate, fallocate64](fd: c_int, mode: c_int, offset: off_t, bytes: off_t)
         -> c_int = |real| {
@@ -336,6 +331,7 @@ unsafe fn copied_by_hand(
 }
 
 unsafe fn ioctl(real: Ioctl, fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    reuse::settle_of(fd);
     // SAFETY: the argument is passed on in the width of a register, as it came.
     let call = || unsafe { real(fd, request, argument) };
     if !matches!(request, FICLONE | FICLONERANGE) {
@@ -353,6 +349,7 @@ unsafe fn ioctl(real: Ioctl, fd: c_int, request: c_ulong, argument: usize) -> c_
 
 /// Nothing is changed, so the file may move meanwhile.
 fn synced(fd: c_int, call: impl Fn() -> c_int) -> c_int {
+    reuse::settle_of(fd);
     let begun = Moment::now();
     let result = call();
     if result == -1 { sync_again(fd, begun, call) } else { result }

@@ -10,7 +10,7 @@ use crate::engine::ask::Answer;
 use crate::fd::changes::Moment;
 use crate::fd::failing_store::is_of_store;
 use crate::fd::handle::Outcome;
-use crate::fd::lazy::{wake_beyond, wake_descriptor};
+use crate::fd::lazy::{put_in_place, wake_beyond, wake_descriptor};
 use crate::fd::logged::{self, Log, parted};
 use crate::fd::moves::evacuate;
 use crate::fd::open_files::{self, Claim};
@@ -20,7 +20,7 @@ use crate::hooks::family::interpose;
 use crate::hooks::files::close::close_tracked;
 use crate::hooks::files::unseen_mappings;
 use crate::path::question::Question;
-use crate::{engine, fd::identity, fd::in_order, fd::stream_writes, signal::guard};
+use crate::{engine, fd::identity, fd::in_order, fd::reuse, fd::stream_writes, signal::guard};
 
 type Open = unsafe extern "C-unwind" fn(*const c_char, c_int, ...) -> c_int;
 type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c_int;
@@ -42,12 +42,12 @@ interpose! {
 unsafe fn open(real: Open, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
     // SAFETY: the program's arguments, or an absolute path of ours in place of its own; here and
     // below.
-    unsafe { open_any(AT_FDCWD, path, flags, mode, |path, flags| real(path, flags, mode)) }
+    unsafe { open_any(AT_FDCWD, path, flags, mode, |path| real(path, flags, mode)) }
 }
 
 unsafe fn open_2(real: Open, path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: as in `open`; the fortified form has no mode.
-    unsafe { open_any(AT_FDCWD, path, flags, 0, |path, flags| real(path, flags)) }
+    unsafe { open_any(AT_FDCWD, path, flags, 0, |path| real(path, flags)) }
 }
 
 unsafe fn openat(
@@ -58,25 +58,18 @@ unsafe fn openat(
     mode: mode_t,
 ) -> c_int {
     // SAFETY: as in `open`.
-    unsafe { open_any(dirfd, path, flags, mode, |path, flags| real(dirfd, path, flags, mode)) }
+    unsafe { open_any(dirfd, path, flags, mode, |path| real(dirfd, path, flags, mode)) }
 }
 
 unsafe fn openat_2(real: OpenAt, dirfd: c_int, path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: as in `open_2`.
-    unsafe { open_any(dirfd, path, flags, 0, |path, flags| real(dirfd, path, flags)) }
+    unsafe { open_any(dirfd, path, flags, 0, |path| real(dirfd, path, flags)) }
 }
 
 unsafe fn creat(real: Creat, path: *const c_char, mode: mode_t) -> c_int {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
-    // SAFETY: as in `open`; with these flags creat(2) is that call.
-    let real = |path: *const c_char, flags: c_int| unsafe {
-        match flags & libc::O_TRUNC {
-            0 => libc::syscall(libc::SYS_openat, AT_FDCWD, path, flags, mode) as c_int,
-            _ => real(path, mode),
-        }
-    };
     // SAFETY: as in `open`.
-    unsafe { open_any(AT_FDCWD, path, flags, mode, real) }
+    unsafe { open_any(AT_FDCWD, path, flags, mode, |path| real(path, mode)) }
 }
 
 /// The file is asked for where it was, where it has gone, and on the PFS.
@@ -87,16 +80,16 @@ unsafe fn open_any(
     path: *const c_char,
     flags: c_int,
     mode: mode_t,
-    real: impl Fn(*const c_char, c_int) -> c_int,
+    real: impl Fn(*const c_char) -> c_int,
 ) -> c_int {
-    let call = |to: Option<&CStr>| real(to.map_or(path, CStr::as_ptr), flags);
+    let call = |to: Option<&CStr>| real(to.map_or(path, CStr::as_ptr));
     if !concerns_files(flags) {
         // SAFETY: `path` is what the program gave for a C string.
         let done = unsafe { open_handle(dirfd, path, flags, call) };
         return fresh(done.unwrap_or_else(|| call(None)));
     }
     // SAFETY: as above.
-    let done = unsafe { open_tracked(dirfd, path, flags, mode, &real) };
+    let done = unsafe { open_tracked(dirfd, path, flags, mode, call) };
     done.unwrap_or_else(|| fresh(call(None)))
 }
 
@@ -105,13 +98,14 @@ unsafe fn open_any(
 ///
 /// Safety: `path` is null or a C string.
 pub(in crate::hooks) unsafe fn empty(path: *const c_char) -> Option<c_int> {
-    let real = |path: *const c_char, flags: c_int| {
+    let flags = libc::O_WRONLY | libc::O_TRUNC | libc::O_CLOEXEC;
+    let call = |to: Option<&CStr>| {
+        let path = to.map_or(path, CStr::as_ptr);
         // SAFETY: a C string, and no mode is needed.
         unsafe { libc::syscall(libc::SYS_openat, AT_FDCWD, path, flags) as c_int }
     };
-    let flags = libc::O_WRONLY | libc::O_TRUNC | libc::O_CLOEXEC;
     // SAFETY: the caller's promise.
-    let fd = unsafe { open_tracked(AT_FDCWD, path, flags, 0, &real) }?;
+    let fd = unsafe { open_tracked(AT_FDCWD, path, flags, 0, call) }?;
     // SAFETY: a number of our own.
     let close = || match unsafe { libc::syscall(libc::SYS_close, fd) } {
         0 => Ok(0),
@@ -123,16 +117,15 @@ pub(in crate::hooks) unsafe fn empty(path: *const c_char) -> Option<c_int> {
     Some(close_tracked(fd, close).unwrap_or_else(|| if close().is_ok() { 0 } else { -1 }))
 }
 
-/// Returns `None` if the file is none of ours: nothing was done. Safety: `path` is null or a C
-/// string.
+/// Opens by `call`. `None`: the file is none of ours, and nothing was done. Safety: `path` is null
+/// or a C string.
 unsafe fn open_tracked(
     dirfd: c_int,
     path: *const c_char,
     flags: c_int,
     mode: mode_t,
-    real: &impl Fn(*const c_char, c_int) -> c_int,
+    call: impl Fn(Option<&CStr>) -> c_int,
 ) -> Option<c_int> {
-    let own = path;
     let mode = if flags & libc::O_CREAT == 0 { 0 } else { mode };
     // SAFETY: as below.
     let behind = unsafe { name_behind(path, flags) };
@@ -145,17 +138,16 @@ unsafe fn open_tracked(
     unsafe {
         below_prefix_for(-1, dirfd, path, flags, |question| {
             let engine = question.engine;
-            let opened = open_below(question, flags, mode, |to, token| {
-                let made = to.filter(|to| is_made(engine, token, to, flags, mode));
-                let fd = match made {
-                    Some(to) => real(to.as_ptr(), flags & !MAKES),
-                    None => real(to.map_or(own, CStr::as_ptr), flags),
-                };
-                if fd == -1 { Err(guard::errno()) } else { Ok((fd, fd)) }
+            let opened = open_below(question, flags, mode, |to| match call(to) {
+                -1 => Err(guard::errno()),
+                fd => Ok((fd, fd)),
             });
             match opened {
                 None => Outcome::Pass,
-                Some(Ok(fd)) if may_stay(engine, fd) => Outcome::Done(fd),
+                Some(Ok(fd)) if may_stay(engine, fd) => {
+                    write_over(engine, fd, flags);
+                    Outcome::Done(fd)
+                }
                 Some(Ok(fd)) => {
                     take_back(engine, fd, || libc::close(fd));
                     Outcome::Fail(libc::ENOSPC)
@@ -211,13 +203,13 @@ fn concerns_files(flags: c_int) -> bool {
     flags & libc::O_TMPFILE != libc::O_TMPFILE && flags & (libc::O_DIRECTORY | libc::O_PATH) == 0
 }
 
-/// Opens by `call`, which takes a path and the token, and returns the result and its descriptor, or
-/// an errno. `None`: the real call without tracking, outside of our work. Guard held.
+/// Opens by `call`, which returns the result and its descriptor, or an errno. `None`: the real call
+/// without tracking, outside of our work. Guard held.
 pub(super) fn open_below<T>(
     mut question: Question,
     flags: c_int,
     mode: mode_t,
-    call: impl Fn(Option<&CStr>, u64) -> Result<(T, c_int), c_int>,
+    call: impl Fn(Option<&CStr>) -> Result<(T, c_int), c_int>,
 ) -> Option<Result<T, c_int>> {
     if MpiFiles::are_at(&question.path) {
         if flags & libc::O_CREAT != 0 {
@@ -245,13 +237,17 @@ fn may_stay(table: &scr_abi::Engine, fd: c_int) -> bool {
         && (!unseen() || wake_descriptor(table, fd))
 }
 
-/// What an open that makes a file does not do to one that the engine has made for it.
-const MAKES: c_int = libc::O_EXCL | libc::O_TRUNC;
-
-/// Tells whether the engine has made the new file that lies at `path`. Guard held.
-fn is_made(table: &scr_abi::Engine, token: u64, path: &CStr, flags: c_int, mode: mode_t) -> bool {
-    let is_worth = token != 0 && token & (TOKEN_LAZY | TOKEN_SHORT) == 0;
-    flags & libc::O_CREAT != 0 && is_worth && (table.make)(token, path.as_ptr(), mode) != 0
+/// `fd`, just opened, is to write over a file that is no longer needed. Guard held.
+fn write_over(table: &scr_abi::Engine, fd: c_int, flags: c_int) {
+    let is_plain = |claim: &Claim| claim.writable && !claim.lazy && claim.log.is_none();
+    let claim = open_files::claim(fd).filter(is_plain);
+    let Some(claim) = claim.filter(|_| reuse::fits(fd, flags)) else { return };
+    let new = (table.reuse)(claim.token, fd);
+    if new >= 0 {
+        reuse::begin(claim.token, fd, new, || put_in_place(new, fd));
+        // SAFETY: the engine gave us the descriptor.
+        unsafe { libc::close(new) };
+    }
 }
 
 fn log_of(table: &scr_abi::Engine, token: u64) -> Option<Log> {
@@ -263,7 +259,7 @@ fn open_as_told<T>(
     question: &mut Question,
     flags: c_int,
     mode: mode_t,
-    call: impl Fn(Option<&CStr>, u64) -> Result<(T, c_int), c_int>,
+    call: impl Fn(Option<&CStr>) -> Result<(T, c_int), c_int>,
 ) -> Option<(bool, Result<T, c_int>)> {
     let table = question.engine;
     let exclusive = libc::O_CREAT | libc::O_EXCL;
@@ -277,9 +273,9 @@ fn open_as_told<T>(
     let redirected = matches!(answer, Answer::Redirect(_));
     let result = match answer {
         Answer::Pass if token == 0 => return None,
-        Answer::Redirect(to) => call(Some(&to), token),
+        Answer::Redirect(to) => call(Some(&to)),
         Answer::Fail(code) => Err(code),
-        _ => call(None, token),
+        _ => call(None),
     };
     if let (true, Ok((_, fd))) = (redirected, &result) {
         identity::note(*fd, &question.path);

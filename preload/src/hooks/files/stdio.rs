@@ -109,7 +109,7 @@ unsafe fn open_stream<T>(
     let path = behind.as_deref().map_or(path, CStr::as_ptr);
     let open = |question: crate::path::question::Question| {
         let engine = question.engine;
-        let opened = open_below(question, flags, MODE, |to, _| {
+        let opened = open_below(question, flags, MODE, |to| {
             let stream = call(to);
             if stream.is_null() {
                 return Err(guard::errno());

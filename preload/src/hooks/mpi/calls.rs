@@ -10,6 +10,7 @@ use scr_abi::{Engine, event, file_mark, messages, open_mode, sync_kind};
 
 use crate::base::thread::{Caller, MpiDepth, MpiFiles, Named};
 use crate::engine::{self, ActiveEngine, absence};
+use crate::fd::reuse;
 use crate::hooks::files::unseen_mappings;
 use crate::hooks::mpi::ompio::EachForItself;
 use crate::hooks::mpi::{hints::Hints, opened};
@@ -163,6 +164,7 @@ pub(super) fn around<const N: usize>(
     call: impl FnOnce([usize; N]) -> c_int,
 ) -> c_int {
     let Some(caller) = Caller::of_mpi() else { return call(arguments) };
+    reuse::settle(); // other ranks may hear of the file by this call
     let mut synchronises = matches!(role, Role::Sync(..));
     let (mut of_mpi_io, mut told, mut each, mut returns) = (None, None, None, None);
     match role {

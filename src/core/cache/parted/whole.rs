@@ -15,7 +15,6 @@ use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::parts::{Extents, NodeLog, Resolved, resolve};
 use crate::records::{FileMeta, FilePart, PART_MODE};
-use crate::system::release_unwritten;
 
 /// No rank's part is cut finer, bytes.
 const UNIT_BYTES: u64 = 1 << 20;
@@ -55,9 +54,6 @@ pub enum Dealt {
     /// Nobody knows who has written some byte last, or bytes are there that no log tells of.
     Refused,
 }
-
-/// A node's file may keep so many bytes of pages that nobody has written.
-const UNUSED_BYTES: u64 = 1 << 20;
 
 impl PartedWhole {
     /// Gathers what all ranks say of the files of a dataset; `nodes` has the node of each rank.
@@ -151,8 +147,6 @@ impl PartedWhole {
         let own = || {
             let log = self.logs.get(&here).zip(place).filter(|_| node.rank() == 0);
             let is_unseen = log.map_or(Ok(false), |(log, place)| has_unlogged(place, log))?;
-            let unused = log.map(|(_, place)| release_unwritten(place, UNUSED_BYTES));
-            unused.into_iter().for_each(drop); // it is only room
             let owned = self.logs.keys().zip(&resolved.owned).find(|(node, _)| **node == here);
             let owned = owned.map_or_else(Extents::default, |(_, all)| {
                 all.dealt_out(node.size(), UNIT_BYTES).swap_remove(node.rank())

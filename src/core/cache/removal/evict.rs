@@ -19,7 +19,7 @@ use crate::comm::trees;
 use crate::error::{Result, again};
 use crate::files::{join_relative, remove_file_if_there, remove_tree};
 use crate::kvtree::KvTree;
-use crate::records::{DatasetRecord, RecordKey};
+use crate::records::{DatasetRecord, FileMeta, RecordKey};
 use crate::redundancy::Spares;
 
 const EVICTED_PREFIX: &str = "scr.evicted.";
@@ -123,12 +123,20 @@ pub fn drop_open(ctx: &Ctx, key: &RecordKey) -> Result<()> {
     discard(ctx, &|record| record.key == *key, &|_| false)
 }
 
-/// Keeps this rank's redundancy files of dataset `id`, which is about to be evicted, for the next
-/// ones to be written over.
-pub fn keep_spares(ctx: &Ctx, id: u64) -> Result<()> {
+/// Keeps this rank's files of dataset `id`, which is about to be evicted, for the next ones to be
+/// written over: redundancy files, if they are `protective`, and those of the program that are
+/// `wanted`. What cannot be kept goes with the dataset.
+pub fn keep_spares(
+    ctx: &Ctx,
+    id: u64,
+    protective: bool,
+    wanted: &dyn Fn(&FileMeta) -> bool,
+) -> Result<()> {
     let Some(record) = ctx.filemap.get_id(id) else { return Ok(()) };
     let dir = ctx.layout.data_dir(&record);
-    Spares::beside(&dir, ctx.world.rank()).keep(&dir, &protection_of(&record))
+    let mut files = if protective { protection_of(&record) } else { Vec::new() };
+    files.extend(record.files.iter().filter(|file| !file.on_prefix && wanted(file)).cloned());
+    Spares::beside(&dir, ctx.world.rank()).keep(&dir, &files)
 }
 
 /// Removes the directories that the chosen records of this node's ranks name, unless they are

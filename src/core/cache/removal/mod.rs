@@ -1,6 +1,5 @@
 //! How datasets leave the cache, and what cannot be cached.
 
-pub(super) mod blanks;
 pub(crate) mod evict;
 pub(super) mod leftovers;
 pub(super) mod setback;

@@ -8,7 +8,7 @@ use crate::cache::node::names::{OWN_FOLDER, sealed_id};
 use crate::cache::sealing::marker::Marker;
 use crate::cache::sealing::own_part::protection_of;
 use crate::cache::sealing::shared_store::{RECORDS, StorageGroup};
-use crate::cache::{Blanks, Catalog, Ctx, Evicted};
+use crate::cache::{Catalog, Ctx, Evicted};
 use crate::comm::{Comm, trees};
 use crate::error::Result;
 use crate::files::{remove_file_if_there, remove_tree};
@@ -21,12 +21,7 @@ pub(crate) fn is_dataset_name(name: &str) -> bool {
 }
 
 pub(crate) fn goes_with_datasets(name: &str) -> bool {
-    is_dataset_name(name) || is_spare(name) || Evicted::is_folder(name)
-}
-
-/// Tells whether it is only of use to who writes the next files.
-fn is_spare(name: &str) -> bool {
-    Spares::is_folder(name) || Blanks::is_folder(name)
+    is_dataset_name(name) || Spares::is_folder(name) || Evicted::is_folder(name)
 }
 
 /// Removes dataset directories that no record of this node's ranks names, and from those of the
@@ -64,7 +59,7 @@ fn remove_unnamed(ctx: &Ctx, group: &StorageGroup, named: &KvTree) -> Result<()>
             let dir = store.cache_dir.join(name);
             match named.get(&dir.display().to_string()) {
                 None if Evicted::is_folder(name) => {}
-                None if is_spare(name) => put_aside(&dir)?,
+                None if Spares::is_folder(name) => put_aside(&dir)?,
                 None if is_theirs(ctx, &dir) => {}
                 None => remove_tree(&dir)?,
                 Some(files) if files.is_empty() => {}

@@ -143,18 +143,14 @@ pub fn make_empty(path: &Path, mode: u32, attributes: &Attributes) -> Result<()>
     made.map_err(|e| Error::io("cannot write", path, e))
 }
 
-/// Gives a file its rights.
-pub type Dress<'a> = dyn Fn(&fs::File) -> io::Result<()> + 'a;
-
 /// Makes the file in `dir` for what this node will have of a file that several write, unless the
-/// program's own open makes it, or `make` has made it in another way.
+/// program's own open makes it.
 pub fn make_part(
     prefix: &Path,
     dir: &Path,
     name: &str,
     found: &FoundTarget,
     intent: OpenIntent,
-    make: impl Fn(&Path, &Dress<'_>) -> bool,
 ) -> Result<()> {
     make_parents_like(prefix, dir, name)?;
     let on_prefix = || user_attributes_at(&prefix.join(name));
@@ -169,11 +165,7 @@ pub fn make_part(
         _ if intent.makes == Makes::No => (PART_MODE, Attributes::default()),
         _ => return Ok(()),
     };
-    let path = dir.join(name);
-    if make(&path, &|file| dress(file, *mode, attributes)) {
-        return Ok(());
-    }
-    make_if_missing(&path, *mode, attributes)
+    make_if_missing(&dir.join(name), *mode, attributes)
 }
 
 /// Makes an empty file, but one that is there stays as it is: another rank of the node may have
@@ -191,12 +183,9 @@ fn make(
     attributes: &Attributes,
     how: &mut fs::OpenOptions,
 ) -> io::Result<()> {
-    dress(&how.write(true).mode(0o600).open(path)?, mode, attributes)
-}
-
-fn dress(file: &fs::File, mode: u32, attributes: &Attributes) -> io::Result<()> {
-    clear_acl(file);
-    set_user_attributes(file, attributes);
+    let file = how.write(true).mode(0o600).open(path)?;
+    clear_acl(&file);
+    set_user_attributes(&file, attributes);
     file.set_permissions(fs::Permissions::from_mode(mode))
 }
 

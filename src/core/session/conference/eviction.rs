@@ -22,7 +22,7 @@ impl Conference {
         }
         let gone = {
             let mut state = self.node.state();
-            self.stores.keep_spares(&state, &ctx, key, id);
+            self.stores.keep_spares(&mut state, &ctx, key, id);
             let gone = state.leave_evicted_names(key);
             self.keep_opened(&mut state, key);
             state.view.remove(key);

@@ -13,7 +13,7 @@ use crate::handles::{LiesAt, Room, Tracked};
 use crate::log::{self, messages};
 use crate::machine::{DatasetKey, FileRef, Placed, Reason};
 use crate::namespace::{
-    self as ns, Answer, Dress, FoundTarget, OnPrefix, OpenIntent, Place, WriteClaim, WriteStart,
+    self as ns, Answer, FoundTarget, OnPrefix, OpenIntent, Place, WriteClaim, WriteStart,
 };
 use crate::params::keys;
 use crate::session::{
@@ -319,10 +319,7 @@ impl Contents {
             return Err(Error::Missing(format!("no directory for {name}")));
         };
         if self.is_parted(state, name) {
-            let make = |path: &Path, dress: &Dress<'_>| {
-                self.stores.make_of_blank(state, key, name, path, dress).is_some()
-            };
-            return ns::make_part(&self.site.prefix, &layer.dir, name, found, intent, make);
+            return ns::make_part(&self.site.prefix, &layer.dir, name, found, intent);
         }
         if matches!(&found.place, Place::Cached(held, _) if held == key) {
             return Ok(());

@@ -69,7 +69,7 @@ impl Ending {
             self.halt.conditions.record_end();
         }
         self.conference.evicted.remove();
-        self.site.layout.stores.iter().for_each(|store| self.stores.clear_spares(store));
+        self.site.layout.stores.iter().for_each(|store| self.stores.end_spares(store));
         self.clear_cache(links)?;
         self.flush.record_places();
         self.rank.tally.time(Count::EndNs, begin);

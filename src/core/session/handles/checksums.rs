@@ -14,10 +14,11 @@ impl Handles {
         let Some(found) = look(fd) else { return };
         let mut state = self.node.state_to_look();
         let RankFiles { tokens, parted, .. } = &mut state.own;
-        let Some(one) = tokens.get(token).filter(|one| !one.doubted) else { return };
+        let Some(one) = tokens.get_mut(token).filter(|one| !one.doubted) else { return };
         if parted.get(&one.key, &one.name).is_some() {
             return; // others write to the file, too
         }
+        one.in_order = true;
         let name = one.name.clone();
         state.own.checksums.put(&name, &found, bytes, crc32);
     }

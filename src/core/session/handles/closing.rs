@@ -33,6 +33,7 @@ impl Handles {
         }
         let log = state.own.logs.end(token, Accesses::of);
         self.stores.give_back(&mut state, &tracked);
+        self.stores.learn_order(&tracked);
         let kept = !tracked.distrusted || self.stores.leave_distrusted(&mut state, &mut tracked);
         let seen = log.as_ref().and_then(Accesses::share);
         self.learn_of(&mut state, &tracked, log);

@@ -115,7 +115,7 @@ fn build(
         setbacks: Setbacks::default(),
         memory: Memory::default(),
         launches: Launches::default(),
-        emptying: Mutex::default(),
+        pages: Mutex::default(),
         late: Mutex::default(),
         kept_out: Mutex::default());
     let updates = owner!(Updates, site { rank node stores } come: Mutex::default());

@@ -10,11 +10,21 @@ pub(super) mod space;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use crate::cache::{Emptying, Launches, Setbacks};
+use crate::cache::{Launches, Setbacks};
 use crate::launch::site::Site;
 use crate::machine::DatasetKey;
 use crate::session::{node::Node, rank::Rank, report::Reporter};
 use crate::system::Memory;
+
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    /// Files that were written from start to end the last time: series and masked name.
+    pub(super) in_order: BTreeSet<(usize, String)>,
+    /// Evictions in a row at which nobody had taken what was kept.
+    pub(super) unused: u32,
+    /// Bytes that were kept at the last one.
+    pub(super) kept: u64,
+}
 
 pub struct Stores {
     pub(super) site: Arc<Site>,
@@ -24,7 +34,7 @@ pub struct Stores {
     pub(super) setbacks: Setbacks,
     pub(super) memory: Memory,
     pub(super) launches: Launches,
-    pub(super) emptying: Mutex<Emptying>,
+    pub(super) pages: Mutex<Pages>,
     /// Files whose reserved rest could not be given back yet.
     pub(super) late: Mutex<Vec<(DatasetKey, String)>>,
     /// The cache could not open these files: they go to the PFS when they are asked for again.

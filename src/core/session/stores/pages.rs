@@ -1,111 +1,121 @@
-//! Pages for the large files that the program makes next, from those that have left the cache
-//! ([`Blanks`]). They are kept only while memory is plenty.
+//! Pages of files that have left the cache, for the program to write its next ones over: on a RAM
+//! disk that costs half of what new pages cost, and nobody has to give the old ones back.
+//!
+//! The file of a program shows no content but its own. So only files are written over others that
+//! the program has written from start to end the last time (`Handles::written`), and the door sees
+//! to it (`preload/src/fd/reuse.rs`). They are kept only while memory is plenty.
 
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
-use std::path::Path;
+use std::os::fd::IntoRawFd as _;
 
-use crate::cache::{Blanks, Ctx, Store, Whose, dress_as_new};
-use crate::handles::{LiesAt, Room, Tracked};
+use crate::cache::Store;
+use crate::handles::open_in_place_of;
+use crate::handles::{LiesAt, Tracked};
 use crate::machine::DatasetKey;
 use crate::params::keys;
 use crate::redundancy::Spares;
-use crate::session::{node::RankFiles, node::State, rank::lock, stores::Stores};
-use crate::system::space;
+use crate::session::{node::State, rank::lock, stores::Stores};
+use crate::system::{has_kernel_queues, space};
+
+/// Smaller files gain nothing.
+const BYTES_MIN: u64 = 8 << 20;
+
+/// So many times what is kept is to be left of the store.
+const PLENTY: u64 = 2;
+
+const UNUSED_MAX: u32 = 2;
 
 impl Stores {
-    /// Makes the file of `token`, which the program is about to make at `path` with `mode`, of one
-    /// that has its pages. True: it is there, and empty.
-    pub fn make_in_place(&self, token: u64, path: &Path, mode: u32) -> bool {
-        let mut state = self.node.state_to_look();
-        let of_cache = |one: &&Tracked| {
-            one.way == LiesAt::Cached && !one.doubted && !one.room.wanted && one.room.reserved == 0
-        };
-        let Some(one) = state.own.tokens.get(token).filter(of_cache) else { return false };
-        let dir = path.parent().unwrap_or(path);
-        let made = self
-            .make_of_blank(&state, &one.key, &one.name, path, |new| dress_as_new(new, dir, mode));
-        let RankFiles { tokens, parted, .. } = &mut state.own;
-        if let Some((bytes, one)) = made.zip(tokens.get_mut(token))
-            && !parted.knows(&one.name)
-        {
-            one.room = Room { reserved: bytes, ..Room::default() };
-        }
-        made.is_some()
+    /// Opens a file with old content in place of the new and empty one at `fd`. -1: there is none.
+    pub fn reuse(&self, token: u64, fd: i32) -> i32 {
+        let lent = self.wanted_pages(token).and_then(|(store, bytes)| {
+            self.spares(store).lend(bytes, |spare| open_in_place_of(fd, spare))
+        });
+        lent.map_or(-1, File::into_raw_fd)
     }
 
-    /// Makes the file `name` of dataset `key` at `path` of one that has its pages, and returns for
-    /// how many bytes that has some; `dress` gives it its rights.
-    pub(crate) fn make_of_blank(
-        &self,
-        state: &State,
-        key: &DatasetKey,
-        name: &str,
-        path: &Path,
-        dress: impl FnOnce(&File) -> io::Result<()>,
-    ) -> Option<u64> {
-        let file = self.rank.file_ref(name)?;
-        let whole = state.machine.expected_bytes(file.series, &file.masked);
-        let (whose, bytes) = match state.machine.is_parted(&file) {
-            true => (Whose::Node, whole / self.site.size as u64 * self.ranks_here(state)),
-            false => (Whose::Rank(self.site.rank), whole),
-        };
-        if bytes < Blanks::BYTES_MIN || !self.site.settings.get(keys::CACHE_REUSE) {
+    /// `None`: the file is not to be written over another one.
+    fn wanted_pages(&self, token: u64) -> Option<(&Store, u64)> {
+        let state = self.node.state_to_look();
+        let one =
+            state.own.tokens.get(token).filter(|one| one.way == LiesAt::Cached && !one.doubted)?;
+        if state.own.parted.get(&one.key, &one.name).is_some() {
+            return None; // nobody writes all of it
+        }
+        let room = one.room;
+        if lock(&self.pages).kept == 0 || room.wanted || room.reserved > 0 {
             return None;
         }
-        let store = self.site.layout.store(&self.store_for(state, key))?;
-        Blanks::beside(&store.cache_dir).make(whose, bytes, path, dress)
+        let file =
+            self.rank.file_ref(&one.name).filter(|_| state.own.tokens.count(&one.name) == 1)?;
+        let bytes = state.machine.expected_bytes(file.series, &file.masked);
+        let known = lock(&self.pages).in_order.contains(&(file.series, file.masked));
+        let store = self.site.layout.store(&self.store_for(&state, &one.key))?;
+        drop(state);
+        let fits = known && bytes >= BYTES_MIN && in_memory(store) && !has_kernel_queues();
+        fits.then_some((store, bytes))
     }
 
-    fn ranks_here(&self, state: &State) -> u64 {
-        let nodes = state.machine.nodes();
-        nodes.iter().filter(|node| **node == nodes[self.site.rank]).count() as u64
-    }
-
-    /// Takes large files out of a dataset that is about to be evicted, for new ones to have their
-    /// pages; they may take `left` bytes.
-    pub(super) fn pages_of(
-        &self,
-        state: &State,
-        store: &Store,
-        ctx: &Ctx,
-        key: &DatasetKey,
-        left: u64,
-    ) {
-        let in_memory = space(&store.cache_dir).is_ok_and(|space| space.in_memory);
-        let (Some(layer), Some(holding)) = (state.view.layer(key), state.own.holdings.get(key))
+    pub(crate) fn learn_order(&self, tracked: &Tracked) {
+        let of_cache = tracked.way == LiesAt::Cached && self.site.settings.get(keys::CACHE_REUSE);
+        let Some(file) =
+            Some(&tracked.name).filter(|_| of_cache).and_then(|it| self.rank.file_ref(it))
         else {
             return;
         };
-        if !in_memory || !self.site.settings.get(keys::CACHE_REUSE) {
-            return;
+        let name = (file.series, file.masked);
+        let in_order = &mut lock(&self.pages).in_order;
+        match tracked.in_order {
+            true => in_order.insert(name),
+            false => in_order.remove(&name),
+        };
+    }
+
+    /// Names files of a dataset that is about to be evicted which the program may write over; it
+    /// may take `left` bytes more.
+    pub(super) fn pages_of(
+        &self,
+        state: &mut State,
+        store: &Store,
+        key: &DatasetKey,
+        left: u64,
+    ) -> BTreeSet<String> {
+        let mut pages = lock(&self.pages);
+        if !self.site.settings.get(keys::CACHE_REUSE) || pages.unused >= UNUSED_MAX {
+            return BTreeSet::new();
         }
-        let own = Whose::Rank(self.site.rank);
-        let mut names: Vec<_> = holding.files.iter().map(|name| (own, name.clone())).collect();
-        let mut mine = vec![own];
-        if ctx.node.rank() == 0 {
-            mine.push(Whose::Node);
-            let record = ctx.filemap.get(&self.rank.record_key(key));
-            let files = record.into_iter().flat_map(|record| record.files);
-            let parts = files.filter_map(|file| file.part.filter(|part| part.live));
-            names.extend(parts.map(|part| (Whose::Node, part.of)));
+        if pages.kept > 0 {
+            let all_there = self.spares(store).bytes() >= pages.kept;
+            pages.unused = if all_there { pages.unused + 1 } else { 0 };
         }
         // What the program has open gets a second name where it is.
         let open = state.own.tokens.readers_of(key);
-        names.retain(|(_, name)| !open.contains(name));
-        let old = names.into_iter().map(|(whose, name)| (whose, layer.dir.join(name))).collect();
-        let (blanks, host) = (Blanks::beside(&store.cache_dir), self.site.host.clone());
-        lock(&self.emptying).begin(&blanks, &mine, old, left, move || host.enter_thread());
+        let size = |name: &str| Some(state.view.layer(key)?.dir.join(name).metadata().ok()?.len());
+        let wanted = |name: &String| {
+            let file = self.rank.file_ref(name)?;
+            let known = pages.in_order.contains(&(file.series, file.masked));
+            let bytes = size(name).filter(|bytes| known && *bytes >= BYTES_MIN)?;
+            Some((name.clone(), bytes))
+        };
+        let files = state.own.holdings.get(key).into_iter().flat_map(|holding| &holding.files);
+        let files = files.filter(|name| !open.contains(*name));
+        let (names, sizes): (BTreeSet<String>, Vec<u64>) = files.filter_map(wanted).unzip();
+        let bytes: u64 = sizes.iter().sum();
+        let fits = left / PLENTY >= bytes && in_memory(store);
+        pages.kept = if fits { bytes } else { 0 };
+        if fits { names } else { BTreeSet::new() }
     }
 
-    /// Gives back the room of what is kept, and of what belongs to all ranks of the node.
-    pub(crate) fn clear_spares(&self, store: &Store) {
-        self.rank.mention_if_failed(self.spares(store).clear());
-        lock(&self.emptying).end();
-        Blanks::beside(&store.cache_dir).end(&[Whose::Rank(self.site.rank), Whose::Node]);
+    pub(crate) fn end_spares(&self, store: &Store) {
+        self.rank.mention_if_failed(self.spares(store).end());
     }
 
     pub(super) fn spares(&self, store: &Store) -> Spares {
         Spares::beside(&store.cache_dir.join("x"), self.site.rank)
     }
+}
+
+fn in_memory(store: &Store) -> bool {
+    space(&store.cache_dir).is_ok_and(|space| space.in_memory)
 }

@@ -8,12 +8,13 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
-use crate::cache::{self, Ctx, Setback, Store, keep_spares};
+use crate::cache::{self, Ctx, Setback, Store};
 use crate::descriptors::Overhead;
 use crate::handles::{LiesAt, Room, Tracked};
 use crate::log;
 use crate::machine::{DatasetKey, FileRef};
 use crate::namespace::Place;
+use crate::records::FileMeta;
 use crate::redundancy::Spares;
 use crate::session::{node::State, rank::lock, stores::Stores};
 use crate::system::{allocated, release_excess, reserve, space};
@@ -57,7 +58,7 @@ impl Stores {
             left = self.left(state, store, u64::MAX)?;
         }
         if left.bytes <= wanted || left.files < FILES_MIN {
-            self.clear_spares(store);
+            self.rank.mention_if_failed(self.spares(store).clear());
             left = self.left(state, store, u64::MAX)?;
         }
         if left.files < FILES_MIN {
@@ -132,9 +133,9 @@ impl Stores {
         })
     }
 
-    /// Keeps files of redundancy, if there is room for another checkpoint beside them, and the
-    /// pages of large ones ([`Self::pages_of`]).
-    pub(crate) fn keep_spares(&self, state: &State, ctx: &Ctx, key: &DatasetKey, id: u64) {
+    /// Keeps files of redundancy, if there is room for another checkpoint beside them, and what the
+    /// program may write its next one over ([`Self::pages_of`]).
+    pub(crate) fn keep_spares(&self, state: &mut State, ctx: &Ctx, key: &DatasetKey, id: u64) {
         let Some(holding) = state.own.holdings.get(key) else { return };
         let Some(store) = self.site.layout.store(&holding.store) else { return };
         let like_it = state.machine.cached_bytes(key).saturating_add(holding.redundancy_bytes);
@@ -142,9 +143,13 @@ impl Stores {
         let left = self.left(state, store, like_it);
         let protective =
             holding.redundancy_bytes >= Spares::BYTES_MIN && left.as_ref().is_some_and(fits);
-        let kept = if protective { keep_spares(ctx, id) } else { self.spares(store).clear() };
-        self.rank.mention_if_failed(kept);
-        self.pages_of(state, store, ctx, key, left.map_or(0, |left| left.bytes));
+        let pages = self.pages_of(state, store, key, left.map_or(0, |left| left.bytes));
+        let wanted = |file: &FileMeta| pages.contains(&file.name);
+        let done = match protective || !pages.is_empty() {
+            true => cache::keep_spares(ctx, id, protective, &wanted),
+            false => self.spares(store).clear(),
+        };
+        self.rank.mention_if_failed(done);
     }
 
     /// Reserves what the open file is expected to take, if it is to be. `false`: there is no room

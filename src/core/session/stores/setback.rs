@@ -156,10 +156,6 @@ impl Stores {
                     state.machine.open_refused(&tracked.key, name, &why, monotonic_ms());
                 }
                 if tracked.made {
-                    let made_for_it = tracked.room.reserved > 0;
-                    if let Some(layer) = state.view.layer(&tracked.key).filter(|_| made_for_it) {
-                        let _ = ns::remove(&layer.dir.join(name));
-                    }
                     state.leave_file(&tracked.key, name);
                 }
             }

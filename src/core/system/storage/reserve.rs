@@ -2,11 +2,11 @@
 
 use std::fs::{File, FileTimes, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::fd::RawFd;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use super::descriptor::{drop_lease, next_data, take_lease};
+use super::descriptor::{drop_lease, take_lease};
 use crate::system::allow_size;
 use crate::system::errno::check;
 
@@ -47,57 +47,14 @@ pub fn allocated(fd: RawFd) -> io::Result<u64> {
 /// granted only if no one else has the file open. The time of its last change of content stays what
 /// it was; that of its last change of any kind is now.
 pub fn release_excess(path: &Path) -> io::Result<bool> {
-    alone_with(path, cut_at_end)
-}
-
-/// Gives back what is reserved where a file has no data, as [`release_excess`] does behind its end,
-/// if that is more than `least` bytes.
-pub fn release_unwritten(path: &Path, least: u64) -> io::Result<bool> {
-    alone_with(path, |file| {
-        let found = file.metadata()?;
-        let (mut data, mut at, mut bytes) = (Vec::new(), 0, 0);
-        while let Some(one) = next_data(file, at, found.len())? {
-            at = one.end;
-            bytes += one.end - one.start;
-            data.push(one);
-        }
-        if found.blocks().saturating_mul(512) <= bytes.saturating_add(least) {
-            return Ok(());
-        }
-        let mut begin = 0;
-        for one in data {
-            punch(file, begin, one.start)?;
-            begin = one.end;
-        }
-        punch(file, begin, found.len())?;
-        file.set_len(found.len())?;
-        file.set_times(FileTimes::new().set_modified(found.modified()?))
-    })
-}
-
-/// Gives back the whole pages of a piece of a file, which is a hole then.
-fn punch(file: &File, begin: u64, end: u64) -> io::Result<()> {
-    let number = |value: u64| libc::off_t::try_from(value).map_err(io::Error::other);
-    if begin < end {
-        let how = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let (start, length) = (number(begin)?, number(end - begin)?);
-        // SAFETY: fallocate takes no pointer.
-        check(unsafe { libc::fallocate(file.as_raw_fd(), how, start, length) })?;
-    }
-    Ok(())
-}
-
-/// Does `act` to a file that nobody else has open; `false`: somebody has.
-fn alone_with(path: &Path, act: impl FnOnce(&File) -> io::Result<()>) -> io::Result<bool> {
     let file = OpenOptions::new()
-        .read(true)
         .write(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY)
         .open(path)?;
     if take_lease(&file, libc::F_WRLCK) != Some(true) {
         return Ok(false);
     }
-    let done = act(&file);
+    let done = cut_at_end(&file);
     drop_lease(&file);
     done.map(|()| true)
 }
@@ -114,7 +71,8 @@ fn cut_at_end(file: &File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Seek as _, SeekFrom, Write as _};
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
     use std::time::Duration;
 
     use super::*;
@@ -151,25 +109,6 @@ mod tests {
             assert_eq!(found.modified().unwrap(), old);
             assert_eq!(std::fs::read(&path).unwrap(), b"content");
         }
-    }
-
-    #[test]
-    fn pages_without_data_are_given_back() {
-        let mut file = file_in("/dev/shm");
-        reserve(file.as_raw_fd(), 0, 3 * MIB).unwrap();
-        file.as_file().set_len(2 * MIB).unwrap();
-        file.seek(SeekFrom::Start(MIB)).unwrap();
-        file.write_all(&[7; 10_000]).unwrap();
-        let old = std::time::SystemTime::now() - Duration::from_secs(1000);
-        file.as_file().set_modified(old).unwrap();
-        let want = std::fs::read(file.path()).unwrap();
-        let path = file.into_temp_path();
-        let taken = || path.metadata().unwrap().blocks() * 512;
-        assert!(release_unwritten(&path, 4 * MIB).unwrap() && taken() == 3 * MIB, "not worth it");
-        assert!(release_unwritten(&path, MIB).unwrap());
-        assert!((10_000..64 << 10).contains(&taken()), "{}", taken());
-        assert_eq!(path.metadata().unwrap().modified().unwrap(), old);
-        assert!(std::fs::read(&path).unwrap() == want);
     }
 
     #[test]
